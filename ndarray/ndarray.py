@@ -48,7 +48,7 @@ _STORAGE_TYPE_STR_TO_ID = {"undefined": -1, "default": 0, "row_sparse": 1, "csr"
 #: Converts an array to another storage type.
 CAST_STORAGE = Slot("arrays")
 #: Makes a matrix of the storage type ``csr``.
-CSR = Slot("arrays")
+CSR_MATRIX = Slot("arrays")
 #: Apply NumPy's ufuncs and functions to NDArrays.
 UFUNC, FUNCTION = Slot("arrays"), Slot("arrays")
 #: Makes an NDArray over the memory of another library's array; None for other values.
@@ -897,7 +897,7 @@ def array(source: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> N
         dtype = source._data.dtype if dtype is None else as_dtype(dtype)
         return NDArray(quiet(ctx.backend.asarray, source._data, dtype, ctx.device_id), ctx)
     if hasattr(source, "tocsr"):
-        matrix: NDArray = CSR.function(source, None, ctx, dtype)
+        matrix: NDArray = CSR_MATRIX.function(source, None, ctx, dtype)
         return matrix
     dtype = _FLOAT32 if dtype is None else as_dtype(dtype)
     try:

@@ -12,7 +12,7 @@ from opreg.errors import ArgumentError, ShapeError
 from opreg.typing import DTypeLike
 
 from .context import Context
-from .ndarray import CSR, NDArray
+from .ndarray import CSR_MATRIX, NDArray
 from .sparse_arrays import BaseSparseNDArray, CSRNDArray, RowSparseNDArray, check_indices, empty_of, host_context
 from .sparse_numbers import INDEX, Csr, Rows
 
@@ -40,7 +40,7 @@ def _is_shape(value: Any) -> bool:
     return isinstance(value, tuple) and all(isinstance(each, (int, np.integer)) for each in value)
 
 
-@CSR.provide
+@CSR_MATRIX.provide
 def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | None = None, dtype: DTypeLike = None
                ) -> CSRNDArray:
     """A matrix in the storage type ``csr``.

@@ -77,7 +77,7 @@ class Rows:
 
     @property
     def dtype(self) -> np.dtype:
-        """That of the numbers."""
+        """The dtype of the numbers."""
         return self.numbers.dtype
 
     @property
@@ -106,7 +106,7 @@ class Rows:
         return len(self.indices) == self.shape[0]
 
     def places(self, indices: np.ndarray) -> np.ndarray:
-        """Where rows stand among those that are stored, if they are."""
+        """The places of rows among the stored ones, if they are stored."""
         return indices if self.whole else np.searchsorted(self.indices, indices)
 
     def taken(self, indices: np.ndarray) -> np.ndarray:
@@ -176,7 +176,7 @@ class Csr:
 
     @property
     def dtype(self) -> np.dtype:
-        """That of the numbers."""
+        """The dtype of the numbers."""
         return self.numbers.dtype
 
     @property

@@ -141,7 +141,7 @@ def _zeros_like(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
 
 
 @_rule("elemwise_add", "elemwise_sub", "_maximum", "_minimum", "_hypot")
-def _of_zeros_zero(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
+def _keeps_common_zeros(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     left, right = values
     _same_shape(op, left, right)
     if _stype(left) != _stype(right):
@@ -181,7 +181,7 @@ def _product(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
 
 
 @_rule("_scatter_elemwise_div")
-def _quotient_of_stored(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
+def _stored_quotient(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     left, right = values
     if not isinstance(left, RowSparseNDArray):
         return None

@@ -210,7 +210,7 @@ def average(body: BodyTracer, a: ArrayLike, axis: int | None = None, weights: Ar
 
 @_named("select")
 def select(body: BodyTracer, condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: Any = 0) -> Any:
-    """Of each place the choice of the first condition that holds."""
+    """At each place, the choice of the first condition that holds."""
     found = default
     for condition, choice in zip(condlist[::-1], choicelist[::-1]):
         found = np.where(condition, choice, found)
@@ -244,13 +244,14 @@ def tensordot(body: BodyTracer, a: ArrayLike, b: ArrayLike, axes: Any = 2) -> An
     left, right = _traced(body, a), _traced(body, b)
     if isinstance(axes, int):
         axes = list(range(left.ndim - axes, left.ndim)), list(range(axes))
-    own, its = [(each,) if isinstance(each, int) else tuple(each) for each in axes]
-    mine, theirs = check_axes(own, left.ndim), check_axes(its, right.ndim)
-    rows, columns = [[i for i in range(x.ndim) if i not in own] for x, own in ((left, mine), (right, theirs))]
+    left_axes, right_axes = [check_axes((given,) if isinstance(given, int) else tuple(given), array.ndim)
+                             for given, array in zip(axes, (left, right))]
+    rows = [i for i in range(left.ndim) if i not in left_axes]
+    columns = [i for i in range(right.ndim) if i not in right_axes]
     shape = [left.shape[i] for i in rows] + [right.shape[i] for i in columns]
-    count = int(np.prod([left.shape[i] for i in mine]))
-    one, other = np.transpose(left, [*rows, *mine]), np.transpose(right, [*theirs, *columns])
-    return (one.reshape(-1, count) @ other.reshape(count, -1)).reshape(shape)
+    count = int(np.prod([left.shape[i] for i in left_axes]))
+    left, right = np.transpose(left, [*rows, *left_axes]), np.transpose(right, [*right_axes, *columns])
+    return (left.reshape(-1, count) @ right.reshape(count, -1)).reshape(shape)
 
 
 @_named("inner")

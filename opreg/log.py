@@ -75,7 +75,7 @@ def getLogger(name: str | None = None, filename: str | None = None, filemode: st
     return get_logger(name, filename, filemode, level)
 
 
-#: What levels are by the numbers of the environment variable ``GLOG_v``.
+#: Levels by the numbers of the environment variable ``GLOG_v``.
 _LEVELS = {"0": DEBUG, "1": INFO, "2": WARNING, "3": ERROR, "4": CRITICAL}
 
 

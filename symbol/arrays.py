@@ -20,8 +20,8 @@ from opreg.typing import Array, DTypeLike
 
 from .symbol import Symbol
 
-__all__ = ["BoundArrays", "Gradients", "Listed", "Named", "Requests", "Values", "front", "in_shape", "reshaped",
-           "zeros"]
+__all__ = ["BoundArrays", "Gradients", "Listed", "Named", "Requests", "Values", "front", "reshaped", "zeros",
+           "zeros_in_shape"]
 
 #: Arrays of variables that a caller gives, in the order of the variables or by name.
 Values: TypeAlias = Sequence[NDArray | np.ndarray] | Mapping[str, NDArray | np.ndarray]
@@ -72,7 +72,7 @@ def zeros(ctx: Context, shape: Shape, dtype: DTypeLike) -> Array:
     return ctx.backend.zeros(tuple(shape), np.dtype(dtype), ctx.device_id)
 
 
-def in_shape(old: NDArray, shape: Shape) -> NDArray:
+def zeros_in_shape(old: NDArray, shape: Shape) -> NDArray:
     """Zeros like an array in another shape, on its context and in its storage type."""
     return NDArray(zeros(old.context, shape, old.dtype), old.context).tostype(old.stype)
 
@@ -90,8 +90,8 @@ def reshaped(name: str, old: NDArray, shape: Shape | None, allowed: bool, larger
         if not larger:
             raise ShapeError(f"reshape: {name} of shape {show(shape)} is larger than its array {show(old.shape)}; "
                              "allow it with allow_up_sizing=True")
-        return in_shape(old, shape)
-    return in_shape(old, shape) if old._sparse else front(old, shape)
+        return zeros_in_shape(old, shape)
+    return zeros_in_shape(old, shape) if old._sparse else front(old, shape)
 
 
 def front(old: NDArray, shape: Shape) -> NDArray:

@@ -40,7 +40,7 @@ from .passes.rematerialization import asked
 from .program import Bound, uncollected
 from .reduction import Reduction, bucketed
 from .sharding import bucket_arrays
-from .sparse_cut import with_few_rows
+from .sparse_cut import inputs_with_few_rows
 from .sparse_executor import SparseExecutor
 from .stages import UNREDUCED, Staged, depends_on_data
 from .symbol import BIND, SIMPLE_BIND, Symbol
@@ -237,8 +237,8 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
     stored = {node.name: _STYPES.get(stype, stype) for node in arguments
               if (stype := node.tags.get("__storage_type__")) is not None} | dict(stype_dict or {})
     stypes = {node: stored.get(node.name, "default") for node in arguments}
-    by_rows = {source for node in graph.nodes for source in with_few_rows(node, stypes)}
-    full = {source for node in graph.nodes if node.op is not None and node.op.rules.few_rows is not None
+    by_rows = {source for node in graph.nodes for source in inputs_with_few_rows(node, stypes)}
+    dense = {source for node in graph.nodes if node.op is not None and node.op.rules.few_rows is not None
             for source, _ in node.inputs if source not in by_rows}
     sharing = _ArraySource(shared_arg_names, shared_exec, shared_buffer, names)
     args: list[NDArray] = []
@@ -255,7 +255,7 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
         args.append(sharing.argument("arg_dict", node.name, spec, place, weight).tostype(stype))
         slope = None if req == "null" else sharing.argument("grad_dict", node.name, spec, place, grad)
         grads.append(slope.tostype("row_sparse") if slope is not None and (
-            node in by_rows or (stype == "row_sparse" and node not in full)) else slope)
+            node in by_rows or (stype == "row_sparse" and node not in dense)) else slope)
     aux = [sharing.state(node.name, Spec(shape_of[node], dtype_of[node]), _variable_place(node, ctx, groups) or ctx)
            for node in auxiliary]
     if auxiliary:

@@ -19,7 +19,7 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.ndarray.nesting import arrays_in
 
 from . import infer as inference
-from .arrays import BoundArrays, Listed, in_shape, reshaped
+from .arrays import BoundArrays, Listed, reshaped, zeros_in_shape
 from .head_gradients import HeadGradients, OutGrads
 from .inspect.monitor import MonitorCallback
 from .inspect.plan_reports import PlanReports, ReportedPlan
@@ -462,7 +462,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
                   for node, old in zip(variables, arrays)]
         args, aux = arrays[:len(self._arguments)], arrays[len(self._arguments):]
         grads = [None if grad is None else grad if old.shape == arg.shape else
-                 in_shape(grad, arg.shape) for arg, old, grad in zip(args, self.arg_arrays, self.grad_arrays)]
+                 zeros_in_shape(grad, arg.shape) for arg, old, grad in zip(args, self.arg_arrays, self.grad_arrays)]
         executor = self._make(self._symbol, args=args, grads=grads, reqs=self._reqs, aux=aux, outputs=self.outputs,
                               head_grads=self.head_grads)
         if self._update is not None:

@@ -1,4 +1,4 @@
-"""Executors of several parts: what is the same however a graph is cut."""
+"""Executors of several parts, with the methods that any cut of a graph shares."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Parted(Executor):
     """An executor whose graph is cut into parts, each with plans of its own."""
 
     _ran: bool | None = None  # the mode of the last forward, until its backward
-    _why: str  # the reason that the graph is cut
+    _reason: str  # the reason that the graph is cut
 
     def _parts(self) -> list[Executor]:
         """All parts."""
@@ -57,7 +57,7 @@ class Parted(Executor):
 
     def plan(self, is_train: bool) -> Plan:
         """Raises an error, since there is no plan of the whole graph."""
-        raise ArgumentError(f"{self!r}: {self._why}, so it has several plans: explain() prints them")
+        raise ArgumentError(f"{self!r}: {self._reason}, so it has several plans: explain() prints them")
 
     def _wait(self) -> None:
         """Does nothing; the parts wait when they run."""

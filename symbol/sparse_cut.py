@@ -13,12 +13,12 @@ from opreg.ndarray.sparse_rules import result_stype
 
 from .symbol import output_name
 
-__all__ = ["SparseCut", "with_few_rows"]
+__all__ = ["SparseCut", "inputs_with_few_rows"]
 
 T = TypeVar("T")
 
 
-def with_few_rows(node: Node, stypes: Mapping[Node, str]) -> list[Node]:
+def inputs_with_few_rows(node: Node, stypes: Mapping[Node, str]) -> list[Node]:
     """The inputs of a node whose gradients have few rows that are not zero, as its operator says."""
     rule = None if node.op is None else node.op.rules.few_rows
     sources = [source for source, _ in node.inputs]
@@ -41,7 +41,7 @@ class SparseCut:
     heads : list of Entry
         The outputs of the graph that do not belong to the rest.
     rest : list of Entry
-        The others.
+        The other outputs, as entries of the rest.
     early : list of bool
         For each output of the graph, whether it is one of ``heads``.
     """
@@ -52,7 +52,7 @@ class SparseCut:
         able: set[Node] = set()
         chosen: set[Node] = set()
         for node in graph.nodes if one_by_one else ():
-            if not _able(node, specs) or any(source not in able for source, _ in node.inputs):
+            if not _runs_alone(node, specs) or any(source not in able for source, _ in node.inputs):
                 continue
             able.add(node)
             stype = None if node.op is None else self._stype(node, specs, stypes, by_rows)
@@ -83,7 +83,7 @@ class SparseCut:
         ins = [(self.stypes.get(entry, "default"), specs[entry[0]][entry[1]]) for entry in node.inputs]
         if any(stype != "default" for stype, _ in ins):
             return result_stype(node.op, node.attrs, ins)
-        return "default" if any(source in by_rows for source in with_few_rows(node, stypes)) else None
+        return "default" if any(source in by_rows for source in inputs_with_few_rows(node, stypes)) else None
 
     def divided(self, values: Sequence[T]) -> tuple[list[T], list[T]]:
         """Values for the outputs of the graph, divided into those for ``heads`` and for ``rest``."""
@@ -101,7 +101,7 @@ class SparseCut:
         return found
 
 
-def _able(node: Node, specs: Mapping[Node, Sequence[Spec]]) -> bool:
+def _runs_alone(node: Node, specs: Mapping[Node, Sequence[Spec]]) -> bool:
     """Whether a node may run on its own: a variable, or a built-in operator that computes the same each time."""
     if not all(known(spec.shape) for spec in specs[node]):
         return False

@@ -107,7 +107,7 @@ class SparseExecutor(Parted):
     Outputs of operators that compute on stored elements have the storage types that these give them.
     """
 
-    _why = "arrays are sparse"
+    _reason = "arrays are sparse"
 
     def __init__(self, symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None],
                  reqs: list[str], aux: list[NDArray], head_grads: OutGrads, make: Callable[..., Executor],
@@ -136,10 +136,10 @@ class SparseExecutor(Parted):
         self._cut = cut = SparseCut(graph, self._specs, {node: array.stype for node, array in arrays.items()},
                                     [node for node, (grad, _) in wanted.items() if grad._sparse], one_by_one)
         varying = cut.varying(wanted)
-        # Of what crosses, by entry: dense copies, and gradients.
-        self._copies = {entry: self._zeros(entry) for entry in cut.crossing
+        # Dense copies and gradients of the entries that cross.
+        self._dense_copies = {entry: self._zeros(entry) for entry in cut.crossing
                         if entry[0].op is not None or arrays[entry[0]]._sparse}
-        self._slopes = {entry: self._zeros(entry) for entry in cut.crossing if entry[0] in varying}
+        self._crossing_grads = {entry: self._zeros(entry) for entry in cut.crossing if entry[0] in varying}
         bound, late = cut.divided(self.head_grads)
         self._rest = self._rest_of(arrays, wanted, cut.divided(outputs)[1], late)
         read = set() if self._rest is None else set(self._rest._arguments)
@@ -148,12 +148,13 @@ class SparseExecutor(Parted):
         self._eager = _Eager(cut.nodes, {node: array for node, array in arrays.items() if node in used}, {
             node: (grad, "add" if req == "write" and node in read else req)  # the rest writes it first
             for node, (grad, req) in wanted.items() if node in used}, self._ctx, self._numbers)
-        self._own = [self._zeros(entry).tostype(cut.stypes.get(entry, "default")) for entry in cut.heads]
-        self._tops = [None if node.op is not None and node.op.loss(node.attrs) else
+        self._early_outputs = [self._zeros(entry).tostype(cut.stypes.get(entry, "default")) for entry in cut.heads]
+        self._early_head_grads = [None if node.op is not None and node.op.loss(node.attrs) else
                       self._zeros((node, i)) if given is None else given for (node, i), given in zip(cut.heads, bound)]
-        self._heads = HeadGradients([None if top is None else top._data for top in self._tops], bound,
+        self._heads = HeadGradients([None if top is None else top._data for top in self._early_head_grads], bound,
                                     cut.divided(self._output_names)[0], self._ctx)
-        self.outputs = Listed("outputs", merged(cut.early, self._own, [] if self._rest is None else self._rest.outputs))
+        late_outputs = [] if self._rest is None else self._rest.outputs
+        self.outputs = Listed("outputs", merged(cut.early, self._early_outputs, late_outputs))
         self._ran = None
 
     def _zeros(self, entry: Entry) -> NDArray:
@@ -167,9 +168,9 @@ class SparseExecutor(Parted):
             return None
         held, asked = dict(arrays), dict(wanted)
         for entry, variable in self._cut.crossing.items():
-            held[variable] = self._copies[entry] if entry in self._copies else arrays[entry[0]]
-            if entry in self._slopes:
-                asked[variable] = self._slopes[entry], "write"
+            held[variable] = self._dense_copies[entry] if entry in self._dense_copies else arrays[entry[0]]
+            if entry in self._crossing_grads:
+                asked[variable] = self._crossing_grads[entry], "write"
         rest = Symbol(self._cut.rest)
         arguments, states = rest._graph().variables()
         requests = [asked.get(node, (None, "null")) for node in arguments]
@@ -198,7 +199,7 @@ class SparseExecutor(Parted):
         self._ran, self._mode = None, is_train
         self._eager.run(is_train, self._keeps_gradients and self._gradients[is_train] is not None)
         values = self._eager.values
-        for entry, array in [*zip(self._cut.heads, self._own), *self._copies.items()]:
+        for entry, array in [*zip(self._cut.heads, self._early_outputs), *self._dense_copies.items()]:
             array._store(Ellipsis, values[entry])
         for part in self._parts():
             part._go(is_train)
@@ -208,7 +209,7 @@ class SparseExecutor(Parted):
         super()._store()
         for node, array in zip(self._auxiliary, self.aux_arrays):
             if array._sparse:
-                array._store(Ellipsis, self._copies[node, 0])
+                array._store(Ellipsis, self._dense_copies[node, 0])
 
     def _back(self, out_grads: OutGrads, is_train: bool) -> None:
         mode = is_train or self._mode
@@ -216,13 +217,13 @@ class SparseExecutor(Parted):
             self._differentiate(mode, is_train)
         given = in_order("backward", out_grads, self._output_names)
         first, late = self._cut.divided([*given, *[None] * (len(self._output_names) - len(given))])
-        self._heads.take({id(top._data) for top in self._tops if top is not None}, first)
+        self._heads.take({id(top._data) for top in self._early_head_grads if top is not None}, first)
         if self._ran is not mode:
             self._repeat(mode, functools.partial(self._go, mode))
         self._ran = None
         for part in self._parts():
             part._back(late, is_train)
-        self._eager.back([*zip(self._cut.heads, self._tops), *self._slopes.items()], is_train)
+        self._eager.back([*zip(self._cut.heads, self._early_head_grads), *self._crossing_grads.items()], is_train)
 
     # ---------------------------------------------------------------------------------------------- inspection
 

@@ -115,7 +115,7 @@ class Staged(Parted):
     Each forward replaces the arrays in ``outputs`` whose shapes depend on values. Before the first they are empty.
     """
 
-    _why = "shapes depend on values"
+    _reason = "shapes depend on values"
 
     def __init__(self, symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None],
                  reqs: list[str], aux: list[NDArray], head_grads: OutGrads, make: Callable[..., Executor],

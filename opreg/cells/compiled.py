@@ -253,7 +253,7 @@ class Compiled:
             array._data[...] = data
             wrote(array._data)
         inner = [True] * len(plan.places) if node is None else [source.op is not None for source, _ in node.inputs]
-        return [None if place is None else made(handed(plan.gradients[place], kept), plan.ctx)
+        return [None if place is None else made(for_tape(plan.gradients[place], kept), plan.ctx)
                 for place, kept in zip(plan.places, inner)]
 
     def _run_again(self, run: _Run, weights: Sequence[NDArray]) -> None:
@@ -278,7 +278,7 @@ class Compiled:
         return [(title, recorded[0]) for title, recorded in plans if recorded]
 
 
-def handed(data: Array, kept: bool) -> Array:
+def for_tape(data: Array, kept: bool) -> Array:
     """A gradient that a plan will overwrite, for the tape: a copy where rules of other nodes may keep it; else a
     read-only view, which the tape adds to a gradient of its own, or copies."""
     if kept or data.__class__ is not np.ndarray:

@@ -127,7 +127,7 @@ def _weights_of(graph: str) -> str:
 
 def _from_onnx(options: argparse.Namespace) -> _ConversionReport:
     model = read_model(options.source)
-    symbol, arguments, states = models.read_onnx(model, models.stated(model, options.input))
+    symbol, arguments, states = models.read_onnx(model, models.stated_shapes(model, options.input))
     arrays = {**{f"arg:{name}": value for name, value in arguments.items()},
               **{f"aux:{name}": value for name, value in states.items()}}
     weights = _weights_of(options.target)

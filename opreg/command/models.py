@@ -24,7 +24,7 @@ from opreg.typing import Array
 
 from . import parsing, weights
 
-__all__ = ["Model", "add_import", "add_model", "bound", "inputs", "model", "read_onnx", "stated", "symbol"]
+__all__ = ["Model", "add_import", "add_model", "bound", "inputs", "model", "read_onnx", "stated_shapes", "symbol"]
 
 _ONNX = ".onnx"
 
@@ -78,7 +78,7 @@ def model(options: argparse.Namespace) -> Model:
     if options.model.endswith(_ONNX):
         for name in options.modules:
             parsing.imported(name)
-        net, arguments, states = read_onnx(options.model, stated(options.model, options.input))
+        net, arguments, states = read_onnx(options.model, stated_shapes(options.model, options.input))
         if path is None:
             return Model(net, {name: value.asnumpy() for name, value in {**arguments, **states}.items()})
     else:
@@ -107,7 +107,7 @@ def read_onnx(source: Any, shapes: Mapping[str, Sequence[int]]) -> tuple[Symbol,
         raise
 
 
-def stated(source: Any, words: Sequence[str]) -> dict[str, tuple[int, ...]]:
+def stated_shapes(source: Any, words: Sequence[str]) -> dict[str, tuple[int, ...]]:
     """Shapes of an ONNX model's inputs by name, of words as for ``--input``.
 
     Raises

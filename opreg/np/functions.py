@@ -372,12 +372,13 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     value = held(a)
     if isinstance(value, Symbol):
         return _numpy("moveaxis", a, source, destination)
-    order = np.moveaxis(np.arange(0).reshape((0,) * value.ndim), source, destination).ndim
-    places = [range(value.ndim)[int(each)] for each in np.atleast_1d(source)]
-    wanted = [range(value.ndim)[int(each)] for each in np.atleast_1d(destination)]
-    rest = iter(i for i in range(order) if i not in places)
-    moved = dict(zip(wanted, places))
-    return transpose(value, [moved[i] if i in moved else next(rest) for i in range(order)])
+    rank = value.ndim
+    np.moveaxis(np.empty((0,) * rank), source, destination)  # NumPy raises the errors
+    places, wanted = [[range(rank)[int(axis)] for axis in np.atleast_1d(axes)] for axes in (source, destination)]
+    order = [axis for axis in range(rank) if axis not in places]
+    for place, axis in sorted(zip(wanted, places)):
+        order.insert(place, axis)
+    return transpose(value, order)
 
 
 @_listed

@@ -293,9 +293,11 @@ class Optimizer:
         If the class names its operator, one call updates all weights with the same rates and dtype.
         """
         count = len(updates)
-        by_operator = count > 1 and self.one_by_one() is None and not any(
-            weight._sparse or grad._sparse for _, weight, grad, _ in updates) \
-            and len({update[0] for update in updates}) == len({id(update[1]._data) for update in updates}) == count
+        by_operator = (
+            count > 1 and self.one_by_one() is None
+            and not any(weight._sparse or grad._sparse for _, weight, grad, _ in updates)
+            and len({index for index, _, _, _ in updates}) == len({id(weight._data) for _, weight, _, _ in updates})
+            == count)
         for index, weight, grad, state in updates:
             self._check(index, weight, grad, state if by_operator else ())
         if not by_operator:

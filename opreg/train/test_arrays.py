@@ -288,8 +288,8 @@ def rand_sparse_ndarray(shape: Sequence[int], stype: str, density: float | None 
     density : float, optional
         Fraction of rows, or of elements of a matrix, that is stored; random by default.
     distribution : {"uniform", "powerlaw"}, optional
-        Of the stored elements of a matrix; with ``powerlaw`` each row stores twice as many as the one before, as long
-        as there are columns, and elements left.
+        The distribution of a matrix's stored elements over its rows; with ``powerlaw`` each row stores twice as many
+        as the one before, as long as there are columns, and elements left.
     data_init : float, optional
         Value of all stored elements.
     rsp_indices : sequence of int, optional

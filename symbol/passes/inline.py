@@ -47,8 +47,10 @@ def _change(program: Program, opened: _Opened, node: Node, became: dict[Entry, E
 
 def _opens(program: Program, node: Node) -> bool:
     op = node.op
-    if op is None or op.rules.inline is not None:
-        return op is not None
+    if op is None:
+        return False
+    if op.rules.inline is not None:
+        return True
     whole = program.watched and node.built_in and not effects.varies(op)  # monitors know it by its own name
     return op.traits.traced and op.runs_body(program.bound.place(node).xp) and not whole
 

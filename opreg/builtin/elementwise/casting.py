@@ -81,7 +81,7 @@ alike(cast_like)
 
 def _cast(xp: ArrayModule, data: Array, like: Array | None = None, *, dtype: np.dtype | None = None,
           out: Array | None = None) -> Array:
-    """The kernel of both; the fractions that a gradient of integers loses are noted."""
+    """The kernel of ``Cast`` and of its gradient, which notes the fractions that integers lose."""
     if out is None:
         out = data.astype(dtype if like is None else like.dtype)
     else:

@@ -110,7 +110,9 @@ def unchanged(op: Op) -> None:
 
 def single(results: Any) -> Any:
     """Several results as a tuple, a lone one as it is."""
-    return results if not isinstance(results, (tuple, list)) else results[0] if len(results) == 1 else tuple(results)
+    if not isinstance(results, (tuple, list)):
+        return results
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def constant(xp: ArrayModule, value: float, dtype: np.dtype) -> Array:

@@ -189,7 +189,9 @@ class HybridLambda(HybridBlock):
             name = function
             if not (hasattr(ndarray, name) and hasattr(symbol, name)):
                 raise BlockError(f"HybridLambda: there is no function {name} in nd and sym")
-            function = lambda F, *args: getattr(F, name)(*args)  # noqa: E731
+
+            def function(F: Any, *args: Any) -> Any:
+                return getattr(F, name)(*args)
         elif callable(function):
             name = function.__name__
         else:

@@ -91,7 +91,10 @@ def _nms(g: Builder, use: Use, data: Value) -> Any:
         return [data]
     if len(shape) != 3:
         data = g.reshape(data, (_product(shape[:-2]), *shape[-2:]))
-    column = lambda x, i: g.squeeze(g.slice(x, [i], [i + 1], [2]), [2])  # noqa: E731
+
+    def column(x: Value, i: int) -> Value:
+        return g.squeeze(g.slice(x, [i], [i + 1], [2]), [2])
+
     start = attrs["coord_start"]
     score = column(data, attrs["score_index"])
     valid = score > attrs["valid_thresh"]

@@ -126,8 +126,8 @@ class Graph:
     Attributes
     ----------
     initializers : dict of str to np.ndarray
-        Initializers, and tensors of ``Constant`` nodes that may be weights. Those of branches and loops are in the
-        graph of the model, if no other value has their name.
+        Initializers, and tensors of ``Constant`` nodes that may be weights. The graph of the model also holds the ones
+        of branches and loops, if no other value has their name.
     home : dict of str to np.ndarray
         The initializers of the graph of the model; those of the function in a function.
     """

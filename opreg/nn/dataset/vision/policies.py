@@ -67,36 +67,37 @@ _PAIRS = {AutoAugmentPolicy(name): [[each.split() for each in pair.split("+")] f
             "ShearY .8 5+AutoContrast .7;ShearX .7 2+Invert .1"}.items()}
 
 
-class _Way(NamedTuple):
-    """How new pixels are made."""
+class _Resampling(NamedTuple):
+    """The interpolation of moved pixels, and the value outside of the image."""
 
     resample: Inter
     fill: Fill
 
 
 def _sheared(x: int, y: int) -> Callable[..., np.ndarray]:
-    return lambda pixels, size, way: moved(pixels, 0.0, (0, 0), 1.0, (math.degrees(size) * x, math.degrees(size) * y),
-                                           *way)
+    return lambda pixels, size, resampling: moved(
+        pixels, 0.0, (0, 0), 1.0, (math.degrees(size) * x, math.degrees(size) * y), *resampling)
 
 
 def _shifted(x: int, y: int) -> Callable[..., np.ndarray]:
-    return lambda pixels, size, way: moved(pixels, 0.0, (int(size) * x, int(size) * y), 1.0, (0.0, 0.0), *way)
+    return lambda pixels, size, resampling: moved(
+        pixels, 0.0, (int(size) * x, int(size) * y), 1.0, (0.0, 0.0), *resampling)
 
 
-#: Operations by name, as functions of an image, a strength and a `_Way`.
+#: Operations by name, as functions of an image, a strength and a `_Resampling`.
 _OPERATIONS: dict[str, Callable[..., np.ndarray]] = {
-    "Identity": lambda pixels, size, way: pixels,
+    "Identity": lambda pixels, size, resampling: pixels,
     "ShearX": _sheared(1, 0), "ShearY": _sheared(0, 1), "TranslateX": _shifted(1, 0), "TranslateY": _shifted(0, 1),
-    "Rotate": lambda pixels, size, way: Rotate(size, way.resample, fill_value=way.fill)(pixels),
-    "Brightness": lambda pixels, size, way: AdjustBrightness(1 + size)(pixels),
-    "Color": lambda pixels, size, way: AdjustSaturation(1 + size)(pixels),
-    "Contrast": lambda pixels, size, way: AdjustContrast(1 + size)(pixels),
-    "Sharpness": lambda pixels, size, way: AdjustSharpness(1 + size)(pixels),
-    "Posterize": lambda pixels, size, way: Posterize(int(size))(pixels),
-    "Solarize": lambda pixels, size, way: Solarize(size)(pixels),
-    "AutoContrast": lambda pixels, size, way: AutoContrast()(pixels),
-    "Equalize": lambda pixels, size, way: Equalize()(pixels),
-    "Invert": lambda pixels, size, way: Invert()(pixels),
+    "Rotate": lambda pixels, size, resampling: Rotate(size, resampling.resample, fill_value=resampling.fill)(pixels),
+    "Brightness": lambda pixels, size, resampling: AdjustBrightness(1 + size)(pixels),
+    "Color": lambda pixels, size, resampling: AdjustSaturation(1 + size)(pixels),
+    "Contrast": lambda pixels, size, resampling: AdjustContrast(1 + size)(pixels),
+    "Sharpness": lambda pixels, size, resampling: AdjustSharpness(1 + size)(pixels),
+    "Posterize": lambda pixels, size, resampling: Posterize(int(size))(pixels),
+    "Solarize": lambda pixels, size, resampling: Solarize(size)(pixels),
+    "AutoContrast": lambda pixels, size, resampling: AutoContrast()(pixels),
+    "Equalize": lambda pixels, size, resampling: Equalize()(pixels),
+    "Invert": lambda pixels, size, resampling: Invert()(pixels),
 }
 #: Operations whose strength has either sign.
 _SIGNED = frozenset({"ShearX", "ShearY", "TranslateX", "TranslateY", "Rotate", "Brightness", "Color", "Contrast",
@@ -109,7 +110,7 @@ _WITHOUT_INVERT = [name for name in _OPERATIONS if name != "Invert"]
 
 def _strengths(count: int, shear: float, across: float, down: float, angle: float, factor: float, bits: int,
                lightest: int) -> dict[str, np.ndarray]:
-    """So many strengths of each operation that has some, from none to the greatest, in float32."""
+    """For each operation that has strengths, ``count`` of them, from none to the greatest, in float32."""
     steps = np.arange(count, dtype=np.float32)
 
     def up_to(end: float) -> np.ndarray:
@@ -124,13 +125,13 @@ class _Drawn:
     """An operation on images of three channels that draws others."""
 
     def __init__(self, interpolation: Inter, fill_value: Fill):
-        self._way = _Way(Inter(interpolation), fill_value)
+        self._resampling = _Resampling(Inter(interpolation), fill_value)
 
     def _read(self, image: Any) -> np.ndarray:
         return checked(type(self).__name__, image, (3,), "uint8")
 
     def _applied(self, pixels: np.ndarray, name: str, size: float) -> np.ndarray:
-        return _OPERATIONS[name](pixels, -size if name in _SIGNED and stream().integers(2) else size, self._way)
+        return _OPERATIONS[name](pixels, -size if name in _SIGNED and stream().integers(2) else size, self._resampling)
 
 
 class AutoAugment(_Drawn):
@@ -174,7 +175,7 @@ class RandAugment(_Drawn):
     num_magnitude_bins : int
         Count of strengths, 2 at least.
     interpolation, fill_value
-        As for ``AutoAugment``.
+        See ``AutoAugment``.
     """
 
     def __init__(self, num_ops: int = 2, magnitude: int = 9, num_magnitude_bins: int = 31,
@@ -203,7 +204,7 @@ class TrivialAugmentWide(_Drawn):
     num_magnitude_bins : int
         Count of strengths, 2 at least.
     interpolation, fill_value
-        As for ``AutoAugment``.
+        See ``AutoAugment``.
     """
 
     def __init__(self, num_magnitude_bins: int = 31, interpolation: Inter = Inter.NEAREST, fill_value: Fill = 0):

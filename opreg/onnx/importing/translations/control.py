@@ -90,8 +90,8 @@ def _repeats(body: Graph) -> bool:
 
 
 def _same_states(node: Node, before: Sequence[Any], now: Sequence[Any]) -> bool:
-    """Whether two rounds have the same states, number for number; the smallest are asked first. Where the numbers are
-    known only when the graph runs, the shapes decide."""
+    """Whether two rounds have the same states, number for number; the smallest are asked first. The shapes decide
+    if the numbers are known only when the graph runs."""
     if any(isinstance(value, list) or value is None for value in (*before, *now)):
         return False
     if any(node.lengths(a) != node.lengths(b) for a, b in zip(before, now)):

@@ -1,5 +1,5 @@
 """Rows of ONNX Runtime's fused operators: several operators of ONNX in one, as its optimizer and its tools for
-transformers write them. Those of attention are in ``fused_attention``."""
+transformers write them. The rows of attention are in ``fused_attention``."""
 
 from __future__ import annotations
 

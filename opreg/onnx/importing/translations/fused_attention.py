@@ -65,7 +65,7 @@ def _attended(node: Node, query: Any, key: Any, value: Any, bias: Any, scale: fl
 
 
 def _bias(node: Node, query: Any, key: Any, mask: Any, added: Any, fill: float) -> Any:
-    """What is added to the scores: ``fill`` where a mask hides a key, and the node's own addend."""
+    """The bias of the scores: ``fill`` where a mask hides a key, and the node's own addend."""
     if mask is None:
         return added
     rank, dtype = node.rank(mask), node.dtype(query)
