@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from opreg.core.einsum import implied, product
 from opreg.core.spec import check_axes, check_axis, is_floating, limits
 from opreg.core.tracing import TraceError
 
@@ -277,7 +278,7 @@ def einsum(body: BodyTracer, subscripts: str, *operands: ArrayLike, optimize: An
         raise TraceError(f"np.einsum({subscripts!r}): expected a letter for each axis of {len(words)} operands. "
                          f"{body.instead}")
     if not arrow:
-        output = "".join(sorted(letter for letter in {*inputs} - {","} if inputs.count(letter) == 1))
+        output = implied(inputs)
     for place, word in enumerate(words):
         while len(letters := dict.fromkeys(word)) < len(word):  # the diagonal of axes with one letter
             letter = next(each for each in letters if word.count(each) > 1)
@@ -289,27 +290,10 @@ def einsum(body: BodyTracer, subscripts: str, *operands: ArrayLike, optimize: An
     value, have = values[0], words[0]
     for place in range(1, len(words)):
         later = {*output}.union(*words[place + 1:])
-        value, have = _contracted(value, have, values[place], words[place], later)
+        have, value = product(have, value, words[place], values[place], later)
     gone = tuple([axis for axis, letter in enumerate(have) if letter not in output])
     kept = [letter for letter in have if letter in output]
     return np.transpose(np.sum(value, axis=gone) if gone else value, [kept.index(letter) for letter in output])
-
-
-def _contracted(left: Any, have: str, right: Any, word: str, later: set[str]) -> tuple[Any, str]:
-    """The product of two operands of ``einsum`` as matrices, over the letters of both that nothing later reads."""
-    both = [letter for letter in have if letter in word]
-    batch, summed = [[letter for letter in both if (letter in later) == kept] for kept in (True, False)]
-    rows, columns = [letter for letter in have if letter not in both], [letter for letter in word if letter not in both]
-    size = {**dict(zip(have, left.shape)), **dict(zip(word, right.shape))}
-
-    def laid(value: Any, own: str, *groups: list[str]) -> Any:
-        moved = np.transpose(value, [own.index(letter) for group in groups for letter in group])
-        return moved.reshape([size[letter] for letter in groups[0]] + [
-            int(np.prod([size[letter] for letter in group])) for group in groups[1:]])
-
-    product = laid(left, have, batch, rows, summed) @ laid(right, word, batch, summed, columns)
-    letters = [*batch, *rows, *columns]
-    return product.reshape([size[letter] for letter in letters]), "".join(letters)
 
 
 # ------------------------------------------------------------------------------------------ linear algebra

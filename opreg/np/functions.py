@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from opreg.core.einsum import Contraction, contraction, implied
+from opreg.core.einsum import product as contracted
 from opreg.core.op import Op
 from opreg.core.registry import get, ops
 from opreg.core.spec import as_dtype, is_floating
@@ -705,7 +707,7 @@ def einsum(subscripts: str, *operands: Any, out: Any = None, optimize: Any = Fal
     if "." in subscripts or builtins.any(len(set(word)) < len(word) for word in words) or len(words) != len(values):
         return _into(_numpy("einsum", subscripts, *values), out)
     if "->" not in subscripts:
-        output = "".join(sorted(letter for letter in set("".join(words)) if "".join(words).count(letter) == 1))
+        output = implied(inputs)
     result = values[0]
     have = words[0]
     for i, (word, value) in enumerate(zip(words[1:], values[1:])):
@@ -721,28 +723,15 @@ def einsum(subscripts: str, *operands: Any, out: Any = None, optimize: Any = Fal
 def _product(left: Any, have: str, right: Any, word: str, later: set[str]) -> tuple[Any, str]:
     """The product of two operands of ``einsum``, as a matrix product; letters needed later are kept."""
     left, right = left._pair(right)
-    both = [letter for letter in have if letter in word]
-    batch, summed = [letter for letter in both if letter in later], [letter for letter in both if letter not in later]
-    rows, columns = [c for c in have if c not in both], [c for c in word if c not in both]
     if isinstance(left, Symbol):
-        return _product_of_symbols(left, have, right, word, (batch, rows, summed, columns))
-    sizes = {**dict(zip(have, left.shape)), **dict(zip(word, right.shape))}
-
-    def size(some: Sequence[str]) -> int:
-        return int(np.prod([sizes[letter] for letter in some], dtype=np.int64))
-
-    def laid(value: Any, own: str, order: list[str]) -> Any:
-        return transpose(value, [own.index(letter) for letter in order]) if order else value
-
-    one = reshape(laid(left, have, batch + rows + summed), (size(batch), size(rows), size(summed)))
-    other = reshape(laid(right, word, batch + summed + columns), (size(batch), size(summed), size(columns)))
-    kept = batch + rows + columns
-    return reshape(ops._npi_matmul(one, other), tuple(sizes[letter] for letter in kept)), "".join(kept)
+        return _product_of_symbols(left, have, right, word, contraction(have, word, later))
+    letters, value = contracted(have, left, word, right, later)
+    return value, letters
 
 
-def _product_of_symbols(left: Any, have: str, right: Any, word: str, letters: Sequence[list[str]]) -> tuple[Any, str]:
+def _product_of_symbols(left: Any, have: str, right: Any, word: str, letters: Contraction) -> tuple[Any, str]:
     """The product of two operands whose lengths are unknown: one letter at most is a row, a sum or a column."""
-    batch, rows, summed, columns = letters
+    batch, summed, rows, columns = letters
     if not rows and not columns:
         products = transpose(left, [have.index(c) for c in batch + summed]) * transpose(right, [
             word.index(c) for c in batch + summed])

@@ -305,7 +305,7 @@ def test_declines(op: str, ins: Any, attrs: Any, monkeypatch: pytest.MonkeyPatch
 
 @FAST
 def test_dense_layers_go_where_convolutions_are():
-    """Where there are none and nothing is tried, BLAS computes all products of a plan."""
+    """BLAS computes all products of a plan that has no convolution, if nothing is tried."""
     data = symbol.Variable("data")
     dense = symbol.FullyConnected(symbol.FullyConnected(data, num_hidden=240), num_hidden=240, name="dense")
     text = dense.simple_bind(cpu(), data=(64, 240)).explain()
@@ -500,7 +500,7 @@ def _bound_convolution(w: Any, relu: bool) -> Any:
 @FAST
 @pytest.mark.parametrize("relu", [False, True])
 def test_a_weight_is_kept_as_the_library_lays_it_out(relu: bool) -> None:
-    """What nobody has noted is not seen: the weight was not laid out again."""
+    """A write that nobody has noted is not seen: the weight was not laid out again."""
     w = array(numbers(32, 16, 3, 3))
     executor = _bound_convolution(w, relu)
     first = executor.forward()[0].asnumpy()

@@ -227,7 +227,7 @@ def tried(monkeypatch):
 
 @FAST
 def test_a_weight_of_a_product_is_laid_out_once(tried):
-    """What nobody has noted is not seen; training reads it as it is."""
+    """A write that nobody has noted is not seen in inference; training reads the weight as it is."""
     w = mx.nd.array(np.random.default_rng(6).normal(size=(32, 9 * 16)).astype(np.float32))
     executor = _dense(w)
     executor.forward(is_train=True)

@@ -71,7 +71,7 @@ def test_expressions_are_those_of_numpy(text: str) -> None:
     np.testing.assert_allclose(found.asnumpy(), expected, 1e-5)
 
 
-#: Of these a symbol cannot be asked: shapes follow from numbers, or are read.
+#: Expressions that symbols refuse, since shapes follow from numbers, or are read.
 SHAPED = {"x[x > 2]", "x[x[:, 0] > 1]", "np.hsplit(x[0], [1])[1]", "np.tensordot(x, y, ((0, 1), (0, 1)))",
           "np.inner(x, y)", "np.median(x)", "x.copy()", "np.average(x, axis=1, weights=y[0] + 4)",
           "np.polyval(y[0], x)"}

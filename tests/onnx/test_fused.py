@@ -161,7 +161,7 @@ def attended(q: np.ndarray, k: np.ndarray, v: np.ndarray, bias: Any = 0.0, scale
 
 
 def hidden(mask: np.ndarray, keys: int, fill: float = FILL) -> np.ndarray:
-    """What a mask adds to the scores of its sequences."""
+    """The numbers that a mask adds to the scores of its sequences."""
     at = np.arange(keys)
     if mask.ndim == 1:
         ends, begins = (mask[:2], mask[2:]) if len(mask) == 4 else (mask, np.zeros_like(mask))

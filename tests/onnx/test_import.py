@@ -374,7 +374,7 @@ def test_weights_in_nodes_are_parameters() -> None:
 
 
 def test_weights_of_one_name_in_two_branches() -> None:
-    """Those of the first branch are parameters, those of the second stay its own."""
+    """Constants of the first branch become parameters; constants of the second stay its own."""
     def side(factor: float) -> Any:
         weight = numpy_helper.from_array(np.float32([factor, 1]), "w")
         return helper.make_graph([*chain(("Mul", "x w", "r"))], "side", [], [onnx.ValueInfoProto(name="r")], [weight])
@@ -1651,7 +1651,7 @@ def test_mistakes_in_operators_of_onnx_runtime(op: str, inputs: str, attrs: dict
 
 @pytest.mark.parametrize("make", [counted, conditional])
 def test_a_loop_of_many_rounds_takes_no_memory_as_a_node(make: Any) -> None:
-    """What a symbol holds does not grow with the greatest number of rounds."""
+    """A symbol of a loop does not grow with the greatest number of rounds."""
     made = make()
     most = next(each for each in made.graph.initializer if each.name == "most")
     most.CopyFrom(numpy_helper.from_array(np.array(1 << 27), "most"))

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from ...cells.tensor import Tensor
 from ...cells.tensor_base import is_number
 from ...cells.typing import TensorLike
+from ...core.einsum import implied
+from ...core.einsum import product as contracted
 from ...core.registry import ops
 from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
@@ -416,7 +418,7 @@ def einsum(equation: str, *operands: TensorLike) -> Tensor:
     if "." in equation or len(terms) != len(values):
         raise ArgumentError(f"einsum: {equation!r} does not name the axes of {len(values)} tensors")
     if "->" not in equation:
-        right = "".join(sorted(letter for letter in set(left) - {","} if left.count(letter) == 1))
+        right = implied(left)
     pairs = [_once(term, value) for term, value in zip(terms, values)]
     letters, product = pairs[0]
     for k, (term, value) in enumerate(pairs[1:], 1):
@@ -449,15 +451,4 @@ def _product(left: str, x: Tensor, right: str, y: Tensor, later: set[str]) -> tu
     """The product of two terms, summed over letters that neither the result nor later terms have."""
     left, x = _summed(left, x, later | set(right))
     right, y = _summed(right, y, later | set(left))
-    both = [letter for letter in left if letter in right]
-    batch, inner_ = [letter for letter in both if letter in later], [letter for letter in both if letter not in later]
-    rows, columns = [[letter for letter in side if letter not in both] for side in (left, right)]
-    size = {**dict(zip(left, x.shape)), **dict(zip(right, y.shape))}
-
-    def laid(term: str, value: Tensor, *groups: list[str]) -> Tensor:
-        order = tuple(term.index(letter) for group in groups for letter in group)
-        return value.transpose(order).reshape([math.prod(size[letter] for letter in group) for group in groups])
-
-    product = matmul(laid(left, x, batch, rows, inner_), laid(right, y, batch, inner_, columns))
-    kept = [*batch, *rows, *columns]
-    return "".join(kept), product.reshape([size[letter] for letter in kept])
+    return contracted(left, x, right, y, later)

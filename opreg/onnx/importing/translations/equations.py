@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from string import ascii_letters
 from typing import Any, NamedTuple
 
+from opreg.core.einsum import contraction, implied
 from opreg.core.registry import ops
 from opreg.core.spec import ANY, known
 from opreg.errors import ArgumentError, ShapeError
@@ -52,8 +53,7 @@ def _terms(node: Node, equation: str, values: Sequence[Any]) -> tuple[list[_Name
             raise ShapeError(f"einsum: {word!r} names {len(own)} axes of shape {node.lengths(value)}")
     free = [letter for letter in ascii_letters if letter not in equation][:max(counts)]
     if not arrow:
-        plain = left.replace("...", "").replace(",", "")
-        result = "..." + "".join(sorted(letter for letter in set(plain) if plain.count(letter) == 1))
+        result = "..." + implied(left.replace("...", ""))
     wide = [word.replace("...", "".join(free[len(free) - count:])) for word, count in zip(words, counts)]
     if free and "..." not in result:
         raise ArgumentError(f"einsum: {equation!r} leaves out the axes of '...' behind the arrow")
@@ -108,9 +108,7 @@ def _product(node: Node, left: _Named, right: _Named, later: Collection[str]) ->
     for letters, value in (left, right):
         if len(set(letters)) < len(letters):
             node.shape(value)  # a diagonal wants lengths
-    both = [letter for letter in left.letters if letter in right.letters]
-    stack, inner = [each for each in both if each in later], [each for each in both if each not in later]
-    rows, columns = [[each for each in letters if each not in both] for letters in (left.letters, right.letters)]
+    stack, inner, rows, columns = contraction(left.letters, right.letters, later)
     above, below = rows[:-1], columns[:-1]
     count = len(stack)
     a = _transposed(left.value, left.letters, [*stack, *rows, *inner])
