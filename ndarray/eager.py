@@ -17,7 +17,7 @@ from opreg.core.invalidation import EDITION, following, keep
 from opreg.core.launch import Call, Kernel, as_results, prepare
 from opreg.core.launch import Prepared as PreparedCall
 from opreg.core.mode import MODE, Recording, inside, quiet
-from opreg.core.op import Op, shapes_from_data
+from opreg.core.op import Op, runs_body, shapes_from_data
 from opreg.core.rules import Attrs, Shapes
 from opreg.core.slots import Slot
 from opreg.core.spec import Shape, Spec, is_numpy_float, known, show, unify
@@ -337,7 +337,7 @@ def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | 
     """
     prepared: BoundRunner | FunctionRunner | CustomRun | None = None
     runner: Runner | None = None
-    if op.traits.traced and (len(op.kernels) == 1 or op.runs_body(ctx.xp)) and (
+    if op.traits.traced and (len(op.kernels) == 1 or runs_body(op, ctx.xp)) and (
             found := BODY.function(op, attrs, arrays, ctx)) is not None:
         return found
     try:

@@ -38,7 +38,7 @@ from .traits import Traits
 if TYPE_CHECKING:
     from .value import Value
 
-__all__ = ["Op", "agreed", "filled", "gradients_by_rule", "shapes_from_data"]
+__all__ = ["Op", "agreed", "filled", "gradients_by_rule", "runs_body", "shapes_from_data"]
 
 V = TypeVar("V", bound="Value")
 
@@ -57,6 +57,11 @@ def agreed(name: str, old: Shape | None, new: Shape | None) -> Shape | None:
         return unify(old, new)
     except ShapeError:
         raise ShapeError(f"{name}: expected shape {show(new)}, got {show(old)}") from None
+
+
+def runs_body(op: Op, xp: ArrayModule) -> bool:
+    """Whether arrays of a module are computed by the operators of a traced body: no other kernel serves them."""
+    return op.traits.traced and not any(kernel.serves is None or kernel.serves(xp) for kernel in op.kernels[1:])
 
 
 class Op(Declarations, PropMethods):
@@ -185,10 +190,6 @@ class Op(Declarations, PropMethods):
         if not all(map(known, ins)):
             ins = filled(self, ins, outs, attrs)  # outputs may now be known better
         return ins, outs
-
-    def runs_body(self, xp: ArrayModule) -> bool:
-        """Whether arrays of a module are computed by the operators of a traced body: no other kernel serves them."""
-        return self.traits.traced and not any(kernel.serves is None or kernel.serves(xp) for kernel in self.kernels[1:])
 
     def infer_dtypes(self, ins: Dtypes, outs: Dtypes, attrs: Attrs) -> tuple[Dtypes, Dtypes]:
         """Infer dtypes of inputs and outputs from those that are known.

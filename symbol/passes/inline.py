@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from opreg.core import effects
 from opreg.core.graph import Entry, Node
 from opreg.core.keys import Same
-from opreg.core.op import Op
+from opreg.core.op import Op, runs_body
 from opreg.ndarray.bodies import Traced, Use, trace_body
 
 from ..program import Program
@@ -52,7 +52,7 @@ def _opens(program: Program, node: Node) -> bool:
     if op.rules.inline is not None:
         return True
     whole = program.watched and node.built_in and not effects.varies(op)  # monitors know it by its own name
-    return op.traits.traced and op.runs_body(program.bound.place(node).xp) and not whole
+    return runs_body(op, program.bound.place(node).xp) and not whole
 
 
 def _expand(program: Program, node: Node, inputs: Sequence[Entry], opened: _Opened) -> tuple[list[Node], list[Entry]]:
