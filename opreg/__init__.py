@@ -45,6 +45,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "executor": ("opreg.symbol.executor", None),
     "Executor": ("opreg.symbol.executor", "Executor"),
     "engine": ("opreg.engine", None),
+    "rtc": ("opreg.rtc", None),
     "caches": ("opreg.core.cache", "caches"),
     "name": ("opreg.symbol.naming", None),
     "attribute": ("opreg.symbol.naming", None),
@@ -136,7 +137,6 @@ _DOORS: dict[str, tuple[str, str | None]] = {
 #: Names of MXNet that are missing here, each with its replacement.
 _ABSENT = {
     "np_symbol": "symbols of np are what blocks make of np.ndarray",
-    "rtc": "write kernels with CuPy, cupy.RawKernel, in the forward of an operator.CustomOp",
     "library": "write operators with operator.CustomOp or operator.define; there is no library in C to load into",
     "libinfo": "there is no library in C; mx.__version__ and mx.runtime say what is installed",
     "tvmop": "operators are compiled by numba where it is installed",

@@ -178,6 +178,7 @@ from opreg.onnx.mindspore_export import export as export
 from opreg import pictures as viz
 from opreg import pictures as visualization
 from opreg import profiler as profiler
+from opreg import rtc as rtc
 from opreg import runtime as runtime
 from opreg import symbol as sym
 from opreg import symbol as symbol
@@ -238,7 +239,7 @@ __all__ = [
     "ms_function", "mutable", "name", "names", "nd", "ndarray", "nn", "no_grad", "notebook", "np", "np_array",
     "np_shape", "npx", "num_gpus", "numpy", "numpy_extension", "onnx", "operator", "ops", "opt", "optimizer",
     "parallel", "profiler", "pytype_to_dtype", "random", "rearrange_inputs", "recompute", "recordio", "registry",
-    "reset_algo_parameters", "reset_auto_parallel_context", "rnd", "rnn", "runtime", "save_checkpoint", "seed",
+    "reset_algo_parameters", "reset_auto_parallel_context", "rnd", "rnn", "rtc", "runtime", "save_checkpoint", "seed",
     "set_algo_parameters", "set_auto_parallel_context", "set_context", "set_device", "set_np_shape", "set_rng_state",
     "set_seed", "short", "single", "sym", "symbol", "tensor", "test_utils", "train", "ubyte", "uint", "uint16",
     "uint32", "uint64", "uint8", "uintc", "uintp", "use_np", "use_np_array", "use_np_shape", "ushort", "util",

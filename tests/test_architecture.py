@@ -41,7 +41,7 @@ FLOORS = """
     opreg.custom.operator opreg.symbol
     opreg.backends.passes opreg.data
     opreg.backends.cuda.passes opreg.backends.onednn.passes opreg.base opreg.np opreg.runtime opreg.util
-    opreg.cells opreg.error opreg.npx opreg.train
+    opreg.cells opreg.error opreg.npx opreg.rtc opreg.train
     opreg.nn
     opreg.interop opreg.nn.experimental opreg.nn.model opreg.nn.numpy
     opreg.nn.dataset opreg.nn.mint opreg.gluon

@@ -58,6 +58,6 @@ def test_missing_names_are_explained() -> None:
 
 def test_modules_that_are_absent_say_so() -> None:
     """Each of these words has a sentence of its own, on the page and where it is asked for."""
-    for name in ("rtc", "library", "torch"):
+    for name in ("tvmop", "library", "torch"):
         assert f"`{name}`" in PAGE
         assert name in vars(mx)["_ABSENT"]

@@ -21,7 +21,7 @@ from opreg.typing import ArrayModule
 
 from .instructions import PRELUDE, declines
 
-__all__ = ["Launch", "attach", "can_compile", "declined", "grid_of", "in_pieces", "keep", "kernel_of"]
+__all__ = ["Launch", "attach", "can_compile", "declined", "first_error", "grid_of", "in_pieces", "keep", "kernel_of"]
 
 # Blocks for each multiprocessor of a GPU: enough to hide the latency of memory.
 _BLOCKS = 8
@@ -101,14 +101,14 @@ def _compiled(xp: ArrayModule, text: str, name: str) -> Callable[..., object]:
     except Exception as error:  # CuPy's own
         if passing(error):
             raise
-        raise OpError(f"the kernel {name!r} does not compile: {_first_error(str(error), code)}") from error
+        raise OpError(f"the kernel {name!r} does not compile: {first_error(str(error), code)}") from error
 
 
 # An error as NVRTC reports it: the file, the line number, the message.
 _WRONG = re.compile(r"\((\d+)\): (?:catastrophic )?error:? *(.*)")
 
 
-def _first_error(report: str, code: str) -> str:
+def first_error(report: str, code: str) -> str:
     """The first error in a compiler's report, with the line of the text; if none is found, the whole report in one
     line."""
     found = _WRONG.search(report)
