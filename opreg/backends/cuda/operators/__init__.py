@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import convolution, dropout, lookups, normalization, pooling, products, recurrent, reductions, rows
+from . import convolution, dropout, greedy, lookups, normalization, pooling, products, recurrent, reductions, rows
 
-__all__ = ["convolution", "dropout", "lookups", "normalization", "pooling", "products", "recurrent",
+__all__ = ["convolution", "dropout", "greedy", "lookups", "normalization", "pooling", "products", "recurrent",
            "reductions", "rows"]
