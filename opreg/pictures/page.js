@@ -207,6 +207,7 @@
     smaller: () => zoom(0.8),
     fit: () => zoom(around.clientWidth / levels[0].width / scale),
   };
+  const readable = 0.9;  // the scale at which the smallest labels have 8 pixels
   let scale = 1;
 
   function zoom(by) {
@@ -232,8 +233,14 @@
     }, {once: true});
   });
 
-  // What is wide begins smaller, and where its first node is.
-  if (levels[0].width > around.clientWidth) zoom(Math.max(around.clientWidth / levels[0].width, 0.55));
+  // A wide picture begins smaller, but its labels stay readable, and its first node is in view.
+  if (levels[0].width > around.clientWidth) zoom(Math.max(around.clientWidth / levels[0].width, readable));
   const first = levels[0].items.reduce((one, other) => other.row < one.row ? other : one, levels[0].items[0]);
   if (first) around.scrollLeft = first.x * scale - around.clientWidth / 3;
+  const above = document.querySelector(".overview .opreg-graph");
+  if (above) {
+    above.style.minWidth = `${above.width.baseVal.value * readable}px`;
+    const pane = above.parentNode, box = above.querySelector(".node").getBoundingClientRect();
+    pane.scrollLeft = box.left - pane.getBoundingClientRect().left - pane.clientWidth / 3;
+  }
 })();

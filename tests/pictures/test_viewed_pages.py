@@ -93,6 +93,18 @@ def test_a_page_fits_and_asks_for_nothing(shown, make, width):
     assert texts == []
 
 
+@pytest.mark.parametrize("make", [of_cells, of_a_plan, of_a_residual_network])
+def test_labels_can_be_read_on_a_phone_and_the_first_node_is_in_view(shown, make):
+    browser = shown(make(), 390)
+    sizes = browser.eval("""Array.from(document.querySelectorAll('svg text')).map((text) =>
+        parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a)""")
+    assert min(sizes) >= 8
+    assert browser.eval("""Array.from(document.querySelectorAll('.overview, .graph')).every((section) => {
+        const pane = section.querySelector('.scroll').getBoundingClientRect();
+        const box = section.querySelector('.node .box').getBoundingClientRect();
+        return pane.left <= box.left && box.right <= pane.right})""")
+
+
 def test_names_are_text_and_nothing_else(shown):
     browser = shown(of_nasty_names())
     assert browser.eval("document.querySelectorAll('img').length") == 0
