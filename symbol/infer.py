@@ -122,10 +122,10 @@ def _propagate(graph: Graph, known_of: Known[K], rule: Rule[K], newer: Callable[
 
 
 def forget(graph: Graph) -> None:
-    """Drop the shapes that earlier inferences stored in users' functions, whose dtypes may depend on them."""
+    """Drop shapes and dtypes that earlier inferences stored in users' functions, whose dtypes may depend on them."""
     for node in graph.nodes:
         if isinstance(node.attrs, FunctionUse):
-            node.attrs.shapes = None
+            node.attrs.shapes = node.attrs.dtypes = None
         for body in node.attrs.get("subgraphs", ()):
             forget(body._graph())
 
@@ -237,6 +237,8 @@ def infer(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping[Nod
             if source in before and source not in shape_of:
                 shape_of[source] = [spec.shape for spec in before[source]]
                 dtype_of[source] = [spec.dtype for spec in before[source]]
+    if any(isinstance(node.attrs, FunctionUse) for node in new.nodes):  # their shapes are found by runs on these dtypes
+        infer_dtypes(new, dtypes, dict(dtype_of))
     infer_shapes(new, shapes, shape_of)
     dtype_of = decide_dtypes(new, dtypes, dtype_of)
     return {**before, **_specs_of(new.nodes, shape_of, dtype_of)}

@@ -58,6 +58,8 @@ class Rules:
     differentiate : function or None
         Applies the gradient rule, if calling it is not enough; the parameters are the operator and those of
         ``Op.differentiate``.
+    tell_dtypes : function of the attributes and dtypes, or None
+        Called with the dtypes of the inputs before shapes are inferred, where shapes are found by a run on them.
     check : function of the operator, the decorator's name, and a rule; or None
         Checks the rules of a user's operator when they are declared.
     """
@@ -67,6 +69,7 @@ class Rules:
     call: Callable[..., Any] = apply
     differentiate: Callable[..., Sequence[Any]] | None = None
     check: Check | None = None
+    tell_dtypes: Callable[[Any, list[np.dtype | None]], None] | None = None
     infer: Rule | None = None
     shapes: Rule | None = None
     fill: Rule | None = None

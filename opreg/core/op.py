@@ -207,8 +207,11 @@ class Op(Declarations, PropMethods):
     def specs(self, ins: Sequence[Spec | Array], attrs: Attrs) -> list[Spec]:
         """Infer the specs of outputs from those of all inputs, or from arrays, as far as they follow."""
         nothing: list[Any] = [None] * len(self.signature.outputs(attrs))
+        given: Dtypes = [each.dtype for each in ins]
+        if self.rules.tell_dtypes is not None:
+            self.rules.tell_dtypes(attrs, given)
         _, shapes = self.infer_shapes([each.shape for each in ins], list(nothing), attrs)
-        _, dtypes = self.infer_dtypes([each.dtype for each in ins], nothing, attrs)
+        _, dtypes = self.infer_dtypes(given, nothing, attrs)
         return list(map(Spec, shapes, dtypes))
 
     def differentiate(self, g: V | Sequence[V | None] | None, ins: Sequence[V], outs: Sequence[V], attrs: Attrs,

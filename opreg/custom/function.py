@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DefinedFunction", "FunctionUse", "of_function"]
 
-_FLOAT32 = np.dtype(np.float32)
+_FLOAT32, _INT32 = np.dtype(np.float32), np.dtype(np.int32)
 
 
 class DefinedFunction(Schema):
@@ -92,10 +93,13 @@ class FunctionUse(Use):
         The schema.
     shapes : list of Shape, or None
         Shapes of the inputs, once they are known.
+    dtypes : list of dtype, or None
+        Dtypes of the inputs, as far as they are known.
     """
 
     defined: DefinedFunction
     shapes: Shapes | None = None
+    dtypes: Dtypes | None = None
 
     def compute(self, arrays: Sequence[NDArray], ctx: Context, is_train: bool) -> list[Any]:
         """Call the function with NDArrays; an NDArray, another array or a scalar for each output."""
@@ -184,6 +188,7 @@ class FunctionUse(Use):
     def declared_dtypes(self, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
         """Infer dtypes by the declaration."""
         rule: Any = self.defined.by_types
+        self.tell_dtypes(ins)
         try:
             return rule(ins, outs, self)
         except DTypeError:
@@ -228,14 +233,36 @@ class FunctionUse(Use):
         if not all(known(shape) for shape in ins):
             return ins, outs
         self.shapes = list(ins)
-        kinds: Dtypes = [None] * len(ins)
-        if self.declares:
-            kinds, _ = op.infer_dtypes(list(kinds), [None] * len(outs), self)
-        specs = self._dry_run([Spec(shape, kind or _FLOAT32) for shape, kind in zip(ins, kinds)])
+        specs = self._found(ins, self._dtypes(len(ins), len(outs)))
         return ins, [agreed(name, old, spec.shape) for name, old, spec in zip(op.signature.outputs(self), outs, specs)]
+
+    def _dtypes(self, count: int, outputs: int) -> Dtypes:
+        """Dtypes of the inputs: those that are known, and those that are declared or follow from them."""
+        dtypes: Dtypes = [None] * count if self.dtypes is None else list(self.dtypes)
+        if not self.declares:
+            return dtypes
+        return self.op.infer_dtypes(dtypes, [None] * outputs, self)[0]
+
+    def _found(self, shapes: Shapes, dtypes: Dtypes) -> list[Spec]:
+        """Specs of the results by a dry run on float32 where a dtype is unknown, or on int32 if the function fails."""
+        try:
+            return self._dry_run([Spec(shape, dtype or _FLOAT32) for shape, dtype in zip(shapes, dtypes)])
+        except Exception:
+            unknown = [i for i, dtype in enumerate(dtypes) if dtype is None]
+            for integers in [unknown[1:], *[[i] for i in unknown], unknown][len(unknown) < 2:]:
+                specs = [Spec(shape, dtype or (_INT32 if i in integers else _FLOAT32))
+                         for i, (shape, dtype) in enumerate(zip(shapes, dtypes))]
+                with contextlib.suppress(Exception):
+                    return self._dry_run(specs)
+            raise
+
+    def tell_dtypes(self, ins: Dtypes) -> None:
+        """Store dtypes of the inputs, as far as they are known, for the dry run that finds shapes."""
+        self.dtypes = ins
 
     def infer_dtypes(self, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
         """Infer dtypes by the dry run that inferred shapes; without one, all dtypes are the same or unknown."""
+        self.tell_dtypes(ins)
         if self.shapes is None or any(dtype is None for dtype in ins):
             return SAME_TYPE(ins, outs, self) if len({*ins} - {None}) < 2 else (ins, outs)
         return ins, [spec.dtype for spec in self._dry_run(list(map(Spec, self.shapes, ins)))]
@@ -274,6 +301,7 @@ def of_function(name: str | None, function: Callable, outputs: Sequence[str],
     if hasattr(function, "__code__"):
         op.where = Where((function.__code__.co_filename, function.__code__.co_firstlineno))
     op.shapes(AttrsRule(FunctionUse.infer_shapes))
+    op.rules.tell_dtypes = FunctionUse.tell_dtypes
     op.kernel("function", bound=True)(_steps)
     op.__name__ = op.__qualname__ = name
     op.__module__, op.__doc__, op.__wrapped__ = function.__module__, op.doc, function  # type: ignore[attr-defined]
