@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import types
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -446,27 +447,35 @@ class Optimizer:
 
     def _get_lr(self, index: Index) -> float:
         """The rate of one weight."""
-        return self._get_lrs([index])[0] if self._put_later("_get_lrs", "_get_lr") else _rate(self, index)
+        several = self._put_later("_get_lrs", "_get_lr")
+        return several([index])[0] if several else _rate(self, index)
 
     def _get_wd(self, index: Index) -> float:
         """The decay of one weight."""
-        return self._get_wds([index])[0] if self._put_later("_get_wds", "_get_wd") else _decay(self, index)
+        several = self._put_later("_get_wds", "_get_wd")
+        return several([index])[0] if several else _decay(self, index)
 
     def _get_lrs(self, indices: Iterable[Index]) -> list[float]:
         """The rates of several weights."""
-        later = self._put_later("_get_lr", "_get_lrs")
-        return [self._get_lr(index) if later else _rate(self, index) for index in indices]
+        one = self._put_later("_get_lr", "_get_lrs")
+        return [one(index) if one else _rate(self, index) for index in indices]
 
     def _get_wds(self, indices: Iterable[Index]) -> list[float]:
         """The decays of several weights."""
-        later = self._put_later("_get_wd", "_get_wds")
-        return [self._get_wd(index) if later else _decay(self, index) for index in indices]
+        one = self._put_later("_get_wd", "_get_wds")
+        return [one(index) if one else _decay(self, index) for index in indices]
 
-    def _put_later(self, name: str, other: str) -> bool:
-        """Whether a program has put one method of a pair on the class or this optimizer, and not the other one."""
+    def _put_later(self, name: str, other: str) -> Callable[..., Any] | None:
+        """The method of this name that a program has put on this optimizer or on a class of it, where neither that one
+        nor a base of it defines the ``other`` method of the pair; None where there is none."""
         own, kind = vars(self), type(self)
-        return ((name in own or getattr(kind, name) is not getattr(Optimizer, name))
-                and other not in own and getattr(kind, other) is getattr(Optimizer, other))
+        found = None if other in own else own.get(name)
+        for base in kind.__mro__[:kind.__mro__.index(Optimizer)]:
+            if other in vars(base):
+                found = None  # calls of the other method arrive from this class, or through it
+            elif found is None and name in vars(base):
+                found = types.MethodType(vars(base)[name], self)
+        return found
 
     def _set_current_context(self, device_id: int) -> None:
         """Count updates apart for each device that holds a copy of the weights."""

@@ -367,6 +367,22 @@ def test_methods_that_are_put_on_a_class_later_are_asked(method, on, base):
     assert getattr(rated, one + "s")([1]) == [before]
 
 
+@pytest.mark.parametrize("base", [mx.optimizer.SGD, mx.optimizer.AdaGrad])
+@pytest.mark.parametrize("later, own", [("_get_lrs", _Rate), ("_get_lr", _Rates)])
+def test_a_method_that_is_put_on_a_base_later_is_asked_by_the_method_of_a_subclass(later, own, base):
+    middle = type("Middle", (base,), {})
+    rated = type("Rated", (own, middle), {})(learning_rate=0.125, begin_num_update=1)
+
+    def doubled(self, given):
+        plain = getattr(super(middle, self), later)(given)
+        return [2 * each for each in plain] if later == "_get_lrs" else 2 * plain
+
+    setattr(middle, later, doubled)
+    assert [rated._get_lr(i) for i in (0, 1)] == rated._get_lrs([0, 1]) == [0.5, 0.75]
+    delattr(middle, later)
+    assert rated._get_lrs([0, 1]) == [0.25, 0.375]
+
+
 @pytest.mark.parametrize("indices, places", [
     ([0, 0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5]), ([0, 1, 2, 3, 4, 5], [0, 0, 1, 2, 3, 4]),
     ([0, 0, 1, 2, 3, 4], [0, 0, 1, 2, 3, 4])])
