@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
 from pathlib import Path
@@ -53,3 +54,17 @@ def test_places_are_named(idea: str, modules: list[str]) -> None:
     for module in modules:
         assert any(f"{name}.".startswith(f"{module}.") or module.startswith(f"{name}.") for name in named), \
             f"{module} has a place of '{idea}', which docs/homes.md does not name: unite it, or say why"
+
+
+def test_reference_kernels_say_why_there_is_no_body() -> None:
+    """Each kernel of the array module has the reason on its line, or on that of the decorator above it."""
+    silent = []
+    for path in sorted((counts.ROOT / "opreg" / "builtin").rglob("*.py")):
+        text = path.read_text()
+        lines = text.splitlines()
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "kernel":
+                reason = "# no body: "
+                if not node.args and reason not in lines[node.lineno - 1] and reason not in lines[node.lineno - 2]:
+                    silent.append(f"{path.name}:{node.lineno}")
+    assert not silent, "say which fact asks for a kernel, or write a body"

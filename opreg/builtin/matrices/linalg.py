@@ -137,7 +137,7 @@ def _products_xp(xp: ArrayModule, A: Array, B: Array, *C: Array, transpose_a: bo
     return result
 
 
-gemm2.kernel()(_products_xp)
+gemm2.kernel()(_products_xp)  # no body: others multiply by it
 
 
 def _gemm2(call: Call) -> tuple[Array, Array] | None:
@@ -176,7 +176,7 @@ agreeing(gemm, 2, lambda A, B, C, *, transpose_a, transpose_b, axis: (
     _product(A, B, transpose_a=transpose_a, transpose_b=transpose_b, axis=axis),) * 2)
 
 
-gemm.kernel()(_products_xp)
+gemm.kernel()(_products_xp)  # no body: the third term is added in place
 
 
 @gemm.grad

@@ -93,12 +93,12 @@ def updates(function: Callable, rule: Callable, *, name: str | None = None, alia
         The first operator.
     """
     op: Op = declare(function, name=name, aliases=aliases, inplace=(0,), **_moving(function, tail, False))
-    op.kernel()(single(rule, at_once))  # no body: it moves states, as do those below
+    op.kernel()(single(rule, at_once))  # no body: it moves states
     forms = [(op, False)]
     if halves:
         wide = _named(op, "mp_{}", "``{}`` of a float32 copy of the weight.", op.signature.schema.fields,
                       inplace=(0,), **_moving(function, tail, True))
-        wide.kernel()(single(rule, copy=-1 - tail))
+        wide.kernel()(single(rule, copy=-1 - tail))  # no body: it moves states
         forms.append((wide, True))
     for form, is_wide in forms:
         if tail:
@@ -142,13 +142,13 @@ def _declare_multi_update(op: Op, rule: Callable, tail: int, wide: bool, preload
                    **groups("num_weights", parts, last))
     grouped(multi, len(parts), tail, range(2, len(parts)) if wide else (), [f"{name}s" for name in own])
     run = widened(rule, tail) if wide else rule
-    multi.kernel()(_together(run, len(parts), wide, own))
+    multi.kernel()(_together(run, len(parts), wide, own))  # no body: it moves states
     if preloaded:
         loaded = _named(multi, "preloaded_{}", "``{}`` with rates and decays in two arrays, the last inputs.",
                         [*[field for field in fields if field.name not in ("lrs", "wds")], count],
                         **groups("num_weights", parts, ("lrs", "wds")))
         grouped(loaded, len(parts), 2, range(2, len(parts)) if wide else ())
-        loaded.kernel()(_together(run, len(parts), wide, ("lr", "wd"), True))
+        loaded.kernel()(_together(run, len(parts), wide, ("lr", "wd"), True))  # no body: it moves states
 
 
 def _together(rule: Callable, parts: int, wide: bool, own: Sequence[str], loaded: bool = False) -> Callable:

@@ -229,7 +229,7 @@ def lamb_update_phase1(weight, grad, mean, var, *, beta1: float = 0.9, beta2: fl
     """LAMB's direction: ``mean / (sqrt(var) + epsilon) + wd * weight``, with bias-corrected averages."""
 
 
-lamb_update_phase1.kernel()(single(lamb_direction))
+lamb_update_phase1.kernel()(single(lamb_direction))  # no body: it moves states
 
 
 @declare(types="T,T,float32,float32,float32->float32", mutates=(2, 3))
@@ -239,7 +239,7 @@ def mp_lamb_update_phase1(weight, grad, mean, var, weight32, *, beta1: float = 0
     """``lamb_update_phase1`` for a float32 copy of the weight."""
 
 
-mp_lamb_update_phase1.kernel()(single(lamb_direction, copy=-1, moves=False))
+mp_lamb_update_phase1.kernel()(single(lamb_direction, copy=-1, moves=False))  # no body: it moves states
 
 
 @declare(inplace=(0,))
@@ -252,7 +252,7 @@ def lamb_update_phase2(weight, g, r1, r2, *, lr: float, lower_bound: float = -1.
 
 
 formed(lamb_update_phase2, "(...) (...) (1...) (1...) -> (...)")
-lamb_update_phase2.kernel()(single(lamb_step))
+lamb_update_phase2.kernel()(single(lamb_step))  # no body: a formula of updates, as that of the copy below
 
 
 @declare(types="T,float32,float32,float32,float32->T", inplace=(0,), mutates=(4,))
@@ -262,7 +262,7 @@ def mp_lamb_update_phase2(weight, g, r1, r2, weight32, *, lr: float, lower_bound
 
 
 formed(mp_lamb_update_phase2, "(...) (...) (1...) (1...) (...) -> (...)")
-mp_lamb_update_phase2.kernel()(single(lamb_step, copy=-1))
+mp_lamb_update_phase2.kernel()(single(lamb_step, copy=-1))  # no body: it moves the copy
 
 
 @update
