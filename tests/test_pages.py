@@ -52,6 +52,18 @@ def test_page_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert checker.check_output(wanted, got, _FLAGS), f"{name}.md:{line + 1} prints\n{got}"
 
 
+def test_rows_of_a_table_have_a_cell_for_each_column() -> None:
+    broken = []
+    for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")):
+        columns = 0
+        for i, line in enumerate(page.read_text().splitlines(), 1):
+            bars = re.sub(r"`[^`]*`", "", line).replace("\\|", "").count("|") if line.startswith("|") else 0
+            if columns and bars not in (0, columns):
+                broken.append(f"{page.name}:{i}")
+            columns = bars
+    assert not broken
+
+
 def test_notebook_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a kernel of its own. Cells whose output depends on the machine have none in the file."""
     nbformat = pytest.importorskip("nbformat", reason="reads notebooks")
