@@ -93,10 +93,10 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type, 
             try:
                 right = table[dtype][other or str(other)]  # 0.0 == -0.0
             except KeyError:
-                made = _scalar(other, dtype, table) if dtype.kind in kinds else None
-                if made is None:
+                scalar = _scalar(other, dtype, table) if dtype.kind in kinds else None
+                if scalar is None:
                     return self._binary(name, other, reflected)
-                right = made
+                right = scalar
         elif (kind is result_class or kind in classes) and not reflected:
             right = other._data
             if (right.__class__ is not array_class or right.dtype is not dtype or self._ctx is not other._ctx

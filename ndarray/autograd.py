@@ -274,8 +274,8 @@ def get_symbol(x: NDArray) -> Symbol:
         """Copy entries of the tape, or of a graph on it, into the symbol; ``places`` holds the nodes that are copied
         already."""
         def entry(source: Any, i: int) -> Entry:
-            found = places[source]
-            return found[i] if isinstance(found, list) else (found, i)
+            place = places[source]
+            return place[i] if isinstance(place, list) else (place, i)
 
         for node in topological(heads):
             if node in places:
@@ -431,9 +431,9 @@ class Function:
 
     def __init__(self, *args: Any):
         if args:
-            name, found = type(self).__name__, ", ".join(type(each).__name__ for each in args)
+            name, kinds = type(self).__name__, ", ".join(type(argument).__name__ for argument in args)
             raise ArgumentError(f"{name}: an instance of autograd.Function is made first, then called: {name}()(x), "
-                                f"got {found}")
+                                f"got {kinds}")
         super().__init__()
 
     def save_for_backward(self, *args: Any) -> None:

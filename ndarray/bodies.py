@@ -72,10 +72,10 @@ class Traced(NamedTuple):
 def trace_body(op: Op, attrs: Any, use: Use, before: Traced | None = None) -> Traced:
     """Trace the body of an operator. The derivative of a body is traced behind the trace ``before`` of that body."""
     body = BodyTracer(use.name, use.tags, use.ctx) if before is None else before.body.extended()
-    known = [] if before is None else before.slots
+    earlier_slots = [] if before is None else before.slots
     names = op.signature.inputs(attrs)
     slots = [body.variable(f"{use.name}_{name}", spec)
-             for name, spec in zip(names[:len(names) - len(known)], use.ins)] + known
+             for name, spec in zip(names[:len(names) - len(earlier_slots)], use.ins)] + earlier_slots
     try:
         heads = _heads(op, attrs, use, body, slots, before)
     except (ArgumentError, TraceError) as error:
@@ -148,8 +148,8 @@ def computed(call: Call) -> Callable[[], None]:
     use = Use(op.name, {}, None, ctx, call.is_train, [Spec(array.shape, array.dtype) for array in call.ins], call.specs,
               call.memo)
     body, slots, heads = trace_body(op, attrs, use)
-    given = [*slots, *[(node, 0) for node in body.arrays]]
-    graph = Subgraph([node for node in body.nodes if node.op is not None], given, heads)
+    inputs = [*slots, *[(node, 0) for node in body.arrays]]
+    graph = Subgraph([node for node in body.nodes if node.op is not None], inputs, heads)
     drawing = next((inner.name for inner, *_ in graph.steps if inner.traits.random and call.is_train), None)
     if drawing is not None:
         raise NotDifferentiableError(f"operator {op.name.removeprefix('_gradient_')!r} draws random numbers with "
@@ -184,14 +184,14 @@ class Body(CachedUse):
     Attributes
     ----------
     recipe : Recipe
-        The functions of raw arrays. Its inputs are those of the operator and the arrays that are ``held``.
-    held : list of arrays
+        The functions of raw arrays. Its inputs are those of the operator and the arrays that are ``outside``.
+    outside : list of arrays
         The arrays that the body holds.
     """
 
     attrs: Any
     _first: tuple[Any, tuple[list[Entry | None], list[Entry | None], list[Node]]] | None
-    __slots__ = ("op", "attrs", "ctx", "is_train", "shapes", "count", "visible", "recipes", "held", "constants",
+    __slots__ = ("op", "attrs", "ctx", "is_train", "shapes", "count", "visible", "recipes", "outside", "constants",
                  "results", "_traced", "_given", "_outputs", "recipe", "_first")
     single, takes_out, wrap = None, False, staticmethod(wrap)
 
@@ -205,11 +205,11 @@ class Body(CachedUse):
         self._traced = traced = trace_body(op, attrs, use)
         body = traced.body
         constants = [(node, 0) for node in body.arrays]
-        self.held = [array._data for array in body.arrays.values()]
-        self.constants = () if attrs.ruled else self.held
+        self.outside = [array._data for array in body.arrays.values()]
+        self.constants = () if attrs.ruled else self.outside
         self._given = [*traced.slots, *constants]
         # Each output has memory of its own, also if the body returned an input, or one value twice.
-        self._outputs = [body.one("_copy", head) if head in self._given or head in traced.heads[:i] else head
+        self._outputs = [body.single("_copy", head) if head in self._given or head in traced.heads[:i] else head
                          for i, head in enumerate(traced.heads)]
         self.count, self.visible = len(traced.heads), op.signature.visible(attrs)
         self.recipes, self._first = {} if recorded else None, None
@@ -217,13 +217,13 @@ class Body(CachedUse):
             self._outputs += self._residuals(arrays)
         graph = Subgraph(reachable(body.nodes, self._outputs), self._given, self._outputs)
         with Recording(False, is_train):
-            values = [*arrays, *self.held]
+            values = [*arrays, *self.outside]
             self.recipe = Recipe(graph, ctx, values, wrap)
         self.results = [values[place] for place in graph.results]  # type: ignore[index]
         self.shapes = shapes
 
     def __call__(self, arrays: Sequence[Array], out: Array | None = None) -> list[Array]:
-        return list(self.recipe([*arrays, *self.held]))  # type: ignore[arg-type]  # there are no None
+        return list(self.recipe([*arrays, *self.outside]))  # type: ignore[arg-type]  # there are no None
 
     def rule(self, out_grads: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
              specs: Callable[[], Sequence[Spec]]) -> Subgraph:
@@ -234,12 +234,12 @@ class Body(CachedUse):
         key = out_grads, needs, is_train
         tops, gradients, nodes = first[1] if first is not None and first[0] == key else self._gradient(*key)
         slots = self._traced.slots
-        given: list[Entry | None] = [*tops, *slots, *self._outputs, *self._given[len(slots):]]
+        inputs: list[Entry | None] = [*tops, *slots, *self._outputs, *self._given[len(slots):]]
         again = reachable(self._traced.body.nodes, [entry for node in nodes for entry in node.inputs],
                           given={*self._outputs, *self._given})
         if any(node.op.traits.random for node in again if node.op is not None):
             raise NoRecipe  # running them again would draw other numbers
-        return Subgraph([*again, *nodes], given, gradients)
+        return Subgraph([*again, *nodes], inputs, gradients)
 
     def _gradient(self, out_grads: Sequence[bool], needs: Sequence[bool], is_train: bool
                   ) -> tuple[list[Entry | None], list[Entry | None], list[Node]]:
@@ -274,9 +274,9 @@ class Body(CachedUse):
             self.recipes = None
             return []
         self._first = key, gradient
-        own, known = set(self._traced.body.nodes), {*self._given, *self._outputs}
+        body_nodes, available = set(self._traced.body.nodes), {*self._given, *self._outputs}
         return list(dict.fromkeys(entry for node in gradient[2] for entry in node.inputs
-                                  if entry[0] in own and entry not in known))
+                                  if entry[0] in body_nodes and entry not in available))
 
 
 _BODIES = following(1024, "bodies of traced operators")
@@ -299,7 +299,7 @@ def body_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> tuple[
     if body is _REFUSED:
         return None
     try:
-        return body, list(quiet(body.recipe, [*arrays, *body.held]))
+        return body, list(quiet(body.recipe, [*arrays, *body.outside]))
     except Exception as error:
         note(error, f"in operator {op.op_type or op.name!r}")
         raise

@@ -78,11 +78,11 @@ class CachedOp:
 
     def _run(self, args: Sequence[NDArray], default_ctx: Context | None) -> list[NDArray]:
         place = Context(default_ctx) if default_ctx else args[0]._ctx if args else current_context()
-        rest = iter(args)
+        remaining_args = iter(args)
         values: dict[Node, Sequence[NDArray]] = {}
         for node in self._nodes:
             if node.op is None:
-                values[node] = (next(rest),)
+                values[node] = (next(remaining_args),)
                 continue
             inputs = [values[source][i] for source, i in node.inputs]
             try:

@@ -24,7 +24,7 @@ from .context import Context
 if TYPE_CHECKING:
     from .ndarray import NDArray
 
-__all__ = ["RecordedWrite", "writable", "own", "assign", "update", "apart"]
+__all__ = ["RecordedWrite", "writable", "make_writable", "assign", "update", "without_overlap"]
 
 #: The largest number of nodes that are taken as the expression of a value.
 _EXPRESSION = 16
@@ -44,11 +44,11 @@ def writable(array: NDArray) -> bool:
     node = array._entry[0]
     if node.__class__ is RecordedWrite or (node.ins is None and node.op is not None):
         return True
-    part_of = _whole(array)
+    part_of = _base_and_place(array)
     return part_of is not None and node.op is not None and writable(part_of[0])
 
 
-def own(array: NDArray) -> None:
+def make_writable(array: NDArray) -> None:
     """Make a recorded copy writable, such as the one between reading and writing in ``h[:, 0] += x``."""
     array._entry = _node("_copy", {}, (array._entry or tape.CONSTANT,), [array.shape], array, RecordedWrite), 0
 
@@ -70,21 +70,21 @@ def update(array: NDArray, other: Any, compute: Callable[[Any, Any], NDArray], n
     operand = array
     if array._entry is not None:
         operand = _copied(array)
-        other = operand if other is array else apart([other], [array])[0]
+        other = operand if other is array else without_overlap([other], [array])[0]
     result = compute(operand, other)
     if result.shape != array.shape:
         raise ShapeError(f"in-place {name}: the result has shape {show(result.shape)}, the array {show(array.shape)}")
     assign(array, Ellipsis, result, True)
 
 
-def apart(values: Sequence[Any], targets: Sequence[NDArray]) -> list[Any]:
+def without_overlap(values: Sequence[Any], targets: Sequence[NDArray]) -> list[Any]:
     """The values, with copies of those that share memory with a target that is about to be written."""
     return [_copied(value) if hasattr(value, "_entry") and any(_share(value._data, target._data, target._ctx)
                                                                for target in targets) else value for value in values]
 
 
-def _share(left: Array, right: Array, ctx: Context) -> bool:
-    return type(left) is type(right) and ctx.xp.may_share_memory(left, right)
+def _share(first: Array, right: Array, ctx: Context) -> bool:
+    return type(first) is type(right) and ctx.xp.may_share_memory(first, right)
 
 
 def _copied(array: NDArray) -> NDArray:
@@ -98,7 +98,7 @@ def _everything(key: object) -> bool:
     return key is Ellipsis or (key.__class__ is slice and key == slice(None))
 
 
-def _whole(array: NDArray) -> tuple[NDArray, object] | None:
+def _base_and_place(array: NDArray) -> tuple[NDArray, object] | None:
     """The base of a view and its subscript, or None for a reshape; None for an array that is no view."""
     return getattr(array, "_part_of", None)
 
@@ -122,13 +122,13 @@ def _assign_recorded(array: NDArray, key: object, value: Any, basic: bool) -> No
     # From the array up to its last base: each with the memory that is written, and the view through which it is.
     written = view_at(array._data, key) if basic else array._data
     line: list[tuple[NDArray, Array, NDArray | None]] = [(array, written, None)]
-    while (part_of := _whole(line[-1][0])) is not None:
+    while (part_of := _base_and_place(line[-1][0])) is not None:
         part, written, _ = line[-1]
         region = _region(*part_of)
         line.append((part_of[0], written if _share(written, region, array._ctx) else region, part))
-    for whole, written, below in line:
-        whole.check_writable()
-        for part, _ in _parts(whole, below, written):
+    for base, written, below in line:
+        base.check_writable()
+        for part, _ in _parts(base, below, written):
             part.check_writable()
     if hasattr(value, "_entry"):
         if value._data.dtype != array._data.dtype:
@@ -140,15 +140,15 @@ def _assign_recorded(array: NDArray, key: object, value: Any, basic: bool) -> No
         _copy_shared_inputs(entry[0], array._data)
     array._store(key, value, basic)
     _record(array, key, value)
-    for (part, _, _), (whole, _, _) in itertools.pairwise(line):
+    for (part, _, _), (base, _, _) in itertools.pairwise(line):
         place = part._part_of[1]
         if place is None:
-            data = part._data.reshape(whole.shape)
-            part, place = _of("_np_reshape", {"newshape": whole.shape}, part, data), Ellipsis
-        whole._store(place, part)  # has no effect unless the view is a copy
-        _record(whole, place, part)
-    for whole, written, below in line:
-        _refresh(whole, below, written)
+            data = part._data.reshape(base.shape)
+            part, place = _of("_np_reshape", {"newshape": base.shape}, part, data), Ellipsis
+        base._store(place, part)  # has no effect unless the view is a copy
+        _record(base, place, part)
+    for base, written, below in line:
+        _refresh(base, below, written)
 
 
 def _record(array: NDArray, key: object, value: Any) -> None:

@@ -20,7 +20,7 @@ __all__ = ["Context", "cpu", "gpu", "cpu_pinned", "current_context", "set_defaul
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_MADE: dict[tuple[str, int], Context] = {}
+_CONTEXTS: dict[tuple[str, int], Context] = {}
 _TEXT = re.compile(r"(\w+)\((\d+)\)")
 
 
@@ -83,7 +83,7 @@ class Context(metaclass=_Contexts):
         self.device_type, self.device_id = device_type, number
         self.backend_name = "cpu" if device_type.startswith("cpu") else device_type
         self._backend = None
-        return _MADE.setdefault((device_type, number), self)
+        return _CONTEXTS.setdefault((device_type, number), self)
 
     @property
     def device_typeid(self) -> int:
@@ -119,7 +119,7 @@ class Context(metaclass=_Contexts):
 
     def entered(self) -> Device | nullcontext[None]:
         """A context manager that enters the device; it does nothing where there is none to enter."""
-        return self.device or _HERE
+        return self.device or _UNCHANGED
 
     def run(self, function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
         """Call a function on the device, without numeric warnings."""
@@ -155,7 +155,7 @@ class Context(metaclass=_Contexts):
         thread["set"](thread["now"]().popped("contexts"))
 
 
-_HERE = nullcontext()
+_UNCHANGED = nullcontext()
 _CPU = Context("cpu", 0)
 _DEFAULT = [_CPU]
 

@@ -109,8 +109,8 @@ def _filled(outputs: Any, length: int) -> Any:
     if not missing:
         return outputs
     ctx = outputs.context
-    rest = NDArray(ctx.run(ctx.xp.zeros, (missing, *outputs.shape[1:]), outputs.dtype), ctx)
-    return ops.Concat(outputs, rest, dim=0, num_args=2)
+    padding = NDArray(ctx.run(ctx.xp.zeros, (missing, *outputs.shape[1:]), outputs.dtype), ctx)
+    return ops.Concat(outputs, padding, dim=0, num_args=2)
 
 
 def cond(pred: NDArray | Callable[[], NDArray], then_func: Callable[[], T], else_func: Callable[[], T],

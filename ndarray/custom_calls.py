@@ -20,7 +20,7 @@ from opreg.core.mode import MODE
 from opreg.core.spec import Shape, Spec, known
 from opreg.custom.first_run import may_skip_checks
 from opreg.custom.invocation import read_by, run_backward, run_forward
-from opreg.custom.prop import asked_by
+from opreg.custom.prop import operator_specs
 from opreg.errors import ShapeError
 from opreg.typing import Array
 
@@ -90,7 +90,7 @@ class CustomRun:
         if not all(map(known, out_shapes)):
             raise ShapeError(f"operator {op.name}: the shapes of its outputs do not follow from those of its inputs")
         self._specs = [Spec(shape, dtype or _FLOAT32) for shape, dtype in zip(out_shapes, out_dtypes)]
-        self._answers, self._operator_specs = _copied(answers), asked_by(arrays)
+        self._answers, self._operator_specs = _copied(answers), operator_specs(arrays)
         self._checked: Any = None  # the class of the operator whose first forward was checked
         self._checked_back: dict[tuple[bool, ...], tuple[type, tuple[int, ...]] | None] = {}
 

@@ -289,10 +289,10 @@ class FunctionRunner:
         wrap, ctx, inputs = self._wrap, self.ctx, self._inputs
         values = [wrap(array, ctx, i < inputs) for i, array in enumerate(arrays)]
         with Recording(False, None), ctx, ctx.entered():
-            found = attrs.compute(values, ctx, self.is_train)
-            return [self._own(each, arrays) for each in found]
+            results = attrs.compute(values, ctx, self.is_train)
+            return [self._unshared(result, arrays) for result in results]
 
-    def _own(self, result: object, arrays: Sequence[Array]) -> Array:
+    def _unshared(self, result: object, arrays: Sequence[Array]) -> Array:
         """A result as an array that shares no memory with an input."""
         xp = self.ctx.xp
         data = xp.asarray(getattr(result, "_data", result))
@@ -338,8 +338,8 @@ def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | 
     prepared: BoundRunner | FunctionRunner | CustomRun | None = None
     runner: Runner | None = None
     if op.traits.traced and (len(op.kernels) == 1 or runs_body(op, ctx.xp)) and (
-            found := BODY.function(op, attrs, arrays, ctx)) is not None:
-        return found
+            result := BODY.function(op, attrs, arrays, ctx)) is not None:
+        return result
     try:
         if op.kernels and op.kernels[0].bound:  # users' code, whose warnings are not suppressed
             runs = getattr(attrs, "runs", None)

@@ -27,7 +27,7 @@ from opreg.core.spec import is_floating, is_numpy_float, show
 from opreg.errors import ArgumentError, NonFiniteError, is_ours
 from opreg.typing import Array, ArrayModule
 
-__all__ = ["Checked", "Compute", "Named", "Range", "SHORT_WAYS", "asked", "by_environment",
+__all__ = ["Checked", "Compute", "Named", "Range", "SHORT_WAYS", "check_setting", "by_environment",
            "complain", "deliberate", "inherited", "is_finite", "look", "recorded", "reference_of"]
 
 
@@ -46,13 +46,13 @@ _WIDER: dict[int, np.dtype] = {2: np.dtype(np.float32), 4: np.dtype(np.float64)}
 _INHERITED: Chosen[bool | str] = Chosen()
 
 
-def asked(choice: bool | str | None = None) -> bool | str:
+def check_setting(choice: bool | str | None = None) -> bool | str:
     """Whether to check results: the caller's choice, or that of the enclosing executor, or the environment variable
     ``OPREG_CHECK_NUMBERS``, which is ``1``, or ``debug`` to stop in a debugger.
 
     Examples
     --------
-    >>> asked(True), asked("debug")
+    >>> check_setting(True), asked("debug")
     (True, 'debug')
     """
     if choice is None:
@@ -96,7 +96,7 @@ USED: list[bool] = []
 
 def recorded(choice: bool | str | None = None) -> Literal[True] | Checked:
     """The value of ``recording`` in a mode that records: True, or a `Checked`."""
-    choice = asked(choice)
+    choice = check_setting(choice)
     if not choice:
         return True
     USED[:] = [True]
@@ -242,23 +242,23 @@ def complain(who: str, xp: ArrayModule, ins: Named, outs: Named, choice: bool | 
     more : str
         Further text for the error.
     """
-    given = [(name, array) for name, array in ins if array is not None]
-    made = [(name, array) for name, array in outs if array is not None]
-    ranges = [_range_of(xp, name, array) for name, array in given]
+    named_inputs = [(name, array) for name, array in ins if array is not None]
+    named_outputs = [(name, array) for name, array in outs if array is not None]
+    ranges = [_range_of(xp, name, array) for name, array in named_inputs]
     lines = [f"{who}: NaN or infinity out of finite numbers", *[f"  {range}" for range in ranges]]
-    found = []
-    for i, (name, array) in enumerate(made):
+    bad_ranges = []
+    for i, (name, array) in enumerate(named_outputs):
         range = _range_of(xp, name, array)
-        found.append(range)
+        bad_ranges.append(range)
         text = f"  {range}"
         if range.place is not None:
             at = f" at {range.place}" if range.place else ""
-            same = [f"{name} {array[range.place]}" for name, array in given if array.shape == range.shape]
+            same = [f"{name} {array[range.place]}" for name, array in named_inputs if array.shape == range.shape]
             text += f", the first{at}: {array[range.place]}" + (f", of {', '.join(same)}" if same else "")
-            text += _overflow(xp, range, [array for _, array in given], compute, i)
+            text += _overflow(xp, range, [array for _, array in named_inputs], compute, i)
         lines.append(text)
     error = NonFiniteError("\n".join(lines) + (f"\n  {more}" if more else ""))
-    error.inputs, error.outputs = ranges, found
+    error.inputs, error.outputs = ranges, bad_ranges
     if choice == "debug":
         _stop(error)
     raise error

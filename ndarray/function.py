@@ -52,10 +52,10 @@ _FORMS: Recent = Recent(4096, "forms of eager calls")
 def _by_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
     """The complete attributes of a call, and its inputs in order. Calls of the same form are analysed once."""
     if op.signature.per_instance:  # each call has its own attributes
-        return _taken_apart(op, args, keywords)
+        return _flattened(op, args, keywords)
     form: list[object] = [op, *keywords]
     arrays: list[NDArray] = []
-    known = None
+    completed = None
     try:
         for value in (*args, *keywords.values()):
             if isinstance(value, NDArray):
@@ -64,33 +64,33 @@ def _by_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
             else:
                 form.append(exact(value))
         key = tuple(form)
-        known = _FORMS[key]
+        completed = _FORMS[key]
     except TypeError:  # an argument without a key, such as a NumPy array or a list of arrays
         key = None
     if key is None:
         listed = _listed(op, keywords)
-        return _by_form(op, args, listed) if listed else _taken_apart(op, args, keywords)
-    if known is None:
-        inputs, given, slotted = _split_form(op, args, keywords)
+        return _by_form(op, args, listed) if listed else _flattened(op, args, keywords)
+    if completed is None:
+        inputs, attributes, slotted = _split_form(op, args, keywords)
         # The element of an array that is an attribute is the value, and may change.
-        given.update((name, _number(op, name, arrays[given[name]])) for name in slotted)
-        known = _completed(op, inputs, given)
+        attributes.update((name, _number(op, name, arrays[attributes[name]])) for name in slotted)
+        completed = _completed(op, inputs, attributes)
         signature = op.signature
         # A call with unknown keywords warns each time, so it is not cached.
         warns = not signature.schema.fields and not keywords.keys() <= set(signature.input_names)
-        if not slotted and known[0].lasting and not warns:
-            _FORMS.keep(key, known)
-    attrs, order = known
+        if not slotted and completed[0].lasting and not warns:
+            _FORMS.keep(key, completed)
+    attrs, order = completed
     return attrs, [arrays[i] for i in order]
 
 
 def _listed(op: Op, keywords: dict[str, Any]) -> dict[str, Any] | None:
     """The keywords, with NumPy arrays for attributes of a declared type converted to tuples; None if there are no such
     arrays."""
-    found = {name: tuple(value.tolist()) for name, value in keywords.items()
+    converted = {name: tuple(value.tolist()) for name, value in keywords.items()
              if value.__class__ is np.ndarray and value.ndim == 1
              and name in op.signature.schema and op.signature.schema[name].kind is not Any}
-    return {**keywords, **found} if found else None
+    return {**keywords, **converted} if converted else None
 
 
 def _by_prop(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
@@ -106,7 +106,7 @@ def _by_prop(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[An
             try:
                 form.append(exact(value))
             except TypeError:
-                return _taken_apart(op, args, keywords)
+                return _flattened(op, args, keywords)
     key, registered = tuple(form), op.signature.schema
     cache = registered.calls[key]
     if cache is not None:
@@ -119,7 +119,7 @@ def _by_prop(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[An
             return attrs, [arrays[i] for i in cache.order]
         inputs, _ = split(op, args, keywords, _is_array)
         return attrs, ordered(op, inputs, attrs)
-    attrs, values = _taken_apart(op, args, keywords)
+    attrs, values = _flattened(op, args, keywords)
     inputs, _, slotted = _split_form(op, args, keywords)
     if not slotted and all(map(lasting, attrs.values())) and not op.rules.data_dependent:
         attrs.cache = CallCache(attrs, ordered(op, inputs, attrs))
@@ -134,7 +134,7 @@ def _number(op: Op, name: str, value: NDArray) -> np.generic:
     return value.asscalar()
 
 
-def _taken_apart(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
+def _flattened(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
     return _completed(op, *split(op, args, keywords, _is_array))
 
 
@@ -143,14 +143,14 @@ def _split_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]
     """The inputs and attributes of a call, with the index of each array in its place, and the attributes that are
     arrays."""
     slots = map(_Slot, itertools.count())
-    inputs, given = split(op, [next(slots) if isinstance(value, NDArray) else value for value in args],
+    inputs, attributes = split(op, [next(slots) if isinstance(value, NDArray) else value for value in args],
                           {name: next(slots) if isinstance(value, NDArray) else value
                            for name, value in keywords.items()}, lambda value: isinstance(value, _Slot))
-    return inputs, given, [name for name, value in given.items() if isinstance(value, _Slot)]
+    return inputs, attributes, [name for name, value in attributes.items() if isinstance(value, _Slot)]
 
 
-def _completed(op: Op, inputs: dict[str, Any] | list[Any], given: dict[str, Any]) -> tuple[Any, list[Any]]:
-    attrs = op.complete({key: value for key, value in given.items()
+def _completed(op: Op, inputs: dict[str, Any] | list[Any], attributes: dict[str, Any]) -> tuple[Any, list[Any]]:
+    attrs = op.complete({key: value for key, value in attributes.items()
                          if value is not None or key in op.signature.schema or op.signature.schema.open})
     return attrs, ordered(op, inputs, attrs)
 
@@ -212,7 +212,7 @@ def _into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) -> Ou
         target.check_writable()
     recording = MODE.__dict__["now"]().recording
     if recording and any(getattr(value, "_entry", None) is not None for value in values):
-        values = changes.apart(values, targets)  # since the tape holds arrays that are overwritten
+        values = changes.without_overlap(values, targets)  # since the tape holds arrays that are overwritten
     place = targets[0] if len(targets) == 1 and not (recording or targets[0]._sparse) else None
     prepared, outs = _compute(op, attrs, values, ctx, None if place is None else place._data)
     if place is not None and len(outs) == 1 and outs[0]._data is place._data:  # the kernel has written into it

@@ -151,9 +151,9 @@ class _Tensor:
             shape = ()
         if len(shape) > MAX_NDIM or max(shape, default=0) >= 1 << 60 or math.prod(shape) * size != len(values):
             reader.fail(f"{key!r} of {len(values)} bytes", f"{name} of shape {shape}")
-        found = values.view(stored)
+        stored_values = values.view(stored)
         try:
-            return meant(found.astype(found.dtype.newbyteorder("=")), name).reshape(shape)
+            return meant(stored_values.astype(stored_values.dtype.newbyteorder("=")), name).reshape(shape)
         except ImportError:
             return reader.fail("the package ml_dtypes to be installed, which bfloat16 needs", "none")
 
@@ -180,5 +180,5 @@ def _read(file: BinaryIO, size: int, name: str) -> tuple[list[Record], list[str]
         if tensor is None or not key:
             value.fail("a name and a tensor", "something else")
         tensors.setdefault(key, _Tensor()).take(tensor)
-    return ([Record(each.array(reader, key)) for key, each in tensors.items()],
-            [f"{key}{TEXT}" if each.dtype == _TEXT else key for key, each in tensors.items()])
+    return ([Record(tensor.array(reader, key)) for key, tensor in tensors.items()],
+            [f"{key}{TEXT}" if tensor.dtype == _TEXT else key for key, tensor in tensors.items()])

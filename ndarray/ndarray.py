@@ -456,21 +456,21 @@ class NDArray(ScalarConversions, Methods):
         """
         if len(shape) == 1 and isinstance(shape[0], (tuple, list, np.ndarray)):
             shape = tuple(shape[0])
-        wanted = tuple(keywords.pop("shape", shape))
+        target = tuple(keywords.pop("shape", shape))
         if MODE.tracer is not None:
             leave_trace((self,))
         if MODE.now().recording and self._entry is not None:
-            result = ops.Reshape(self, shape=wanted, **keywords)
+            result = ops.Reshape(self, shape=target, **keywords)
             return self._linked(result, None) if changes.writable(self) else result
         data = None
         try:
-            if not keywords and 0 not in wanted and min([-1, *wanted]) == -1:  # no codes
-                data = self._data.reshape(wanted)
+            if not keywords and 0 not in target and min([-1, *target]) == -1:  # no codes
+                data = self._data.reshape(target)
         except (TypeError, ValueError):
             pass  # the operator's error is clearer
         if data is None:
             reshape = get("Reshape")
-            attrs = reshape.complete({"shape": wanted, **keywords})
+            attrs = reshape.complete({"shape": target, **keywords})
             _, (inferred,) = reshape.infer_shapes([self.shape], [None], attrs)
             data = self._data.reshape(inferred)
         return self._view(data, None)
@@ -541,7 +541,7 @@ class NDArray(ScalarConversions, Methods):
             return result
         if basic and (part := view_at(self._data, key)).flags.c_contiguous:
             return self._linked(result, key if part.shape else _single(key))
-        changes.own(result)
+        changes.make_writable(result)
         return result
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -578,8 +578,8 @@ class NDArray(ScalarConversions, Methods):
             source = numbers_of(value, self._data.dtype)
             if not isinstance(self._data, np.ndarray):
                 source = self._ctx.backend.asarray(source, device=self._ctx.device_id)
-        whole = key is Ellipsis or (key.__class__ is slice and key == _ALL)
-        part = view_at(self._data, key) if basic and not whole else None
+        everything = key is Ellipsis or (key.__class__ is slice and key == _ALL)
+        part = view_at(self._data, key) if basic and not everything else None
         watched = held(self, known if part is None else known + 1)
         if watched and self._ctx.xp is np and quiet(unchanged, self._data[key] if part is None else part, source):
             return
@@ -724,12 +724,12 @@ def numbers_of(source: ArrayLike, dtype: np.dtype) -> np.ndarray:
     try:
         return quiet(host_memory.copied, source, dtype)
     except OverflowError as error:
-        given = np.array(source, object)
-        if not all(isinstance(number, numbers.Integral) for number in given.flat):
+        values = np.array(source, object)
+        if not all(isinstance(number, numbers.Integral) for number in values.flat):
             return quiet(np.array(source).astype, dtype)
-        if not all(-1 << 63 <= number < 1 << 64 for number in given.flat):
+        if not all(-1 << 63 <= number < 1 << 64 for number in values.flat):
             raise adopted(error, f"an array of {dtype}") from None
-        return np.array([wrapped(int(number), dtype) for number in given.flat], dtype).reshape(given.shape)
+        return np.array([wrapped(int(number), dtype) for number in values.flat], dtype).reshape(values.shape)
 
 
 def _restore(host: np.ndarray, ctx: Context) -> NDArray:
@@ -776,13 +776,13 @@ def _takes(op: Op, attrs: Attrs, array: np.ndarray | np.generic, values: Sequenc
     if op.where is not None or len(values) != len(op.signature.inputs(attrs)):
         return False
     try:
-        own = as_dtype(array.dtype)
-        dtypes = [own if value is array else np.dtype(value.dtype) if isinstance(value, NDArray) else None
+        array_dtype = as_dtype(array.dtype)
+        dtypes = [array_dtype if value is array else np.dtype(value.dtype) if isinstance(value, NDArray) else None
                   for value in values]
-        found, _ = op.infer_dtypes([*dtypes], [None] * len(op.signature.outputs(attrs)), attrs)
+        inferred, _ = op.infer_dtypes([*dtypes], [None] * len(op.signature.outputs(attrs)), attrs)
     except DTypeError:
         return False
-    return all(old in (None, new) for old, new in zip(dtypes, found))
+    return all(old in (None, new) for old, new in zip(dtypes, inferred))
 
 
 def raw(op: Op, attrs: Attrs, value: object, ctx: Context, values: Sequence[object]) -> Array:

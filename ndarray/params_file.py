@@ -32,7 +32,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
 
-from opreg.core.files import reading, whole
+from opreg.core.files import atomic_write, reading
 from opreg.core.slots import Slot
 from opreg.errors import ArgumentError, DTypeError, FileFormatError, did_you_mean, listed, warn
 
@@ -232,10 +232,10 @@ def load(path: str | os.PathLike[str]) -> tuple[list[Record], list[str]]:
     with reading(path) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
-        other = _format(file)
-        if other is not None:
-            found: tuple[list[Record], list[str]] = other.function(file, size, name)
-            return found
+        file_format = _format(file)
+        if file_format is not None:
+            result: tuple[list[Record], list[str]] = file_format.function(file, size, name)
+            return result
         return _read_file(_Reader(file, size, name))
 
 
@@ -291,9 +291,9 @@ class _Reader:
         raise FileFormatError(f"{self.name}: byte {at}, {self.part}: expected {expected}, found {found}")
 
     def need(self, count: int, what: str) -> None:
-        left = self.size - self.at
-        if count > left:
-            self.fail(self.at, f"{count} bytes of {what}", f"{left} before the end of the file")
+        available = self.size - self.at
+        if count > available:
+            self.fail(self.at, f"{count} bytes of {what}", f"{available} before the end of the file")
 
     def got(self, count: int, expected: int, what: str) -> None:
         if count != expected:
@@ -340,9 +340,9 @@ def _read_file(reader: _Reader) -> tuple[list[Record], list[str]]:
     if reserved:
         reader.fail(8, "the reserved word 0", reserved)
     count = reader.number("Q", "the number of arrays")
-    least, left = 4 * count + 8, reader.size - reader.at  # no record is shorter, and 8 bytes follow the last
-    if least > left:
-        reader.fail(16, f"at least {least} bytes for {count} arrays", f"{left} before the end of the file")
+    least, available = 4 * count + 8, reader.size - reader.at  # no record is shorter, and 8 bytes follow the last
+    if least > available:
+        reader.fail(16, f"at least {least} bytes for {count} arrays", f"{available} before the end of the file")
     records: list[Record] = []
     for reader.record in range(count):
         reader.part = f"record {reader.record} of {count}"
@@ -358,7 +358,7 @@ def _read_names(reader: _Reader, count: int) -> list[str]:
     announced = reader.number("Q", "the number of names")
     if announced not in (0, count):
         reader.fail(at, f"{count} names or none for {count} arrays", announced)
-    seen: dict[str, int] = {}
+    first_record: dict[str, int] = {}
     for i in range(announced):
         length = reader.number("Q", "a name's length")
         at = reader.at
@@ -367,10 +367,10 @@ def _read_names(reader: _Reader, count: int) -> list[str]:
             name = data.decode("utf-8")
         except UnicodeDecodeError as error:
             reader.fail(at + error.start, f"name {i} in UTF-8", f"{data[:64]!r}")
-        if name in seen:
-            reader.fail(at, f"a name of its own for record {i}", f"{name!r}, which is record {seen[name]}")
-        seen[name] = i
-    return list(seen)
+        if name in first_record:
+            reader.fail(at, f"a name of its own for record {i}", f"{name!r}, which is record {first_record[name]}")
+        first_record[name] = i
+    return list(first_record)
 
 
 def _read_record(reader: _Reader) -> Record:
@@ -378,8 +378,8 @@ def _read_record(reader: _Reader) -> Record:
     magic = reader.number("I", "an array's magic number")
     version = VERSIONS.get(magic, 0)
     if version == 0 and magic > MAX_NDIM:
-        known = ", ".join(map(hex, VERSIONS))
-        reader.fail(at, f"an array's magic number ({known}) or at most {MAX_NDIM} dimensions", hex(magic))
+        versions = ", ".join(map(hex, VERSIONS))
+        reader.fail(at, f"an array's magic number ({versions}) or at most {MAX_NDIM} dimensions", hex(magic))
     storage = _read_storage(reader, version) if version >= 2 else 0
     stored_shape = _read_shape(reader, version, "stored shape") or () if storage else ()
     shape = _read_shape(reader, version, "shape") if version else _read_dims(reader, magic, "I", "shape")
@@ -441,8 +441,8 @@ def _read_type(reader: _Reader) -> tuple[str, str]:
     at = reader.at
     flag = reader.number("i", "the type flag")
     if flag not in TYPES:
-        known = ", ".join(f"{flag} {name}" for flag, (name, _) in TYPES.items())
-        reader.fail(at, f"a type flag ({known})", flag)
+        type_flags = ", ".join(f"{flag} {name}" for flag, (name, _) in TYPES.items())
+        reader.fail(at, f"a type flag ({type_flags})", flag)
     name, stored = TYPES[flag]
     if name == "bfloat16":
         try:
@@ -552,7 +552,7 @@ def write(arrays: Pairs, names: Sequence[str] = ()) -> Iterator[bytes | memoryvi
     """
     labels = check_names(len(arrays), names)
     heads: list[bytes] = []
-    records = [Record(*each) for each in arrays]
+    records = [Record(*arguments) for arguments in arrays]
     version = V3 if any(array is not None and sparse is None and not (array.ndim and array.size)
                         for array, _, sparse in records) else V2
     for (array, device, sparse), label in zip(records, labels, strict=True):
@@ -654,7 +654,7 @@ def save(path: str | os.PathLike[str], records: Pairs, names: Sequence[str] = ()
     ([Record(array=array([1., 2.], dtype=float32), device=('cpu', 0), sparse=None)], ['arg:w'])
     """
     put = writer(path, records, names)
-    with whole(path) as file:
+    with atomic_write(path) as file:
         put(file)
 
 
@@ -711,8 +711,8 @@ def check_names(count: int, names: Sequence[str]) -> list[str]:
 
 def _device_code(device: Device, label: str) -> tuple[int, int]:
     name, number = device
-    for code, known in DEVICES.items():
-        if known == name and 0 <= number < 1 << 31:
+    for code, device_name in DEVICES.items():
+        if device_name == name and 0 <= number < 1 << 31:
             return code, number
     raise ArgumentError(
         f"{label}: expected a known device and an id from 0, got {name!r}, {number!r}. "

@@ -96,25 +96,25 @@ class _Reader:
     def entries(self) -> dict[str, _Entry]:
         """Read the header, and check that every byte behind it belongs to exactly one array."""
         length = int.from_bytes(self.file.read(8), "little")
-        left = self.size - 8
-        if length > left:
-            self.fail("byte 0, length of the header", f"at most {left}, what is left of the file", length)
+        available = self.size - 8
+        if length > available:
+            self.fail("byte 0, length of the header", f"at most {available}, what is left of the file", length)
         header = json_of(self.file.read(length), f"{self.name}: header")
         if not isinstance(header, dict):
             self.fail("header", "an object", type(header).__name__)
         metadata = header.pop(_METADATA, {})
         if not isinstance(metadata, dict) or not all(isinstance(text, str) for text in metadata.values()):
             self.fail(f"header, {_METADATA}", "texts by name", repr(metadata)[:80])
-        found = {key: self._entry(key, value, 8 + length) for key, value in header.items()}
+        entries = {key: self._entry(key, value, 8 + length) for key, value in header.items()}
         at = 8 + length
-        for key, entry in sorted(found.items(), key=lambda item: item[1][3:]):
+        for key, entry in sorted(entries.items(), key=lambda item: item[1][3:]):
             if entry.begin != at:
                 self.fail(f"header, {key!r}", f"an array that begins at byte {at}, where the one before it ends",
                           entry.begin)
             at = entry.end
         if at != self.size:
             self.fail("header", f"arrays up to the end of the file, byte {self.size}", f"their end at byte {at}")
-        return found
+        return entries
 
     def _entry(self, key: str, value: Any, start: int) -> _Entry:
         part = f"header, {key!r}"
@@ -149,4 +149,4 @@ class _Reader:
 
 
 def _counts(value: object) -> bool:
-    return isinstance(value, list) and all(type(each) is int and each >= 0 for each in value)
+    return isinstance(value, list) and all(type(number) is int and number >= 0 for number in value)

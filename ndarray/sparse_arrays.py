@@ -33,7 +33,7 @@ from .context import Context, current_context
 from .ndarray import Applied, NDArray, array
 from .sparse_numbers import INDEX, Csr, Rows, Stored, scipy_sparse
 
-__all__ = ["BaseSparseNDArray", "CSRNDArray", "RowSparseNDArray", "empty", "held_in", "over_stored", "stored_as",
+__all__ = ["BaseSparseNDArray", "CSRNDArray", "RowSparseNDArray", "empty", "with_stype", "over_stored", "stored_as",
            "zeros"]
 
 #: Applies an operator where one of its inputs is sparse.
@@ -203,8 +203,8 @@ class BaseSparseNDArray(NDArray):
 
     def astype(self, dtype: DTypeLike, copy: bool = True) -> NDArray:
         """A copy with another dtype. With ``copy=False``, an array that has the dtype is returned itself."""
-        wanted = as_dtype(dtype)
-        return self if not copy and self._stored.dtype == wanted else ops.Cast(self, dtype=wanted)
+        target = as_dtype(dtype)
+        return self if not copy and self._stored.dtype == target else ops.Cast(self, dtype=target)
 
     def detach(self) -> NDArray:
         """An array with the same values that is not recorded."""
@@ -405,7 +405,7 @@ def over_stored(stored: Stored, ctx: Context) -> NDArray:
     return _CLASSES[stored.stype](stored, ctx)
 
 
-def held_in(stype: str, value: NDArray) -> NDArray:
+def with_stype(stype: str, value: NDArray) -> NDArray:
     """An array in a storage type with the same values, which is not recorded."""
     if check_stype(stype) == "default":
         return NDArray(np.array(value._data), value._ctx) if isinstance(value, BaseSparseNDArray) else value
@@ -451,8 +451,8 @@ def check_indices(stored: Stored, full: bool) -> None:
         refuse("indices must rise" + ("" if isinstance(stored, Rows) else " in each row"))
 
 
-def _restored(stype: str, numbers: np.ndarray, *rest: Any) -> NDArray:
-    *parts, shape = rest  # in the order of ``_parts``
+def _restored(stype: str, numbers: np.ndarray, *parts_and_shape: Any) -> NDArray:
+    *parts, shape = parts_and_shape  # in the order of ``_parts``
     return over_stored(_KINDS[stype](numbers, *reversed(parts), shape), current_context())
 
 
@@ -483,10 +483,10 @@ def zeros(stype: str, shape: int | Sequence[int], ctx: Context | None = None, dt
     <CSRNDArray 2x3 @cpu(0)>
     """
     dims = (shape,) if isinstance(shape, int) else tuple(map(int, shape))
-    wanted = as_dtype("float32" if dtype is None else dtype)
+    target = as_dtype("float32" if dtype is None else dtype)
     if check_stype(stype) == "default":
-        return NDArray(np.zeros(dims, wanted), host_context(ctx))
-    return over_stored(empty_of(stype, dims, wanted), host_context(ctx))
+        return NDArray(np.zeros(dims, target), host_context(ctx))
+    return over_stored(empty_of(stype, dims, target), host_context(ctx))
 
 
 def empty(stype: str, shape: int | Sequence[int], ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:

@@ -37,7 +37,7 @@ def _places(source: Any, what: str) -> np.ndarray:
 
 
 def _is_shape(value: Any) -> bool:
-    return isinstance(value, tuple) and all(isinstance(each, (int, np.integer)) for each in value)
+    return isinstance(value, tuple) and all(isinstance(length, (int, np.integer)) for length in value)
 
 
 @CSR_MATRIX.provide
@@ -75,7 +75,7 @@ def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | Non
     if isinstance(arg1, tuple):
         if len(arg1) == 2 and isinstance(arg1[1], (tuple, list)) and len(arg1[1]) == 2:
             numbers = _numbers(arg1[0], dtype, "csr_matrix: data")
-            rows, columns = (_places(each, "csr_matrix") for each in arg1[1])
+            rows, columns = (_places(index, "csr_matrix") for index in arg1[1])
             if not len(numbers) == len(rows) == len(columns):
                 raise ArgumentError(f"csr_matrix: {len(numbers)} numbers, {len(rows)} rows and {len(columns)} columns")
             if shape is None:

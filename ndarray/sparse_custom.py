@@ -12,26 +12,26 @@ from opreg.core.mode import MODE
 from opreg.core.op import Op
 from opreg.core.spec import Shape
 from opreg.custom.invocation import run_backward, run_forward
-from opreg.custom.prop import PropUse, asked_by
+from opreg.custom.prop import PropUse, operator_specs
 from opreg.errors import NotDifferentiableError
 
 from . import tape
 from .context import Context
 from .ndarray import NDArray, wrap
-from .sparse_arrays import BaseSparseNDArray, RowSparseNDArray, empty_of, held_in, over_stored, takes_rows
+from .sparse_arrays import BaseSparseNDArray, RowSparseNDArray, empty_of, over_stored, takes_rows, with_stype
 from .sparse_numbers import Rows
 
 __all__ = ["by_prop"]
 
 
-def by_prop(op: Op, attrs: PropUse, given: list[NDArray], ctx: Context) -> tuple[Any, list[NDArray]]:
+def by_prop(op: Op, attrs: PropUse, values: list[NDArray], ctx: Context) -> tuple[Any, list[NDArray]]:
     """Let an operator of its own compute with the arrays that its Prop asks for."""
     count = len(attrs.arguments)
-    inputs, aux, is_train = given[:count], given[count:], MODE.training
+    inputs, aux, is_train = values[:count], values[count:], MODE.training
     in_stypes, out_stypes, _ = attrs.stypes("infer_storage_type", _stypes(inputs))
-    _, shapes = attrs.infer_shapes([value.shape for value in given], [None] * len(attrs.outputs))
-    _, dtypes = attrs.infer_dtypes([np.dtype(value.dtype) for value in given], [None] * len(attrs.outputs))
-    custom_op = attrs.make(ctx, *asked_by(inputs))
+    _, shapes = attrs.infer_shapes([value.shape for value in values], [None] * len(attrs.outputs))
+    _, dtypes = attrs.infer_dtypes([np.dtype(value.dtype) for value in values], [None] * len(attrs.outputs))
+    custom_op = attrs.make(ctx, *operator_specs(inputs))
     attrs.check(custom_op)
     ins = [_shown(value, stype) for value, stype in zip(inputs, in_stypes)]
     outs = [_empty(stype, shape, dtype, ctx) for stype, shape, dtype in zip(out_stypes, shapes, dtypes)]
@@ -40,20 +40,20 @@ def by_prop(op: Op, attrs: PropUse, given: list[NDArray], ctx: Context) -> tuple
     def back(_: object, out_grads: Sequence[Any], needs: Sequence[bool], ctx: Context) -> list[Any]:
         tops = [over_stored(g, ctx) if isinstance(g, Rows) else wrap(g, ctx) for g in out_grads]
         top_stypes, in_stypes, out_stypes, grad_stypes, _ = attrs.stypes(
-            "infer_storage_type_backward", *map(_stypes, (made, ins, made, inputs, aux)))
+            "infer_storage_type_backward", *map(_stypes, (written, ins, written, inputs, aux)))
         grads = [_empty(stype, value.shape, np.dtype(value.dtype), ctx) for stype, value in zip(grad_stypes, inputs)]
-        tops, read, seen = [[_shown(value, stype) for value, stype in zip(*each)] for each in (
-            (tops, top_stypes), (ins, in_stypes), (made, out_stypes))]
+        tops, read, shown_outs = [[_shown(value, stype) for value, stype in zip(*group)] for group in (
+            (tops, top_stypes), (ins, in_stypes), (written, out_stypes))]
         run_backward(attrs, custom_op, attrs.op.traits.traced, ["write" if need else "null" for need in needs[:count]],
-                     tops, read, seen, [*grads], aux)
+                     tops, read, shown_outs, [*grads], aux)
         return [None if not need else grad._stored if isinstance(grad, RowSparseNDArray) and takes_rows(entry)
                 else grad._data for need, grad, entry in zip(needs, grads, entries)] + [None] * len(aux)
 
     if recording := MODE.recording:
-        made = [out.detach() for out in outs]
+        written = [out.detach() for out in outs]
         entries = [value._entry for value in inputs]
         taped = tape.Taped(op.name, _no_second, len(outs), grad_reads=False, raw_gradient=back)
-        tape.record(taped, {}, given, [], outs, None, recording)
+        tape.record(taped, {}, values, [], outs, None, recording)
     return types.SimpleNamespace(visible=len(outs)), outs
 
 
@@ -63,8 +63,8 @@ def _stypes(values: Sequence[NDArray]) -> list[str]:
 
 def _shown(value: NDArray, stype: str) -> NDArray:
     """An array in a storage type, as an operator is shown it: what it writes there reaches nobody."""
-    held = held_in(stype, value)
-    return held if isinstance(held, BaseSparseNDArray) else wrap(held._data, held._ctx, True)
+    converted = with_stype(stype, value)
+    return converted if isinstance(converted, BaseSparseNDArray) else wrap(converted._data, converted._ctx, True)
 
 
 def _empty(stype: str, shape: Shape | None, dtype: np.dtype | None, ctx: Context) -> NDArray:

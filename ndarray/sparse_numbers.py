@@ -97,27 +97,27 @@ class Rows:
 
     def retained(self, indices: np.ndarray) -> Rows:
         """The rows that are among ``indices``, which may be in any order."""
-        kept = np.isin(self.indices, indices)
-        return Rows(self.numbers[kept], self.indices[kept], self.shape)
+        selected = np.isin(self.indices, indices)
+        return Rows(self.numbers[selected], self.indices[selected], self.shape)
 
     @property
-    def whole(self) -> bool:
+    def is_full(self) -> bool:
         """Whether all rows are stored."""
         return len(self.indices) == self.shape[0]
 
     def places(self, indices: np.ndarray) -> np.ndarray:
         """The places of rows among the stored ones, if they are stored."""
-        return indices if self.whole else np.searchsorted(self.indices, indices)
+        return indices if self.is_full else np.searchsorted(self.indices, indices)
 
-    def taken(self, indices: np.ndarray) -> np.ndarray:
+    def rows_at(self, indices: np.ndarray) -> np.ndarray:
         """The rows at ``indices``; zeros for rows that are not stored."""
         places = self.places(indices)
-        if self.whole:
+        if self.is_full:
             return self.numbers[places]
-        found = places < len(self.indices)
-        found[found] = self.indices[places[found]] == indices[found]
+        stored = places < len(self.indices)
+        stored[stored] = self.indices[places[stored]] == indices[stored]
         rows = np.zeros((*indices.shape, *self.shape[1:]), self.dtype)
-        rows[found] = self.numbers[places[found]]
+        rows[stored] = self.numbers[places[stored]]
         return rows
 
     def joined(self, other: Rows, compute: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Rows:
@@ -125,7 +125,7 @@ class Rows:
         if np.array_equal(self.indices, other.indices):
             return self.like(compute(self.numbers, other.numbers))
         indices = np.union1d(self.indices, other.indices)
-        return Rows(compute(self.taken(indices), other.taken(indices)), indices, self.shape)
+        return Rows(compute(self.rows_at(indices), other.rows_at(indices)), indices, self.shape)
 
     def __add__(self, other: Any) -> Any:
         return self.joined(other, np.add) if isinstance(other, Rows) else self.dense() + other
@@ -212,9 +212,9 @@ class Csr:
 
     def joined(self, other: Csr, compute: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Csr:
         """Apply a function to the elements of two matrices, in all places that at least one of them stores."""
-        first, second = (each.rows * self.shape[1] + each.indices for each in (self, other))
+        first, second = (matrix.rows * self.shape[1] + matrix.indices for matrix in (self, other))
         keys = np.union1d(first, second)
-        left, right = (Rows(np.zeros(len(keys), each.dtype), keys, keys.shape) for each in (self, other))
+        left, right = (Rows(np.zeros(len(keys), matrix.dtype), keys, keys.shape) for matrix in (self, other))
         np.add.at(left.numbers, np.searchsorted(keys, first), self.numbers)
         np.add.at(right.numbers, np.searchsorted(keys, second), other.numbers)
         return Csr.by_rows(compute(left.numbers, right.numbers), keys // self.shape[1], keys % self.shape[1],
@@ -232,11 +232,11 @@ class Csr:
 
     def times_rows(self, rows: Rows) -> np.ndarray:
         """The product with an array of stored rows, of which it reads those that it needs."""
-        if rows.whole:
+        if rows.is_full:
             return self.times(rows.numbers)
         columns, places = np.unique(self.indices, return_inverse=True)
         narrow = Csr(self.numbers, places.astype(INDEX, copy=False), self.indptr, (self.shape[0], len(columns)))
-        return narrow.times(rows.taken(columns))
+        return narrow.times(rows.rows_at(columns))
 
     def turned(self) -> Csr:
         """The transposed matrix."""

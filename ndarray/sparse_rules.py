@@ -32,9 +32,9 @@ from .sparse_arrays import (
     RowSparseNDArray,
     check_stype,
     empty_of,
-    held_in,
     over_stored,
     takes_rows,
+    with_stype,
     zeros,
 )
 from .sparse_custom import by_prop
@@ -93,9 +93,9 @@ def _by_dense(op: Op, attrs: Attrs, values: Sequence[NDArray], ctx: Context) -> 
     dense = []
     for value in values:
         if isinstance(value, BaseSparseNDArray):
-            whole = NDArray(value.asnumpy(), value._ctx)
-            whole._entry = value._entry
-            dense.append(whole)
+            dense_value = NDArray(value.asnumpy(), value._ctx)
+            dense_value._entry = value._entry
+            dense.append(dense_value)
         else:
             dense.append(value)
     prepared, outs = _compute(op, attrs, dense, ctx)
@@ -111,7 +111,7 @@ def _by_dense(op: Op, attrs: Attrs, values: Sequence[NDArray], ctx: Context) -> 
 
 def _numbers(op: Op, attrs: Attrs, ctx: Context, *numbers: Array) -> Array:
     """Apply an operator to stored elements."""
-    _, (out,) = _compute(op, attrs, [NDArray(each, ctx) for each in numbers], ctx)
+    _, (out,) = _compute(op, attrs, [NDArray(number, ctx) for number in numbers], ctx)
     return out._data
 
 
@@ -187,7 +187,7 @@ def _stored_quotient(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | N
         return None
     _same_shape(op, left, right)
     rows = left._stored
-    others = right._stored.taken(rows.indices) if isinstance(right, RowSparseNDArray) else right._data[rows.indices]
+    others = right._stored.rows_at(rows.indices) if isinstance(right, RowSparseNDArray) else right._data[rows.indices]
     return over_stored(rows.like(_numbers(op, attrs, left._ctx, rows.numbers, others)), left._ctx)
 
 
@@ -221,9 +221,9 @@ def _sum_of_all(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
 @_rule("slice")
 def _slice(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     (x,) = values
-    begin, end, step = ((each,) if isinstance(each, int) else each or () for each in (
+    begin, end, step = ((bound,) if isinstance(bound, int) else bound or () for bound in (
         attrs["begin"], attrs["end"], attrs["step"]))
-    if x.stype != "csr" or any(each not in (None, 1) for each in step):
+    if x.stype != "csr" or any(number not in (None, 1) for number in step):
         return None
     op.infer_shapes([x.shape], [None], attrs)
     spans = [slice(first, last).indices(length)[:2] for first, last, length in zip(begin, end, x.shape)]
@@ -342,7 +342,7 @@ def cast_storage(data: NDArray, stype: str, *, out: NDArray | None = None) -> ND
         np.add.at(numbers, (inverse, columns), data._stored.numbers)
         result: NDArray = over_stored(Rows(numbers, places.astype(np.int64), data.shape), data._ctx)
     else:
-        result = held_in(stype, data)
+        result = with_stype(stype, data)
     if result is data:
         result = data.detach()
     if MODE.recording and data._entry is not None:
@@ -375,17 +375,17 @@ def _dot(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
             rows = stored.turned_times(dense) if turn else None
             result = NDArray(stored.times(dense), left._ctx) if rows is None else over_stored(rows, left._ctx)
         stype = wanted or ("row_sparse" if turn and not turn_right else "default")
-        result = held_in(stype, result)
+        result = with_stype(stype, result)
         if MODE.recording and right._entry is not None:
             _record_dot(left, right, result, turn, turn_right)
         return result
     if isinstance(right, CSRNDArray) and _stype(left) == "default" and left.ndim == 2 and not turn:
         numbers = (right._stored if turn_right else right._stored.turned()).times(left._data.T).T
-        result = held_in(wanted or "csr", NDArray(np.ascontiguousarray(numbers), left._ctx))
+        result = with_stype(wanted or "csr", NDArray(np.ascontiguousarray(numbers), left._ctx))
         return result
     if wanted in (None, "default"):
         return None
-    return held_in(wanted, _by_dense(op, op.complete({**attrs, "forward_stype": None}), values, left._ctx)[1][0])
+    return with_stype(wanted, _by_dense(op, op.complete({**attrs, "forward_stype": None}), values, left._ctx)[1][0])
 
 
 def _record_dot(left: CSRNDArray, right: NDArray, result: NDArray, turn: bool, turn_right: bool) -> None:
@@ -417,7 +417,7 @@ def _embedding(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     if not isinstance(weight, RowSparseNDArray) or _stype(data) != "default":
         return None
     op.infer_shapes([data.shape, weight.shape], [None], attrs)
-    result = NDArray(weight._stored.taken(_rows_of(data._data, weight.shape[0])), weight._ctx)
+    result = NDArray(weight._stored.rows_at(_rows_of(data._data, weight.shape[0])), weight._ctx)
     if MODE.recording and weight._entry is not None:  # with dense arrays, as the tape holds them
         tape.record(op, attrs, values, [data._data, weight._data], [result], None, MODE.recording)
     return result
@@ -483,18 +483,18 @@ def rows_updated(name: str, weight: NDArray, grad: RowSparseNDArray, states: Seq
     rows: Rows = grad._stored
     if not len(rows.indices):
         return
-    arrays = [value._stored.taken(rows.indices) if isinstance(value, RowSparseNDArray) else value._data[rows.indices]
+    arrays = [value._stored.rows_at(rows.indices) if isinstance(value, RowSparseNDArray) else value._data[rows.indices]
               for value in (weight, *states)]
     rule, ctx = get(name).kernels[0].rule, weight._ctx
     parts = [arrays[0], rows.numbers.astype(arrays[0].dtype), *arrays[1:]]
     ctx.run(rule.function, ctx.xp, *parts, out=parts[0], **rule.select(attrs))
     for value, moved in zip((weight, *states), arrays):
         if isinstance(value, RowSparseNDArray):
-            own: Rows = value._stored
-            own = own if own.whole else own.joined(rows, lambda numbers, _: numbers)
-            numbers = own.numbers.copy()
-            numbers[own.places(rows.indices)] = moved
-            value._stored = own.like(numbers)
+            stored_rows: Rows = value._stored
+            stored_rows = stored_rows if stored_rows.is_full else stored_rows.joined(rows, lambda numbers, _: numbers)
+            numbers = stored_rows.numbers.copy()
+            numbers[stored_rows.places(rows.indices)] = moved
+            value._stored = stored_rows.like(numbers)
         else:
             value._store(rows.indices, NDArray(moved, ctx), False)
 

@@ -218,12 +218,12 @@ CONSTANT = _UNDIFFERENTIATED, 0
 
 def frame() -> FrameType | None:
     """The frame of the user code that records an operator: for nested layers, the code that called the outermost."""
-    found: Any = MODE.frame
-    if not found:
-        is_layer, found = found is not None, user_frame(sys._getframe(1))
+    user_code: Any = MODE.frame
+    if not user_code:
+        is_layer, user_code = user_code is not None, user_frame(sys._getframe(1))
         if is_layer:
-            MODE.frame = found
-    return found
+            MODE.frame = user_code
+    return user_code
 
 
 def leaf(array: NDArray, grad: NDArray | None, req: str) -> TapeEntry:
@@ -247,15 +247,15 @@ def record(op: Op | Taped, attrs: Any, values: Sequence[object], arrays: Sequenc
     inputs and outputs."""
     if recording is not True:
         _look(op, attrs, arrays, outs, recording)
-    entries, wanted = [], False
+    entries, recorded = [], False
     for value in values:
         entry = getattr(value, "_entry", None)
         if entry is None:
             entry = CONSTANT
         elif entry is not CONSTANT:
-            wanted = True
+            recorded = True
         entries.append(entry)
-    if not wanted:
+    if not recorded:
         return
     node: TapeNode = (TapeNode if recording is True else CheckedNode)(
         op, attrs, tuple(entries), arrays, [outs[0]._data] if len(outs) == 1 and not residuals
@@ -283,12 +283,12 @@ def _look(op: Any, attrs: Any, arrays: Sequence[Array], outs: Sequence[NDArray],
     """Check the results of an operator; see ``finite.look``."""
     if not outs or deliberate(op, attrs):
         return
-    ctx, where, own = outs[0]._ctx, here(), isinstance(op, Op)
-    names = op.signature.inputs(attrs) if own else _numbered("input", arrays)
-    made = op.signature.outputs(attrs) if own else _numbered("output", outs)
+    ctx, where, registered = outs[0]._ctx, here(), isinstance(op, Op)
+    names = op.signature.inputs(attrs) if registered else _numbered("input", arrays)
+    output_names = op.signature.outputs(attrs) if registered else _numbered("output", outs)
     finite.look(f"operator {op.name}" + (f", recorded at {where}" if where else ""), ctx.xp, list(zip(names, arrays)),
-                [*zip(made, [out._data for out in outs[:op.signature.visible(attrs)]])], checked.choice,
-                finite.reference_of(op, attrs, MODE.training, None) if own else None)
+                [*zip(output_names, [out._data for out in outs[:op.signature.visible(attrs)]])], checked.choice,
+                finite.reference_of(op, attrs, MODE.training, None) if registered else None)
 
 
 def _numbered(what: str, values: Sequence[object]) -> list[str]:
@@ -373,20 +373,20 @@ def _order(seeds: Iterable[TapeEntry]) -> list[TapeNode]:
     carried state of a recurrent network. For nodes recorded before, it is an error.
     """
     order = [node for node, _ in seeds]
-    seen = {_UNDIFFERENTIATED, *order}
-    if len(seen) <= len(order):  # several outputs of one node
+    visited = {_UNDIFFERENTIATED, *order}
+    if len(visited) <= len(order):  # several outputs of one node
         order = list(dict.fromkeys(order))
     ends: TapeNode | None = None
     for node in order:
         if node.ins is None and node.op is not None:
             _numbers(node)
         for source, _ in node.inputs:
-            if source in seen:
+            if source in visited:
                 continue
             if source.ins is None and source.op is not None and node.number > source.number:
                 ends = source
             else:
-                seen.add(source)
+                visited.add(source)
                 order.append(source)
     if ends is not None and all(node.op is not None for node in order):  # no variable is left
         _numbers(ends)
@@ -403,7 +403,7 @@ def _numbers(node: TapeNode) -> tuple[Sequence[Array], Sequence[Array]]:
     return ins, outs
 
 
-def _walk(seeds: dict[TapeEntry, Any], wanted: Sequence[TapeNode], order: list[TapeNode], train_mode: bool | None,
+def _walk(seeds: dict[TapeEntry, Any], leaves: Sequence[TapeNode], order: list[TapeNode], train_mode: bool | None,
           recorded: bool = False) -> dict[TapeEntry, Any]:
     """Run the backward pass. Gradients by entry: NDArrays if they are to be ``recorded``, or else raw arrays."""
     thread, CUT.lost = MODE.__dict__, ""
@@ -415,13 +415,13 @@ def _walk(seeds: dict[TapeEntry, Any], wanted: Sequence[TapeNode], order: list[T
             step: Callable[..., Any] = _IN_MODE[train_mode]
             if ENTERED:
                 step = functools.partial(_entered, step)
-            if any(node.grad is not None and node.grad._sparse for node in wanted):
+            if any(node.grad is not None and node.grad._sparse for node in leaves):
                 step = functools.partial(_by_rows, step)
             if checked is not None:
-                return walk(order, seeds, wanted, functools.partial(_checked_step, step, checked),
+                return walk(order, seeds, leaves, functools.partial(_checked_step, step, checked),
                             functools.partial(_checked_sum, checked))
-            return walk(order, seeds, wanted, step, functools.partial(_sum, set()))
-        return walk(order, seeds, wanted,
+            return walk(order, seeds, leaves, step, functools.partial(_sum, set()))
+        return walk(order, seeds, leaves,
                     lambda node, out_grads, needs: by_rule(node, out_grads, needs, functools.partial(
                         _values, out_grads, needs, node.in_training(train_mode)), _zeros_like, train_mode),
                     lambda _, first, second: first + second)
@@ -499,11 +499,11 @@ def _checked_step(step: Callable[..., Any], checked: Checked, node: TapeNode, ou
     op, attrs = node.op, node.attrs
     if deliberate(op, attrs):
         return grads
-    own = isinstance(op, Op)
-    names = op.signature.inputs(attrs) if own else _numbered("input", node.inputs)
-    made = op.signature.outputs(attrs) if own else _numbered("output", out_grads)
-    known = [*zip([f"gradient of {name}" for name in made], out_grads), *zip(names, ins), *zip(made, outs)]
-    finite.look(f"in the gradient of {node.describe()}", node.ctx.xp, known,
+    registered = isinstance(op, Op)
+    names = op.signature.inputs(attrs) if registered else _numbered("input", node.inputs)
+    made = op.signature.outputs(attrs) if registered else _numbered("output", out_grads)
+    named_arrays = [*zip([f"gradient of {name}" for name in made], out_grads), *zip(names, ins), *zip(made, outs)]
+    finite.look(f"in the gradient of {node.describe()}", node.ctx.xp, named_arrays,
                 [(f"gradient of {name}", grad) for name, grad, need in zip(names, grads, needs) if need],
                 checked.choice)
     return grads
@@ -521,11 +521,11 @@ def _checked_sum(checked: Checked, entry: TapeEntry, first: Array, second: Array
 _IN_MODE = {mode: functools.partial(_differentiate, mode) for mode in (None, False, True)}
 
 
-def _sum(own: set[TapeEntry], entry: TapeEntry, first: Any, second: Any) -> Any:
-    """The sum of two raw gradients of an entry. It overwrites the first if that is such a sum, as ``own`` records."""
+def _sum(summed: set[TapeEntry], entry: TapeEntry, first: Any, second: Any) -> Any:
+    """The sum of two raw gradients of an entry. It overwrites the first if that is such a sum, as ``summed`` records."""
     if first.__class__ is second.__class__ is np.ndarray and first.dtype is second.dtype and first.dtype.kind != "b":
-        into = first if entry in own and first.shape == second.shape else None
-        own.add(entry)
+        into = first if entry in summed and first.shape == second.shape else None
+        summed.add(entry)
         total = quiet(np.add, first, second, into)
         return total if total.__class__ is np.ndarray else np.asarray(total)
     if isinstance(first, Rows) or isinstance(second, Rows):
@@ -559,7 +559,7 @@ def backward(heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | No
         if held(node.grad, 1):
             wrote(data)
     if CUT.lost:
-        CUT.tell([np.dtype(node.grad.dtype) for node in leaves])
+        CUT.warn([np.dtype(node.grad.dtype) for node in leaves])
     if not retain_graph:
         _release(order)
 
@@ -627,7 +627,7 @@ def raw_gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], entrie
         handed.add(id(data))
         result.append(data)
     if CUT.lost:
-        CUT.tell([variable._data.dtype for variable in variables])
+        CUT.warn([variable._data.dtype for variable in variables])
     if not retain_graph:
         _release(order)
     return result

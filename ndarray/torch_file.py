@@ -173,8 +173,8 @@ class _Unpickler(pickle.Unpickler):
         if not isinstance(pid, tuple) or len(pid) not in (5, 6) or pid[0] != "storage" or \
                 not isinstance(pid[1], _Kind) or not isinstance(pid[2], str) or type(pid[4]) is not int:
             raise FileFormatError(f"expected a storage, found {str(pid)[:80]}")
-        found = self.storage(pid[1], pid[2], pid[4])
-        return found if len(pid) == 5 or pid[5] is None else _part(found, pid[5])
+        storage = self.storage(pid[1], pid[2], pid[4])
+        return storage if len(pid) == 5 or pid[5] is None else _part(storage, pid[5])
 
 
 def _part(storage: _Storage, view: Any) -> _Storage:
@@ -242,7 +242,7 @@ class _Reader:
 
     def __init__(self, archive: zipfile.ZipFile, size: int, name: str):
         self.archive, self.size, self.name = archive, size, name
-        first = next((each for each in archive.namelist() if each.endswith("/data.pkl")), "")
+        first = next((member for member in archive.namelist() if member.endswith("/data.pkl")), "")
         self.folder = first.removesuffix("data.pkl")
         self.order = "<"
         if f"{self.folder}byteorder" in archive.namelist():
@@ -268,21 +268,21 @@ class _Reader:
             if len(content) != count * dtype.itemsize:
                 self.fail(f"data/{key}: expected {count} numbers of {kind.dtype}, found {len(content)} bytes")
             self.storages[key] = _Storage(kind, np.frombuffer(content, dtype), self.order)
-        found = self.storages[key]
-        if found.kind != kind:
-            self.fail(f"data/{key}: expected {found.kind.dtype}, as before, found {kind.dtype}")
-        return found
+        storage = self.storages[key]
+        if storage.kind != kind:
+            self.fail(f"data/{key}: expected {storage.kind.dtype}, as before, found {kind.dtype}")
+        return storage
 
 
-def _tensors(value: Any, prefix: str, left: list[str], depth: int = 0) -> Iterator[tuple[str, _Tensor]]:
-    """The tensors of nested dicts, by name. Names of other values are appended to ``left``."""
+def _tensors(value: Any, prefix: str, skipped: list[str], depth: int = 0) -> Iterator[tuple[str, _Tensor]]:
+    """The tensors of nested dicts, by name. Names of other values are appended to ``skipped``."""
     if isinstance(value, _Tensor):
         yield prefix, value
     elif isinstance(value, Mapping) and depth < _DEEPEST:
-        for key, each in value.items():
-            yield from _tensors(each, f"{prefix}.{key}" if prefix else str(key), left, depth + 1)
+        for key, part in value.items():
+            yield from _tensors(part, f"{prefix}.{key}" if prefix else str(key), skipped, depth + 1)
     else:
-        left.append(prefix or "everything")
+        skipped.append(prefix or "everything")
 
 
 @READ_TORCH.provide
@@ -301,17 +301,17 @@ def _read(file: BinaryIO, size: int, name: str) -> tuple[list[Record], list[str]
     except (OpError, pickle.UnpicklingError, KeyError, IndexError, TypeError, AttributeError, MemoryError,
             UnicodeError, RecursionError, ImportError, *ZIP_DAMAGE) as error:
         raise FileFormatError(f"{name}: expected a file of PyTorch's, found {type(error).__name__}: {error}") from None
-    left: list[str] = []
+    skipped: list[str] = []
     tensors: dict[str, _Tensor] = {}
-    for key, tensor in _tensors(value, "", left):
+    for key, tensor in _tensors(value, "", skipped):
         if key in tensors or not key:
             raise FileFormatError(f"{name}: expected a name of its own for each array, found two of {key!r}")
         tensors[key] = tensor
     nbytes, most = sum(tensor.view.nbytes for tensor in tensors.values()), DENSE_FLOOR + DENSE_RATIO * size
     if nbytes > most:  # tensors may share a storage
         raise FileFormatError(f"{name}: expected at most {most} bytes for what is stored, found tensors of {nbytes}")
-    if left:
-        warn(f"{name}: {len(left)} things that are no tensors are left out: {listed(left, 5)}")
+    if skipped:
+        warn(f"{name}: {len(skipped)} things that are no tensors are left out: {listed(skipped, 5)}")
     arrays = [meant(view.astype(view.dtype.newbyteorder("=")), dtype) for view, dtype in tensors.values()]
     return [Record(array) for array in arrays], list(tensors)
 

@@ -76,13 +76,13 @@ class BodyTracer(Tracer):
         """Infer specs of the outputs of a node; a dtype that no rule determines is float32."""
         return [Spec(shape, dtype or np.dtype(np.float32)) for shape, dtype in super().infer(node, ins)]
 
-    def one(self, name: str, *entries: Entry, **attrs: Any) -> Entry:
+    def single(self, name: str, *entries: Entry, **attrs: Any) -> Entry:
         """Apply an operator with one output; its entry."""
         return self.apply(get(name), entries, attrs)[0]
 
     def zeros(self, spec: Spec) -> Entry:
         """The entry of an array of zeros."""
-        return self.one("_zeros", shape=spec.shape, dtype=spec.dtype)
+        return self.single("_zeros", shape=spec.shape, dtype=spec.dtype)
 
     def cast(self, entry: Entry, dtype: DTypeLike) -> Entry:
         """The entry cast to a dtype."""
@@ -91,18 +91,18 @@ class BodyTracer(Tracer):
             return entry
         if is_floating(dtype) and entry in self.truths:
             return self.cast(self.truths[entry], dtype)
-        return self.one("Cast", entry, dtype=dtype)
+        return self.single("Cast", entry, dtype=dtype)
 
     def fitted(self, entry: Entry, spec: Spec) -> Entry:
         """The entry cast and broadcast to the spec of the array that it is stored in."""
-        wanted: Any = spec.shape
-        entry = self.trimmed(self.cast(entry, spec.dtype), len(wanted))
+        target_shape: Any = spec.shape
+        entry = self.trimmed(self.cast(entry, spec.dtype), len(target_shape))
         shape: Any = self.spec(entry).shape
-        if shape == wanted:
+        if shape == target_shape:
             return entry
-        if broadcast(shape, wanted) != wanted:
-            raise TraceError(f"expected shape {show(wanted)}, got {show(shape)}")
-        return self.one("broadcast_to", entry, shape=wanted)
+        if broadcast(shape, target_shape) != target_shape:
+            raise TraceError(f"expected shape {show(target_shape)}, got {show(shape)}")
+        return self.single("broadcast_to", entry, shape=target_shape)
 
     def trimmed(self, entry: Entry, rank: int) -> Entry:
         """The entry without surplus leading axes of length one, as in NumPy's assignments."""
@@ -110,7 +110,7 @@ class BodyTracer(Tracer):
         surplus = max(len(shape) - rank, 0)
         if not surplus or any(dim != 1 for dim in shape[:surplus]):
             return entry
-        return self.one("_np_reshape", entry, newshape=shape[surplus:])
+        return self.single("_np_reshape", entry, newshape=shape[surplus:])
 
     def entry(self, value: Any) -> Entry:
         """The entry of a traced value, or of a variable for an array that the body holds."""
@@ -223,9 +223,9 @@ class TracedArray(Sized):
         elif self._write is None:
             raise TraceError("a view made by reshape or transpose is changed in place: copy it first, x = x.copy()")
         else:
-            self._base.store(self._write(self._base.held(), entry))
+            self._base.store(self._write(self._base.current(), entry))
 
-    def held(self) -> Entry:
+    def current(self) -> Entry:
         """The entry of its current value, or of zeros if nothing was written."""
         return self.body.zeros(self.spec) if self.unwritten else self.entry
 
@@ -271,7 +271,7 @@ class TracedArray(Sized):
     # --------------------------------------------------------------------------------------------- subscripts
 
     def __getitem__(self, key: object) -> TracedArray:
-        return numpy_rules.taken(self, key)
+        return numpy_rules.item(self, key)
 
     def __setitem__(self, key: object, value: object) -> None:
         self._check()

@@ -85,11 +85,11 @@ def array_split(body: BodyTracer, ary: ArrayLike, indices_or_sections: Any, axis
 
 def _splits(name: str, axis: int | None = None) -> None:
     """Define a function that wants equal parts, along a given axis or a fixed one."""
-    own = getattr(np, name)
+    function = getattr(np, name)
 
     def rule(body: BodyTracer, ary: ArrayLike, indices_or_sections: Any, *given: int, **word: int) -> list[Any]:
         array = _traced(body, ary)
-        own(_dummy(array.spec), indices_or_sections, *given, **word)  # NumPy raises the errors
+        function(_dummy(array.spec), indices_or_sections, *given, **word)  # NumPy raises the errors
         along = [*given, *word.values(), 0][0] if axis is None else axis if array.ndim > 1 or axis != 1 else 0
         return array_split(body, array, indices_or_sections, along)
 
@@ -142,7 +142,7 @@ def pad(body: BodyTracer, array: ArrayLike, pad_width: Any, mode: Any = "constan
 
 def _joins(name: str, wide: Callable[[Any], Any], axis: Callable[[Any], int]) -> None:
     def rule(body: BodyTracer, tup: Sequence[ArrayLike]) -> Any:
-        arrays = [wide(_traced(body, each)) for each in tup]
+        arrays = [wide(_traced(body, operand)) for operand in tup]
         return np.concatenate(arrays, axis=axis(arrays[0]))
 
     FUNCTIONS[name] = rule
@@ -150,7 +150,7 @@ def _joins(name: str, wide: Callable[[Any], Any], axis: Callable[[Any], int]) ->
 
 _joins("hstack", np.atleast_1d, lambda first: min(first.ndim - 1, 1))
 _joins("vstack", np.atleast_2d, lambda first: 0)
-_joins("column_stack", lambda each: np.reshape(each, (-1, 1)) if each.ndim < 2 else each, lambda first: 1)
+_joins("column_stack", lambda array: np.reshape(array, (-1, 1)) if array.ndim < 2 else array, lambda first: 1)
 
 
 @_named("append")
@@ -166,9 +166,9 @@ def append(body: BodyTracer, arr: ArrayLike, values: ArrayLike, axis: int | None
 def logaddexp(body: BodyTracer, x1: ArrayLike, x2: ArrayLike) -> Any:
     """The logarithm of a sum of exponentials."""
     pair: list[Any] = [x if type(x) in (int, float) else _traced(body, x) for x in (x1, x2)]
-    one, other = pair
-    apart = np.where(one == other, 0, one - other)  # of equal infinities, too
-    return np.maximum(one, other) + np.log1p(np.exp(-np.abs(apart)))
+    first, second = pair
+    apart = np.where(first == second, 0, first - second)  # of equal infinities, too
+    return np.maximum(first, second) + np.log1p(np.exp(-np.abs(apart)))
 
 
 @_named("nan_to_num")
@@ -203,19 +203,19 @@ def average(body: BodyTracer, a: ArrayLike, axis: int | None = None, weights: Ar
     array = _traced(body, a)
     if weights is None:
         return np.mean(array, axis=axis)
-    own = _traced(body, weights)
-    if own.ndim < array.ndim and axis is not None:
-        own = np.reshape(own, [-1 if i == check_axis(axis, array.ndim) else 1 for i in range(array.ndim)])
-    return np.sum(array * own, axis=axis) / np.sum(np.broadcast_to(own, array.shape), axis=axis)
+    weight = _traced(body, weights)
+    if weight.ndim < array.ndim and axis is not None:
+        weight = np.reshape(weight, [-1 if i == check_axis(axis, array.ndim) else 1 for i in range(array.ndim)])
+    return np.sum(array * weight, axis=axis) / np.sum(np.broadcast_to(weight, array.shape), axis=axis)
 
 
 @_named("select")
 def select(body: BodyTracer, condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: Any = 0) -> Any:
     """At each place, the choice of the first condition that holds."""
-    found = default
+    result = default
     for condition, choice in zip(condlist[::-1], choicelist[::-1]):
-        found = np.where(condition, choice, found)
-    return found
+        result = np.where(condition, choice, result)
+    return result
 
 
 # ------------------------------------------------------------------------------------------------ matrices
@@ -245,8 +245,8 @@ def tensordot(body: BodyTracer, a: ArrayLike, b: ArrayLike, axes: Any = 2) -> An
     left, right = _traced(body, a), _traced(body, b)
     if isinstance(axes, int):
         axes = list(range(left.ndim - axes, left.ndim)), list(range(axes))
-    left_axes, right_axes = [check_axes((given,) if isinstance(given, int) else tuple(given), array.ndim)
-                             for given, array in zip(axes, (left, right))]
+    left_axes, right_axes = [check_axes((axis,) if isinstance(axis, int) else tuple(axis), array.ndim)
+                             for axis, array in zip(axes, (left, right))]
     rows = [i for i in range(left.ndim) if i not in left_axes]
     columns = [i for i in range(right.ndim) if i not in right_axes]
     shape = [left.shape[i] for i in rows] + [right.shape[i] for i in columns]
@@ -272,7 +272,7 @@ def vdot(body: BodyTracer, a: ArrayLike, b: ArrayLike) -> Any:
 def einsum(body: BodyTracer, subscripts: str, *operands: ArrayLike, optimize: Any = False) -> Any:
     """Sums of products over axes with the same letter."""
     inputs, arrow, output = subscripts.replace(" ", "").partition("->")
-    words, values = inputs.split(","), [_traced(body, each) for each in operands]
+    words, values = inputs.split(","), [_traced(body, operand) for operand in operands]
     if "." in subscripts or len(words) != len(values) or any(
             len(word) != value.ndim for word, value in zip(words, values)):
         raise TraceError(f"np.einsum({subscripts!r}): expected a letter for each axis of {len(words)} operands. "
@@ -281,7 +281,7 @@ def einsum(body: BodyTracer, subscripts: str, *operands: ArrayLike, optimize: An
         output = implied(inputs)
     for place, word in enumerate(words):
         while len(letters := dict.fromkeys(word)) < len(word):  # the diagonal of axes with one letter
-            letter = next(each for each in letters if word.count(each) > 1)
+            letter = next(letter for letter in letters if word.count(letter) > 1)
             first = word.index(letter)
             second = word.index(letter, first + 1)
             values[place] = diagonal(body, values[place], 0, first, second)
@@ -292,8 +292,8 @@ def einsum(body: BodyTracer, subscripts: str, *operands: ArrayLike, optimize: An
         later = {*output}.union(*words[place + 1:])
         have, value = product(have, value, words[place], values[place], later)
     gone = tuple([axis for axis, letter in enumerate(have) if letter not in output])
-    kept = [letter for letter in have if letter in output]
-    return np.transpose(np.sum(value, axis=gone) if gone else value, [kept.index(letter) for letter in output])
+    remaining = [letter for letter in have if letter in output]
+    return np.transpose(np.sum(value, axis=gone) if gone else value, [remaining.index(letter) for letter in output])
 
 
 # ------------------------------------------------------------------------------------------ linear algebra
@@ -326,7 +326,7 @@ def norm(body: BodyTracer, x: ArrayLike, ord: Any = None, axis: Any = None, keep
     vector = isinstance(axis, int) or (axis is None and (ord is None or array.ndim == 1))
     if ord is None or (ord == "fro" and not vector) or (ord == 2 and vector):
         return np.sqrt(np.sum(np.square(array), axis=axis, keepdims=keepdims))
-    found = {1: np.sum, np.inf: np.max, -np.inf: np.min}.get(ord) if vector else None
-    if found is None:
+    extreme = {1: np.sum, np.inf: np.max, -np.inf: np.min}.get(ord) if vector else None
+    if extreme is None:
         raise TraceError(f"np.linalg.norm with ord={ord!r} and axis={axis!r}. {body.instead}")
-    return found(np.abs(array), axis=axis, keepdims=keepdims)  # type: ignore[operator]  # of NumPy
+    return extreme(np.abs(array), axis=axis, keepdims=keepdims)  # type: ignore[operator]  # of NumPy

@@ -23,7 +23,7 @@ from opreg.typing import DTypeLike, ShapeLike
 if TYPE_CHECKING:
     from .traced import BodyTracer, TracedArray
 
-__all__ = ["INSTEAD", "ARITHMETIC", "UNARY", "FUNCTIONS", "ufunc", "function", "taken", "put"]
+__all__ = ["INSTEAD", "ARITHMETIC", "UNARY", "FUNCTIONS", "ufunc", "function", "item", "put"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: An axis, several, or all.
@@ -80,7 +80,7 @@ def ufunc(body: BodyTracer, ufunc: np.ufunc, method: str, inputs: Sequence[Any],
         raise TraceError(f"np.{what}({', '.join(f'{key}=' for key in keywords)}) cannot be traced. {body.instead}")
     loop = ufunc.resolve_dtypes((*map(_kind, operands), *[None] * ufunc.nout))
     if len(operands) == 1 and name in UNARY:
-        entry = body.one(UNARY[name], body.cast(body.entry(operands[0]), loop[0]))
+        entry = body.single(UNARY[name], body.cast(body.entry(operands[0]), loop[0]))
     elif name in ("logical_not", "invert") and (name == "logical_not" or loop[0] == _BOOL):
         entry = _inverted(body, body.entry(operands[0]))
     elif name == "sign":
@@ -92,9 +92,9 @@ def ufunc(body: BodyTracer, ufunc: np.ufunc, method: str, inputs: Sequence[Any],
     elif name in ARITHMETIC:
         entry = _binary(body, ARITHMETIC[name], operands, loop)
     else:
-        known = [*ARITHMETIC, *UNARY, *FUNCTIONS]
+        names = [*ARITHMETIC, *UNARY, *FUNCTIONS]
         title = f"np.{name}" if getattr(np, name, None) is ufunc else f"the ufunc {name}, which is not NumPy's,"
-        raise TraceError(f"{title} of {loop[0]} has no operator. {did_you_mean(name, known)} {body.instead}")
+        raise TraceError(f"{title} of {loop[0]} has no operator. {did_you_mean(name, names)} {body.instead}")
     return _stored(body.value(body.cast(entry, loop[-1])), out)
 
 
@@ -121,11 +121,11 @@ def _binary(body: BodyTracer, key: str, operands: Sequence[Any], loop: Sequence[
     _, broadcasting, with_number, number_left = forms(key)
     logical = loop[-1] == _BOOL
     if not _is_traced(right) and np.ndim(right) == 0 and _exact(right):
-        result = body.one(with_number, body.cast(body.entry(left), loop[0]), scalar=_number(right, loop[1]))
+        result = body.single(with_number, body.cast(body.entry(left), loop[0]), scalar=_number(right, loop[1]))
     elif not _is_traced(left) and np.ndim(left) == 0 and _exact(left):
-        result = body.one(number_left, body.cast(body.entry(right), loop[1]), scalar=_number(left, loop[0]))
+        result = body.single(number_left, body.cast(body.entry(right), loop[1]), scalar=_number(left, loop[0]))
     else:
-        result = body.one(broadcasting, *[body.cast(body.entry(operand), dtype)
+        result = body.single(broadcasting, *[body.cast(body.entry(operand), dtype)
                                           for operand, dtype in zip(operands, loop)])
     return _as_truth(body, result) if logical else result
 
@@ -151,8 +151,8 @@ def _as_truth(body: BodyTracer, entry: Entry) -> Entry:
 def _inverted(body: BodyTracer, entry: Entry) -> Entry:
     source = body.truths.get(entry, entry)
     if is_floating(_dtype(body, source)):
-        return _as_truth(body, body.one("logical_not", source))
-    return body.one("_npi_logical_not", source)
+        return _as_truth(body, body.single("logical_not", source))
+    return body.single("_npi_logical_not", source)
 
 
 def _truth(body: BodyTracer, name: str, operands: Sequence[object]) -> Entry:
@@ -163,15 +163,15 @@ def _truth(body: BodyTracer, name: str, operands: Sequence[object]) -> Entry:
     dtypes = {_dtype(body, entry) for entry in sources}
     word = _OF_TRUTH[name]
     if len(dtypes) == 1 and is_floating(dtypes.pop()):
-        return _as_truth(body, body.one(f"broadcast_logical_{word}", *sources))
-    return body.one(f"_npi_logical_{word}", *entries)
+        return _as_truth(body, body.single(f"broadcast_logical_{word}", *sources))
+    return body.single(f"_npi_logical_{word}", *entries)
 
 
 def _sign(body: BodyTracer, entry: Entry) -> Entry:
     """NumPy's sign, which is NaN for NaN; that of the operator is zero."""
     if not is_floating(_dtype(body, entry)):
-        return body.one("sign", entry)
-    return body.one("_npi_where", body.one("_npi_isnan", entry), entry, body.one("sign", entry))
+        return body.single("sign", entry)
+    return body.single("_npi_where", body.single("_npi_isnan", entry), entry, body.single("sign", entry))
 
 
 def _dtype(body: BodyTracer, entry: Entry) -> np.dtype:
@@ -206,7 +206,7 @@ def _basic(parts: Sequence[object]) -> bool:
     return all(part is None or part is Ellipsis or type(part) in (int, slice) for part in parts)
 
 
-def taken(array: TracedArray, key: object) -> TracedArray:
+def item(array: TracedArray, key: object) -> TracedArray:
     """Trace ``array[key]``."""
     body = array.body
     parts, inner = _parts(key)
@@ -214,14 +214,14 @@ def taken(array: TracedArray, key: object) -> TracedArray:
         return body.value(_gathered(array, parts))
     spec = Spec(_dummy(array.spec)[parts].shape, array.dtype)
     if not _basic(parts):
-        return body.value(body.one("_subscript", array.entry, key=parts))
+        return body.value(body.single("_subscript", array.entry, key=parts))
 
     def read(entry: Entry) -> Entry:
-        return body.one("_np_reshape", entry, newshape=spec.shape) if _selects_everything(parts) else body.one(
+        return body.single("_np_reshape", entry, newshape=spec.shape) if _selects_everything(parts) else body.single(
             "_subscript", entry, key=parts)
 
     def write(entry: Entry, value: Entry) -> Entry:
-        return body.one("_subscript_assign", entry, value, key=parts)
+        return body.single("_subscript_assign", entry, value, key=parts)
 
     return array.view(spec, read, write, parts)
 
@@ -242,7 +242,7 @@ def put(array: TracedArray, key: object, value: Any) -> None:
         array.store(source)
     elif not inner:
         source = body.trimmed(source, _dummy(array.spec)[parts].ndim)
-        array.store(body.one("_subscript_assign", array.held(), body.cast(source, array.dtype), key=parts))
+        array.store(body.single("_subscript_assign", array.current(), body.cast(source, array.dtype), key=parts))
     elif len(parts) == 1 and parts[0].dtype == _BOOL:
         if math.prod(_shape(body, source)) != 1:
             raise TraceError("x[mask] = value needs a single number as the value while it is traced. Use np.where")
@@ -250,12 +250,12 @@ def put(array: TracedArray, key: object, value: Any) -> None:
         if _shape(body, mask) != array.shape:
             raise TraceError(f"x[mask] = value: the mask has shape {show(_shape(body, mask))}, expected "
                              f"{show(array.shape)}")
-        number = body.one("_np_reshape", body.cast(source, array.dtype), newshape=())
-        array.store(body.one("_npi_where", mask, number, array.entry))
+        number = body.single("_np_reshape", body.cast(source, array.dtype), newshape=())
+        array.store(body.single("_npi_where", mask, number, array.entry))
     else:
         places, shape = _places(array, parts)
-        wanted = Spec(shape, array.dtype)
-        array.store(body.one("_scatter_set_nd", array.held(), body.fitted(source, wanted), places,
+        spec_written = Spec(shape, array.dtype)
+        array.store(body.single("_scatter_set_nd", array.current(), body.fitted(source, spec_written), places,
                              shape=array.shape))
 
 
@@ -265,9 +265,9 @@ def _gathered(array: TracedArray, parts: Sequence[Any]) -> Entry:
         raise TraceError("x[mask] has a shape that depends on numbers, which a traced body has none of. Use "
                          "np.where")
     if len(parts) == 1:
-        return body.one("take", array.entry, body.entry(parts[0]), axis=0, mode=body.out_of_range)
+        return body.single("take", array.entry, body.entry(parts[0]), axis=0, mode=body.out_of_range)
     places, _ = _places(array, parts)
-    return body.one("gather_nd", array.entry, places)
+    return body.single("gather_nd", array.entry, places)
 
 
 def _places(array: TracedArray, parts: Sequence[Any]) -> tuple[Entry, Shape]:
@@ -279,7 +279,7 @@ def _places(array: TracedArray, parts: Sequence[Any]) -> tuple[Entry, Shape]:
     entries = [body.cast(body.entry(part if hasattr(part, "dtype") else np.asarray(part)), np.int64) for part in parts]
     shape = broadcast(*[_shape(body, entry) for entry in entries])
     entries = [body.fitted(entry, Spec(shape, np.dtype(np.int64))) for entry in entries]
-    return body.one("stack", *entries, axis=0, num_args=len(entries)), shape + array.shape[len(entries):]
+    return body.single("stack", *entries, axis=0, num_args=len(entries)), shape + array.shape[len(entries):]
 
 
 # ---------------------------------------------------------------------------------------------- functions
@@ -315,7 +315,7 @@ def function(body: BodyTracer, function: Callable[..., Any] | str, args: Sequenc
 
 def _value(body: BodyTracer, name: str, *arrays: object, **attrs: object) -> TracedArray:
     """Trace an operator with one output."""
-    return body.value(body.one(name, *[body.entry(_host(array)) for array in arrays], **attrs))
+    return body.value(body.single(name, *[body.entry(_host(array)) for array in arrays], **attrs))
 
 
 _REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all",
@@ -328,19 +328,19 @@ def _axis(axis: Axis) -> int | tuple[int, ...] | None:
     return tuple(map(int, axis)) if isinstance(axis, Sequence) else int(axis)
 
 
-def _adds_up(name: str, operator: str, whole: bool) -> None:
-    """Define a sum, product or mean. With ``whole``, small integers are summed as large ones, and otherwise as
+def _adds_up(name: str, operator: str, widens: bool) -> None:
+    """Define a sum, product or mean. With ``widens``, small integers are summed as large ones, and otherwise as
     float64."""
 
     def rule(body: BodyTracer, a: ArrayLike, axis: Axis = None, dtype: DTypeLike = None, keepdims: bool = False
              ) -> TracedArray:
         entry = body.entry(_host(a))
-        own = _dtype(body, entry)
-        if dtype is None and own.kind in "iub" and whole:
-            dtype = np.add.reduce(np.zeros(1, own)).dtype if own.kind != "b" else np.dtype(np.int_)
-        if own.kind == "b" or (dtype is not None and own != dtype):
+        entry_dtype = _dtype(body, entry)
+        if dtype is None and entry_dtype.kind in "iub" and widens:
+            dtype = np.add.reduce(np.zeros(1, entry_dtype)).dtype if entry_dtype.kind != "b" else np.dtype(np.int_)
+        if entry_dtype.kind == "b" or (dtype is not None and entry_dtype != dtype):
             entry = body.cast(entry, dtype or np.float64)
-        return body.value(body.one(operator, entry, axis=_axis(axis), keepdims=bool(keepdims)))
+        return body.value(body.single(operator, entry, axis=_axis(axis), keepdims=bool(keepdims)))
 
     FUNCTIONS[name] = rule
 
@@ -356,7 +356,7 @@ def _spreads(name: str, operator: str) -> None:
         entry = body.entry(_host(a))
         if dtype is not None or not is_floating(_dtype(body, entry)):
             entry = body.cast(entry, dtype or np.float64)
-        return body.value(body.one(operator, entry, axis=_axis(axis), ddof=int(ddof), keepdims=bool(keepdims)))
+        return body.value(body.single(operator, entry, axis=_axis(axis), ddof=int(ddof), keepdims=bool(keepdims)))
 
     FUNCTIONS[name] = rule
 
@@ -384,7 +384,7 @@ def where(body: BodyTracer, condition: ArrayLike, x: ArrayLike, y: ArrayLike) ->
     dtype = np.result_type(*[side if type(side) in (int, float) else _kind(side) for side in sides])
     entry = body.entry(_host(condition))
     source = body.truths.get(entry, entry)
-    return body.value(body.one("_npi_where", source if body.spec(source).dtype == dtype else entry,
+    return body.value(body.single("_npi_where", source if body.spec(source).dtype == dtype else entry,
                                *[body.cast(body.entry(side), dtype) for side in sides]))
 
 
@@ -403,7 +403,7 @@ def matmul(body: BodyTracer, a: ArrayLike, b: ArrayLike) -> TracedArray:
     """Matrix products."""
     entries = [body.entry(_host(a)), body.entry(_host(b))]
     dtype = np.result_type(*[body.spec(entry).dtype for entry in entries])
-    return body.value(body.one("_npi_matmul", *[body.cast(entry, dtype) for entry in entries]))
+    return body.value(body.single("_npi_matmul", *[body.cast(entry, dtype) for entry in entries]))
 
 
 @_rule
@@ -426,7 +426,7 @@ def reshape(body: BodyTracer, a: ArrayLike, /, shape: ShapeLike | None = None, o
     wanted = shape if newshape is None else newshape
     array = _array(body, a)
     target = np.reshape(_dummy(array.spec), wanted).shape  # type: ignore[arg-type]  # NumPy raises an error for None
-    return array.view(Spec(target, array.dtype), lambda entry: body.one("_np_reshape", entry, newshape=target))
+    return array.view(Spec(target, array.dtype), lambda entry: body.single("_np_reshape", entry, newshape=target))
 
 
 @_rule
@@ -445,7 +445,7 @@ def transpose(body: BodyTracer, a: ArrayLike, axes: Sequence[int] | None = None)
     if axes is not None:
         order = tuple([check_axis(int(axis), array.ndim) for axis in axes])
     shape = np.transpose(_dummy(array.spec), order).shape
-    return array.view(Spec(shape, array.dtype), lambda entry: body.one("transpose", entry, axes=order))
+    return array.view(Spec(shape, array.dtype), lambda entry: body.single("transpose", entry, axes=order))
 
 
 def _moves(name: str) -> None:
@@ -503,15 +503,15 @@ def concatenate(body: BodyTracer, arrays: Sequence[ArrayLike], axis: int | None 
     """Arrays joined along an axis."""
     entries = _joined(body, arrays)
     if axis is None:
-        entries, axis = [body.one("_np_reshape", entry, newshape=-1) for entry in entries], 0
-    return body.value(body.one("Concat", *entries, dim=int(axis), num_args=len(entries)))
+        entries, axis = [body.single("_np_reshape", entry, newshape=-1) for entry in entries], 0
+    return body.value(body.single("Concat", *entries, dim=int(axis), num_args=len(entries)))
 
 
 @_rule
 def stack(body: BodyTracer, arrays: Sequence[ArrayLike], axis: int = 0) -> TracedArray:
     """Arrays joined along a new axis."""
     entries = _joined(body, arrays)
-    return body.value(body.one("stack", *entries, axis=int(axis), num_args=len(entries)))
+    return body.value(body.single("stack", *entries, axis=int(axis), num_args=len(entries)))
 
 
 @_rule
@@ -519,7 +519,7 @@ def take(body: BodyTracer, a: ArrayLike, indices: ArrayLike, axis: int | None = 
     """Elements at indices along an axis."""
     array = _array(body, a) if axis is not None else ravel(body, a)
     places = body.entry(_host(indices) if hasattr(indices, "dtype") else np.asarray(indices))
-    return body.value(body.one("take", array.entry, places, axis=int(axis or 0), mode=body.out_of_range))
+    return body.value(body.single("take", array.entry, places, axis=int(axis or 0), mode=body.out_of_range))
 
 
 def _like(name: str, number: float) -> None:
@@ -578,7 +578,7 @@ def tile(body: BodyTracer, A: ArrayLike, reps: ShapeLike) -> TracedArray:
 def flip(body: BodyTracer, m: ArrayLike, axis: Axis = None) -> TracedArray:
     """The array with elements in reverse order along axes."""
     array = _array(body, m)
-    return body.value(body.one("reverse", array.entry, axis=check_axes(_axis(axis), array.ndim)))
+    return body.value(body.single("reverse", array.entry, axis=check_axes(_axis(axis), array.ndim)))
 
 
 @_rule

@@ -202,15 +202,15 @@ class BoundArrays:
             For a name that the graph does not have, unless ``allow_extra_params``.
         """
         todo = []
-        for what, own, params in (("argument", self.arg_dict, arg_params),
+        for what, arrays, params in (("argument", self.arg_dict, arg_params),
                                   ("auxiliary state", self.aux_dict, aux_params or {})):
             for name, value in params.items():
-                if name in own:
-                    if tuple(value.shape) != own[name].shape:
+                if name in arrays:
+                    if tuple(value.shape) != arrays[name].shape:
                         raise ShapeError(f"copy_params_from: {name} has shape {show(value.shape)}, expected "
-                                         f"{show(own[name].shape)}")
-                    todo.append((own[name], value))
+                                         f"{show(arrays[name].shape)}")
+                    todo.append((arrays[name], value))
                 elif not allow_extra_params:
-                    raise ArgumentError(f"copy_params_from: there is no {what} {name!r}. {did_you_mean(name, own)}")
+                    raise ArgumentError(f"copy_params_from: there is no {what} {name!r}. {did_you_mean(name, arrays)}")
         for target, value in todo:  # only after all checks, so that an error copies nothing
             target._store(Ellipsis, value)

@@ -36,7 +36,7 @@ from . import infer as inference
 from .arrays import Gradients, Requests, Values, front, zeros
 from .executor import Executor
 from .head_gradients import OutGrads, fitted
-from .passes.rematerialization import asked
+from .passes.rematerialization import recompute_setting
 from .program import Bound, uncollected
 from .reduction import Reduction, bucketed
 from .sharding import bucket_arrays
@@ -180,7 +180,7 @@ def bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, args: Values, 
          head_grads: OutGrads = None, check_numbers: bool | str | None = None,
          reduce: Group | Reduction | None = None, shard: str | None = None, tf32: bool | None = None) -> Executor:
     """See ``Symbol.bind``."""
-    reduction = Reduction.asked(reduce, shard)
+    reduction = Reduction.of_arguments(reduce, shard)
     if reduction is not None and reduction.shard == "gradients" and args_grad is not None:
         raise ArgumentError("bind: shard='gradients' keeps parts of gradients, which simple_bind makes; args_grad are "
                             "whole ones")
@@ -244,10 +244,10 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
     args: list[NDArray] = []
     grads: list[NDArray | None] = []
     reqs = _request(grad_req, names)
-    reduction = Reduction.asked(reduce, shard)
-    wanted = {node: (Spec(shape_of[node], dtype_of[node]), _variable_place(node, ctx, groups) or ctx, req)
+    reduction = Reduction.of_arguments(reduce, shard)
+    requested = {node: (Spec(shape_of[node], dtype_of[node]), _variable_place(node, ctx, groups) or ctx, req)
               for node, req in zip(arguments, reqs) if req != "null"}
-    in_buckets = {} if reduction is None else bucket_arrays(bucketed(reduction, graph, wanted))
+    in_buckets = {} if reduction is None else bucket_arrays(bucketed(reduction, graph, requested))
     for node, req in zip(arguments, reqs):
         spec, place = Spec(shape_of[node], dtype_of[node]), _variable_place(node, ctx, groups) or ctx
         weight, grad = in_buckets.get(node, (None, None))
@@ -268,11 +268,11 @@ def _check_names(what: str, nodes: Sequence[Node], otherwise: str = "") -> None:
     """Refuse two variables of the same name, since arrays are found by name."""
     first: dict[str, Node] = {}
     for node in nodes:
-        other = first.setdefault(node.name, node)
-        if other is not node:
-            places = [str(each.where) for each in (other, node) if each.where is not None]
-            made = f" (made at {' and '.join(places)})" if places else ""
-            raise ArgumentError(f"{what}: two variables are named {node.name!r}{made}: give one of them, or the node "
+        earlier = first.setdefault(node.name, node)
+        if earlier is not node:
+            places = [str(variable.where) for variable in (earlier, node) if variable.where is not None]
+            lines = f" (made at {' and '.join(places)})" if places else ""
+            raise ArgumentError(f"{what}: two variables are named {node.name!r}{lines}: give one of them, or the node "
                                 f"that it belongs to, another name, or share one Variable{otherwise}")
 
 
@@ -300,13 +300,13 @@ def _noted(shapes: Mapping[str, Sequence[int]]) -> Iterator[None]:
 def _undecided(symbol: Symbol, unknown: Sequence[Node], shapes: Mapping[str, Sequence[int]]) -> OpError:
     """An error that asks for the shapes of unknown variables. Variables that operators made for their inputs, such as
     weights, are named only if there are no others."""
-    own = {source for node in symbol._graph().nodes if node.op is not None
+    operator_variables = {source for node in symbol._graph().nodes if node.op is not None
             for name, (source, _) in zip(node.op.signature.inputs(node.attrs), node.inputs)
             if source.op is None and source.name == f"{node.name}_{name}"}
-    names = [node.name for node in unknown if node not in own] or [node.name for node in unknown]
-    given = f"; given {', '.join(f'{name}={shape}' for name, shape in shapes.items())}" if shapes else ""
+    names = [node.name for node in unknown if node not in operator_variables] or [node.name for node in unknown]
+    known_shapes = f"; given {', '.join(f'{name}={shape}' for name, shape in shapes.items())}" if shapes else ""
     return InferenceError(f"simple_bind: give the shape of {', '.join(names)}, as in simple_bind(ctx, "
-                          f"{names[0]}=(…)){given}")
+                          f"{names[0]}=(…)){known_shapes}")
 
 
 class _ArraySource:
@@ -332,11 +332,11 @@ class _ArraySource:
         self._shared, self._executor, self._pool = frozenset(shared or ()), executor, pool
         self._shared_states: set[str] = set()
 
-    def argument(self, kind: str, name: str, spec: Spec, place: Context, given: NDArray | None = None) -> NDArray:
-        """The array of an argument, or of its gradient where ``kind`` is ``grad_dict``; by default ``given``, or else
+    def argument(self, kind: str, name: str, spec: Spec, place: Context, bound: NDArray | None = None) -> NDArray:
+        """The array of an argument, or of its gradient where ``kind`` is ``grad_dict``; by default ``bound``, or else
         new zeros."""
-        if given is not None:
-            spec = Spec(given.shape, given._data.dtype)
+        if bound is not None:
+            spec = Spec(bound.shape, bound._data.dtype)
         if name in self._shared:
             shared = self._of_executor(kind, name, spec)
         elif self._pool is not None:
@@ -345,7 +345,7 @@ class _ArraySource:
             shared = None
         if shared is not None:
             return shared
-        return _zeros(spec, place) if given is None else given
+        return _zeros(spec, place) if bound is None else bound
 
     def state(self, name: str, spec: Spec, place: Context) -> NDArray:
         """The array of an auxiliary state, shared or new."""
@@ -417,7 +417,7 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
     variables, values = arguments + auxiliary, args + aux
     symbol = _grouped(symbol, ctx, groups, {node: value.context for node, value in zip(variables, values)})
     graph = symbol._graph()
-    recompute, numbers, tf32 = asked(recompute), finite.asked(numbers), rounding.tf32(tf32)
+    recompute, numbers, tf32 = recompute_setting(recompute), finite.check_setting(numbers), rounding.tf32(tf32)
     again = functools.partial(make, ctx=ctx, groups=groups, check=check, recompute=recompute, numbers=numbers,
                               reduction=reduction, tf32=tf32, unnoted=unnoted)
     if any(each is not None and each._sparse for each in (*values, *grads)):
@@ -435,12 +435,12 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
     for node, bound_dtype in dtypes.items():
         if specs[node][0].dtype != bound_dtype:
             raise DTypeError(f"{node.describe()}: expected dtype {specs[node][0].dtype}, got {bound_dtype}")
-    wanted: dict[Node, tuple[Array, str]] = {}
+    requests: dict[Node, tuple[Array, str]] = {}
     for node, grad, req in zip(arguments, grads, reqs):
         if grad is not None and req != "null":
-            wanted[node] = grad._data, req
+            requests[node] = grad._data, req
     bound = Bound(graph, specs, ctx, groups, {node: value._data for node, value in zip(variables, values)},
-                  {node: value.context for node, value in zip(variables, values)}, wanted, recompute=recompute,
+                  {node: value.context for node, value in zip(variables, values)}, requests, recompute=recompute,
                   tf32=tf32, unnoted=unnoted)
     bound.reduce(reduction)
     gradients = fitted(head_grads, symbol.list_outputs(), [specs[node][i] for node, i in graph.heads], ctx,
@@ -453,12 +453,12 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
             bound.outputs.append(front(old, shape)._data)
         else:
             bound.outputs.append(_result_zeros(place, shape, dtype, node))
-        if not wanted or (node.op is not None and node.op.loss(node.attrs)):
+        if not requests or (node.op is not None and node.op.loss(node.attrs)):
             bound.head_grads.append(None)
         else:
             bound.head_grads.append(_result_zeros(ctx, shape, dtype, node) if gradient is None else gradient._data)
     executor = Executor(symbol, bound, args, grads, reqs, aux, gradients, again, check, numbers)
     if any(node.op is not None and node.op.traits.traced and (node.op.where or node.op.signature.per_instance)
            for node in graph.nodes):
-        executor.plan(bool(wanted))  # raises now if the body of a user's operator cannot be traced
+        executor.plan(bool(requests))  # raises now if the body of a user's operator cannot be traced
     return executor

@@ -155,11 +155,11 @@ def _lay_out(program: Program) -> Plan:
 
 def _unreached(program: Program) -> list[Step]:
     """Steps that write zeros as gradients of the arguments that no output depends on."""
-    wanted = set(program.wanted)
+    reached = set(program.wanted)
     return [Step(None, "zeros", [], f"{node.name}: no gradient reaches it",
                  [functools.partial(array.__setitem__, Ellipsis, 0)], [array], program.contexts[node])
             for node, (array, req) in program.bound.grads.items()
-            if program.backward is not None and req == "write" and node not in wanted]
+            if program.backward is not None and req == "write" and node not in reached]
 
 
 def _split(nodes: list[Node], heads: Sequence[Entry], outputs: int) -> int:

@@ -46,8 +46,8 @@ class Operands:
     ([1, 2, 1], ['state', 'x', 'y'])
     """
 
-    def __init__(self, own: Sequence[Any] = ()):
-        self.values = list(own)
+    def __init__(self, values: Sequence[Any] = ()):
+        self.values = list(values)
         self._places: dict[Any, int] = {}
 
     def place(self, key: Any, value: Any) -> int:
@@ -164,22 +164,22 @@ def _inner(value: Any, shapes: bool) -> Any:
     return value[1:] or (1,) if shapes and value is not None else value  # x[i] of a one-dimensional x has shape (1,)
 
 
-def _through(body: Symbol, given: Sequence[Any], shapes: bool) -> tuple[list[Any], list[Any]]:
+def _through(body: Symbol, known_values: Sequence[Any], shapes: bool) -> tuple[list[Any], list[Any]]:
     """Infer shapes or dtypes of the inputs and outputs of a body from those of some inputs."""
     graph = resolved(body)._graph()
     variables = [node for node in graph.nodes if node.op is None]
     rule: Callable[..., Any] = inference.infer_shapes if shapes else inference.infer_dtypes
-    known = rule(graph, {node: value for node, value in zip(variables, given) if value is not None})
-    return [known[node][0] for node in variables], [known[node][i] for node, i in graph.heads]
+    inferred = rule(graph, {node: value for node, value in zip(variables, known_values) if value is not None})
+    return [inferred[node][0] for node in variables], [inferred[node][i] for node, i in graph.heads]
 
 
 def _foreach_rule(ins: list, attrs: Any, shapes: bool) -> tuple[list, list]:
-    data, states, rest = attrs["in_data_locs"], attrs["in_state_locs"], attrs["remain_locs"]
-    places = (*data, *states, *rest)  # positions of the node's inputs among those of the body
-    given: list[Any] = [None] * len(places)
+    data, states, captured = attrs["in_data_locs"], attrs["in_state_locs"], attrs["remain_locs"]
+    places = (*data, *states, *captured)  # positions of the node's inputs among those of the body
+    inner_values: list[Any] = [None] * len(places)
     for i, place in enumerate(places):
-        given[place] = _inner(ins[i], shapes) if i < len(data) else ins[i]
-    inputs, results = _through(attrs["subgraphs"][0], given, shapes)
+        inner_values[place] = _inner(ins[i], shapes) if i < len(data) else ins[i]
+    inputs, results = _through(attrs["subgraphs"][0], inner_values, shapes)
     length = next((shape[0] for shape in ins[:len(data)] if shape is not None and shapes), ANY)
     for i, place in enumerate(places):
         if i >= len(data) or not shapes:
@@ -188,8 +188,8 @@ def _foreach_rule(ins: list, attrs: Any, shapes: bool) -> tuple[list, list]:
             ins[i] = _outer(inputs[place], length, shapes)
     count = attrs["num_out_data"]
     outs = [_outer(result, length, shapes) for result in results[:count]] + results[count:]
-    kept = [_outer(ins[i], length, shapes) for i in range(len(data), len(data) + len(states))]
-    return ins, [*outs, *kept, _number(shapes)]
+    final_states = [_outer(ins[i], length, shapes) for i in range(len(data), len(data) + len(states))]
+    return ins, [*outs, *final_states, _number(shapes)]
 
 
 def _while_rule(ins: list, attrs: Any, shapes: bool) -> tuple[list, list]:
@@ -198,9 +198,9 @@ def _while_rule(ins: list, attrs: Any, shapes: bool) -> tuple[list, list]:
     for place, value in zip(places, inputs):
         ins[place] = value
     count = attrs["num_out_data"]
-    kept = [ins[places[place]] for place in attrs["func_var_locs"]]
+    stacked = [ins[places[place]] for place in attrs["func_var_locs"]]
     outs = [_outer(result, most, shapes) for result in results[:count]] + results[count:]
-    return ins, [*outs, *[_outer(result, most, shapes) for result in kept], _number(shapes)]
+    return ins, [*outs, *[_outer(result, most, shapes) for result in stacked], _number(shapes)]
 
 
 def _cond_rule(ins: list, attrs: Any, shapes: bool) -> tuple[list, list]:
@@ -288,14 +288,14 @@ class _Body:
         empty, device = call.ctx.backend.zeros, call.ctx.device_id
         self.slots = [empty(data.shape, data.dtype, device) if i in changing or (gradients and node in auxiliary)
                       else data for node, data, i in zip(variables, arrays, inputs)]
-        held = {node: NDArray(data, call.ctx) for node, data in zip(variables, self.slots)}
-        args = [held[node] for node in arguments]
+        array_of = {node: NDArray(data, call.ctx) for node, data in zip(variables, self.slots)}
+        args = [array_of[node] for node in arguments]
         grads = [NDArray(empty(arg.shape, arg._data.dtype, device), call.ctx)
                  if gradients and is_floating(arg._data.dtype) else None for arg in args]
         unnoted = {node for node, i in zip(variables, inputs)
                    if gradients or i in changing or i not in call.variables}
         self.executor: Executor = make(body, call.ctx, args, grads, ["null" if g is None else "write" for g in grads],
-                                       [held[node] for node in auxiliary], {}, unnoted=unnoted)
+                                       [array_of[node] for node in auxiliary], {}, unnoted=unnoted)
         by_node = dict(zip(arguments, grads))
         self.grads = [by_node.get(node) for node in variables]
         self.varies = any(node.op is not None and effects.varies(node.op) for node in graph.nodes)
@@ -305,7 +305,7 @@ class _Body:
         return [out._data for out in self.executor.forward(is_train=is_train)]
 
 
-class _Found(NamedTuple):
+class _RoundStart(NamedTuple):
     """Generator and auxiliary states at the start of a round, which its backward restores."""
 
     drawn: generators.States
@@ -323,25 +323,25 @@ class _Rerun:
 
     def __init__(self, call: Call, body: _Body, which: int = 0):
         self.body = body
-        self._found: list[_Found] = call.memo.setdefault(("rounds", call.attrs, which), [])
+        self._round_starts: list[_RoundStart] = call.memo.setdefault(("rounds", call.attrs, which), [])
 
     def run(self, number: int, is_train: bool) -> list[Any]:
         """Run one round of forward; the raw outputs."""
         body = self.body
         if not body.varies:
             return body.run(is_train)
-        del self._found[number:]
+        del self._round_starts[number:]
         states = [state._ctx.run(state._data.copy) for state in body.executor.aux_arrays]
         with generators.noted_states() as drawn:
             results = body.run(is_train)
-        self._found.append(_Found(drawn, states))
+        self._round_starts.append(_RoundStart(drawn, states))
         return results
 
     def back(self, number: int, out_grads: Sequence[NDArray]) -> None:
         """Run one round of backward, which writes the gradient arrays of the body."""
         body = self.body
         if body.varies:
-            drawn, states = self._found[number]
+            drawn, states = self._round_starts[number]
             for state, data in zip(body.executor.aux_arrays, states):
                 state._ctx.run(state._data.__setitem__, Ellipsis, data)
             with generators.same_draws(drawn):
@@ -404,7 +404,7 @@ class _Loop:
                            for place in self.states if self.inputs[place] in tested]
         self._most, self._is_train = attrs.get("max_iterations", self.length), call.is_train
 
-    def goes_on(self, t: int) -> bool:
+    def runs_round(self, t: int) -> bool:
         """Whether the loop runs a round ``t``."""
         if self._test is None or t >= self._most:
             return t < self._most
@@ -430,7 +430,7 @@ class _Loop:
 def _loop(call: Call) -> Callable:
     count, visible = call.attrs["num_out_data"], call.attrs["num_outputs"]
     loop = _Loop(call, call.ins, False)
-    *kept, number = call.outs[visible:]
+    *stored_states, number = call.outs[visible:]
     rounds, slots = _Rerun(call, loop.body), [loop.body.slots[place] for place in loop.states]
 
     def run() -> None:
@@ -438,9 +438,9 @@ def _loop(call: Call) -> Callable:
             _zero(call.outs[:count])
         t = 0
         loop.have(loop.starts)
-        while loop.goes_on(t):
+        while loop.runs_round(t):
             loop.slice(t)
-            for keep, slot in zip(kept, slots):
+            for keep, slot in zip(stored_states, slots):
                 if keep is not None:
                     keep[t] = slot
             results = rounds.run(t, call.is_train)
@@ -461,7 +461,7 @@ def _loop(call: Call) -> Callable:
 def _backward_loop(call: Call) -> Callable:
     attrs, count, visible = call.attrs, call.attrs["num_out_data"], call.attrs["num_outputs"]
     n_in = attrs["num_args"] - len(attrs["subgraphs"])
-    tops, ins, (*kept, number) = call.ins[:visible], call.ins[visible:visible + n_in], call.ins[visible + n_in:]
+    tops, ins, (*stored, number) = call.ins[:visible], call.ins[visible:visible + n_in], call.ins[visible + n_in:]
     loop = _Loop(call, ins, True)
     rounds = _Rerun(call, loop.body)
     outs = [call.outs[i] for i in loop.inputs]  # by variable of the body
@@ -469,14 +469,14 @@ def _backward_loop(call: Call) -> Callable:
     state_grads = {place: top.copy() for place, top in zip(loop.states, tops[count:])}
 
     def run() -> None:
-        for held, top in zip(state_grads.values(), tops[count:]):
-            held[...] = top
+        for grad, top in zip(state_grads.values(), tops[count:]):
+            grad[...] = top
         _zero(call.outs)
         for t in reversed(range(int(number[0]) if loop.length is None else loop.length)):
             loop.slice(t)
-            loop.have([keep[t] for keep in kept])
+            loop.have([keep[t] for keep in stored])
             rounds.back(t, [NDArray(top[t], call.ctx) for top in tops[:count]]
-                        + [NDArray(held, call.ctx) for held in state_grads.values()])
+                        + [NDArray(grad, call.ctx) for grad in state_grads.values()])
             for place, g in enumerate(loop.body.grads):
                 if g is None:
                     continue
@@ -486,9 +486,9 @@ def _backward_loop(call: Call) -> Callable:
                     slopes[place][t] = g._data
                 elif place not in loop.data and outs[place] is not None:
                     outs[place] += g._data
-        for place, held in state_grads.items():
+        for place, grad in state_grads.items():
             if outs[place] is not None:
-                outs[place][...] = held
+                outs[place][...] = grad
 
     return loop.steps(run, True)
 

@@ -57,7 +57,7 @@ class _Cut:
                 self.outside[name] = Symbol([(node, i)])
             return entries
 
-        entries = [symbol._one("body") for symbol in heads]
+        entries = [symbol._single_entry("body") for symbol in heads]
         # A head that is a variable, or computed outside, must still be a node of the body.
         with AttrScope(__subgraph_name__=title):
             entries = [entry if entry[0].tags.get("__subgraph_name__") == title and entry[0].op is not None
@@ -69,8 +69,8 @@ class _Cut:
 
     def places(self, slots: Sequence[Symbol]) -> list[int]:
         """Indices of slots among the inputs of the body; -1 for a slot that it does not use."""
-        found = [slot._entries[0][0] for slot in slots]
-        return [self.inputs.index(node) if node in self.inputs else -1 for node in found]
+        nodes = [slot._entries[0][0] for slot in slots]
+        return [self.inputs.index(node) if node in self.inputs else -1 for node in nodes]
 
 
 def _slots(values: Sequence[Symbol], title: str) -> list[Symbol]:
@@ -83,10 +83,10 @@ def _title(name: str) -> str:
 
 
 def _node(op: Op, inputs: Sequence[Symbol], attrs: dict[str, Any], bodies: Sequence[Symbol]) -> Symbol:
-    given = {**attrs, "num_args": len(inputs) + len(bodies)}
-    complete = op.complete({**given, "subgraphs": tuple(bodies)})
-    node = Node(op, named(None, op.name), complete, [symbol._one(op.name) for symbol in inputs],
-                {key: list(value) if isinstance(value, tuple) else value for key, value in given.items()},
+    written = {**attrs, "num_args": len(inputs) + len(bodies)}
+    complete = op.complete({**written, "subgraphs": tuple(bodies)})
+    node = Node(op, named(None, op.name), complete, [symbol._single_entry(op.name) for symbol in inputs],
+                {key: list(value) if isinstance(value, tuple) else value for key, value in written.items()},
                 attributes())
     return Symbol([(node, i) for i in range(attrs["num_outputs"])])
 
@@ -130,10 +130,10 @@ def foreach(body: Callable, data: Any, init_states: Any, name: str = "foreach") 
         if -1 in slots:
             raise UnusedError(f"foreach: the body does not use all of its {what}; leave out number "
                               f"{slots.index(-1)}")
-    rest = [i for i in range(len(cut.inputs)) if i not in (*data_at, *states_at)]
-    result = _node(FOREACH, [*flat_data, *flat_states, *[cut.outside[cut.inputs[i].name] for i in rest]],
+    captured = [i for i in range(len(cut.inputs)) if i not in (*data_at, *states_at)]
+    result = _node(FOREACH, [*flat_data, *flat_states, *[cut.outside[cut.inputs[i].name] for i in captured]],
                    {"num_outputs": len(flat_outputs) + len(flat_new), "num_out_data": len(flat_outputs),
-                    "in_state_locs": tuple(states_at), "in_data_locs": tuple(data_at), "remain_locs": tuple(rest)},
+                    "in_state_locs": tuple(states_at), "in_data_locs": tuple(data_at), "remain_locs": tuple(captured)},
                    [cut.body])
     parts = list(result)
     return shape_outputs(parts[:len(flat_outputs)]), shape_new(parts[len(flat_outputs):])
@@ -185,11 +185,11 @@ def while_loop(cond: Callable, func: Callable, loop_vars: Any, max_iterations: i
     if -1 in vars_at:
         raise ArgumentError(f"while_loop: func does not use its loop variable number {vars_at.index(-1)}")
     operands = Operands(flat_vars)
-    own = {slot._entries[0][0]: k for group in (test_slots, slots) for k, slot in enumerate(group)}
+    variables = {slot._entries[0][0]: k for group in (test_slots, slots) for k, slot in enumerate(group)}
 
     def place(around: _Cut, node: Node) -> int:
         outside = around.outside[node.name]
-        return own[node] if node in own else operands.place(outside._entries[0], outside)
+        return variables[node] if node in variables else operands.place(outside._entries[0], outside)
 
     locations = [tuple([place(part, node) for node in part.inputs]) for part in (test_cut, cut)]
     result = _node(WHILE_LOOP, operands.values, {

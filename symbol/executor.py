@@ -182,7 +182,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         self._ready = None
         run_segment(plan.backward, self._ctx, is_train)
         if CUT.lost:
-            _tell_cut(self.grad_arrays)
+            _warn_of_cut(self.grad_arrays)
 
     def set_optimizer(self, optimizer: Any, weights: Sequence[str] | Mapping[str, Index] | None = None) -> None:
         """Choose the optimizer of ``update``.
@@ -248,8 +248,8 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         ArgumentError
             For ``shard="gradients"``, whose arrays only ``simple_bind`` makes.
         """
-        reduction = Reduction.asked(reduce, None)
-        if any(each is not None and each.shard == "gradients" for each in (reduction, self._bound.reduction)):
+        reduction = Reduction.of_arguments(reduce, None)
+        if any(setting is not None and setting.shard == "gradients" for setting in (reduction, self._bound.reduction)):
             raise ArgumentError("reduce: shard='gradients' keeps parts of gradients, which simple_bind makes")
         with self._exclusive():
             self._bound.reduce(reduction)
@@ -295,7 +295,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
             self._wait()
             segment = update.ready()
             if segment is None:
-                update.alone()
+                update.update_all()
             else:
                 run_segment(segment, self._ctx, True)
         except Exception as error:
@@ -352,9 +352,9 @@ class Executor(SingleThread, BoundArrays, PlanReports):
             self._drawn[True] = plan.noting(
                 functools.partial(run_segment, self._as_one(plan, segment), self._ctx, True))
             if CUT.lost:
-                _tell_cut(self.grad_arrays)
+                _warn_of_cut(self.grad_arrays)
             if segment is None:
-                update.alone()
+                update.update_all()
             return self.outputs
 
     def _recorded_plan(self) -> Plan | None:
@@ -411,7 +411,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
             plan = self._plans[mode]
         return plan
 
-    def _go(self, is_train: bool) -> None:
+    def _run_steps(self, is_train: bool) -> None:
         """Run the steps of ``forward``, without storing new auxiliary states."""
         self._plans.wait()
         plan = self._planned(is_train)
@@ -486,7 +486,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         plan = self._plans[is_train]
         found, update = [("forward", plan.forward), ("backward", plan.backward)], self._update
         more = [] if self._whole is None or self._whole[0] is not plan else [
-            f"a step of all, {self._whole[2].said()}"]
+            f"a step of all, {self._whole[2].description()}"]
         if update is not None and update.segment is None:
             more.append(f"update: {update.reason}")
         elif update is not None and update.segment is not None and is_train:
@@ -513,9 +513,9 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         return f"<Executor of {self._symbol!r} on {self._ctx}>"
 
 
-def _tell_cut(grads: Sequence[NDArray | None]) -> None:
+def _warn_of_cut(grads: Sequence[NDArray | None]) -> None:
     """Warn where gradients of integer dtype have lost their fractions."""
-    CUT.tell(grad._data.dtype for grad in grads if grad is not None)
+    CUT.warn(grad._data.dtype for grad in grads if grad is not None)
 
 
 def truth(method: str, is_train: object) -> bool:

@@ -17,7 +17,7 @@ from opreg.custom.function import FunctionUse
 from opreg.errors import InferenceError, OpError
 
 __all__ = ["forget", "infer_shapes", "emptied", "infer_dtypes", "decide_dtypes", "variable_shapes", "variable_dtypes",
-           "infer", "told"]
+           "infer", "mxnet_shape"]
 
 K = TypeVar("K")  # the shape or dtype of an entry; None where it is unknown
 
@@ -58,8 +58,8 @@ class _Rules(Generic[K]):
         known_of = self.known_of
         ins = [known_of[source][i] for source, i in node.inputs]
         key = node.op, id(node.attrs), *map(id, ins), id(outs)
-        seen = self._seen.get(key)
-        if seen is None:
+        result = self._seen.get(key)
+        if result is None:
             before: list[Any] = [None] * node.count if outs is None else outs
             assert node.op is not None
             try:
@@ -72,8 +72,8 @@ class _Rules(Generic[K]):
                 after = outs
             learned = [(i, new) for i, (old, new) in enumerate(zip(ins, new_ins)) if newer(old, new)]
             # These references keep the ids in the key valid.
-            seen = self._seen[key] = after, learned, (ins, outs, node.attrs)
-        return seen[:2]
+            result = self._seen[key] = after, learned, (ins, outs, node.attrs)
+        return result[:2]
 
     def learn(self, source: Node, i: int, new: K) -> None:
         """Store the inferred shape or dtype of an output."""
@@ -208,7 +208,7 @@ def _variable_shape(node: Node, stated: Shape | None) -> Shape | None:
         fail(error, node)
 
 
-def told(shape: Shape | None) -> Shape | None:
+def mxnet_shape(shape: Shape | None) -> Shape | None:
     """A shape in MXNet's form: 0 for an unknown dimension and ``()`` for an unknown shape; under ``np_shape``, -1 and
     None."""
     if shape is None:
@@ -249,7 +249,7 @@ def _forwards(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping
     """Specs of all entries in one sweep forwards; None if those of a variable are unknown, or one sweep is not
     enough."""
     specs_of = dict(before)
-    seen: dict[tuple[object, ...], list[Spec]] = {}
+    cache: dict[tuple[object, ...], list[Spec]] = {}
     same: dict[Spec, Spec] = {}
     for node in graph.nodes:
         if node in specs_of:
@@ -262,7 +262,7 @@ def _forwards(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping
             continue
         ins = [specs_of[source][i] for source, i in node.inputs]
         key = node.op, id(node.attrs), *map(id, ins)
-        specs = seen.get(key)
+        specs = cache.get(key)
         if specs is None:
             try:
                 outs = node.op.specs(ins, node.attrs)
@@ -271,7 +271,7 @@ def _forwards(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping
             if not all(known(shape) and dtype is not None for shape, dtype in outs):
                 return None
             # Equal specs are one object, so that the rule runs once for a chain of the same operator.
-            specs = seen[key] = [same.setdefault(spec, spec) for spec in outs]
+            specs = cache[key] = [same.setdefault(spec, spec) for spec in outs]
         specs_of[node] = specs
     return specs_of
 

@@ -15,7 +15,7 @@ from json.encoder import encode_basestring
 from typing import NamedTuple, NoReturn, TypeAlias
 
 from opreg.core.attrs import to_text
-from opreg.core.files import reading, whole
+from opreg.core.files import atomic_write, reading
 from opreg.core.graph import Entry, Graph, Node, declared_shape, rewrite
 from opreg.core.json_text import json_of
 from opreg.core.mode import MODE
@@ -25,7 +25,7 @@ from opreg.core.rules import Attrs
 from opreg.errors import FileFormatError, Where, did_you_mean, listed, note, warn
 
 from .control_flow import check_locations
-from .infer import told
+from .infer import mxnet_shape
 from .naming import HIDDEN, hide
 from .symbol import DUMPS, SAVE, Symbol
 
@@ -135,10 +135,10 @@ def versions(graph: Graph) -> dict[Node, list[int]]:
         if stands is not None:
             rows[node] = list(stands.versions)
         elif node.op is not None and node.inputs:
-            kept = len(node.op.signature.arguments(node.attrs))
+            argument_count = len(node.op.signature.arguments(node.attrs))
             row = rows[node] = []
             for position, (source, _) in enumerate(node.inputs):
-                if source.op is None and (position >= kept or position in node.op.traits.mutates):
+                if source.op is None and (position >= argument_count or position in node.op.traits.mutates):
                     changes[source] = changes.get(source, 0) + 1
                 row.append(changes.get(source, 0))
     return rows
@@ -269,7 +269,7 @@ def save(symbol: Symbol, fname: str | os.PathLike, remove_amp_cast: bool = True)
         See ``dumps``.
     """
     content = dumps(symbol, remove_amp_cast).encode()
-    with whole(fname) as file:
+    with atomic_write(fname) as file:
         file.write(content)
 
 
@@ -454,7 +454,7 @@ class _Loader:
             if inputs:
                 self.fail(stored.place, f"a variable has no inputs, got {len(inputs)}")
             if self.unmarked and "__shape__" in texts:
-                dims = told(declared_shape(texts.pop("__shape__"), np_shape=False))
+                dims = mxnet_shape(declared_shape(texts.pop("__shape__"), np_shape=False))
                 texts.update({} if dims is None else {"__shape__": to_text(dims)})
             return Node(None, stored.name, tags=texts, where=where)
         self.before_905(stored, texts)
@@ -470,7 +470,7 @@ class _Loader:
             return self.placeholder(stored, op_type, texts, inputs, count, depth, where)
         moved = self.inherited(op, texts)
         try:
-            attrs, given, tags = sort_attributes(op, texts)
+            attrs, written, tags = sort_attributes(op, texts)
         except Exception as error:
             note(error, f"{self.name}: {stored.place}")
             raise
@@ -483,7 +483,7 @@ class _Loader:
         inputs = self.arranged(stored, op, attrs, inputs)
         if self.version < VERSION:
             tags.update(self.hand_down(stored, op, dict(zip(names, inputs)), moved))
-        return Node(op, stored.name, attrs, inputs, given, tags, where)
+        return Node(op, stored.name, attrs, inputs, written, tags, where)
 
     def arranged(self, stored: _Stored, op: Op, attrs: Attrs, inputs: list[Entry]) -> list[Entry]:
         """The inputs of a node in the order of its signature."""
@@ -501,7 +501,7 @@ class _Loader:
                           for k, inner in enumerate(stored.subgraphs))
         self.note_strange(stored, op, strange(op, texts))
         try:
-            attrs, given, tags = sort_attributes(op, texts, subgraphs=subgraphs)
+            attrs, written, tags = sort_attributes(op, texts, subgraphs=subgraphs)
             if op.rules.unrolled is not None:
                 check_locations(op.name, attrs, len(inputs))
             else:
@@ -509,7 +509,7 @@ class _Loader:
         except Exception as error:
             note(error, f"{self.name}: {stored.place}")
             raise
-        return Node(op, stored.name, attrs, inputs, given, tags, where)
+        return Node(op, stored.name, attrs, inputs, written, tags, where)
 
     def note_strange(self, stored: _Stored, op: Op, attributes: Iterable[str]) -> None:
         """Record attributes that an operator does not have, such as those of a newer version."""
@@ -537,9 +537,9 @@ class _Loader:
                      for k, inner in enumerate(stored.subgraphs)]
         op = Placeholder(stored.op, op_type, stored.name, self.name, version, subgraphs).operator(
             len(inputs) - states, states, count)
-        given = {name: text for name, text in texts.items() if not is_tag(name)}
+        written = {name: text for name, text in texts.items() if not is_tag(name)}
         tags = {name: text for name, text in texts.items() if is_tag(name)}
-        return Node(op, stored.name, op.complete(given), inputs, given, tags, where)
+        return Node(op, stored.name, op.complete(written), inputs, written, tags, where)
 
     # ---------------------------------------------------------------------------------------- older versions
 
@@ -565,20 +565,20 @@ class _Loader:
         Returns attributes of inputs that are no variables."""
         tags: dict[str, dict[str, str]] = {}
         if self.version < 904:
-            tags = {name: dict(own) for name, own in op.signature.tags.items()}
-        left = {}
+            tags = {name: dict(tag) for name, tag in op.signature.tags.items()}
+        unassigned = {}
         for key, text in moved.items():
             ending = next(ending for ending in HIDDEN if key.endswith(f"_{ending}"))
             name = key[:-len(ending) - 1]
             if name in inputs and inputs[name][0].op is None:
                 inputs[name][0].tags = {**inputs[name][0].tags, hide(ending): text}
             else:
-                left[key] = text
-        for name, own in tags.items():
+                unassigned[key] = text
+        for name, tag in tags.items():
             if name in inputs and inputs[name][0].op is None:
-                inputs[name][0].tags = {**own, **inputs[name][0].tags}
-        self.note_strange(stored, op, left)
-        return left
+                inputs[name][0].tags = {**tag, **inputs[name][0].tags}
+        self.note_strange(stored, op, unassigned)
+        return unassigned
 
 
 def _short(value: object) -> str:

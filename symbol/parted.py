@@ -36,7 +36,7 @@ class Parted(Executor):
         with TRIMMED, self._exclusive():
             if kwargs:
                 self._feed(kwargs)
-            self._go(truth("forward", is_train))
+            self._run_steps(truth("forward", is_train))
             self._store()
             return self.outputs
 
@@ -79,7 +79,7 @@ class Parted(Executor):
         return [plan for part in self._parts() for plan in part._all_plans_of(is_train)]
 
     def _plans_to_measure(self, is_train: bool) -> Sequence[ReportedPlan]:
-        self._go(is_train)
+        self._run_steps(is_train)
         self._ran = None
         return [plan for part in self._latest() for plan in part._plans_to_measure(is_train)]
 
@@ -87,4 +87,4 @@ class Parted(Executor):
 def merged(early: Sequence[bool], first: Iterable[NDArray], second: Iterable[NDArray]) -> list[NDArray]:
     """The outputs of two parts, in the order of the graph; ``early`` says for each whether the first part has it."""
     ones, others = iter(first), iter(second)
-    return [next(ones if each else others) for each in early]
+    return [next(ones if is_early else others) for is_early in early]

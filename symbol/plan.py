@@ -155,7 +155,7 @@ class Segment:
 
     def take_off(self, instrument: Instrument) -> None:
         """Detach an instrument."""
-        self._instruments = [each for each in self._instruments if each is not instrument]
+        self._instruments = [attached for attached in self._instruments if attached is not instrument]
         if not self._instruments:
             self.plain, self.native = self._ways
 
@@ -184,12 +184,12 @@ class Segment:
         switches back."""
         if all(owner.ctx.device is None for owner in self._owners):
             return
-        here: Context | None = None
+        ctx: Context | None = None
         placed: list[tuple[Function, Step]] = []
         for function, owner in zip(self.flat, self._owners):
-            if owner.ctx is not here and (device := owner.ctx.device) is not None:
+            if owner.ctx is not ctx and (device := owner.ctx.device) is not None:
                 placed.append((device.use, owner))
-                here = owner.ctx
+                ctx = owner.ctx
             placed.append((function, owner))
         self.flat, self._owners = [function for function, _ in placed], [owner for _, owner in placed]
         self.native, self.plain = None, False
@@ -263,7 +263,7 @@ class Segment:
         """Bytes of device memory that the segment itself holds, for its recordings."""
         return 0
 
-    def said(self, step: Step | None = None) -> str:
+    def description(self, step: Step | None = None) -> str:
         """How a step, or the whole segment, is recorded, as text; empty where steps simply run in order."""
         return ""
 
@@ -299,10 +299,10 @@ def instrument_all(wrap: Wrap, around: Around) -> Function:
 
 def _take_off_all(around: Around) -> None:
     with _LOCK:
-        _EVERYWHERE[:] = [each for each in _EVERYWHERE if each[1] is not around]
+        _EVERYWHERE[:] = [rule for rule in _EVERYWHERE if rule[1] is not around]
         for segment in _SEGMENTS:
-            for each in [each for each in segment._instruments if each.around is around]:
-                segment.take_off(each)
+            for instrument in [instrument for instrument in segment._instruments if instrument.around is around]:
+                segment.take_off(instrument)
 
 
 def _work(step: Step) -> None:
@@ -312,9 +312,9 @@ def _work(step: Step) -> None:
 
 def _copies(to_host: int, from_host: int) -> str:
     """The copies that a first run made, as text. A copy to the host waits for the device."""
-    found = [f"{count} {'copy' if count == 1 else 'copies'} {where} the host" for count, where in
+    copies = [f"{count} {'copy' if count == 1 else 'copies'} {where} the host" for count, where in
              ((to_host, "to"), (from_host, "from")) if count]
-    return f"{'synchronises: ' if to_host else ''}{' and '.join(found)} in its first run" if found else ""
+    return f"{'synchronises: ' if to_host else ''}{' and '.join(copies)} in its first run" if copies else ""
 
 
 def _join(functions: Sequence[Function], owners: Sequence[Step], joined: list[JoinableStep]
@@ -462,9 +462,9 @@ class Plan:
 
     def _step(self, node: Node) -> Step:
         with self.contexts[node].entered():
-            return self._made(node)
+            return self._prepared_step(node)
 
-    def _made(self, node: Node) -> Step:
+    def _prepared_step(self, node: Node) -> Step:
         op, attrs, ctx = node.op, node.attrs, self.contexts[node]
         assert op is not None
         entries = [(node, i) for i in range(len(self.specs[node]))]

@@ -211,19 +211,19 @@ class Program:
     def changed(self, nodes: Sequence[Node], change: Change, became: dict[Entry, Entry]) -> list[Node]:
         """Replace some of the given nodes, as ``rebuild`` does. A change calls this where its new nodes may be
         replaced, too."""
-        kept: list[Node] = []
+        result: list[Node] = []
         for node in nodes:
             instead = change(node, became)
             if instead is not None:
-                kept += instead
+                result += instead
                 continue
             new = node
             if became:
                 new = replaced(node, [became.get(entry, entry) for entry in node.inputs], self.specs, became)
             if new is not node and node in self.contexts:
                 self.contexts[new] = self.contexts[node]
-            kept.append(new)
-        return kept
+            result.append(new)
+        return result
 
     @property
     def mutates(self) -> bool:

@@ -84,7 +84,7 @@ class Reduction:
         self._agreed: set[str] = set()
 
     @classmethod
-    def asked(cls, reduce: Group | Reduction | None, shard: str | None) -> Reduction | None:
+    def of_arguments(cls, reduce: Group | Reduction | None, shard: str | None) -> Reduction | None:
         """The reduction that arguments of ``bind`` ask for; None for none, or for a single rank."""
         if reduce is None:
             if shard is not None:
@@ -100,13 +100,13 @@ class Reduction:
         """The operation: ``"sum"`` or ``"mean"``."""
         return "mean" if self.gradients_mean else "sum"
 
-    def chosen(self, wanted: Iterable[Node]) -> list[Node]:
+    def chosen(self, requests: Iterable[Node]) -> list[Node]:
         """The arguments whose gradients are reduced, among those that have gradients."""
-        by_name = {node.name: node for node in wanted}
+        by_name = {node.name: node for node in requests}
         for name in () if self.weights is None else self.weights:
             if name not in by_name:
                 raise ArgumentError(f"reduce: weights: no gradient is kept of {name!r}. {did_you_mean(name, by_name)}")
-        return [node for node in wanted if self.weights is None or node.name in self.weights]
+        return [node for node in requests if self.weights is None or node.name in self.weights]
 
     def agree(self, what: str, key: str, text: Callable[[], str]) -> None:
         """Compare a text with that of the other ranks, once for each key; an error if they differ."""
@@ -195,11 +195,11 @@ class Reduced:
     """
 
     def __init__(self, reduction: Reduction, graph: Graph, groups: Sequence[Sequence[Node]],
-                 wanted: Mapping[Node, tuple[Spec, Context, str]]):
+                 requests: Mapping[Node, tuple[Spec, Context, str]]):
         ranks = reduction.group.size if reduction.shard else 1
         self.reduction = reduction
-        self.buckets = [_bucket(number, nodes, wanted, ranks) for number, nodes in enumerate(groups)]
-        self._graph, self._requests = graph, {node: request for node, (_, _, request) in wanted.items()}
+        self.buckets = [_bucket(number, nodes, requests, ranks) for number, nodes in enumerate(groups)]
+        self._graph, self._requests = graph, {node: request for node, (_, _, request) in requests.items()}
 
     def agree(self) -> None:
         """Compare graph and buckets with the other ranks, once for all executors with the same graph and buckets."""
@@ -225,14 +225,14 @@ class Reduced:
         places = {node: number for number, node in enumerate(self._graph.nodes)}
         for number, node in enumerate(self._graph.nodes):
             if node.op is not None:
-                given = [f"{name}={to_text(value)}" for name, value in sorted(node.given.items())
+                attributes = [f"{name}={to_text(value)}" for name, value in sorted(node.given.items())
                          if isinstance(value, _PLAIN)]
                 inputs = [f"{places[source]}[{i}]" for source, i in node.inputs]
-                lines.append(" ".join([f"node {number}: {node.op.name}({', '.join(inputs)})", *given]))
+                lines.append(" ".join([f"node {number}: {node.op.name}({', '.join(inputs)})", *attributes]))
         return "\n".join(lines)
 
 
-def bucketed(reduction: Reduction, graph: Graph, wanted: Mapping[Node, tuple[Spec, Context, str]]) -> Reduced:
+def bucketed(reduction: Reduction, graph: Graph, requests: Mapping[Node, tuple[Spec, Context, str]]) -> Reduced:
     """Divide gradients into buckets, in the order in which backward is expected to compute them.
 
     Parameters
@@ -249,10 +249,10 @@ def bucketed(reduction: Reduction, graph: Graph, wanted: Mapping[Node, tuple[Spe
         for source, _ in node.inputs:
             first.setdefault(source, position)
     items = []
-    for node in sorted(reduction.chosen(wanted), key=lambda node: -first.get(node, -1)):
-        (shape, dtype), *place = wanted[node]
+    for node in sorted(reduction.chosen(requests), key=lambda node: -first.get(node, -1)):
+        (shape, dtype), *place = requests[node]
         items.append((node, (dtype, *place), size(shape or ()) * as_dtype(dtype).itemsize))
-    return Reduced(reduction, graph, grouped(items, reduction.bucket_bytes), wanted)
+    return Reduced(reduction, graph, grouped(items, reduction.bucket_bytes), requests)
 
 
 def grouped(items: Iterable[tuple[T, Hashable, int]], nbytes: int) -> list[list[T]]:
@@ -314,15 +314,15 @@ def joined(arrays: Sequence[Array], count: int) -> Array | None:
         return None
     if not hasattr(base, "dtype") or not base.flags.c_contiguous:
         return None
-    whole = base.reshape(-1).view(np.uint8)
-    origin = address_of(whole)
+    storage = base.reshape(-1).view(np.uint8)
+    origin = address_of(storage)
     begin = at = address_of(first) - origin
     for array in arrays:
         if array.size and address_of(array) != origin + at:
             return None
         at += array.size * itemsize
     end = begin + count * itemsize
-    return whole[begin:end].view(first.dtype) if end <= whole.size else None
+    return storage[begin:end].view(first.dtype) if end <= storage.size else None
 
 
 def _base(array: Array) -> Array:

@@ -47,10 +47,10 @@ def segments(contexts: Iterable[Context]) -> Callable[[list[Step]], Segment]:
 
     def segment(steps: list[Step]) -> Segment:
         try:
-            found = recorder(ctx.xp, ctx.device_id)
+            segment_recorder = recorder(ctx.xp, ctx.device_id)
         except Exception as error:
             return RecordedSegment(steps, None, f"{type(error).__name__}: {error}")
-        return Segment(steps) if found is None else RecordedSegment(steps, found, xp=ctx.xp)
+        return Segment(steps) if segment_recorder is None else RecordedSegment(steps, segment_recorder, xp=ctx.xp)
 
     return segment
 
@@ -117,8 +117,8 @@ class RecordedSegment(Segment):
         """Replace steps by their recordings."""
         try:
             pieces, notes = self._pieces(recorder)
-        except _Differs as found:
-            self._fail(found.error, found.step, self.steps.index(found.step))
+        except _Differs as difference:
+            self._fail(difference.error, difference.step, self.steps.index(difference.step))
         except Exception as error:
             self._give_up(error)
             return
@@ -129,7 +129,7 @@ class RecordedSegment(Segment):
         self._phase, self._notes = _Phase.REPLAY, notes
 
     def _pieces(self, recorder: Recorder) -> tuple[list[tuple[Function, Step]], dict[Step, str]]:
-        """The functions in order, each with its first step, and the text that ``said`` returns for each step."""
+        """The functions in order, each with its first step, and the text that ``description`` returns for each step."""
         notes: dict[Step, str] = {}
         steps = [step for step in self.steps if step.run]
         for step in steps:
@@ -184,7 +184,7 @@ class RecordedSegment(Segment):
                 _restore(arrays, changed)
                 replay()
                 same = [_bytes(array.copy()) == _bytes(value) for array, value in zip(arrays, computed)]
-                agrees = all(bool(each.all().get()) for each in same)
+                agrees = all(bool(equal.all().get()) for equal in same)
             finally:
                 _restore(arrays, before)
         if not agrees:
@@ -199,7 +199,7 @@ class RecordedSegment(Segment):
     def nbytes(self) -> int:
         return 0 if self._recorder is None else self._recorder.nbytes
 
-    def said(self, step: Step | None = None) -> str:
+    def description(self, step: Step | None = None) -> str:
         if step is not None:
             return self._notes.get(step, "")
         if self._phase is _Phase.REPLAY:

@@ -28,7 +28,7 @@ def bucket_arrays(reduced: Reduced) -> dict[Node, tuple[NDArray | None, NDArray]
     """New arrays of zeros, contiguous in each bucket: for weights where they are gathered, else None, and for
     gradients."""
     shard, group = reduced.reduction.shard, reduced.reduction.group
-    found: dict[Node, tuple[NDArray | None, NDArray]] = {}
+    arrays: dict[Node, tuple[NDArray | None, NDArray]] = {}
     for bucket in reduced.buckets:
         ctx = bucket.ctx
         weights = None if shard is None else zeros(ctx, (bucket.count,), bucket.dtype)
@@ -36,16 +36,16 @@ def bucket_arrays(reduced: Reduced) -> dict[Node, tuple[NDArray | None, NDArray]
             part = zeros(ctx, (bucket.count // group.size,), bucket.dtype)
             grads = [part[bucket.placed(member, group.rank, group.size)] for member in bucket.members]
         else:
-            whole = zeros(ctx, (bucket.count,), bucket.dtype)
-            grads = [_stretch(whole, member) for member in bucket.members]
+            flat = zeros(ctx, (bucket.count,), bucket.dtype)
+            grads = [_stretch(flat, member) for member in bucket.members]
         for member, grad in zip(bucket.members, grads):
             weight = None if weights is None else NDArray(_stretch(weights, member), ctx)
-            found[member.node] = weight, NDArray(grad, ctx)
-    return found
+            arrays[member.node] = weight, NDArray(grad, ctx)
+    return arrays
 
 
-def _stretch(whole: Array, member: Member) -> Array:
-    return whole[member.begin:member.end].reshape(member.shape)
+def _stretch(flat: Array, member: Member) -> Array:
+    return flat[member.begin:member.end].reshape(member.shape)
 
 
 class Sharding:
@@ -72,47 +72,48 @@ class Sharding:
         places = {member.node.name: (bucket, member) for bucket in reduced.buckets for member in bucket.members}
         self._places = {index: places[name] for name, index in indices.items() if name in places}
         self.weights, self.grads = list(weights), list(grads)
-        whole = dict(zip(indices, weights))
+        weight_of = dict(zip(indices, weights))
         for i, name in enumerate(indices):
             if name in places:
                 part = places[name][0].part(places[name][1], self._group.rank, self._group.size)
                 self.weights[i] = _part(name, weights[i], part)
                 if reduced.reduction.shard != "gradients":
                     self.grads[i] = _part(name, grads[i], part)
-        self.gathers = [Gather(reduced, bucket, {name: whole[name]._data for name in whole})
-                        for bucket in reduced.buckets if any(member.node.name in whole for member in bucket.members)]
+        self.gathers = [Gather(reduced, bucket, {name: weight_of[name]._data for name in weight_of})
+                        for bucket in reduced.buckets
+                        if any(member.node.name in weight_of for member in bucket.members)]
 
     def part(self, index: Any, state: Any) -> Any:
         """This rank's part of a whole state."""
         if index not in self._places:
             return state
         bucket, member = self._places[index]
-        own = bucket.part(member, self._group.rank, self._group.size)
-        return mapped(state, lambda array: NDArray(array._data.reshape(-1)[own].copy(), array.context)
+        share = bucket.part(member, self._group.rank, self._group.size)
+        return mapped(state, lambda array: NDArray(array._data.reshape(-1)[share].copy(), array.context)
                        if array.shape == member.shape else array)
 
-    def whole(self, states: Mapping[Any, Any]) -> dict[Any, Any]:
+    def gathered(self, states: Mapping[Any, Any]) -> dict[Any, Any]:
         """The whole states, gathered from all ranks, which must call this together."""
-        found = dict(states)
+        result = dict(states)
         for bucket in self._buckets:
             indices = [index for index in states if self._places.get(index, (None,))[0] is bucket]
             arrays = {index: arrays_in(states[index]) for index in indices}
             for slot in range(max(map(len, arrays.values()), default=0)):
-                parts = {index: each[slot] for index, each in arrays.items() if slot < len(each)}
+                parts = {index: array[slot] for index, array in arrays.items() if slot < len(array)}
                 for index, array in bucket.ctx.run(self._gathered, bucket, parts).items():
                     arrays[index][slot] = array
-            found.update((index, mapped(states[index], functools.partial(_next, iter(arrays[index]))))
+            result.update((index, mapped(states[index], functools.partial(_next, iter(arrays[index]))))
                          for index in indices)
-        return found
+        return result
 
     def _gathered(self, bucket: Bucket, parts: Mapping[Any, NDArray]) -> dict[Any, NDArray]:
         rank, ranks = self._group.rank, self._group.size
         dtype = next(iter(parts.values()))._data.dtype
-        own = zeros(bucket.ctx, (bucket.count // ranks,), dtype)
+        share = zeros(bucket.ctx, (bucket.count // ranks,), dtype)
         for index, array in parts.items():
-            own[bucket.placed(self._places[index][1], rank, ranks)] = array._data
-        whole = self._group.all_gather(own, zeros(bucket.ctx, (bucket.count,), dtype))
-        return {index: NDArray(_stretch(whole, self._places[index][1]).copy(), array.context)
+            share[bucket.placed(self._places[index][1], rank, ranks)] = array._data
+        flat = self._group.all_gather(share, zeros(bucket.ctx, (bucket.count,), dtype))
+        return {index: NDArray(_stretch(flat, self._places[index][1]).copy(), array.context)
                 for index, array in parts.items()}
 
 
@@ -133,32 +134,32 @@ class Gather:
         self.names = [member.node.name for member in members]
         self.arrays = [weights[name] for name in self.names]
         share = bucket.count // self._group.size
-        self._own = zeros(bucket.ctx, (share,), bucket.dtype)
+        self._share = zeros(bucket.ctx, (share,), bucket.dtype)
         begin = self._group.rank * share
-        whole = joined(self.arrays, bucket.count) if members == bucket.members else None
-        self._whole = zeros(bucket.ctx, (bucket.count,), bucket.dtype) if whole is None else whole
+        flat = joined(self.arrays, bucket.count) if members == bucket.members else None
+        self._bucket_array = zeros(bucket.ctx, (bucket.count,), bucket.dtype) if flat is None else flat
         self._into: list[Callable[[], object]] = []
         self._back: list[Callable[[], object]] = []
-        if whole is not None:
-            self._into.append(functools.partial(self._own.__setitem__, Ellipsis, whole[begin:begin + share]))
+        if flat is not None:
+            self._into.append(functools.partial(self._share.__setitem__, Ellipsis, flat[begin:begin + share]))
             return
         for member, array in zip(members, self.arrays):
             part = bucket.part(member, self._group.rank, self._group.size)
-            place = self._own[bucket.placed(member, self._group.rank, self._group.size)]
+            place = self._share[bucket.placed(member, self._group.rank, self._group.size)]
             self._into.append(functools.partial(place.__setitem__, Ellipsis, array.reshape(-1)[part]))
-            self._back.append(functools.partial(array.__setitem__, Ellipsis, _stretch(self._whole, member)))
+            self._back.append(functools.partial(array.__setitem__, Ellipsis, _stretch(self._bucket_array, member)))
 
     def __call__(self) -> None:
         for bring in self._into:
             bring()
-        self._group.all_gather(self._own, self._whole)
+        self._group.all_gather(self._share, self._bucket_array)
         for bring in self._back:
             bring()
 
     def step(self) -> Step:
         """The step that gathers, to run behind those that update weights."""
         step = Step(None, self._group.engine, [], f"{some(self.names)}; {self._bucket.nbytes:,} bytes", [self],
-                    self.arrays, self.ctx, [self._own])
+                    self.arrays, self.ctx, [self._share])
         step.title = "all_gather"
         return step
 

@@ -52,7 +52,7 @@ class SparseCut:
         able: set[Node] = set()
         chosen: set[Node] = set()
         for node in graph.nodes if one_by_one else ():
-            if not _runs_alone(node, specs) or any(source not in able for source, _ in node.inputs):
+            if not _runs_eagerly(node, specs) or any(source not in able for source, _ in node.inputs):
                 continue
             able.add(node)
             stype = None if node.op is None else self._stype(node, specs, stypes, by_rows)
@@ -74,7 +74,7 @@ class SparseCut:
             new = node if node in first else node.with_inputs(inputs)
             return [(self.crossing[node, i], 0) if (node, i) in self.crossing else (new, i) for i in range(node.count)]
 
-        self.rest = list(rewrite(Graph(late), change).heads)
+        self.remaining = list(rewrite(Graph(late), change).heads)
 
     def _stype(self, node: Node, specs: Mapping[Node, Sequence[Spec]], stypes: Mapping[Node, str],
                by_rows: Collection[Node]) -> str | None:
@@ -86,7 +86,7 @@ class SparseCut:
         return "default" if any(source in by_rows for source in inputs_with_few_rows(node, stypes)) else None
 
     def divided(self, values: Sequence[T]) -> tuple[list[T], list[T]]:
-        """Values for the outputs of the graph, divided into those for ``heads`` and for ``rest``."""
+        """Values for the outputs of the graph, divided into those for ``heads`` and for ``remaining``."""
         both: tuple[list[T], list[T]] = [], []
         for value, early in zip(values, self.early):
             both[not early].append(value)
@@ -94,14 +94,15 @@ class SparseCut:
 
     def varying(self, variables: Collection[Node]) -> set[Node]:
         """Variables, and the nodes among ``nodes`` whose results have gradients with respect to one of them."""
-        found = set(variables)
+        result = set(variables)
         for node in self.nodes:
-            if node.op is not None and node.op.rules.grad is not ZERO and any(each in found for each, _ in node.inputs):
-                found.add(node)
-        return found
+            if node.op is not None and node.op.rules.grad is not ZERO and any(
+                    source in result for source, _ in node.inputs):
+                result.add(node)
+        return result
 
 
-def _runs_alone(node: Node, specs: Mapping[Node, Sequence[Spec]]) -> bool:
+def _runs_eagerly(node: Node, specs: Mapping[Node, Sequence[Spec]]) -> bool:
     """Whether a node may run on its own: a variable, or a built-in operator that computes the same each time."""
     if not all(known(spec.shape) for spec in specs[node]):
         return False

@@ -111,14 +111,14 @@ class SparseExecutor(Parted):
 
     def __init__(self, symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None],
                  reqs: list[str], aux: list[NDArray], head_grads: OutGrads, make: Callable[..., Executor],
-                 given: Mapping[Node, list[Spec]], outputs: Sequence[NDArray], one_by_one: bool,
+                 known_specs: Mapping[Node, list[Spec]], outputs: Sequence[NDArray], one_by_one: bool,
                  numbers: bool | str | None):
         graph, arrays = symbol._graph(), args + aux
         variables = [node for nodes in graph.variables() for node in nodes]
         shapes = inference.infer_shapes(graph, {node: array.shape for node, array in zip(variables, arrays)},
-                                        {node: [spec.shape for spec in specs] for node, specs in given.items()})
+                                        {node: [spec.shape for spec in specs] for node, specs in known_specs.items()})
         dtypes = inference.decide_dtypes(graph, {node: np.dtype(array.dtype) for node, array in zip(variables, arrays)},
-                                         {node: [spec.dtype for spec in specs] for node, specs in given.items()})
+                                         {node: [spec.dtype for spec in specs] for node, specs in known_specs.items()})
         self._specs = {node: list(map(Spec, shapes[node], dtypes[node])) for node in graph.nodes}
         bound = fitted(head_grads, symbol.list_outputs(), [self._specs[node][i] for node, i in graph.heads], ctx,
                        bool(outputs))
@@ -131,29 +131,29 @@ class SparseExecutor(Parted):
         """Decide which nodes run one by one, none unless ``one_by_one``, and bind the rest."""
         graph = self._symbol._graph()
         arrays = dict(zip(self._arguments + self._auxiliary, self.arg_arrays + self.aux_arrays))
-        wanted = {node: (grad, req) for node, grad, req in zip(self._arguments, self.grad_arrays, self._reqs)
+        gradients = {node: (grad, req) for node, grad, req in zip(self._arguments, self.grad_arrays, self._reqs)
                   if grad is not None and req != "null"}
         self._cut = cut = SparseCut(graph, self._specs, {node: array.stype for node, array in arrays.items()},
-                                    [node for node, (grad, _) in wanted.items() if grad._sparse], one_by_one)
-        varying = cut.varying(wanted)
+                                    [node for node, (grad, _) in gradients.items() if grad._sparse], one_by_one)
+        varying = cut.varying(gradients)
         # Dense copies and gradients of the entries that cross.
         self._dense_copies = {entry: self._zeros(entry) for entry in cut.crossing
                         if entry[0].op is not None or arrays[entry[0]]._sparse}
         self._crossing_grads = {entry: self._zeros(entry) for entry in cut.crossing if entry[0] in varying}
         bound, late = cut.divided(self.head_grads)
-        self._rest = self._rest_of(arrays, wanted, cut.divided(outputs)[1], late)
-        read = set() if self._rest is None else set(self._rest._arguments)
+        self._remaining = self._bind_remaining(arrays, gradients, cut.divided(outputs)[1], late)
+        read = set() if self._remaining is None else set(self._remaining._arguments)
         needed = [*cut.crossing, *cut.heads, *[entry for node in cut.nodes for entry in node.inputs]]
         used = {node for node, _ in needed}
         self._eager = _Eager(cut.nodes, {node: array for node, array in arrays.items() if node in used}, {
             node: (grad, "add" if req == "write" and node in read else req)  # the rest writes it first
-            for node, (grad, req) in wanted.items() if node in used}, self._ctx, self._numbers)
+            for node, (grad, req) in gradients.items() if node in used}, self._ctx, self._numbers)
         self._early_outputs = [self._zeros(entry).tostype(cut.stypes.get(entry, "default")) for entry in cut.heads]
         self._early_head_grads = [None if node.op is not None and node.op.loss(node.attrs) else
-                      self._zeros((node, i)) if given is None else given for (node, i), given in zip(cut.heads, bound)]
+                      self._zeros((node, i)) if array is None else array for (node, i), array in zip(cut.heads, bound)]
         self._heads = HeadGradients([None if top is None else top._data for top in self._early_head_grads], bound,
                                     cut.divided(self._output_names)[0], self._ctx)
-        late_outputs = [] if self._rest is None else self._rest.outputs
+        late_outputs = [] if self._remaining is None else self._remaining.outputs
         self.outputs = Listed("outputs", merged(cut.early, self._early_outputs, late_outputs))
         self._ran = None
 
@@ -162,47 +162,47 @@ class SparseExecutor(Parted):
         assert shape is not None
         return NDArray(np.zeros(shape, dtype), self._ctx)
 
-    def _rest_of(self, arrays: Mapping[Node, NDArray], wanted: Mapping[Node, tuple[NDArray, str]],
+    def _bind_remaining(self, arrays: Mapping[Node, NDArray], gradients: Mapping[Node, tuple[NDArray, str]],
                  outputs: Sequence[NDArray], head_grads: OutGrads) -> Executor | None:
-        if not self._cut.rest:
+        if not self._cut.remaining:
             return None
-        held, asked = dict(arrays), dict(wanted)
+        arrays_of, requested = dict(arrays), dict(gradients)
         for entry, variable in self._cut.crossing.items():
-            held[variable] = self._dense_copies[entry] if entry in self._dense_copies else arrays[entry[0]]
+            arrays_of[variable] = self._dense_copies[entry] if entry in self._dense_copies else arrays[entry[0]]
             if entry in self._crossing_grads:
-                asked[variable] = self._crossing_grads[entry], "write"
-        rest = Symbol(self._cut.rest)
-        arguments, states = rest._graph().variables()
-        requests = [asked.get(node, (None, "null")) for node in arguments]
-        return self._make(rest, args=[held[node] for node in arguments], grads=[grad for grad, _ in requests],
-                          reqs=[req for _, req in requests], aux=[held[node] for node in states], outputs=outputs,
+                requested[variable] = self._crossing_grads[entry], "write"
+        symbol = Symbol(self._cut.remaining)
+        arguments, states = symbol._graph().variables()
+        requests = [requested.get(node, (None, "null")) for node in arguments]
+        return self._make(symbol, args=[arrays_of[node] for node in arguments], grads=[grad for grad, _ in requests],
+                          reqs=[req for _, req in requests], aux=[arrays_of[node] for node in states], outputs=outputs,
                           head_grads=head_grads)
 
     def reduce(self, reduce: Group | Reduction | None) -> None:
         """Sum the gradients of all ranks; see ``Executor.reduce``. All operators then compute on dense arrays, as a
         plan that sums them."""
-        reduction = Reduction.asked(reduce, None)
+        reduction = Reduction.of_arguments(reduce, None)
         with self._exclusive():
             self._make = functools.partial(self._make, reduction=reduction)
             self._bind(reduction is None)
 
     @property
     def _reduced(self) -> Reduced | None:
-        return None if self._rest is None else self._rest._reduced
+        return None if self._remaining is None else self._remaining._reduced
 
     def _parts(self) -> list[Executor]:
-        return [] if self._rest is None else [self._rest]
+        return [] if self._remaining is None else [self._remaining]
 
     # ------------------------------------------------------------------------------------------------- running
 
-    def _go(self, is_train: bool) -> None:
+    def _run_steps(self, is_train: bool) -> None:
         self._ran, self._mode = None, is_train
         self._eager.run(is_train, self._keeps_gradients and self._gradients[is_train] is not None)
         values = self._eager.values
         for entry, array in [*zip(self._cut.heads, self._early_outputs), *self._dense_copies.items()]:
             array._store(Ellipsis, values[entry])
         for part in self._parts():
-            part._go(is_train)
+            part._run_steps(is_train)
         self._ran = is_train
 
     def _store(self) -> None:
@@ -215,11 +215,11 @@ class SparseExecutor(Parted):
         mode = is_train or self._mode
         if self._gradients[mode] is not is_train:
             self._differentiate(mode, is_train)
-        given = in_order("backward", out_grads, self._output_names)
-        first, late = self._cut.divided([*given, *[None] * (len(self._output_names) - len(given))])
+        out_grads_given = in_order("backward", out_grads, self._output_names)
+        first, late = self._cut.divided([*out_grads_given, *[None] * (len(self._output_names) - len(out_grads_given))])
         self._heads.take({id(top._data) for top in self._early_head_grads if top is not None}, first)
         if self._ran is not mode:
-            self._repeat(mode, functools.partial(self._go, mode))
+            self._repeat(mode, functools.partial(self._run_steps, mode))
         self._ran = None
         for part in self._parts():
             part._back(late, is_train)

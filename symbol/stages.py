@@ -40,10 +40,10 @@ from .symbol import Symbol, output_name
 if TYPE_CHECKING:
     from opreg.distributed.groups import Group
 
-__all__ = ["Staged", "depends_on_data", "KEPT", "UNREDUCED"]
+__all__ = ["Staged", "depends_on_data", "CACHED", "UNREDUCED"]
 
 #: The number of executors of the second part that are cached, each for other shapes.
-KEPT = 8
+CACHED = 8
 
 #: The error for a reduction of the gradients of such a graph.
 UNREDUCED = ("reduce: the shapes of this graph depend on values, which each rank has others of; reduce its "
@@ -66,17 +66,17 @@ class _Cut:
         For each output of the graph, whether the first part computes it.
     crossing : dict of Entry to Node
         Entries of the first part that the second part reads, each with its variable there.
-    rest : list of Entry
+    second : list of Entry
         The outputs of the graph that the second part computes.
     border : list of (Node, Node)
         The nodes of these operators, in the second part and in the graph.
     """
 
-    def __init__(self, graph: Graph, known: Mapping[Node, list[Spec]]):
+    def __init__(self, graph: Graph, known_specs: Mapping[Node, list[Spec]]):
         late: set[Node] = set()
         self.crossing: dict[Entry, Node] = {}
         for node in graph.nodes:
-            if (depends_on_data(node) and node not in known) or any(source in late for source, _ in node.inputs):
+            if (depends_on_data(node) and node not in known_specs) or any(source in late for source, _ in node.inputs):
                 late.add(node)
                 self.crossing.update((entry, Node(None, output_name(entry))) for entry in node.inputs
                                      if entry[0].op is not None and entry[0] not in late and entry not in self.crossing)
@@ -92,9 +92,9 @@ class _Cut:
             return [(new, i) for _, i in entries]
 
         self.early = [node not in late for node, _ in graph.heads]
-        self.rest = list(rewrite(Graph([entry for entry in graph.heads if entry[0] in late]), change).heads)
+        self.second = list(rewrite(Graph([entry for entry in graph.heads if entry[0] in late]), change).heads)
         self.first = [entry for entry in graph.heads if entry[0] not in late]
-        reached = _differentiable_nodes(Graph(self.rest))
+        reached = _differentiable_nodes(Graph(self.second))
         for entry, variable in self.crossing.items():
             # A loss would have a gradient as a head, although no gradient of the second part reaches it.
             self.first.append(entry if variable in reached else (Node(get("BlockGrad"), variable.name, {}, [entry]), 0))
@@ -119,15 +119,15 @@ class Staged(Parted):
 
     def __init__(self, symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None],
                  reqs: list[str], aux: list[NDArray], head_grads: OutGrads, make: Callable[..., Executor],
-                 known: Mapping[Node, list[Spec]], reshaped: bool):
+                 known_specs: Mapping[Node, list[Spec]], reshaped: bool):
         graph = symbol._graph()
         arguments, auxiliary = graph.variables()
         self._arrays = dict(zip(arguments + auxiliary, args + aux))
         self._wanted = {node: (grad, req) for node, grad, req in zip(arguments, grads, reqs) if grad is not None}
         shapes = inference.infer_shapes(graph, {node: value.shape for node, value in self._arrays.items()},
-                                        {node: [spec.shape for spec in specs] for node, specs in known.items()})
+                                        {node: [spec.shape for spec in specs] for node, specs in known_specs.items()})
         dtypes = inference.decide_dtypes(graph, {node: value._data.dtype for node, value in self._arrays.items()},
-                                         {node: [spec.dtype for spec in specs] for node, specs in known.items()})
+                                         {node: [spec.dtype for spec in specs] for node, specs in known_specs.items()})
         bound = fitted(head_grads, symbol.list_outputs(),
                        [Spec(shapes[node][i], dtypes[node][i]) for node, i in graph.heads], ctx, reshaped)
         SingleThread.__init__(self)
@@ -136,18 +136,18 @@ class Staged(Parted):
         targets = [None if gradient is None or (node.op is not None and node.op.loss(node.attrs)) else gradient._data
                    for gradient, (node, _) in zip(bound, graph.heads)]
         self._heads = HeadGradients(targets, bound, self._output_names, ctx)
-        self._cut = _Cut(graph, known)
+        self._cut = _Cut(graph, known_specs)
         self._border = [(new, shapes[old], dtypes[old]) for new, old in self._cut.border]
-        self._follows = Symbol(self._cut.rest)
-        self._first = self._bind_first(known) if self._cut.first else None
-        self._rests: OrderedDict[tuple, Executor] = OrderedDict()
-        self._rest: Executor | None = None  # the second part of the last forward
+        self._follows = Symbol(self._cut.second)
+        self._first = self._bind_first(known_specs) if self._cut.first else None
+        self._second_parts: OrderedDict[tuple, Executor] = OrderedDict()
+        self._second: Executor | None = None  # the second part of the last forward
         self.outputs = self._merged([_nothing(shapes[node][i], dtypes[node][i], ctx) for (node, i), early
                                      in zip(graph.heads, self._cut.early) if not early])
 
     def reduce(self, reduce: Group | Reduction | None) -> None:
         """Raises an error for any reduction, since ranks may have different shapes, and so different plans."""
-        if Reduction.asked(reduce, None) is not None:
+        if Reduction.of_arguments(reduce, None) is not None:
             raise ArgumentError(UNREDUCED)
 
     @property
@@ -156,20 +156,20 @@ class Staged(Parted):
 
     # ---------------------------------------------------------------------------------------------- the parts
 
-    def _part(self, heads: Symbol, wanted: Mapping[Node, tuple[NDArray, str]],
-              known: Mapping[Node, list[Spec]]) -> Executor:
+    def _part(self, heads: Symbol, gradients: Mapping[Node, tuple[NDArray, str]],
+              known_specs: Mapping[Node, list[Spec]]) -> Executor:
         arguments, auxiliary = heads._graph().variables()
-        requests = [wanted.get(node, (None, "null")) for node in arguments]
+        requests = [gradients.get(node, (None, "null")) for node in arguments]
         return self._make(heads, args=[self._arrays[node] for node in arguments], grads=[grad for grad, _ in requests],
                           reqs=[req for _, req in requests], aux=[self._arrays[node] for node in auxiliary],
-                          specs=known)
+                          specs=known_specs)
 
-    def _bind_first(self, known: Mapping[Node, list[Spec]]) -> Executor:
+    def _bind_first(self, known_specs: Mapping[Node, list[Spec]]) -> Executor:
         """Bind the first part. Its backward runs last, so it adds to gradients that the second part has written."""
         later = set(self._follows._graph().nodes)
         first = self._part(Symbol(self._cut.first), {
             node: (grad, "add" if req == "write" and node in later else req)
-            for node, (grad, req) in self._wanted.items()}, known)
+            for node, (grad, req) in self._wanted.items()}, known_specs)
         count = sum(self._cut.early)
         for variable, output, grad in zip(self._cut.crossing.values(), first.outputs[count:],
                                           first._bound.head_grads[count:]):
@@ -178,21 +178,21 @@ class Staged(Parted):
                 self._wanted[variable] = NDArray(grad, first._ctx), "write"
         return first
 
-    def _bind_rest(self, shapes: Sequence[Sequence[Shape]]) -> Executor:
-        rest = self._part(self._follows, self._wanted, {
+    def _bind_second(self, shapes: Sequence[Sequence[Shape]]) -> Executor:
+        second = self._part(self._follows, self._wanted, {
             node: [Spec(shape, dtype) for shape, dtype in zip(measured, dtypes)]
             for (node, _, dtypes), measured in zip(self._border, shapes)})
         for mode, is_train in self._gradients.items():
-            if rest._gradients[mode] is not is_train:
-                rest._differentiate(mode, is_train)
-        rest._set_monitor(*self._monitor)
-        return rest
+            if second._gradients[mode] is not is_train:
+                second._differentiate(mode, is_train)
+        second._set_monitor(*self._monitor)
+        return second
 
     def _parts(self) -> list[Executor]:
-        return [*([] if self._first is None else [self._first]), *self._rests.values()]
+        return [*([] if self._first is None else [self._first]), *self._second_parts.values()]
 
     def _latest(self) -> list[Executor]:
-        return [part for part in (self._first, self._rest) if part is not None]
+        return [part for part in (self._first, self._second) if part is not None]
 
     def _sizes(self, is_train: bool) -> tuple:
         """The shapes of the operators at the border, computed from the current values."""
@@ -211,19 +211,19 @@ class Staged(Parted):
 
     # ------------------------------------------------------------------------------------------------- running
 
-    def _go(self, is_train: bool) -> None:
+    def _run_steps(self, is_train: bool) -> None:
         self._ran, self._mode = None, is_train
         if self._first is not None:
-            self._first._go(is_train)
+            self._first._run_steps(is_train)
         shapes: list[tuple] = []
         in_mode(lambda: shapes.extend(self._sizes(is_train)), self._ctx, is_train)
         key = tuple(shapes)
-        rest = self._rests.pop(key, None) or self._bind_rest(key)
-        self._rests[key] = self._rest = rest
-        if len(self._rests) > KEPT:
-            self._rests.popitem(last=False)
-        rest._go(is_train)
-        self.outputs = self._merged(rest.outputs)
+        second = self._second_parts.pop(key, None) or self._bind_second(key)
+        self._second_parts[key] = self._second = second
+        if len(self._second_parts) > CACHED:
+            self._second_parts.popitem(last=False)
+        second._run_steps(is_train)
+        self.outputs = self._merged(second.outputs)
         self._ran = is_train
 
     def _back(self, out_grads: OutGrads, is_train: bool) -> None:
@@ -235,10 +235,10 @@ class Staged(Parted):
         gradients = [gradient if bound is None else bound for gradient, bound in
                      zip([*gradients, *[None] * len(self.head_grads)], self.head_grads)]
         if self._ran is not mode:
-            self._repeat(mode, functools.partial(self._go, mode))
+            self._repeat(mode, functools.partial(self._run_steps, mode))
         self._ran = None
-        assert self._rest is not None
-        self._rest._back([gradient for gradient, early in zip(gradients, self._cut.early) if not early], is_train)
+        assert self._second is not None
+        self._second._back([gradient for gradient, early in zip(gradients, self._cut.early) if not early], is_train)
         if self._first is not None:
             crossing = [self._wanted[variable][0] if variable in self._wanted else None
                         for variable in self._cut.crossing.values()]
@@ -261,10 +261,10 @@ class Staged(Parted):
         is_train = self._mode_of(is_train)
         names = ", ".join(node.name for node, _, _ in self._border)
         lines = [] if self._first is None else [f"before {names}:", *self._first.explain(is_train).split("\n")]
-        for key, part in self._rests.items():
+        for key, part in self._second_parts.items():
             shapes = ", ".join(show(shape) for shapes in key for shape in shapes)
             lines += [f"from {names} of shape {shapes}:", *part.explain(is_train).split("\n")]
-        return Explanation(report(lines if self._rests else [*lines, f"from {names}: planned when it has run"]))
+        return Explanation(report(lines if self._second_parts else [*lines, f"from {names}: planned when it has run"]))
 
 
 def _nothing(shape: Shape | None, dtype: np.dtype | None, ctx: Context) -> NDArray:

@@ -138,8 +138,8 @@ class Symbol(Methods):
 
     # --------------------------------------------------------------------------------------------- operators
 
-    def _apply(self, op: Op, values: Sequence[Symbol | None], given: Mapping[str, Any]) -> Symbol:
-        return _node(op, values, op.complete(given), given, None, None, _HINTS.get(op.name, op.name))
+    def _apply(self, op: Op, values: Sequence[Symbol | None], written: Mapping[str, Any]) -> Symbol:
+        return _node(op, values, op.complete(written), written, None, None, _HINTS.get(op.name, op.name))
 
     def _called(self, op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Symbol:
         return create(op, args, keywords, "custom", {"op_type": op.op_type})
@@ -231,7 +231,7 @@ class Symbol(Methods):
 
         def change(node: Node, inputs: list[Entry]) -> list[Entry] | None:
             if node.op is None:
-                return [places[node.name]._one(node.name)] if node.name in places else None
+                return [places[node.name]._single_entry(node.name)] if node.name in places else None
             if node is head:
                 renamed = node.renewed(inputs, name)
                 return [(renamed, i) for i in range(node.count)]
@@ -239,7 +239,7 @@ class Symbol(Methods):
 
         return Symbol(rewrite(self._graph(), change).heads)
 
-    def _one(self, what: str) -> Entry:
+    def _single_entry(self, what: str) -> Entry:
         if len(self._entries) != 1:
             raise ArgumentError(f"{what}: expected a symbol with one output, {self!r} has {len(self._entries)}; pick "
                                 "one, as in symbol[0]")
@@ -391,7 +391,7 @@ class Symbol(Methods):
     def infer_shape_partial(self, *args: Dims, **keywords: Dims) -> tuple[list, list, list]:
         """Like ``infer_shape``, with 0 for unknown dimensions and ``()`` for unknown shapes; under ``np_shape`` -1 and
         None."""
-        return tuple([inference.told(shape) for shape in group]  # type: ignore[return-value]
+        return tuple([inference.mxnet_shape(shape) for shape in group]  # type: ignore[return-value]
                      for group in self._shapes("infer_shape_partial", args, keywords))
 
     def infer_type(self, *args: DTypeLike, **keywords: DTypeLike) -> tuple[list, list, list]:
@@ -574,8 +574,8 @@ def output_name(entry: Entry) -> str:
 
 
 def _texts(node: Node) -> dict[str, str]:
-    own = {} if node.op is None else node.op.signature.schema.texts(node.given)
-    return {**own, **node.tags}
+    texts = {} if node.op is None else node.op.signature.schema.texts(node.given)
+    return {**texts, **node.tags}
 
 
 def _doubled(texts: dict[str, str]) -> dict[str, str]:
@@ -585,7 +585,7 @@ def _doubled(texts: dict[str, str]) -> dict[str, str]:
     return {**texts, **plain}
 
 
-def _node(op: Op, values: Sequence[Symbol | None], attrs: Attrs, given: Mapping[str, Any], name: str | None,
+def _node(op: Op, values: Sequence[Symbol | None], attrs: Attrs, written: Mapping[str, Any], name: str | None,
           tags: dict[str, str] | None, hint: str) -> Symbol:
     """A symbol of a new node. An input that is None becomes a variable, named after the node and the input."""
     name = named(name, hint.lower())
@@ -599,13 +599,13 @@ def _node(op: Op, values: Sequence[Symbol | None], attrs: Attrs, given: Mapping[
     for key, value in zip(names, values):
         if isinstance(value, Symbol):
             inputs.append(value._entries[0] if len(value._entries) == 1 else
-                          value._one(f"operator {op.name}, node {name!r}, input {key}"))
+                          value._single_entry(f"operator {op.name}, node {name!r}, input {key}"))
         elif value is None:
-            texts = {**op.signature.schema.texts(given), **tags, **op.signature.tags.get(key, {})}
+            texts = {**op.signature.schema.texts(written), **tags, **op.signature.tags.get(key, {})}
             inputs.append((Node(None, f"{name}_{key}", tags=texts, where=where), 0))
         else:
             raise no_value(op, key, value)
-    node = Node(op, name, attrs, inputs, given, tags, where)
+    node = Node(op, name, attrs, inputs, written, tags, where)
     visible = op.signature.visible(attrs)
     kind = next((type(value) for value in values if isinstance(value, Symbol) and type(value) is not Symbol), Symbol)
     return kind(((node, 0),) if visible == 1 else [(node, i) for i in range(visible)])
@@ -616,15 +616,15 @@ def _tag(value: Any) -> str:
     return value.dumps() if hasattr(value, "dumps") else to_text(value)
 
 
-def _tags(op: Op, given: Mapping[str, Any] | None, keywords: dict[str, Any]) -> dict[str, str]:
+def _tags(op: Op, written: Mapping[str, Any] | None, keywords: dict[str, Any]) -> dict[str, str]:
     """The attributes of a node that its operator does not declare. Those among the keywords are removed from there."""
     loose = {key: keywords.pop(key) for key in list(keywords)
              if (key.startswith("__") and key.endswith("__")) or (key in HIDDEN and key not in op.signature.schema)}
-    own = {key: value for key, value in (given or {}).items() if not (key in HIDDEN or key.startswith("__"))}
-    dropped = superfluous(op, {**own, **keywords}, lambda value: isinstance(value, Symbol))  # stored in files
+    declared = {key: value for key, value in (written or {}).items() if not (key in HIDDEN or key.startswith("__"))}
+    dropped = superfluous(op, {**declared, **keywords}, lambda value: isinstance(value, Symbol))  # stored in files
     loose.update({key: keywords.pop(key) for key in dropped if key in keywords})
-    tags = {key: _tag(value) for key, value in {**(given or {}), **loose}.items()}
-    for key in own:
+    tags = {key: _tag(value) for key, value in {**(written or {}), **loose}.items()}
+    for key in declared:
         if key not in dropped and not op.signature.schema.open:
             raise AttrError(f"operator {op.name}: attr={{{key!r}: …}} is neither one of its attributes nor written "
                             f"as __{key}__. {did_you_mean(key, op.signature.schema.names)}")
@@ -659,11 +659,11 @@ def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
                 warn(f"operator {op.name} has no inputs: {key} is ignored")
                 del keywords[key]
     try:
-        inputs, given = split(op, args, keywords, lambda value: isinstance(value, Symbol))
-        given = {key: value for key, value in given.items()
+        inputs, written = split(op, args, keywords, lambda value: isinstance(value, Symbol))
+        written = {key: value for key, value in written.items()
                  if value is not None or key in op.signature.schema or op.signature.schema.open}
         tagged = op.signature.per_instance and op.signature.schema.open
-        attrs = op.complete({**given, **attributes(tags)} if tagged else given)
+        attrs = op.complete({**written, **attributes(tags)} if tagged else written)
         names = op.signature.inputs(attrs)
         if isinstance(inputs, dict):
             for key, value in inputs.items():
@@ -673,7 +673,7 @@ def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
             values: Sequence[Symbol | None] = [inputs.get(key) for key in names]
         else:
             values = list(inputs) + [None] * (len(names) - len(inputs))
-        return _node(op, values, attrs, {**given, **(extra or {})}, name, tags, hint)
+        return _node(op, values, attrs, {**written, **(extra or {})}, name, tags, hint)
     except OpError as error:
         note(error, f"making a symbol of operator {op.name}" + (f", named {name!r}" if name else ""))
         if isinstance(error, ArgumentError):

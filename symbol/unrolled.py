@@ -28,11 +28,11 @@ def _function(body: Symbol) -> Callable[[Sequence[NDArray]], list[NDArray]]:
 
 
 def _unroll_foreach(op: Op, attrs: Attrs, ins: Sequence[NDArray]) -> list[NDArray]:
-    data, states, rest = attrs["in_data_locs"], attrs["in_state_locs"], attrs["remain_locs"]
+    data, states, captured = attrs["in_data_locs"], attrs["in_state_locs"], attrs["remain_locs"]
     body, count, last = _function(attrs["subgraphs"][0]), attrs["num_out_data"], len(data) + len(states)
 
     def step(slices: Sequence[NDArray], current: Sequence[NDArray]) -> tuple[list[NDArray], list[NDArray]]:
-        placed = dict(zip((*data, *states, *rest), [*slices, *current, *ins[last:]]))
+        placed = dict(zip((*data, *states, *captured), [*slices, *current, *ins[last:]]))
         results = body([placed[place] for place in range(len(placed))])
         return results[:count], results[count:]
 
@@ -64,9 +64,9 @@ def _unroll_while_loop(op: Op, attrs: Attrs, ins: Sequence[NDArray]) -> list[NDA
 
 def _unroll_cond(op: Op, attrs: Attrs, ins: Sequence[NDArray]) -> list[NDArray]:
     places = attrs["cond_input_locs"], attrs["then_input_locs"], attrs["else_input_locs"]
-    test, taken, other = [functools.partial(_function(body), [ins[place] for place in read])
+    test, taken, not_taken = [functools.partial(_function(body), [ins[place] for place in read])
                           for body, read in zip(attrs["subgraphs"], places)]
-    return rounds.cond(test()[0], taken, other)
+    return rounds.cond(test()[0], taken, not_taken)
 
 
 #: Functions by the operator's name. Each takes the operator, its attributes and its inputs, and returns the visible

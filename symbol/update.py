@@ -119,9 +119,9 @@ class Update:
 
     def ready(self) -> Segment | None:
         """Count an update, and write rates and counts into the arrays that the steps read. Returns the steps, or None
-        if ``alone`` must be called instead."""
+        if ``update_all`` must be called instead."""
         updater = self.updater
-        sparse = any(each._sparse for each in (*self._weights, *self._grads))
+        sparse = any(array._sparse for array in (*self._weights, *self._grads))
         reason = self._twice or ("weights or gradients are sparse" if sparse else updater.one_by_one())
         if reason is not None:
             self.forget()
@@ -133,11 +133,11 @@ class Update:
             self._rows = updater.rows(self.indices, self._grads, self._weights)
             self._states = [updater.states[index] for index in self.indices]
         alike = updater.count_updates(self._rows)
-        if not self._goes_on(alike):
+        if not self._still_fits(alike):
             self._plan(alike)
         return self.segment
 
-    def alone(self) -> None:
+    def update_all(self) -> None:
         """Call the updater to update all weights."""
         self._compare()
         self.updater(self.indices, self._grads, self._weights)
@@ -146,28 +146,29 @@ class Update:
             for array in gather.arrays:
                 wrote(array)
 
-    def _goes_on(self, alike: Sequence[WeightGroup]) -> bool:
+    def _still_fits(self, alike: Sequence[WeightGroup]) -> bool:
         """Whether the steps still fit the groups, after their rates were written."""
         return len(alike) == len(self._groups) and all(
-            group.members == found.members and group.operator == found.operator and group.rates.change(found.attrs)
-            for group, found in zip(self._groups, alike))
+            group.members == current.members and group.operator == current.operator
+            and group.rates.change(current.attrs)
+            for group, current in zip(self._groups, alike))
 
     def _plan(self, alike: Sequence[WeightGroup]) -> None:
         self._compare()
         self._groups = []
-        steps = [self._step(found) for found in alike] + [gather.step() for gather in self._gathers]
-        self.segment = segments({found.ctx for found in alike})(steps)
+        steps = [self._step(group) for group in alike] + [gather.step() for gather in self._gathers]
+        self.segment = segments({group.ctx for group in alike})(steps)
 
     def _step(self, alike: WeightGroup) -> Step:
         """The step that updates a group of weights."""
         ctx, kernel = alike.ctx, get(alike.operator).kernels[0].rule
         arrays = [self._rows[i].arrays for i in alike.members]
-        bound: Bound = ctx.run(bind, ctx.xp, kernel, [(each[0], each) for each in arrays], alike.attrs)
+        bound: Bound = ctx.run(bind, ctx.xp, kernel, [(array[0], array) for array in arrays], alike.attrs)
         self._groups.append(_Group(alike.operator, alike.members, bound.rates))
         where = some([self.names[i] for i in alike.members])
-        written = [array for each in arrays for i, array in enumerate(each) if i != 1]
+        written = [array for weight_arrays in arrays for i, array in enumerate(weight_arrays) if i != 1]
         step = Step(None, bound.kernel, bound.declined, where, bound.functions, written, ctx,
                     [*itertools.chain(*arrays)])
         step.title = alike.operator
-        step.instructions = len(bound.rates.expression.code) * sum(each[0].size for each in arrays)
+        step.instructions = len(bound.rates.expression.code) * sum(array[0].size for array in arrays)
         return step

@@ -84,7 +84,7 @@ OTHERWISE = {
         cells.plan_memory: _ALIGNED
         cells.printing: _ENDS _MOST
         core.comparisons: MOST_ELEMENTS MOST_BYTES MOST_PLACES
-        cells.trace: ASKED
+        cells.trace: MOST_READS
         stubs: _WIDTH
         symbol.inspect.estimate: _SHOWN
         onnx.importing.graph: _DEEPEST
@@ -99,7 +99,7 @@ OTHERWISE = {
         symbol.passes.constant_folding: MOST
         symbol.passes.memory: _ALIGN
         symbol.inspect.profile: _ORDER _TIMES _SHOWN
-        symbol.stages: KEPT
+        symbol.stages: CACHED
         train.executor_group: _MOST_SHAPES
         train.states: _DEEPEST
         core.events: _SAMPLING

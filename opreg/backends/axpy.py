@@ -98,10 +98,10 @@ def attach(op: Op, expression: Callable[[Attrs], Expression],
         if added is None:
             return "an array is not laid out as BLAS reads it, or of another dtype"
         factor = call.ins[terms.c] if terms.c.__class__ is int else np.array(terms.c, out.dtype)
-        call.found = added, factor, terms.sign
+        call.details = added, factor, terms.sign
         return None
 
     @op.kernel("multiple", bound=True, accepts=accepts, rank=Rank.OPERATOR)
     def multiple_added(call: Call) -> list[Callable[[], object]]:
-        added, factor, sign = call.found
+        added, factor, sign = call.details
         return [_Step(added, factor, sign, ufuncs(call))]

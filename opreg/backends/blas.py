@@ -42,7 +42,7 @@ from opreg.core.spec import Shape
 from opreg.core.steps import PlainStep
 from opreg.typing import Array, ArrayModule
 
-__all__ = ["Watched", "add_multiple", "aside", "matmul_alone", "multiple", "multiplier", "noise", "share"]
+__all__ = ["Watched", "add_multiple", "aside", "matmul_on_one_thread", "multiple", "multiplier", "noise", "share"]
 
 #: ``matmul`` of two arrays, and optionally the array to write to.
 Matmul: TypeAlias = Callable[..., Array]
@@ -172,20 +172,20 @@ def _host_multiplier(a: Shape, by_a: Shape, b: Shape, by_b: Shape, dtype: np.dty
     if work <= (SMALL if len(a) > 1 else VECTOR) or work >= LARGE:
         return np.matmul
     if len(a) > 1 and work < SHARED:
-        return matmul_alone
+        return matmul_on_one_thread
     if _same_bits(a, by_a, b, by_b, dtype):
         return Watched(np.matmul, work)
     cut = b[-2] // _STEP * _STEP
     if len(a) == len(b) == 2 and 0 < cut < b[0] and all(
             _same_bits((a[0], k), by_a, (k, b[1]), by_b, dtype) for k in (cut, b[0] - cut)):
         return Watched(functools.partial(_in_two, cut), work)
-    return matmul_alone
+    return matmul_on_one_thread
 
 
 def _same_bits(a: Shape, by_a: Shape, b: Shape, by_b: Shape, dtype: np.dtype) -> bool:
     """Whether one thread and several compute the same product bit for bit, for arrays with this layout."""
     left, right = noise(a, by_a, dtype), noise(b, by_b, dtype)
-    return bool((matmul_alone(left, right) == np.matmul(left, right)).all())
+    return bool((matmul_on_one_thread(left, right) == np.matmul(left, right)).all())
 
 
 def noise(shape: Shape, strides: Shape, dtype: np.dtype) -> Array:
@@ -195,13 +195,13 @@ def noise(shape: Shape, strides: Shape, dtype: np.dtype) -> Array:
     return numbers.transpose(np.argsort(order))
 
 
-def matmul_alone(a: Array, b: Array, out: Array | None = None) -> Array:
+def matmul_on_one_thread(a: Array, b: Array, out: Array | None = None) -> Array:
     """``matmul`` by the calling thread alone."""
     with _HOLD:
         return np.matmul(a, b, out)
 
 
-matmul_alone.plain = True  # type: ignore[attr-defined]
+matmul_on_one_thread.plain = True  # type: ignore[attr-defined]
 
 
 def _stack_matmul(axis: int, work: int, a: Array, b: Array, out: Array | None = None) -> Array:

@@ -19,7 +19,7 @@ from .layers.batch_norm import batch_norm, batch_norm_with_relu
 __all__: list[str] = []
 
 
-@dropout.again
+@dropout.recompute
 def dropout_again(ins: Sequence[Value], outs: Sequence[Value], *, axes: tuple[int, ...]) -> Value:
     return ops.broadcast_mul(ins[0], outs[1]) if axes else ops.elemwise_mul(ins[0], outs[1])
 
@@ -30,7 +30,7 @@ def _along(value: Value, axis: int, rank: int) -> Value:
 
 
 def _batch_again(op: Op, ends: bool) -> None:
-    @op.again
+    @op.recompute
     def batch_norm_again(ins: Sequence[Value], outs: Sequence[Value], *, specs: Sequence[Spec], fix_gamma: bool,
                          use_global_stats: bool, axis: int) -> Value | None:
         data, gamma, beta = ins[:3]

@@ -117,7 +117,7 @@ class BoundTrace:
             check_numbers(self.plan, numbers)
         self.quiet = not traced.calls
         self.targets = self._targets()
-        self.kept: dict[Record, RecordedRun] = {}  # results that Python calls store for their gradients
+        self.runs: dict[Record, RecordedRun] = {}  # results that Python calls store for their gradients
         self.places: list[int | None] = []  # position of each input's and weight's gradient
         self.moved: list[tuple[NDArray, Array]] = []  # states that the second half changes, and their new values
 
@@ -186,7 +186,7 @@ class BoundTrace:
         if WATCHED and self.targets is not None:
             self.targets.wrote()
         if CUT.lost:  # it has gradients of its own
-            CUT.tell(out.dtype for out in self.outputs)
+            CUT.warn(out.dtype for out in self.outputs)
 
     def _targets(self) -> Targets | None:
         """Tensors from outside that a run writes to: assigned ones and states; None without any."""
@@ -229,7 +229,7 @@ class BoundTrace:
         thread["tracer"] = None
         trace, STATE.trace = STATE.trace, None
         observer, STATE.observer = STATE.observer, None
-        kept, STATE.kept = STATE.kept, self.kept
+        runs, STATE.runs = STATE.runs, self.runs
         try:
             if self.quiet and not segment.fresh and current_context() is self.ctx:
                 quiet(segment.run)
@@ -239,12 +239,12 @@ class BoundTrace:
         finally:
             thread["reset"](token)
             thread["tracer"] = tracer
-            STATE.trace, STATE.observer, STATE.kept = trace, observer, kept
+            STATE.trace, STATE.observer, STATE.runs = trace, observer, runs
 
     def free(self, idle: list[BoundTrace]) -> None:
         """Release the memory; results that Python calls stored are dropped."""
-        if self.kept:
-            self.kept.clear()
+        if self.runs:
+            self.runs.clear()
         self.memory.free()
         idle.append(self)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ..aliases import inner
 from ..distributed import Group, add_group, drop_group, group, world
-from ..distributed.launchers import LOCAL_RANKS, LOCAL_SIZES, told
+from ..distributed.launchers import LOCAL_RANKS, LOCAL_SIZES, number_of_launcher
 from ..errors import ArgumentError
 from .parameter import Parameter
 from .tensor import Tensor
@@ -87,12 +87,12 @@ def get_group_size(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
 
 def get_local_rank(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
     """The rank of this process on its machine, from the launcher; else its rank in the group."""
-    return told(LOCAL_RANKS, _group(group).rank)
+    return number_of_launcher(LOCAL_RANKS, _group(group).rank)
 
 
 def get_local_rank_size(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
     """Number of processes on this machine, from the launcher; else the size of the group."""
-    return told(LOCAL_SIZES, _group(group).size)
+    return number_of_launcher(LOCAL_SIZES, _group(group).size)
 
 
 def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:

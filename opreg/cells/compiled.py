@@ -159,8 +159,8 @@ class Compiled:
             if reserved:
                 for target in reserved:
                     target.release()
-            if plan.kept:
-                plan.kept.clear()
+            if plan.runs:
+                plan.runs.clear()
             plan.memory.free()
             idle.append(plan)
 

@@ -24,7 +24,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 R = TypeVar("R")
 
-__all__ = ["grad", "value_and_grad", "GradOperation", "get_grad", "stop_gradient", "no_grad", "asked", "answer"]
+__all__ = ["grad", "value_and_grad", "GradOperation", "get_grad", "stop_gradient", "no_grad",
+           "differentiated_positions", "answer"]
 
 
 class no_grad(UserScope, Scope):
@@ -213,7 +214,7 @@ def get_grad(gradients: object, identifier: object) -> Any:
     return gradient
 
 
-def asked(inputs: Sequence[object], get_all: bool, get_by_list: bool) -> list[int]:
+def differentiated_positions(inputs: Sequence[object], get_all: bool, get_by_list: bool) -> list[int]:
     """Positions that ``GradOperation`` differentiates in: inputs that are tensors or ``mutable``."""
     positions = [i for i, value in enumerate(inputs)
              if isinstance(value, TensorBase) or (isinstance(value, tree.Mutable) and tree.varies(value))]
@@ -274,7 +275,7 @@ class GradOperation:
                 args, seed = args[:-1], args[-1]
             else:
                 raise ArgumentError("GradOperation: with sens_param the last argument must be the output gradient")
-        positions = asked([*args, *kwargs.values()], self.get_all, self.get_by_list)
+        positions = differentiated_positions([*args, *kwargs.values()], self.get_all, self.get_by_list)
         _, grads, by_weight = differentiate(fn, args, kwargs, positions, weights, False, seed)
         return answer(grads, by_weight[0] if bare else tuple(by_weight), self.get_all, self.get_by_list)
 

@@ -17,7 +17,7 @@ from ..errors import warn
 from .observer import Observer
 from .reads import Reads
 
-__all__ = ["GraphObserver", "observed", "tell"]
+__all__ = ["GraphObserver", "observed", "warn_of_reads"]
 
 #: Functions that answer by the mode, by the identity of their code: a plan is made for one mode.
 _MODES = frozenset(map(id, (is_recording.__code__, is_training.__code__)))
@@ -62,11 +62,11 @@ def observed(title: str, trace: Callable[[], T]) -> tuple[T, Check | None]:
     observer = _BodyObserver()
     with observer:
         result = trace()
-    tell(f"{title} is bound with what it found while it was traced", observer)
+    warn_of_reads(f"{title} is bound with what it found while it was traced", observer)
     return result, observer.check()
 
 
-def tell(text: str, observer: Observer) -> None:
+def warn_of_reads(text: str, observer: Observer) -> None:
     """Warn of reads of an observer that cannot be compared."""
     unseen = [*([f"what it asks for, since {observer.reason}"] if observer.reason else []),
               *observer.comparisons.unseen]

@@ -295,7 +295,8 @@ def _through_raw(ctx: Context, function: Chain, groups: Sequence[Sequence[Array 
     return [None if g is None else g._data for g in returned]
 
 
-def _behind_outputs(attrs: Attrs, out_grads: Sequence[Any], needs: Sequence[bool], through: Through) -> Sequence[Any]:
+def _output_hooks_gradient(attrs: Attrs, out_grads: Sequence[Any], needs: Sequence[bool], through: Through
+                           ) -> Sequence[Any]:
     """Gradient of the tag at a Cell's outputs: the output gradients, changed by hooks called with ``through``."""
     link, count = attrs["link"], attrs["count"]
     if link.backward_pre is not None:
@@ -308,7 +309,8 @@ def _behind_outputs(attrs: Attrs, out_grads: Sequence[Any], needs: Sequence[bool
     return [*out_grads, None] if tied else list(out_grads)
 
 
-def _before_inputs(attrs: Attrs, out_grads: Sequence[Any], needs: Sequence[bool], through: Through) -> Sequence[Any]:
+def _before_inputs(attrs: Attrs, out_grads: Sequence[Any], needs: Sequence[bool], through: Through
+                           ) -> Sequence[Any]:
     """Gradient of the tag at a Cell's inputs, or of a single tag."""
     link, leaving = attrs["link"], out_grads
     out_grads, link.out_grads = link.out_grads, ()
@@ -339,7 +341,7 @@ def _tag(name: str, back: Callable[[Attrs, Sequence[Any], Sequence[bool], Throug
 
 
 #: The tag at the outputs of a Cell; its last input is an output of the tag at the inputs, if there is one.
-OUTPUT_TAG = _tag("_hook_outputs", _behind_outputs)
+OUTPUT_TAG = _tag("_hook_outputs", _output_hooks_gradient)
 INPUT_TAG = _tag("_hook_inputs", _before_inputs)
 
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from opreg.core import generators
 from opreg.ndarray.context import current_context
-from opreg.ndarray.finite import asked
-from opreg.symbol.inspect.explain import said_of
+from opreg.ndarray.finite import check_setting
+from opreg.symbol.inspect.explain import line_of
 
 from ..core.invalidation import watch
 from ..core.locks import rlock
@@ -138,7 +138,7 @@ class Cache:
         self.memories = PlanMemories()
         self._now = 0
         self._lock = rlock()  # one thread at a time calls hooks
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         watch(self)
 
     def on_register(self, op: Op | None) -> None:
@@ -217,15 +217,15 @@ class Cache:
             kind.wasted += changed is not None
             if kind.wasted > WASTED:
                 kind.past.clear()
-                kind.current = self._left(function, f"{changed} changes from call to call, so that it would be traced "
-                                                    "on each of them")
+                reason = f"{changed} changes from call to call, so that it would be traced on each of them"
+                kind.current = self._as_python(function, reason)
             else:
                 kind.current = self._compiled(function, kind, leaves, args, kwargs)
             return kind
 
     def _new(self, function: Callable, key: Hashable) -> _Kind:
         if len(self.kinds) >= KINDS:
-            self._tell(function, f"was compiled for more than {KINDS} kinds of inputs, shapes, dtypes and Python "
+            self._warn(function, f"was compiled for more than {KINDS} kinds of inputs, shapes, dtypes and Python "
                                  "values; those used least recently are compiled again when they come. Numbers that "
                                  "change belong into tensors, lengths into a few sizes")
             del self.kinds[min(self.kinds, key=lambda key: self.kinds[key].used)]
@@ -237,31 +237,31 @@ class Cache:
         """Trace the function."""
         first = kind.variants.first
         if len(kind.variants.compiled) >= VARIANTS and isinstance(first, Fork):
-            return self._left(function, f"the numbers that it asks for or shapes follow from, at {first.where} "
+            return self._as_python(function, f"the numbers that it asks for or shapes follow from, at {first.where} "
                                         f"first, came in more than {VARIANTS} variants")
-        arguments = _taken_apart(args, kwargs)[2]
+        arguments = _flattened(args, kwargs)[2]
         path = Path(kind.variants, known)
         try:
             traced = trace_function(function, arguments, [(leaf.shape, leaf._dt) for leaf in leaves],
                               leaves[0]._ctx if leaves else None, kind.signatures, path, leaves, self._owner)
         except LeftToPython as error:
-            return self._left(function, error.reason, error.reads)
+            return self._as_python(function, error.reason, error.reads)
         compiled = (Compiled if traced.ctx.device is None else CompiledOnDevice)(
-            traced, arguments, self.memories, asked(self.numbers), self._gradients_of)
+            traced, arguments, self.memories, check_setting(self.numbers), self._gradients_of)
         path.end(compiled)
         if traced.reads.comparisons.unseen:
-            self._tell(function, "is compiled with what it found while it was traced, and does not see changes of "
+            self._warn(function, "is compiled with what it found while it was traced, and does not see changes of "
                                  + "; ".join(traced.reads.comparisons.unseen))
         return compiled
 
-    def _left(self, function: Callable, reason: str, reads: Reads | None = None) -> _Python:
-        self._tell(function, f"is not compiled but runs as Python: {reason}")
+    def _as_python(self, function: Callable, reason: str, reads: Reads | None = None) -> _Python:
+        self._warn(function, f"is not compiled but runs as Python: {reason}")
         return _Python(reason, reads)
 
-    def _tell(self, function: Callable, text: str) -> None:
+    def _warn(self, function: Callable, text: str) -> None:
         """Warn once."""
-        if text not in self._told:
-            self._told.add(text)
+        if text not in self._warned:
+            self._warned.add(text)
             name = getattr(function, "__name__", "__call__")
             warn(f"{type(getattr(function, '__self__', function)).__name__ if name == '__call__' else name} {text}")
 
@@ -282,7 +282,7 @@ class Cache:
                 for title, plan in compiled.plans:
                     lines.append(f"for {key}{title}:")
                     steps = [*plan.plan.forward.steps, *plan.plan.backward.steps]
-                    lines += [said_of(number, step) for number, step in enumerate(steps)]
+                    lines += [line_of(number, step) for number, step in enumerate(steps)]
         return Explanation(report(lines))
 
 
@@ -301,10 +301,10 @@ def _key(args: Args, kwargs: Keywords) -> tuple[Hashable, Sequence[Tensor]]:
                 kinds.append("hooks")
         else:
             return tuple(kinds), leaves
-    return _taken_apart(args, kwargs)[:2]
+    return _flattened(args, kwargs)[:2]
 
 
-def _taken_apart(args: Args, kwargs: Keywords) -> tuple[Hashable, list[Tensor], Structure]:
+def _flattened(args: Args, kwargs: Keywords) -> tuple[Hashable, list[Tensor], Structure]:
     """The key of arguments, the tensors among them, and their nesting."""
     arrays: list[Tensor | np.ndarray] = []
     structure = tree.flatten([list(args), kwargs], arrays, lambda value: isinstance(value, np.ndarray))
@@ -457,7 +457,7 @@ def jit(function: Any = None, mode: object = None, input_signature: object = Non
     if function is None:
         return jit if check_numbers is None else functools.partial(jit, check_numbers=check_numbers)
     if check_numbers is not None:
-        asked(check_numbers)
+        check_setting(check_numbers)
         if isinstance(function, Jitted):
             function = function.function
         if hasattr(function, "construct"):

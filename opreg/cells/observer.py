@@ -30,7 +30,6 @@ from .class_hooks import attributes_of, hookable, unhook
 from .outside import (
     ABOUT,
     ARRAYS_AS_TEXT,
-    ASKED,
     AT_PLACES,
     CLOCKS,
     DRAWS,
@@ -40,6 +39,7 @@ from .outside import (
     OF_TRACES,
     OUTSIDE,
     QUESTIONS,
+    SETTING_READERS,
     SETTINGS,
     STATES,
     SYMBOLS,
@@ -124,7 +124,7 @@ class Observer(Values):
                 another(frame, event, arg)
             if event == "c_call" and STATE.observer is not None and (
                     arg.__name__ in OUTSIDE or known(id(frame.f_code))):
-                self._asks_outside(frame, arg)
+                self._outside_called(frame, arg)
             if known(id(frame.f_code)) is not False and self._is_user(frame):
                 if STATE.observer is not None:
                     self._event(frame, event, arg)
@@ -149,21 +149,21 @@ class Observer(Values):
 
     def _answers(self, frame: types.FrameType, answer: Any) -> None:
         """Note the result of a library function called by the user's code."""
-        setting = ASKED.get(id(frame.f_code))
+        setting = SETTING_READERS.get(id(frame.f_code))
         if id(frame.f_code) in OF_TRACES:
             self.reason = self.reason or OF_TRACES[id(frame.f_code)]
         elif setting is None:
             if frame.f_code.co_name in ABOUT:
                 self._answers_about(frame)
             elif frame.f_code is importlib.import_module.__code__:
-                self._asked_modules({getattr(answer, "__name__", COMPUTED)})
+                self._read_modules({getattr(answer, "__name__", COMPUTED)})
             self.meet(answer)
             if hookable(type(answer)) and frame.f_globals.get("__name__") != "contextlib":  # it makes a new one
                 self._read.add(id(answer))
         elif setting in INSTEAD.values():
-            self._asks_setting(setting)
+            self._read_setting(setting)
         elif answer is not None or not frame.f_code.co_argcount:
-            self._asks_setting(setting, *map(frame.f_locals.get, frame.f_code.co_varnames[:frame.f_code.co_argcount]))
+            self._read_setting(setting, *map(frame.f_locals.get, frame.f_code.co_varnames[:frame.f_code.co_argcount]))
 
     def _answers_about(self, frame: types.FrameType) -> None:
         """Note a call of a library function whose result depends on the content of an argument."""
@@ -184,24 +184,24 @@ class Observer(Values):
         """Note a library function whose result depends on a setting or a file, called somewhere inside of libraries."""
         if id(frame.f_code) == ARRAYS_AS_TEXT:
             if self._caller(frame, ours=True) is not None:
-                self._asks_setting(np.get_printoptions)
+                self._read_setting(np.get_printoptions)
         elif id(frame.f_code) == FILES:
             if (caller := self._caller(frame, ours=True)) is not None:
                 self.comparisons.unseen[f"a file at {Where((caller.f_code.co_filename, caller.f_lineno))}"] = None
         elif self._caller(frame) is not None:
             self.read(os.environ, "os.environ")
 
-    def _asks_outside(self, frame: types.FrameType, function: Any) -> None:
+    def _outside_called(self, frame: types.FrameType, function: Any) -> None:
         """Note a call of a C function whose result may depend on time, files, randomness or an object's content, by the
         user's code or a library that it calls."""
         if function is getattr or function is hasattr or function is vars:
-            self._asked_by_name(*call_arguments(frame, _BY_NAME))
+            self._read_by_name(*call_arguments(frame, _BY_NAME))
         elif function is globals:
-            self._asked_globals(frame.f_globals, key_of(frame))
+            self._read_globals(frame.f_globals, key_of(frame))
         elif function is __import__:
-            self._asked_modules({call_arguments(frame, _IMPORTS)[0]})
+            self._read_modules({call_arguments(frame, _IMPORTS)[0]})
         if not isinstance(getattr(function, "__self__", None), (types.ModuleType, type, types.NoneType)):
-            self._asks_object(frame, function)
+            self._object_called(frame, function)
         setting = INSTEAD.get(function, function)
         title = title_of(function) or SETTINGS.get(setting) or ("a thread" if function.__name__ in THREADS else "")
         caller = self._caller(frame)
@@ -212,7 +212,7 @@ class Observer(Values):
         if not title:
             return
         if setting in SETTINGS:
-            self._asks_setting(setting)
+            self._read_setting(setting)
         elif function.__name__ in THREADS:
             self.reason = self.reason or "it starts a thread, in which nothing is traced"
         elif function is sys.getprofile:
@@ -224,7 +224,7 @@ class Observer(Values):
         elif caller is frame:  # logging reads the clock, too
             self.comparisons.unseen[title] = None
 
-    def _asks_object(self, frame: types.FrameType, method: Any) -> None:
+    def _object_called(self, frame: types.FrameType, method: Any) -> None:
         """Note a call of a C method of an outside object: its result depends on the object's content."""
         owner, name = method.__self__, method.__name__
         if id(owner) not in self._read or isinstance(owner, PLAIN):
@@ -278,7 +278,7 @@ class Observer(Values):
         first = values.get(code.co_varnames[0])
         if isinstance(first, UnicodeError) and count == 1:
             if any(getattr(handler, "__code__", None) is code for handler in error_handlers()):
-                self._asks_setting(error_handlers)
+                self._read_setting(error_handlers)
             else:
                 self.comparisons.unseen["codecs.register_error()"] = None
         for cls in (type(first), first) if isinstance(first, type) else (type(first),):

@@ -47,7 +47,7 @@ from ..core.files import reading
 from .initializer import get_seed
 from .state import get_context
 
-__all__ = ["ABOUT", "ARRAYS_AS_TEXT", "ASKED", "AT_PLACES", "BY_NAME", "CLOCKS", "DRAWS", "FILES",
+__all__ = ["ABOUT", "ARRAYS_AS_TEXT", "SETTING_READERS", "AT_PLACES", "BY_NAME", "CLOCKS", "DRAWS", "FILES",
            "INSIDE", "INSTEAD", "OF_TRACES", "OUTSIDE", "QUESTIONS", "SETTINGS", "STATES", "SYMBOLS",
            "THREADS", "decimal_context", "does_not_answer", "error_handlers", "is_generator", "is_opaque", "state_of",
            "title_of", "unknown"]
@@ -215,12 +215,12 @@ SETTINGS: dict[Any, str] = {
     is_np_array: "is_np_array"}
 
 #: Functions of ``SETTINGS`` that are written in Python, by the identity of their code.
-ASKED = {id(code): function for function in SETTINGS
+SETTING_READERS = {id(code): function for function in SETTINGS
          if (code := getattr(inspect.unwrap(function), "__code__", None)) is not None}
 #: Functions that depend on a setting but cannot be called again, and the setting that each depends on.
 INSTEAD: dict[Any, Any] = {decimal.getcontext: decimal_context, decimal.localcontext: decimal_context,
             locale.setlocale: locale_settings, np.array2string: np.get_printoptions}
-ASKED.update((id(inspect.unwrap(function).__code__), setting) for function, setting in INSTEAD.items()
+SETTING_READERS.update((id(inspect.unwrap(function).__code__), setting) for function, setting in INSTEAD.items()
              if hasattr(inspect.unwrap(function), "__code__"))
 #: Code that writes arrays as text, also when a library or opreg calls it.
 ARRAYS_AS_TEXT = id(inspect.unwrap(np.array2string).__code__)

@@ -58,7 +58,7 @@ class Record:
                  source: Record | None = None):
         self.function, self.ins, self.outs, self.title, self.source = function, list(ins), list(outs), title, source
         self.differentiated = False
-        self._own: dict[Record, RecordedRun] = {}  # storage for executors, which have no plan's
+        self._own_runs: dict[Record, RecordedRun] = {}  # storage for executors, which have no plan's
         self.key: Hashable = None
         self.place: Hashable = None
         self.signatures: HookSignatures
@@ -70,13 +70,13 @@ class Record:
     __str__ = __repr__
 
     @property
-    def kept(self) -> RecordedRun:
+    def latest_run(self) -> RecordedRun:
         """Variables and results of the latest run of the current plan."""
-        return (self._own if STATE.kept is None else STATE.kept).get(self, _NOTHING)
+        return (self._own_runs if STATE.runs is None else STATE.runs).get(self, _NOTHING)
 
-    @kept.setter
-    def kept(self, value: RecordedRun) -> None:
-        (self._own if STATE.kept is None else STATE.kept)[self] = value
+    @latest_run.setter
+    def latest_run(self, value: RecordedRun) -> None:
+        (self._own_runs if STATE.runs is None else STATE.runs)[self] = value
 
     def run(self, values: list[Tensor]) -> Sequence[Tensor]:
         """Call the function as one step of a plan."""
@@ -84,21 +84,21 @@ class Record:
             return self._run(values)
         kept = self.signatures.replay.pop(self.place, None)
         if kept is not None:
-            self.kept = kept
+            self.latest_run = kept
         else:
             try:
                 self._run(values)
             except HookSignatureChanged as change:
-                self.signatures.done[self.place] = self.kept[0], change.results
+                self.signatures.done[self.place] = self.latest_run[0], change.results
                 raise
-        self.signatures.done[self.place] = self.kept
-        return self.kept[1]
+        self.signatures.done[self.place] = self.latest_run
+        return self.latest_run[1]
 
     def _run(self, values: list[Tensor]) -> Sequence[Tensor]:
         if not self.differentiated:  # a plan runs without recording
             results = self._checked(self.function(*values))
             if self.place is not None:
-                self.kept = (), results
+                self.latest_run = (), results
             return results
         variables = []
         for value in values:
@@ -107,12 +107,12 @@ class Record:
             variable._entry = value._entry
             variables.append(variable)
         if self.source is not None:  # the gradient's inputs are those of its source
-            theirs = self.source.kept[0]
+            theirs = self.source.latest_run[0]
             variables[len(variables) - len(theirs):] = theirs
-        self.kept = variables, []
+        self.latest_run = variables, []
         with Recording(True, None):
-            self.kept = variables, self._checked(self.function(*values))
-        return self.kept[1]
+            self.latest_run = variables, self._checked(self.function(*values))
+        return self.latest_run[1]
 
     def _checked(self, results: Iterable[Any]) -> list[Tensor]:
         checked: list[Any] = [result if result.__class__ in TENSORS else tensor(result) for result in results]
@@ -138,7 +138,7 @@ class Record:
 
 def _walked(record: Record, *values: Tensor) -> list[Tensor]:
     """Gradients of the latest run of a record."""
-    variables, results = record.kept
+    variables, results = record.latest_run
     if not MODE.recording:
         places = {id(variable._entry): i for i, variable in enumerate(variables)}
         if all(id(result._entry) in places for result in results):

@@ -50,7 +50,7 @@ class _State(threading.local):
     inside = False  # whether an outermost Cell is running
     nested = False  # whether a gradient of a gradient is computed
     #: Results that Python calls of the current plan store for their gradients.
-    kept: dict[Record, RecordedRun] | None = None
+    runs: dict[Record, RecordedRun] | None = None
     #: Number of ``no_grad`` contexts around the running code.
     blocked = property(lambda self: MODE.now().blocked, lambda self, value: setattr(MODE, "blocked", value))
 

@@ -37,24 +37,24 @@ class Table(OrderedDict[str, Any]):
     def __setitem__(self, name: str, value: Any) -> None:
         before = self.get(name)
         super().__setitem__(name, value)
-        self._tell(name, before, value)
+        self._notify(name, before, value)
 
     def __delitem__(self, name: str) -> None:
         before = self.get(name)
         super().__delitem__(name)
-        self._tell(name, before, None)
+        self._notify(name, before, None)
 
     def pop(self, name: str, *default: Any) -> Any:
         """Remove an entry and give its value, or the default where there is none."""
         before = self.get(name)
         value = super().pop(name, *default)
-        self._tell(name, before, None)
+        self._notify(name, before, None)
         return value
 
     def popitem(self, last: bool = True) -> tuple[str, Any]:
         """Remove the last entry, or the first, and give its name and value."""
         name, value = super().popitem(last)
-        self._tell(name, value, None)
+        self._notify(name, value, None)
         return name, value
 
     def clear(self) -> None:
@@ -65,12 +65,12 @@ class Table(OrderedDict[str, Any]):
     def move_to_end(self, key: str, last: bool = True) -> None:
         """Move an entry to one of the ends."""
         super().move_to_end(key, last)
-        self._tell(key, self[key], self[key])
+        self._notify(key, self[key], self[key])
 
     def __reduce__(self) -> tuple[type, tuple[list[tuple[str, Any]]]]:
         return OrderedDict, (list(self.items()),)  # a copy has no owner yet
 
-    def _tell(self, name: str, before: object, now: object) -> None:
+    def _notify(self, name: str, before: object, now: object) -> None:
         owner = None if self._owner is None else self._owner()
         if owner is not None:
             owner._edited(name, before, now)

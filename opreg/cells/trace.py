@@ -225,7 +225,7 @@ follow(Tensor, TracedTensor)
 _OVER = "belongs to another compiled function, which is over: nothing may keep it beyond the call"
 
 #: Largest number of values that Python may read in one trace.
-ASKED = 1000
+MOST_READS = 1000
 
 
 class Running(Owner, Protocol):
@@ -598,8 +598,8 @@ class FunctionTracer(Tracer):
                 self.leave(f"{what} in the body of a loop or a branch, where they differ from round to round")
             return self.parent._guarded(look, find, [each._entry for each in outside if each is not None], what, node)
         assert root.path is not None
-        if len(root.path.steps) >= ASKED:
-            self.leave(f"it reads more than {ASKED} values of tensors; ops.while_loop reads none")
+        if len(root.path.steps) >= MOST_READS:
+            self.leave(f"it reads more than {MOST_READS} values of tensors; ops.while_loop reads none")
         try:
             fork, answer = root.path.ask(look, find)
         except NotComputable as error:

@@ -82,7 +82,7 @@ class Traced:
         self._outside = {id(leaf): leaf for leaf in leaves if id(leaf) in self._outside}
         kept = [id(leaf) in self._outside or (isinstance(leaf, Parameter) and id(leaf) not in trace.values)
                 for leaf in leaves]
-        self._kept = kept
+        self._unchanged = kept
         self.heads: list[Entry] = [trace.read(leaf)._entry for leaf, as_it_is in zip(leaves, kept) if not as_it_is]
         self.structure = _with(structure, iter(zip(leaves, kept))) if any(kept) else structure
         if ctx is None:
@@ -112,7 +112,7 @@ class Traced:
 
     def computed(self, out: object) -> list[Any]:
         """The results that the heads of the graph compute, in their order."""
-        return [leaf for leaf, as_it_is in zip(self._taken_apart(out)[1], self._kept) if not as_it_is]
+        return [leaf for leaf, as_it_is in zip(self._taken_apart(out)[1], self._unchanged) if not as_it_is]
 
 
 def _with(structure: Structure, leaves: Iterator[tuple[Any, bool]]) -> Structure:
@@ -133,13 +133,13 @@ class _NeutralScope:
         self._ctx = current_context() if ctx is None else ctx
 
     def __enter__(self) -> None:
-        self._before = STATE.blocked, STATE.kept
-        STATE.blocked, STATE.kept = 0, None
+        self._before = STATE.blocked, STATE.runs
+        STATE.blocked, STATE.runs = 0, None
         self._ctx.__enter__()
 
     def __exit__(self, *error: Any) -> None:
         self._ctx.__exit__(*error)
-        STATE.blocked, STATE.kept = self._before
+        STATE.blocked, STATE.runs = self._before
 
 
 def trace_function(function: Callable, arguments: Structure, specs: Sequence[tuple[Shape | None, np.dtype | None]],
@@ -191,7 +191,7 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
     except Exception as error:
         if path is not None and _holds(list(error.args) + [vars(error)], set()):
             trace.left = trace.left or "it keeps a tensor in the exception that it raises"
-        trace.left = trace.left or (_kept_by(trace) if path is not None else "")
+        trace.left = trace.left or (_outside_place(trace) if path is not None else "")
         if not trace.left:
             note(error, f"while {title} was compiled")
             raise
@@ -217,10 +217,10 @@ def _changed_by(trace: FunctionTracer, arguments: Structure, given: object, inpu
     leaves: list[Any] = []
     if not _same_structure(arguments, tree.flatten(given, leaves)) or any(map(operator.is_not, leaves, inputs)):
         return "it changes an argument in place"
-    return _kept_by(trace)
+    return _outside_place(trace)
 
 
-def _kept_by(trace: FunctionTracer) -> str:
+def _outside_place(trace: FunctionTracer) -> str:
     """The place outside of the function where it keeps a traced tensor, as text; empty without any."""
     said = "it keeps a tensor in {}, which every run would do again"
     for container, before, label in trace.reads.comparisons.outside():

@@ -239,7 +239,7 @@ class Values:
         if module is not None and is_user_module(name):
             self.comparisons.entry(sys.modules, name, module, f"the module {name}")
 
-    def _asks_setting(self, function: Any, *args: Any) -> None:
+    def _read_setting(self, function: Any, *args: Any) -> None:
         """Note that a setting of the process was read: it is read again before each run."""
         values = [arg.value if isinstance(arg, enum.Enum) else arg for arg in args]
         call = f"{{}}({', '.join(map(repr, values))})"
@@ -256,7 +256,7 @@ class Values:
         named = found.names.union(found.scope)
         self._by_text = self._by_text or not _BY_TEXT.isdisjoint(named)
         if not _BY_ANY_NAME.isdisjoint(named):
-            self._asked_by_any_name()
+            self._read_by_any_name()
         read = (_READ_BY[name] for name in named & _READ_BY.keys())
         new = named.union(*read, self._texts if self._by_text else ()) - self._names
         self._names |= new
@@ -267,7 +267,7 @@ class Values:
                 if is_read:
                     label = f"the global {name}"
                     self.comparisons.entry(scope, name, value, label)
-                    self._given(value, label)
+                    self._read_existing(value, label)
             elif is_read:
                 self.comparisons.missing(scope, name, "a global like a built-in function")
                 if name not in _BUILT_IN:
@@ -286,9 +286,9 @@ class Values:
                 if hookable(type(value)):
                         self.meet(type(value))
         for name in new & BY_NAME.keys():
-            self._asks_setting(BY_NAME[name])
+            self._read_setting(BY_NAME[name])
         if not found.texts.isdisjoint(HANDLERS):
-            self._asks_setting(error_handlers)
+            self._read_setting(error_handlers)
         if not new.isdisjoint(_WARNS):
             self.read(warnings.filters, "warnings.filters")
         for name in new & _OF_FRAMES:
@@ -301,7 +301,7 @@ class Values:
             if not isinstance(sys.modules.get(name), types.ModuleType):  # an object in its place, which is hooked
                 self._imported(name)
         if "modules" in found.names:
-            self._asked_modules(module_keys(code, scope))
+            self._read_modules(module_keys(code, scope))
         functions = self._functions.get(id(code), [])
         if not functions and code.co_freevars and id(code) not in self._inner:
             functions = [each for each in gc.get_referrers(code) if isinstance(each, types.FunctionType)]
@@ -338,7 +338,7 @@ class Values:
             value = getattr(function, name)
             if value is not None or not _MISTAKES.isdisjoint(self._names):
                 self.comparisons.path(function, "{}." + name, value, f"a default of {title}")
-                self._given(value, f"a default of {title}")
+                self._read_existing(value, f"a default of {title}")
         found = loads(function.__code__)
         outer = found.outer
         for cell, name in zip(function.__closure__ or (), function.__code__.co_freevars):
@@ -357,7 +357,7 @@ class Values:
             return
         value = self._first((id(cell), name), cell.cell_contents, True)
         self.comparisons.variable(cell, value, label)
-        self._given(value, label)
+        self._read_existing(value, label)
 
     # ---------------------------------------------------------------------------------------------------- values
 
@@ -370,13 +370,13 @@ class Values:
             self.comparisons.remember(value, place[1])
         return value
 
-    def _given(self, value: Any, label: str) -> None:
+    def _read_existing(self, value: Any, label: str) -> None:
         """A value was read that no function made meanwhile: nor may one keep a tensor on it, if it is an object."""
         is_new = id(value) not in self._read
         self.read(value, label)
         if isinstance(value, CONTAINERS) and is_new and len(value) <= MOST_ELEMENTS:
             for element in elements(value):
-                self._given(element, label)
+                self._read_existing(element, label)
         elif is_user_module(type(value).__module__) and not isinstance(value, (ParameterContainer, TensorBase, type)):
             self.comparisons.attributes(attributes_of(value), f"an attribute of {label}")
             if is_new and attributes_of(value) is None:
@@ -407,7 +407,7 @@ class Values:
         elif isinstance(value, BUFFERS) or cls is np.void or (
                 _is_of_ctypes(cls) and not isinstance(value, type)):
             self.comparisons.content(value, label)
-            self._own(value)
+            self._add_owner(value)
             if isinstance(value, ctypes._Pointer) and "contents" not in self._names:
                 self.comparisons.unseen[f"what {label} points to"] = None
             if hasattr(value, "_mask"):  # of a masked array
@@ -456,7 +456,7 @@ class Values:
     def _reads_opaque(self, value: Any, label: str) -> None:
         """Note that an object of a C type was read: its bytes are compared, if it has some, and its attributes."""
         if isinstance(value, BaseException) or _has_fields(type(value)):
-            self._own(value)
+            self._add_owner(value)
         if not is_opaque(type(value)) or callable(value):
             return
         try:
@@ -476,18 +476,18 @@ class Values:
             return
         self._met[id(value)] = value
         if cls is decimal.Decimal or value is decimal.Decimal or value is decimal:
-            self._asks_setting(decimal_context)
+            self._read_setting(decimal_context)
         if isinstance(value, _GETTERS):
-            self._asked_by_any_name()
+            self._read_by_any_name()
         elif isinstance(value, types.ModuleType):
-            self._own(value)
+            self._add_owner(value)
             if value is random or value.__name__ == "numpy.random":
                 self._names.add("random")
         elif isinstance(value, type):
             if isinstance(value, abc.ABCMeta):  # register() changes the result of isinstance()
-                self._asks_setting(abc.get_cache_token)
+                self._read_setting(abc.get_cache_token)
             if is_user_module(value.__module__):
-                self._own(value)
+                self._add_owner(value)
                 self._classes[value] = None
                 self.meet(type(value))
                 if issubclass(value, tuple) and hasattr(value, "_fields"):  # its constructor is generated
@@ -497,7 +497,7 @@ class Values:
             if (id(value.__code__), id(value.__globals__)) in self._scanned or not _MISTAKES.isdisjoint(
                     self._names) or is_standard_code(value.__code__):  # made by decorators of the standard library
                 self._runs(value)
-            self._own(value)
+            self._add_owner(value)
         elif isinstance(value, (types.MethodType, types.BuiltinMethodType, classmethod, staticmethod)):
             self.meet(getattr(value, "__self__", None))
             self.meet(getattr(value, "__func__", None))
@@ -517,13 +517,13 @@ class Values:
             if hasattr(value, "_version"):  # a Parameter: its shape, its dtype
                 self.reads.visit(value)
             if getattr(value, "__dict__", None):
-                self._own(value)
+                self._add_owner(value)
         elif getattr(cls, "compiled", False) is True:
             self.comparisons.path(value, "{}.function", value.function, "what a compiled function compiles")
             self.meet(value.function)
         elif isinstance(value, ParameterContainer) and not is_user_module(cls.__module__):
             self._of_layer(value)
-            self._own(value)
+            self._add_owner(value)
         elif hookable(cls) and (package_of(cls) not in LIBRARIES or cls.__module__.startswith(_FLOORS)):
             self._hook(cls)
             if is_user_module(cls.__module__):
@@ -531,9 +531,9 @@ class Values:
             if not self._names.isdisjoint(_OF_CLASS):
                 self.meet(cls)
             if isinstance(value, logging.Logger):
-                self._own(value)
+                self._add_owner(value)
         elif cls is threading.local or isinstance(value, enum.Enum):
-            self._own(value)
+            self._add_owner(value)
         if cls is CACHED:
             self._caches.append(value)
             function = value.__wrapped__
@@ -554,13 +554,13 @@ class Values:
 
     # --------------------------------------------------------------------------- attributes that no hook can note
 
-    def _own(self, owner: Any) -> None:
+    def _add_owner(self, owner: Any) -> None:
         """Note that code uses a module, class, function or tensor: its attributes are read by the names in the code."""
         self._owners.append(owner)
         if isinstance(owner, (type, types.ModuleType, types.FunctionType, threading.local)):
             self._holds(owner)
         if self._by_any_name:
-            self._asked_by_name(owner, COMPUTED)
+            self._read_by_name(owner, COMPUTED)
         for name in tuple(self._names):
             self._owned(owner, name)
         for name in self._updates - self._names:
@@ -623,12 +623,12 @@ class Values:
         elif _has_fields(type(owner)) and _is_field(type(owner), name):
             self._field(owner, name)
 
-    def _asked_by_name(self, owner: Any, name: Any) -> None:
+    def _read_by_name(self, owner: Any, name: Any) -> None:
         """Note attributes that code reads by a computed name, as ``getattr`` does: all where the name is unknown, and
         those of all owners where the owner is."""
         if owner is COMPUTED:
             for each in tuple(self._owners):
-                self._asked_by_name(each, name)
+                self._read_by_name(each, name)
             return
         if isinstance(owner, type):
             names = [each for each in vars(owner) if not each.startswith("__")] if is_user_module(
@@ -643,22 +643,22 @@ class Values:
         for each in [name] if isinstance(name, str) else names:
             self._owned(owner, each)
 
-    def _asked_by_any_name(self) -> None:
+    def _read_by_any_name(self) -> None:
         """Code asks for attributes by names that nobody can tell: all are noted of all owners, those to come, too."""
         if not self._by_any_name:
             self._by_any_name = True
-            self._asked_by_name(COMPUTED, COMPUTED)
+            self._read_by_name(COMPUTED, COMPUTED)
 
-    def _asked_globals(self, scope: dict[str, Any], key: Any) -> None:
+    def _read_globals(self, scope: dict[str, Any], key: Any) -> None:
         """Code looks into its globals: all are noted where it does so by names that are not known."""
         if key is COMPUTED:
             self.comparisons.path(scope, "len({})", len(scope), "the names of globals")
         for name in [each for each in scope if each != "__builtins__"] if key is COMPUTED else (key,):
             value = self._first((id(scope), name), scope.get(name, ABSENT), True)
             self.comparisons.entry(scope, name, value, f"the global {name}")
-            self._given(value, f"the global {name}")
+            self._read_existing(value, f"the global {name}")
 
-    def _asked_modules(self, keys: Collection[Any]) -> None:
+    def _read_modules(self, keys: Collection[Any]) -> None:
         """Code looks into ``sys.modules``: all of the user's are noted where it does so by names that are not known."""
         names = set(keys)
         if COMPUTED in names:
@@ -729,7 +729,7 @@ class Values:
         if user and isinstance(value, PLAIN):
             self.comparisons.path(owner, f"{{}}.{name}", value, f"{owner.path}.{name}")
         elif (not name.startswith("_") or name == "_flags") and (user or isinstance(value, CONTAINERS)):
-            self._given(value, f"{owner.path}.{name}")
+            self._read_existing(value, f"{owner.path}.{name}")
 
     def _of_object(self, owner: Any, name: str, value: Any) -> None:
         """Note that user code reads an attribute of an object that is no Cell."""
@@ -740,7 +740,7 @@ class Values:
         elif name == "__dict__":
             self.comparisons.path(owner, "{}.__dict__", value, label)
         if value is not ABSENT:
-            (self._given if self.comparisons.is_outside(attributes_of(owner)) else self.read)(value, label)
+            (self._read_existing if self.comparisons.is_outside(attributes_of(owner)) else self.read)(value, label)
         if name.startswith("__") or not name.isidentifier() or runs_python(cls):
             return
         own, found = attributes_of(owner, {}), stored(cls, name)[1]

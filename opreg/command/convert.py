@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
 from opreg import onnx
-from opreg.core.files import together, whole
+from opreg.core.files import atomic_write, atomic_writes
 from opreg.core.progress import Line, moved, wanted
 from opreg.errors import ArgumentError, did_you_mean, listed
 from opreg.ndarray import params_file
@@ -93,7 +93,7 @@ def _to_weights(options: argparse.Namespace) -> _ConversionReport:
     put = (params_file.MINDSPORE_WRITER.function(records, names) if options.target.endswith(".ckpt")
            else params_file.writer(options.target, records, names))
     size = sum(value.nbytes for value in arrays.values())
-    with whole(options.target) as file, _shown(file, size) as counted:
+    with atomic_write(options.target) as file, _shown(file, size) as counted:
         put(counted)
     return _ConversionReport({"arrays": len(arrays), "bytes": size},
                              f"{len(arrays)} arrays, {size} bytes: {options.target}")
@@ -131,7 +131,7 @@ def _from_onnx(options: argparse.Namespace) -> _ConversionReport:
     arrays = {**{f"arg:{name}": value for name, value in arguments.items()},
               **{f"aux:{name}": value for name, value in states.items()}}
     weights = _weights_of(options.target)
-    with together():
+    with atomic_writes():
         save_arrays(weights, arrays)
         symbol.save(options.target)
     lost = [name for name in model.graph.initializers if name not in arguments and name not in states]

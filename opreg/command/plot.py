@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import opreg
-from opreg.core.files import whole
+from opreg.core.files import atomic_write
 from opreg.errors import DeviceError
 
 from . import models, parsing
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     target = options.output or f"{options.model.removesuffix('.json').removesuffix('.onnx')}.svg"
     stem, ending = os.path.splitext(target)
     plot = opreg.viz.plot_network(net, os.path.basename(stem), ending[1:], shapes, hide_weights=not options.weights)
-    with tempfile.TemporaryDirectory() as folder, whole(target) as file:
+    with tempfile.TemporaryDirectory() as folder, atomic_write(target) as file:
         if ending in _TEXT:
             file.write(plot.source.encode())
         else:

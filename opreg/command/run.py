@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from opreg.core.files import whole
+from opreg.core.files import atomic_write
 from opreg.core.progress import counted
 from opreg.core.spec import is_floating, is_numpy_float
 from opreg.errors import ArgumentError, DTypeError, did_you_mean
@@ -87,5 +87,5 @@ def _write(path: str, found: Mapping[str, Array]) -> None:
     (value,) = found.values()
     if is_floating(value.dtype) and not is_numpy_float(value.dtype):
         raise DTypeError(f"--output {path}: a .npy file has no dtype {value.dtype}; .safetensors has")
-    with whole(path) as file:
+    with atomic_write(path) as file:
         np.lib.format.write_array(file, value, allow_pickle=False)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..typing import Array, ArrayModule
 from .dispatch import apply
-from .invalidation import tell
+from .invalidation import invalidate
 from .launch import Call, ChannelsLast, Kernel, Rank
 from .rules import Attrs, Rule, Shapes, TypeRule
 from .spec import Shape
@@ -88,7 +88,7 @@ class Rules:
     flops: Rule | None = None
     layout: Rule | None = None
     identity: Rule | None = None
-    again: Rule | None = None
+    recompute: Rule | None = None
     few_rows: Rule | None = None
     norm: Rule | None = None
     tail: Rule | None = None
@@ -134,7 +134,7 @@ class Declarations:
         if self.rules.check is not None and not isinstance(function, Rule) and function is not ZERO:
             self.rules.check(self, what, function)
         setattr(self.rules, what, Rule.of(function) if rule is None else rule)
-        tell(self)
+        invalidate(self)
         return function
 
     def infer(self, function: F) -> F:
@@ -179,7 +179,7 @@ class Declarations:
                 self.rules.check(self, "kernel", function)
             self.kernels.append(Kernel(function, name, bound, accepts, serves, adds, rank, channels_last))
             self.kernels[1:] = sorted(self.kernels[1:], key=lambda kernel: kernel.order)
-            tell(self)
+            invalidate(self)
             return function
 
         return attach
@@ -269,14 +269,14 @@ class Declarations:
         """
         return self._declare("identity", function)
 
-    def again(self, function: F) -> F:
+    def recompute(self, function: F) -> F:
         """Declare the computation of the first output from the inputs and the other outputs, for operators that cannot
         be run a second time, or for which this is cheaper.
 
         Like a gradient, ``f(ins, outs, **attrs)`` is ordinary code that calls operators on values. It may have a
         parameter ``specs``, those of the inputs, and may return None to decline.
         """
-        return self._declare("again", function)
+        return self._declare("recompute", function)
 
     def few_rows(self, function: F) -> F:
         """Declare the inputs whose gradients have few rows that are not zero: ``f(stypes, **attrs)`` of the storage

@@ -14,7 +14,7 @@ import time
 from typing import Any, NamedTuple
 
 from ..errors import ArgumentError, did_you_mean
-from .files import whole
+from .files import atomic_write
 from .reports import NotebookTable, report
 
 __all__ = ["Events", "Span", "TableRow"]
@@ -153,7 +153,7 @@ class Events(NotebookTable):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trace to a file, which https://ui.perfetto.dev and ``chrome://tracing`` open. If writing fails, the
         file is as it was before."""
-        with whole(path) as file:
+        with atomic_write(path) as file:
             file.write(json.dumps(self.trace(), default=str).encode())
 
     # ----------------------------------------------------------------------------------------- the tables

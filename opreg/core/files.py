@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from ..errors import ArgumentError, FileFormatError, adopted
 
-__all__ = ["adopting", "reading", "INFLATED", "whole", "together"]
+__all__ = ["adopting", "reading", "INFLATED", "atomic_write", "atomic_writes"]
 
 #: The largest ratio of Deflate. A zip, gzip or PNG file that claims more is damaged.
 INFLATED = 1032
@@ -150,7 +150,7 @@ _WAITING = _Waiting()
 
 
 @contextmanager
-def whole(path: str | os.PathLike, mode: int | None = None) -> Iterator[BinaryIO]:
+def atomic_write(path: str | os.PathLike, mode: int | None = None) -> Iterator[BinaryIO]:
     """Open a file for writing, which replaces its target only if the block ends without an error.
 
     A symbolic link stays a link, and a write-protected file is not replaced. The mode is the given one, or else that of
@@ -210,9 +210,9 @@ def _atomic_file(path: str | os.PathLike, mode: int | None) -> Iterator[BinaryIO
 
 
 @contextmanager
-def together() -> Iterator[None]:
-    """A context manager for several files that ``whole`` writes: they replace their targets when the block ends without
-    an error, and else none does.
+def atomic_writes() -> Iterator[None]:
+    """A context manager for several files that ``atomic_write`` writes: they replace their targets when the block ends
+    without an error, and else none does.
 
     Examples
     --------

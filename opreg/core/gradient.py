@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CUT", "by_rule", "filled", "fitted", "push", "walk"]
 
-_ALONE = (True,)
+_SINGLE_INPUT = (True,)
 # The missing gradient of an output. None is the gradient of a loss, which needs none.
 _UNREACHED = object()
 
@@ -42,7 +42,7 @@ class _Cut(threading.local):
         """Record that a gradient was cut."""
         self.lost = self.lost or f"a gradient of {dtype} is cut to {dtype}: {before:g} became {after}"
 
-    def tell(self, dtypes: Iterable[np.dtype]) -> None:
+    def warn(self, dtypes: Iterable[np.dtype]) -> None:
         """Warn if a returned gradient has an integer dtype, and reset the record."""
         lost, self.lost = self.lost, ""
         if any(dtype.kind in "iub" for dtype in dtypes):
@@ -179,7 +179,8 @@ def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Itera
                                                      or not op.loss(node.attrs)):
                 continue
         inputs = node.inputs
-        needs = _ALONE if len(inputs) == 1 and inputs[0][0] in live else tuple([source in live for source, _ in inputs])
+        needs = _SINGLE_INPUT if len(inputs) == 1 and inputs[0][0] in live else tuple(
+            [source in live for source, _ in inputs])
         try:
             results = differentiate(node, out_grads, needs)
         except NotDifferentiableError as error:

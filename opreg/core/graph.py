@@ -155,10 +155,10 @@ class Graph:
     def variables(self) -> tuple[list[Node], list[Node]]:
         """Arguments and auxiliary states, in order of first use."""
         if self._variables is None:
-            self._variables = self._found()
+            self._variables = self._arguments_and_states()
         return self._variables
 
-    def _found(self) -> tuple[list[Node], list[Node]]:
+    def _arguments_and_states(self) -> tuple[list[Node], list[Node]]:
         auxiliary: set[Node] = set()
         for node in self.nodes:
             if node.op is not None and node.op.signature.auxiliary(node.attrs):

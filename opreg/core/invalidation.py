@@ -11,7 +11,7 @@ from .locks import lock
 if TYPE_CHECKING:
     from .op import Op
 
-__all__ = ["EDITION", "following", "keep", "renew", "tell", "watch"]
+__all__ = ["EDITION", "following", "keep", "renew", "invalidate", "watch"]
 
 
 class CacheOwner(Protocol):
@@ -52,7 +52,7 @@ def keep(cache: Recent, key: object, value: object, edition: int) -> None:
         cache.clear()
 
 
-def tell(op: Op) -> None:
+def invalidate(op: Op) -> None:
     """Invalidate caches after a registration for an operator."""
     if op.used:
         renew(op)

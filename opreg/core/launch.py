@@ -128,7 +128,7 @@ class Call:
         Makes an NDArray of an array of ``xp``, for kernels that run users' code.
     memo : dict
         Stores values of a forward step for its backward step, as long as the executor lives.
-    found
+    details
         A value that ``accepts`` of a kernel computes for the kernel.
     variables : sequence of int
         Indices of inputs that are bound arrays of users, whose writes are noted, and that no earlier step of the plan
@@ -140,7 +140,7 @@ class Call:
     """
 
     __slots__ = ("op", "attrs", "ins", "outs", "reqs", "xp", "ctx", "is_train", "rng", "specs", "scratch", "wrap",
-                 "memo", "found", "states", "store", "variables")
+                 "memo", "details", "states", "store", "variables")
 
     def __init__(self, op: Op, attrs: Attrs, ins: list[Any], outs: list[Any], reqs: list[str], xp: ArrayModule,
                  ctx: Any, is_train: bool, rng: Any = None, specs: Sequence[Spec] = (), scratch: Any = None,
@@ -148,7 +148,7 @@ class Call:
         self.op, self.attrs, self.ins, self.outs, self.reqs = op, attrs, ins, outs, reqs
         self.xp, self.ctx, self.is_train, self.rng, self.specs = xp, ctx, is_train, rng, specs
         self.scratch, self.wrap, self.memo = scratch, wrap, {} if memo is None else memo
-        self.found: Any = None
+        self.details: Any = None
         self.variables: Sequence[int] = ()
         self.states: Sequence[Array] = ()
         self.store: Callable[[], object] | None = None

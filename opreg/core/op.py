@@ -27,7 +27,7 @@ from .as_prop import PropMethods
 from .attrs import Attributes, Schema
 from .declarations import ZERO, Check, Declarations, Rules
 from .dispatch import apply
-from .invalidation import tell
+from .invalidation import invalidate
 from .launch import Call, Kernel
 from .mode import Recording
 from .rules import SAME_TYPE, Attrs, AttrsRule, Dtypes, Rule, Shapes, TypeRule, counted, warn_of_none
@@ -126,7 +126,7 @@ class Op(Declarations, PropMethods):
     def replace(self, other: Op | None) -> None:
         """Give its name to another operator, which existing symbols then use; None takes the name back."""
         self.successor = other
-        tell(self)
+        invalidate(self)
 
     @property
     def current(self) -> Op:

@@ -16,7 +16,7 @@ from typing import Any
 from ..aliases import inner
 from ..errors import ArgumentError, UnknownOperatorError, did_you_mean
 from .attrs import Schema
-from .invalidation import tell
+from .invalidation import invalidate
 from .op import Op
 from .parameters import parameters_of
 from .slots import load
@@ -50,7 +50,7 @@ def register(op: Op, *aliases: str) -> Op:
             if name == other.name:
                 other.replace(op)
             else:  # it loses an alias
-                tell(other)
+                invalidate(other)
     for renew in _RENEWALS:
         renew([name for name, _ in before])
     return op

@@ -104,14 +104,14 @@ class _Job:
 class _Pool:
     """Threads that take jobs from a queue."""
 
-    made: _Pool | None = None
+    current: _Pool | None = None
     making = lock()
 
     def __init__(self, helpers: int):
         self.jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
         self.helpers = [threading.Thread(target=self._serve, name=f"opreg-{i + 1}", daemon=True)
                         for i in range(helpers)]
-        self.cores = self.told = _cores()  # of the thread that starts the helpers; they inherit them
+        self.cores = self.allowed = _cores()  # of the thread that starts the helpers; they inherit them
         self.avoided = -1
         for helper in self.helpers:
             helper.start()
@@ -120,12 +120,12 @@ class _Pool:
         """Keep the helpers off a core; with -1, let them run on all."""
         if core == self.avoided or len(self.cores) < 2:
             return
-        before, self.told, self.avoided = self.told, self.cores - {core}, core
+        before, self.allowed, self.avoided = self.allowed, self.cores - {core}, core
         for helper in self.helpers:
             number = helper.native_id or 0
             try:
                 if os.sched_getaffinity(number) == before:
-                    os.sched_setaffinity(number, self.told)
+                    os.sched_setaffinity(number, self.allowed)
                     continue
             except OSError:
                 pass
@@ -141,7 +141,7 @@ class _Pool:
 
 def _forget() -> None:
     """A forked child has none of its parent's threads."""
-    _Pool.made = None
+    _Pool.current = None
 
 
 if hasattr(os, "register_at_fork"):
@@ -174,7 +174,7 @@ def run(parts: Sequence[Callable[[], object]], apart: bool = False, shared: bool
 
 def _share(parts: Sequence[Callable[[], object]], apart: bool) -> None:
     with _Pool.making:
-        pool = _Pool.made = _Pool.made or _Pool(count() - 1)
+        pool = _Pool.current = _Pool.current or _Pool(count() - 1)
         pool.stay_off(_current_core() if apart else -1)
     job = _Job(parts)
     calls = iter(range(min(len(pool.helpers), len(parts) - 1)))

@@ -237,7 +237,7 @@ def _references(holder: _Holder) -> int:
 
 
 #: The reference count of a raw array, in a function with one variable for it, if only its holder refers to it.
-ALONE = _references(_holder)
+UNSHARED = _references(_holder)
 
 
 def held(holder: Any, known: int = 0) -> bool:
@@ -254,7 +254,7 @@ def held(holder: Any, known: int = 0) -> bool:
     if not WATCHED:
         return False
     data = holder._data
-    return getrefcount(data) - known != ALONE or data.__class__ is not ndarray or data.base is not None
+    return getrefcount(data) - known != UNSHARED or data.__class__ is not ndarray or data.base is not None
 
 
 def wrote(array: Array, key: Any = None) -> None:

@@ -186,7 +186,7 @@ def backward_steps(call: Call) -> list[Callable]:
         zeros: list[Callable] = [functools.partial(raws[i].fill, 0) for i in left]
         for zero in zeros:
             zero()
-        warn_unwritten(attrs.registered.told, [attrs.arguments[i] for i in left], custom_op.backward, title)
+        warn_unwritten(attrs.registered.warned, [attrs.arguments[i] for i in left], custom_op.backward, title)
         return zeros
 
     return [checked(run, run, custom_op, title, raws, reqs, {"in_grad": in_grad}, attrs.arguments, unwritten)]

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from .operator import CustomOp, CustomOpProp
     from .reads import BodyReads
 
-__all__ = ["RegisteredProp", "PropUse", "CallCache", "asked_by", "of_prop"]
+__all__ = ["RegisteredProp", "PropUse", "CallCache", "operator_specs", "of_prop"]
 
 T = TypeVar("T")
 
@@ -301,14 +301,14 @@ class PropUse(Use):
         """
         key = Same(self.prop)
         if key not in memo:
-            custom_op = self.make(ctx, *asked_by(inputs))
+            custom_op = self.make(ctx, *operator_specs(inputs))
             self.check(custom_op)
             memo[key] = custom_op
         return memo[key]
 
     def maker(self, ctx: Context, memo: dict[Any, Any], inputs: Sequence[Any]) -> Callable[[], CustomOp]:
         """A function that makes an operator for such inputs, in the place of the one that was made before."""
-        key, (shapes, dtypes) = Same(self.prop), asked_by(inputs)
+        key, (shapes, dtypes) = Same(self.prop), operator_specs(inputs)
 
         def make() -> CustomOp:
             custom_op = memo[key] = self.make(ctx, [[*shape] for shape in shapes], [*dtypes])
@@ -379,7 +379,7 @@ class PropUse(Use):
         if cache is None or not self.answers_alike or len(self.needed) < 2 * len(self.outputs) + len(self.arguments):
             return None
         if cache.body is None:
-            custom_op = self.make(ctx, *asked_by(arrays))
+            custom_op = self.make(ctx, *operator_specs(arrays))
             self.check(custom_op)
             plain = is_default(custom_op.backward) and all(map(is_plain, vars(custom_op).values()))
             cache.body = READS.function([type(self.prop), type(custom_op)], plain)
@@ -543,7 +543,7 @@ class RegisteredProp(Schema):
         super().__init__(fields, is_open)
         self.op_type, self.prop_class = op_type, prop
         self.calls = Recent(_KEPT)
-        self.told: set[str] = set()
+        self.warned: set[str] = set()
         self.plain_types = is_default(prop.infer_type)
 
     @functools.cached_property
@@ -672,7 +672,7 @@ def _backward(forward: Op, read: int, unread: int) -> Op:
 _flag = functools.cache(TypeFlag)
 
 
-def asked_by(inputs: Sequence[Any]) -> tuple[list[list[int]], list[TypeFlag]]:
+def operator_specs(inputs: Sequence[Any]) -> tuple[list[list[int]], list[TypeFlag]]:
     """Shapes and dtypes of inputs in the form of ``create_operator``'s arguments."""
     return [[*data.shape] for data in inputs], [_flag(data.dtype) for data in inputs]
 

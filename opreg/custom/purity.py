@@ -23,14 +23,14 @@ from ..core.bytecode_names import parts
 __all__ = ["answers_alike", "is_plain", "methods_of"]
 
 #: Methods whose answers may be cached, and methods that are always called, on the shared Prop.
-_ASKED = ("__init__", "list_arguments", "list_outputs", "list_auxiliary_states", "infer_shape", "infer_type",
+_CACHED_METHODS = ("__init__", "list_arguments", "list_outputs", "list_auxiliary_states", "infer_shape", "infer_type",
           "declare_backward_dependency")
-_CALLED = ("create_operator", "gradient")
+_CALLED_METHODS = ("create_operator", "gradient")
 #: Methods that make a class impure, since they may change any access.
 _HOOKS = ("__new__", "__getattribute__", "__getattr__", "__setattr__", "__del__")
 
 #: Gets the methods of a Prop class that determine its answers.
-methods_of = operator.attrgetter(*_ASKED, _CALLED[0])
+methods_of = operator.attrgetter(*_CACHED_METHODS, _CALLED_METHODS[0])
 
 _FUNCTIONS = {getattr(builtins, name) for name in (
     "len", "tuple", "list", "int", "float", "str", "bool", "range", "zip", "map", "filter", "sum", "max", "min", "abs",
@@ -75,7 +75,8 @@ def answers_alike(prop: Any) -> bool:
         if any(name in own for name in _HOOKS) or any(hasattr(type(member), "__set__") for member in own.values()
                                                       if not isinstance(member, _SLOTS)):
             return False
-        if not all(_Method(prop, name, own[name]).is_pure() for name in (*_ASKED, *_CALLED) if name in own):
+        if not all(_Method(prop, name, own[name]).is_pure() for name in (*_CACHED_METHODS, *_CALLED_METHODS)
+                   if name in own):
             return False
     return True
 
@@ -108,7 +109,7 @@ class _Method:
             self._free = {name: cell.cell_contents for name, cell in zip(code.co_freevars, function.__closure__ or ())}
         except ValueError:  # a closure variable without a value yet
             return False
-        if self._name not in _CALLED and not all(value in self._mro for value in self._free.values()):
+        if self._name not in _CALLED_METHODS and not all(value in self._mro for value in self._free.values()):
             return False
         return all(self._allows(part) for part in parts(code))
 
@@ -131,10 +132,10 @@ class _Method:
                 if self._name != "__init__" or not _loads(steps[i - 1], this):
                     return False
             elif step.opname in _SUPER or (step.opname in _READS and 0 < i - after_super <= 5):
-                if step.argval not in (*_ASKED, *_CALLED):
+                if step.argval not in (*_CACHED_METHODS, *_CALLED_METHODS):
                     return False
                 after_super = -9
-            elif self._name not in _CALLED and i - after_super != 1 and not self._free.keys().isdisjoint(names):
+            elif self._name not in _CALLED_METHODS and i - after_super != 1 and not self._free.keys().isdisjoint(names):
                 return False
             elif this in names and step.opname not in _CELLS:
                 if not _loads(step, this) or this in names[:-1]:
@@ -150,7 +151,7 @@ class _Method:
 
     def _may_read(self, name: str, following: dis.Instruction) -> bool:
         """Whether a global name has the same value in every call."""
-        if self._name in _CALLED:  # these methods are called each time anyway
+        if self._name in _CALLED_METHODS:  # these methods are called each time anyway
             return True
         space = self._function.__globals__
         value = space.get(name, getattr(builtins, name, None))
@@ -169,8 +170,8 @@ class _Method:
             return True
         static = next((vars(kind)[name] for kind in self._mro if name in vars(kind)), None)
         if isinstance(static, FunctionType):
-            return name in _ASKED[1:] and (step.opname == "LOAD_METHOD" or "NULL|self" in step.argrepr)
-        return self._name in _CALLED and not hasattr(type(static), "__get__")
+            return name in _CACHED_METHODS[1:] and (step.opname == "LOAD_METHOD" or "NULL|self" in step.argrepr)
+        return self._name in _CALLED_METHODS and not hasattr(type(static), "__get__")
 
 
 def _loads(step: dis.Instruction, name: str) -> bool:

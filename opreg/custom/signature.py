@@ -221,7 +221,7 @@ _RULES: dict[str, tuple[str, tuple[str, ...] | None, str]] = {
     "tail": ("rule for tails", (), "")}
 
 #: Keyword-only parameters that rules may have beside attributes.
-_TOLD = {"grad": ("needs", "is_train"), "identity": ("is_train",)}
+_RULE_KEYWORDS = {"grad": ("needs", "is_train"), "identity": ("is_train",)}
 
 
 def _takes_name(function: Any, other: Any) -> bool:
@@ -273,7 +273,7 @@ def check_rule(op: Op, what: str, function: Any) -> None:
                           if "=" not in str(each) or each.kind is not kinds.KEYWORD_ONLY)
         shown += ["*", *attributes] if attributes and not (names is None and op.signature.variadic) else attributes
         raise ArgumentError(f"{title} takes ({given}), expected ({', '.join(shown)}){words}")
-    known = [*op.signature.schema.names, *_TOLD.get(what, ())]
+    known = [*op.signature.schema.names, *_RULE_KEYWORDS.get(what, ())]
     for each in parameters:
         if each.kind is kinds.KEYWORD_ONLY and each.default is kinds.empty and each.name not in known:
             raise ArgumentError(f"{title} is given no keyword {each.name!r}. {did_you_mean(each.name, known)}")

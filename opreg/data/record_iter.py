@@ -523,7 +523,7 @@ class ImageDetRecordIter(_RecordIter[DetAugmentation]):
 
     def _own_settings(self, keywords: dict[str, Any]) -> None:
         self._width = int(keywords.pop("label_width", -1))
-        self._room = int(keywords.pop("label_pad_width", 0))
+        self._label_length = int(keywords.pop("label_pad_width", 0))
         self._fill = float(keywords.pop("label_pad_value", -1.0))
 
     def _scan(self, starts: np.ndarray) -> None:
@@ -532,15 +532,15 @@ class ImageDetRecordIter(_RecordIter[DetAugmentation]):
             longest = max((len(label) for label, _ in self._listed.values()), default=0)
         else:
             longest = max(_label_lengths(self.path, starts), default=0)
-        if 0 < self._room < longest:
-            raise ArgumentError(f"label_pad_width={self._room}: {self.path} has a label of {longest} numbers")
-        self._room = max(self._room, longest)
+        if 0 < self._label_length < longest:
+            raise ArgumentError(f"label_pad_width={self._label_length}: {self.path} has a label of {longest} numbers")
+        self._label_length = max(self._label_length, longest)
 
     def _label_shape(self) -> Shape:
-        return (self._room + 4,)
+        return (self._label_length + 4,)
 
     def _maker(self) -> Callable[..., _Sample]:
-        return functools.partial(_boxed, self._augment, self._listed, self._width, self._room, self._fill,
+        return functools.partial(_boxed, self._augment, self._listed, self._width, self._label_length, self._fill,
                                  _Draws(self._seed, self._seed_aug))
 
 

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from ..core.files import adopting, reading, together, whole
+from ..core.files import adopting, atomic_write, atomic_writes, reading
 from ..errors import ArgumentError, FileFormatError, OpError, adopted, did_you_mean
 from . import codec
 
@@ -170,7 +170,7 @@ class _Writer:
         self._drafts: list[AbstractContextManager[BinaryIO]] = []
         self.files: list[BinaryIO] = []
         for path in paths:
-            draft = whole(path)
+            draft = atomic_write(path)
             try:
                 self.files.append(draft.__enter__())
             except BaseException as error:
@@ -188,7 +188,7 @@ class _Writer:
         drafts, self._drafts = self._drafts, []
         if self.pid != os.getpid():  # the parent process's files
             return
-        with together():
+        with atomic_writes():
             for draft in drafts:
                 draft.__exit__(None, None, None)
 

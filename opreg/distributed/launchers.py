@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-__all__ = ["told", "started", "RANKS", "SIZES", "LOCAL_RANKS", "LOCAL_SIZES"]
+__all__ = ["number_of_launcher", "started", "RANKS", "SIZES", "LOCAL_RANKS", "LOCAL_SIZES"]
 
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
@@ -13,12 +13,12 @@ LOCAL_RANKS = ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
 LOCAL_SIZES = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE")
 
 
-def told(names: Sequence[str], default: int) -> int:
+def number_of_launcher(names: Sequence[str], default: int) -> int:
     """A number that a launcher set, under any of these names.
 
     Examples
     --------
-    >>> told(("NOBODY_SAYS",), 7)
+    >>> number_of_launcher(("NOBODY_SAYS",), 7)
     7
     """
     return int(next((os.environ[name] for name in names if name in os.environ), default))

@@ -118,8 +118,8 @@ class Nccl:
             self._nccl.groupEnd()
 
 
-def identity(xp: ArrayModule, rank: int, tell: Callable[[object], Sequence[object]]) -> tuple[int, ...]:
+def identity(xp: ArrayModule, rank: int, allgather: Callable[[object], Sequence[object]]) -> tuple[int, ...]:
     """The identity of a new communicator: rank 0 draws it, and sends it to the others."""
-    unique_id = tell(xp.cuda.nccl.get_unique_id() if rank == 0 else None)[0]
+    unique_id = allgather(xp.cuda.nccl.get_unique_id() if rank == 0 else None)[0]
     assert isinstance(unique_id, tuple)
     return unique_id

@@ -18,7 +18,7 @@ from contextlib import suppress
 
 from ..core.processes import die_with
 from ..errors import ArgumentError
-from .launchers import RANKS, told
+from .launchers import RANKS, number_of_launcher
 from .link import LINK, LOCK, PATIENCE, SINCE, STDIN, hold, inherited, wait_for_others
 from .segments import remove_unused
 from .watch import APART, LIFELINE, OVER, TOGETHER
@@ -41,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
     """
     if not argv or argv == ["-m"]:
         raise ArgumentError("expected a script, or -m and a module")
-    rank = told(RANKS, 0)
+    rank = number_of_launcher(RANKS, 0)
     _take_input(rank)
     link, lock = inherited(LINK), inherited(LOCK)
     if lock is not None:

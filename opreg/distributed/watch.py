@@ -153,7 +153,7 @@ class Watch:
             self._read()
             if not reported and now - start > min(_PATIENCE, timeout() / 4):
                 reported = True
-                self._tell("wait", str(position.call), position.ranks)
+                self._send_note("wait", str(position.call), position.ranks)
             self._judge(position, now - start, limit)
 
     def glance(self, position: Position) -> None:
@@ -214,7 +214,7 @@ class Watch:
 
     # ------------------------------------------------------------------------------------------------- notes
 
-    def _tell(self, kind: str, reason: str, ranks: Sequence[int]) -> None:
+    def _send_note(self, kind: str, reason: str, ranks: Sequence[int]) -> None:
         note = (self.rank, kind, reason, dict(self.positions))
         self._sending = [request for request in self._sending if not request.Test()]
         self._sending += [self._control.isend(note, rank) for rank in ranks if rank != self.rank]
@@ -231,7 +231,7 @@ class Watch:
             return
         self._over = True
         everyone = range(self.size)
-        self._tell("ended", "", everyone)
+        self._send_note("ended", "", everyone)
         goodbye = Position("", tuple(everyone), 0, "the end of the program")
         try:
             # a rank whose memory others may use waits for them without limit
@@ -253,7 +253,7 @@ class Watch:
     def failed(self, reason: str) -> None:
         """Report to the others why this rank cannot continue, give them time to report, and end all processes."""
         self._over = True
-        self._tell("failed", reason, range(self.size))
+        self._send_note("failed", reason, range(self.size))
         end = time.perf_counter() + min(_GRACE, timeout())
         while time.perf_counter() < end and not all(
                 self._notes[rank].kind in ("failed", "ended") if rank in self._notes else not self._lives(rank)

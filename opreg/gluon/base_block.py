@@ -14,7 +14,7 @@ from opreg.ndarray.io import load, save
 from opreg.symbol.naming import Prefix, named
 
 from ..cells.tables import Table
-from ..core.files import whole
+from ..core.files import atomic_write
 from ..errors import is_it, warn
 from ..train.initializer import InitializerLike
 from ..typing import DTypeLike
@@ -280,7 +280,7 @@ class Block:
         for key, block, inside in _numbered(self, model):
             inside[key] = {"orig_name": block.name, **block._saved_graph(),
                            "children": {child.name: name for name, child in block._children.items()}}
-        with whole(f"{prefix}-model.json") as file:
+        with atomic_write(f"{prefix}-model.json") as file:
             file.write(json.dumps(model).encode())
         self.save_parameters(f"{prefix}-model.params")
 

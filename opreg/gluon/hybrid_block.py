@@ -82,7 +82,7 @@ class HybridBlock(Block):
     _traced: tuple[int, tuple[int, ...]] = (-1, ())
     #: Types of the traced arrays: for each input and output whether it belongs to ``np``; None if unknown.
     _faces: tuple[bool, Sequence[bool]] | None = None
-    _told: tuple[Callable[..., Any], bool] | None = None
+    _monitor: tuple[Callable[..., Any], bool] | None = None
     #: Attributes that a copy does not share.
     _traces: Sequence[str] = ("_cached_graph", "_cached_op", "_seen", "_traced", "_faces")
 
@@ -209,7 +209,7 @@ class HybridBlock(Block):
             raise BlockError("The argument structure of HybridBlock does not match the cached version. Stored format "
                              f"= {self._in_format}, input format = {form}")
         data = [value for value in flat if value is not None]
-        outs = plans(data) if self._told is None else plans.watched(data, *self._told)
+        outs = plans(data) if self._monitor is None else plans.watched(data, *self._monitor)
         numpy = _any_numpy(data)
         faces = self._faces[1] if self._faces is not None and self._faces[0] == numpy else [numpy] * len(outs)
         if True in faces:
@@ -309,7 +309,7 @@ class HybridBlock(Block):
 
     def register_op_hook(self, callback: Callable[..., Any], monitor_all: bool = False) -> None:
         """See ``Block.register_op_hook``."""
-        self.__dict__["_told"] = callback, monitor_all
+        self.__dict__["_monitor"] = callback, monitor_all
         super().register_op_hook(callback, monitor_all)
 
     # ------------------------------------------------------------------------------------------------- files

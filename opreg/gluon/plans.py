@@ -15,7 +15,7 @@ from opreg.symbol.symbol import Symbol
 
 from ..cells import tree
 from ..cells.compiled import Compiled, CompiledOnDevice
-from ..cells.graph_reads import tell
+from ..cells.graph_reads import warn_of_reads
 from ..cells.jit import KINDS
 from ..cells.observer import Observer
 from ..cells.plan_memory import PlanMemories
@@ -41,7 +41,7 @@ class _Placed:
 
     def __init__(self, weights: list[NDArray]):
         self.weights = weights
-        self.rooms = PlanMemories()
+        self.memories = PlanMemories()
         self.kinds = Recent(KINDS, "plans of hybridized blocks")
 
 
@@ -163,12 +163,12 @@ class BlockPlans:
                         continue
                     out = trace.call(node.op, [values[source][i] for source, i in node.inputs], node.attrs)
                     values[node] = out if isinstance(out, tuple) else [out]
-            tell(f"{self._title} {FOUND}", observer)
+            warn_of_reads(f"{self._title} {FOUND}", observer)
             traced = Traced(trace, nodes, [values[node][i] for node, i in graph.heads], data[0]._ctx)
         except (LeftToPython, TraceError):
             return None
         arguments = tree.flatten([list(inputs), {}], [])
-        compiled = (Compiled if traced.ctx.device is None else CompiledOnDevice)(traced, arguments, placed.rooms)
+        compiled = (Compiled if traced.ctx.device is None else CompiledOnDevice)(traced, arguments, placed.memories)
         compiled.by_mode = any(node.op is not None and node.op.traits.minds_training for node in graph.nodes)
         states = set(self.symbol.list_auxiliary_states())
         compiled.moving = [value for name, value in zip(self.symbol.list_inputs(), self._given(data, placed.weights))

@@ -8,7 +8,7 @@ from typing import Any
 from opreg.ndarray.autograd import is_recording, is_training
 from opreg.util import is_np_shape
 
-from ..cells.graph_reads import GraphObserver, tell
+from ..cells.graph_reads import GraphObserver, warn_of_reads
 from ..errors import is_ours
 from .base_block import Block
 
@@ -79,5 +79,5 @@ def observed(block: Any, *args: Any, **kwargs: Any) -> tuple[Any, BlockReads]:
     with observer:
         observer.meet(block)
         out = block.hybrid_forward(*args, **kwargs)
-    tell(f"{block.name} {FOUND}", observer)
+    warn_of_reads(f"{block.name} {FOUND}", observer)
     return out, BlockReads(block, observer)

@@ -9,7 +9,7 @@ from typing import Any
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
 
-from ..core.files import reading, whole
+from ..core.files import atomic_write, reading
 from ..train import optimizer as optimizers
 from ..train.base_optimizer import Optimizer
 from ..train.kvstore import _create_kvstore, _create_sparse_kvstore
@@ -289,7 +289,7 @@ class Trainer:
                 raise BlockError("Cannot save trainer states when some parameters are not yet initialized in kvstore.")
             self._kvstore.save_optimizer_states(fname, dump_optimizer=True)
             return
-        with whole(fname) as file:
+        with atomic_write(fname) as file:
             file.write(self._updaters[0].get_states(dump_optimizer=True))
 
     def load_states(self, fname: str | os.PathLike[str]) -> None:

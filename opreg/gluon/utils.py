@@ -21,7 +21,7 @@ from opreg.ndarray import NDArray, array
 from opreg.ndarray.context import Context
 from opreg.ndarray.sparse_arrays import BaseSparseNDArray
 
-from ..core.files import reading, whole
+from ..core.files import atomic_write, reading
 from ..train.test_data import nearby
 from .structure import faced
 
@@ -208,7 +208,7 @@ def download(url: str, path: str | os.PathLike | None = None, overwrite: bool = 
                       + (f"; the one that is there is{other}, expected {sha1_hash}" if other else ""))
     if source.absolute() != target.absolute():
         target.parent.mkdir(parents=True, exist_ok=True)
-        with reading(source) as file, whole(target) as copy:
+        with reading(source) as file, atomic_write(target) as copy:
             while block := file.read(_BLOCK):
                 copy.write(block)
     return str(target)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..aliases import inner
 from ..cells.cell import Cell
-from ..cells.grad import GradOperation, answer, asked
+from ..cells.grad import GradOperation, answer, differentiated_positions
 from ..cells.parallel import get_auto_parallel_context, reducer_for
 from ..cells.parameter import Parameter, ParameterTuple, assign, parameters
 from ..cells.pullback import differentiate
@@ -129,7 +129,7 @@ class ForwardValueAndGrad(Cell):
             if not inputs:
                 raise ArgumentError("ForwardValueAndGrad: with sens_param the last input is the gradient that arrives")
             inputs, seed = inputs[:-1], inputs[-1]
-        positions = asked(inputs, self.get_all, self.get_by_list)
+        positions = differentiated_positions(inputs, self.get_all, self.get_by_list)
         value, grads, by_weight = differentiate(self.network, inputs, {}, positions, self.weights, False, seed)
         return value, answer(grads, tuple(by_weight), self.get_all, self.get_by_list)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
-from opreg.core.files import whole
+from opreg.core.files import atomic_write
 from opreg.core.reports import escaped, printable
 from opreg.errors import ArgumentError
 from opreg.symbol.executor import Executor
@@ -57,7 +57,7 @@ class Page:
     def save(self, filename: str | os.PathLike) -> str:
         """Write the page to a file; return its name."""
         name = os.fsdecode(filename)
-        with whole(name) as file:
+        with atomic_write(name) as file:
             file.write(self.html.encode())
         return name
 

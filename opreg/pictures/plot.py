@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from opreg.core.files import whole
+from opreg.core.files import atomic_write
 from opreg.core.graph import Graph, Node
 from opreg.core.reports import printable
 from opreg.errors import ArgumentError, DeviceError, refuse_keywords
@@ -86,7 +86,7 @@ class Plot:
         name = os.path.join(os.fsdecode(directory or ""), os.fsdecode(filename or f"{self.title}.gv"))
         if directory is not None:
             os.makedirs(directory, exist_ok=True)
-        with whole(name) as file:
+        with atomic_write(name) as file:
             file.write((self.svg if name.endswith(".svg") else self.source).encode())
         return name
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import opreg
 
-from ..core.files import reading, whole
+from ..core.files import atomic_write, reading
 from ..errors import FileFormatError
 from . import NeedsParser, Ported, Problem, rewritten
 from .python2 import ConvertedText, modern
@@ -239,5 +239,5 @@ def _opcodes(before: Sequence[str], after: Sequence[str], origins: Sequence[tupl
 def write(change: Change) -> None:
     """Write the new text to its file, completely or not at all, with the same encoding and line ends."""
     data = change.after.replace("\n", change.newline).encode(change.encoding)
-    with whole(change.path) as file:
+    with atomic_write(change.path) as file:
         file.write(data)

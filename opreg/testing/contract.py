@@ -142,10 +142,10 @@ def first_line(error: BaseException) -> str:
 def told_again(use: Subject) -> Iterator[None]:
     """A context that forgets, on exit, the warnings that were given inside, so that they can appear again."""
     registered = getattr(use.attrs, "registered", None) if isinstance(use, Use) else None
-    warned = set() if registered is None else set(registered.told)
+    warned = set() if registered is None else set(registered.warned)
     try:
         yield
     finally:
         if registered is not None:
-            registered.told.clear()
-            registered.told.update(warned)
+            registered.warned.clear()
+            registered.warned.update(warned)

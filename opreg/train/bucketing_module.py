@@ -16,7 +16,7 @@ from opreg.symbol import load as load_symbol
 from opreg.symbol.naming import NameManager
 from opreg.symbol.symbol import Symbol
 
-from ..core.files import together
+from ..core.files import atomic_writes
 from ..core.spec import Shape
 from ..data.batches import DataDesc, Descriptions
 from ..errors import ArgumentError, FileFormatError
@@ -100,7 +100,7 @@ class BucketingModule(BaseModule):
         for key in self._buckets:
             if isinstance(key, bool) or not isinstance(key, (int, np.integer)):
                 raise ArgumentError(f"save_checkpoint: expected bucket keys that are integers, got {key!r}")
-        with together():
+        with atomic_writes():
             self.save_params(f"{prefix}-{epoch:04d}.params")
             for key, module in self._buckets.items():
                 module.symbol.save(f"{prefix}-{key}-symbol.json")

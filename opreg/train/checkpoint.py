@@ -11,7 +11,7 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.json import load as load_symbol
 from opreg.symbol.symbol import Symbol
 
-from ..core.files import together
+from ..core.files import atomic_writes
 from ..errors import FileFormatError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def save_checkpoint(prefix: str, epoch: int, symbol: Symbol | None, arg_params: 
     remove_amp_cast : bool
         Whether to remove ``amp_cast`` and ``amp_multicast`` from the symbol.
     """
-    with together():
+    with atomic_writes():
         write(prefix, epoch, symbol, arg_params, aux_params, remove_amp_cast)
     tell_saved("checkpoint", f"{prefix}-{epoch:04d}.params")
 

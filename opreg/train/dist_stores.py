@@ -14,7 +14,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..core.versions import wrote
 from ..distributed import Request, world
-from ..distributed.launchers import LOCAL_RANKS, told
+from ..distributed.launchers import LOCAL_RANKS, number_of_launcher
 from ..errors import ArgumentError
 from ..typing import Array
 from .base_optimizer import Optimizer
@@ -144,7 +144,7 @@ class Horovod(KVStoreBase):
     @property
     def local_rank(self) -> int:
         """The number of this worker on its machine, from the launcher; else its rank."""
-        return told(LOCAL_RANKS, self.rank)
+        return number_of_launcher(LOCAL_RANKS, self.rank)
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
         """Copy values of rank 0 into arrays of all ranks."""

@@ -189,7 +189,7 @@ class FeedForward:
         executor.copy_params_from(self.arg_params, self.aux_params)
         return executor
 
-    def _asked(self, X: Any, num_batch: int | None) -> Iterator[tuple[Any, list[NDArray]]]:
+    def _predictions(self, X: Any, num_batch: int | None) -> Iterator[tuple[Any, list[NDArray]]]:
         """The batches, each with its outputs."""
         if self.arg_params is None:
             raise ArgumentError("FeedForward: there are no weights yet; fit it, or give it arg_params")
@@ -219,7 +219,7 @@ class FeedForward:
         if reset:
             X.reset()
         rows: list[list[list[np.ndarray]]] = []
-        for batch, outputs in self._asked(X, num_batch):
+        for batch, outputs in self._predictions(X, num_batch):
             kinds = [outputs, batch.data, batch.label or []] if return_data else [outputs]
             rows.append([[array[:array.shape[0] - (batch.pad or 0)].asnumpy() for array in kind] for kind in kinds])
         if not rows:
@@ -235,7 +235,7 @@ class FeedForward:
         X = self._init_iter(X, None, is_train=False)
         if reset:
             X.reset()
-        for i, (batch, outputs) in enumerate(self._asked(X, num_batch)):
+        for i, (batch, outputs) in enumerate(self._predictions(X, num_batch)):
             metric.update(batch.label, outputs)
             _call(batch_end_callback, BatchEndParam(0, i, metric, locals()))
         return metric.get()[1]

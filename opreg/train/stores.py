@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 from opreg.ndarray import sparse, where, zeros_like
 from opreg.ndarray.ndarray import NDArray
 
-from ..core.files import reading, whole
+from ..core.files import atomic_write, reading
 from ..errors import ArgumentError, ShapeError, did_you_mean
 from .base_optimizer import Optimizer
 from .updater import Updater, get_updater
@@ -335,7 +335,7 @@ class KVStore(KVStoreBase):
 
     def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
         """Write the optimizer's states to a file, completely or not at all."""
-        with whole(fname) as file:
+        with atomic_write(fname) as file:
             file.write(self._states().get_states(dump_optimizer))
 
     def load_optimizer_states(self, fname: str) -> None:

@@ -16,7 +16,7 @@ from opreg.ndarray.context import Context, cpu
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.reduction import Reduction
 
-from ..core.files import reading, together, whole
+from ..core.files import atomic_write, atomic_writes, reading
 from ..core.states import beginnings
 from ..data.batches import DataDesc, Descriptions
 from ..distributed import world
@@ -159,7 +159,7 @@ class Module(BaseModule):
         """Write symbol and weights, and on request the optimizer's states to ``prefix-0001.states``: all files, or
         none."""
         states = f"{prefix}-{epoch:04d}.states"
-        with together():
+        with atomic_writes():
             write(prefix, epoch, self.symbol, *self.get_params(), remove_amp_cast)
             if save_optimizer_states:
                 self.save_optimizer_states(states)
@@ -502,7 +502,7 @@ class Module(BaseModule):
         if self._kvstore is not None and self._update_on_kvstore:
             self._kvstore.save_optimizer_states(fname)
             return
-        with whole(fname) as file:
+        with atomic_write(fname) as file:
             file.write(self._updater.get_states())
 
     def load_optimizer_states(self, fname: str) -> None:
@@ -616,7 +616,7 @@ class Module(BaseModule):
     def update(self) -> None:
         """Update the weights by the gradients of the last backward."""
         self._needs("binded", "params_initialized", "optimizer_initialized")
-        if self._alone:
+        if self._updates_in_plan:
             self._optimized().update()
             return
         if self._kvstore is not None:
@@ -635,7 +635,7 @@ class Module(BaseModule):
                 other.arg_dict[name]._store(Ellipsis, weight)
 
     @property
-    def _alone(self) -> bool:
+    def _updates_in_plan(self) -> bool:
         """Whether one executor computes all, and an updater of this library updates the weights."""
         return len(self._exec_group.execs) == 1 and self._kvstore is None \
             and isinstance(self._updater, optimizers.Updater)
@@ -651,7 +651,7 @@ class Module(BaseModule):
     def _learn(self, data_batch: Any) -> None:
         own = all(getattr(getattr(self, name), "__func__", None) is getattr(Module, name)
                   for name in ("forward_backward", "forward", "backward", "update"))
-        if not own or not self.for_training or not self._alone:
+        if not own or not self.for_training or not self._updates_in_plan:
             super()._learn(data_batch)
             return
         self._needs("binded", "params_initialized", "optimizer_initialized")

@@ -24,7 +24,7 @@ import numpy as np
 
 from opreg.base import data_dir
 
-from ..core.files import INFLATED, reading, whole
+from ..core.files import INFLATED, atomic_write, reading
 from ..data.batches import NDArrayIter
 from ..data.mnist import read_idx
 from ..errors import FileFormatError, OpError
@@ -79,12 +79,12 @@ def download(url: str, fname: str | None = None, dirname: str | None = None, ove
         None if overwrite else nearby(os.path.basename(name))
     target.parent.mkdir(parents=True, exist_ok=True)
     if local is not None:
-        with reading(local) as source, whole(target) as file:
+        with reading(local) as source, atomic_write(target) as file:
             shutil.copyfileobj(source, file)
         return str(target)
     for left in reversed(range(max(1, retries))):
         try:
-            with urllib.request.urlopen(url, timeout=_SECONDS) as source, whole(target) as file:
+            with urllib.request.urlopen(url, timeout=_SECONDS) as source, atomic_write(target) as file:
                 shutil.copyfileobj(source, file)
             return str(target)
         except OSError as error:
@@ -119,7 +119,7 @@ def get_mnist_ubyte() -> None:
                 continue
             array = _mnist(name)
             target.parent.mkdir(exist_ok=True)
-            with whole(target) as file:
+            with atomic_write(target) as file:
                 file.write(bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape)
                            + array.tobytes())
 
@@ -148,7 +148,7 @@ def get_mnist_pkl() -> None:
     cut = len(train[1]) * 5 // 6
     pairs = (train[0][:cut], train[1][:cut]), (train[0][cut:], train[1][cut:]), test
     target.parent.mkdir(exist_ok=True)
-    with whole(target) as file:
+    with atomic_write(target) as file:
         file.write(gzip.compress(pickle.dumps(pairs, protocol=2)))
 
 
@@ -173,7 +173,7 @@ def get_bz2_data(data_dir: str, data_name: str, url: str, data_origin_name: str)
     if target.is_file():
         return
     name = download(url, data_origin_name, data_dir)
-    with reading(name) as packed, whole(target) as file:
+    with reading(name) as packed, atomic_write(target) as file:
         try:
             with bz2.open(packed) as source:
                 shutil.copyfileobj(source, file)

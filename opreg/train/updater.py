@@ -133,7 +133,7 @@ class Updater:
         states = self.states
         if self.sharding is not None:
             synced = {i: state for i, state in states.items() if self.states_synced.get(i, True)}
-            states = {**states, **self.sharding.whole(synced)}
+            states = {**states, **self.sharding.gathered(synced)}
         return files.dumps(files.Saved(states, optimizer._all_index_update_counts, optimizer.num_update, *more))
 
     def set_states(self, states: bytes) -> None:

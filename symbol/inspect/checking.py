@@ -135,13 +135,13 @@ def fused_members(parts: Sequence[Part], read: Sequence[int], results: Sequence[
     results are indices of values, or floats. Parts whose results nothing reads are skipped, and their inputs may be
     missing."""
     needed: set[int | float] = set(results)
-    kept = []
+    fused = []
     for number, part in reversed(list(enumerate(parts))):
         if part[2] in needed:
             needed.update(part[1])
-            kept.append((number, part))
+            fused.append((number, part))
     values: dict[int | float, Array] = dict(zip(read, ins))
-    for number, (expression, operands, result) in reversed(kept):
+    for number, (expression, operands, result) in reversed(fused):
         if isinstance(result, float):
             continue
         dtype = next(values[operand].dtype for operand in operands if not isinstance(operand, float))
@@ -199,8 +199,8 @@ def _reference_of(step: Step, plan: Plan, rng: np.random.Generator | None) -> Co
     if node is None or node.op is None or not step.run:
         return None
     if node.op.where is not None:  # a user's operator
-        own = step.kernel != node.op.kernels[0].name
-        return functools.partial(_by_users_code, node, plan.contexts[node], plan.is_train) if own else None
+        has_reference = step.kernel != node.op.kernels[0].name
+        return functools.partial(_by_users_code, node, plan.contexts[node], plan.is_train) if has_reference else None
     if "parts" in node.attrs:
         return _fused(*node.attrs["parts"])
     if "members" in node.attrs:

@@ -92,7 +92,7 @@ def machine_of(machine: Machine | str | None, device: str = "") -> Machine:
     ('H200', 'H200', 'H100')
     """
     if machine is None:
-        return next((each for name, each in MACHINES.items() if name in device), H100)
+        return next((machine for name, machine in MACHINES.items() if name in device), H100)
     if isinstance(machine, str) and machine in MACHINES:
         return MACHINES[machine]
     if isinstance(machine, Machine):
@@ -202,9 +202,9 @@ class Estimate(NotebookTable):
             lines.append(f"{row.half:>8} {row.step:4} {timed(row.eager):>9} {timed(row.replayed):>9} {row.launches:8} "
                          f"{scaled(row.read, 'B'):>9} {scaled(row.written, 'B'):>9} {scaled(row.flops):>8} "
                          f"{row.limit:>10}  {row.kernel}, {name}")
-        rest = self.rows[count:]
-        if rest:
-            lines.append(f"and {len(rest)} more steps, {timed(sum(row.replayed for row in rest))} replayed")
+        hidden = self.rows[count:]
+        if hidden:
+            lines.append(f"and {len(hidden)} more steps, {timed(sum(row.replayed for row in hidden))} replayed")
         return report(lines)
 
     __str__ = table

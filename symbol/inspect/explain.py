@@ -8,7 +8,7 @@ from opreg.core.graph import Node
 
 from ..plan import Plan, Segment, Step
 
-__all__ = ["explained", "said_of", "titled"]
+__all__ = ["explained", "line_of", "titled"]
 
 
 def titled(node: Node) -> str:
@@ -20,7 +20,7 @@ def titled(node: Node) -> str:
     return title if "operators" not in node.attrs else f"{title} ({', '.join(node.attrs['operators'])})"
 
 
-def said_of(number: int, step: Step) -> str:
+def line_of(number: int, step: Step) -> str:
     """The line of a step."""
     name = f"{step.title}: " if step.title else "" if step.node is None else f"{titled(step.node)}: "
     declined = "".join(f"; {kernel} declined: {reason}" for kernel, reason in step.declined)
@@ -34,7 +34,7 @@ def explained(plan: Plan, segments: Sequence[tuple[str, Segment]]) -> Iterator[s
            "gradients")
     for title, segment in segments:
         if segment.steps:
-            yield f"{title}, {segment.said()}:" if segment.said() else f"{title}:"
+            yield f"{title}, {segment.description()}:" if segment.description() else f"{title}:"
         for number, step in enumerate(segment.steps):
-            recording = segment.said(step)
-            yield said_of(number, step) + (recording and f"; {recording}")
+            recording = segment.description(step)
+            yield line_of(number, step) + (recording and f"; {recording}")

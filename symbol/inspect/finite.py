@@ -36,19 +36,19 @@ class _Look:
         self.is_train = plan.is_train
         ins, outs = list(step.ins), list(step.outs)
         names = [step.where] * len(ins)
-        made = [step.where]
+        outputs = [step.where]
         self.blameless = not any(array is not None for array in ins)
         if step.node is not None and step.node.op is not None:
             op, attrs = step.node.op, step.node.attrs
-            names, made = list(op.signature.inputs(attrs)), list(op.signature.outputs(attrs))
+            names, outputs = list(op.signature.inputs(attrs)), list(op.signature.outputs(attrs))
             outs = outs[:op.signature.visible(attrs)] + [ins[i] for i in op.traits.mutates]
-            made = made[:op.signature.visible(attrs)] + [names[i] for i in op.traits.mutates]
+            outputs = outputs[:op.signature.visible(attrs)] + [names[i] for i in op.traits.mutates]
             added = [i for i in range(len(outs)) if (step.node, i) in plan._adds]
-            names += [f"{made[i]} so far" for i in added]
+            names += [f"{outputs[i]} so far" for i in added]
             ins += [outs[i] for i in added]
             self.blameless = self.blameless or deliberate(op, attrs)
         self.ins: Named = list(zip(names, ins))
-        self.outs: Named = list(zip(made, outs))
+        self.outs: Named = list(zip(outputs, outs))
         self.count = len(step.ins)
         self.changed = [array is not None and any(out is not None and self.xp.may_share_memory(array, out)
                                                   for out in outs) for array in ins]

@@ -140,9 +140,9 @@ class PlanReports(NotebookTable):
         if not isinstance(runs, int) or runs < 1:  # type: ignore[redundant-expr]
             raise ArgumentError(f"profile: runs={runs!r}: expected a positive number")
         with self._exclusive():
-            found = [profile(plan.plan, plan.segments, plan.bound, plan.run, runs)
+            profiles = [profile(plan.plan, plan.segments, plan.bound, plan.run, runs)
                      for plan in self._plans_to_measure(self._mode_of(is_train))]
-        return Profile.joined(found)
+        return Profile.joined(profiles)
 
     def _plans_to_measure(self, is_train: bool) -> Sequence[ReportedPlan]:
         """The plans for a mode, which ``profile`` is about to run."""
@@ -168,8 +168,8 @@ class PlanReports(NotebookTable):
         is_train = self._mode_of(is_train)
         with self._exclusive():
             plans = self._plans_of(is_train)
-        found = machine_of(machine, self._ctx.backend.title(self._ctx.device_id))
-        return Estimate.joined([estimate(each.plan, each.segments, found) for each in plans], found, is_train)
+        target = machine_of(machine, self._ctx.backend.title(self._ctx.device_id))
+        return Estimate.joined([estimate(plan.plan, plan.segments, target) for plan in plans], target, is_train)
 
     def kernel_report(self, is_train: bool | None = None) -> KernelReport:
         """The differences between kernels and the reference, in all runs of a plan so far.
@@ -206,10 +206,10 @@ class PlanReports(NotebookTable):
             self._monitor = callback, monitor_all
             self._set_monitor(callback, monitor_all)
 
-    def _watch_as(self, other: PlanReports) -> None:
+    def _watch_as(self, source: PlanReports) -> None:
         """Set the monitor of another object."""
-        if self._monitor != other._monitor:
-            self.set_monitor_callback(*other._monitor)
+        if self._monitor != source._monitor:
+            self.set_monitor_callback(*source._monitor)
 
     def debug_str(self) -> str:
         """A text that lists every node with its inputs, and the memory of the plans."""

@@ -169,8 +169,8 @@ class Profile(NotebookTable):
                          f"{'GB/s':>7} {'memory':>6} {'FLOP':>8} {'GFLOP/s':>8} {'BLAS':>5}  kernel, operator")
         lines += [_line(row) for row in self.rows[:count]]
         if len(self.rows) > count:
-            rest = self.rows[count:]
-            lines.append(f"and {len(rest)} more steps, {timed(sum(row.seconds for row in rest))} in all")
+            hidden = self.rows[count:]
+            lines.append(f"and {len(hidden)} more steps, {timed(sum(row.seconds for row in hidden))} in all")
         return report(lines)
 
     __str__ = table
@@ -237,7 +237,7 @@ def profile(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bound, run
     """
     sync = _synchronizer(plan)
 
-    def whole() -> float:
+    def run_once() -> float:
         start = time.perf_counter()
         for _, segment in halves:
             run(segment)
@@ -245,8 +245,8 @@ def profile(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bound, run
         return time.perf_counter() - start
 
     with _restored(_written(plan, halves, bound)):
-        whole()  # a first run replaces functions of steps
-        least = min([whole() for _ in range(runs)])
+        run_once()  # a first run replaces functions of steps
+        least = min([run_once() for _ in range(runs)])
         times: dict[Step, list[float]] = {}
 
         def clocked(seconds: list[float], work: Function) -> None:
@@ -261,7 +261,7 @@ def profile(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bound, run
         clocks = [(segment, segment.instrument(wrap, innermost=True)) for _, segment in halves]
         try:
             for _ in range(runs):
-                whole()
+                run_once()
         finally:
             for segment, clock in clocks:
                 segment.take_off(clock)

@@ -76,7 +76,7 @@ def work_of(plan: Plan, step: Step) -> Work:
     if node is None:  # a step of the executor: it fills, copies or adds memory
         written = sum(int(out.nbytes) for out in step.outs if out is not None)
         if step.title:  # an update: one call or one launch
-            return Work(1, sum(int(each.nbytes) for each in step.ins if each is not None), written, None,
+            return Work(1, sum(int(array.nbytes) for array in step.ins if array is not None), written, None,
                         step.instructions)
         read = 0 if step.kernel == "zeros" else written * (2 if step.kernel == "add" else 1)
         return Work(len(step.run), read, written)

@@ -24,16 +24,16 @@ def assign_devices(program: Program) -> Program:
     copies: dict[tuple[Entry, Context], Entry] = {}
     placed: list[Node] = []
 
-    def moved(entry: Entry, here: Context) -> Entry:
-        if contexts.get(entry[0], here) == here:  # no context yet: only the shape of this input is read
+    def moved(entry: Entry, ctx: Context) -> Entry:
+        if contexts.get(entry[0], ctx) == ctx:  # no context yet: only the shape of this input is read
             return entry
-        if (entry, here) not in copies:
+        if (entry, ctx) not in copies:
             source, index = entry
-            node = Node(get("_CrossDeviceCopy"), f"{source.name}_to_{here}", {}, [entry], where=source.where)
-            contexts[node], program.specs[node] = here, [program.specs[source][index]]
+            node = Node(get("_CrossDeviceCopy"), f"{source.name}_to_{ctx}", {}, [entry], where=source.where)
+            contexts[node], program.specs[node] = ctx, [program.specs[source][index]]
             placed.append(node)
-            copies[entry, here] = node, 0
-        return copies[entry, here]
+            copies[entry, ctx] = node, 0
+        return copies[entry, ctx]
 
     homes = [*bound.places, *[contexts[variable] for variable in program.wanted]]
 
@@ -41,16 +41,16 @@ def assign_devices(program: Program) -> Program:
         return entry if contexts[entry[0]].shares(place) else moved(entry, place)
 
     for node in program.nodes:
-        here = bound.place(node)
+        ctx = bound.place(node)
         if node.op is None:
-            contexts.setdefault(node, here)
+            contexts.setdefault(node, ctx)
             placed.append(node)
             for entry, place in zip(program.heads, bound.places):  # here, so that the copies belong to forward
                 if entry[0] is node:
                     home(entry, place)
             continue
-        new = replaced(node, [moved(became.get(entry, entry), here) for entry in node.inputs], program.specs, became)
-        contexts[new] = here
+        new = replaced(node, [moved(became.get(entry, entry), ctx) for entry in node.inputs], program.specs, became)
+        contexts[new] = ctx
         placed.append(new)
     heads = [became.get(entry, entry) for entry in program.heads]
     program.heads = [*map(home, heads, homes), *heads[len(homes):]]

@@ -42,26 +42,26 @@ def attention(program: Program) -> Program:
     for source, _ in program.heads:
         readers.setdefault(source, []).append(None)
     moved = _moved(program)
-    found: dict[Node, _Chain] = {}
+    chains: dict[Node, _Chain] = {}
     taken: set[Node] = set()
     for node in program.nodes:
         if isinstance(_part(program, node), Product) and node not in taken:
             chain = _attention_from(program, node, readers, moved)
             if chain is not None:
-                found[chain.nodes[-1]] = chain
+                chains[chain.nodes[-1]] = chain
                 taken.update(chain.nodes)
 
     def change(node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
-        if node not in found:
+        if node not in chains:
             return [] if node in taken else None
         tracer = _Tracer(known=program.specs, source=node)
-        became[node, 0] = found[node].attend(tracer, became)._entry
+        became[node, 0] = chains[node].attend(tracer, became)._entry
         for new in tracer.nodes:
             tracer.spec((new, 0))
         program.specs.update(tracer.specs)
         return tracer.nodes
 
-    if found:
+    if chains:
         program.rebuild(change)
     return program
 
@@ -78,9 +78,9 @@ def _moved(program: Program) -> set[Node]:
 class _Tracer(RuleTracer):
     """Traces the nodes that replace a node, and gives them its name."""
 
-    def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None = None) -> Node:
+    def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], written: Attrs | None = None) -> Node:
         assert self.source is not None
-        node = Node(op, self.source.name, attrs, inputs, given, self.source.tags, self.source.where)
+        node = Node(op, self.source.name, attrs, inputs, written, self.source.tags, self.source.where)
         self.nodes.append(node)
         return node
 
@@ -134,29 +134,29 @@ class _Chain:
         assert self.value is not None and self.last is not None
         lead = self.shape[:-2]
         lead = (1,) * (2 - len(lead)) + lead
-        given, words = [], dict[str, Any]({} if self.dropped is None else self.dropped._asdict())
+        operands, words = [], dict[str, Any]({} if self.dropped is None else self.dropped._asdict())
         for factor in (self.query, self.key, self.value):
             x: Any = tracer.value(became.get(factor.entry, factor.entry))
             if factor.laid is not None:
                 x = factor.laid(x, lead)
             if factor.transposed:
                 x = ops.swapaxes(x, dim1=len(x.shape) - 2, dim2=len(x.shape) - 1)
-            given.append(x.reshape((*lead, *x.shape[-2:])) if x.shape[:-2] != lead else x)
+            operands.append(x.reshape((*lead, *x.shape[-2:])) if x.shape[:-2] != lead else x)
         if self.mask is not None:
-            entry, seen = self.mask
+            entry, mask_rule = self.mask
             mask: Any = tracer.value(became.get(entry, entry))
-            if seen is not None:
+            if mask_rule is not None:
                 mask = mask if np.dtype(mask.dtype).kind == "b" else ops.Cast(mask, dtype="bool")
-                mask = mask if seen.where else ops.logical_not(mask)
+                mask = mask if mask_rule.where else ops.logical_not(mask)
                 with np.errstate(over="ignore"):  # round the constant as the scores it replaces
-                    fill = float(np.array(seen.fill).astype(tracer.value(self.query.entry).dtype))
+                    fill = float(np.array(mask_rule.fill).astype(tracer.value(self.query.entry).dtype))
                 words["fill"] = fill
-            given.append(mask)
-        found = ops._contrib_scaled_dot_product_attention(*given, scale=self.scale, use_mask=self.mask is not None,
+            operands.append(mask)
+        result = ops._contrib_scaled_dot_product_attention(*operands, scale=self.scale, use_mask=self.mask is not None,
                                                           **words)
         if self.last.result is not None:
-            found = self.last.result(found)
-        return found if found.shape == self.result else found.reshape(self.result)
+            result = self.last.result(result)
+        return result if result.shape == self.result else result.reshape(self.result)
 
 
 def _part(program: Program, node: Node) -> Part | None:
@@ -227,17 +227,17 @@ def _joins(program: Program, chain: _Chain, node: Node, end: Entry, moved: set[N
         chain.scale *= factor
         return True
     if isinstance(part, MaskedScores):
-        seen, at = part, 1
+        mask_rule, at = part, 1
     elif _adds(node):
-        seen, at = None, node.inputs.index(end)
+        mask_rule, at = None, node.inputs.index(end)
     else:
         return False
     mask = node.inputs[1 - at]
     if node.inputs[at] != end or mask == end or len(shape) > 4 or mask[0] in moved:
         return False
-    if seen is None and specs[1 - at].dtype != spec.dtype:
+    if mask_rule is None and specs[1 - at].dtype != spec.dtype:
         return False
-    chain.mask, chain.shape = (mask, seen), shape
+    chain.mask, chain.shape = (mask, mask_rule), shape
     return True
 
 

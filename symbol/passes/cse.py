@@ -31,7 +31,7 @@ def _words(node: Node) -> tuple | None:
     return exact(tuple(sorted(node.attrs.items()))), node.tags.get("__ctx_group__"), node.tags.get(INFERENCE)
 
 
-class _Seen:
+class _NodeTable:
     """The nodes so far, by operator, inputs and attributes. Attributes are compared only if operator and inputs are
     equal."""
 
@@ -70,12 +70,12 @@ class _Lifetimes:
             self.last.update(dict.fromkeys(node.inputs, position))
         self.last.update(dict.fromkeys(outputs, len(program.nodes)))
 
-    def cover(self, other: Node, node: Node) -> bool:
+    def cover(self, earlier: Node, node: Node) -> bool:
         """Whether an earlier node may replace a later one: it is a view, both are in the same pass, or its results live
         as long.
         """
-        if other in self.forward and node not in self.forward and other.op.rules.view is None:  # type: ignore[union-attr]
-            return all(self.last.get((other, i), -1) >= self.last.get((node, i), -1) for i in range(node.count))
+        if earlier in self.forward and node not in self.forward and earlier.op.rules.view is None:  # type: ignore
+            return all(self.last.get((earlier, i), -1) >= self.last.get((node, i), -1) for i in range(node.count))
         return True
 
 
@@ -83,7 +83,7 @@ def cse(program: Program) -> Program:
     """Replace nodes that compute the same by the first of them."""
     if program.mutates:
         return program
-    specs, seen = program.specs, _Seen(program)
+    specs, table = program.specs, _NodeTable(program)
     can: dict[Op | None, bool] = {None: False}
 
     def change(node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
@@ -92,10 +92,10 @@ def cse(program: Program) -> Program:
             inputs = tuple([became.get(entry, entry) for entry in inputs])
         if op not in can:
             can[op] = pure(op)  # type: ignore[arg-type]
-        other = seen.same(node, inputs) if inputs and can[op] else None
-        if other is None:
+        earlier = table.same(node, inputs) if inputs and can[op] else None
+        if earlier is None:
             return None
-        became.update(((node, i), became.get((other, i), (other, i))) for i in range(len(specs[node])))
+        became.update(((node, i), became.get((earlier, i), (earlier, i))) for i in range(len(specs[node])))
         return []
 
     before = len(program.nodes)

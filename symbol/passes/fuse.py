@@ -37,7 +37,7 @@ from opreg.elementwise.expression import Expression, Instruction, astype
 from opreg.errors import Where
 
 from ..program import Program, nbytes
-from .rematerialization import AGAIN
+from .rematerialization import RECOMPUTED
 
 __all__ = ["Part", "fuse"]
 
@@ -66,11 +66,11 @@ def _operator(full: int) -> Op:
             outputs=lambda *, expression: [f"output{i}" for i in range(len(expression.results))],
             inplace=range(full), doc="Element-wise operators computed together.")
     op.where = None
-    axpy.attach(op, _given, attach(op, _given))
+    axpy.attach(op, _expression_attribute, attach(op, _expression_attribute))
     return op
 
 
-def _given(attrs: Attrs) -> Expression:
+def _expression_attribute(attrs: Attrs) -> Expression:
     return attrs["expression"]
 
 
@@ -97,13 +97,13 @@ def _expression(node: Node, program: Program, scalar: dict[tuple[Op, Same], Expr
     if op.rules.view is not None or not fuses(program.contexts[node].xp, dtype):  # type: ignore[arg-type]
         return None
     for source, index in node.inputs:
-        other = specs[source][index].dtype
-        if other is not dtype and other != dtype:
+        input_dtype = specs[source][index].dtype
+        if input_dtype is not dtype and input_dtype != dtype:
             return None
     key = op, Same(node.attrs)
     if key not in scalar:
-        whole = op.rules.expression(node.attrs)
-        scalar[key] = None if whole is None or isinstance(whole.result, float) else whole
+        expression = op.rules.expression(node.attrs)
+        scalar[key] = None if expression is None or isinstance(expression.result, float) else expression
     return scalar[key]
 
 
@@ -146,7 +146,7 @@ class _Group:
         self.last = -1
         self.into: _Group | None = None  # the group that it was merged into
 
-    def whole(self) -> _Group:
+    def merged(self) -> _Group:
         group = self
         while group.into is not None:
             group = group.into
@@ -167,7 +167,7 @@ def _grouped(program: Program, expressions: dict[Node, Expression], split: int) 
         sources: list[_Group] = []
         for source, _ in _read(node):
             if source in groups:
-                group = groups[source].whole()
+                group = groups[source].merged()
                 if group not in sources:
                     sources.append(group)
         if node not in expressions:
@@ -194,7 +194,7 @@ def _grouped(program: Program, expressions: dict[Node, Expression], split: int) 
         joined.members.append(node)
         joined.last, joined.busy = position, busy
         groups[node] = joined
-    return {node: group.whole() for node, group in groups.items()}
+    return {node: group.merged() for node, group in groups.items()}
 
 
 def _last(program: Program) -> dict[Entry, int]:
@@ -211,8 +211,8 @@ def _lighter(group: _Group, program: Program, last: dict[Entry, int]) -> bool:
 
     read = [program.specs[node][index] for node, index in inputs
             if node.op is not None and last[node, index] <= group.last]
-    left = [program.specs[node][0] for node in group.members if last.get((node, 0), -1) > group.last]
-    return nbytes(read) <= nbytes(left)
+    lasting = [program.specs[node][0] for node in group.members if last.get((node, 0), -1) > group.last]
+    return nbytes(read) <= nbytes(lasting)
 
 
 # ------------------------------------------------------------------------------------------ computing again
@@ -226,14 +226,14 @@ def _costs(program: Program, expressions: dict[Node, Expression], split: int) ->
     """
     _, states = program.graph.variables()
     moving = set(states)
-    kept: set[Entry] = set(program.heads)
-    wanted: set[Entry] = set()
+    stored: set[Entry] = set(program.heads)
+    read: set[Entry] = set()
     for node in program.nodes[split:]:
         for entry in _read(node):
             if node in expressions and program.specs[entry[0]][entry[1]].shape == program.specs[node][0].shape:
-                wanted.add(entry)
+                read.add(entry)
             else:
-                kept.add(entry)
+                stored.add(entry)
     costs: dict[Entry, int] = {}
     again: set[Entry] = set()
     for node in program.nodes[:split]:
@@ -241,20 +241,20 @@ def _costs(program: Program, expressions: dict[Node, Expression], split: int) ->
         if expression is None:
             if node not in moving:
                 costs.update(((node, i), 0) for i in range(len(program.specs[node]))
-                             if node.op is None or (node, i) in kept or (node, i) in wanted)
+                             if node.op is None or (node, i) in stored or (node, i) in read)
             continue
         entry, spec = (node, 0), program.specs[node][0]
         cost = _STORING + 1
-        if entry not in kept and size(spec.shape) >= _LARGE and spec.dtype.itemsize > 2:  # type: ignore
+        if entry not in stored and size(spec.shape) >= _LARGE and spec.dtype.itemsize > 2:  # type: ignore
             cost = sum([cost if prim.cost is None else prim.cost for prim, _ in expression.code])
             for source in _read(node):
                 same = program.specs[source[0]][source[1]].shape == spec.shape
                 cost += costs.get(source, _STORING + 1) if same or not costs.get(source) else _STORING + 1
         if cost <= _STORING:
             costs[entry] = max(cost, 1)  # at least 1, since it is not stored
-            if entry in wanted:
+            if entry in read:
                 again.add(entry)
-        elif entry in kept or entry in wanted:
+        elif entry in stored or entry in read:
             costs[entry] = 0
     return costs, again
 
@@ -299,7 +299,7 @@ class _Composer:
         """Whether sums may be rearranged: in backward, where no value must equal one of forward exactly."""
         if group not in self.backward or self.program.specs[group.members[-1]][0].dtype not in _EXACT:
             return False
-        return not any(AGAIN in node.tags for node in exported) and not any(
+        return not any(RECOMPUTED in node.tags for node in exported) and not any(
             prim.equality for node in group.members for prim, _ in self.expressions[node].code)
 
     def _fused(self, group: _Group, became: dict[Entry, Entry]) -> list[Node] | None:
@@ -403,36 +403,37 @@ class _Composed(NamedTuple):
 
 
 @cached(256)
-def _composed(terms: tuple[Term, ...], wanted: tuple[tuple[int, Spec], ...], ins: tuple[Spec, ...], dtype: np.dtype,
+def _composed(terms: tuple[Term, ...], requested: tuple[tuple[int, Spec], ...], ins: tuple[Spec, ...], dtype: np.dtype,
               arranged: Callable[[Expression], Expression] | None) -> _Composed:
     """Compose the expression of a group. Groups with the same terms, as in equal layers, share it.
 
     ``arranged`` rearranges an expression without casts.
     """
-    whole = Composition(dtype)
+    composition = Composition(dtype)
     for _ in ins:
-        whole.input()
+        composition.input()
     values: list[int | float] = []
     parts: list[Part] = []
     for expression, operands in terms:
         numbers = [float(operand) if isinstance(operand, str) else operand if operand < 0 else values[operand]
                    for operand in operands]
-        values.append(whole.add(expression, numbers))
+        values.append(composition.add(expression, numbers))
         parts.append((expression, numbers, values[-1]))
     # The result of the last instruction comes first, since it may overwrite an input. Constants come last, 0.0 and -0.0
     # apart.
     ranks = {place: (isinstance(values[place], float), -values[place], math.copysign(1.0, values[place]))
-             for place, _ in wanted if isinstance(values[place], float) or values[place] >= 0}
+             for place, _ in requested if isinstance(values[place], float) or values[place] >= 0}
     if not ranks:
-        return _Composed(None, [], 0, [int(values[place]) for place, _ in wanted], [], None)
-    specs = {ranks[place]: spec for place, spec in wanted if place in ranks}
+        return _Composed(None, [], 0, [int(values[place]) for place, _ in requested], [], None)
+    specs = {ranks[place]: spec for place, spec in requested if place in ranks}
     order = sorted(specs)
     heads = [-number for _, number, _ in order]
     full = {-1 - i for i, spec in enumerate(ins) if spec == specs[order[0]] and not order[-1][0]}
-    composed, read = whole.finish(heads, sorted(range(-1, -1 - len(ins), -1), key=lambda number: number not in full))
+    composed, read = composition.finish(
+        heads, sorted(range(-1, -1 - len(ins), -1), key=lambda number: number not in full))
     if arranged is not None and not any(prim.dtype for prim, _ in composed.code):
         composed = arranged(composed)
-    results = [order.index(ranks[place]) if place in ranks else int(values[place]) for place, _ in wanted]
+    results = [order.index(ranks[place]) if place in ranks else int(values[place]) for place, _ in requested]
     return _Composed(composed, read, len(full.intersection(read)), results, [specs[rank] for rank in order],
                      (parts, read, heads))
 

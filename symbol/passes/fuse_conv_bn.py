@@ -106,7 +106,7 @@ def _tail(node: Node, declared: EpilogueOperator, program: Program, readers: dic
         if program.contexts[reader] != program.contexts[node]:
             return None
         specs = [program.specs[source][index] for source, index in reader.inputs]
-        return reader if all(other.dtype == spec.dtype for other in specs) else None
+        return reader if all(input_spec.dtype == spec.dtype for input_spec in specs) else None
 
     if spec.dtype not in (np.float32, np.float64):
         return tail
@@ -142,5 +142,5 @@ def _norm(node: Node, tail: _Tail, rank: int) -> Norm | None:
 def _computes(node: Node, written: tuple) -> bool:
     """Whether a node computes an expression, whatever its operator."""
     rule = None if node.op is None else node.op.rules.expression
-    own = None if rule is None else rule(node.attrs)
-    return own is not None and _written(own) == written
+    expression = None if rule is None else rule(node.attrs)
+    return expression is not None and _written(expression) == written

@@ -51,8 +51,8 @@ def _opens(program: Program, node: Node) -> bool:
         return False
     if op.rules.inline is not None:
         return True
-    whole = program.watched and node.built_in and not effects.varies(op)  # monitors know it by its own name
-    return runs_body(op, program.bound.place(node).xp) and not whole
+    monitored = program.watched and node.built_in and not effects.varies(op)  # monitors know it by its own name
+    return runs_body(op, program.bound.place(node).xp) and not monitored
 
 
 def _expand(program: Program, node: Node, inputs: Sequence[Entry], opened: _Opened) -> tuple[list[Node], list[Entry]]:
@@ -72,8 +72,8 @@ def _expand(program: Program, node: Node, inputs: Sequence[Entry], opened: _Open
     became: dict[Entry, Entry] = {}
     if attrs.derived:
         inner = attrs.inner
-        own = tuple(inputs[inner.op.signature.visible(inner):])
-        before, became = opened.get((inner.op, Same(inner.memo), own), (before, became))
+        captured = tuple(inputs[inner.op.signature.visible(inner):])
+        before, became = opened.get((inner.op, Same(inner.memo), captured), (before, became))
     traced = program.noting([node], functools.partial(trace_body, op, attrs, use, before))
     body, slots, heads = traced
     became = {**became, **dict(zip(slots, inputs))}

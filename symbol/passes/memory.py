@@ -71,9 +71,9 @@ class _FreeRanges:
             offset, length = self.end, 0
         start = offset + -offset % unit
         self.end = max(self.end, start + need)
-        for left, right in ((offset, start), (start + need, offset + length)):
-            if left < right:
-                bisect.insort(self.by_offset, (left, right - left))
+        for begin, right in ((offset, start), (start + need, offset + length)):
+            if begin < right:
+                bisect.insort(self.by_offset, (begin, right - begin))
         return start
 
     def give(self, offset: int, nbytes: int) -> None:
@@ -100,7 +100,7 @@ def _stand_in(spec: Spec, array: Array | None) -> np.ndarray:
 
 
 def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], contexts: Mapping[Node, Context],
-                bound: Mapping[Entry, Array], targets: Mapping[Entry, Array], kept: Mapping[Entry, int]) -> Memory:
+                bound: Mapping[Entry, Array], targets: Mapping[Entry, Array], lifetimes: Mapping[Entry, int]) -> Memory:
     """Plan the memory of all entries.
 
     Parameters
@@ -120,7 +120,7 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
     storage, view_of = memory.storage, memory.view_of
     for entry, array in bound.items():
         storage[entry] = Storage(specs[entry[0]][entry[1]], contexts[entry[0]], array)
-    last: dict[Entry, int] = dict(kept)
+    last: dict[Entry, int] = dict(lifetimes)
     for position, node in enumerate(nodes):
         if node.op is not None:
             for i, entry in enumerate(node.inputs):
@@ -128,7 +128,7 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
                     last[entry] = max(position, last.get(entry, -1))
     # Views first, since storages live as long as their views. A view of a view has the storage of the first input.
     stand_ins: dict[Entry, np.ndarray] = {}
-    whole: set[Entry] = set()  # views that are all of their storage, in its order
+    full_views: set[Entry] = set()  # views that are all of their storage, in its order
     for node in nodes:
         op = node.op
         if op is None or op.rules.view is None or len(node.inputs) < 1:
@@ -154,7 +154,7 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
             view_of[node, i] = source
             stand_ins[node, i] = part
             if part.size == base.size and part.flags.c_contiguous:
-                whole.add((node, i))
+                full_views.add((node, i))
 
     def root(entry: Entry) -> Entry:
         while entry in view_of:
@@ -183,7 +183,7 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
             end = ends.get(entry, -1)
             if end < 0:
                 continue  # never read: no memory
-            taken = _takeover(node, i, spec, position, storage, view_of, whole, ctx) if end >= position else None
+            taken = _takeover(node, i, spec, position, storage, view_of, full_views, ctx) if end >= position else None
             if taken is not None:
                 reused = storage[taken]
                 storage[entry] = reused
@@ -202,7 +202,7 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
 
 
 def _takeover(node: Node, index: int, spec: Spec, position: int, storage: Mapping[Entry, Storage],
-              view_of: Mapping[Entry, Entry], whole: set[Entry], ctx: Context) -> Entry | None:
+              view_of: Mapping[Entry, Entry], full_views: set[Entry], ctx: Context) -> Entry | None:
     """The input whose storage output 0 may take over, or None."""
     op = node.op
     if index or op is None or not op.traits.inplace or spec.dtype is None:
@@ -211,9 +211,9 @@ def _takeover(node: Node, index: int, spec: Spec, position: int, storage: Mappin
     for i, entry in enumerate(node.inputs):
         taken = storage.get(entry)
         if (i not in op.traits.inplace or taken is None or taken.pinned is not None or taken.last != position
-                or taken.nbytes != max(need, 1) or taken.ctx != ctx or (entry in view_of and entry not in whole)):
+                or taken.nbytes != max(need, 1) or taken.ctx != ctx or (entry in view_of and entry not in full_views)):
             continue
-        others = [(k, other) for k, other in enumerate(node.inputs) if storage.get(other) is taken and k != i]
-        if all(k in op.traits.inplace and other == entry for k, other in others):
+        others = [(k, source) for k, source in enumerate(node.inputs) if storage.get(source) is taken and k != i]
+        if all(k in op.traits.inplace and source == entry for k, source in others):
             return entry
     return None

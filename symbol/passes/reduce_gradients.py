@@ -71,10 +71,10 @@ class _BucketReduction:
         place = self.bucket.placed(member, group.rank, group.size)
         return place, (place.stop - place.start,)
 
-    def begin(self, whole: Array, out: Array) -> None:
-        """Start the reduction of ``whole``; its result is written into ``out``."""
+    def begin(self, flat: Array, out: Array) -> None:
+        """Start the reduction of ``flat``; its result is written into ``out``."""
         group, op = self.reduced.reduction.group, self.reduced.reduction.op
-        self._request = (group.ireduce_scatter if self.scattered else group.iallreduce)(whole, op, out)
+        self._request = (group.ireduce_scatter if self.scattered else group.iallreduce)(flat, op, out)
 
     def move(self) -> None:
         """Poll the reduction, if it is in flight."""
@@ -119,18 +119,18 @@ _OPERATORS = {(False, "start"): allreduce_start, (False, "wait"): allreduce_wait
 
 def _start(call: Call) -> list[Callable[[], object]]:
     pending: _BucketReduction = call.attrs["pending"]
-    whole, placed = call.outs[0], call.outs[0] is pending.pinned
+    flat, placed = call.outs[0], call.outs[0] is pending.pinned
     steps: list[Callable[[], object]] = []
     at = 0
     for i, (member, gradient) in enumerate(zip(pending.members, call.ins)):
         if at < member.begin:  # a member without a gradient
-            steps.append(_set(whole[at:member.begin], 0))
+            steps.append(_set(flat[at:member.begin], 0))
         at = member.end
         if not (placed and gradient is pending.arrays[i]):
-            steps.append(_set(whole[member.begin:at].reshape(member.shape), gradient))
-    if at < whole.size:
-        steps.append(_set(whole[at:], 0))
-    steps.append(functools.partial(pending.begin, whole, call.outs[-1]))
+            steps.append(_set(flat[member.begin:at].reshape(member.shape), gradient))
+    if at < flat.size:
+        steps.append(_set(flat[at:], 0))
+    steps.append(functools.partial(pending.begin, flat, call.outs[-1]))
 
     def first() -> list[Callable[[], object]]:
         pending.reduced.agree()
@@ -178,10 +178,10 @@ allreduce_together.shapes(lambda ins, outs: (ins, ins))
 
 @allreduce_together.kernel()
 def _together(xp: ArrayModule, *gradients: Array, reduction: Reduction) -> list[Array]:
-    whole = xp.concatenate([gradient.reshape(-1) for gradient in gradients])
-    reduction.group.allreduce(whole, reduction.op, whole)
+    flat = xp.concatenate([gradient.reshape(-1) for gradient in gradients])
+    reduction.group.allreduce(flat, reduction.op, flat)
     ends = list(itertools.accumulate([gradient.size for gradient in gradients]))
-    return [whole[end - gradient.size:end].reshape(gradient.shape) for end, gradient in zip(ends, gradients)]
+    return [flat[end - gradient.size:end].reshape(gradient.shape) for end, gradient in zip(ends, gradients)]
 
 
 @allreduce_together.grad
@@ -240,18 +240,18 @@ def _of_callers(program: Program, reduced: Reduced) -> None:
 
 def _of_graph(program: Program) -> None:
     """Reduce the gradients of ``allreduce_together`` nodes."""
-    wanted: dict[Node, tuple[Spec, Context, str]] = {}
+    requests: dict[Node, tuple[Spec, Context, str]] = {}
     groups: dict[Reduction, list[list[Node]]] = {}
     for node in program.nodes:
         if node.op is allreduce_together:
             variables = [Node(None, name) for name in node.attrs["names"]]
-            wanted.update((variable, (spec, program.contexts[node], "write"))
+            requests.update((variable, (spec, program.contexts[node], "write"))
                           for variable, spec in zip(variables, program.specs[node]))
             groups.setdefault(node.attrs["reduction"], []).append(variables)
     reductions = {reduction: map(functools.partial(_bucket_reduction, program), itertools.repeat(reduced),
                                  reduced.buckets)
                   for reduction, nodes in groups.items()
-                  for reduced in [Reduced(reduction, Graph((), []), nodes, wanted)]}
+                  for reduced in [Reduced(reduction, Graph((), []), nodes, requests)]}
     waits: list[Node] = []
 
     def change(node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
@@ -325,9 +325,9 @@ def _new_reduction(reduced: Reduced, bucket: Bucket, members: list[Member], prog
 
 def _bucket_reduction(program: Program, reduced: Reduced, bucket: Bucket) -> _BucketReduction:
     """The reduction of a bucket whose gradients only the graph reads."""
-    whole = program.bound.arena(bucket.ctx, bucket.nbytes).view(bucket.dtype)
-    arrays = [whole[member.begin:member.end].reshape(member.shape) for member in bucket.members]
-    return _BucketReduction(reduced, bucket, bucket.members, arrays, whole)
+    flat = program.bound.arena(bucket.ctx, bucket.nbytes).view(bucket.dtype)
+    arrays = [flat[member.begin:member.end].reshape(member.shape) for member in bucket.members]
+    return _BucketReduction(reduced, bucket, bucket.members, arrays, flat)
 
 
 def _node(program: Program, pending: _BucketReduction, what: str, inputs: Sequence[Entry]) -> Node:

@@ -28,16 +28,16 @@ from .. import infer as inference
 from ..program import Program, nbytes, replaced
 from .cse import pure
 
-__all__ = ["rematerialize", "asked", "AGAIN"]
+__all__ = ["rematerialize", "recompute_setting", "RECOMPUTED"]
 
 _LEAST = 8  # the length that every chain may have
 _FORCED = "__force_mirroring__"
 #: The tag of nodes that are run again. Their values must equal those of forward to the last bit, since gradients of
 #: maxima compare them with others.
-AGAIN = "__again__"
+RECOMPUTED = "__again__"
 
 
-def asked(choice: bool | str | None) -> bool | str:
+def recompute_setting(choice: bool | str | None) -> bool | str:
     """The results to compute again: none (False), cheap ones (True), or ``"all"``. With None, the environment variable
     decides."""
     if choice is None:
@@ -68,29 +68,29 @@ def rematerialize(program: Program) -> Program:
     outputs = program.heads[:len(program.bound.graph.heads)]
     forward = reachable(program.nodes, outputs)
     chosen = _Choice(program, forward, outputs)
-    if not chosen.again:
+    if not chosen.recomputed:
         return program
     return _Copies(program, forward, chosen).program()
 
 
 class _Choice:
-    """The choice of the entries of forward to compute again, in ``again``.
+    """The choice of the entries of forward to compute again, in ``recomputed``.
 
     The root of an entry is the one entry that must be stored so that backward has it: itself if it cannot be computed
     again, and None if it is stored anyway or can be computed from such entries.
     """
 
     def __init__(self, program: Program, forward: Sequence[Node], outputs: Sequence[Entry]):
-        self.program, self.asked = program, program.bound.recompute
-        self.again: set[Entry] = set()
+        self.program, self.recompute = program, program.bound.recompute
+        self.recomputed: set[Entry] = set()
         inside = set(forward)
-        wanted = {entry for node in program.nodes if node not in inside for i, entry in enumerate(node.inputs)
+        read = {entry for node in program.nodes if node not in inside for i, entry in enumerate(node.inputs)
                   if entry[0] in inside and entry[0].op is not None and node.op and i not in node.op.traits.unread}
         for node in reversed(forward):  # a view is stored when its input is stored
-            if node.op is not None and node.op.rules.view is not None and any((node, i) in wanted
+            if node.op is not None and node.op.rules.view is not None and any((node, i) in read
                                                                          for i in range(len(program.specs[node]))):
-                wanted.add(node.inputs[0])
-        self.wanted, self.outputs = wanted, set(outputs)
+                read.add(node.inputs[0])
+        self.wanted, self.outputs = read, set(outputs)
         _, states = program.graph.variables()
         self.moving = set(states)
         self.root: dict[Entry, Entry | None] = {}
@@ -101,7 +101,7 @@ class _Choice:
             self._visit(node)
         for root, entries in self.saved.items():
             if self._nbytes(entries) > self._nbytes([root]):
-                self.again.update(entries)
+                self.recomputed.update(entries)
 
     def _nbytes(self, entries: Iterable[Entry]) -> int:
         return nbytes(self.program.specs[node][i] for node, i in entries)
@@ -109,13 +109,13 @@ class _Choice:
     def _may(self, node: Node) -> bool:
         """Whether a node may be run again, or has a rule that computes its result otherwise."""
         op = node.op
-        if op is None or not (self.asked or _forced(node)):
+        if op is None or not (self.recompute or _forced(node)):
             return False
-        if op.rules.again is not None:
+        if op.rules.recompute is not None:
             return True
         if _forced(node) or (op.where is not None and op.traits.cheap):  # declared by users
             return not (op.traits.random or op.traits.has_side_effect or op.traits.states or op.traits.mutates)
-        return pure(op) and (self.asked == "all" or _cheap(op))
+        return pure(op) and (self.recompute == "all" or _cheap(op))
 
     def _visit(self, node: Node) -> None:
         entries = [(node, i) for i in range(len(self.program.specs[node]))]
@@ -127,7 +127,7 @@ class _Choice:
                 self._keep(entry)
             return
         sources = [entry for i, entry in enumerate(node.inputs) if i not in node.op.traits.unread]
-        if node.op.rules.again is not None:  # the first output is computed from the others, which are stored
+        if node.op.rules.recompute is not None:  # the first output is computed from the others, which are stored
             for entry in entries[1:]:
                 self._keep(entry)
             sources = [entry for entry in (*sources, *entries[1:]) if entry[0] not in self.moving]
@@ -148,7 +148,7 @@ class _Choice:
             else:
                 self._note(entry, None, depth)
                 if root is None:
-                    self.again.add(entry)
+                    self.recomputed.add(entry)
                 else:
                     self.saved.setdefault(root, []).append(entry)
 
@@ -157,9 +157,9 @@ class _Choice:
         output."""
         self._note(entry, None if entry in self.wanted or entry in self.outputs else entry, 0)
 
-    def there(self, entry: Entry) -> bool:
+    def has(self, entry: Entry) -> bool:
         """Whether backward has the entry that forward computed."""
-        return entry not in self.again and (entry in self.wanted or entry in self.outputs
+        return entry not in self.recomputed and (entry in self.wanted or entry in self.outputs
                                             or self.root.get(entry, entry) == entry or entry[0].op is None)
 
     def _note(self, entry: Entry, root: Entry | None, depth: int) -> None:
@@ -171,7 +171,7 @@ class _Copies:
     """The program with copies of nodes of forward inserted into backward, each before its first reader."""
 
     def __init__(self, program: Program, forward: Sequence[Node], chosen: _Choice):
-        self.source, self.there = program, chosen.there
+        self.source, self.has = program, chosen.has
         self.place = {node: number for number, node in enumerate(forward)}
         self.became: dict[Entry, Entry] = {}  # entries of forward to their copies
         self.nodes: list[Node] = list(forward)
@@ -184,8 +184,8 @@ class _Copies:
             if node in self.place:
                 continue
             unread = node.op.traits.unread if node.op is not None else ()
-            inputs = [moved.get(entry, entry) if i in unread or entry[0] not in self.place else self._here(entry)
-                      for i, entry in enumerate(node.inputs)]
+            inputs = [moved.get(entry, entry) if i in unread or entry[0] not in self.place
+                      else self._for_backward(entry) for i, entry in enumerate(node.inputs)]
             self.nodes.append(replaced(node, inputs, program.specs, moved))
         program.heads = [moved.get(entry, entry) for entry in program.heads]
         program.nodes = reachable(self.nodes, program.heads, read=True)
@@ -193,9 +193,9 @@ class _Copies:
             program.specs = inference.infer(program.graph, {}, {}, program.specs)
         return program
 
-    def _here(self, entry: Entry) -> Entry:
+    def _for_backward(self, entry: Entry) -> Entry:
         """The entry that backward reads for one of forward: itself, or a copy."""
-        if not self.there(entry) and entry not in self.became:
+        if not self.has(entry) and entry not in self.became:
             needed: set[Node] = set()
             waiting = [entry[0]]
             while waiting:
@@ -203,7 +203,7 @@ class _Copies:
                 if node not in needed:
                     needed.add(node)
                     waiting += [source[0] for source in node.inputs
-                                if not self.there(source) and source not in self.became]
+                                if not self.has(source) and source not in self.became]
             for node in sorted(needed, key=self.place.__getitem__):
                 self._copy(node)
         return self.became.get(entry, entry)
@@ -212,24 +212,24 @@ class _Copies:
         op, specs = node.op, self.source.specs
         assert op is not None
         inputs = [self.became.get(entry, entry) for entry in node.inputs]
-        if op.rules.again is not None:
+        if op.rules.recompute is not None:
             entry = self._followed(node, inputs)
             if entry is not None:
                 self.became[node, 0] = entry
                 return
             if op.traits.random or op.traits.states:  # stored after all
                 return
-        again = node.renewed(inputs, f"{node.name}_again", tags={AGAIN: "1"})
+        again = node.renewed(inputs, f"{node.name}_again", tags={RECOMPUTED: "1"})
         specs[again] = specs[node]
         self.nodes.append(again)
-        self.became.update(((node, i), (again, i)) for i in range(len(specs[node])) if not self.there((node, i)))
+        self.became.update(((node, i), (again, i)) for i in range(len(specs[node])) if not self.has((node, i)))
 
     def _followed(self, node: Node, inputs: Sequence[Entry]) -> Entry | None:
         """The first output, computed by the operator's rule from inputs and the other outputs; None if the rule
         declines."""
-        assert node.op is not None and node.op.rules.again is not None
+        assert node.op is not None and node.op.rules.recompute is not None
         tracer = RuleTracer(self.nodes, {}, node)
         specs = [self.source.specs[source][i] for source, i in node.inputs]
-        value = node.op.rules.again({**node.attrs, "specs": specs}, list(map(tracer.value, inputs)),
+        value = node.op.rules.recompute({**node.attrs, "specs": specs}, list(map(tracer.value, inputs)),
                                [tracer.value((node, i)) for i in range(node.count)])
         return None if value is None else value._entry

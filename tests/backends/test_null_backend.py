@@ -198,5 +198,5 @@ def test_plans_are_recorded_as_those_of_all_devices(monkeypatch):
     counts = [_counted(step) for _ in range(4)]
     segments = [executor.plan(True).forward, executor.plan(True).backward]
     assert counts[1:] == counts[:1] * 3
-    assert [segment.said() for segment in segments] == ["1 graph, 0 islands"] * 2
+    assert [segment.description() for segment in segments] == ["1 graph, 0 islands"] * 2
     assert [len(segment.flat) for segment in segments] == [1, 1] and sum(recorded) == sum(counts[0].values())

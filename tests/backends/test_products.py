@@ -189,7 +189,7 @@ def test_gradients_of_softmax_output_that_are_not_specialised(attrs):
 
 
 @pytest.mark.parametrize("a, b, kind", [
-    ((64, 64), (64, 64), np.ufunc), ((64, 80), (80, 64), type(blas.matmul_alone)),
+    ((64, 64), (64, 64), np.ufunc), ((64, 80), (80, 64), type(blas.matmul_on_one_thread)),
     ((64, 784), (784, 128), blas.Watched), ((4, 64, 64), (4, 64, 64), blas.Watched),
     ((64,), (64, 100), np.ufunc), ((640,), (640, 100), blas.Watched), ((408, 408), (408, 408), np.ufunc),
     ((1, 400, 400), (1, 400, 400), blas.Watched), ((2, 408, 408), (2, 408, 408), np.ufunc),
@@ -226,7 +226,7 @@ def test_stacks_of_matrices_are_shared_among_threads(a, b, transposed, monkeypat
         calls.extend([blas._control()[0](), *[part() is None for part in parts]])
 
     monkeypatch.setattr(threads, "run", run)
-    want = blas.matmul_alone(left, right)
+    want = blas.matmul_on_one_thread(left, right)
     np.testing.assert_array_equal(found(), want)
     assert is_plain(found) and calls[0] == 1 and len(calls) - 1 == min(8, max(a[:-2]))
     out = np.empty_like(want)
@@ -255,10 +255,10 @@ def test_shapes_whose_bits_depend_on_threads_stay_with_one(monkeypatch):
     blas._host_multiplier.cache_clear()
     found = blas.multiplier(np, numbers(64, 784), numbers(784, 128))
     blas._host_multiplier.cache_clear()
-    assert found is blas.matmul_alone
+    assert found is blas.matmul_on_one_thread
 
 
-@pytest.mark.parametrize("sums, kind", [(784, blas.Watched), (704, type(blas.matmul_alone))])
+@pytest.mark.parametrize("sums, kind", [(784, blas.Watched), (704, type(blas.matmul_on_one_thread))])
 def test_sums_of_other_blocks_are_cut_in_two(sums, kind, monkeypatch):
     """Where both parts have the same bits for any number of threads; sums of whole blocks cannot be cut."""
     monkeypatch.setattr(threads, "count", lambda: 2)

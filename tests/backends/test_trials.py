@@ -362,7 +362,7 @@ def test_one_thread_and_several_find_the_same_product():
         run = products._bound(found, lambda number, size, dtype: (room.append(*size), np.full(size, 255, dtype))[1])
         run()
         several = found.out.copy()
-        products._alone(run)
+        products._on_one_thread(run)
         assert len(room) == 1
         if products._same_bits(*products._describe(found)):
             np.testing.assert_array_equal(found.out, several)

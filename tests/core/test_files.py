@@ -29,7 +29,7 @@ from opreg.errors import ArgumentError, OpError
 
 
 def write(path: Path, content: bytes, mode: int | None = None, fail: bool = False) -> None:
-    with files.whole(path, mode) as file:
+    with files.atomic_write(path, mode) as file:
         file.write(content)
         if fail:
             raise ZeroDivisionError
@@ -98,16 +98,16 @@ def test_files_together_appear_all_or_none(kind: str, tmp_path: Path) -> None:
     write(tmp_path / "a", b"before")
 
     def both(fail: bool) -> None:
-        with files.together():
+        with files.atomic_writes():
             write(tmp_path / "a", b"after")
             write(tmp_path / "b", b"after", fail=fail)
 
     with pytest.raises(ZeroDivisionError):
         both(fail=True)
     assert [each.read_bytes() for each in tmp_path.iterdir()] == [b"before"]
-    with files.together():
+    with files.atomic_writes():
         write(tmp_path / "a", b"after")
-        with files.together():
+        with files.atomic_writes():
             write(tmp_path / "b", b"after")
         assert [each.read_bytes() for each in tmp_path.glob("[!.]*")] == [b"before"]
     assert sorted((each.name, each.read_bytes()) for each in tmp_path.iterdir()) == [("a", b"after"), ("b", b"after")]
@@ -115,7 +115,7 @@ def test_files_together_appear_all_or_none(kind: str, tmp_path: Path) -> None:
 
 def test_one_that_cannot_appear_keeps_the_others_back(tmp_path: Path) -> None:
     def both() -> None:
-        with files.together():
+        with files.atomic_writes():
             write(tmp_path / "folder", b"")
             write(tmp_path / "later", b"")
             (tmp_path / "folder").mkdir()

@@ -15,7 +15,7 @@ import opreg as mx
 from opreg.core import invalidation as records
 from opreg.core.attrs import Schema
 from opreg.core.declarations import ZERO
-from opreg.core.invalidation import tell
+from opreg.core.invalidation import invalidate
 from opreg.core.op import Op
 from opreg.core.parameters import parameters_of
 from opreg.core.registry import _OPS, REGISTERED, alias, declare, get, ops, register
@@ -287,7 +287,7 @@ def test_operators_of_python_hear_of_it(name, function, instead):
         assert function(x).asnumpy().tolist() == [60, 60, 60]
     finally:
         before.kernels.pop()
-        tell(before)
+        invalidate(before)
     np.testing.assert_array_equal(function(x).asnumpy(), first)
 
 
@@ -390,7 +390,7 @@ def test_nobody_is_told_about_what_was_never_used():
     op.kernel("unused")(lambda xp, data: data)
     assert not told
     op(nd.array(X))
-    for attach in (op.infer, op.fill, op.types, op.view, op.prepare, op.grad, op.flops, op.again, op.few_rows,
+    for attach in (op.infer, op.fill, op.types, op.view, op.prepare, op.grad, op.flops, op.recompute, op.few_rows,
                    op.norm, op.tail, op.kernel(), op.raw_grad, op.inline, op.body):
         attach(lambda *_: None)
     assert told == [op] * 15

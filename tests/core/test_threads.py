@@ -298,15 +298,15 @@ def test_helpers_may_be_kept_off_the_core_of_who_calls(monkeypatch):
     def told(core: int) -> list[set[int]]:
         monkeypatch.setattr(threads, "_current_core", lambda: core)
         threads.run([str] * 4, apart=True)
-        return [os.sched_getaffinity(helper.native_id) for helper in threads._Pool.made.helpers]
+        return [os.sched_getaffinity(helper.native_id) for helper in threads._Pool.current.helpers]
 
     assert told(first) == [cores - {first}] * 2
     assert told(second) == [cores - {second}] * 2
     assert told(-1) == [cores] * 2  # nobody knows
     assert told(first) == [cores - {first}] * 2
     threads.run([str] * 4)
-    assert [os.sched_getaffinity(helper.native_id) for helper in threads._Pool.made.helpers] == [cores] * 2
-    os.sched_setaffinity(threads._Pool.made.helpers[0].native_id, {second})
+    assert [os.sched_getaffinity(helper.native_id) for helper in threads._Pool.current.helpers] == [cores] * 2
+    os.sched_setaffinity(threads._Pool.current.helpers[0].native_id, {second})
     assert told(first)[0] == told(second)[0] == {second}  # who else has told it is obeyed
     assert os.sched_getaffinity(0) == cores
 

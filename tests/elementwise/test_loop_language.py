@@ -534,7 +534,7 @@ class _Called:
     """A call of a loop, as kernels see it."""
 
     def __init__(self, loop, ins, xp=np):
-        self.found, self.ins, self.xp = loop, ins, xp
+        self.details, self.ins, self.xp = loop, ins, xp
         self.outs = [cuda_array(np.full(shape, 7), ins[0].dtype) for shape in loop.results]
 
     def scratch(self, number, shape, dtype):
@@ -548,7 +548,7 @@ def test_numba_reduces_rows(op) -> None:
 
     x = np.random.default_rng(0).standard_normal((6, 50))
     call = _Called(op.rules.sets({"axis": 1, "keepdims": False, "exclude": False}).on([x.shape]), [x])
-    task = loops._task(call.found, call)
+    task = loops._task(call.details, call)
     assert not isinstance(task, str), task
     function, run = row_reductions._plan(task)
     with compiler.use("numba"):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import opreg as mx
 from opreg import nd
 from opreg.builtin.outputs import numbered
-from opreg.core.invalidation import tell
+from opreg.core.invalidation import invalidate
 from opreg.core.registry import declare, get, ops
 from opreg.custom.composed import composed
 from opreg.errors import OpError
@@ -201,7 +201,7 @@ def test_a_rule_that_failed_once_is_traced_the_next_time(where, error, counted):
         assert counted == {"traced": 1, "unfit": 0}  # the one that failed is not counted
     finally:
         tanh.rules.grad, backward.kernels = rule, kernels
-        tell(tanh)
+        invalidate(tanh)
 
 
 def test_an_interruption_is_not_remembered():
@@ -226,7 +226,7 @@ def test_an_interruption_is_not_remembered():
         assert x.grad.asscalar() == 3 and None not in y._entry[0].prepared.recipes.values()
     finally:
         tanh.rules.grad = rule
-        tell(tanh)
+        invalidate(tanh)
 
 
 def test_a_rule_that_is_registered_later_counts_from_then_on():
@@ -249,7 +249,7 @@ def test_a_rule_that_is_registered_later_counts_from_then_on():
         assert both() == (3, 3)
     finally:
         tanh.rules.grad = rule
-        tell(tanh)
+        invalidate(tanh)
     assert both() == first == pytest.approx((1 - np.tanh(0.5) ** 2,) * 2)
 
 

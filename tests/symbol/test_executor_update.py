@@ -468,7 +468,7 @@ def test_a_rate_that_changes_is_replayed_and_a_formula_that_does_is_captured_ane
         weights.step(run)
         weights.agree(1e-5)
         segment = weights.executor._update.segment
-        captured.append("graph" in segment.said())
+        captured.append("graph" in segment.description())
     assert captured == ([False] * 2 + [True] * 4) * 2
 
 

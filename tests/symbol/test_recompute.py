@@ -297,7 +297,7 @@ def test_a_tagged_product_is_computed_again():
 
 @pytest.mark.parametrize("name", ["Dropout", "BatchNorm", "_contrib_BatchNormWithReLU"])
 def test_rules_are_there(name):
-    assert get(name).rules.again is not None
+    assert get(name).rules.recompute is not None
 
 
 def test_rules_know_when_they_do_not_know():

@@ -106,17 +106,17 @@ def test_inference_of_shapes_says_what_it_knows():
 
 
 def test_plans_of_the_last_shapes_are_kept(monkeypatch):
-    monkeypatch.setattr(stages, "KEPT", 2)
+    monkeypatch.setattr(stages, "CACHED", 2)
     executor = bound()
     picked(executor, [1, 0, 0, 0])
-    one = executor._rest
+    one = executor._second
     picked(executor, [1, 1, 0, 0])
     assert picked(executor, [0, 0, 1, 0]).shape == (1, 3)
-    assert executor._rest is one
+    assert executor._second is one
     picked(executor, [1, 1, 1, 0])
     picked(executor, [0, 1, 1, 0])
     assert [key[0][0][0] for key in executor._rests] == [3, 2]
-    assert executor._rest is not one
+    assert executor._second is not one
 
 
 def test_backward_by_itself_runs_forward_first():

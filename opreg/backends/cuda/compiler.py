@@ -21,7 +21,8 @@ from opreg.typing import ArrayModule
 
 from .instructions import PRELUDE, declines
 
-__all__ = ["Launch", "attach", "can_compile", "declined", "first_error", "grid_of", "in_pieces", "keep", "kernel_of"]
+__all__ = ["Launch", "attach", "can_compile", "declined", "first_error", "grid_of", "in_pieces",
+           "keep_details", "kernel_of"]
 
 # Blocks for each multiprocessor of a GPU: enough to hide the latency of memory.
 _BLOCKS = 8
@@ -33,13 +34,13 @@ def can_compile(xp: ArrayModule) -> bool:
 
 
 def declined(found: object | str) -> str | None:
-    """The reason, if ``found`` is a text that gives one; None otherwise."""
+    """The reason, if ``details`` is a text that gives one; None otherwise."""
     return found if isinstance(found, str) else None
 
 
-def keep(call: Call, found: object | str) -> str | None:
-    """Store with a call what its kernel needs; returns the reason if ``found`` is one, else None."""
-    call.found = found
+def keep_details(call: Call, found: object | str) -> str | None:
+    """Store with a call what its kernel needs; returns the reason if ``details`` is one, else None."""
+    call.details = found
     return declined(found)
 
 

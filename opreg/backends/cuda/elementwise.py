@@ -17,7 +17,7 @@ from opreg.core.steps import own_bytes
 from opreg.elementwise.expression import Expression, accepting
 from opreg.typing import Array, ArrayModule
 
-from .compiler import Launch, can_compile, grid_of, keep, kernel_of
+from .compiler import Launch, can_compile, grid_of, keep_details, kernel_of
 from .compiler import attach as attach_compiled
 from .instructions import STORED, Value, computed_in, indented, missing, statements
 from .layout import Arrangement, Layout, Reach, arrange
@@ -146,5 +146,5 @@ def attach(op: Op, expression: Callable[[Attrs], Expression],
     """Give an operator with an expression, a function of its attributes, the kernel ``cuda``."""
 
     attach_compiled(op, accepting(expression, lambda scalar, call: declines(
-        scalar, call.ins, call.outs) or keep(call, arrange(call.ins, call.outs))),
-        lambda call: [bound(expression(call.attrs), call.found, call.xp)])
+        scalar, call.ins, call.outs) or keep_details(call, arrange(call.ins, call.outs))),
+        lambda call: [bound(expression(call.attrs), call.details, call.xp)])

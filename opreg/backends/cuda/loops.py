@@ -12,7 +12,7 @@ from opreg.typing import Array
 
 from . import elementwise
 from .compiler import attach as attach_compiled
-from .compiler import keep
+from .compiler import keep_details
 from .instructions import declines
 from .rows import bound_rows
 from .sets import bound_sets
@@ -25,13 +25,13 @@ def attach(op: Op, loop_of: Callable[[Call], Loop], ufuncs: Callable[[Call], lis
 
     def accepts(call: Call) -> str | None:
         loop = loop_of(call)
-        return declines([*call.ins[:len(loop.rows.inputs)], *call.outs]) or keep(call, loop)
+        return declines([*call.ins[:len(loop.rows.inputs)], *call.outs]) or keep_details(call, loop)
 
     attach_compiled(op, accepts, _steps)
 
 
 def _steps(call: Call) -> list[Callable[[], None]]:
-    loop: Loop = call.found
+    loop: Loop = call.details
     rows = loop.rows
     ins: list[Array] = [array.reshape(loop.place(along)) for array, along in zip(call.ins, rows.inputs)]
     outs = [None if out is None else out.reshape(loop.place(along)) for out, along in zip(call.outs, rows.results)]

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opreg.core.cache import cached
-from opreg.core.files import whole
+from opreg.core.files import atomic_write
 
 if TYPE_CHECKING:
     from numba.core.codegen import CPUCodegen
@@ -106,7 +106,7 @@ def store(name: str, content: bytes) -> None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    with suppress(OSError), whole(path, 0o600) as file:
+    with suppress(OSError), atomic_write(path, 0o600) as file:
         file.write(_MAGIC + _digest(path, content) + content)
 
 

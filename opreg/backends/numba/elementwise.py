@@ -39,7 +39,7 @@ _INPUTS = 1 << 8
 # The least number of elements in a row for an inner loop to pay.
 _ROW = 16
 # Primitives that even alone are faster compiled than in NumPy.
-_ALONE = frozenset({"maximum", "minimum", "exp", "erf", "erfinv", "where"})
+_COMPILED_SINGLY = frozenset({"maximum", "minimum", "exp", "erf", "erfinv", "where"})
 
 
 # ---------------------------------------------------------------------------------------------------- layout
@@ -207,7 +207,7 @@ def _declines(expression: Expression, call: Call) -> str | None:
     for prim, _ in expression.code:
         if prim.name not in VECTOR or (prim.name == "power" and out.dtype == np.float64):
             return f"{prim.name} has no vectorised form" + " in float64" * (prim.name == "power")
-    arrangement = call.found = arrange(call.ins, call.outs)
+    arrangement = call.details = arrange(call.ins, call.outs)
     if isinstance(arrangement, str):
         return arrangement
     return _gains_nothing(expression, out, arrangement) if mode() == "auto" else None
@@ -218,7 +218,7 @@ def _gains_nothing(expression: Expression, out: Array, arrangement: Arrangement)
     names = [prim.name for prim, _ in expression.code]
     if len(names) < 3 and out.size < _LEAST:
         return f"{out.size} numbers are too few"
-    if len(names) == 1 and names[0] not in _ALONE:
+    if len(names) == 1 and names[0] not in _COMPILED_SINGLY:
         return f"{names[0]} alone is as fast as a ufunc"
     if out.dtype == np.float32 and 3 * sum(name in DETOURS for name in names) > len(names):
         return f"{next(name for name in names if name in DETOURS)} is faster as a ufunc"
@@ -241,7 +241,7 @@ def attach(op: Op, expression: Callable[[Attrs], Expression],
     @op.kernel("numba", bound=True, accepts=accepting(
         expression, lambda scalar, call: unavailable(call) or _declines(scalar, call)), rank=Rank.COMPILED)
     def elementwise_numba(call: Call) -> list[Callable[[], object]]:
-        scalar, arrangement = expression(call.attrs), call.found
+        scalar, arrangement = expression(call.attrs), call.details
         assert isinstance(arrangement, Arrangement)
         function, constants = _function(scalar, arrangement.arrays[0].dtype, arrangement.layout)
         return steps(function, functools.partial(_runner, function, arrangement, constants),

@@ -176,7 +176,7 @@ class _Decisions:
         return True
 
 
-def _told(node: Node, move: Move) -> Attrs:
+def _moved_attributes(node: Node, move: Move) -> Attrs:
     """The attributes of a changed node."""
     if node.op is not None and node.op.where is not None:  # a user's, whose attributes hold more than values by name
         given = {name: value for name, value in node.given.items() if name != "op_type"}
@@ -213,7 +213,7 @@ class _Rewriting:
             unread = node.op.traits.unread
             inputs = [self._last(entry, i in unread) if i in move.ins else became.get(entry, entry)
                       for i, entry in enumerate(node.inputs)]
-            self._add(node, inputs, _told(node, move), "channels last", move.outs)
+            self._add(node, inputs, _moved_attributes(node, move), "channels last", move.outs)
         return self.nodes
 
     def _add(self, node: Node, inputs: list[Entry], attrs: Attrs, layout: str, outs: Sequence[int]) -> None:

@@ -110,16 +110,16 @@ def attach(op: Op, expression: Traced, finite: bool = False, broadcasts: bool = 
         return expression(attrs).whole(arrays[0].dtype) if whole is None and one_dtype else None
 
     def accepts(formula: Expression, call: Call) -> str | None:
-        call.found = None
+        call.details = None
         if len(call.outs) == 1 and call.outs[0] is not None and not finite:
-            call.found = formula.on_integers(call.xp, call.ins, call.outs[0])
-        return _accepts(call) if call.found is None else None
+            call.details = formula.on_integers(call.xp, call.ins, call.outs[0])
+        return _accepts(call) if call.details is None else None
 
     @op.kernel("ufuncs", bound=True, accepts=accepting(expression, accepts), rank=Rank.OPERATOR)
     def elementwise_ufuncs(call: Call) -> list[Callable]:
         formula, outs = expression(call.attrs), call.outs
         if outs[0] is not None and outs[0].dtype.kind in "iu":
-            return [call.found]
+            return [call.details]
         if any(out is None for out in outs):
             formula = _read(formula, tuple([out is not None for out in outs]))
             outs = [out for out in outs if out is not None]

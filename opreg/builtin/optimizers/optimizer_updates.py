@@ -71,7 +71,7 @@ def _added(new, grad, lr, rescale_grad, clip_gradient):
     return _adds(new, lr, clip_gradient) and add_multiple(new, -lr * rescale_grad, grad)
 
 
-def _added_alone(new, weight, grad, *, lr, wd, rescale_grad, clip_gradient):
+def _add_gradient(new, weight, grad, *, lr, wd, rescale_grad, clip_gradient):
     return weight is new and _zero(wd) and _added(new, grad, lr, rescale_grad, clip_gradient)
 
 
@@ -107,7 +107,7 @@ def _by_blas(formula):
     return sgd
 
 
-@update(aliases=("_sparse_sgd_update",), faster=_by_blas, at_once=_added_alone, halves=True, several=True,
+@update(aliases=("_sparse_sgd_update",), faster=_by_blas, at_once=_add_gradient, halves=True, several=True,
         preloaded=True)
 def sgd_update(weight, grad, *, lr: float, wd: float = 0.0, rescale_grad: float = 1.0,
                clip_gradient: float = -1.0, lazy_update: bool = True):

@@ -127,10 +127,10 @@ def walk(g: Builder, nodes: Sequence[Sequence[Node]], values: dict[Entry, Value]
 
 def _with_innermost_node(error: Untranslatable, node: Node) -> Untranslatable:
     """The error with the innermost node that it concerns."""
-    if getattr(error, "told", False):
+    if getattr(error, "names_node", False):
         return error
     new = Untranslatable(f"{node.describe()}: {error}")
-    new.told = True  # type: ignore[attr-defined]  # of this module
+    new.names_node = True  # type: ignore[attr-defined]  # of this module
     return new
 
 
@@ -222,7 +222,7 @@ def _user_translation(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], 
     try:
         return _function(g, use, attrs, ins, kernel=not composed)
     except Untranslatable as error:
-        if composed or getattr(error, "told", False):
+        if composed or getattr(error, "names_node", False):
             reasons.append(str(error))
     raise Untranslatable("; ".join(filter(None, reasons)) or "ONNX has no such operator. Give the model's graph "
                          "without it, or an operator of your own with a translation, in its place")

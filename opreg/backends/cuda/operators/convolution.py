@@ -29,7 +29,7 @@ from opreg.core.rules import Attrs
 from opreg.core.spec import Shape, Spec, strides_of
 from opreg.typing import Array, ArrayModule
 
-from ..compiler import can_compile, keep
+from ..compiler import can_compile, keep_details
 from ..cudnn import DTYPES, BuiltGraph, Convolution, Convolve, Frontend, Part, Tensor, aligned, build, frontend
 
 __all__: list[str] = []
@@ -103,11 +103,11 @@ class _Kernel:
         if not all(array.flags.c_contiguous for array in arrays.values()) or not aligned([*arrays.values()]):
             return "an array does not lie in one piece, from where 16 bytes begin"
         kind = self.describe({name: array.shape for name, array in arrays.items()}, call.attrs, dtype)
-        return keep(call, kind if isinstance(kind, str) else _planned(found, call.ctx.device_id, kind))
+        return keep_details(call, kind if isinstance(kind, str) else _planned(found, call.ctx.device_id, kind))
 
     def bound(self, call: Call) -> list[Callable]:
         """The steps of a plan."""
-        (kind, built), arrays, after = call.found, self.named(call), []
+        (kind, built), arrays, after = call.details, self.named(call), []
         if "b" in arrays and not kind.bias:
             bias, out = arrays.pop("b"), call.outs[0]
             shift = bias.reshape(channels_last((1, bias.size, *(1,) * len(kind.stride)), call.attrs["layout"]))

@@ -21,7 +21,7 @@ from opreg.errors import OpError
 from opreg.typing import Array
 
 from .. import cublaslt
-from ..compiler import can_compile, declined, keep
+from ..compiler import can_compile, declined, keep_details
 from ..cublaslt import Epilogue
 from ..folds import bound_fold, groups_of
 from ..products import ChosenAlgorithm, Multiply, Product, choose, describe
@@ -55,7 +55,7 @@ def _planned(call: Call, arrays: tuple[Array, Array, Array], epilogue: Epilogue 
 
 
 def _multiply(call: Call, bias: Array | None = None) -> Multiply:
-    found: _Plan = call.found
+    found: _Plan = call.details
     return Multiply(call.xp, call.ctx.device_id, call.op.name, found.product, found.chosen, found.arrays,
                     functools.partial(call.scratch, 0), call.attrs.get("alpha", 1.0), bias)
 
@@ -80,12 +80,12 @@ def _accepts(call: Call) -> str | None:
     plan = _planned(call, arrays) if bias is None else _planned(call, arrays, Epilogue.BIAS, bias)
     if isinstance(plan, str) and bias is not None:
         plan = _planned(call, arrays)
-    return keep(call, plan)
+    return keep_details(call, plan)
 
 
 def _bound(call: Call) -> list[Callable]:
-    bias, out = _bias(call), call.found.arrays[2]
-    if bias is None or call.found.product.epilogue is Epilogue.BIAS:
+    bias, out = _bias(call), call.details.arrays[2]
+    if bias is None or call.details.product.epilogue is Epilogue.BIAS:
         return [_multiply(call, bias)]
     return [_multiply(call), functools.partial(call.xp.add, out, bias, out)]
 
@@ -112,14 +112,14 @@ def _accepts_dense_backward(call: Call) -> str | None:
     plan = _planned(call, (a, b, out), Epilogue.BGRADB, bias)
     if isinstance(plan, str) and g.flags.c_contiguous:
         plan = _planned(call, (a, b, out))
-    return keep(call, plan)
+    return keep_details(call, plan)
 
 
 @dense_backward.kernel("cublasLt", bound=True, accepts=_accepts_dense_backward, serves=can_compile, adds=True,
                        rank=Rank.LIBRARY)
 def dense_backward_cuda(call: Call) -> list[Callable]:
     g, bias = call.ins[0], call.outs[1]
-    if call.found.product.epilogue is Epilogue.BGRADB:
+    if call.details.product.epilogue is Epilogue.BGRADB:
         return [_multiply(call, bias)]
     return [_multiply(call), *bound_fold(traced(row_sum, 1), [g], [RowLayout.ELEMENT], [bias],
                                          groups_of(g.shape, range(g.ndim - 1)), call.xp, call.scratch)]
@@ -133,7 +133,7 @@ def _accepts_sum(call: Call) -> str | None:
         return reason
     rows = call.ins[0].reshape(-1, call.ins[0].shape[-1])
     ones = call.xp.ones((1, rows.shape[0]), rows.dtype)
-    return keep(call, _planned(call, (ones, rows, call.outs[0].reshape(1, -1))))
+    return keep_details(call, _planned(call, (ones, rows, call.outs[0].reshape(1, -1))))
 
 
 def _sums_columns(call: Call) -> str | None:

@@ -19,7 +19,7 @@ from opreg.elementwise.loops import folded
 from opreg.elementwise.rows import RowExpression, RowLayout, column, row_mean, row_sum, trace_rows, traced
 
 from .. import elementwise, updates
-from ..compiler import attach, can_compile, keep
+from ..compiler import attach, can_compile, keep_details
 from ..folds import bound_fold, groups_of
 from ..instructions import declines
 from ..rows import bound_rows, counted_in
@@ -33,7 +33,7 @@ Rows = tuple[RowExpression, Shape]
 
 
 def _steps(call: Call) -> list[Callable]:
-    rows, view = call.found
+    rows, view = call.details
     ins = call.ins[:len(rows.inputs)]
     if len(view) == 2:
         count, n = view
@@ -46,7 +46,7 @@ def _attach(op: Op, rows_of: Callable[[Call], Rows | str], steps: Callable[[Call
     """Give an operator the kernel ``cuda``, whose steps compute rows."""
 
     def accepts(call: Call) -> str | None:
-        return declines([*call.ins, *call.outs]) or keep(call, rows_of(call))
+        return declines([*call.ins, *call.outs]) or keep_details(call, rows_of(call))
 
     attach(op, accepts, steps)
 
@@ -99,7 +99,7 @@ def _slopes(g: Any, x: Any, label: Any) -> Any:
 
 def _cost_steps(call: Call) -> list[Callable]:
     """Rows with a result for each element, or with one for all: the sum of the costs."""
-    rows, (count, n) = call.found
+    rows, (count, n) = call.details
     if rows.results[0] is _ELEMENT:
         return _steps(call)
     costs = call.scratch(32, (count,), np.dtype(np.float64 if call.ins[0].dtype.itemsize == 8 else np.float32))
@@ -134,7 +134,7 @@ def _rows_of_gradient(call: Call) -> Rows | str:
 
 
 def _gradient_steps(call: Call) -> list[Callable]:
-    rows, view = call.found
+    rows, view = call.details
     if len(view) > 2:
         return _gradient_along(call, view)
     count, n = view

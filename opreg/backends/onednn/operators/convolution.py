@@ -92,12 +92,12 @@ def refused(op: Op, accepts: Callable[[Call], str | None]) -> ChannelsLast:
     """A function that gives the reason why the library does not compute an operator on contiguous arrays, by
     ``accepts``."""
 
-    def asked(attrs: Attrs, ins: Sequence[Spec], outs: Sequence[Spec], is_train: bool, xp: ArrayModule, device: int
-              ) -> str | None:
+    def reason(attrs: Attrs, ins: Sequence[Spec], outs: Sequence[Spec], is_train: bool, xp: ArrayModule, device: int
+               ) -> str | None:
         read, written = [[_stand_in(spec.shape or (), spec.dtype) for spec in specs] for specs in (ins, outs)]
         return accepts(Call(op, attrs, read, written, [], np, None, is_train))
 
-    return asked
+    return reason
 
 
 def _stand_in(shape: Shape, dtype: np.dtype | None) -> Array:

@@ -49,7 +49,7 @@ _LEAST, _LONG, _SIDE = 1 << 22, 1 << 31, 1024
 _COPY, _BESIDE = 8, 9
 
 #: Gives memory for a temporary by index, shape and dtype.
-Room: TypeAlias = Callable[[int, Shape, np.dtype], Array]
+Allocate: TypeAlias = Callable[[int, Shape, np.dtype], Array]
 
 
 class _Watched(blas.Watched):
@@ -121,7 +121,7 @@ def _accepts(call: Call) -> str | None:
         return found
     if found.work <= matmul.SMALL:
         return "the product is small"
-    call.found = found
+    call.details = found
     return _impossible(*_describe(found)) or _left_to_blas(call, found)
 
 
@@ -153,7 +153,7 @@ def _is_small(found: Matrices) -> bool:
 def _keeps(call: Call) -> bool:
     """Whether a plan keeps the right factor in the library's layout, until it is written: a weight, in inference."""
     return (not call.is_train and 1 in call.variables and convolution.HERE not in call.memo
-            and call.xp.may_share_memory(call.found.b, call.ins[1]) and stays(call.found.b, now()))
+            and call.xp.may_share_memory(call.details.b, call.ins[1]) and stays(call.details.b, now()))
 
 
 def _tried(a: Array, b: Array, here: bool = False, kept: bool = False) -> trials.Choice:
@@ -163,8 +163,8 @@ def _tried(a: Array, b: Array, here: bool = False, kept: bool = False) -> trials
     """
     found, layout = _sample(a, b)
     run, small = _bound(found, kept=kept), _is_small(found)
-    by_onednn = functools.partial(_alone, run) if small and not here else _by_threads(run, found)
-    by_blas: Callable[..., object] = blas.matmul_alone if here else blas.multiplier(np, found.a, found.b)
+    by_onednn = functools.partial(_on_one_thread, run) if small and not here else _by_threads(run, found)
+    by_blas: Callable[..., object] = blas.matmul_on_one_thread if here else blas.multiplier(np, found.a, found.b)
     if isinstance(by_blas, blas.Watched):
         by_blas = by_blas.function
     usual, other = (_BLAS, _ONEDNN) if small else (_ONEDNN, _BLAS)
@@ -187,10 +187,10 @@ def _by_threads(run: Callable[[], object], found: Matrices) -> Callable[[], obje
     """A product with the number of threads that a plan uses for it: one if there is only one, or if several give other
     bits and the product is not large."""
     several = threads.count() > 1 and (found.work >= blas.LARGE or _same_bits(*_describe(found)))
-    return run if several else functools.partial(_alone, run)
+    return run if several else functools.partial(_on_one_thread, run)
 
 
-def _arranged(found: Matrices, room: Room) -> tuple[Matrices, list[Callable[[], None]]]:
+def _arranged(found: Matrices, room: Allocate) -> tuple[Matrices, list[Callable[[], None]]]:
     """The operands of the product, and the functions that copy the left one first, if a trial shows that to be
     faster."""
     a, b = found.a, found.b
@@ -212,7 +212,7 @@ def _arranged(found: Matrices, room: Room) -> tuple[Matrices, list[Callable[[], 
     return found._replace(a=straight), [copy]
 
 
-def _copied(a: Array, room: Room) -> tuple[Array, Callable[[], None]]:
+def _copied(a: Array, room: Allocate) -> tuple[Array, Callable[[], None]]:
     """Memory for a copy of a matrix with contiguous rows, and a function that copies it there."""
     copy = room(_COPY, a.shape, a.dtype)
     work = engine.Work("forward", Copy(a.shape), tuple([tuple([step // 4 for step in x.strides]) for x in (a, copy)]))
@@ -232,7 +232,7 @@ def _arrays(found: Matrices) -> list[Array]:
     return [a, b, out] if bias is None else [a, b, out, bias.reshape((1,) * (a.ndim - 1) + (-1,))]
 
 
-def _alone(run: Callable[[], object]) -> None:
+def _on_one_thread(run: Callable[[], object]) -> None:
     """Call a function with the library restricted to this thread."""
     with _one_thread():
         run()
@@ -243,7 +243,7 @@ def _new(number: int, shape: Shape, dtype: np.dtype) -> Array:
     return np.empty(shape, dtype)
 
 
-def _bound(found: Matrices, room: Room = _new, kept: bool = False) -> Callable[[], None]:
+def _bound(found: Matrices, room: Allocate = _new, kept: bool = False) -> Callable[[], None]:
     """A function that multiplies these matrices; ``room`` gives the memory of temporaries."""
     work = engine.Work("forward", *_describe(found, kept))
     return work.bind(_arrays(found), [(_new if kept and i == work.kept else room)(i, (n,), np.dtype(np.uint8))
@@ -259,15 +259,15 @@ def _same_bits(product: Product, strides: tuple[Shape, ...]) -> bool:
     run = _bound(Matrices(a, b, arrays[3] if product.bias else None, out))
     run()
     several = out.copy()
-    _alone(run)
+    _on_one_thread(run)
     return bool((several == out).all())
 
 
 def _steps(call: Call) -> Callable[[], object]:
-    if convolution.HERE not in call.memo and _is_small(call.found):
-        return engine.step_of(call, functools.partial(_alone, _bound(call.found, call.scratch, _keeps(call))))
+    if convolution.HERE not in call.memo and _is_small(call.details):
+        return engine.step_of(call, functools.partial(_on_one_thread, _bound(call.details, call.scratch, _keeps(call))))
     call.memo[convolution.HERE] = True
-    found, before = _arranged(call.found, call.scratch)
+    found, before = _arranged(call.details, call.scratch)
     product = _bound(found, call.scratch)
 
     def multiply() -> None:
