@@ -24,12 +24,20 @@ class Compiled(NamedTuple):
         Registers of a thread, bytes that found no room in them, and bytes of memory of its own.
     accesses : frozenset of str
         How it reads and writes the memory of arrays, as ``ld.global.nc.v4.f32``.
+    repeated : list of str
+        The instructions that are in a loop.
     """
 
     registers: int
     spills: int
     stack: int
     accesses: frozenset[str]
+    repeated: list[str]
+
+    @property
+    def divisions(self) -> int:
+        """The number of divisions of 64 bits in loops, each of which is a hundred instructions of the machine."""
+        return sum(re.match(r"(?:div|rem)\.[su]64", each) is not None for each in self.repeated)
 
 
 def _libraries() -> Iterator[str]:
@@ -111,4 +119,16 @@ def _compiled(notes: str, code: str) -> Compiled:
     numbers = functools.partial(re.findall, string=notes)
     return Compiled(int(numbers(r"Used (\d+) registers")[0]), sum(map(int, numbers(r"(\d+) bytes spill"))),
                     max(map(int, numbers(r"(\d+) bytes stack frame")), default=0),
-                    frozenset(re.findall(r"\b(?:ld|st)\.global[.\w]*", code)))
+                    frozenset(re.findall(r"\b(?:ld|st)\.global[.\w]*", code)), _repeated(code))
+
+
+def _repeated(code: str) -> list[str]:
+    """The instructions between a label and a jump back to it."""
+    lines = [line.strip() for line in code.splitlines()]
+    labels = {line[:-1]: number for number, line in enumerate(lines) if line.endswith(":")}
+    inside: set[int] = set()
+    for number, line in enumerate(lines):
+        jump = re.search(r"\bbra(?:\.uni)?\s+(\$\w+);", line)
+        if jump and labels[jump[1]] < number:
+            inside.update(range(labels[jump[1]], number))
+    return [lines[number] for number in sorted(inside)]

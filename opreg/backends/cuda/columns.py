@@ -5,9 +5,11 @@ the results of the parts, in an order that does not depend on which block ends f
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.steps import own_bytes
 from opreg.elementwise.rows import REDUCTIONS, RowExpression, RowLayout
@@ -17,64 +19,128 @@ from .compiler import Launch, kernel_of
 from .instructions import STORED, Value, computed_in, converted, indented, literal
 from .rows import KINDS, Text, counted_in, of_the_row, parameters, sized
 
-__all__ = ["LEAST", "WIDE", "bound_columns", "columns_source"]
+__all__ = ["LEAST", "Tile", "bound_columns", "columns_source", "tile_of"]
 
-#: How many neighbouring columns a block has, and how many rows it reduces at least.
-WIDE, LEAST = 32, 64
-# How many rows a block reads at a time.
-_HIGH = 8
+#: How many rows a block reduces at least.
+LEAST = 64
+# Threads of a block; of these, how many read a row of the tile together at most.
+_BLOCK, _WIDE = 256, 32
+
+
+class Tile(NamedTuple):
+    """The columns that a block reduces, and its threads.
+
+    Attributes
+    ----------
+    lanes : int
+        The number of neighbouring columns that a thread reads at a time, as a pack of up to 16 bytes.
+    wide : int
+        The number of threads that read a row together.
+    """
+
+    lanes: int
+    wide: int
+
+    @property
+    def columns(self) -> int:
+        """The number of columns."""
+        return self.lanes * self.wide
+
+    def high(self, rows: int) -> int:
+        """The number of rows that a block reads at a time, given how many it reduces; a power of two."""
+        return max(-(-32 // self.wide), min(_BLOCK // self.wide, _power_of_two(rows)))
+
+
+def _power_of_two(least: int) -> int:
+    """The smallest power of two from a number on."""
+    return 1 << max(0, least - 1).bit_length()
+
+
+def tile_of(ins: Sequence[Array], inputs: Sequence[RowLayout], n: int) -> Tile:
+    """The tile for inputs of these layouts, whose rows have ``n`` values.
+
+    A pack has 16 bytes of the smallest dtype, or fewer if rows or addresses are no multiples of that.
+    """
+    whole = [array for array, along in zip(ins, inputs)
+             if array is not None and along in (RowLayout.ELEMENT, RowLayout.COLUMN)]
+    lanes = 16 // min([array.itemsize for array in whole], default=16)
+    while lanes > 1 and (n % lanes or any(address_of(each) % min(16, lanes * each.itemsize) for each in whole)):
+        lanes //= 2
+    return Tile(lanes, min(_WIDE, _power_of_two(-(-n // lanes))))
 
 
 @cached(256)
-def columns_source(columns: RowExpression, ins: tuple[np.dtype, ...], outs: tuple[np.dtype | None, ...], far: bool,
-                   counted: str = "float") -> str:
-    """The text of the kernel ``columns``, for consecutive matrices in memory.
+def columns_source(columns: RowExpression, ins: tuple[np.dtype, ...], outs: tuple[np.dtype | None, ...], tile: Tile,
+                   high: int, far: bool, counted: str = "float") -> str:
+    """The text of the kernel ``columns``, for consecutive matrices in memory; a block reads ``high`` rows at a time.
 
     Its parameters are the inputs and outputs, the number of rows in a matrix and of elements in a row, the number of
     rows that a block reduces, and the number of blocks per tile of columns in a matrix. If the expression reads it, the
     last one is the size of a column, in the type ``counted``.
     """
     expression, text = columns.expression, Text(columns.expression, counted)
-    arity, index = expression.arity, "unsigned long long" if far else "unsigned"
+    arity, index, lanes, wide = expression.arity, "unsigned long long" if far else "unsigned", tile.lanes, tile.wide
     for i, dtype in enumerate(ins):
         text.values[i] = Value(f"x{i}", computed_in(dtype))
     kind = "double" if any(value.type == "double" for value in text.values[:arity]) else "float"
     reductions = [p for p, (prim, _) in enumerate(expression.code) if prim.name in REDUCTIONS]
-    place = {RowLayout.ELEMENT: "(matrix * rows + row) * n + column", RowLayout.ROW: "matrix * rows + row",
-             RowLayout.COLUMN: "matrix * n + column"}
-    reads = [f"const {computed_in(dtype)} x{i} = wide(a{i}[{place[along]}]);"
-             for i, (dtype, along) in enumerate(zip(ins, columns.inputs)) if along is not RowLayout.COLUMN]
+    kinds = {p: KINDS[expression.code[p].prim.name] for p in reductions}
     numbers = ["rows", "n", "part", "parts", *["size"] * sized(expression)]
-    lines = [f'extern "C" __global__ void __launch_bounds__({WIDE * _HIGH}) columns('
+    lines = [f'extern "C" __global__ void __launch_bounds__({wide * high}) columns('
              f"{', '.join([*parameters(ins, outs), *[f'{index} {name}' for name in numbers]])}) {{"]
-    lines += [f"    __shared__ {kind} shared{p}[{_HIGH}][{WIDE}];" for p in reductions]
-    lines += [f"    const {index} tiles = (n + {WIDE - 1}u) / {WIDE}u, block = blockIdx.x / tiles;",
-              f"    const {index} column = blockIdx.x % tiles * {WIDE}u + threadIdx.x % {WIDE}u;",
+    lines += [f"    __shared__ {kind} shared{p}[{high}][{tile.columns}];" for p in reductions]
+    lines += [f"    const {index} tiles = (n + {tile.columns - 1}u) / {tile.columns}u, block = blockIdx.x / tiles;",
+              f"    const {index} left = blockIdx.x % tiles * {tile.columns}u, own = threadIdx.x % {wide}u * {lanes}u;",
               f"    const {index} matrix = block / parts, begin = block % parts * part;",
               f"    const {index} end = begin + part < rows ? begin + part : rows;"]
-    lines += [f"    const {computed_in(dtype)} x{i} = column < n ? wide(a{i}[{place[along]}]) : 0;"
-              for i, (dtype, along) in enumerate(zip(ins, columns.inputs)) if along is RowLayout.COLUMN]
-    lines += indented(of_the_row(columns, text, 0))
-    lines += [f"    {kind} t{p} = {KINDS[expression.code[p].prim.name]}::none<{kind}>();" for p in reductions]
-    read = [expression.code[p].args[0] for p in reductions]
-    body = [text.line(p) for p in columns.needed(read)]
-    for p, arg in zip(reductions, read):
-        value = converted(text.values[arg], kind) if isinstance(arg, int) else literal(arg, kind)
-        body.append(f"t{p} = {KINDS[expression.code[p].prim.name]}::both(t{p}, {value});")
-    lines += ["    if (column < n)",
-              f"        for ({index} row = begin + threadIdx.x / {WIDE}u; row < end; row += {_HIGH}u) {{",
-              *indented([*reads, *body], 3), "        }",
-              *[f"    shared{p}[threadIdx.x / {WIDE}u][threadIdx.x % {WIDE}u] = t{p};" for p in reductions],
-              "    __syncthreads();", f"    if (threadIdx.x < {WIDE}u && column < n) {{"]
     for p in reductions:
-        name = KINDS[expression.code[p].prim.name]
-        lines += ["        #pragma unroll", f"        for (int high = 1; high < {_HIGH}; ++high) "
-                  f"t{p} = {name}::both(t{p}, shared{p}[high][threadIdx.x]);"]
-        text.values[arity + p] = Value(f"t{p}", kind)
+        lines += [f"    {kind} t{p}[{lanes}];", "    #pragma unroll",
+                  f"    for (int lane = 0; lane < {lanes}; ++lane) t{p}[lane] = {kinds[p]}::none<{kind}>();"]
+    over = _over_rows(columns, text, ins, tile, high, index, kind, kinds)
+    lines += ["    if (left + own < n) {", *indented(over, 2), "    }"]
+    for p in reductions:
+        lines += ["    #pragma unroll",
+                  f"    for (int lane = 0; lane < {lanes}; ++lane) "
+                  f"shared{p}[threadIdx.x / {wide}u][own + lane] = t{p}[lane];"]
+    lines += ["    __syncthreads();",
+              f"    for ({index} at = threadIdx.x; at < {tile.columns}u && left + at < n; at += {wide * high}u) {{",
+              f"        const {index} column = left + at;"]
+    lines += [f"        const {computed_in(dtype)} x{i} = wide(a{i}[matrix * n + column]);"
+              for i, (dtype, along) in enumerate(zip(ins, columns.inputs)) if along is RowLayout.COLUMN]
+    lines += indented(of_the_row(columns, text, 0), 2)
+    for p in reductions:
+        lines += [f"        {kind} r{p} = shared{p}[0][at];", "        #pragma unroll",
+                  f"        for (int high = 1; high < {high}; ++high) "
+                  f"r{p} = {kinds[p]}::both(r{p}, shared{p}[high][at]);"]
+        text.values[arity + p] = Value(f"r{p}", kind)
     lines += indented(of_the_row(columns, text, 1), 2)
     lines += [f"        b{i}[block * n + column] = {text.result(result, STORED[dtype.name])};"
               for i, (result, dtype) in enumerate(zip(expression.results, outs)) if dtype is not None]
     return "\n".join([*lines, "    }", "}", ""])
+
+
+def _over_rows(columns: RowExpression, text: Text, ins: Sequence[np.dtype], tile: Tile, high: int, index: str,
+               kind: str, kinds: dict[int, str]) -> list[str]:
+    """The lines in which a thread reduces its columns of all rows that it reads."""
+    expression = columns.expression
+    packs = {RowLayout.ELEMENT: "(matrix * rows + row) * n", RowLayout.COLUMN: "matrix * n"}
+    loads: dict[RowLayout, list[str]] = {along: [] for along in RowLayout}
+    inside = []
+    for i, (dtype, along) in enumerate(zip(ins, columns.inputs)):
+        if along in packs:
+            loads[along].append(f"const auto p{i} = load<{tile.lanes}>(a{i} + {packs[along]} + left + own);")
+            inside.append(f"const {computed_in(dtype)} x{i} = wide(p{i}.at[lane]);")
+        else:
+            loads[along].append(f"const {computed_in(dtype)} x{i} = wide(a{i}[matrix * rows + row]);")
+    read = [expression.code[p].args[0] for p in kinds]
+    inside += [*of_the_row(columns, text, 0), *[text.line(p) for p in columns.needed(read)]]
+    for (p, name), arg in zip(kinds.items(), read):
+        value = converted(text.values[arg], kind) if isinstance(arg, int) else literal(arg, kind)
+        inside.append(f"t{p}[lane] = {name}::both(t{p}[lane], {value});")
+    return [*loads[RowLayout.COLUMN],
+            f"for ({index} row = begin + threadIdx.x / {tile.wide}u; row < end; row += {high}u) {{",
+            *indented([*loads[RowLayout.ELEMENT], *loads[RowLayout.ROW], "#pragma unroll",
+                       f"for (int lane = 0; lane < {tile.lanes}; ++lane) {{", *indented(inside), "}"]), "}"]
 
 
 def bound_columns(columns: RowExpression, ins: Sequence[Array], outs: Sequence[Array | None], count: int, rows: int,
@@ -87,12 +153,14 @@ def bound_columns(columns: RowExpression, ins: Sequence[Array], outs: Sequence[A
     part = rows if part is None else part
     parts = -(-rows // part)
     far = count * rows * n >= 1 << 30
+    tile = tile_of(ins, columns.inputs, n)
+    high = tile.high(part)
     text = columns_source(columns, tuple([array.dtype for array in ins]),
-                          tuple([None if out is None else out.dtype for out in outs]), far,
+                          tuple([None if out is None else out.dtype for out in outs]), tile, high, far,
                           counted_in(rows if size is None else size))
     index = np.uint64 if far else np.uint32
     numbers = [rows, n, part, parts, *[rows if size is None else size] * sized(columns.expression)]
     written = [out for out in outs if out is not None]
-    return Launch(kernel_of(xp, text, "columns"), -(-n // WIDE) * count * parts, WIDE * _HIGH,
+    return Launch(kernel_of(xp, text, "columns"), -(-n // tile.columns) * count * parts, tile.wide * high,
                   [*ins, *written, *map(index, numbers)], sum(own_bytes(ins[i]) for i in columns.expression.used),
                   sum(map(own_bytes, written)))

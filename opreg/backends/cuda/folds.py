@@ -14,7 +14,7 @@ from opreg.elementwise.expression import Expression
 from opreg.elementwise.rows import RowExpression, RowLayout, parted
 from opreg.typing import Array, ArrayModule
 
-from .columns import LEAST, WIDE, bound_columns
+from .columns import LEAST, bound_columns, tile_of
 from .compiler import grid_of
 from .rows import bound_rows
 
@@ -80,7 +80,9 @@ def bound_fold(expression: Expression, ins: Sequence[Array], roles: Sequence[Row
         before = groups[:-1] if along else groups[:-2]
         count = math.prod(each for each, _ in before)
         length = n if along else groups[-2][0]
-        part = _part_of_rows(xp, count, n) if along else _part_of_columns(xp, count, length, n)
+        alongs, cycle = _alongs(ins, roles, before, along)
+        part = _part_of_rows(xp, count, n) if along else \
+            _part_of_columns(xp, count, length, -(-n // tile_of(ins, alongs, n).columns))
         parts = -(-length // part)
         step, places = expression, list(outs)
         others: list[int] = []
@@ -89,7 +91,6 @@ def bound_fold(expression: Expression, ins: Sequence[Array], roles: Sequence[Row
             dtype = np.dtype(np.float64 if any(array.dtype.itemsize == 8 for array in ins) else np.float32)
             places = [scratch(len(steps) * 4 + i, (count, parts, 1 if along else n), dtype)
                       for i in range(len(step.results))]
-        alongs, cycle = _alongs(ins, roles, before, along)
         cut = None if parts == 1 else part
         if along:
             steps.append(bound_rows(RowExpression(step, alongs), ins, places, count, n, xp, cycle, size, cut))
@@ -128,7 +129,7 @@ def _part_of_rows(xp: ArrayModule, count: int, n: int) -> int:
     return n if parts < 2 else -(-n // (8 * parts)) * 8
 
 
-def _part_of_columns(xp: ArrayModule, count: int, rows: int, n: int) -> int:
-    """The number of rows that a block reduces."""
-    parts = max(1, min(-(-rows // LEAST), grid_of(xp, 1 << 30, 1) // (-(-n // WIDE) * count)))
+def _part_of_columns(xp: ArrayModule, count: int, rows: int, tiles: int) -> int:
+    """The number of rows that a block reduces, for a number of matrices and of tiles in each."""
+    parts = max(1, min(-(-rows // LEAST), grid_of(xp, 1 << 30, 1) // (tiles * count)))
     return -(-rows // parts)

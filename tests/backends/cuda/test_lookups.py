@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
+from opreg.backends.cuda import sorting
 from opreg.backends.cuda.operators import lookups
 from opreg.core.registry import REGISTERED
 from tests.backends.cuda.test_reductions import compared
@@ -29,6 +30,7 @@ CASES: list[tuple[str, dict[str, Any], tuple[int, ...], np.ndarray]] = [
     ("take", {"axis": 0, "mode": "clip"}, (9, 8), MANY), ("take", {"axis": 1, "mode": "wrap"}, (2, 9, 3), MANY),
     ("take", {"axis": -1, "mode": "clip"}, (3, 9), MANY[-20:].reshape(4, 5)),
     ("take", {"axis": 0, "mode": "clip"}, (3, 1100), np.array([2, 0, 2])),
+    ("take", {"axis": 0, "mode": "wrap"}, (7, 4), np.array([-15, -14, -8, -7, 7, 13, 14, 8_000_000, -8_000_001])),
     ("gather_nd", {}, (3, 4, 5), np.array([[0, -1, 2, 0], [3, 1, -4, 3]])),
     ("gather_nd", {}, (3, 4), np.array([[0, 1, 0], [3, 1, 3]])),
     ("pick", {"axis": 1, "mode": "clip", "keepdims": False}, (3, 4, 5), RNG.integers(-2, 6, (3, 5))),
@@ -38,7 +40,9 @@ CASES: list[tuple[str, dict[str, Any], tuple[int, ...], np.ndarray]] = [
 
 def ask(device: Host, op: str, attrs: dict[str, Any], ins: list[np.ndarray], out: np.ndarray) -> np.ndarray:
     (kernel,) = [each for each in REGISTERED[op].kernels if each.name == "cuda"]
-    call = SimpleNamespace(attrs=attrs, ins=ins, outs=[out], xp=device, op=REGISTERED[op])
+    memory: dict[int, np.ndarray] = {}
+    call = SimpleNamespace(attrs=attrs, ins=ins, outs=[out], xp=device, op=REGISTERED[op],
+                           scratch=lambda key, shape, dtype: memory.setdefault(key, array(np.zeros(shape), dtype)))
     assert kernel.accepts(call) is None
     for step in kernel.rule.function(call):
         step()
@@ -103,10 +107,29 @@ def test_they_compile_for_gpus_without_spilling(architecture: int) -> None:
         index, lanes = np.dtype("float32" if dtype == BFLOAT else "int64"), 16 // dtype.itemsize
         texts += [lookups.read_source(dtype, index, "clip", 1, lanes),
                   lookups.sum_source(dtype, index, "wrap", 2, lanes), lookups.picked_source(dtype, index, "clip"),
-                  lookups.put_source(dtype, index, "wrap", True)]
+                  lookups.put_source(dtype, index, "wrap", True, lanes, False),
+                  lookups.stretch_source(dtype, lanes, 128), lookups.run_source(dtype, lanes, 128)]
     for i, made in enumerate(nvrtc.compile(texts, architecture)):
         assert made.spills == made.stack == 0
-        assert i % 4 > 1 or any(".v" in access for access in made.accesses)
+        assert i % 6 == 2 or any(".v" in access for access in made.accesses)
+    for made in nvrtc.compile([sorting.TALLY, sorting.OFFSETS, sorting.DEAL], architecture):
+        assert made.spills == made.stack == 0
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("mode", ["clip", "wrap"])
+def test_no_number_costs_a_division(mode: str) -> None:
+    """Threads count on from their first item."""
+    single, half, index = np.dtype("float32"), np.dtype("float16"), np.dtype("int64")
+    texts = [lookups.keys_source(index, mode, 1)]
+    for dtype in (single, half):
+        lanes = 16 // dtype.itemsize
+        texts += [lookups.read_source(dtype, index, mode, 1, lanes), lookups.sum_source(dtype, index, mode, 1, lanes),
+                  lookups.picked_source(dtype, single, mode), lookups.put_source(dtype, single, mode, False, lanes),
+                  lookups.put_source(dtype, single, mode, True, lanes, False),
+                  lookups.stretch_source(dtype, lanes, 128), lookups.run_source(dtype, lanes, 128)]
+    for made in nvrtc.compile(texts, 90):
+        assert made.repeated and not made.divisions
 
 
 @needs_compiler
@@ -118,11 +141,62 @@ def test_an_embedding_learns_as_on_the_host() -> None:
 
 
 @needs_compiler
-def test_too_many_indices_and_those_that_are_to_be_refused_are_left_to_the_reference() -> None:
-    call = SimpleNamespace(attrs={"mode": "clip"}, ins=[array(np.ones((lookups.MOST + 1, 1)), np.float32),
-                                                       array(np.ones(lookups.MOST + 1), "int32"), None],
-                           outs=[array(np.ones((2, 1)), np.float32)])
+def test_indices_that_are_to_be_refused_are_left_to_the_reference() -> None:
+    call = SimpleNamespace(attrs={"mode": "raise"}, ins=[array(np.ones((4, 1)), np.float32), array(np.ones(4), "int32"),
+                                                         None], outs=[array(np.ones((2, 1)), np.float32)])
     (kernel,) = [each for each in REGISTERED["_backward_take"].kernels if each.name == "cuda"]
-    assert "more than 65536 indices" in kernel.accepts(call)
-    call.attrs["mode"] = "raise"
     assert "looks at all indices" in kernel.accepts(call)
+
+
+# ------------------------------------------------------------------------------------------------- many indices
+
+#: Indices of gradients: one row alone, runs longer than several stretches, all rows, more rows than one byte counts.
+RUNS = [np.zeros(300), np.repeat([5, 2, 7], [200, 1, 64]), np.arange(130) % 130, RNG.integers(0, 70_000, 1500),
+        RNG.zipf(1.3, 400) % 300]
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_many_indices_are_sorted_and_rows_added_in_their_order(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same bits as if every row of an index were added after the one before, a stretch at a time."""
+    monkeypatch.setattr(lookups, "SORTED", 1)
+    device, cases = Host(), []
+    for indices in RUNS:
+        rows, wide = int(indices.max()) + 3, 8 if indices.size < 1000 else 1
+        for tables in (1, 2):
+            shape = (tables, rows, wide)
+            g = array(RNG.integers(-8, 9, (tables, indices.size, wide)) / 8, dtype)  # sums are exact
+            out = ask(device, "_backward_take", {"axis": 1, "mode": "clip"},
+                      [g, array(indices, "int32"), array(np.zeros((1,)), dtype)], array(np.full(shape, np.nan), dtype))
+            expected = np.zeros(shape)
+            for table in range(tables):
+                np.add.at(expected[table], indices.astype(int), np.asarray(g[table], float))
+            cases.append((out, expected.astype(dtype)))
+    assert {"tally", "offsets", "deal", "stretch", "run"} <= {each.name.partition("__")[0] for each in device.launches}
+    device.run("address", "reversed")
+    for out, expected in cases:
+        np.testing.assert_array_equal(out, expected)
+
+
+@needs_compiler
+def test_a_sort_is_stable_and_threads_do_not_race() -> None:
+    for sanitizer in ("thread", "address"):
+        device = Host()
+        given = np.random.default_rng(4).integers(0, 1 << 17, 2100).astype(np.uint32)
+        given[::3] = given[1]
+        steps, keys, places = sorting.bound_sort(device, array(given), (1 << 17) - 1,  # type: ignore[arg-type]
+                                                 lambda key, shape, dtype: array(np.zeros(shape), dtype))
+        for step in steps:
+            step()
+        assert len(steps) == 9  # three launches a byte
+        device.run(sanitizer)
+        np.testing.assert_array_equal(places, np.argsort(given, kind="stable"))
+        np.testing.assert_array_equal(keys, np.sort(given))
+
+
+@needs_compiler
+def test_a_large_embedding_learns_as_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookups, "SORTED", 50)
+    net = mx.sym.Embedding(mx.sym.var("words"), mx.sym.var("x"), input_dim=9, output_dim=8)
+    ran = compared(net, {"x": RNG.standard_normal((9, 8)), "words": RNG.integers(0, 9, (4, 50))})
+    assert ran == ["look_up", "keys", "tally", "offsets", "deal", "stretch", "run"]

@@ -26,8 +26,8 @@ BFLOAT = np.dtype(ml_dtypes.bfloat16)
 TOLERANCES = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-12}
 #: Shapes and the axes that are reduced: rows, long ones, columns, matrices of columns, what lies apart, all.
 AXES = [((5, 7), (1,)), ((3, 64), (1,)), ((2, 9001), (1,)), ((40000,), (0,)), ((7, 5), (0,)), ((900, 33), (0,)),
-        ((3, 200, 5), (1,)), ((4, 3, 50), (0, 2)), ((2, 3, 4, 5, 6), (0, 2, 4)), ((6, 3, 8), (1, 2)), ((4, 1, 3), (1,)),
-        ((1, 1), (0, 1))]
+        ((300, 32), (0,)), ((5, 9, 16), (1,)), ((70, 1024), (0,)), ((3, 200, 5), (1,)),
+        ((4, 3, 50), (0, 2)), ((2, 3, 4, 5, 6), (0, 2, 4)), ((6, 3, 8), (1, 2)), ((4, 1, 3), (1,)), ((1, 1), (0, 1))]
 #: The functions, and the same in NumPy.
 FUNCTIONS = {"sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min, "prod": np.prod, "nansum": np.nansum,
              "nanprod": np.nanprod, "_square_sum": lambda x, axis: np.sum(x * x, axis)}
@@ -143,7 +143,7 @@ def test_a_label_chooses_one_of_many_columns() -> None:
 @needs_compiler
 def test_threads_do_not_race() -> None:
     device, rng = Host(), np.random.default_rng(2)
-    for shape, axes in (((100, 5), (0,)), ((2, 9000), (1,))):
+    for shape, axes in (((100, 5), (0,)), ((100, 8), (0,)), ((2, 9000), (1,))):
         data = array(rng.standard_normal(shape), np.float32)
         fold(device, traced(row_sum, 1), [data], [RowLayout.ELEMENT], shape, axes, np.float32)
     device.run("thread")
@@ -169,8 +169,9 @@ def test_they_compile_for_gpus_without_spilling(architecture: int) -> None:
             expression = traced(function, count)
             outs = (dtype,) * len(expression.results)
             alongs = [RowLayout.ELEMENT, RowLayout.ELEMENT, RowLayout.COLUMN][:count]
-            texts.append(columns.columns_source(RowExpression(expression, alongs, RowLayout.COLUMN), (dtype,) * count,
-                                                outs, False))
+            texts += [columns.columns_source(RowExpression(expression, alongs, RowLayout.COLUMN), (dtype,) * count,
+                                             outs, columns.Tile(lanes, wide), 8, False)
+                      for lanes, wide in ((16 // dtype.itemsize, 32), (1, 32), (16 // dtype.itemsize, 4))]
             for n, part in ((64, None), (100000, None), (100000, 4096)):
                 inputs = [RowLayout.ELEMENT, RowLayout.ELEMENT, RowLayout.CYCLE][:count]
                 along = RowExpression(expression, inputs)
@@ -179,6 +180,30 @@ def test_they_compile_for_gpus_without_spilling(architecture: int) -> None:
                 texts.append(rows.rows_source(along, shape))
     for made in nvrtc.compile(texts, architecture):
         assert made.spills == 0 and made.stack == 0
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("dtype", ["float16", BFLOAT, "float32", "float64"], ids=str)
+def test_columns_are_read_in_packs_of_16_bytes(dtype: Any) -> None:
+    """Each load of a matrix is a pack; a block of any tile has 4 kB in flight, if there are so many rows."""
+    data = blank((512, 64), dtype)
+    tile = columns.tile_of([data], [RowLayout.ELEMENT], 64)
+    assert tile.lanes * data.itemsize == 16 and tile.columns >= 64
+    expression = RowExpression(traced(row_sum, 1), [RowLayout.ELEMENT], RowLayout.COLUMN)
+    text = columns.columns_source(expression, (data.dtype,), (data.dtype,), tile, tile.high(512), False)
+    (made,) = nvrtc.compile([text], 90)
+    loads = [each for each in made.accesses if each.startswith("ld.")]
+    assert loads and all(int(each.rpartition(".v")[2][0]) * int(each[-2:]) == 128 for each in loads), loads
+    assert tile.wide * tile.high(512) * 16 == 4096
+
+
+@pytest.mark.parametrize(("n", "dtype", "tile"), [
+    (7, "float32", (1, 8)), (6, "float32", (2, 4)), (16, "float32", (4, 4)), (8, "float16", (8, 1)),
+    (1000, "float16", (8, 32)), (1002, "float16", (2, 32)), (3, "float64", (1, 4))])
+def test_tiles_of_columns(n: int, dtype: str, tile: tuple[int, int]) -> None:
+    assert columns.tile_of([blank((4, n), dtype)], [RowLayout.ELEMENT], n) == tile
+    aside = blank((4 * n + 1,), dtype)[1:].reshape(4, n)  # its address is no multiple of a pack
+    assert columns.tile_of([aside], [RowLayout.ELEMENT], n).lanes == 1
 
 
 # ------------------------------------------------------------------------------------------- whole executors

@@ -1,8 +1,9 @@
 """Rows looked up by index, and the sums that carry gradients back: take, Embedding, gather_nd, pick, one_hot.
 
-The gradient of a row is summed by one block, in the order of the indices of that row, without atomics; so the same
-inputs give the same bits. Each block searches all indices, as many at a time as it has threads, so there is a limit on
-their number.
+The gradient of a row is summed in the order of the indices of that row, without atomics; so the same inputs give the
+same bits. A block searches all indices for those of its row if they are few; many are sorted first.
+
+A thread divides once, to find its first item; to the next one it adds the digits of the distance, with carries.
 """
 
 from __future__ import annotations
@@ -24,24 +25,32 @@ from opreg.typing import Array
 
 from ..compiler import Launch, attach, grid_of, kernel_of
 from ..instructions import STORED, computed_in, declines, indented, literal
+from ..sorting import bound_sort
 
-__all__ = ["picked_source", "put_source", "read_source", "sum_source"]
+__all__ = ["keys_source", "picked_source", "put_source", "read_source", "run_source", "stretch_source", "sum_source"]
 
 _BLOCK, _SUMMING = 256, 128
 #: The dtypes of indices, and their types in C++.
 INDICES = {**STORED, "int8": "signed char", "uint8": "unsigned char", "int32": "int", "int64": "long long"}
-#: The greatest number of indices for a gradient.
-MOST = 1 << 16
+#: From this number of indices on they are sorted before rows are added, so that no block searches all of them.
+SORTED = 1 << 12
+# Sorted rows that are added in one stretch: longer runs of one index are added by stretches first.
+_STRETCH = 64
 
 
 def _named(dtype: np.dtype, mode: str) -> list[str]:
     """The text of a function that converts a stored value to an index along an axis of a given length."""
     stored = INDICES[dtype.name]
     number = "wide(index)" if dtype.name in STORED else "index"
-    inside = {"clip": "place < 0 ? 0 : place >= length ? length - 1 : place", "none": "place",
-              "wrap": "(place % length + length) % length"}[mode]
+    inside = {"clip": ["return place < 0 ? 0 : place >= length ? length - 1 : place;"], "none": ["return place;"],
+              "wrap": ["if (place >= -length && place < length) return place < 0 ? place + length : place;",
+                       # Seldom; a division of 64 bits would take registers from what is frequent.
+                       "unsigned long long rest = place < 0 ? 0ull - place : place;",
+                       "#pragma unroll 1", "for (int bit = 63; bit >= 0; --bit)",
+                       "    if (rest >> bit >= (unsigned long long)length) rest -= (unsigned long long)length << bit;",
+                       "return place < 0 && rest ? length - (long long)rest : (long long)rest;"]}[mode]
     return [f"__device__ __forceinline__ long long named({stored} index, long long length) {{",
-            f"    const long long place = (long long){number};", f"    return {inside};", "}"]
+            f"    const long long place = (long long){number};", *indented(inside), "}"]
 
 
 def _flat(dtype: np.dtype, mode: str, axes: int) -> list[str]:
@@ -57,21 +66,55 @@ def _sizes(axes: int) -> str:
     return ", ".join(f"n{axis}" for axis in range(axes))
 
 
+_THREADS = f"blockIdx.x * {_BLOCK}ll + threadIdx.x", f"gridDim.x * {_BLOCK}ll"
+_BLOCKS = "blockIdx.x", "gridDim.x"
+
+
+def _counted(digits: Sequence[str], sizes: Sequence[str], body: Sequence[str], begin: str = _THREADS[0],
+             step: str = _THREADS[1]) -> list[str]:
+    """The loop over the ``items`` of a thread or block, for which ``digits`` are defined, the last of them the fastest.
+
+    The first digit has no size; ``sizes`` are those of the others. Parameters of the kernel are ``items`` and, for each
+    digit, ``step_`` and its name: the digits of the distance to the next item.
+    """
+    lines, further = [f"long long item = {begin}, rest = item, carry;"], [f"item += {step}", "carry = 0"]
+    for digit, size in [*zip(digits[1:], sizes)][::-1]:
+        lines += [f"long long {digit} = rest % {size};", f"rest /= {size};"]
+        further += [f"{digit} += step_{digit} + carry", f"carry = {digit} >= {size}",
+                    f"{digit} -= carry ? {size} : 0"]
+    further.append(f"{digits[0]} += step_{digits[0]} + carry")
+    return [*lines, f"long long {digits[0]} = rest;", f"for (; item < items; {', '.join(further)}) {{", *indented(body),
+            "}"]
+
+
+def _parameters(digits: Sequence[str]) -> str:
+    """The parameters of ``_counted``."""
+    return ", ".join(["long long items", *[f"long long step_{digit}" for digit in digits]])
+
+
+def _numbers(items: int, distance: int, sizes: Sequence[int]) -> list[int]:
+    """The values of these parameters, for a distance to the next item."""
+    digits = []
+    for size in reversed(sizes):
+        digits.append(distance % size)
+        distance //= size
+    return [items, distance, *digits[::-1]]
+
+
 @cached(256)
 def read_source(dtype: np.dtype, index: np.dtype, mode: str, axes: int, lanes: int) -> str:
     """The text of the kernel ``look_up``, which copies the rows at the indices, pack by pack, for each of several
     tables of ``length`` rows."""
     stored = STORED[dtype.name]
+    body = [f"const long long from = table * length + place_of(indices, row, count, {_sizes(axes)});",
+            f"store(out + item * {lanes}, load<{lanes}>(data + (from * packs + pack) * {lanes}));"]
+    digits = "table", "row", "pack"
     return "\n".join([*_flat(index, mode, axes), "",
         f'extern "C" __global__ void __launch_bounds__({_BLOCK}) look_up(const {stored}* data, '
-        f"const {INDICES[index.name]}* indices, {stored}* out, long long total, long long packs, long long count, "
-        f"long long length, {', '.join(f'long long n{axis}' for axis in range(axes))}) {{",
-        f"    const long long step = gridDim.x * {_BLOCK}ll;",
-        f"    for (long long item = blockIdx.x * {_BLOCK}ll + threadIdx.x; item < total; item += step) {{",
-        "        const long long row = item / packs, pack = item % packs;",
-        f"        const long long from = row / count * length + place_of(indices, row % count, count, {_sizes(axes)});",
-        f"        store(out + item * {lanes}, load<{lanes}>(data + (from * packs + pack) * {lanes}));",
-        "    }", "}", ""])
+        f"const {INDICES[index.name]}* indices, {stored}* out, {_parameters(digits)}, "
+        "long long packs, long long count, long long length, "
+        f"{', '.join(f'long long n{axis}' for axis in range(axes))}) {{",
+        *indented(_counted(digits, ["count", "packs"], body)), "}", ""])
 
 
 @cached(256)
@@ -80,67 +123,134 @@ def sum_source(dtype: np.dtype, index: np.dtype, mode: str, axes: int, lanes: in
     occurrence of an index it sums the rows of all its occurrences. Rows without an index must be zero before."""
     stored, kind = STORED[dtype.name], computed_in(dtype)
     sizes, find = _sizes(axes), "place_of(indices, {0}, count, {1})"
-    same = f"{find.format('other', sizes)} == place"
+    same, digits = f"{find.format('other', sizes)} == place", ("table", "at", "strip")
     return "\n".join([*_flat(index, mode, axes), "",
         f'extern "C" __global__ void __launch_bounds__({_SUMMING}) add_up(const {stored}* g, '
-        f"const {INDICES[index.name]}* indices, {stored}* out, long long items, long long strips, long long packs, "
-        f"long long count, long long length, {', '.join(f'long long n{axis}' for axis in range(axes))}) {{",
+        f"const {INDICES[index.name]}* indices, {stored}* out, {_parameters(digits)}, long long strips, "
+        "long long packs, long long count, long long length, "
+        f"{', '.join(f'long long n{axis}' for axis in range(axes))}) {{",
         f"    __shared__ float shared[{2 * _SUMMING // 32}];", "    int turn = 0;",
-        "    for (long long item = blockIdx.x; item < items; item += gridDim.x) {",
-        "        const long long row = item / strips, table = row / count, at = row % count;",
-        f"        const long long place = {find.format('at', sizes)};",
-        f"        const long long pack = item % strips * {_SUMMING} + threadIdx.x;",
-        "        float met = 0.0f;",
-        f"        for (long long other = threadIdx.x; other < at && met == 0.0f; other += {_SUMMING})",
-        f"            if ({same}) met = 1.0f;",
-        f"        if (across<Largest, {_SUMMING}>(met, shared, turn) > 0.0f) continue;",
-        f"        {kind} t[{lanes}] = {{}};",
-        f"        for (long long first = at; first < count; first += {_SUMMING}) {{",
-        "            long long other = first + threadIdx.x;",
-        f"            const bool mine = other < count && {same};",
-        f"            if (across<Largest, {_SUMMING}>(mine ? 1.0f : 0.0f, shared, turn) == 0.0f) continue;",
-        "            if (pack >= packs) continue;",
-        f"            const long long end = first + {_SUMMING} < count ? first + {_SUMMING} : count;",
-        "            for (other = first; other < end; ++other) {", f"                if (!({same})) continue;",
-        f"                const auto p = load<{lanes}>(g + ((table * count + other) * packs + pack) * {lanes});",
-        "                #pragma unroll",
-        f"                for (int lane = 0; lane < {lanes}; ++lane) t[lane] += wide(p.at[lane]);",
-        "            }", "        }", "        if (pack >= packs) continue;", f"        Pack<{stored}, {lanes}> sums;",
+        *indented(_counted(digits, ["count", "strips"], [
+        f"const long long place = {find.format('at', sizes)};",
+        f"const long long pack = strip * {_SUMMING} + threadIdx.x;",
+        "float met = 0.0f;",
+        f"for (long long other = threadIdx.x; other < at && met == 0.0f; other += {_SUMMING})",
+        f"    if ({same}) met = 1.0f;",
+        f"if (across<Largest, {_SUMMING}>(met, shared, turn) > 0.0f) continue;",
+        f"{kind} t[{lanes}] = {{}};",
+        f"for (long long first = at; first < count; first += {_SUMMING}) {{",
+        "    long long other = first + threadIdx.x;",
+        f"    const bool mine = other < count && {same};",
+        f"    if (across<Largest, {_SUMMING}>(mine ? 1.0f : 0.0f, shared, turn) == 0.0f) continue;",
+        "    if (pack >= packs) continue;",
+        f"    const long long end = first + {_SUMMING} < count ? first + {_SUMMING} : count;",
+        "    for (other = first; other < end; ++other) {", f"        if (!({same})) continue;",
+        f"        const auto p = load<{lanes}>(g + ((table * count + other) * packs + pack) * {lanes});",
         "        #pragma unroll",
-        f"        for (int lane = 0; lane < {lanes}; ++lane) sums.at[lane] = narrow<{stored}>(t[lane]);",
-        f"        store(out + ((table * length + place) * packs + pack) * {lanes}, sums);", "    }", "}", ""])
+        f"        for (int lane = 0; lane < {lanes}; ++lane) t[lane] += wide(p.at[lane]);",
+        "    }", "}", "if (pack >= packs) continue;", f"Pack<{stored}, {lanes}> sums;",
+        "#pragma unroll",
+        f"for (int lane = 0; lane < {lanes}; ++lane) sums.at[lane] = narrow<{stored}>(t[lane]);",
+        f"store(out + ((table * length + place) * packs + pack) * {lanes}, sums);"], *_BLOCKS)), "}", ""])
 
 
-def _items(index: np.dtype, name: str, arrays: str, numbers: str, body: Sequence[str], mode: str) -> str:
-    """The text of a kernel whose threads compute one element at a time."""
-    return "\n".join([*_named(index, mode), "",
-        f'extern "C" __global__ void __launch_bounds__({_BLOCK}) {name}({arrays}, long long total, {numbers}) {{',
-        f"    for (long long at = blockIdx.x * {_BLOCK}ll + threadIdx.x; at < total; at += gridDim.x * {_BLOCK}ll) {{",
-        *indented(body, 2), "    }", "}", ""])
+@cached(64)
+def keys_source(index: np.dtype, mode: str, axes: int) -> str:
+    """The text of the kernel ``keys``, which writes the row that each index names as an integer."""
+    return "\n".join([*_flat(index, mode, axes), "",
+        f'extern "C" __global__ void __launch_bounds__({_BLOCK}) keys(const {INDICES[index.name]}* indices, '
+        f"unsigned* out, long long count, {', '.join(f'long long n{axis}' for axis in range(axes))}) {{",
+        f"    for (long long at = blockIdx.x * {_BLOCK}ll + threadIdx.x; at < count; at += gridDim.x * {_BLOCK}ll)",
+        f"        out[at] = (unsigned)place_of(indices, at, count, {_sizes(axes)});", "}", ""])
+
+
+def _added(dtype: np.dtype, lanes: int, threads: int, name: str, out: str, size: str, body: Sequence[str]) -> str:
+    """The text of a kernel over the sorted rows of several tables; a block has a strip of a row."""
+    stored, digits = STORED[dtype.name], ("table", "own", "strip")
+    strip = [f"const long long pack = strip * {threads} + threadIdx.x;", "if (pack >= packs) continue;",
+             f"const {stored}* from = g + (table * count * packs + pack) * {lanes};", f"N t[{lanes}] = {{}};"]
+    return "\n".join([
+        f"typedef {computed_in(dtype)} N;", "",
+        "// Adds the rows from one sorted place on, as long as they have one key, to where a stretch ends.",
+        "__device__ __forceinline__ long long add_run("
+        f"N (&t)[{lanes}], const {stored}* g, const unsigned* keys, const unsigned* places, long long at, "
+        "long long count, long long packs) {",
+        f"    const long long begin = at, next = (at / {_STRETCH} + 1) * {_STRETCH};",
+        "    const long long end = next < count ? next : count;",
+        "    for (; at < end && keys[at] == keys[begin]; ++at) {",
+        f"        const auto p = load<{lanes}>(g + places[at] * packs * {lanes});", "        #pragma unroll",
+        f"        for (int lane = 0; lane < {lanes}; ++lane) t[lane] += wide(p.at[lane]);", "    }",
+        "    return at;", "}", "",
+        f'extern "C" __global__ void __launch_bounds__({threads}) {name}(const {stored}* g, const unsigned* keys, '
+        f"const unsigned* places, {out}, {_parameters(digits)}, long long strips, long long packs, "
+        "long long count, long long stretches, long long length) {",
+        *indented(_counted(digits, [size, "strips"], [*strip, *body], *_BLOCKS)), "}", ""])
+
+
+@cached(64)
+def stretch_source(dtype: np.dtype, lanes: int, threads: int) -> str:
+    """The text of the kernel ``stretch``, which adds, of each stretch of sorted rows that begins amid the rows of an
+    index, these rows."""
+    store = [f"for (int lane = 0; lane < {lanes}; ++lane) sums[((table * stretches + own) * packs + pack) * {lanes} "
+             "+ lane] = t[lane];"]
+    return _added(dtype, lanes, threads, "stretch", "N* sums", "stretches", [
+        f"const long long at = own * {_STRETCH};", "if (at == 0 || keys[at] != keys[at - 1]) continue;",
+        "add_run(t, from, keys, places, at, count, packs);", *store])
+
+
+@cached(64)
+def run_source(dtype: np.dtype, lanes: int, threads: int) -> str:
+    """The text of the kernel ``run``, which adds the sorted rows of each index: those to where a stretch ends, then the
+    sums of the stretches behind."""
+    stored = STORED[dtype.name]
+    return _added(dtype, lanes, threads, "run", f"const N* sums, {stored}* out", "count", [
+        "if (own && keys[own] == keys[own - 1]) continue;",
+        "long long at = add_run(t, from, keys, places, own, count, packs);",
+        f"for (; at < count && at % {_STRETCH} == 0 && keys[at] == keys[own]; at += {_STRETCH})",
+        f"    for (int lane = 0; lane < {lanes}; ++lane)",
+        f"        t[lane] += sums[((table * stretches + at / {_STRETCH}) * packs + pack) * {lanes} + lane];",
+        f"Pack<{stored}, {lanes}> q;",
+        f"for (int lane = 0; lane < {lanes}; ++lane) q.at[lane] = narrow<{stored}>(t[lane]);",
+        f"store(out + ((table * length + keys[own]) * packs + pack) * {lanes}, q);"])
 
 
 @cached(64)
 def picked_source(dtype: np.dtype, index: np.dtype, mode: str) -> str:
     """The text of the kernel ``pick``, which copies from each set along an axis the element at the set's index."""
     stored = STORED[dtype.name]
-    return _items(index, "pick", f"const {stored}* data, const {INDICES[index.name]}* indices, {stored}* out",
-                  "long long length, long long inner",
-                  ["const long long place = at / inner * length + named(indices[at], length);",
-                   "out[at] = data[place * inner + at % inner];"], mode)
+    body = ["const long long place = outer * length + named(indices[item], length);",
+            "out[item] = data[place * inner + column];"]
+    digits = "outer", "column"
+    return "\n".join([*_named(index, mode), "",
+        f'extern "C" __global__ void __launch_bounds__({_BLOCK}) pick(const {stored}* data, '
+        f"const {INDICES[index.name]}* indices, {stored}* out, {_parameters(digits)}, long long length, "
+        "long long inner) {", *indented(_counted(digits, ["inner"], body)), "}", ""])
 
 
 @cached(64)
-def put_source(dtype: np.dtype, index: np.dtype, mode: str, given: bool, on: float = 1.0, off: float = 0.0) -> str:
+def put_source(dtype: np.dtype, index: np.dtype, mode: str, given: bool, lanes: int = 1, last: bool = True,
+               on: float = 1.0, off: float = 0.0) -> str:
     """The text of the kernel ``put``, which writes along an axis, at each index, ``on`` or an element of an array, and
-    ``off`` elsewhere."""
+    ``off`` elsewhere, so many ``lanes`` at a time; ``last`` says whether it is the last axis."""
     stored, kind = STORED[dtype.name], computed_in(dtype)
     source = f"const {stored}* g, " if given else ""
     number = "g[set]" if given else f"narrow<{stored}>({literal(on, kind)})"
-    return _items(index, "put", f"{source}const {INDICES[index.name]}* indices, {stored}* out",
-                  "long long length, long long inner",
-                  ["const long long set = at / (length * inner) * inner + at % inner;",
-                   f"out[at] = named(indices[set], length) == at / inner % length ? {number} "
-                   f": narrow<{stored}>({literal(off, kind)});"], mode)
+    off_text = f"narrow<{stored}>({literal(off, kind)})"
+    chosen = f"q.at[lane] = {{0}} ? {number} : {off_text};"
+    if last:
+        body = ["const long long set = outer, place = named(indices[set], length);", f"Pack<{stored}, {lanes}> q;",
+                "#pragma unroll", f"for (int lane = 0; lane < {lanes}; ++lane)",
+                f"    {chosen.format(f'place == pack * {lanes} + lane')}"]
+        digits, sizes = ["outer", "pack"], ["packs"]
+    else:
+        body = [f"Pack<{stored}, {lanes}> q;", "#pragma unroll", f"for (int lane = 0; lane < {lanes}; ++lane) {{",
+                f"    const long long set = (outer * packs + pack) * {lanes} + lane;",
+                f"    {chosen.format('named(indices[set], length) == place')}", "}"]
+        digits, sizes = ["outer", "place", "pack"], ["length", "packs"]
+    return "\n".join([*_named(index, mode), "",
+        f'extern "C" __global__ void __launch_bounds__({_BLOCK}) put({source}const {INDICES[index.name]}* indices, '
+        f"{stored}* out, {_parameters(digits)}, long long length, long long packs) {{",
+        *indented(_counted(digits, sizes, [*body, f"store(out + item * {lanes}, q);"])), "}", ""])
 
 
 # ----------------------------------------------------------------------------------------------- operators
@@ -168,9 +278,10 @@ def _look_up(call: Call, data: Array, indices: Array, mode: str, sizes: Shape, t
     row = data.size // (tables * length)
     lanes = _lanes([data, out], row)
     text = read_source(data.dtype, indices.dtype, mode, len(sizes), lanes)
-    numbers = [out.size // lanes, row // lanes, count, length, *sizes]
-    return [Launch(kernel_of(call.xp, text, "look_up"), grid_of(call.xp, numbers[0], _BLOCK), _BLOCK,
-                   [data, indices, out, *map(np.int64, numbers)],
+    items, packs = out.size // lanes, row // lanes
+    blocks = grid_of(call.xp, items, _BLOCK)
+    numbers = [*_numbers(items, blocks * _BLOCK, (count, packs)), packs, count, length, *sizes]
+    return [Launch(kernel_of(call.xp, text, "look_up"), blocks, _BLOCK, [data, indices, out, *map(np.int64, numbers)],
                    own_bytes(indices) + min(own_bytes(data), own_bytes(out)), own_bytes(out))]
 
 
@@ -181,25 +292,51 @@ def _add_up(call: Call, g: Array, indices: Array, mode: str, sizes: Shape, table
     row = out.size // (tables * length)
     lanes = _lanes([g, out], row)
     packs = row // lanes
+    moved = own_bytes(g), min(own_bytes(g), own_bytes(out))
+    if count >= SORTED and length < 1 << 32 and count < 1 << 31:
+        return [functools.partial(out.fill, 0), *_add_sorted(call, g, indices, mode, sizes, tables, lanes, packs)]
     strips = -(-packs // _SUMMING)
     text = sum_source(g.dtype, indices.dtype, mode, len(sizes), lanes)
-    numbers = [tables * count * strips, strips, packs, count, length, *sizes]
+    items = tables * count * strips
+    blocks = grid_of(call.xp, items * _SUMMING, _SUMMING)
+    numbers = [*_numbers(items, blocks, (count, strips)), strips, packs, count, length, *sizes]
     return [functools.partial(out.fill, 0),
-            Launch(kernel_of(call.xp, text, "add_up"), grid_of(call.xp, numbers[0] * _SUMMING, _SUMMING), _SUMMING,
-                   [g, indices, out, *map(np.int64, numbers)], own_bytes(g) + own_bytes(indices),
-                   min(own_bytes(g), own_bytes(out)))]
+            Launch(kernel_of(call.xp, text, "add_up"), blocks, _SUMMING,
+                   [g, indices, out, *map(np.int64, numbers)], own_bytes(indices) + moved[0], moved[1])]
+
+
+def _add_sorted(call: Call, g: Array, indices: Array, mode: str, sizes: Shape, tables: int, lanes: int, packs: int
+                ) -> list[Launch]:
+    """Steps that sort indices and add the rows of each, in a fixed order."""
+    (out,), xp = call.outs, call.xp
+    count, length = indices.size // len(sizes), math.prod(sizes)
+    found = call.scratch(10, (count,), np.dtype(np.uint32))
+    text = keys_source(indices.dtype, mode, len(sizes))
+    named = Launch(kernel_of(xp, text, "keys"), grid_of(xp, count, _BLOCK), _BLOCK,
+                   [indices, found, *map(np.int64, (count, *sizes))], own_bytes(indices), 4 * count)
+    steps, keys, places = bound_sort(xp, found, length - 1, call.scratch)
+    threads = min(_SUMMING, max(32, 1 << (packs - 1).bit_length()))
+    strips, stretches = -(-packs // threads), -(-count // _STRETCH)
+    number = np.dtype(np.float64 if g.dtype.itemsize == 8 else np.float32)
+    sums = call.scratch(11, (tables, stretches, packs * lanes), number)
+    added = []
+    for name, source, rows, arrays in (("stretch", stretch_source, stretches, [sums]),
+                                       ("run", run_source, count, [sums, out])):
+        items = tables * rows * strips
+        blocks = grid_of(xp, items * threads, threads)
+        counted = [*_numbers(items, blocks, (rows, strips)), strips, packs, count, stretches, length]
+        added.append(Launch(kernel_of(xp, source(g.dtype, lanes, threads), name), blocks, threads,
+                            [g, keys, places, *arrays, *map(np.int64, counted)]))
+    return [named, *steps, *added]
 
 
 def _attach(op: Op, reads: Sequence[int], index: int, mode: str | None, steps: Callable[[Call], list[Callable]],
-            sums: bool = False) -> None:
+            ) -> None:
     """Give an operator the kernel ``cuda``; ``reads`` are the inputs with values, ``index`` is the one with indices."""
 
     def accepts(call: Call) -> str | None:
         indices = call.ins[index]
-        reason = _declines([*[call.ins[i] for i in reads], *call.outs], indices, mode or call.attrs.get("mode", "clip"))
-        if reason is None and sums and indices.size > MOST:
-            return f"more than {MOST} indices: every block looks through all of them"
-        return reason
+        return _declines([*[call.ins[i] for i in reads], *call.outs], indices, mode or call.attrs.get("mode", "clip"))
 
     attach(op, accepts, steps)
 
@@ -227,7 +364,7 @@ def _by_table(op: Op, values: int, index: int, mode: str | None, places: Places,
         tables, sizes = places(call, (call.outs[0] if sums else data).shape)
         return run(call, data, call.ins[index], mode or _mode(call), sizes, tables)
 
-    _attach(op, [values], index, mode, table_steps, sums)
+    _attach(op, [values], index, mode, table_steps)
 
 
 def _mode(call: Call) -> str:
@@ -235,24 +372,41 @@ def _mode(call: Call) -> str:
     return "wrap" if mode == "index" else mode  # indices are not checked on devices
 
 
-def _by_item(op: Op, index: int, mode: str | None, name: str, axis: int, text: Callable[[Call, str], str]) -> None:
+#: The text of a kernel, its items, the digits of its loop, and further numbers.
+Items = tuple[str, int, Sequence[int], Sequence[int]]
+
+
+def _by_item(op: Op, index: int, mode: str | None, name: str, axis: int,
+             items: Callable[[Call, str, int, int], Items]) -> None:
     """Give an operator that reads or writes one element along an axis for each index the kernel ``cuda``;
-    ``text(call, mode)`` is the text of the function ``name``."""
+    ``items(call, mode, length, inner)`` describes the function ``name``, given the length of the axis and the number of
+    elements behind it."""
 
     def item_steps(call: Call) -> list[Callable]:
         out = call.outs[0]
         arrays, sized = [*call.ins[:index + 1], out], call.ins[0] if name == "pick" else out
         place = check_axis(call.attrs.get("axis", axis), sized.ndim)
-        return [Launch(kernel_of(call.xp, text(call, mode or _mode(call)), name), grid_of(call.xp, out.size, _BLOCK),
-                       _BLOCK, [*arrays, *map(np.int64, (out.size, sized.shape[place],
-                                                         math.prod(sized.shape[place + 1:])))],
+        text, count, sizes, numbers = items(call, mode or _mode(call), sized.shape[place],
+                                            math.prod(sized.shape[place + 1:]))
+        blocks = grid_of(call.xp, count, _BLOCK)
+        return [Launch(kernel_of(call.xp, text, name), blocks, _BLOCK,
+                       [*arrays, *map(np.int64, [*_numbers(count, blocks * _BLOCK, sizes), *numbers])],
                        sum(min(own_bytes(array), out.size * array.itemsize) for array in arrays[:-1]), own_bytes(out))]
 
     _attach(op, range(index), index, mode, item_steps)
 
 
-def _picked_text(call: Call, mode: str) -> str:
-    return picked_source(call.ins[0].dtype, call.ins[1].dtype, mode)
+def _picked(call: Call, mode: str, length: int, inner: int) -> Items:
+    text = picked_source(call.ins[0].dtype, call.ins[1].dtype, mode)
+    return text, call.outs[0].size, (inner,), (length, inner)
+
+
+def _put(call: Call, mode: str, length: int, inner: int, given: bool, on: float = 1.0, off: float = 0.0) -> Items:
+    out, last = call.outs[0], inner == 1
+    lanes = _lanes([out], length if last else inner)
+    text = put_source(out.dtype, call.ins[1 if given else 0].dtype, mode, given, lanes, last, on, off)
+    packs = (length if last else inner) // lanes
+    return text, out.size // lanes, (packs,) if last else (length, packs), (length, packs)
 
 
 _by_table(indexing.take, 0, 1, None, _axis)
@@ -260,9 +414,8 @@ _by_table(indexing.take_sum, 0, 1, None, _axis, sums=True)
 _by_table(indexing.embedding, 1, 0, "clip", lambda call, shape: (1, shape[:1]))
 _by_table(gather.gather_nd, 0, 1, "wrap", _first)
 _by_table(gather.gather_sum, 0, 1, "wrap", _first, sums=True)
-_by_item(indexing.pick, 1, None, "pick", -1, _picked_text)
-_by_item(indexing.batch_take, 1, "clip", "pick", 1, _picked_text)
-_by_item(indexing.pick_put, 1, None, "put", -1, lambda call, mode: put_source(
-    call.outs[0].dtype, call.ins[1].dtype, mode, True))
-_by_item(indexing.one_hot, 0, "none", "put", -1, lambda call, mode: put_source(
-    call.outs[0].dtype, call.ins[0].dtype, mode, False, call.attrs["on_value"], call.attrs["off_value"]))
+_by_item(indexing.pick, 1, None, "pick", -1, _picked)
+_by_item(indexing.batch_take, 1, "clip", "pick", 1, _picked)
+_by_item(indexing.pick_put, 1, None, "put", -1, functools.partial(_put, given=True))
+_by_item(indexing.one_hot, 0, "none", "put", -1, lambda call, mode, length, inner: _put(
+    call, mode, length, inner, False, call.attrs["on_value"], call.attrs["off_value"]))
