@@ -439,6 +439,7 @@ def test_gradients(row: Row) -> None:
     ("RotaryEmbedding", [heads(LONG, 12).copy(), AT, COS, SIN], {}, "8 angles for heads of 4 numbers"),
     ("RotaryEmbedding", [LONG, AT, COS, SIN], {"is_packed_batching": 1}, "is_packed_batching is not computed"),
     ("GroupQueryAttention", [LONG, LONG, LONG], {"num_heads": 3, "kv_num_heads": 3}, "expected seqlens_k and total"),
+    ("GroupQueryAttention", [*group().inputs[:6], np.int32(400000)], group().attrs, "length is 400000; .* 5 are new"),
     ("FusedConv", [IMAGE, *KERNEL], {"activation": "Rellu"}, "activation 'Rellu'. Did you mean 'relu'"),
     ("CDist", [draw(3, 4), draw(5, 4)], {"metric": "cosine"}, "metric='cosine': expected euclidean or sqeuclidean"),
 ])
