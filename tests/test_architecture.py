@@ -60,6 +60,7 @@ LATE = {
     "opreg": "the front door opens names at first use",
     "opreg.onnx": "its doors open names at first use, as the front door does",
     "opreg.onnx.package": "the package onnx is imported when a model is read",
+    "opreg.onnx.runtime": "ONNX Runtime is imported when a session is asked for",
     "opreg.aliases": "second names of modules are imported by those who ask for them",
     "opreg.backends": "a back end is imported when a device that it serves is used",
     "opreg.backends.onednn.shared_library": "the system is asked for a library when no environment has it",

@@ -93,7 +93,8 @@ OTHERWISE = {
         onnx.importing.translations.recurrent: _ALPHAS _BETAS _GATES
         onnx.importing.translations.shapes: MOST END
         onnx.exporting.builder: _FAR
-        onnx.exporting.model: OLDEST EXTERNAL
+        onnx.exporting.model: OLDEST
+        onnx.exporting.files: EXTERNAL LARGE ALIGNED
         symbol.json: _MOST_OUTPUTS _DEEPEST
         symbol.inspect.memory_use: _SHOWN
         symbol.passes.constant_folding: MOST

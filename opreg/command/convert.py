@@ -19,8 +19,9 @@ from opreg.errors import ArgumentError, did_you_mean, listed
 from opreg.ndarray import params_file
 from opreg.ndarray.io import save as save_arrays
 from opreg.onnx.importing.api import read_model
+from opreg.symbol import Symbol
 
-from . import models, weights
+from . import models, plot, weights
 from .output import add_json, say
 
 __all__ = ["configure", "run"]
@@ -42,6 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                              "shape of an input, as 1x3x224x224 or 8x20:int32")
     parser.add_argument("--params", metavar="FILE", help="its weights; by default the last of those beside the graph")
     parser.add_argument("--dynamic", action="store_true", help="let the first axis of its inputs have any length")
+    parser.add_argument("--picture", metavar="FILE", help="draw the graph, too: a .svg file, or another as for plot")
     parser.add_argument("--opset", type=int, metavar="N", help="the version of ONNX's operators")
     models.add_import(parser)
     add_json(parser)
@@ -59,8 +61,10 @@ def run(options: argparse.Namespace) -> int:
     if ending == _ONNX and source.endswith(weights.ENDINGS):
         raise ArgumentError(f"{target}: a model is a graph with weights, and {source} holds weights alone: convert "
                             f"net-symbol.json {target} --params {source}")
-    for path in [target, _weights_of(target)] if ending == _GRAPH else [target]:
-        if os.path.exists(path) and not options.force:
+    if options.picture and ending not in (_GRAPH, _ONNX):
+        raise ArgumentError(f"--picture {options.picture}: {target} holds weights alone, and no graph to draw")
+    for path in [target, *([_weights_of(target)] if ending == _GRAPH else []), options.picture]:
+        if path and os.path.exists(path) and not options.force:
             raise ArgumentError(f"{path}: it is there already; --force replaces it")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -114,8 +118,10 @@ def _to_onnx(options: argparse.Namespace) -> _ConversionReport:
     own = {*net.symbol.list_arguments(), *net.symbol.list_auxiliary_states()}
     left = [name for name in net.weights if name not in own]
     outputs, size = net.symbol.list_outputs(), os.path.getsize(options.target)
-    return _ConversionReport({"inputs": names, "outputs": outputs, "bytes": size},
-                             f"{', '.join(names)} -> {', '.join(outputs)}, {size} bytes: {options.target}",
+    pictures = _drawn(net.symbol, options, {name: given[name].shape for name in names})
+    return _ConversionReport({"inputs": names, "outputs": outputs, "bytes": size, **pictures},
+                             ", ".join([f"{', '.join(names)} -> {', '.join(outputs)}, {size} bytes: {options.target}",
+                                        *pictures.values()]),
                              [f"left out, since the graph has none of that name: {listed(left, _NAMED)}"] if left
                              else [])
 
@@ -127,7 +133,8 @@ def _weights_of(graph: str) -> str:
 
 def _from_onnx(options: argparse.Namespace) -> _ConversionReport:
     model = read_model(options.source)
-    symbol, arguments, states = models.read_onnx(model, models.stated_shapes(model, options.input))
+    shapes = models.stated_shapes(model, options.input)
+    symbol, arguments, states = models.read_onnx(model, shapes)
     arrays = {**{f"arg:{name}": value for name, value in arguments.items()},
               **{f"aux:{name}": value for name, value in states.items()}}
     weights = _weights_of(options.target)
@@ -135,9 +142,18 @@ def _from_onnx(options: argparse.Namespace) -> _ConversionReport:
         save_arrays(weights, arrays)
         symbol.save(options.target)
     lost = [name for name in model.graph.initializers if name not in arguments and name not in states]
-    return _ConversionReport({"arrays": len(arrays), "weights": weights},
-                             f"{len(arrays)} arrays: {options.target}, {weights}",
+    pictures = _drawn(symbol, options, shapes)
+    return _ConversionReport({"arrays": len(arrays), "weights": weights, **pictures},
+                             ", ".join([f"{len(arrays)} arrays: {options.target}", weights, *pictures.values()]),
                              [f"constants of the graph, not weights: {listed(lost, _NAMED)}"] if lost else [])
+
+
+def _drawn(net: Symbol, options: argparse.Namespace, shapes: Mapping[str, Sequence[int]]) -> dict[str, str]:
+    """The file of the picture, drawn if there is to be one."""
+    if not options.picture:
+        return {}
+    plot.draw(net, options.picture, shapes)
+    return {"picture": options.picture}
 
 
 class _Counting:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import opreg
 from opreg.core.files import atomic_write
 from opreg.errors import DeviceError
+from opreg.symbol import Symbol
 
 from . import models, parsing
 from .output import add_json, say
 
-__all__ = ["configure", "run"]
+__all__ = ["configure", "draw", "run"]
 
 #: Endings of files in Graphviz's language.
 _TEXT = (".gv", ".dot")
@@ -36,8 +38,21 @@ def run(options: argparse.Namespace) -> int:
     shapes = parsing.shapes(options.shapes)
     net = models.symbol(options.model, options.modules, shapes)
     target = options.output or f"{options.model.removesuffix('.json').removesuffix('.onnx')}.svg"
+    draw(net, target, shapes, weights=options.weights)
+    say(options, {"file": target}, target)
+    return 0
+
+
+def draw(net: Symbol, target: str, shapes: Mapping[str, Sequence[int]], *, weights: bool = False) -> None:
+    """Write the picture of a graph; the ending of the file says which format.
+
+    Raises
+    ------
+    DeviceError
+        When the format needs the program dot, and it is missing.
+    """
     stem, ending = os.path.splitext(target)
-    plot = opreg.viz.plot_network(net, os.path.basename(stem), ending[1:], shapes, hide_weights=not options.weights)
+    plot = opreg.viz.plot_network(net, os.path.basename(stem), ending[1:], dict(shapes), hide_weights=not weights)
     with tempfile.TemporaryDirectory() as folder, atomic_write(target) as file:
         if ending in _TEXT:
             file.write(plot.source.encode())
@@ -47,5 +62,3 @@ def run(options: argparse.Namespace) -> int:
                 raise DeviceError(f"{target}: a picture in {ending[1:]} needs the program dot of Graphviz, which is "
                                   "not here; a .gv file holds the graph as text for it")
             file.write(picture.read_bytes())
-    say(options, {"file": target}, target)
-    return 0

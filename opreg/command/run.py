@@ -27,6 +27,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     models.add_model(parser)
     parser.add_argument("--output", metavar="FILE", help="a .npy file for one output, .npz or .safetensors for several")
+    parser.add_argument("--gradients", metavar="FILE",
+                        help="write gradients of inputs and weights, in training, where those of outputs are 1: a "
+                             ".npz, .safetensors or .params file")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run so often, and say how long it took")
     add_json(parser)
 
@@ -39,17 +42,23 @@ def run(options: argparse.Namespace) -> int:
     names = net.symbol.list_outputs()
     if options.output:
         _writable(options.output, len(names))
-    executor = models.bound(net, models.inputs(net, options.input), options)
+    if options.gradients:
+        _writable(options.gradients, len(net.symbol.list_arguments()), "--gradients", "gradients")
+    executor = models.bound(net, models.inputs(net, options.input), options, train=bool(options.gradients))
     seconds = []
     for _ in counted(range(options.repeat), "run", options.repeat):
         begin = time.perf_counter()
-        executor.forward(is_train=False)
+        executor.forward(is_train=bool(options.gradients))
         for out in executor.outputs:
             out.wait_to_read()
         seconds.append(time.perf_counter() - begin)
     found = {name: out.asnumpy() for name, out in zip(names, executor.outputs)}
     if options.output:
         _write(options.output, found)
+    if options.gradients:
+        executor.backward([out.ones_like() for out in executor.outputs])
+        slopes = {name: each.asnumpy() for name, each in executor.grad_dict.items() if each is not None}
+        _write(options.gradients, slopes)
     least, median = min(seconds), statistics.median(seconds)
     summary = {name: {"dtype": value.dtype.name, "shape": list(value.shape), **_range(value)}
                for name, value in found.items()}
@@ -69,15 +78,15 @@ def _range(value: Array) -> dict[str, float]:
     return {"least": float(wide.min()), "mean": float(wide.mean()), "most": float(wide.max())}
 
 
-def _writable(path: str, count: int) -> None:
+def _writable(path: str, count: int, option: str = "--output", what: str = "outputs") -> None:
     """Refuse an output file before there is anything to write."""
     endings = (".npy", *weights.ENDINGS[:3])
     ending = os.path.splitext(path)[1]
     if ending not in endings:
-        raise ArgumentError(f"--output {path}: there is no format {ending!r}. {did_you_mean(ending, endings)}")
+        raise ArgumentError(f"{option} {path}: there is no format {ending!r}. {did_you_mean(ending, endings)}")
     if ending == ".npy" and count > 1:
-        raise ArgumentError(f"--output {path}: a .npy file holds one array, and there are {count} outputs; .npz holds "
-                            "several")
+        raise ArgumentError(f"{option} {path}: a .npy file holds one array, and there are {count} {what}; .npz "
+                            "holds several")
 
 
 def _write(path: str, found: Mapping[str, Array]) -> None:

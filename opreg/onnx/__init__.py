@@ -20,13 +20,14 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "export": ("exporting", "export"),
     "export_model": ("exporting", "export_model"),
     "to_model": ("exporting", "to_model"),
+    "inference_session": ("runtime", "inference_session"),
     "backend": ("backend", None),
     "mx2onnx": ("mx2onnx", None),
     "onnx2mx": ("onnx2mx", None),
 }
 
 __all__ = ["backend", "export", "export_model", "get_model_metadata", "import_model", "import_to_cell",
-           "import_to_gluon", "mx2onnx", "onnx2mx", "to_model"]
+           "import_to_gluon", "inference_session", "mx2onnx", "onnx2mx", "to_model"]
 
 
 def __getattr__(name: str) -> Any:

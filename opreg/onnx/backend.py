@@ -57,13 +57,17 @@ def run_model(model: Any, inputs: Any, device: str = "CPU", **keywords: Any) -> 
 def run_node(node: Any, inputs: Sequence[np.ndarray], device: str = "CPU", outputs_info: Any = None,
              **keywords: Any) -> tuple[Any, ...]:
     """The outputs of one node, as NumPy arrays."""
-    helper = onnx("helper")
-    infos = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.asarray(value).dtype),
-                                           np.asarray(value).shape)
-             for name, value in zip([name for name in node.input if name], inputs)]
-    results = [onnx().ValueInfoProto(name=name) for name in node.output if name]
-    model = helper.make_model(helper.make_graph([node], "node", infos, results))
-    return prepare(model, device).run(inputs)
+    return prepare(one_node(node), device).run(inputs)
+
+
+def one_node(node: Any) -> Any:
+    """A model of one node, whose inputs are those that the node has, in their order."""
+    single = onnx().NodeProto()
+    single.CopyFrom(node)
+    for i, name in enumerate(node.input):
+        single.input[i] = name and f"input{i}"  # a node may read a value twice
+    infos = [[onnx().ValueInfoProto(name=name) for name in names if name] for names in (single.input, single.output)]
+    return onnx("helper").make_model(onnx("helper").make_graph([single], "node", *infos))
 
 
 def supports_device(device: str) -> bool:

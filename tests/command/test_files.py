@@ -411,6 +411,30 @@ def test_convert_a_graph_to_onnx_and_back(opreg: Command) -> None:
     np.testing.assert_allclose(found.asnumpy(), wanted)
 
 
+def test_a_model_of_onnx_becomes_a_graph_a_picture_and_gradients(opreg: Command) -> None:
+    """Both commands, on a product and a tanh; gradients of the sum of the outputs."""
+    pytest.importorskip("onnx")
+    x, w = np.float64([[1, 2], [3, 4]]), np.float64([[0.1, -0.2, 0.3], [0.2, 0.1, -0.1]])
+    net = mx.sym.tanh(mx.sym.dot(mx.sym.Variable("x"), mx.sym.Variable("w")))
+    mx.onnx.export(net, "net.onnx", x, params={"w": mx.nd.array(w, dtype="float64")})
+    np.save("x.npy", x)
+    code, out, err = opreg("convert", "net.onnx", "net-symbol.json", "--picture", "net.svg")
+    assert (code, out, err) == (0, "1 arrays: net-symbol.json, net-0000.params, net.svg\n", "")
+    assert "tanh" in Path("net.svg").read_text()
+    code, _, err = opreg("convert", "net.onnx", "other-symbol.json", "--picture", "net.svg")
+    assert code == 2 and "net.svg: it is there already" in err and not Path("other-symbol.json").exists()
+    assert "w.npz holds weights alone" in opreg("convert", "net.onnx", "w.npz", "--picture", "w.svg")[2]
+    slope = 1 - np.tanh(x @ w) ** 2
+    for name in ("net", "net.onnx"):
+        assert opreg("run", name, "--input", "x=x.npy", "--gradients", "slopes.npz")[0] == 0
+        found = mx.nd.load("slopes.npz")
+        assert sorted(found) == ["w", "x"]
+        np.testing.assert_allclose(found["x"].asnumpy(), slope @ w.T, 1e-12)
+        np.testing.assert_allclose(found["w"].asnumpy(), x.T @ slope, 1e-12)
+    assert "--gradients g.npy: a .npy file holds one array" in opreg(
+        "run", "net", "--input", "x=x.npy", "--gradients", "g.npy")[2]
+
+
 def test_models_of_onnx_are_models(opreg: Command) -> None:
     """They are shown, drawn, run and converted as graphs with weights; shapes that are given close open lengths."""
     helper = pytest.importorskip("onnx.helper")

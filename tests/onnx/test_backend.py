@@ -1,4 +1,7 @@
-"""The tests that ONNX has for whoever runs its models, and what of them is known to fail."""
+"""The tests that ONNX has for whoever runs its models, and what of them is known to fail.
+
+``python -m tests.onnx.test_backend`` counts them, whole networks included, and prints those that fail.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,8 @@ KNOWN = {
 }
 
 
-@pytest.fixture(scope="module")
-def results() -> dict[str, str]:
-    """Of every test by its name "", or what went wrong. Whole networks are left out: they take long."""
+def outcomes(networks: bool = False) -> dict[str, str]:
+    """Of every test by its name "", or what went wrong; with whole networks, which take long, or without them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from onnx.backend.test.runner import Runner
@@ -35,7 +37,7 @@ def results() -> dict[str, str]:
         with np.errstate(all="ignore"):
             for category, items in Runner(backend)._test_items.items():
                 for name, item in items.items():
-                    if category.startswith("Real") or not name.endswith("_cpu"):
+                    if (category.startswith("Real") and not networks) or not name.endswith("_cpu"):
                         continue
                     try:
                         item.func(None)
@@ -46,6 +48,12 @@ def results() -> dict[str, str]:
                         said[name] = f"{type(error).__name__}: {error}"
         np.random.set_state(state)  # noqa: NPY002
     return said
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, str]:
+    """The outcomes without whole networks."""
+    return outcomes()
 
 
 def test_passing_tests(results: dict[str, str]) -> None:
@@ -67,3 +75,11 @@ def test_random_numbers_are_the_only_chance(results: dict[str, str]) -> None:
     """What is known to fail fails still, but for what chance decides."""
     better = [name for name, why in KNOWN.items() if "random" not in why and not results.get(f"test_{name}_cpu", "x")]
     assert better == []
+
+
+if __name__ == "__main__":
+    found = outcomes(networks=True)
+    for each, text in found.items():
+        if text:
+            print(f"{each}: {text.splitlines()[0]}")
+    print(f"{len(found)} tests, {sum(not text for text in found.values())} pass")

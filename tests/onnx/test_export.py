@@ -482,6 +482,31 @@ def test_weights_in_a_file_of_their_own(tmp_path: Any) -> None:
     _same(_run(onnx.load(file), {"data": data}), [mx.nd.dot(data, weight, transpose_b=True).asnumpy()])
 
 
+def test_weights_above_the_size_of_a_model(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are written beside the model, from which ONNX's package, ONNX Runtime and this library read them; a model in
+    memory is refused. The bound is small here, where it is 2 GiB otherwise."""
+    from opreg.onnx.exporting import files
+
+    monkeypatch.setattr(files, "EXTERNAL", 5000)
+    x, file = Variable("x"), str(tmp_path / "net.onnx")
+    params = {"w": mx.nd.array(_floats(50, 30)), "b": mx.nd.array(_floats(30), dtype="float16"),
+              "v": mx.nd.array(_floats(30, 21), dtype="float16")}
+    symbol = mx.sym.cast(mx.sym.dot(x, Variable("w")), "float16")
+    symbol = mx.sym.dot(mx.sym.broadcast_add(symbol, Variable("b")), Variable("v"))
+    with pytest.raises(ArgumentError, match="the weights take 7320 bytes, and a model in memory"):
+        to_model(symbol, (2, 50), params=params)
+    assert mx.onnx.export(symbol, file, (2, 50), params=params) == file
+    held = onnx.load(file, load_external_data=False).graph.initializer
+    assert {each.name: {entry.key: entry.value for entry in each.external_data} for each in held if each.external_data
+            } == {"w": {"location": "net.onnx.data", "offset": "0", "length": "6000"},
+                  "v": {"location": "net.onnx.data", "offset": "6016", "length": "1260"}}
+    onnx.checker.check_model(file, full_check=True)
+    wanted = _ours(symbol, {**params, "x": mx.nd.array(_floats(2, 50))})
+    again, arguments, _ = import_model(file)
+    _same(_ours(again, {**arguments, "x": mx.nd.array(_floats(2, 50))}), wanted)
+    _same(_run(onnx.load(file), {"x": mx.nd.array(_floats(2, 50))}), wanted)
+
+
 @pytest.mark.parametrize("wrong, said", [
     (lambda: to_model(mx.sym.relu(Variable("x")), (2,), opset_version=3), "opset_version=3: expected a number from 7"),
     (lambda: to_model(mx.sym.relu(Variable("x")), (2,), (3,)), "2 examples for 1 inputs, x"),

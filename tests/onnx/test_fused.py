@@ -341,8 +341,56 @@ ROWS += [
         {"channels_last": 1}),
 ]
 
+
+
+def experts(x: np.ndarray, router: np.ndarray, first: np.ndarray, b: Any, second: np.ndarray, c: Any = None,
+            third: Any = None, k: int = 1, act: Expected = lambda x: np.maximum(x, 0), share: bool = False) -> Any:
+    """Both layers of the ``k`` experts that the router likes best, token by token."""
+    flat, weights = x.reshape(-1, x.shape[-1]), np.exp(router) / np.exp(router).sum(-1, keepdims=True)
+    out = np.zeros_like(flat)
+    for t, token in enumerate(flat):
+        best = np.argsort(-weights[t])[:k]
+        for e in best:
+            h = act(first[e] @ token + (0 if b is None else b[e])) * (1 if third is None else third[e] @ token)
+            out[t] += (second[e] @ h + (0 if c is None else c[e])) * weights[t, e] / (weights[t, best].sum() if share
+                                                                                      else 1)
+    return out.reshape(x.shape)
+
+
+def swiglu(x: np.ndarray) -> np.ndarray:
+    gate, line = np.minimum(x[::2], 0.7), np.clip(x[1::2], -0.7, 0.7)
+    return gate * logistic(1.7 * gate) * (line + 1)
+
+
+EXPERTS = [draw(2, 3, 8), draw(6, 4), draw(4, 5, 8), draw(4, 5), draw(4, 8, 5), draw(4, 8)]
+TWICE = [*EXPERTS[:2], draw(4, 10, 8), draw(4, 10), *EXPERTS[4:]]
+CODES = RNG.integers(0, 256, 60, dtype=np.uint8)
+FP4 = [0, 1 / 192, 2 / 3, 1, 1 / 3, 1 / 2, 1 / 6, 1 / 4]
+
+
+def of_codes(a: np.ndarray, codes: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    signed = np.array([*FP4, *[-x for x in FP4]])[np.stack([codes >> 4, codes & 15], 1).reshape(-1)]
+    return a @ (signed * np.repeat(scales, 16)[:120]).reshape(5, 24).T
+
+
+ROWS += [
+    Row("MoE", EXPERTS, experts), Row("MoE", EXPERTS, lambda *each: experts(*each, k=2), {"k": 2}),
+    Row("MoE", EXPERTS, lambda *each: experts(*each, k=3, share=True), {"k": 3, "normalize_routing_weights": 1}),
+    Row("MoE", [*EXPERTS[:3], None, EXPERTS[4]], lambda *each: experts(*each, act=fast_gelu),
+        {"activation_type": "gelu"}),
+    Row("MoE", [*EXPERTS, draw(4, 5, 8)], lambda *each: experts(*each, act=lambda x: x * logistic(x), k=2),
+        {"k": 2, "activation_type": "silu"}),
+    Row("MoE", TWICE, lambda *each: experts(*each, act=swiglu, k=2),
+        {"k": 2, "activation_type": "swiglu", "swiglu_fusion": 1, "activation_alpha": 1.7, "activation_beta": 1.0,
+         "swiglu_limit": 0.7}),
+    Row("MoE", TWICE, lambda *each: experts(*each, act=lambda x: x[:5] * logistic(x[:5]) * x[5:]),
+        {"activation_type": "swiglu", "swiglu_fusion": 2}),
+    Row("MatMulBnb4", [draw(3, 24), CODES, np.abs(draw(8))], of_codes,
+        {"K": 24, "N": 5, "block_size": 16, "quant_type": 0}),
+]
+
 #: The inputs of operators that are constants where a symbol is made.
-FIXED = {"Range": (0, 1, 2), "Pad": (1,), "ExpandDims": (1,), "GroupQueryAttention": (6,),
+FIXED = {"Range": (0, 1, 2), "Pad": (1,), "ExpandDims": (1,), "GroupQueryAttention": (6,), "MatMulBnb4": (1,),
          "MatMulIntegerToFloat": (1, 5), "DynamicQuantizeMatMul": (1, 3), "QAttention": (1, 7), "QLinearConv": (3, 5)}
 
 
@@ -439,6 +487,10 @@ def test_gradients(row: Row) -> None:
     ("RotaryEmbedding", [heads(LONG, 12).copy(), AT, COS, SIN], {}, "8 angles for heads of 4 numbers"),
     ("RotaryEmbedding", [LONG, AT, COS, SIN], {"is_packed_batching": 1}, "is_packed_batching is not computed"),
     ("GroupQueryAttention", [LONG, LONG, LONG], {"num_heads": 3, "kv_num_heads": 3}, "expected seqlens_k and total"),
+    ("GroupQueryAttention", [*group().inputs[:6], np.int32(400000)], group().attrs, "length is 400000; .* 5 are new"),
+    ("MoE", EXPERTS, {"activation_type": "swigl"}, "activation_type='swigl'. Did you mean 'swiglu'"),
+    ("MatMulBnb4", [draw(3, 24), CODES, np.ones(7, np.float32)], {"K": 24, "N": 5, "block_size": 16, "quant_type": 0},
+     "60 bytes and scales of shape"),
     ("FusedConv", [IMAGE, *KERNEL], {"activation": "Rellu"}, "activation 'Rellu'. Did you mean 'relu'"),
     ("CDist", [draw(3, 4), draw(5, 4)], {"metric": "cosine"}, "metric='cosine': expected euclidean or sqeuclidean"),
 ])

@@ -30,6 +30,7 @@ from ...interop.translation import Untranslatable
 from ..package import onnx as package
 from .builder import Builder, Model, Value
 from .elementwise import PRIMITIVES
+from .files import Draft, completed, described, write
 from .table import DOMAIN, walk
 
 if TYPE_CHECKING:
@@ -38,12 +39,9 @@ if TYPE_CHECKING:
 __all__ = ["OLDEST", "export", "export_model", "to_model"]
 
 helper = package("helper")
-numpy_helper = package("numpy_helper")
 
 #: The oldest version of ONNX's operators that is written, which is the oldest that ONNX Runtime runs.
 OLDEST = 7
-#: Bytes of weights above which they are stored in a second file: protocol buffers hold less than 2 GiB.
-EXTERNAL = 2 ** 31 - 2 ** 24
 
 #: Names of dynamic dimensions by axis; the axes of an input, or a shape with names in it.
 Dynamic = Any
@@ -144,13 +142,18 @@ def export(thing: Any, file: str | os.PathLike[str], *examples: Any, params: Map
     ...     [node.op_type for node in onnx.load(file).graph.node]
     ['Mul', 'Tanh']
     """
-    model = to_model(thing, *examples, params=params, dynamic=dynamic, opset_version=opset_version, inputs=inputs)
-    return _save(model, os.fspath(file), external_data)
+    draft = _draft(thing, examples, params, dynamic, opset_version, inputs)
+    return write(draft, os.fspath(file), external_data)
 
 
 def to_model(thing: Any, *examples: Any, params: Mapping[str, Any] | None = None, dynamic: Dynamic = None,
              opset_version: int | None = None, inputs: Sequence[str] | None = None) -> ModelProto:
     """The model that ``export`` writes, from the same arguments.
+
+    Raises
+    ------
+    OpError
+        As ``export``, and if the weights take 2 GiB or more, which a model in memory cannot hold.
 
     Examples
     --------
@@ -158,8 +161,14 @@ def to_model(thing: Any, *examples: Any, params: Mapping[str, Any] | None = None
     >>> to_model(mx.sym.relu(mx.sym.Variable("x")), (2, 3)).graph.node[0].op_type
     'Relu'
     """
+    return completed(_draft(thing, examples, params, dynamic, opset_version, inputs))
+
+
+def _draft(thing: Any, examples: Sequence[Any], params: Mapping[str, Any] | None, dynamic: Dynamic, opset: int | None,
+           inputs: Sequence[str] | None) -> Draft:
+    """The model of anything that can be exported."""
     if isinstance(thing, Executor):
-        return _of_executor(thing, dynamic, opset_version, inputs)
+        return _of_executor(thing, dynamic, opset, inputs)
     if isinstance(thing, Symbol):
         names, values = _split_params(thing, params or {})
         free = [name for name in names if name not in values]
@@ -168,9 +177,9 @@ def to_model(thing: Any, *examples: Any, params: Mapping[str, Any] | None = None
             raise ArgumentError(f"onnx.export: there are {len(examples)} examples for {len(free)} inputs, "
                                 f"{', '.join(free)}")
         given += [_Input(name, None) for name in free[len(examples):]]
-        return _of_symbol(thing, given, values, dynamic, opset_version)
+        return _of_symbol(thing, given, values, dynamic, opset)
     if callable(thing):
-        return _of_function(thing, examples, dynamic, opset_version)
+        return _of_function(thing, examples, dynamic, opset)
     raise ArgumentError(f"onnx.export: expected a Symbol, a Cell, a function of tensors or an executor, got {thing!r}")
 
 
@@ -250,12 +259,14 @@ def export_model(sym: Any, params: Any, in_shapes: Sequence[Any] | None = None, 
         if dynamic_input_shapes is None:
             dims = _open_dims(symbol, given, values)
     given += [_Input(name, None) for name in free[len(shapes):]]
-    model = _of_symbol(symbol, given, values, dims, opset_version)
+    draft = _of_symbol(symbol, given, values, dims, opset_version)
     if run_shape_inference:
-        model = package("shape_inference").infer_shapes(model)
+        found = package("shape_inference").infer_shapes(described(draft))
+        del found.graph.initializer[:]
+        draft = Draft(found, draft.arrays)
     if verbose:
-        print(helper.printable_graph(model.graph))
-    return _save(model, onnx_file_path, None)
+        print(helper.printable_graph(described(draft).graph))
+    return write(draft, onnx_file_path, None)
 
 
 def _loaded(path: str) -> dict[str, Any]:
@@ -294,7 +305,7 @@ def _example(name: str, example: Any) -> _Input:
 
 
 def _of_executor(executor: Executor, dynamic: Dynamic, opset: int | None, inputs: Sequence[str] | None
-                 ) -> ModelProto:
+                 ) -> Draft:
     symbol, held = executor._symbol, {**executor.arg_dict, **executor.aux_dict}
     if inputs is None:
         first = symbol.list_arguments()[:1]
@@ -309,7 +320,7 @@ def _of_executor(executor: Executor, dynamic: Dynamic, opset: int | None, inputs
 
 
 def _of_symbol(symbol: Symbol, given: list[_Input], values: dict[str, np.ndarray], dynamic: Dynamic, opset: int | None
-               ) -> ModelProto:
+               ) -> Draft:
     graph = symbol._graph()
     variables = [node for node in graph.nodes if node.op is None]
     by_name = {node.name: node for node in variables}
@@ -324,7 +335,7 @@ def _of_symbol(symbol: Symbol, given: list[_Input], values: dict[str, np.ndarray
     return _model_of(program, opset)
 
 
-def _of_function(function: Any, examples: Sequence[Any], dynamic: Dynamic, opset: int | None) -> ModelProto:
+def _of_function(function: Any, examples: Sequence[Any], dynamic: Dynamic, opset: int | None) -> Draft:
     function = getattr(function, "function", function) if getattr(function, "compiled", False) else function
     if isinstance(function, Cell):
         function = copy.deepcopy(function).set_train(False)
@@ -454,8 +465,8 @@ def _agrees(graph: Graph, shapes: Mapping[Node, Any]) -> bool:
 # --------------------------------------------------------------------------------------------- the model
 
 
-def _model_of(program: _Program, opset: int | None) -> ModelProto:
-    """The ONNX model of a program."""
+def _model_of(program: _Program, opset: int | None) -> Draft:
+    """The ONNX model of a program, and its weights."""
     newest = package("defs").onnx_opset_version()
     opset = newest if opset is None else opset
     if not OLDEST <= opset <= newest:
@@ -480,15 +491,13 @@ def _model_of(program: _Program, opset: int | None) -> ModelProto:
     ends = _named(g, g.ends(heads), program.outputs, {value.name for _, value in inputs})
     infos = [_info(value, each) for each, value in inputs]
     graph = helper.make_graph(
-        g.nodes, program.title.partition(" ")[2].strip("'") or program.title, infos, [_end(value) for value in ends],
-        [numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
-         for name, array in g.initializers.items() if name in used])
+        g.nodes, program.title.partition(" ")[2].strip("'") or program.title, infos, [_end(value) for value in ends])
     opsets = model.opsets
     result = helper.make_model(graph, opset_imports=opsets, functions=list(model.functions.values()),
                                producer_name="opreg")
     result.ir_version = max(helper.find_min_ir_version_for(
         [each for each in opsets if each.domain != DOMAIN]), 8 if model.functions else 3)
-    return result
+    return Draft(result, {name: array for name, array in g.initializers.items() if name in used})
 
 
 def _variables(g: Builder, program: _Program, graphs: Sequence[Graph], scales: Mapping[str, tuple[int, int]]
@@ -583,18 +592,3 @@ def _end(value: Value) -> ValueInfoProto:
     return helper.make_tensor_value_info(
         value.name, helper.np_dtype_to_tensor_dtype(value.dtype),
         None if shape is None else [dim if type(dim) is int else None for dim in shape])
-
-
-def _save(model: ModelProto, file: str, external: bool | None) -> str:
-    """Write a model; large weights go to a second file."""
-    size = sum(len(each.raw_data) for each in model.graph.initializer)
-    if external or (external is None and size >= EXTERNAL):
-        data = f"{os.path.basename(file)}.data"
-        data_file = os.path.join(os.path.dirname(file), data)
-        if os.path.exists(data_file):
-            os.remove(data_file)  # the package modifies it
-        package().save_model(model, file, save_as_external_data=True, location=data, size_threshold=1024)
-        return file
-    package("checker").check_model(model)
-    package().save_model(model, file)
-    return file

@@ -15,6 +15,7 @@ from opreg.cells.tensor import Tensor
 from opreg.cells.traced import trace_function
 from opreg.cells.tree import Structure
 from opreg.core.files import reading
+from opreg.core.graph import Entry, topological
 from opreg.core.mode import Recording
 from opreg.core.spec import ANY, Shape, is_floating, known
 from opreg.errors import ArgumentError, FileFormatError, did_you_mean, note
@@ -266,6 +267,7 @@ def import_model(model: Any, shapes: Mapping[str, Sequence[int]] | None = None
     for value, node in traced.captured:
         if not isinstance(value, Parameter):  # a constant, without a gradient
             node.tags = {**node.tags, "__lr_mult__": "0.0", "__wd_mult__": "0.0"}
+    _name_outputs(traced.heads, graph.outputs)
     symbol = Symbol(traced.heads)
     held = {node.name: value for value, node in traced.captured}
     states = set(symbol.list_auxiliary_states())
@@ -273,6 +275,19 @@ def import_model(model: Any, shapes: Mapping[str, Sequence[int]] | None = None
     params = {name: array(value.asnumpy(), dtype=value._data.dtype) for name, value in held.items()}
     return (symbol, {name: value for name, value in params.items() if name in arguments_of},
             {name: value for name, value in params.items() if name in states})
+
+
+def _name_outputs(heads: Sequence[Entry], names: Sequence[str]) -> None:
+    """Name the nodes of a symbol's outputs after the model's outputs, as far as each has its own and no other has the
+    name; a name ends in ``_output`` already in models of MXNet."""
+    nodes = [node for node, _ in heads]
+    taken = {node.name for node in topological(heads)}
+    for (node, _), name in zip(heads, names):
+        wanted = name.removesuffix("_output")
+        alone = node.op is not None and len(node.op.signature.outputs(node.attrs)) == 1 and nodes.count(node) == 1
+        if alone and wanted and wanted not in taken:
+            node.name = wanted
+            taken.add(wanted)
 
 
 def import_to_gluon(model: Any, ctx: Contexts = None, shapes: Mapping[str, Sequence[int]] | None = None

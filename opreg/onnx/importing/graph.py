@@ -30,7 +30,7 @@ from .open_lengths import is_open, numbers_of
 from .rows import Row
 from .tensors import array_of, computes, dtype_of, number_of, sparse_array_of
 
-__all__ = ["Model", "Graph", "Node", "Values", "UnknownNumbers", "lowered", "ordinary"]
+__all__ = ["Model", "Graph", "Node", "Values", "UnknownNumbers", "lowered", "ordinary", "registered"]
 
 #: The value of an edge: a NumPy array, a tensor, a list of these, or None for an omitted input.
 Values: TypeAlias = list[Any]
@@ -85,6 +85,15 @@ def _meant(value: Any) -> Any:
 def _may_train(value: np.ndarray) -> bool:
     """Whether a constant may be a weight: several real numbers."""
     return value.size > 1 and computes(value.dtype) and is_floating(value.dtype)
+
+
+def registered(domain: str, op_type: str) -> Op | None:
+    """The operator registered under a node's domain and type, or under its type alone."""
+    for name in (f"{domain}::{op_type}", f"{domain}.{op_type}", op_type):
+        op = lookup("Custom", name) or lookup(name, None)
+        if op is not None:
+            return op
+    return None
 
 
 class Model:
@@ -351,7 +360,7 @@ class Node:
         if found is not None:
             return self._of_row(found)
         if self.domain:
-            op = self._registered()
+            op = registered(self.domain, self.op_type)
             if op is not None:
                 return self._of_operator(op)
         schema = self._schema()
@@ -365,14 +374,6 @@ class Node:
             return defs.get_schema(self.op_type, self.opset, self.domain)
         except Exception:  # a helper function that the package does not export
             return None
-
-    def _registered(self) -> Op | None:
-        """The operator registered under the node's domain and type, or under its type alone."""
-        for name in (f"{self.domain}::{self.op_type}", f"{self.domain}.{self.op_type}", self.op_type):
-            op = lookup("Custom", name) or lookup(name, None)
-            if op is not None:
-                return op
-        return None
 
     def _of_operator(self, op: Op) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
         def apply(inputs: Sequence[Any], outside: Mapping[str, Any]) -> Any:

@@ -9,6 +9,7 @@ from . import (
     elementwise,
     equations,
     estimators,
+    experts,
     fused,
     fused_attention,
     images,
@@ -22,5 +23,6 @@ from . import (
     training,
 )
 
-__all__ = ["attention", "columns", "control", "elementwise", "equations", "estimators", "fused", "fused_attention",
-           "images", "layers", "microsoft", "quantized", "recurrent", "reductions", "shapes", "text", "training"]
+__all__ = ["attention", "columns", "control", "elementwise", "equations", "estimators", "experts", "fused",
+           "fused_attention", "images", "layers", "microsoft", "quantized", "recurrent", "reductions", "shapes", "text",
+           "training"]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from opreg.core.registry import ops
+from opreg.core.spec import ANY
 from opreg.errors import ArgumentError, ShapeError
 
 from ..graph import Node
@@ -224,7 +225,7 @@ def group_query_attention(
     if do_rotary:
         at = own if at is None else at
         query, key = [_rotated(node, x, at, cos, sin, rotary_interleaved) for x in (query, key)]
-    room = max(int(total.reshape(-1)[0]), 0 if past_key is None else node.length(past_key, 2))
+    room = _room(node, int(total.reshape(-1)[0]), past_key, key)
     key, value = [_stored(node, past, x, before, room) for past, x in ((past_key, key), (past_value, value))]
     spots, own = node.lift(np.arange(room, dtype=np.int64)), ops.reshape(own, shape=(0, 1, -1, 1))
     seen = ops._npi_less(spots, ops.reshape(filled, shape=(0, 1, 1, 1)))
@@ -241,6 +242,21 @@ def group_query_attention(
         bias = seen if added is None else ops._npi_where_rscalar(seen, added, scalar=-math.inf)
         y = _attended(node, query, key, value, bias, scale, False)
     return (_flat(y), key, value) if len(node.outputs) > 1 else _flat(y)
+
+
+def _room(node: Node, total: int, past: Any, new: Any) -> int:
+    """Number of keys in the cache behind a step: ``total``, or the length of the cache before it if that is more.
+
+    Raises
+    ------
+    ShapeError
+        If ``total`` is more than the keys of the cache and the new ones together.
+    """
+    count, added = 0 if past is None else node.length(past, 2), node.lengths(new)[2]
+    if added is not ANY and total > count + added:
+        raise ShapeError(f"{node.op_type}: total_sequence_length is {total}; the cache holds {count} keys, and "
+                         f"{added} are new")
+    return max(total, count)
 
 
 def _stored(node: Node, past: Any, new: Any, before: Any, room: int) -> Any:

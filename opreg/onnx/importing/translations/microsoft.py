@@ -216,3 +216,32 @@ def gather_block_quantized(node: Node, data: Host, indices: Given, scales: Host,
         zeros = middle if zeros is None else _unpacked(zeros, bits, scales.shape[-1])
     table = dequantize(node, data, scales, zeros, axis=quantize_axis, block_size=block_size)
     return gather(node, table, indices, axis=gather_axis)
+
+
+#: Values of the codes of four bits, by ``quant_type``: FP4, whose first bit is the sign, and NF4, the quantiles of a
+#: normal distribution.
+_FOUR_BITS = (np.array([0, 1 / 192, 2 / 3, 1, 1 / 3, 1 / 2, 1 / 6, 1 / 4, -0.0, -1 / 192, -2 / 3, -1, -1 / 3, -1 / 2,
+                        -1 / 6, -1 / 4]),
+              np.array([-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
+                        -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725,
+                        0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941,
+                        0.7229568362236023, 1.0]))
+
+
+@row("MatMulBnb4", domain=DOMAIN)
+def mat_mul_bnb4(node: Node, a: Any, b: Host, scales: Any, *, K: int, N: int, block_size: int, quant_type: int,
+                 training_mode: int = 0, transB: int = 1) -> Any:
+    if quant_type not in (0, 1) or not transB:
+        raise AttrError(f"quant_type={quant_type}, transB={transB}: expected 0 or 1, and transB=1")
+    count = K * N
+    blocks = -(-count // block_size) if block_size > 0 else 0
+    if count <= 0 or (b.size, node.lengths(scales)) != ((count + 1) // 2, (blocks,)):
+        raise ShapeError(f"K={K}, N={N}, block_size={block_size}: {b.size} bytes and scales of shape "
+                         f"{node.lengths(scales)} do not fit")
+    codes = np.stack([b.reshape(-1) >> 4, b.reshape(-1) & 15], axis=1).reshape(-1)
+    real = np.zeros(blocks * block_size)
+    real[:count] = _FOUR_BITS[quant_type][codes[:count]]
+    weight = ops.broadcast_mul(node.lift(real.reshape(blocks, block_size).astype(node.dtype(a))),
+                               ops.expand_dims(node.cast(scales, node.dtype(a)), axis=1))
+    weight = ops.slice_axis(ops.reshape(weight, shape=(-1,)), axis=0, begin=0, end=count)
+    return ops._npi_matmul(a, ops.transpose(ops.reshape(weight, shape=(N, K))))
