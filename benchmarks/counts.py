@@ -43,8 +43,7 @@ def _ends(node: ast.AST, *words: str) -> bool:
     return ast.unparse(node).endswith(words)
 
 
-#: Families of places that do the same, each with what tells one of them; the fewer, the better. ``docs/homes.md`` says
-#: where they belong.
+#: A condition on the syntax tree for each idea of ``docs/homes.md``; the fewer places meet it, the better.
 FAMILIES: dict[str, Callable[[ast.AST], bool]] = {
     "addresses of arrays": lambda node: isinstance(node, ast.Attribute) and _ends(
         node, "__array_interface__", ".ctypes.data", ".data.ptr"),
@@ -55,21 +54,21 @@ FAMILIES: dict[str, Callable[[ast.AST], bool]] = {
         len(node.args) == 1),
     "replaced nodes": lambda node: isinstance(node, ast.AnnAssign) and node.value is not None
     and ast.unparse(node.target).rpartition(".")[2] == "became",
-    "shares of work": lambda node: isinstance(node, (ast.ListComp, ast.GeneratorExp)) and _calls(
+    "work divided among threads": lambda node: isinstance(node, (ast.ListComp, ast.GeneratorExp)) and _calls(
         node.generators[0].iter, "range") and _calls(node.elt, "slice") and not ast.unparse(node.elt).startswith(
             "slice(None"),
     "temporary memory": lambda node: isinstance(node, ast.ClassDef) and node.name.endswith(
         ("Workspace", "Scratch", "Buffers", "PlanMemory")),
     "values without elements": lambda node: isinstance(node, ast.ClassDef) and any(
         _ends(base, "Tracer") for base in node.bases),
-    "watches of steps": lambda node: _calls(node, "instrument", "instrument_all"),
+    "instruments on steps": lambda node: _calls(node, "instrument", "instrument_all"),
 }
-#: Caches, which are many, of few kinds.
+#: Functions and classes that make caches.
 CACHES = ("cached", "cached_by_value", "Recent", "following")
 
 
 def places() -> dict[str, list[str]]:
-    """The modules that belong to each family, once for each place.
+    """For each family, the module of each place.
 
     Examples
     --------
@@ -89,7 +88,7 @@ def places() -> dict[str, list[str]]:
 
 
 def _caches() -> int:
-    """How many caches the engine has."""
+    """The number of caches in the engine."""
     return sum(_calls(node, *CACHES) or (isinstance(node, ast.Attribute) and ast.unparse(node) == "functools.cache")
                for folder in ENGINE for path in _files(folder) for node in ast.walk(ast.parse(path.read_text())))
 

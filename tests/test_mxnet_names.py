@@ -19,7 +19,7 @@ PAGE = (HERE.parent / "docs" / "mxnet.md").read_text()
 
 def explained() -> list[str]:
     """Patterns of names in the first column of the table."""
-    table = PAGE[PAGE.index("## Names that are not here"):]
+    table = PAGE[PAGE.index("## Missing names"):]
     return [name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall("`([^`]+)`", row)]
 
 

@@ -1,4 +1,4 @@
-"""Names that MindSpore 2.10 has in its modules and classes, and the page of those that are not here.
+"""Names that MindSpore 2.10 has in its modules and classes, and the page of missing ones.
 
 They are kept in ``mindspore_names.json``. Where MindSpore is installed, this file writes them; elsewhere it prints
 the page, which ``test_mindspore_names.py`` compares:
@@ -27,34 +27,34 @@ MODULES = ["", "nn", "ops", "mint", "mint.nn", "mint.nn.functional", "mint.linal
            "dataset", "dataset.transforms", "dataset.vision", "experimental", "parallel"]
 CLASSES = ["Tensor", "Parameter", "nn.Cell"]
 
-#: Modules that are not here, and what serves in their place.
+#: Missing modules, and what to use instead.
 ABSENT_MODULES = {
-    "boost": "nothing",
+    "boost": "no counterpart",
     "communication": "`communication` has ranks and groups",
     "hal": "`num_gpus`, `gpu(0)`",
     "mindrecord": "`recordio`",
     "multiprocessing": "Python's own",
     "nn.probability": "`ops.random`",
     "rewrite": "`cell.to_symbol()`",
-    "scipy": "SciPy, in an operator of one's own",
-    "utils": "nothing",
+    "scipy": "SciPy, in your own operator",
+    "utils": "no counterpart",
 }
 
-#: Names in modules that are here: patterns, and what to use.
+#: Missing names of other modules: patterns, and what to use instead.
 INSTEAD = [
     ("*COO*|*CSR*|coo_*|csr_*|*_coo|*_csr|RowTensor*|SparseTensor*|Sparse*|sparse_*|dense_to_sparse*|"
-     "*MapTensor*|MapTensor*|*SparseTensor*", "arrays are dense"),
+     "*MapTensor*|MapTensor*|*SparseTensor*", "no counterpart: tensors are dense"),
     ("complex*|Complex*|cdouble|cfloat|Imag|imag|Real|real|Conj*|conj|Angle|angle|is_complex|isreal|eig|Eig|"
      "eigvals|polar|Polar|view_as_real|adjoint|H|mH", "there are no complex dtypes"),
     ("*fft*|*FFT*", "`nd.contrib.fft` and `ifft`: real and imaginary parts, one beside the other"),
     ("float8*|hifloat8|qint*|Quant[A-Z]*|FakeQuant*|*_quant|quant_*",
      "dtypes are those of 8 bits and more of NumPy, and bfloat16"),
-    ("*Ext|*_ext", "the same without the ending"),
+    ("*Ext|*_ext", "the name without the ending"),
     ("All*|Broadcast|Barrier|*Scatter*Collective*|Collective*|*ISend*|NeighborExchange*|Receive|Reduce|ReduceScatter*|"
      "Send|*Allreduce*|*allreduce*|*Pipeline*|pipeline*|*shard*|*Shard*|*parallel*|*Parallel*|*Virtual*|*strateg*|"
      "*distributed*|Distributed*|DistributedGradReducer|*comm_fusion|*checkpoint_by_rank|rank_list*|*_rank|*AllGather*|"
      "*hccl*|set_mindio*|mindio*|MicroBatch*|AdaSum*|*Grad*Reducer|parameter_broadcast|*group_info*|*_ps_*|*ps_context",
-     "Cells compute in one process"),
+     "no counterpart; `communication` has ranks and groups"),
     ("Apply*|Fused*Adam*|Fused*Ftrl*|Fused*Momentum|Fused*AdaFactor*|FusedSparse*|SGD|Momentum|Adam*|LARSUpdate|"
      "ResourceApply*", "classes of `nn.optim`"),
     ("*RegOp|*Custom*Builder|*infer_op*|*op_infer*|*_op_wrapper|custom_info_register|op_info_register|TBE*|*aot*|"
@@ -62,7 +62,7 @@ INSTEAD = [
     ("OnRequestExit|BackupAndRestore|TrainFaultTolerance|"
      "FlopsUtilizationCollector|*Summary*|build_searched_strategy|DatasetHelper|data_sink|"
      "connect_network_with_dataset|Convert*Utils",
-     "a callback of one's own for `Model`"),
+     "your own callback for `Model`"),
     ("*LossScale*|*ScaleSense*|*Overflow*|*FloatStatus*|FloatStatus|clear_float_status",
      "`amp.all_finite`"),
     ("*mindir*|*MindIR*|export|load|*obf*|ckpt_to*|safetensors_to*|load_checkpoint_async|async_ckpt*|"
@@ -71,8 +71,8 @@ INSTEAD = [
      "data_ptr|*device*|DeviceCtx|pin_memory|is_pinned|move_to|*profiler*|Profiler|*dump*|Dump*|mstx|run_check",
      "contexts are `cpu()` and `gpu(0)`; `mx.profiler`, `executor.profile()`"),
     ("read_*|write_*|encode_*|get_image_*|*Video*|ImageReadMode", "`image.imread`, or a library for files"),
-    ("*Dataset", "`GeneratorDataset` of a reader of one's own"),
-    ("*Thor|thor|*Bn*|Dense*Act|Conv2d*Act", "the layers that they are made of"),
+    ("*Dataset", "`GeneratorDataset` with your own reader"),
+    ("*Thor|thor|*Bn*|Dense*Act|Conv2d*Act", "the layers that they combine"),
 ]
 
 _NAME = re.compile(r"[A-Za-z]\w*")
@@ -98,7 +98,7 @@ def record() -> dict[str, list[str]]:
 
 
 def absent() -> dict[str, list[str]]:
-    """By module and class, those that are not here."""
+    """By module and class, those that are missing."""
     missing = {}
     for name, listed in json.loads(_RECORDED.read_text()).items():
         try:
@@ -144,7 +144,7 @@ def _instead(name: str, word: str) -> tuple[str, str]:
 
 
 def _groups(name: str, words: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """Names by what to use in their place; last those that nothing stands for."""
+    """Names by what to use in their place; last names without a counterpart."""
     groups: dict[str, list[str]] = {}
     for word in words:
         use, text = _instead(name, word)
@@ -155,18 +155,18 @@ def _groups(name: str, words: list[str]) -> Iterator[tuple[str, list[str]]]:
 def page() -> str:
     """``docs/mindspore_names.md``."""
     missing, recorded = absent(), json.loads(_RECORDED.read_text())
-    lines = ["# Names of MindSpore that are not here", "",
-             "Made by comparing the public names of MindSpore 2.10 with those of opreg: "
-             "`python tests/recorded/mindspore_names.py > docs/mindspore_names.md`; not edited by hand. "
-             "[Coming from MindSpore](mindspore.md) says what is different in those that are here. "
-             "What nothing stands for is [an operator](write_an_operator.md) or a Cell of one's own.", "",
+    lines = ["# Missing names of MindSpore", "",
+             "This page is generated: it compares the public names of MindSpore 2.10 with those of opreg, "
+             "`python tests/recorded/mindspore_names.py > docs/mindspore_names.md`. "
+             "[Coming from MindSpore](mindspore.md) says where the other names differ. "
+             "Names without a counterpart need [an operator](write_an_operator.md) or a Cell of your own.", "",
              "## Modules", "", "| MindSpore 2.10 | names | what to use |", "|---|---|---|"]
     lines += [f"| `{name}` | {len(missing[name])} | {use} |" for name, use in ABSENT_MODULES.items()]
     for name in [name for name in [*MODULES, *CLASSES] if name in missing]:
         lines += ["", f"## {f'mindspore.{name}'.rstrip('.')}", "",
-                  f"{len(missing[name])} of {len(recorded[name])} are not here.", "",
+                  f"{len(missing[name])} of {len(recorded[name])} are missing.", "",
                   "| what to use | names |", "|---|---|"]
-        lines += [f"| {use or 'nothing'} | {', '.join(words)} |" for use, words in _groups(name, missing[name])]
+        lines += [f"| {use or 'no counterpart'} | {', '.join(words)} |" for use, words in _groups(name, missing[name])]
     return "\n".join(lines) + "\n"
 
 
