@@ -83,8 +83,8 @@ def without_overlap(values: Sequence[Any], targets: Sequence[NDArray]) -> list[A
                                                                for target in targets) else value for value in values]
 
 
-def _share(first: Array, right: Array, ctx: Context) -> bool:
-    return type(first) is type(right) and ctx.xp.may_share_memory(first, right)
+def _share(first: Array, second: Array, ctx: Context) -> bool:
+    return type(first) is type(second) and ctx.xp.may_share_memory(first, second)
 
 
 def _copied(array: NDArray) -> NDArray:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...core.files import together, whole
+from ...core.files import atomic_write, atomic_writes
 from ...errors import ArgumentError
 from ..package import onnx as package
 
@@ -65,14 +65,14 @@ def write(draft: Draft, file: str, external: bool | None) -> str:
     if not (draft.size >= EXTERNAL if external is None else external):
         proto = completed(draft)
         checker.check_model(proto)
-        with whole(file) as out:
+        with atomic_write(file) as out:
             out.write(proto.SerializeToString())
         return file
     _check_without_weights(draft)
     place = f"{os.path.basename(file)}.data"
-    with together():
+    with atomic_writes():
         starts: dict[str, int] = {}
-        with whole(os.path.join(os.path.dirname(file), place)) as out:
+        with atomic_write(os.path.join(os.path.dirname(file), place)) as out:
             end = 0
             for name, array in draft.arrays.items():
                 if _is_large(array):
@@ -80,7 +80,7 @@ def write(draft: Draft, file: str, external: bool | None) -> str:
                     out.write(bytes(starts[name] - end))
                     out.write(_bytes(array))
                     end = starts[name] + array.nbytes
-        with whole(file) as out:
+        with atomic_write(file) as out:
             out.write(_with_tensors(draft, starts, place).SerializeToString())
     return file
 
