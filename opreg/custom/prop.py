@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ..core.arguments import is_tensor
-from ..core.attrs import AS_GIVEN, REQUIRED, Field, Schema, to_text
+from ..core.attrs import AS_GIVEN, REQUIRED, AsText, Field, Schema, to_text
 from ..core.cache import Recent
 from ..core.dispatch import call
 from ..core.keys import Same
@@ -508,10 +508,6 @@ def _looks_otherwise(value: str) -> bool:
         return False
 
 
-class text(str):
-    """The type of parameters without annotation, which get every value as text."""
-
-
 class RegisteredProp(Schema):
     """The schema of an operator that is a ``CustomOpProp``: the parameters of its constructor are the attributes.
 
@@ -539,7 +535,7 @@ class RegisteredProp(Schema):
                 is_open = True
             elif parameter.kind is not parameter.VAR_POSITIONAL:
                 default = REQUIRED if parameter.default is parameter.empty else parameter.default
-                fields.append(Field(parameter.name, annotated.get(parameter.name, text), default))
+                fields.append(Field(parameter.name, annotated.get(parameter.name, AsText), default))
         super().__init__(fields, is_open)
         self.op_type, self.prop_class = op_type, prop
         self.calls = Recent(_KEPT)
@@ -559,7 +555,7 @@ class RegisteredProp(Schema):
         for name, value in given.items():
             if name in self:
                 field = self[name]
-                typed[name] = self._text(name, value) if field.kind is text else self._typed(field, value)
+                typed[name] = self._text(name, value) if field.kind is AsText else self._typed(field, value)
             elif self.open:
                 typed[name] = self._text(name, value)
             elif not (name.startswith("__") and name.endswith("__")):

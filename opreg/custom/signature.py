@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from ..core.attrs import REQUIRED, Few, Field, Schema
+from ..core.attrs import REQUIRED, AsDefault, Few, Field, Schema
 from ..core.op import Op
 from ..core.spec import as_dtype
 from ..errors import ArgumentError, DTypeError, Where, did_you_mean, passing, warn
@@ -104,7 +104,7 @@ def read(function: Any, auxiliary: Sequence[str] = ()) -> Signature:
             many = name
         elif kind is kinds.KEYWORD_ONLY:
             if name not in GIVEN:
-                fields.append(Field(name, annotated.get(name, Any), REQUIRED if default is kinds.empty else default))
+                fields.append(_field(name, annotated, REQUIRED if default is kinds.empty else default))
         elif default is not kinds.empty:
             raise ArgumentError(f"{title}: positional parameters are inputs, which have no defaults. If {name} is an "
                                 f"attribute put * before it: (…, *, {name}={default!r})")
@@ -114,6 +114,17 @@ def read(function: Any, auxiliary: Sequence[str] = ()) -> Signature:
     if many is not None:
         fields.append(Field("num_args", int, REQUIRED, Few))
     return Signature(tuple(inputs[:len(inputs) - len(states)]), many, states, Schema(fields))
+
+
+def _field(name: str, annotated: dict[str, Any], default: Any) -> Field:
+    """The attribute of a parameter. An annotated default is converted as given values are, so that lists are tuples."""
+    if name in annotated:
+        field = Field(name, annotated[name], default)
+        if isinstance(default, list):
+            field.default = field(default)
+        return field
+    reads = default is not REQUIRED and not isinstance(default, str)
+    return Field(name, Any, default, AsDefault if reads else Any)
 
 
 def _states(title: str, inputs: Sequence[str], many: str | None, auxiliary: Sequence[str]) -> tuple[str, ...]:
