@@ -75,16 +75,16 @@ def from_text(text: str) -> Any:
     >>> from_text("(3, 3)"), from_text("1e-5"), from_text("relu"), from_text("None"), from_text("((1, 2), (0.5,))")
     ((3, 3), 1e-05, 'relu', None, ((1, 2), (0.5,)))
     """
+    if text.strip()[:1] in ("(", "["):
+        try:
+            return _to_item(ast.literal_eval(text.strip()))
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):  # numbers such as 3L and nan
+            pass
     for kind in (type(None), int, float, bool, tuple[int, ...], tuple[float, ...]):
         try:
             return _converter(kind)(text)
         except (ValueError, TypeError):
             continue
-    if text.strip()[:1] in ("(", "["):
-        try:
-            return _to_item(ast.literal_eval(text.strip()))
-        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-            pass
     return text
 
 

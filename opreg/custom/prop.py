@@ -129,6 +129,10 @@ class PropUse(Use):
             cache.reads[plain] = self._reads
         return self._reads
 
+    def named_rule(self, rule: str) -> str:
+        """A method that its author may write."""
+        return f"the method {type(self.prop).__name__}.{rule}"
+
     def title(self, method: str) -> str:
         """The name of a method of the Prop in errors."""
         return f"operator {self.registered.op_type!r}: {type(self.prop).__name__}.{method}"
@@ -424,7 +428,8 @@ class BackwardUse(PropUse):
         raise NotDifferentiableError(
             f"the backward of custom operator {self.registered.op_type!r} is Python code that cannot be differentiated "
             f"again; give {self.registered.prop_class.__name__} a method gradient(self, g, ins, outs), written in "
-            "operators, to make it differentiable to any order, or let it be traced with traced = True")
+            "operators, to make it differentiable to any order, or let it be traced with traced = True in a "
+            "CustomOpProp")
 
 
 class CallCache:

@@ -14,7 +14,7 @@ from ..core.op import Op
 from ..core.spec import as_dtype
 from ..errors import ArgumentError, DTypeError, Where, did_you_mean, passing, warn
 
-__all__ = ["Signature", "read", "read_types", "hints", "check_keywords", "check_rule", "warn_misspelt"]
+__all__ = ["Signature", "read", "read_types", "hints", "RULES", "check_keywords", "check_rule", "warn_misspelt"]
 
 #: Keyword-only parameters that are no attributes.
 GIVEN = ("is_train", "ctx")
@@ -313,7 +313,7 @@ def check_keywords(method: Callable, names: Sequence[str], title: str) -> None:
 #: Classes of members that are methods.
 _METHODS = (FunctionType, staticmethod, classmethod)
 #: Optional methods of a Prop, which the base class lacks.
-_CALLED = ("gradient", "vmap", "jvp", "infer_shape_from_data", "to_onnx")
+RULES = ("gradient", "vmap", "jvp", "infer_shape_from_data", "to_onnx")
 #: Methods of MXNet's symbols, with the name of the Prop's method.
 _OTHERWISE = {"list_inputs": "list_arguments"}
 
@@ -324,7 +324,7 @@ def warn_misspelt(made: type, base: type, methods: Sequence[str] | None = None) 
     Names with a prefix or suffix, such as ``forward_cpu`` and ``my_forward``, are taken as helpers. ``methods`` are the
     names to compare with, by default those of all methods of the base.
     """
-    known = [name for name in dir(base) if name[0] != "_" and callable(getattr(base, name))] + [*_CALLED] \
+    known = [name for name in dir(base) if name[0] != "_" and callable(getattr(base, name))] + [*RULES] \
         if methods is None else methods
     missing = [name for name in known if getattr(made, name, None) is getattr(base, name, None)]
     for name, value in vars(made).items():

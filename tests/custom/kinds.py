@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,14 +10,21 @@ import numpy as np
 
 import opreg as mx
 
-__all__ = ["IN_GRAPHS", "EVERYWHERE", "TWICE", "expected", "gradients"]
+__all__ = ["IN_GRAPHS", "EVERYWHERE", "TWICE", "expected", "gradients", "operator_of"]
 
 define = mx.operator.define
 
-#: Kinds that graphs take, those beside that compute on arrays alone, and those that are differentiated twice.
-IN_GRAPHS: dict[str, Callable[..., Any]] = {}
-EVERYWHERE: dict[str, Callable[..., Any]] = {}
+#: Kinds that graphs take, those beside that compute on arrays alone, and those that are differentiated twice. They are
+#: made when they are asked for, since a trace does not see into what the collector of garbage is told to leave out.
+IN_GRAPHS: dict[str, Callable[[], Any]] = {}
+EVERYWHERE: dict[str, Callable[[], Any]] = {}
 TWICE: set[str] = set()
+
+
+@functools.cache
+def operator_of(kind: str) -> Callable[..., Any]:
+    """The operator of a kind."""
+    return EVERYWHERE[kind]()
 
 
 def expected(x: np.ndarray, y: np.ndarray, by: float) -> np.ndarray:
@@ -87,10 +95,10 @@ def _rule(self: Any, g: Any, ins: Any, outs: Any) -> Any:
     return _backward(g, *ins, self.by)
 
 
-IN_GRAPHS["prop"] = _prop("prop", InArrays)
-IN_GRAPHS["prop in NumPy"] = _prop("prop_numpy", InNumPy)
-IN_GRAPHS["prop traced"] = _prop("prop_traced", InArrays, traced=True)
-IN_GRAPHS["prop with a rule"] = _prop("prop_rule", InNumPy, gradient=_rule)
+IN_GRAPHS["prop"] = lambda: _prop("prop", InArrays)
+IN_GRAPHS["prop in NumPy"] = lambda: _prop("prop_numpy", InNumPy)
+IN_GRAPHS["prop traced"] = lambda: _prop("prop_traced", InArrays, traced=True)
+IN_GRAPHS["prop with a rule"] = lambda: _prop("prop_rule", InNumPy, gradient=_rule)
 TWICE |= {"prop traced", "prop with a rule"}
 
 
@@ -118,19 +126,24 @@ def _numpy_backward(g: Any, x: Any, y: Any, by: float) -> Any:
     return [each.astype(g.dtype) for each in gradients(g.asnumpy(), x.asnumpy(), y.asnumpy(), by)]
 
 
-IN_GRAPHS["function"] = _function("function", _forward, _backward)
-IN_GRAPHS["function in NumPy"] = _function("function_numpy", _numpy_forward, _numpy_backward)
-IN_GRAPHS["function traced"] = _function("function_traced", _forward, None, traced=True)
-IN_GRAPHS["function traced in NumPy"] = _function(
+def _with_a_kernel() -> Any:
+    op = _function("function_kernel", _forward, _backward)
+
+    @op.kernel("at once")
+    def at_once(xp: Any, x: Any, y: Any, *, by: float) -> Any:
+        return (by * x * xp.tanh(y)).astype(x.dtype)
+
+    return op
+
+
+IN_GRAPHS["function"] = lambda: _function("function", _forward, _backward)
+IN_GRAPHS["function in NumPy"] = lambda: _function("function_numpy", _numpy_forward, _numpy_backward)
+IN_GRAPHS["function traced"] = lambda: _function("function_traced", _forward, None, traced=True)
+IN_GRAPHS["function traced in NumPy"] = lambda: _function(
     "function_traced_numpy", lambda x, y, by: by * x.asnumpy() * np.tanh(y.asnumpy()), None, traced=True)
-IN_GRAPHS["function traced with a rule"] = _function("function_traced_rule", _forward, _backward, traced=True)
-IN_GRAPHS["function with a kernel"] = kernelled = _function("function_kernel", _forward, _backward)
+IN_GRAPHS["function traced with a rule"] = lambda: _function("function_rule", _forward, _backward, traced=True)
+IN_GRAPHS["function with a kernel"] = _with_a_kernel
 TWICE |= {kind for kind in IN_GRAPHS if kind.startswith("function")} - {"function in NumPy"}
-
-
-@kernelled.kernel("at once")
-def _at_once(xp: Any, x: Any, y: Any, *, by: float) -> Any:
-    return (by * x * xp.tanh(y)).astype(x.dtype)
 
 
 # --------------------------------------------------------------------------------------- before ``CustomOp``
@@ -164,8 +177,8 @@ class OldInArrays(_Old, mx.operator.NDArrayOp):
         in_grad[0][:], in_grad[1][:] = _backward(*out_grad, *in_data, self.by)
 
 
-IN_GRAPHS["NumpyOp"] = lambda *values, by=2.0, **keywords: OldInNumPy(by)(*values, **keywords)
-IN_GRAPHS["NDArrayOp"] = lambda *values, by=2.0, **keywords: OldInArrays(by)(*values, **keywords)
+IN_GRAPHS["NumpyOp"] = lambda: lambda *values, by=2.0, **keywords: OldInNumPy(by)(*values, **keywords)
+IN_GRAPHS["NDArrayOp"] = lambda: lambda *values, by=2.0, **keywords: OldInArrays(by)(*values, **keywords)
 
 
 # ------------------------------------------------------------------------------------- without a place in files
@@ -209,7 +222,7 @@ def _by_ops_custom(x: Any, y: Any, by: float = 2.0) -> Any:
 
 
 EVERYWHERE.update(IN_GRAPHS)
-EVERYWHERE["autograd.Function"] = lambda x, y, by=2.0: Function(by)(x, y)
-EVERYWHERE["Cell with bprop"] = lambda x, y, by=2.0: WithBprop(by)(x, y)
-EVERYWHERE["ops.Custom"] = _by_ops_custom
+EVERYWHERE["autograd.Function"] = lambda: lambda x, y, by=2.0: Function(by)(x, y)
+EVERYWHERE["Cell with bprop"] = lambda: lambda x, y, by=2.0: WithBprop(by)(x, y)
+EVERYWHERE["ops.Custom"] = lambda: _by_ops_custom
 TWICE |= {"Cell with bprop", "ops.Custom"}
