@@ -13,6 +13,7 @@ from opreg.core.graph import Entry, Node, topological
 from opreg.core.mode import MODE, Recording, UserRecording
 from opreg.core.rules import counted, warn_of_none
 from opreg.core.slots import Slot
+from opreg.core.value import Value
 from opreg.core.versions import LATEST, tick, written
 from opreg.errors import ArgumentError, NotDifferentiableError, OpError, line_at, warn
 
@@ -450,6 +451,7 @@ class Function:
             raise ArgumentError(f"{type(self).__name__}: an instance of autograd.Function is called once; make a new "
                                 "one for each call")
         self._used = True
+        self._need_arrays(inputs)
         before = dict(vars(self))
         with Recording(False, None):
             outputs = self.forward(*inputs)
@@ -466,6 +468,17 @@ class Function:
             tape.record(op, {}, arrays, [value._data for value in arrays], fresh, None, MODE.recording)
             results = fresh
         return results if many else results[0]
+
+    def _need_arrays(self, inputs: Sequence[object]) -> None:
+        """Let a traced function run as Python, and refuse symbols and other values without elements."""
+        what = next((value for value in inputs if isinstance(value, Value) and not isinstance(value, NDArray)), None)
+        if what is None:
+            return
+        name = type(self).__name__
+        if hasattr(MODE.tracer, "leave"):
+            MODE.tracer.leave(f"it calls {name}, an autograd.Function")
+        raise ArgumentError(f"{name}: an autograd.Function computes with arrays, got {type(what).__name__}. Operators "
+                            "that are registered, by mx.operator.define or as a CustomOpProp, have a place in graphs")
 
     def forward(self, *inputs: Any, **keywords: Any) -> Any:
         """Compute outputs from inputs."""

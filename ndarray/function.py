@@ -275,3 +275,4 @@ sparse.extend(array=sparse_creation.sparse_array, cast_storage=cast_storage, csr
               BaseSparseNDArray=sparse_arrays.BaseSparseNDArray, CSRNDArray=sparse_arrays.CSRNDArray, NDArray=NDArray,
               RowSparseNDArray=sparse_arrays.RowSparseNDArray, **_by_shape())
 op = Namespace("nd.op", ("", "_"), _function)
+op.extend(Custom=Custom)

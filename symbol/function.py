@@ -11,7 +11,7 @@ from opreg.core.random_functions import Sampling, zipfian
 from opreg.core.update_functions import updates
 
 from .control_flow_functions import cond, foreach, while_loop
-from .symbol import SURFACE, Symbol, create
+from .symbol import SURFACE, Custom, Symbol, create
 
 __all__ = ["surface", "linalg", "random", "contrib", "image", "op", "custom", "sparse"]
 
@@ -34,3 +34,4 @@ image = Namespace("sym.image", ("_image_",), _function)
 custom = Namespace("sym.custom", ("custom.",), _function)
 sparse = Namespace("sym.sparse", ("_sparse_", "", "_"), _function)
 op = Namespace("sym.op", ("", "_"), _function)
+op.extend(Custom=Custom)

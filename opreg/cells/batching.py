@@ -131,11 +131,17 @@ def _say(node: Node, size: int) -> None:
     if op.name not in _SAID:
         _SAID.add(op.name)
         inner = getattr(node.attrs, "inner", None)
-        what, instead = (f"operator {op.op_type!r} has no vmap rule: it", f"@{op.op_type}.vmap says how it computes "
-                         "them at once") if inner is None else \
+        what, instead = (f"operator {op.op_type!r} has no vmap rule: it", f"{_rule_of(node)} says how it computes them "
+                         "at once") if inner is None else \
             (f"the gradient of operator {inner.op.op_type!r} needs numbers: it", "one that is written in operators "
              "computes them at once")
         warn(f"{what} runs once for each of {size} samples; {instead}", where=node.where)
+
+
+def _rule_of(node: Node) -> str:
+    """The vmap rule of a user's operator, in the form that its author writes it."""
+    attrs: Any = node.attrs
+    return attrs.named_rule("vmap") if hasattr(attrs, "named_rule") else "a vmap rule"
 
 
 def _checked(op: Op, returned: Any, ins: Sequence[Any], specs: Sequence[Spec], size: int) -> list[BatchedValue]:

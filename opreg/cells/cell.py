@@ -171,6 +171,8 @@ class Cell(ParameterContainer, NotebookTable):
         except Exception as error:
             if own["_plain"]:
                 self._explain(error, args, kwargs)
+            if any(hasattr(each, "list_arguments") for each in (*args, *kwargs.values())):
+                note(error, "a Cell takes tensors, not symbols: cell.to_symbol(*examples) makes a symbol of it")
             note(error, f"in Cell {self.path}")
             raise
         finally:

@@ -165,12 +165,27 @@ def _split_many(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_val
     attrs = {name: value for name, value in keywords.items() if name in op.signature.schema or not is_value(value)}
     named = {name: value for name, value in keywords.items() if name not in attrs}
     if named and values:
-        raise ArgumentError(f"operator {op.name}: inputs go by position or by keyword, not both")
+        if op.signature.variadic:
+            raise ArgumentError(f"operator {op.name}: inputs go by position or by keyword, not both")
+        return {**_placed(op, values, named, attrs), **named}, attrs
     if op.signature.variadic:
         values = values or list(named.values())
         attrs.setdefault(op.signature.variadic, len(values))
         return values, attrs
     return named or values, attrs
+
+
+def _placed(op: Op, values: Sequence[Any], named: Attrs, attrs: Attrs) -> dict[str, Any]:
+    """Positional inputs by name, beside those that go by keyword, of an operator whose inputs depend on attributes."""
+    names = op.signature.inputs(op.complete(given(**attrs)))
+    placed = dict(zip(names, values))
+    if len(values) > len(names):
+        raise ArgumentError(f"operator {op.name}: expected {len(names)} input{'s' * (len(names) != 1)} "
+                            f"({listed(names) or 'none'}), got {len(values) + len(named)}")
+    for name in named:
+        if name in placed:
+            raise ArgumentError(f"operator {op.name}: input {name} is given twice")
+    return placed
 
 
 def ordered(op: Op, inputs: Inputs, attrs: Attrs) -> list[Any]:

@@ -24,7 +24,7 @@ from .parameters import parameters_of
 from .spec import TypeFlag, as_dtype
 
 __all__ = ["Attributes", "Field", "Schema", "Key", "Limit", "Count", "Few", "Finite", "Number", "Positive", "REQUIRED",
-           "to_text", "from_text"]
+           "AsDefault", "AsText", "to_text", "from_text"]
 
 
 class _Required:
@@ -72,15 +72,25 @@ def from_text(text: str) -> Any:
 
     Examples
     --------
-    >>> from_text("(3, 3)"), from_text("1e-5"), from_text("relu"), from_text("None")
-    ((3, 3), 1e-05, 'relu', None)
+    >>> from_text("(3, 3)"), from_text("1e-5"), from_text("relu"), from_text("None"), from_text("((1, 2), (0.5,))")
+    ((3, 3), 1e-05, 'relu', None, ((1, 2), (0.5,)))
     """
+    if text.strip()[:1] in ("(", "["):
+        try:
+            return _to_item(ast.literal_eval(text.strip()))
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):  # numbers such as 3L and nan
+            pass
     for kind in (type(None), int, float, bool, tuple[int, ...], tuple[float, ...]):
         try:
             return _converter(kind)(text)
         except (ValueError, TypeError):
             continue
     return text
+
+
+def _to_item(value: object) -> Any:
+    """A value in a tuple without declared types: lists become tuples."""
+    return tuple(map(_to_item, value)) if isinstance(value, (tuple, list)) else value
 
 
 class Limit(NamedTuple):
@@ -106,6 +116,16 @@ Finite = Annotated[Number, Limit("that is finite", math.isfinite)]
 _KEY = object()
 #: A subscript as NumPy takes it: integers, slices, ``None``, ``...`` and arrays. In text, arrays are lists.
 Key = Annotated[Any, _KEY]
+
+
+
+class AsText(str):
+    """The type of attributes that take every value as text, as those of a Prop without annotation."""
+
+
+class AsDefault:
+    """The type of attributes that keep every value and read text, as those of a function that have a default and no
+    annotation."""
 
 
 # ------------------------------------------------------------------------------------------ conversions
@@ -201,6 +221,28 @@ def _to_tuple(item: Converter) -> Converter:
     return convert
 
 
+def _to_nested(value: object) -> tuple:
+    """A tuple of any values, read from text where it is one."""
+    found = from_text(value) if isinstance(value, str) else value
+    return _TO_ITEMS(value if isinstance(found, str) else found)
+
+
+def _to_default(value: object) -> Any:
+    """A value as it is given, or read from text: a tuple, or a list where brackets are square."""
+    found = from_text(value) if isinstance(value, str) else value
+    return list(found) if isinstance(found, tuple) and isinstance(value, str) and value.strip()[:1] == "[" else found
+
+
+def _to_row(items: list[Converter]) -> Converter:
+    """Converts a tuple that has one element of each type."""
+    parts = _to_tuple(lambda value: value)
+
+    def convert(value: object) -> tuple:
+        return tuple([item(part) for item, part in zip(items, parts(value), strict=True)])
+
+    return convert
+
+
 def _key_to_text(key: object) -> str:
     """The text of a subscript, a Python expression."""
     if isinstance(key, slice):
@@ -271,9 +313,11 @@ def _limited(convert: Converter, limits: list[Limit]) -> Converter:
     return limited
 
 
+_TO_ITEMS = _to_tuple(lambda value: from_text(value) if isinstance(value, str) else _to_item(value))
 _SIMPLE: dict[Any, Converter] = {
     int: _to_int, float: _to_float, bool: _to_bool, str: _to_str, type(None): _to_none, None: _to_none,
-    np.dtype: as_dtype, Any: lambda value: value, tuple: _to_tuple(from_text), list: _to_tuple(from_text),
+    np.dtype: as_dtype, Any: lambda value: value, tuple: _to_nested, list: _to_nested,
+    AsText: to_text, AsDefault: _to_default,
 }
 
 
@@ -295,8 +339,10 @@ def _converter(kind: Any) -> Converter:
         # None first, so that the text "None" does not become a str.
         ordered = sorted(args, key=lambda arg: arg is not type(None))
         return _to_any(tuple(_converter(arg) for arg in ordered))
+    if origin is tuple and len(args) > 1 and args[1] is not ...:
+        return _to_row([_converter(arg) for arg in args])
     if origin in (tuple, list):
-        return _to_tuple(_converter(args[0]) if args else from_text)
+        return _to_tuple(_converter(args[0]) if args else _to_item)
     if origin is Literal:
         return _to_literal(args)
 
@@ -311,7 +357,7 @@ def _converter(kind: Any) -> Converter:
 def _describe(kind: object) -> str:
     """An annotation as text for errors, such as ``tuple of int or None``."""
     names = {int: "int", float: "float", bool: "bool", str: "text", type(None): "None", np.dtype: "dtype",
-             tuple: "tuple", list: "list", Any: "anything"}
+             tuple: "tuple", list: "list", Any: "anything", AsText: "anything", AsDefault: "anything"}
     if kind in names:
         return names[kind]
     origin, args = typing.get_origin(kind), typing.get_args(kind)
@@ -321,6 +367,8 @@ def _describe(kind: object) -> str:
         return " ".join([_describe(args[0]), *(part.words for part in args[1:] if isinstance(part, Limit))])
     if origin in (Union, types.UnionType):
         return " or ".join(_describe(arg) for arg in args)
+    if origin is tuple and len(args) > 1 and args[1] is not ...:
+        return f"tuple of {', '.join(map(_describe, args))}"
     if origin in (tuple, list):
         return "tuple of " + (_describe(args[0]) if args else "anything")
     if origin is Literal:

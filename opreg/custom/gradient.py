@@ -84,6 +84,10 @@ class Use(Attributes):
         """Whether there is a user's gradient rule."""
         return self.op.rules.grad is not None
 
+    def named_rule(self, rule: str) -> str:
+        """A rule that its author may write, in the form of its kind."""
+        return f"@{self.op.op_type}.{rule}"
+
     def version(self, ctx: Context, arrays: Sequence[Array]) -> Hashable:
         """A key that stays equal as long as tracing the body for such arrays gives the same result; None if unknown.
         """

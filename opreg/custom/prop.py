@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ..core.arguments import is_tensor
-from ..core.attrs import AS_GIVEN, REQUIRED, Field, Schema, to_text
+from ..core.attrs import AS_GIVEN, REQUIRED, AsText, Field, Schema, to_text
 from ..core.cache import Recent
 from ..core.dispatch import call
 from ..core.keys import Same
@@ -128,6 +128,10 @@ class PropUse(Use):
         if cache is not None and plain is not None:
             cache.reads[plain] = self._reads
         return self._reads
+
+    def named_rule(self, rule: str) -> str:
+        """A method that its author may write."""
+        return f"the method {type(self.prop).__name__}.{rule}"
 
     def title(self, method: str) -> str:
         """The name of a method of the Prop in errors."""
@@ -424,7 +428,8 @@ class BackwardUse(PropUse):
         raise NotDifferentiableError(
             f"the backward of custom operator {self.registered.op_type!r} is Python code that cannot be differentiated "
             f"again; give {self.registered.prop_class.__name__} a method gradient(self, g, ins, outs), written in "
-            "operators, to make it differentiable to any order, or let it be traced with traced = True")
+            "operators, to make it differentiable to any order, or let it be traced with traced = True in a "
+            "CustomOpProp")
 
 
 class CallCache:
@@ -508,10 +513,6 @@ def _looks_otherwise(value: str) -> bool:
         return False
 
 
-class text(str):
-    """The type of parameters without annotation, which get every value as text."""
-
-
 class RegisteredProp(Schema):
     """The schema of an operator that is a ``CustomOpProp``: the parameters of its constructor are the attributes.
 
@@ -539,7 +540,7 @@ class RegisteredProp(Schema):
                 is_open = True
             elif parameter.kind is not parameter.VAR_POSITIONAL:
                 default = REQUIRED if parameter.default is parameter.empty else parameter.default
-                fields.append(Field(parameter.name, annotated.get(parameter.name, text), default))
+                fields.append(Field(parameter.name, annotated.get(parameter.name, AsText), default))
         super().__init__(fields, is_open)
         self.op_type, self.prop_class = op_type, prop
         self.calls = Recent(_KEPT)
@@ -559,7 +560,7 @@ class RegisteredProp(Schema):
         for name, value in given.items():
             if name in self:
                 field = self[name]
-                typed[name] = self._text(name, value) if field.kind is text else self._typed(field, value)
+                typed[name] = self._text(name, value) if field.kind is AsText else self._typed(field, value)
             elif self.open:
                 typed[name] = self._text(name, value)
             elif not (name.startswith("__") and name.endswith("__")):

@@ -7,10 +7,11 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core.op import Op
 from ..core.registry import register
 from .custom_op import CustomOp, CustomOpProp
 from .prop import of_prop
-from .signature import warn_misspelt
+from .signature import RULES, warn_misspelt
 
 if TYPE_CHECKING:
     from ..ndarray.context import Context
@@ -19,13 +20,16 @@ if TYPE_CHECKING:
 __all__ = ["PythonOp", "NumpyOp", "NDArrayOp"]
 
 _COUNT = itertools.count()
+#: The operators of objects, by identity: they hold the objects.
+_OPERATORS: dict[int, Op] = {}
 
 
 class PythonOp:
     """The base class of operators in the style before ``CustomOp``: one object that describes and computes.
 
     Derive from ``NumpyOp`` or ``NDArrayOp``, and define the methods of a Prop and of its operator in one class. Calling
-    an instance makes a symbol. Only ``CustomOp`` has attributes, states, dtypes and requests.
+    an instance makes a symbol. Only ``CustomOp`` has attributes, states, dtypes and requests. The rules ``gradient``,
+    ``vmap``, ``jvp`` and ``to_onnx`` are those of ``CustomOpProp``.
 
     Parameters
     ----------
@@ -79,10 +83,14 @@ class PythonOp:
         return self.need_top_grad_
 
     def _applied(self, run: type[_PythonOpRun], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        kind = type(self).__name__
-        made = type(kind, (_PythonOpProp,), {"made_of": self, "run": type(kind, (run,), {})})
-        op = of_prop(f"{kind}{next(_COUNT)}", made)
-        register(op)
+        """Apply the operator of this object, which is registered when it is applied first."""
+        op = _OPERATORS.get(id(self))
+        if op is None:
+            kind = type(self).__name__
+            rules = {name: _rule(getattr(self, name)) for name in RULES if hasattr(self, name)}
+            made = type(kind, (_PythonOpProp,), {"made_of": self, "run": type(kind, (run,), {}), **rules})
+            op = _OPERATORS[id(self)] = of_prop(f"{kind}{next(_COUNT)}", made)
+            register(op)
         return op(*args, **kwargs)
 
 
@@ -117,6 +125,14 @@ class NDArrayOp(PythonOp):
     def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
         """The arrays that ``backward`` reads, chosen from the given indices."""
         return [*(out_grad if self.need_top_grad() else ()), *in_data, *out_data]
+
+
+def _rule(method: Callable[..., Any]) -> Callable[..., Any]:
+    """An optional rule of an object, as a method of its Prop."""
+    def rule(prop: _PythonOpProp, *args: Any) -> Any:
+        return method(*args)
+
+    return rule
 
 
 class _PythonOpProp(CustomOpProp):

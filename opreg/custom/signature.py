@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from ..core.attrs import REQUIRED, Few, Field, Schema
+from ..core.attrs import REQUIRED, AsDefault, Few, Field, Schema
 from ..core.op import Op
 from ..core.spec import as_dtype
 from ..errors import ArgumentError, DTypeError, Where, did_you_mean, passing, warn
 
-__all__ = ["Signature", "read", "read_types", "hints", "check_keywords", "check_rule", "warn_misspelt"]
+__all__ = ["Signature", "read", "read_types", "hints", "RULES", "check_keywords", "check_rule", "warn_misspelt"]
 
 #: Keyword-only parameters that are no attributes.
 GIVEN = ("is_train", "ctx")
@@ -104,7 +104,7 @@ def read(function: Any, auxiliary: Sequence[str] = ()) -> Signature:
             many = name
         elif kind is kinds.KEYWORD_ONLY:
             if name not in GIVEN:
-                fields.append(Field(name, annotated.get(name, Any), REQUIRED if default is kinds.empty else default))
+                fields.append(_field(name, annotated, REQUIRED if default is kinds.empty else default))
         elif default is not kinds.empty:
             raise ArgumentError(f"{title}: positional parameters are inputs, which have no defaults. If {name} is an "
                                 f"attribute put * before it: (…, *, {name}={default!r})")
@@ -114,6 +114,17 @@ def read(function: Any, auxiliary: Sequence[str] = ()) -> Signature:
     if many is not None:
         fields.append(Field("num_args", int, REQUIRED, Few))
     return Signature(tuple(inputs[:len(inputs) - len(states)]), many, states, Schema(fields))
+
+
+def _field(name: str, annotated: dict[str, Any], default: Any) -> Field:
+    """The attribute of a parameter. An annotated default is converted as given values are, so that lists are tuples."""
+    if name in annotated:
+        field = Field(name, annotated[name], default)
+        if isinstance(default, list):
+            field.default = field(default)
+        return field
+    reads = default is not REQUIRED and not isinstance(default, str)
+    return Field(name, Any, default, AsDefault if reads else Any)
 
 
 def _states(title: str, inputs: Sequence[str], many: str | None, auxiliary: Sequence[str]) -> tuple[str, ...]:
@@ -302,7 +313,7 @@ def check_keywords(method: Callable, names: Sequence[str], title: str) -> None:
 #: Classes of members that are methods.
 _METHODS = (FunctionType, staticmethod, classmethod)
 #: Optional methods of a Prop, which the base class lacks.
-_CALLED = ("gradient", "vmap", "jvp", "infer_shape_from_data", "to_onnx")
+RULES = ("gradient", "vmap", "jvp", "infer_shape_from_data", "to_onnx")
 #: Methods of MXNet's symbols, with the name of the Prop's method.
 _OTHERWISE = {"list_inputs": "list_arguments"}
 
@@ -313,7 +324,7 @@ def warn_misspelt(made: type, base: type, methods: Sequence[str] | None = None) 
     Names with a prefix or suffix, such as ``forward_cpu`` and ``my_forward``, are taken as helpers. ``methods`` are the
     names to compare with, by default those of all methods of the base.
     """
-    known = [name for name in dir(base) if name[0] != "_" and callable(getattr(base, name))] + [*_CALLED] \
+    known = [name for name in dir(base) if name[0] != "_" and callable(getattr(base, name))] + [*RULES] \
         if methods is None else methods
     missing = [name for name in known if getattr(made, name, None) is getattr(base, name, None)]
     for name, value in vars(made).items():

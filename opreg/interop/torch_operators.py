@@ -21,7 +21,7 @@ import numpy as np
 from opreg.ndarray import NDArray
 from opreg.ndarray.exchange import from_dlpack
 
-from ..core.attrs import Field, to_text
+from ..core.attrs import AsText, Field, to_text
 from ..core.keys import exact
 from ..core.op import Op
 from ..core.spec import ANY, Shape, Spec, as_dtype
@@ -146,7 +146,7 @@ def _parameter(name: str) -> str:
 
 def _kind(kind: Any) -> str | None:
     """The type of an attribute in PyTorch's schema; None if there is none."""
-    if getattr(kind, "__name__", "") == "text":  # an attribute of a Prop without annotation
+    if kind is AsText:  # an attribute of a Prop without annotation
         return "str"
     plain = {int: "int", float: "float", bool: "bool", str: "str"}
     if kind in plain:
@@ -171,7 +171,7 @@ def _default(kind: str, field: Field) -> str | None:
     if kind.endswith("?") and value is None:
         return "None"
     kind = kind.removesuffix("?")
-    if getattr(field.kind, "__name__", "") == "text":
+    if field.kind is AsText:
         value = to_text(value)
     if kind == "int[]":
         return str([*value] if isinstance(value, tuple) else [value])

@@ -153,6 +153,9 @@ def gradient(use: Subject) -> str | None:
     wide, coarse = _wide(use)
     if not all(np.isfinite(each).all() for each in (*wide.arrays, *wide.run().outs) if is_numpy_float(each.dtype)):
         raise Skipped("an input or output is infinite or NaN: give it other values")
+    for out in wide.run().outs:
+        if is_floating(out.dtype) and not is_numpy_float(out.dtype):
+            raise Skipped(f"an output is {out.dtype}, which has too few digits for central differences")
     for i, found in differentiated(wide)[1].grads.items():
         if np.isnan(found).any():
             place = position(int(np.argmax(np.isnan(found))), found.shape)

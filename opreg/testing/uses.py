@@ -287,8 +287,9 @@ def symbol(use: Use, around: bool = False, ctx: Any = None) -> Symbol:
     args, keywords = use.call(values, ctx)
     made = create(use.op, args, {**keywords, "name": "op"}, "op")
     if around:
-        kinds = made.infer_type(**{name: each.dtype for name, each in zip(use.names, use.arrays)})[1]
-        made = Group([each + 0.0 if is_numpy_float(np.dtype(kind)) else each for each, kind in zip(made, kinds)])
+        kinds = [spec.dtype for spec in use.op.specs(use.arrays, use.attrs)]
+        made = Group([each if kind is None or not is_numpy_float(kind) else each + 0.0
+                      for each, kind in zip(made, kinds)])
     return made
 
 

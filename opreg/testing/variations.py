@@ -287,8 +287,7 @@ def empty(use: Subject) -> str | None:
     expected = None
     try:
         if isinstance(use, Use):
-            expected = use.op.infer_shapes([each.shape for each in none.arrays],
-                                           [None] * len(use.op.signature.outputs(use.attrs)), use.attrs)[1]
+            expected = [spec.shape for spec in use.op.specs(none.arrays, use.attrs)]
         outs = none.run().outs
     except (OpError, ValueError) as error:
         raise Skipped(f"refused: {first_line(error)}") from None

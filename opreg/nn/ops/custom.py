@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
+from opreg.symbol import Symbol
 
 from ...cells import dtype as dtypes
 from ...cells.cell import Cell
@@ -105,7 +106,11 @@ class Custom(PrimitiveWithInfer):
         self._cell = _Called(self)
 
     def __call__(self, *inputs: Any) -> Any:
-        inputs = tuple([tensor(value) if isinstance(value, np.ndarray) else value for value in inputs])
+        inputs = tuple([tensor(value) if isinstance(value, (np.ndarray, NDArray)) and not isinstance(value, TensorBase)
+                        else value for value in inputs])
+        if any(isinstance(value, Symbol) for value in inputs):
+            raise ArgumentError(f"{self.title}: it computes tensors, not symbols. Operators that are registered, by "
+                                "opreg.operator.define or as a CustomOpProp, have a place in symbols")
         if not self.results(inputs)[0]:  # without a result there is no gradient
             return self._cell.construct(*inputs)
         return self._cell(*inputs)

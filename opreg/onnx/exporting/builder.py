@@ -154,9 +154,11 @@ class Builder:
 
     def _check(self, schema: OpSchema, kind: str, values: Sequence[Value | None]) -> None:
         for i, value in enumerate(values):
-            if value is None:
-                continue
             formal = schema.inputs[min(i, len(schema.inputs) - 1)]
+            if value is None:
+                if formal.option == formal.option.Single:
+                    raise Untranslatable(f"input {formal.name!r} of {kind} has neither an example nor a value")
+                continue
             text = _type_text(value.dtype)
             if text not in formal.types:
                 raise Untranslatable(f"{kind} of opset {self.opset} takes no {value.dtype}")

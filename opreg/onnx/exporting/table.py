@@ -208,7 +208,10 @@ def _user_translation(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], 
     if hasattr(getattr(attrs[0], "prop", None), "to_onnx"):
         return _listed(attrs[0].prop.to_onnx(g, use, *ins))  # type: ignore[attr-defined]  # a use of a Prop
     if op.where is not None:
+        _need_all(use, ins)
         return _function(g, use, attrs, ins) if op.traits.traced else _foreign(g, use, ins)
+    if op.rules.body is not None:
+        return _by_body(g, use, attrs, ins)
     reasons: list[str] = []
     for way in (_by_row, _by_value, _by_expression, _by_loop, _by_dialect):
         try:
@@ -220,6 +223,7 @@ def _user_translation(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], 
             return found
     composed = op.traits.traced
     try:
+        _need_all(use, ins)
         return _function(g, use, attrs, ins, kernel=not composed)
     except Untranslatable as error:
         if composed or getattr(error, "names_node", False):
@@ -228,8 +232,24 @@ def _user_translation(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], 
                          "without it, or an operator of your own with a translation, in its place")
 
 
+def _need_all(use: Use, ins: Sequence[Any]) -> None:
+    """Refuse a use that lacks one of its inputs, a variable of the graph that nothing is known of."""
+    for name, value in zip(use.op.signature.inputs(use.attrs), ins):
+        if value is None:
+            raise Untranslatable(f"its input {name!r} has neither an example nor a value")
+
+
 def _listed(found: Any) -> Sequence[Value]:
     return found if isinstance(found, (list, tuple)) else [found]
+
+
+def _by_body(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Any]) -> Sequence[Value]:
+    """The nodes of the body that an application holds, as of a Cell with bprop."""
+    rule: Any = use.op.rules.body
+    bodies = [rule(each, ins) for each in attrs]
+    graphs = [Graph(heads) for heads, _ in bodies]
+    values = {(node, 0): value for node, value in bodies[0][1].items()}
+    return walk(g, list(zip(*[graph.nodes for graph in graphs])), values, graphs[0].heads)
 
 
 def _by_row(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
