@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from .core.registry import ops
 from .ndarray import function as surfaces
-from .ndarray import io, random
+from .ndarray import io
 from .ndarray.context import Context, cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus
 from .ndarray.creation import waitall
 from .ndarray.ndarray import NDArray
+from .np import random
 from .np.values import held
 from .symbol import function as symbols
 from .symbol.symbol import Symbol

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from opreg.core.op import Op
-from opreg.core.registry import get, ops
+from opreg.core.registry import find, get, ops
 from opreg.core.spec import as_dtype, is_floating
 from opreg.errors import ArgumentError, DTypeError, did_you_mean
 from opreg.ndarray.ndarray import NDArray
@@ -89,11 +89,15 @@ def _is_number(value: object) -> bool:
 
 
 def _unary(name: str, op: Op, own: Callable[..., Any], keeps: bool) -> None:
+    of_symbols = find(f"_npi_{op.name}") or op
+
     def function(x: Any, out: Any = None, **options: Any) -> Any:
         _without_options(name, options)
         if _is_number(x):
             return own(x)
         value = held(x)
+        if isinstance(value, Symbol):  # whose dtype is unknown
+            return of_symbols(value)
         return _into(op(value if keeps else _floating(value)), out)
 
     _named(name, f"``{name}`` of each element; one that is no whole number is float32 or wider.", function)

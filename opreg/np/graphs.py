@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
 
 from opreg import np, symbol
+from opreg.errors import did_you_mean
 from opreg.symbol.symbol import Symbol
 
 from . import functions
+from . import random as distributions
 from .values import NumpySymbol, held
 
 __all__ = ["zeros", "ones", "full", "arange", "linspace", "logspace", "eye", "identity", "indices", "hanning",
@@ -92,8 +95,38 @@ def blackman(M: int, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
     return _made("_npi_blackman", dtype, M=M)
 
 
+class Drawing:
+    """Random functions for graphs: numbers are drawn when a graph runs.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The functions of ``np.random`` that it has.
+    """
+
+    def __init__(self, names: Sequence[str]):
+        self._names = names
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._names:
+            raise AttributeError(f"random numbers in a graph: there is no {name!r}. {did_you_mean(name, self._names)}")
+        function = getattr(distributions, name)
+
+        def drawing(*args: Any, **keywords: Any) -> Any:
+            return function(*args, **{**keywords, "ctx": distributions.IN_GRAPH})
+
+        drawing.__name__, drawing.__doc__ = name, function.__doc__
+        return drawing
+
+
+_RANDOM = Drawing(("uniform", "normal", "lognormal", "exponential", "laplace", "gumbel", "logistic", "rayleigh",
+                   "weibull", "pareto", "power", "gamma", "beta", "chisquare"))
+
+
 def __getattr__(name: str) -> Any:
     if name in ("ndarray", "_Symbol"):
         return NumpySymbol if name == "_Symbol" else Symbol
+    if name == "random":
+        return _RANDOM
     value = getattr(np, name)
     return functions.FUNCTIONS.get(name, value)

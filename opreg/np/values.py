@@ -410,6 +410,11 @@ _PROMOTING = {"add": "_npi_add", "sub": "_npi_subtract", "mul": "_npi_multiply",
               "mod": "_npi_mod", "pow": "_npi_power", "hypot": "_npi_hypot"}
 
 
+#: Operators of a symbol and a number, on the right and on the left.
+_WITH_NUMBERS = {"add": ("add", "add"), "sub": ("subtract", "rsubtract"), "mul": ("multiply", "multiply"),
+                 "pow": ("power", "rpower")}
+
+
 class NumpySymbol(NumpyValue, Symbol):  # type: ignore[misc]  # its methods are NumPy's
     """A symbol with NumPy's behaviour: arithmetic broadcasts, comparisons give booleans, subscripts give slices."""
 
@@ -427,9 +432,13 @@ class NumpySymbol(NumpyValue, Symbol):  # type: ignore[misc]  # its methods are 
         return get(op)(*((beside, self) if reflected else (self, beside)))
 
     def _with_number(self, name: str, number: Any, reflected: bool) -> Any:
-        if name != "truediv":
+        if name == "truediv":
+            return get(f"_npi_{'r' * reflected}true_divide_scalar")(self, scalar=float(number))
+        found = _WITH_NUMBERS.get(name)
+        if found is None:
             return super()._with_number(name, number, reflected)
-        return get(f"_npi_{'r' * reflected}true_divide_scalar")(self, scalar=float(number))
+        whole = isinstance(number, (numbers.Integral, np.bool_))
+        return get(f"_npi_{found[reflected]}_scalar")(self, scalar=float(number), is_int=whole)
 
     def _constant(self, number: Any) -> Any:
         return ops._npi_full_like(self, fill_value=float(number))

@@ -44,6 +44,27 @@ ROWS += [Row("_arctan2", [_M, _V], expected=np.arctan2, grad=(0, 1), second=True
          Row("_npi_where_scalar2", [_M > 0], {"x": 1.5, "y": -2.0},
              expected=lambda c: np.where(c, np.float32(1.5), np.float32(-2)))]
 
+# -------------------------------------------------------------------------------------------- element by element
+
+for _name in ("abs", "absolute", "negative", "sign", "square", "rint", "ceil", "floor", "trunc", "fix", "exp", "expm1",
+              "log", "log10", "log2", "log1p", "sqrt", "cbrt", "sin", "cos", "tan", "arcsin", "arccos", "arctan",
+              "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "degrees", "radians", "reciprocal"):
+    _function = getattr(np, _name)
+    _inside = uniform(0.1, 0.4, 3, 4) + (_name == "arccosh")
+    _whole = _name in ("abs", "absolute", "negative", "sign", "square", "rint", "ceil", "floor", "trunc", "fix")
+    ROWS += [Row(f"_npi_{_name}", [_inside], expected=_function, grad=(0,), second=True),
+             Row(f"_npi_{_name}", [np.full(2, _name != "arctanh", "int32")], name="integers",
+                 expected=lambda x, f=_function, w=_whole: f(x).astype("int32") if w else f(x.astype("float32")))]
+for _name, _number, _function in [("add", 2.0, lambda x, n: x + n), ("subtract", 2.0, lambda x, n: x - n),
+                                  ("rsubtract", 2.0, lambda x, n: n - x), ("multiply", 2.0, lambda x, n: x * n),
+                                  ("power", 3.0, lambda x, n: x ** n), ("rpower", 2.0, lambda x, n: n ** x)]:
+    ROWS += [Row(f"_npi_{_name}_scalar", [np.abs(_M) + 0.5], {"scalar": _number}, grad=(0,), second=True,
+                 expected=lambda x, f=_function, n=_number: f(x, n)),
+             Row(f"_npi_{_name}_scalar", [_FEW], {"scalar": _number + 0.5, "is_int": False}, name="fraction",
+                 expected=lambda x, f=_function, n=_number: f(x.astype("f"), np.float32(n + 0.5))),
+             Row(f"_npi_{_name}_scalar", [_FEW], {"scalar": _number}, name="integers",
+                 expected=lambda x, f=_function, n=_number: f(x, np.int32(n)))]
+
 # ----------------------------------------------------------------------------------- means, differences, statistics
 
 _POSITIVE = uniform(0.5, 2.0, 3, 4)

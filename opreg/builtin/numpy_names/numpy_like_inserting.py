@@ -44,7 +44,7 @@ def _count(arr: Shape, values: Shape | None, axis: int, places: int, single: boo
     values = (1,) * (len(arr) - len(values)) + values
     if single:
         values = (*values[1:axis + 1], values[0], *values[axis + 1:])
-    return (values[axis] if places == 1 else places), values
+    return (values[axis] if places is not ANY and places == 1 else places), values
 
 
 def _lengthened(arr: Shape, axis: int, count: int) -> Shape:

@@ -9,8 +9,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import numpy as np
-
 from ...core.attrs import Number
 from ...core.declarations import ZERO
 from ...core.op import Op
@@ -21,6 +19,7 @@ from ...elementwise.loops import reduced
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import computed
+from .numpy_like_numbers import of_floats
 
 __all__: list[str] = []
 
@@ -213,8 +212,7 @@ _inverting("_npi_pinv", "The pseudo-inverse of matrices, where singular values b
 
 def _floats(ins: list, outs: list) -> tuple[list, list]:
     """Integers have results in float32."""
-    dtype = ins[0]
-    return ins, outs if dtype is None else [dtype if dtype.kind == "f" else np.dtype(np.float32)] * len(outs)
+    return ins, outs if ins[0] is None else [of_floats(ins[0])] * len(outs)
 
 
 def _eigen(name: str, vectors: bool, symmetric: bool, doc: str) -> None:
@@ -239,8 +237,7 @@ def _eigen(name: str, vectors: bool, symmetric: bool, doc: str) -> None:
 
     def eigen(xp: ArrayModule, A: Array, **attrs: Any) -> Any:
         found = getattr(xp.linalg, name.removeprefix("_npi_"))(A, **attrs)
-        dtype = A.dtype if A.dtype.kind == "f" else np.dtype(np.float32)
-        parts = [xp.real(part).astype(dtype) for part in (found if vectors else (found,))]
+        parts = [xp.real(part).astype(of_floats(A.dtype)) for part in (found if vectors else (found,))]
         return tuple(parts) if vectors else parts[0]
 
     computed(op, eigen)
