@@ -119,18 +119,19 @@ def _derived(attrs: Any, use: Use, body: BodyTracer, slots: list[Entry], before:
     forward = Use(use.name, use.tags, use.where, use.ctx, use.is_train, use.ins[count:], use.ins[:count], use.memo)
     heads = _heads(inner.op, inner, forward, body, slots) if before is None else before.heads
     tracer = RuleTracer(body.nodes, body.specs)
-    gradients = _gradients(tracer, body, [(head, tracer.value(top)) for top, head in zip(tops, heads)], slots,
+    gradients = _gradients(inner.op, tracer, body, [(head, tracer.value(top)) for top, head in zip(tops, heads)], slots,
                            attrs.needs, use.is_train)
     body.take_new()
     return [body.zeros(spec) if value is None else body.cast(value._entry, spec.dtype)
             for value, spec in zip(gradients, use.outs)]
 
 
-def _gradients(tracer: RuleTracer, body: BodyTracer, seeds: Sequence[tuple[Entry, TracedValue | None]],
+def _gradients(op: Op, tracer: RuleTracer, body: BodyTracer, seeds: Sequence[tuple[Entry, TracedValue | None]],
                slots: Sequence[Entry], needs: Sequence[bool], is_train: bool) -> list[TracedValue | None]:
-    """Gradients of the inputs of a body that want one; None for others, and for integers."""
+    """Gradients of the inputs of a body that want one; None for others, and for integers of a user's operator."""
     gradients = grow(tracer, body.order, seeds, {node for (node, _), need in zip(slots, needs) if need}, is_train)
-    return [gradients.get(slot) if need and is_floating(body.spec(slot).dtype or _FLOAT32) else None
+    built_in = op.where is None  # integers have gradients as in operators that are no bodies
+    return [gradients.get(slot) if need and (built_in or is_floating(body.spec(slot).dtype or _FLOAT32)) else None
             for slot, need in zip(slots, needs)]
 
 
@@ -256,7 +257,7 @@ class Body(CachedUse):
             elif self.op.loss(self.attrs):  # a loss needs no output gradient
                 seeds.append((head, ops.ones_like(tracer.value(head))))
         results: list[Entry | None] = []
-        for slot, value in zip(slots, _gradients(tracer, body, seeds, slots, needs, is_train)):
+        for slot, value in zip(slots, _gradients(self.op, tracer, body, seeds, slots, needs, is_train)):
             dtype = body.spec(slot).dtype
             if value is not None and tracer.spec(value._entry).dtype != dtype:
                 value = ops.Cast(value, dtype=dtype)

@@ -542,6 +542,9 @@ def backward(heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | No
     leaves: list[Any] = [node for node in order if node.grad is not None]  # of class Leaf
     gradients = _walk(seeds, leaves, order, train_mode)
     for node in leaves:
+        if node.req == "null":  # as in MXNet, where the first backward pass drops the array of zeros
+            node.grad = None
+            continue
         node.fresh = True
         g = gradients.get((node, 0))
         if g is None:

@@ -10,15 +10,16 @@ Functions accept arrays and symbols of ``np``. ``set_np`` makes Gluon use arrays
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .core.registry import ops
 from .ndarray import function as surfaces
-from .ndarray import io, random
+from .ndarray import io
 from .ndarray.context import Context, cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus
 from .ndarray.creation import waitall
 from .ndarray.ndarray import NDArray
+from .np import random
 from .np.values import held
 from .symbol import function as symbols
 from .symbol.symbol import Symbol
@@ -73,10 +74,6 @@ def _taking(name: str, operator: str) -> Callable[..., Any]:
 
 globals().update({_name: _taking(_name, _operator) for _name, _operator in _OPERATORS.items()})
 
-#: MXNet's codes of ``npx.reshape``, translated to those of ``nd.reshape``.
-_CODES = {-1: -1, -2: 0, -4: -2, -5: -3, -6: -4}
-
-
 def reshape(a: Any, newshape: Any, reverse: bool = False, order: str = "C") -> Any:
     """Reshape by codes: -1 is inferred, -2 keeps a length, -3 removes an axis of length one, -4 keeps all remaining
     lengths, -5 merges two, -6 splits one into the next two numbers.
@@ -87,29 +84,8 @@ def reshape(a: Any, newshape: Any, reverse: bool = False, order: str = "C") -> A
     >>> reshape(np.ones((2, 3, 8)), (-2, -2, 2, -1)).shape, reshape(np.ones((2, 3, 8)), (-5, -4)).shape
     ((2, 3, 2, 4), (6, 8))
     """
-    value = held(a)
     codes = (newshape,) if isinstance(newshape, int) else tuple(int(code) for code in newshape)
-    if -3 in codes or 0 in codes:
-        return ops._np_reshape(value, newshape=_literal(value, codes))
-    return ops.Reshape(value, shape=tuple(_CODES.get(code, code) for code in codes), reverse=reverse)
-
-
-def _literal(value: Any, codes: Sequence[int]) -> tuple[int, ...]:
-    """The shape that codes mean for an array, in which one may stand for an axis that is dropped."""
-    rest, shape = list(value.shape), list[int]()
-    for code in codes:
-        if code == -2:
-            shape.append(rest.pop(0))
-        elif code == -3:
-            rest.pop(0)
-        elif code == -4:
-            shape, rest = shape + rest, []
-        elif code == -5:
-            shape.append(rest.pop(0) * rest.pop(0))
-        else:
-            shape.append(code)
-            rest = rest[1:]
-    return tuple(shape)
+    return ops._npx_reshape(held(a), newshape=codes, reverse=bool(reverse))
 
 
 def gelu(data: Any) -> Any:

@@ -48,7 +48,7 @@ COMPARISONS: dict[str, tuple[str, str, str]] = {
     "le": ("_npi_less_equal", "_npi_less_equal_scalar", "_npi_greater_equal_scalar"),
 }
 #: ``BINARY`` with NumPy's remainder: by zero it is NaN, not zero as in MXNet.
-FORMS = {**BINARY, "mod": ("_npi_mod", "_npi_mod", "_npi_mod_scalar", "_npi_rmod_scalar")}
+FORMS = {**BINARY, "mod": ("_numpy_mod", "_numpy_mod", "_npi_mod_scalar", "_npi_rmod_scalar")}
 #: Python's bitwise operators: on booleans, and on integers.
 LOGIC = {"and": ("_npi_logical_and", "_npi_bitwise_and"), "or": ("_npi_logical_or", "_npi_bitwise_or"),
          "xor": ("_npi_logical_xor", "_npi_bitwise_xor")}

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from opreg.errors import ArgumentError
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
 from opreg.typing import DTypeLike
@@ -114,6 +115,8 @@ def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None, ctx: Context | None = None
         ) -> Any:
     """Ones on the k-th diagonal, zeros elsewhere."""
+    if min(N, N if M is None else M) < 0:
+        raise ArgumentError(f"np.eye: expected no negative lengths, got N={N}, M={M}")
     return _by_numpy("eye", dtype, ctx, N, M, k)
 
 

@@ -13,10 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from opreg.core.einsum import Contraction, contraction, implied
-from opreg.core.einsum import product as contracted
 from opreg.core.op import Op
-from opreg.core.registry import get, ops
+from opreg.core.registry import find, get, ops
 from opreg.core.spec import as_dtype, is_floating
 from opreg.errors import ArgumentError, DTypeError, did_you_mean
 from opreg.ndarray.ndarray import NDArray
@@ -58,6 +56,31 @@ def _named(name: str, doc: str, function: Callable[..., Any]) -> None:
     FUNCTIONS[name] = function
 
 
+#: Options of NumPy's element-wise functions, which this package does not have, with the values that NumPy takes.
+_OPTIONS: dict[str, Callable[[Any], bool]] = {
+    "where": lambda value: True,
+    "casting": lambda value: value in ("no", "equiv", "safe", "same_kind", "unsafe"),
+    "order": lambda value: True,
+    "dtype": lambda value: _is_dtype(value),  # noqa: PLW0108  it is defined below
+    "subok": lambda value: isinstance(value, (bool, np.bool_)),
+}
+
+
+def _is_dtype(value: Any) -> bool:
+    try:
+        return value is not None and as_dtype(value) is not None
+    except (DTypeError, TypeError, ValueError):
+        return False
+
+
+def _without_options(name: str, options: dict[str, Any]) -> None:
+    """Refuse options of NumPy's element-wise functions: as missing here, or as wrong if NumPy has none such."""
+    for option, value in options.items():
+        if option not in _OPTIONS or not _OPTIONS[option](value):
+            raise ArgumentError(f"np.{name} has no option {option}={value!r}")
+        raise NotImplementedError(f"np.{name}: the option {option}={value!r} is NumPy's alone")
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, (numbers.Number, np.generic)) and not isinstance(value, NumpyValue)
 
@@ -66,10 +89,15 @@ def _is_number(value: object) -> bool:
 
 
 def _unary(name: str, op: Op, own: Callable[..., Any], keeps: bool) -> None:
-    def function(x: Any, out: Any = None) -> Any:
+    of_symbols = find(f"_npi_{op.name}") or op
+
+    def function(x: Any, out: Any = None, **options: Any) -> Any:
+        _without_options(name, options)
         if _is_number(x):
             return own(x)
         value = held(x)
+        if isinstance(value, Symbol):  # whose dtype is unknown
+            return of_symbols(value)
         return _into(op(value if keeps else _floating(value)), out)
 
     _named(name, f"``{name}`` of each element; one that is no whole number is float32 or wider.", function)
@@ -103,39 +131,27 @@ def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: float | None
                ) -> Any:
     """Numbers in the place of NaN, and of the infinities: by default zero, and the ends of the dtype."""
     value = held(x)
-    if isinstance(value, NDArray):
-        if not is_floating(value._data.dtype):
-            return value.copy() if copy else value
-        ends = np.finfo(value._data.dtype)
-        posinf, neginf = float(ends.max) if posinf is None else posinf, float(ends.min) if neginf is None else neginf
-    elif posinf is None or neginf is None:
-        return _numpy("nan_to_num", x)
-    chosen = where(FUNCTIONS["isnan"](value), nan, value)
-    chosen = where(FUNCTIONS["isposinf"](value), posinf, chosen)
-    chosen = where(FUNCTIONS["isneginf"](value), neginf, chosen)
-    return chosen if copy else _into(chosen, value)
+    chosen = ops._npi_nan_to_num(value, nan=nan, posinf=posinf, neginf=neginf)
+    return chosen if copy or isinstance(value, Symbol) else _into(chosen, value)
 
 
 @_listed
 def polyval(p: Any, x: Any) -> Any:
     """A polynomial's values, with its coefficients from the highest power down."""
-    coefficients, value = held(p), held(x)
-    if isinstance(coefficients, Symbol):
-        return _numpy("polyval", p, x)
-    result = ops.zeros_like(value)
-    for i in range(len(coefficients)):
-        result = result * value + coefficients[i]
-    return result
+    coefficients, value = held(p)._pair(held(x))
+    return ops._npi_polyval(coefficients, value)
 
 
 @_listed
-def negative(x: Any, out: Any = None) -> Any:
+def negative(x: Any, out: Any = None, **options: Any) -> Any:
     """``-x``."""
+    _without_options("negative", options)
     return -x if _is_number(x) else _into(-held(x), out)
 
 
 def _binary(name: str, method: str, own: Callable[..., Any]) -> None:
-    def function(x1: Any, x2: Any, out: Any = None) -> Any:
+    def function(x1: Any, x2: Any, out: Any = None, **options: Any) -> Any:
+        _without_options(name, options)
         if _is_number(x1) and _is_number(x2):
             return own(x1, x2)
         if isinstance(x1, NumpyValue) or not (_is_number(x1) or isinstance(x2, NumpyValue)):
@@ -155,7 +171,8 @@ for _name, _method in {
 
 def _symmetric(name: str, own: Callable[..., Any], between: Callable[[Any, Any], Any]) -> None:
     """A function of an array and another operand, in either order."""
-    def function(x1: Any, x2: Any, out: Any = None) -> Any:
+    def function(x1: Any, x2: Any, out: Any = None, **options: Any) -> Any:
+        _without_options(name, options)
         if _is_number(x1) and _is_number(x2):
             return own(x1, x2)
         value, other = (x2, x1) if _is_number(x1) or not isinstance(x1, NumpyValue) else (x1, x2)
@@ -184,6 +201,28 @@ def _truth(name: str) -> Callable[[Any, Any], Any]:
 for _name in ("and", "or", "xor"):
     _symmetric(f"bitwise_{_name}", getattr(np, f"bitwise_{_name}"), _bits(_name))
     _symmetric(f"logical_{_name}", getattr(np, f"logical_{_name}"), _truth(_name))
+
+
+def _pairs(name: str) -> None:
+    """A floating function of two arrays, or of an array and a number on either side."""
+    forms = [get(f"_npi_{name}"), get(f"_npi_{name}_scalar"), get(f"_npi_r{name}_scalar")]
+    own: Callable[..., Any] = getattr(np, name)
+
+    def function(x1: Any, x2: Any, out: Any = None, **options: Any) -> Any:
+        _without_options(name, options)
+        if _is_number(x1) and _is_number(x2):
+            return own(x1, x2)
+        if _is_number(x2):
+            return _into(forms[1](held(x1), scalar=x2), out)
+        return _into(forms[2](held(x2), scalar=x1) if _is_number(x1) else forms[0](held(x1), held(x2)), out)
+
+    _named(name, f"``{name}`` of two arrays, or an array and a number; shapes broadcast.", function)
+
+
+for _name in ("arctan2", "copysign", "ldexp"):
+    _pairs(_name)
+_symmetric("lcm", np.lcm, lambda value, other: ops._npi_lcm_scalar(value, scalar=other) if _is_number(other) else
+           ops._npi_lcm(*value._pair(held(other))))
 
 
 @_listed
@@ -270,18 +309,9 @@ def cumsum(a: Any, axis: Any = None, dtype: DTypeLike = None, out: Any = None) -
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, out: Any = None) -> Any:
     """The mean along axes, weighted where weights are given, of one shape or for each place of an axis; with
     ``returned`` also the sums of the weights."""
-    value, total = _floating(held(a)), FUNCTIONS["sum"]
-    if weights is None:
-        result, parts = FUNCTIONS["mean"](value, axis=axis), ops.ones_like(value) if returned else None
-    else:
-        parts = _floating(held(weights))
-        if isinstance(value, NDArray) and parts.shape != value.shape:
-            if not isinstance(axis, numbers.Integral) or parts.shape != (value.shape[int(axis)],):
-                raise ArgumentError(f"np.average: weights of shape {parts.shape} fit no axis of {value.shape}; give "
-                                    "the axis that they belong to")
-            parts = broadcast_to(reshape(parts, (-1,) + (1,) * ((-1 - int(axis)) % value.ndim)), value.shape)
-        result = total(value * parts, axis=axis) / total(parts, axis=axis)
-    return (result, total(parts, axis=axis)) if returned else _into(result, out)
+    values = [held(a)] if weights is None else [held(a), held(weights)]
+    found = ops._npi_average(*values, axis=_axis(axis), returned=bool(returned), weighted=weights is not None)
+    return tuple(found) if returned else _into(found, out)
 
 
 @_listed
@@ -291,10 +321,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         raise ArgumentError(f"np.diff: n must not be negative, got {n}")
     ends = [each for each in (prepend, a, append) if each is not None]
     value = held(a) if len(ends) == 1 else concatenate(ends, axis=axis)
-    for _ in range(n):
-        later, earlier = (_along(value, axis, part) for part in (builtins.slice(1, None), builtins.slice(-1)))
-        value = later != earlier if getattr(value, "_kind", "") == "b" else later - earlier
-    return value
+    return ops._npi_diff(value, n=int(n), axis=int(axis))
 
 
 def _along(value: Any, axis: int, part: Any) -> Any:
@@ -306,8 +333,14 @@ def _along(value: Any, axis: int, part: Any) -> Any:
 @_listed
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Differences of neighbours among all elements, between what is given for both ends."""
-    parts = [to_begin, diff(ravel(ary)), to_end]
-    return concatenate([each for each in parts if each is not None], axis=None)
+    ends, attrs = list[Any](), dict[str, Any]()
+    for name, end in (("to_begin", to_begin), ("to_end", to_end)):
+        if end is not None and not _is_number(end):
+            ends.append(held(end))
+            attrs[f"{name}_arr_given"] = True
+        elif end is not None:
+            attrs[f"{name}_scalar"] = float(end)
+    return ops._npi_ediff1d(held(ary), *ends, **attrs)
 
 
 # ------------------------------------------------------------------------------------------------------ shapes
@@ -356,10 +389,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
 @_listed
 def squeeze(x: Any, axis: Any = None) -> Any:
     """Remove axes of length one."""
-    value = held(x)
-    if isinstance(value, NDArray):
-        return reshape(value, np.squeeze(np.broadcast_to(np.int8(0), value.shape), axis).shape)
-    return ops.squeeze(value) if axis is None else ops.squeeze(value, axis=_axis(axis))
+    return ops._np_squeeze(held(x), axis=_axis(axis))
 
 
 @_listed
@@ -371,37 +401,20 @@ def broadcast_to(array: Any, shape: Any) -> Any:
 @_listed
 def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     """Move axes to other places."""
-    value = held(a)
-    if isinstance(value, Symbol):
-        return _numpy("moveaxis", a, source, destination)
-    rank = value.ndim
-    np.moveaxis(np.empty((0,) * rank), source, destination)  # NumPy raises the errors
-    places, wanted = [[range(rank)[int(axis)] for axis in np.atleast_1d(axes)] for axes in (source, destination)]
-    order = [axis for axis in range(rank) if axis not in places]
-    for place, axis in sorted(zip(wanted, places)):
-        order.insert(place, axis)
-    return transpose(value, order)
+    return ops._np_moveaxis(held(a), source=_axis(source), destination=_axis(destination))
 
 
 @_listed
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     """Rotate by quarters of a turn, from the first of two axes to the second."""
-    value, (first, second) = held(m), axes
-    turns = int(k) % 4
-    if turns in (1, 2):
-        value = flip(value, second)
-    if turns == 2:
-        return flip(value, first)
-    value = swapaxes(value, first, second) if turns else value
-    return flip(value, second) if turns == 3 else value
+    return ops._npi_rot90(held(m), k=int(k), axes=tuple(axes))
 
 
 def _raising(rank: int) -> None:
     def function(*arys: Any) -> Any:
-        if any_symbol(arys):
-            return _numpy(f"atleast_{rank}d", *arys)
-        raised = [_at_least(rank)(held(each)) for each in arys]
-        return raised[0] if len(raised) == 1 else raised
+        values = [held(each) for each in arys]
+        raised = get(f"_np_atleast_{rank}d")(*values, num_args=len(values))
+        return raised if len(values) == 1 else list(raised)
 
     _named(f"atleast_{rank}d", f"Arrays with {rank} axes at least.", function)
 
@@ -429,9 +442,7 @@ def _joined(seq: Any) -> list[Any]:
 def concatenate(seq: Any, axis: int | None = 0, out: Any = None) -> Any:
     """Concatenate along an axis."""
     values = _joined(seq)
-    if axis is None:
-        values, axis = [reshape(value, -1) for value in values], 0
-    return _into(ops.Concat(*values, dim=int(axis), num_args=len(values)), out)
+    return _into(ops._npi_concatenate(*values, axis=axis, num_args=len(values)), out)
 
 
 @_listed
@@ -441,33 +452,17 @@ def stack(arrays: Any, axis: int = 0, out: Any = None) -> Any:
     return _into(ops.stack(*values, axis=int(axis), num_args=len(values)), out)
 
 
-def _lined(name: str, raised: Callable[[Any], Any], axis: Callable[[Any], int]) -> None:
+def _lined(name: str, operator: str) -> None:
     def function(arrays: Any) -> Any:
-        values = [raised(held(value)) for value in arrays]
-        return concatenate(values, axis=axis(values[0]))
+        values = _joined(arrays)
+        return get(operator)(*values, num_args=len(values))
 
     _named(name, f"``{name}`` of arrays.", function)
 
 
-def _at_least(rank: int, behind: bool = False) -> Callable[[Any], Any]:
-    def raised(value: Any) -> Any:
-        if isinstance(value, Symbol):
-            return value
-        shape = value.shape
-        if rank == 3 and len(shape) < 3:
-            return reshape(value, {0: (1, 1, 1), 1: (1, -1, 1), 2: (*shape, 1)}[len(shape)])
-        if len(shape) >= rank:
-            return value
-        return reshape(value, (-1, 1) if behind and len(shape) == 1 else (1,) * (rank - len(shape)) + shape)
-
-    return raised
-
-
-_lined("vstack", _at_least(2), lambda value: 0)
-_lined("row_stack", _at_least(2), lambda value: 0)
-_lined("hstack", _at_least(1), lambda value: int(isinstance(value, Symbol) or value.ndim > 1))
-_lined("dstack", _at_least(3), lambda value: 2)
-_lined("column_stack", _at_least(2, True), lambda value: 1)
+for _name, _op in (("vstack", "vstack"), ("row_stack", "vstack"), ("hstack", "hstack"), ("dstack", "dstack"),
+                   ("column_stack", "column_stack")):
+    _lined(_name, f"_npi_{_op}")
 
 
 @_listed
@@ -480,18 +475,35 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
         starts = [int(span[0]) if len(span) else 0 for span in spans]
         return [value[(builtins.slice(None),) * where + (builtins.slice(start, start + len(span)),)]
                 for start, span in zip(starts, spans)]
-    if isinstance(indices_or_sections, numbers.Integral):
-        return list(ops._split_v2(value, indices=(), axis=axis, sections=int(indices_or_sections)))
-    return list(ops._split_v2(value, axis=axis, indices=(0, *_codes(indices_or_sections))))
+    return _parts(ops._split_v2, value, indices_or_sections, axis=axis)
+
+
+def _parts(operator: Op, value: Any, indices_or_sections: Any, **attrs: Any) -> list[Any]:
+    """The parts of a symbol: some number of them, or those between indices."""
+    cuts = dict(indices=(), sections=int(indices_or_sections)) if isinstance(indices_or_sections, numbers.Integral) \
+        else dict(indices=(0, *_codes(indices_or_sections)))
+    return list(operator(value, **cuts, **attrs))
+
+
+@_listed
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """Split along an axis into nearly equal parts, or at indices."""
+    value = held(ary)
+    if isinstance(value, NDArray) and isinstance(indices_or_sections, numbers.Integral):
+        lengths = [len(part) for part in np.array_split(np.arange(value.shape[axis]), indices_or_sections)]
+        return split(value, np.cumsum(lengths)[:-1].tolist(), axis)
+    return split(value, indices_or_sections, axis)
 
 
 def _split_along(name: str, axis: int, least: int) -> None:
     def function(ary: Any, indices_or_sections: Any) -> list[Any]:
         value = held(ary)
-        rank = value.ndim if isinstance(value, NDArray) else 3
-        if rank < least:
+        if isinstance(value, Symbol):
+            return split(value, indices_or_sections, 0) if axis == 0 else _parts(
+                get(f"_npi_{name}"), value, indices_or_sections, axis=axis)
+        if value.ndim < least:
             raise ArgumentError(f"{name}: expected at least {least} axes, got shape {value.shape}")
-        return split(value, indices_or_sections, min(axis, rank - 1))
+        return split(value, indices_or_sections, min(axis, value.ndim - 1))
 
     _named(name, f"``{name}``: even parts along an axis, or those between indices.", function)
 
@@ -516,10 +528,7 @@ def tile(A: Any, reps: Any) -> Any:
 @_listed
 def flip(m: Any, axis: Any = None, out: Any = None) -> Any:
     """Reverse the order of the elements."""
-    value = held(m)
-    if axis is None:
-        axis = tuple(range(value.ndim))
-    return _into(ops.reverse(value, axis=_axis(axis)), out) if axis != () else value
+    return _into(ops._npi_flip(held(m), axis=_axis(axis)), out)
 
 
 def _flips(name: str, axis: int) -> None:
@@ -539,44 +548,104 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     return ops._np_roll(held(a), shift=_axis(shift), axis=_axis(axis))
 
 
-def _matrix(m: Any) -> Any:
-    """Matrices, or a vector as each row of one."""
-    value = held(m)
-    is_vector = isinstance(value, NDArray) and value.ndim == 1
-    return ops.broadcast_to(value, shape=value.shape * 2) if is_vector else value
-
-
 @_listed
 def tril(m: Any, k: int = 0) -> Any:
     """The lower triangle, with zeros above a diagonal."""
-    return ops._npi_tril(_matrix(m), k=int(k))
+    return ops._npi_tril(held(m), k=int(k))
 
 
 @_listed
 def triu(m: Any, k: int = 0) -> Any:
     """The upper triangle, with zeros below a diagonal."""
-    return ops._npi_triu(_matrix(m), k=int(k))
+    return ops._npi_triu(held(m), k=int(k))
 
 
 @_listed
 def diag(v: Any, k: int = 0) -> Any:
     """The diagonal of a matrix, or the matrix of a diagonal."""
-    return ops.diag(held(v), k=int(k))
+    return ops._np_diag(held(v), k=int(k))
+
+
+@_listed
+def diagflat(v: Any, k: int = 0) -> Any:
+    """The matrix with all elements on a diagonal."""
+    return ops._np_diagflat(held(v), k=int(k))
 
 
 @_listed
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The diagonals of matrices along two axes, as the last axis."""
-    value = held(a)
-    if isinstance(value, NDArray) and value.ndim < 2:
-        raise ArgumentError(f"np.diagonal: expected two axes at least, got the shape {value.shape}")
-    return ops.diag(value, k=int(offset), axis1=int(axis1), axis2=int(axis2))
+    return ops._np_diagonal(held(a), offset=int(offset), axis1=int(axis1), axis2=int(axis2))
 
 
 @_listed
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, out: Any = None) -> Any:
     """The sums of the diagonals of matrices along two axes."""
-    return FUNCTIONS["sum"](diagonal(a, offset, axis1, axis2), axis=-1, out=out)
+    return _into(ops._np_trace(held(a), offset=int(offset), axis1=int(axis1), axis2=int(axis2)), out)
+
+
+@_listed
+def diag_indices_from(arr: Any) -> Any:
+    """The indices of the main diagonal, an array for each axis; of a symbol the rows of one symbol."""
+    found = ops._npi_diag_indices_from(held(arr))
+    return found if isinstance(found, Symbol) else tuple(found)
+
+
+# -------------------------------------------------------------------------------- padding, inserting, deleting
+
+
+@_listed
+def pad(x: Any, pad_width: Any, mode: str = "constant", **keywords: Any) -> Any:
+    """An array with elements added at both ends of its axes."""
+    value = held(x)
+    number, kind = keywords.pop("constant_values", 0), keywords.pop("reflect_type", "even")
+    modes = ("constant", "edge", "reflect", "symmetric", "maximum", "minimum")
+    if keywords or mode not in modes or kind != "even" or not _is_number(number):
+        keywords.update({"constant_values": number} if mode == "constant" else {})
+        return _numpy("pad", x, pad_width, mode, **keywords)
+    widths = np.asarray(pad_width)
+    widths = widths.reshape(1, -1) if widths.ndim < 2 else widths
+    widths = np.broadcast_to(widths, (len(widths), 2))
+    return ops._npi_pad(value, pad_width=tuple(map(tuple, widths.tolist())), mode=mode, constant_value=float(number))
+
+
+def _slice_attrs(obj: Any) -> dict[str, Any]:
+    return dict(start=obj.start, stop=obj.stop, step=1 if obj.step is None else obj.step)
+
+
+@_listed
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+    """An array with values inserted before places along an axis; without one it is flat before."""
+    inputs = [held(arr)] if _is_number(values) else [held(arr), held(values)]
+    attrs: dict[str, Any] = dict(axis=axis, **(dict(val=float(values)) if _is_number(values) else {}))
+    if isinstance(obj, builtins.slice):
+        return ops._npi_insert_slice(*inputs, **_slice_attrs(obj), **attrs)
+    if isinstance(obj, numbers.Integral):
+        return ops._npi_insert_scalar(*inputs, int_ind=int(obj), **attrs)
+    return ops._npi_insert_tensor(*inputs, _indices(obj), **attrs)
+
+
+def _indices(obj: Any) -> Any:
+    """Places as an array of integers."""
+    return held(obj if isinstance(obj, (NDArray, Symbol)) else np.asarray(obj, np.int64))
+
+
+@_listed
+def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
+    """An array without the elements at places along an axis; without one it is flat before."""
+    if isinstance(obj, builtins.slice):
+        return ops._npi_delete(held(arr), **_slice_attrs(obj), axis=axis)
+    if isinstance(obj, numbers.Integral):
+        return ops._npi_delete(held(arr), int_ind=int(obj), axis=axis)
+    value = held(arr)
+    flat, place = (reshape(value, -1), 0) if axis is None else (value, int(axis))
+    return ops._contrib_boolean_mask(flat, ops._kept_by_deletion(flat, _indices(obj), axis=place), axis=place)
+
+
+@_listed
+def resize(a: Any, new_shape: Any) -> Any:
+    """An array of another shape with the elements repeated in their order, or cut off."""
+    return ops._npi_resize(held(a), new_shape=_codes(new_shape))
 
 
 # ------------------------------------------------------------------------------------------- choosing, ordering
@@ -588,7 +657,7 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if x is None and y is None:
         return FUNCTIONS["nonzero"](condition)
     if _is_number(x) and _is_number(y):
-        return ops._npi_where(held(condition), held(x), held(y))
+        return ops._npi_where_scalar2(held(condition), x=float(x), y=float(y))
     if _is_number(x):
         return ops._npi_where_lscalar(held(condition), held(y), scalar=float(x))
     if _is_number(y):
@@ -597,8 +666,9 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
 
 
 @_listed
-def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None) -> Any:
-    """Elements clipped to a range."""
+def clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None) -> Any:
+    """Elements clipped to a range, whose ends NumPy also calls ``min`` and ``max``."""
+    a_min, a_max = min if a_min is None else a_min, max if a_max is None else a_max
     if _is_number(a_min) and _is_number(a_max):
         return _into(ops.clip(held(a), a_min=float(a_min), a_max=float(a_max)), out)
     value = held(a) if a_min is None else FUNCTIONS["maximum"](a, a_min)
@@ -619,6 +689,16 @@ def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise", out
 def nonzero(a: Any) -> tuple[Any, ...]:
     """Indices of the nonzero elements, along each axis."""
     return tuple(made(part) for part in np.nonzero(held(a).asnumpy()))
+
+
+@_listed
+def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+           axis: int | None = None) -> Any:
+    """The sorted unique elements, or slices along an axis; on request also where each occurs first, which one each
+    element is, and how often each occurs."""
+    found = ops._npi_unique(held(ar), return_index=bool(return_index), return_inverse=bool(return_inverse),
+                            return_counts=bool(return_counts), axis=axis)
+    return tuple(found) if return_index or return_inverse or return_counts else found
 
 
 @_listed
@@ -648,12 +728,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     """The product over the last axis of ``a`` and the last but one of ``b``."""
     if _is_number(a) or _is_number(b):
         return FUNCTIONS["multiply"](a, b, out=out)
-    left, right = held(a)._pair(held(b))
-    if isinstance(left, Symbol):
-        return ops._npi_matmul(left, right)
-    if 0 in (left.ndim, right.ndim):
-        return FUNCTIONS["multiply"](left, right, out=out)
-    return _into(tensordot(left, right, ((left.ndim - 1,), (builtins.max(0, right.ndim - 2),))), out)
+    return _into(ops._np_dot(*held(a)._pair(held(b))), out)
 
 
 @_listed
@@ -661,34 +736,24 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     """Sums of products over axes of both."""
     left, right = held(a)._pair(held(b))
     if isinstance(axes, numbers.Integral):
-        count = int(axes)
-        pairs = list(range(left.ndim - count, left.ndim)), list(range(count))
-    else:
-        pairs = tuple([int(each)] if isinstance(each, numbers.Integral) else list(each)
-                      for each in axes)  # type: ignore[assignment]  # two of them
-    first, second = [each % left.ndim for each in pairs[0]], [each % right.ndim for each in pairs[1]]
-    free = [i for i in range(left.ndim) if i not in first], [i for i in range(right.ndim) if i not in second]
-    size = int(np.prod([left.shape[i] for i in first], dtype=np.int64))
-    rows, columns = [[value.shape[i] for i in kept] for value, kept in zip((left, right), free)]
-    height, width = [int(np.prod(each, dtype=np.int64)) for each in (rows, columns)]
-    one = reshape(transpose(left, free[0] + first), (height, size))
-    other = reshape(transpose(right, second + free[1]), (size, width))
-    return reshape(ops._npi_matmul(one, other), (*rows, *columns))
+        return ops._npi_tensordot_int_axes(left, right, axes=int(axes))
+    first, second = [(int(each),) if isinstance(each, numbers.Integral) else tuple(map(int, each)) for each in axes]
+    return ops._npi_tensordot(left, right, a_axes_summed=first, b_axes_summed=second)
 
 
 @_listed
 def inner(a: Any, b: Any) -> Any:
     """Inner products over the last axes."""
     left, right = held(a), held(b)
-    if left.ndim == 0 or right.ndim == 0:
+    if isinstance(left, NDArray) and isinstance(right, NDArray) and 0 in (left.ndim, right.ndim):
         return left * right
-    return tensordot(left, right, ((left.ndim - 1,), (right.ndim - 1,)))
+    return tensordot(left, right, (-1, -1))
 
 
 @_listed
 def outer(a: Any, b: Any) -> Any:
     """The outer product."""
-    return FUNCTIONS["multiply"](reshape(a, (-1, 1)), reshape(b, (1, -1)))
+    return tensordot(reshape(a, -1), reshape(b, -1), 0)
 
 
 @_listed
@@ -699,56 +764,46 @@ def vdot(a: Any, b: Any) -> Any:
 
 @_listed
 def einsum(subscripts: str, *operands: Any, out: Any = None, optimize: Any = False) -> Any:
-    """Sums of products over axes with the same letter, with axes in the order after ``->``; each letter once in an
-    operand."""
+    """Sums of products over axes with the same letter, with axes in the order after ``->``; an ellipsis stands for all
+    axes without a letter."""
     values = [held(operand) for operand in operands]
-    inputs, _, output = subscripts.replace(" ", "").partition("->")
-    words = inputs.split(",")
-    if "." in subscripts or builtins.any(len(set(word)) < len(word) for word in words) or len(words) != len(values):
-        return _into(_numpy("einsum", subscripts, *values), out)
-    if "->" not in subscripts:
-        output = implied(inputs)
-    result = values[0]
-    have = words[0]
-    for i, (word, value) in enumerate(zip(words[1:], values[1:])):
-        later = set(output).union(*words[i + 2:])
-        result, have = _product(result, have, value, word, later)
-    gone = [i for i, letter in enumerate(have) if letter not in output]
-    if gone:
-        result = FUNCTIONS["sum"](result, axis=tuple(gone))
-        have = "".join(letter for letter in have if letter in output)
-    return _into(transpose(result, [have.index(letter) for letter in output]) if output else result, out)
+    dtypes = {value._data.dtype for value in values if isinstance(value, NDArray)}
+    if len(dtypes) > 1 and not any_symbol(values):
+        values = [value._cast(promoted(*dtypes)) for value in values]
+    return _into(ops._npi_einsum(*values, subscripts=subscripts, optimize=int(bool(optimize)),
+                                 num_args=len(values)), out)
 
 
-def _product(left: Any, have: str, right: Any, word: str, later: set[str]) -> tuple[Any, str]:
-    """The product of two operands of ``einsum``, as a matrix product; letters needed later are kept."""
-    left, right = left._pair(right)
-    if isinstance(left, Symbol):
-        return _product_of_symbols(left, have, right, word, contraction(have, word, later))
-    letters, value = contracted(have, left, word, right, later)
-    return value, letters
+@_listed
+def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = None,
+               interpolation: str = "linear", keepdims: bool = False) -> Any:
+    """The ``q``-th percentiles along axes; several of them lie along new first axes."""
+    inputs = [held(a)] if _is_number(q) else [held(a), held(q)]
+    return _into(ops._npi_percentile(*inputs, axis=_axis(axis), interpolation=interpolation, keepdims=bool(keepdims),
+                                     q_scalar=float(q) if _is_number(q) else None), out)
 
 
-def _product_of_symbols(left: Any, have: str, right: Any, word: str, letters: Contraction) -> tuple[Any, str]:
-    """The product of two operands whose lengths are unknown: one letter at most is a row, a sum or a column."""
-    batch, summed, rows, columns = letters
-    if not rows and not columns:
-        products = transpose(left, [have.index(c) for c in batch + summed]) * transpose(right, [
-            word.index(c) for c in batch + summed])
-        places = tuple(range(len(batch), len(batch) + len(summed)))
-        return FUNCTIONS["sum"](products, axis=places) if places else products, "".join(batch)
-    if builtins.max(map(len, (rows, summed, columns))) > 1:
-        raise ArgumentError(f"np.einsum of {have},{word}: several letters of one operand alone, or in one sum, are one "
-                            "axis of a product, whose length a symbol does not know")
+@_listed
+def quantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = None,
+             interpolation: str = "linear", keepdims: bool = False) -> Any:
+    """The quantiles along axes, for numbers from zero to one."""
+    return percentile(a, (q if _is_number(q) else held(q)) * 100, axis, out, overwrite_input, interpolation, keepdims)
 
-    def laid(value: Any, own: str, first: list[str], last: list[str]) -> Any:
-        value = transpose(value, [own.index(letter) for letter in (*batch, *first, *last)])
-        value = value if first else expand_dims(value, len(batch))
-        return value if last else expand_dims(value, len(batch) + 1)
 
-    result = ops._npi_matmul(laid(left, have, rows, summed), laid(right, word, summed, columns))
-    gone = [len(batch) + i for i, each in enumerate((rows, columns)) if not each]
-    return (squeeze(result, tuple(gone)) if gone else result), "".join(batch + rows + columns)
+@_listed
+def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """How often each number from zero up occurs, or the sum of its weights."""
+    inputs = [held(x)] if weights is None else [held(x), held(weights)]
+    return ops._npi_bincount(*inputs, minlength=int(minlength), has_weights=weights is not None)
+
+
+@_listed
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
+    """The indices into a shape from flat indices, an array for each axis; of a symbol the rows of one symbol."""
+    if order != "C":
+        raise ArgumentError(f"np.unravel_index: order: expected 'C', got {order!r}")
+    found = ops._unravel_index(held(np.asarray(indices)) if _is_number(indices) else held(indices), shape=_codes(shape))
+    return found if isinstance(found, Symbol) else tuple(found)
 
 
 # ------------------------------------------------------------------------------------------------------- others

@@ -2,92 +2,131 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from typing import Any
 
+import numpy
+
 from opreg import np, symbol
+from opreg.errors import did_you_mean
 from opreg.symbol.symbol import Symbol
 
 from . import functions
-from .values import NumpySymbol
+from . import random as distributions
+from .values import NumpySymbol, held
 
-__all__ = ["zeros", "ones", "full", "arange", "linspace", "logspace", "eye", "identity", "hanning", "hamming",
-           "blackman"]
+__all__ = ["zeros", "ones", "full", "arange", "linspace", "logspace", "eye", "identity", "indices", "hanning",
+           "hamming", "blackman"]
+
+_FLOAT32 = numpy.dtype(numpy.float32)
 
 
-def _numpy(made: Any) -> NumpySymbol:
-    found: NumpySymbol = made.as_np_ndarray()
+def _made(operator: str, dtype: Any, **attrs: Any) -> NumpySymbol:
+    """The symbol of an operator without inputs."""
+    found: NumpySymbol = symbol.function.surface(operator)(**attrs, dtype=dtype or _FLOAT32).as_np_ndarray()
     return found
 
 
-def zeros(shape: Any, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
+def zeros(shape: Any, dtype: Any = None, order: str = "C", ctx: Any = None) -> NumpySymbol:
     """Zeros."""
-    return _numpy(symbol.zeros(shape, dtype))
+    return _made("_zeros", dtype, shape=shape)
 
 
-def ones(shape: Any, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
+def ones(shape: Any, dtype: Any = None, order: str = "C", ctx: Any = None) -> NumpySymbol:
     """Ones."""
-    return _numpy(symbol.ones(shape, dtype))
+    return _made("_ones", dtype, shape=shape)
 
 
-def full(shape: Any, fill_value: float, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
-    """One number in a shape."""
-    return _numpy(symbol.full(shape, fill_value, dtype))
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", ctx: Any = None) -> Any:
+    """One number in a shape, or a symbol that broadcasts to it."""
+    if isinstance(fill_value, Symbol):
+        value = held(fill_value)
+        return functions.FUNCTIONS["broadcast_to"](value if dtype is None else value.astype(dtype), shape)
+    return _made("_full", dtype, shape=shape, value=fill_value)
 
 
-def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
+def arange(start: float, stop: float | None = None, step: float | None = 1, dtype: Any = None, ctx: Any = None
+           ) -> NumpySymbol:
     """Values from ``start`` to before ``stop``."""
     first, end = (0, start) if stop is None else (start, stop)
-    return _numpy(symbol.arange(first, end, step, dtype=dtype))
+    return _made("_npi_arange", dtype, start=first, stop=end, step=1 if step is None else step)
 
 
-def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dtype: Any = None, ctx: Any = None
-             ) -> NumpySymbol:
-    """Evenly spaced values."""
-    return _numpy(symbol.linspace(start, stop, num, endpoint, dtype=dtype))
+def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
+             axis: int = 0, ctx: Any = None) -> Any:
+    """Evenly spaced values, and with ``retstep`` their distance."""
+    made = _made("_linspace", dtype, start=start, stop=stop, num=num, endpoint=endpoint)
+    return (made, (stop - start) / ((num - 1 if endpoint else num) or 1)) if retstep else made
 
 
 def logspace(start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: Any = None,
-             ctx: Any = None) -> NumpySymbol:
+             axis: int = 0, ctx: Any = None) -> NumpySymbol:
     """Elements whose logarithms are evenly spaced."""
-    made: Any = base ** linspace(start, stop, num, endpoint)
-    return made if dtype is None else made.astype(dtype)
-
-
-def _window(M: int, dtype: Any, *factors: float) -> NumpySymbol:
-    """The sum of cosines of 0, 1, … periods, each times a factor."""
-    angles = arange(M) * (2 * math.pi / max(M - 1, 1))
-    made: Any = sum([functions.FUNCTIONS["cos"](angles * i) * factor for i, factor in enumerate(factors)][1:],
-                    zeros(M) + factors[0])
-    made = made if M > 1 else ones(M)
-    return made if dtype is None else made.astype(dtype)
-
-
-def hanning(M: int, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
-    """The Hann window."""
-    return _window(M, dtype, 0.5, -0.5)
-
-
-def hamming(M: int, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
-    """The Hamming window."""
-    return _window(M, dtype, 0.54, -0.46)
-
-
-def blackman(M: int, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
-    """The Blackman window."""
-    return _window(M, dtype, 0.42, -0.5, 0.08)
+    return _made("_npi_logspace", dtype, start=start, stop=stop, num=num, endpoint=endpoint, base=base)
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
     """Ones on a diagonal."""
-    return _numpy(symbol.eye(N, M or 0, k, dtype))
+    return _made("_npi_eye", dtype, N=N, M=M, k=k)
 
 
 def identity(n: int, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
     """Ones on the diagonal."""
-    return eye(n, dtype=dtype)
+    return _made("_npi_identity", dtype, shape=(n, n))
+
+
+def indices(dimensions: Any, dtype: Any = numpy.int32, ctx: Any = None) -> NumpySymbol:
+    """The indices of a grid, along each axis."""
+    return _made("_npi_indices", dtype, dimensions=tuple(dimensions))
+
+
+def hanning(M: int, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
+    """The Hann window."""
+    return _made("_npi_hanning", dtype, M=M)
+
+
+def hamming(M: int, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
+    """The Hamming window."""
+    return _made("_npi_hamming", dtype, M=M)
+
+
+def blackman(M: int, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
+    """The Blackman window."""
+    return _made("_npi_blackman", dtype, M=M)
+
+
+class Drawing:
+    """Random functions for graphs: numbers are drawn when a graph runs.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The functions of ``np.random`` that it has.
+    """
+
+    def __init__(self, names: Sequence[str]):
+        self._names = names
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._names:
+            raise AttributeError(f"random numbers in a graph: there is no {name!r}. {did_you_mean(name, self._names)}")
+        function = getattr(distributions, name)
+
+        def drawing(*args: Any, **keywords: Any) -> Any:
+            return function(*args, **{**keywords, "ctx": distributions.IN_GRAPH})
+
+        drawing.__name__, drawing.__doc__ = name, function.__doc__
+        return drawing
+
+
+_RANDOM = Drawing(("uniform", "normal", "lognormal", "exponential", "laplace", "gumbel", "logistic", "rayleigh",
+                   "weibull", "pareto", "power", "gamma", "beta", "chisquare"))
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("ndarray", "_Symbol"):
+        return NumpySymbol if name == "_Symbol" else Symbol
+    if name == "random":
+        return _RANDOM
     value = getattr(np, name)
-    return Symbol if name == "ndarray" else functions.FUNCTIONS.get(name, value)
+    return functions.FUNCTIONS.get(name, value)

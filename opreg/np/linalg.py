@@ -1,4 +1,4 @@
-"""``mx.np.linalg``: norms are operators with gradients; NumPy computes the others, for unrecorded arrays."""
+"""``mx.np.linalg``: operators, also of symbols; NumPy computes the last ones of this file, for unrecorded arrays."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from opreg.core.registry import ops
-from opreg.ndarray.ndarray import NDArray
 
-from .functions import FUNCTIONS, by_numpy
+from .functions import by_numpy
 from .values import held
 
 __all__ = ["norm", "det", "slogdet", "inv", "svd", "cholesky", "qr", "solve", "tensorinv", "tensorsolve", "pinv", "eig",
@@ -27,31 +26,22 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     array(5.)
     """
     value = held(x)
-    one = isinstance(axis, numbers.Integral) or (axis is None and ord not in (None, "fro") and value.ndim == 1)
-    if ord in (None, "fro") or (ord == 2 and one):
-        return FUNCTIONS["sqrt"](FUNCTIONS["sum"](FUNCTIONS["square"](value), axis=axis, keepdims=keepdims))
-    if one and ord == 1:
-        return FUNCTIONS["sum"](FUNCTIONS["abs"](value), axis=axis, keepdims=keepdims)
-    if one and ord in (np.inf, -np.inf):
-        return FUNCTIONS["max" if ord > 0 else "min"](FUNCTIONS["abs"](value), axis=axis, keepdims=keepdims)
-    return by_numpy("linalg.norm")(value, ord, axis, keepdims)
-
-
-def _of_matrices(a: Any, result: Any) -> Any:
-    """One value a matrix: without axes for a single one, where the operator has one of length 1."""
-    return result.reshape(()) if isinstance(a, NDArray) and a.ndim == 2 else result
+    order: Any = {"inf": np.inf, "-inf": -np.inf}.get(ord, ord) if isinstance(ord, str) else ord
+    axes = axis if axis is None or isinstance(axis, numbers.Integral) else tuple(map(int, axis))
+    flag = -2 if order is None and axes is None else {None: 1, "fro": 1, "f": 1, "nuc": 2}.get(order, -1)
+    return ops._npi_norm(value, ord=2.0 if flag != -1 else float(order), axis=axes, flag=flag, keepdims=bool(keepdims))
 
 
 def det(a: Any) -> Any:
     """The determinant of matrices."""
     value = held(a)
-    return _of_matrices(value, ops._npi_det(value))
+    return ops._of_matrices(ops._npi_det(value), value)
 
 
 def slogdet(a: Any) -> Any:
     """The sign and the logarithm of the absolute value of the determinant of matrices."""
     value = held(a)
-    return tuple(_of_matrices(value, each) for each in ops._npi_slogdet(value))
+    return tuple(ops._of_matrices(each, value) for each in ops._npi_slogdet(value))
 
 
 def inv(a: Any) -> Any:
@@ -64,9 +54,53 @@ def cholesky(a: Any) -> Any:
     return ops._linalg_potrf(held(a))
 
 
-svd, qr, solve, tensorinv, tensorsolve = map(by_numpy, (
-    "linalg.svd", "linalg.qr", "linalg.solve", "linalg.tensorinv", "linalg.tensorsolve"))
-pinv, eig, eigh, eigvals, eigvalsh = map(by_numpy, (
-    "linalg.pinv", "linalg.eig", "linalg.eigh", "linalg.eigvals", "linalg.eigvalsh"))
-lstsq, matrix_rank, matrix_power, multi_dot, cond = map(by_numpy, (
-    "linalg.lstsq", "linalg.matrix_rank", "linalg.matrix_power", "linalg.multi_dot", "linalg.cond"))
+def svd(a: Any) -> Any:
+    """The singular value decomposition of matrices with no more rows than columns: ``U``, the singular values, and
+    ``V``."""
+    return tuple(ops._npi_svd(held(a)))
+
+
+def solve(a: Any, b: Any) -> Any:
+    """The solution of linear equations."""
+    return ops._npi_solve(*held(a)._pair(held(b)))
+
+
+def tensorinv(a: Any, ind: int = 2) -> Any:
+    """The inverse of a linear map between the first axes and the others."""
+    return ops._npi_tensorinv(held(a), ind=int(ind))
+
+
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+    """The solution of an equation of tensors."""
+    return ops._npi_tensorsolve(*held(a)._pair(held(b)), a_axes=None if axes is None else tuple(map(int, axes)))
+
+
+def pinv(a: Any, rcond: Any = 1e-15, hermitian: bool = False) -> Any:
+    """The pseudo-inverse of matrices."""
+    if isinstance(rcond, numbers.Real):
+        return ops._npi_pinv_scalar_rcond(held(a), rcond=float(rcond), hermitian=bool(hermitian))
+    return ops._npi_pinv(*held(a)._pair(held(rcond)), hermitian=bool(hermitian))
+
+
+def eig(a: Any) -> Any:
+    """Eigenvalues and eigenvectors, their real parts."""
+    return tuple(ops._npi_eig(held(a)))
+
+
+def eigh(a: Any, UPLO: str = "L") -> Any:
+    """Eigenvalues and eigenvectors of symmetric matrices."""
+    return tuple(ops._npi_eigh(held(a), UPLO=UPLO.upper()))
+
+
+def eigvals(a: Any) -> Any:
+    """Eigenvalues, their real parts."""
+    return ops._npi_eigvals(held(a))
+
+
+def eigvalsh(a: Any, UPLO: str = "L") -> Any:
+    """Eigenvalues of symmetric matrices."""
+    return ops._npi_eigvalsh(held(a), UPLO=UPLO.upper())
+
+
+qr, lstsq, matrix_rank, matrix_power, multi_dot, cond = map(by_numpy, (
+    "linalg.qr", "linalg.lstsq", "linalg.matrix_rank", "linalg.matrix_power", "linalg.multi_dot", "linalg.cond"))

@@ -6,24 +6,33 @@ With arrays as parameters one value is drawn for each of their elements, and ``s
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from opreg.core.registry import ops
+from opreg.errors import ArgumentError
 from opreg.ndarray import random as drawn
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
+from opreg.symbol import function as symbols_of
+from opreg.symbol.symbol import Symbol
 from opreg.typing import DTypeLike
 
-from .functions import FUNCTIONS
+from .functions import FUNCTIONS, any_symbol
 from .values import held, made
 
 __all__ = ["seed", "uniform", "normal", "randn", "rand", "randint", "choice", "shuffle", "permutation", "gamma",
            "exponential", "multinomial", "lognormal", "laplace", "bernoulli", "gumbel", "logistic", "beta", "chisquare",
-           "rayleigh", "weibull", "pareto", "power", "poisson", "multivariate_normal"]
+           "rayleigh", "weibull", "pareto", "power", "poisson", "multivariate_normal", "uniform_n", "normal_n"]
 
-seed = drawn.seed
+
+
+def seed(seed: int | None = None, ctx: Any = "all") -> None:
+    """Seed the generator of all contexts, or of one; without a number, anew."""
+    drawn.seed(int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed, ctx)
+
 
 
 def _shape(size: Any, *parameters: Any) -> tuple[int, ...]:
@@ -40,12 +49,38 @@ def _stored(result: Any, dtype: DTypeLike, out: Any) -> Any:
     return out
 
 
-def _standard(name: str, shape: tuple[int, ...], ctx: Context | None) -> Any:
-    """Values of a distribution without parameters, of any shape."""
+#: In the place of a context: the numbers are drawn when a graph runs.
+IN_GRAPH: Any = object()
+
+
+def _standard(name: str, size: Any, ctx: Any, *parameters: Any) -> Any:
+    """Numbers of the standard distribution of that name, for parameters of any shapes."""
+    symbols = [held(each) for each in parameters if isinstance(each, Symbol)]
+    if symbols or ctx is IN_GRAPH:
+        return _graph("_numpy_noise", symbols, size, distribution=name)
+    shape = _shape(size, *parameters)
     count = int(np.prod(shape, dtype=np.int64))
     if not count:
         return made(np.zeros(shape, np.float32), ctx)
     return getattr(drawn, name)(shape=(count,), ctx=ctx).as_np_ndarray().reshape(shape)
+
+
+def _graph(operator: str, symbols: Sequence[Any], size: Any, **attrs: Any) -> Any:
+    """The symbol of numbers that are drawn when its graph runs."""
+    size = size if size is None else _shape(size)
+    size = () if size is None and not symbols else size
+    return symbols_of.surface(operator)(*symbols, num_args=len(symbols), size=size, **attrs).as_np_ndarray()
+
+
+def _at_least_zero(name: str, *parameters: Any, beyond: bool = False) -> None:
+    """Refuse negative parameters, and with ``beyond`` zeros, where their numbers are known."""
+    for value in parameters:
+        if isinstance(value, Symbol):
+            continue
+        host = value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
+        if host.size and not (host > 0 if beyond else host >= 0).all():
+            raise ArgumentError(f"np.random.{name}: expected parameters {'above zero' if beyond else 'from zero up'}, "
+                                f"got {host.min()}")
 
 
 def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None,
@@ -57,13 +92,14 @@ def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: DTypeLike 
     >>> uniform(size=(2, 3)).shape
     (2, 3)
     """
-    return _stored(_standard("uniform", _shape(size, low, high), ctx) * (high - low) + low, dtype, out)
+    return _stored(_standard("uniform", size, ctx, low, high) * (high - low) + low, dtype, out)
 
 
 def normal(loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None,
            out: Any = None) -> Any:
     """Draws from the normal distribution."""
-    return _stored(_standard("normal", _shape(size, loc, scale), ctx) * scale + loc, dtype, out)
+    _at_least_zero("normal", scale)
+    return _stored(_standard("normal", size, ctx, loc, scale) * scale + loc, dtype, out)
 
 
 def randn(*size: int, **keywords: Any) -> Any:
@@ -97,11 +133,14 @@ def randint(low: int, high: int | None = None, size: Any = None, dtype: DTypeLik
 def exponential(scale: Any = 1.0, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None,
                 out: Any = None) -> Any:
     """Draws from the exponential distribution."""
-    return _stored(_standard("exponential", _shape(size, scale), ctx) * scale, dtype, out)
+    _at_least_zero("exponential", scale)
+    if ctx is IN_GRAPH or isinstance(scale, Symbol):
+        return _stored(-FUNCTIONS["log"](_from_uniform(size, ctx, scale)) * scale, dtype, out)
+    return _stored(_standard("exponential", size, ctx, scale) * scale, dtype, out)
 
 
 def _from_uniform(size: Any, ctx: Context | None, *parameters: Any) -> Any:
-    return FUNCTIONS["clip"](_standard("uniform", _shape(size, *parameters), ctx), 1e-7, 1 - 1e-7)
+    return FUNCTIONS["clip"](_standard("uniform", size, ctx, *parameters), 1e-7, 1 - 1e-7)
 
 
 def laplace(loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None,
@@ -114,52 +153,93 @@ def laplace(loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: DTypeLike
 
 def gumbel(loc: Any = 0.0, scale: Any = 1.0, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
     """Draws from the Gumbel distribution."""
+    _at_least_zero("gumbel", scale)
     noise = FUNCTIONS["log"](-FUNCTIONS["log"](_from_uniform(size, ctx, loc, scale)))
     return _stored(loc - noise * scale, None, out)
 
 
 def logistic(loc: Any = 0.0, scale: Any = 1.0, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
     """Draws from the logistic distribution."""
+    _at_least_zero("logistic", scale)
     u = _from_uniform(size, ctx, loc, scale)
     return _stored(FUNCTIONS["log"](u / (1 - u)) * scale + loc, None, out)
 
 
 def rayleigh(scale: Any = 1.0, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
     """Draws from the Rayleigh distribution."""
+    _at_least_zero("rayleigh", scale)
     return _stored(FUNCTIONS["sqrt"](FUNCTIONS["log"](_from_uniform(size, ctx, scale)) * -2) * scale, None, out)
 
 
 def weibull(a: Any, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
     """Draws from the Weibull distribution."""
+    _at_least_zero("weibull", a, beyond=True)
     return _stored((-FUNCTIONS["log"](_from_uniform(size, ctx, a))) ** (1 / a), None, out)
 
 
 def pareto(a: Any, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
     """Draws from the Pareto distribution that begins at 0."""
+    _at_least_zero("pareto", a, beyond=True)
     return _stored(FUNCTIONS["exp"](-FUNCTIONS["log"](_from_uniform(size, ctx, a)) / a) - 1, None, out)
 
 
 def power(a: Any, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
     """Values from 0 to 1 with the density ``a x^(a-1)``."""
+    _at_least_zero("power", a, beyond=True)
     return _stored(_from_uniform(size, ctx, a) ** (1 / a), None, out)
 
 
-def bernoulli(prob: Any, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None, out: Any = None) -> Any:
-    """Ones with a given probability, else zeros."""
-    drawn_ones = (_standard("uniform", _shape(size, prob), ctx) < prob).astype(np.float32)
-    return _stored(drawn_ones, dtype, out)
+def bernoulli(prob: Any = None, logit: Any = None, size: Any = None, dtype: DTypeLike = None,
+              ctx: Context | None = None, out: Any = None) -> Any:
+    """Ones with a given probability, or with the given logarithm of its odds, else zeros."""
+    if (prob is None) == (logit is None):
+        raise ArgumentError("bernoulli: expected either prob or logit")
+    if prob is None:
+        prob = 1 / (FUNCTIONS["exp"](-held(logit)) + 1)
+    else:
+        _at_least_zero("bernoulli", prob, 1 - prob)
+    ones = (_standard("uniform", size, ctx, prob) < prob).astype(np.float32)
+    return _stored(ones, dtype, out)
+
+
+def _for_each(name: str, low: Any, high: Any, batch_shape: Any, ctx: Any) -> Any:
+    """Standard numbers, ``batch_shape`` of them for each place of the parameters."""
+    batch = () if batch_shape is None else _shape(batch_shape)
+    symbols = [held(each) for each in (low, high) if isinstance(each, Symbol)]
+    if symbols or ctx is IN_GRAPH:
+        return _graph("_numpy_noise", symbols, batch, distribution=name, batch=True)
+    return _standard(name, (*batch, *_shape(None, low, high)), ctx)
+
+
+def uniform_n(low: Any = 0.0, high: Any = 1.0, batch_shape: Any = None, dtype: DTypeLike = None,
+              ctx: Context | None = None) -> Any:
+    """Uniform numbers, ``batch_shape`` of them for each place of the parameters."""
+    return _stored(_for_each("uniform", low, high, batch_shape, ctx) * (high - low) + low, dtype, None)
+
+
+def normal_n(loc: Any = 0.0, scale: Any = 1.0, batch_shape: Any = None, dtype: DTypeLike = None,
+             ctx: Context | None = None) -> Any:
+    """Normal numbers, ``batch_shape`` of them for each place of the parameters."""
+    return _stored(_for_each("normal", loc, scale, batch_shape, ctx) * scale + loc, dtype, None)
 
 
 def _each(operator: str, size: Any, ctx: Context | None, *parameters: Any) -> Any:
     """Values from an operator whose parameters are arrays."""
     shape = _shape(size, *parameters)
-    spread = [FUNCTIONS["broadcast_to"](held(each), shape).as_nd_ndarray().reshape((-1,)) for each in parameters]
+    values = [held(each) for each in parameters]
+    dtype = "float64" if any(value.dtype == np.float64 for value in values) else "float32"
+    spread = [FUNCTIONS["broadcast_to"](value.astype(dtype), shape).as_nd_ndarray().reshape((-1,)) for value in values]
     return getattr(ops, operator)(*spread).as_np_ndarray().reshape(shape)
 
 
 def gamma(shape: Any, scale: Any = 1.0, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None,
           out: Any = None) -> Any:
     """Draws from the gamma distribution."""
+    _at_least_zero("gamma", shape, scale, beyond=True)
+    if ctx is IN_GRAPH or isinstance(shape, Symbol) or isinstance(scale, Symbol):
+        alphas = [held(shape)] if isinstance(shape, Symbol) else []
+        attrs = {} if alphas else {"alpha": float(shape)}
+        return _stored(_graph("_numpy_gamma", alphas, size, **attrs) * scale, dtype, out)
     return _stored(_each("_sample_gamma", size, ctx, shape, scale), dtype, out)
 
 
@@ -170,7 +250,7 @@ def chisquare(df: Any, size: Any = None, dtype: DTypeLike = None, ctx: Context |
 
 def beta(a: Any, b: Any, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
     """Draws from the beta distribution."""
-    size = _shape(size, a, b)
+    size = size if any_symbol((a, b)) or ctx is IN_GRAPH else _shape(size, a, b)
     x, y = gamma(a, 1.0, size, None, ctx), gamma(b, 1.0, size, None, ctx)
     return _stored(x / (x + y), dtype, None)
 

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from opreg.builtin.numpy_names.numpy_like_numbers import promoted
 from opreg.core.mode import MODE
 from opreg.core.op import Op
 from opreg.core.registry import get, ops
@@ -35,18 +36,6 @@ __all__ = ["NumpyValue", "NumpySymbol", "ndarray", "made", "held", "promoted"]
 FUNCTION = Slot("np")
 
 _FLOAT32 = np.dtype(np.float32)
-
-
-def promoted(*dtypes: np.dtype) -> np.dtype:
-    """The common dtype of arrays: the widest floating one, or else one that represents all values.
-
-    Examples
-    --------
-    >>> promoted(np.dtype("float16"), np.dtype("int64"))
-    dtype('float16')
-    """
-    floats = [dtype for dtype in dtypes if is_floating(dtype)]
-    return np.result_type(*(floats or dtypes))
 
 
 def _is_whole(value: Any) -> bool:
@@ -416,6 +405,16 @@ def _subscript(key: Any, shape: tuple[int, ...] | None) -> tuple[Any, bool]:
     return (parts[0] if len(parts) == 1 and not isinstance(key, tuple) else tuple(parts)), basic
 
 
+#: Operators of two symbols, whose dtypes are unknown and may differ.
+_PROMOTING = {"add": "_npi_add", "sub": "_npi_subtract", "mul": "_npi_multiply", "truediv": "_npi_true_divide",
+              "mod": "_npi_mod", "pow": "_npi_power", "hypot": "_npi_hypot"}
+
+
+#: Operators of a symbol and a number, on the right and on the left.
+_WITH_NUMBERS = {"add": ("add", "add"), "sub": ("subtract", "rsubtract"), "mul": ("multiply", "multiply"),
+                 "pow": ("power", "rpower")}
+
+
 class NumpySymbol(NumpyValue, Symbol):  # type: ignore[misc]  # its methods are NumPy's
     """A symbol with NumPy's behaviour: arithmetic broadcasts, comparisons give booleans, subscripts give slices."""
 
@@ -427,15 +426,19 @@ class NumpySymbol(NumpyValue, Symbol):  # type: ignore[misc]  # its methods are 
         return other.as_np_ndarray() if isinstance(other, Symbol) else NotImplemented
 
     def _binary(self, name: str, other: Any, reflected: bool) -> Any:
-        if name != "truediv" or self._beside(other) is NotImplemented:
+        op, beside = _PROMOTING.get(name), self._beside(other)
+        if op is None or beside is NotImplemented:
             return super()._binary(name, other, reflected)
-        left, right = (other, self) if reflected else (self, other)  # whose dtypes may be those of integers
-        return ops._npi_true_divide(left, right)
+        return get(op)(*((beside, self) if reflected else (self, beside)))
 
     def _with_number(self, name: str, number: Any, reflected: bool) -> Any:
-        if name != "truediv":
+        if name == "truediv":
+            return get(f"_npi_{'r' * reflected}true_divide_scalar")(self, scalar=float(number))
+        found = _WITH_NUMBERS.get(name)
+        if found is None:
             return super()._with_number(name, number, reflected)
-        return get(f"_npi_{'r' * reflected}true_divide_scalar")(self, scalar=float(number))
+        whole = isinstance(number, (numbers.Integral, np.bool_))
+        return get(f"_npi_{found[reflected]}_scalar")(self, scalar=float(number), is_int=whole)
 
     def _constant(self, number: Any) -> Any:
         return ops._npi_full_like(self, fill_value=float(number))

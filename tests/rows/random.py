@@ -106,3 +106,11 @@ for _is_log in (False, True):
         ROWS.append(Row("_random_pdf_dirichlet", [_PARTS, _alpha], dict(is_log=_is_log),
                         lambda x, a, is_log=_is_log: _dirichlet(x, a) if is_log else np.exp(_dirichlet(x, a)),
                         grad=(0, 1), name=f"{_is_log}-{_alpha.ndim}"))
+
+ROWS += [Row("_numpy_noise", [normal(3, 1), normal(2)], {"num_args": 2, "distribution": kind}, deterministic=False)
+         for kind in ("uniform", "normal")]
+ROWS += [Row("_numpy_noise", [normal(2)], {"num_args": 1, "distribution": "normal", "size": 3, "batch": True},
+             deterministic=False),
+         Row("_numpy_noise", [], {"distribution": "uniform", "size": (2, 3)}, deterministic=False),
+         Row("_numpy_gamma", [np.array([1.0, 2.0])], {"num_args": 1, "size": (3, 2)}, deterministic=False),
+         Row("_numpy_gamma", [], {"alpha": 2.0, "size": (3, 2)}, deterministic=False)]

@@ -102,7 +102,7 @@ binary(lambda x, y: x / y, "elemwise_div", "broadcast_div", "The quotient; of in
        aliases=("_div", "_Div"))
 binary(_mod, "_mod", "broadcast_mod", "The remainder with the sign of ``rhs``; zero where ``rhs`` is.",
        aliases=("_Mod",), derivatives=(lambda g, x, y, z: g, lambda g, x, y, z: -g * floor(x / y)))
-elementwise(e.mod, name="_npi_mod", arguments=_ARGUMENTS, broadcasts=True,
+elementwise(e.mod, name="_numpy_mod", arguments=_ARGUMENTS, broadcasts=True,
             derivatives=(lambda g, x, y, z: g, lambda g, x, y, z: -g * floor(x / y)),
             doc="The remainder with the sign of ``rhs``; by zero NaN, of integers zero. Shapes broadcast.")
 
@@ -177,7 +177,7 @@ def _without_slope_among_integers(op: Op) -> None:
 
 
 for _name in ("_mod", "broadcast_mod", "_mod_scalar", "_rmod_scalar",
-              "_npi_mod", "_npi_mod_scalar", "_npi_rmod_scalar"):
+              "_numpy_mod", "_npi_mod_scalar", "_npi_rmod_scalar"):
     _without_slope_among_integers(REGISTERED[_name])
 
 # --------------------------------------------------------------------------------- comparisons and logic

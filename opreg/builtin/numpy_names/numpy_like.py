@@ -17,11 +17,11 @@ from ...core.attrs import Key, Limit, Number
 from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, broadcast, check_axis, is_floating, is_numpy_float, show
+from ...core.spec import ANY, Shape, broadcast, check_axis, is_numpy_float, known, show
 from ...core.value import Value
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
-from ...typing import Array, ArrayModule, DTypeLike
+from ...typing import Array, ArrayModule
 from ..attention_parts import MaskedScores, multiplies
 from ..lookup.indexing import choosing
 from ..matrices.dense import adjoint, bilinear, multiplying, product
@@ -32,6 +32,7 @@ from ..shapes.broadcasting import reduce_like_xp
 from ..shapes.creation import filling
 from ..shapes.shape import delivered, reshape_fill, reshaping, stored
 from ..shapes.subscript import subscript_infer
+from .numpy_like_numbers import floating_of, of_floats
 
 __all__: list[str] = []
 
@@ -61,6 +62,65 @@ def reshape(a, *, newshape: int | tuple[int, ...], order: Literal["C"] = "C"):
 
 reshaping(reshape, _literal)
 reshape.fill(reshape_fill)
+
+
+def _taken(source: Sequence[int], codes: Sequence[int]) -> Shape:
+    """The shape that codes mean, from the front of the shape of the data."""
+    rest, shape, place = list(source), list[int](), 0
+    codes = list(codes)
+
+    def take() -> int:
+        if not rest:
+            raise ShapeError(f"newshape={tuple(codes)} names more axes than {show(tuple(source))} has")
+        return rest.pop(0)
+
+    while place < len(codes):
+        code = codes[place]
+        if code == -2:
+            shape.append(take())
+        elif code == -3:
+            if take() != 1:
+                raise ShapeError(f"newshape={tuple(codes)}: -3 removes an axis of length one of {show(tuple(source))}")
+        elif code == -4:
+            shape, rest = shape + rest, []
+        elif code == -5:
+            shape.append(take() * take())
+        elif code == -6:
+            length, parts = take(), codes[place + 1:place + 3]
+            shape += [length // max(parts[1 - i], 1) if part == -1 else part for i, part in enumerate(parts)]
+            place += 2
+        else:
+            shape.append(code)
+            rest = rest[1:]
+        place += 1
+    return tuple(shape)
+
+
+def _coded(source: Shape, *, newshape: int | Sequence[int], reverse: bool) -> Shape:
+    codes = (newshape,) if isinstance(newshape, int) else tuple(newshape)
+    if not reverse:
+        return _worked_out(source, _taken(source, codes))
+    turned, place = list[int](), len(codes)
+    while place:  # from the back, with the two lengths of a split behind its code
+        place -= 1
+        width = 3 if place > 1 and codes[place - 2] == -6 else 1
+        turned += [-6, codes[place], codes[place - 1]] if width == 3 else [codes[place]]
+        place -= width - 1
+    return _worked_out(source, _taken(source[::-1], turned)[::-1])
+
+
+def _worked_out(source: Shape, codes: Shape) -> Shape:
+    """The shape with -1 worked out, as far as the lengths of the data are known."""
+    return _literal(source, newshape=codes) if known(source) else tuple([ANY if dim == -1 else dim for dim in codes])
+
+
+@declare(name="_npx_reshape")
+def coded_reshape(a, *, newshape: int | tuple[int, ...], reverse: bool = False, order: Literal["C"] = "C"):
+    """``a`` in another shape: -1 is inferred, -2 keeps a length, -3 removes an axis of length one, -4 keeps all
+    remaining lengths, -5 merges two, -6 splits one into the next two numbers. ``reverse`` reads from the back."""
+
+
+reshaping(coded_reshape, _coded)
 
 
 # -------------------------------------------------------------------------------------------------- matmul
@@ -322,33 +382,24 @@ def subscript_sum_grad(g, ins, outs, *, key):
 # ---------------------------------------------------------------------------------------------- true quotients
 
 
-def _of_floats(*dtypes: DTypeLike) -> np.dtype:
-    """The widest floating dtype, or float32 without any."""
-    floats = [np.dtype(dtype) for dtype in dtypes if is_floating(np.dtype(dtype))]
-    return np.result_type(*floats) if floats else np.dtype(np.float32)
-
-
 def _quotient(name: str, doc: str, body: Callable[..., Value]) -> None:
     """Declare a quotient that is floating whatever its operands are."""
     op = composed(body, name=name)
     op.doc = doc
-
-    @op.types
-    def quotient_types(ins, outs):
-        return ins, outs if any(each is None for each in ins) else [_of_floats(*ins)]
+    floating_of(op)
 
 
 def _true_divide(x1, x2):
-    dtype = _of_floats(x1.dtype, x2.dtype)
+    dtype = of_floats(x1.dtype, x2.dtype)
     return ops.broadcast_div(ops.Cast(x1, dtype=dtype), ops.Cast(x2, dtype=dtype))
 
 
 def _true_divide_scalar(data, *, scalar: float = 1.0):
-    return ops._div_scalar(ops.Cast(data, dtype=_of_floats(data.dtype)), scalar=scalar)
+    return ops._div_scalar(ops.Cast(data, dtype=of_floats(data.dtype)), scalar=scalar)
 
 
 def _rtrue_divide_scalar(data, *, scalar: float = 1.0):
-    return ops._rdiv_scalar(ops.Cast(data, dtype=_of_floats(data.dtype)), scalar=scalar)
+    return ops._rdiv_scalar(ops.Cast(data, dtype=of_floats(data.dtype)), scalar=scalar)
 
 
 _quotient("_npi_true_divide", "The quotient, floating for integers, too; shapes broadcast.", _true_divide)
@@ -363,6 +414,8 @@ def _triangle(name: str, upper: bool, doc: str) -> None:
     @composed(name=name)
     def op(data, *, k: int = 0):
         """A triangle."""
+        if len(data.shape) == 1:  # each row of a matrix
+            data = ops._np_broadcast_to(data, shape=data.shape * 2)
         rows, columns = data.shape[-2:]
         return ops._npi_where_rscalar(np.tri(rows, columns, k - upper) != upper, data, scalar=0.0)
 
@@ -370,9 +423,9 @@ def _triangle(name: str, upper: bool, doc: str) -> None:
 
     @op.infer
     def triangle_infer(data):
-        if len(data) < 2:
-            raise ShapeError(f"expected matrices, two axes or more, got shape {show(data)}")
-        return data
+        if not data:
+            raise ShapeError("expected an axis or more, got a single number")
+        return data if len(data) > 1 else data * 2
 
 
 _triangle("_npi_tril", False, "The matrices in the last two axes with zeros above the diagonal ``k``, which lies ``k`` "

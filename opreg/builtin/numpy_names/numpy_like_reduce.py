@@ -137,7 +137,7 @@ def _extreme(name: str, function: Callable, alias: str, doc: str) -> None:
         (a,), (y,) = ins, outs
         where: dict[str, Any] = dict(axis=axis, keepdims=keepdims)
         equal = ops._equal(a, ops._backward_np_sum(y, a, **where))
-        part = ops.elemwise_div(g, ops._np_sum(equal, **where))
+        part = ops.elemwise_div(g, ops._backward_cast(ops._np_sum(equal, **where), g))
         return (ops.elemwise_mul(ops._backward_np_sum(part, a, **where), equal),)
 
 

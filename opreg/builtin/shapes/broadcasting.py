@@ -141,12 +141,18 @@ def broadcast_to_vmap(ins, batched, *, shape):
 
 
 def _literal(array: Shape, *, shape: int | Shape) -> Shape:
-    return (shape,) if isinstance(shape, int) else shape
+    shape = (shape,) if isinstance(shape, int) else shape
+    if -2 not in shape:
+        return shape
+    skipped = len(shape) - len(array)
+    if any(dim == -2 and place < skipped for place, dim in enumerate(shape)):
+        raise ShapeError(f"shape={shape}: -2 keeps a length, and {show(array)} has no axis there")
+    return tuple([array[place - skipped] if dim == -2 else dim for place, dim in enumerate(shape)])
 
 
-@declare(name="_np_broadcast_to")
+@declare(name="_np_broadcast_to", aliases=("_npi_broadcast_to",))
 def np_broadcast_to(array, *, shape: int | tuple[int, ...]):
-    """``array`` broadcast to ``shape``, in which 0 is a length of zero."""
+    """``array`` broadcast to ``shape``, in which 0 is a length of zero and -2 keeps a length."""
 
 
 _broadcasting(np_broadcast_to, _literal)
@@ -154,7 +160,7 @@ _broadcasting(np_broadcast_to, _literal)
 
 @np_broadcast_to.vmap
 def np_broadcast_to_vmap(ins, batched, *, shape):
-    shape = (shape,) if isinstance(shape, int) else shape
+    shape = _literal(ins[0].shape[1:], shape=shape)
     return ops._np_broadcast_to(padded(ins[0], len(shape)), shape=(ins[0].shape[0], *shape))
 
 

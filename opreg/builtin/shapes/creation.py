@@ -71,12 +71,12 @@ def filling(op: Op, number: float | None = None) -> None:
     op.grad(ZERO)
 
 
-@declare(name="_zeros", types="->@dtype")
+@declare(name="_zeros", aliases=("_npi_zeros",), types="->@dtype")
 def zeros(*, shape: Dims = (), ctx: str = "", dtype: np.dtype = _FLOAT32):
     """Zeros."""
 
 
-@declare(name="_ones", types="->@dtype")
+@declare(name="_ones", aliases=("_npi_ones",), types="->@dtype")
 def ones(*, shape: Dims = (), ctx: str = "", dtype: np.dtype = _FLOAT32):
     """Ones."""
 

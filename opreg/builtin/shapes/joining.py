@@ -273,6 +273,8 @@ def _edges(shape: Shape, axis: int, *, indices: int | Sequence[int], sections: i
         return [i * quotient + min(i, remainder) for i in range(sections + 1)]
     starts = (indices,) if isinstance(indices, int) else indices
     edges = [*starts, length]
+    if not length and starts and starts[0] == 0:  # all parts are empty
+        return [0] * len(edges)
     if not starts or starts[0] != 0 or any(stop < start for start, stop in pairwise(edges)):
         raise AttrError(f"indices={tuple(starts)}: expected places from 0 on in rising order, none beyond "
                         f"{length}, the length of axis {axis}")

@@ -1,0 +1,90 @@
+"""Operators that make arrays by NumPy's rules from nothing but attributes, under MXNet's names for them: ranges and
+grids, which may be empty, and windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...core.attrs import Count, Finite
+from ...core.declarations import ZERO
+from ...core.op import Op
+from ...core.registry import declare
+from ...core.spec import Shape
+from ...typing import Array
+from ..outputs import computed
+
+__all__: list[str] = []
+
+_FLOAT32, _INT32 = np.dtype(np.float32), np.dtype(np.int32)
+
+
+def _making(op: Op, shape: Callable[..., Shape], function: Callable[..., Array]) -> None:
+    """Declare the shape of an operator without inputs, and the function of the array module that computes it."""
+    op.infer(shape)
+    op.grad(ZERO)
+    # no body: its values are no arithmetic of arrays
+    computed(op, lambda xp, *, dtype, ctx, **attrs: function(xp, **attrs).astype(dtype))
+
+
+@declare(name="_npi_arange", types="->@dtype")
+def arange(*, start: Finite, stop: Finite | None = None, step: Finite = 1.0, ctx: str = "",
+           dtype: np.dtype = _FLOAT32):
+    """Values from ``start`` to before ``stop``, or from 0 to before ``start``; there may be none."""
+
+
+def _range(xp: Any, start: float, stop: float | None, step: float) -> Array:
+    return xp.arange(0, start, step) if stop is None else xp.arange(start, stop, step)
+
+
+_making(arange, lambda *, start, stop, step: _range(np, start, stop, step).shape, _range)
+
+
+@declare(name="_npi_logspace", types="->@dtype")
+def logspace(*, start: Finite, stop: Finite, num: Count = 50, endpoint: bool = True, base: Finite = 10.0,
+             ctx: str = "", dtype: np.dtype = _FLOAT32):
+    """``num`` values whose logarithms are evenly spaced from ``start`` to ``stop``."""
+
+
+_making(logspace, lambda *, num: (num,), lambda xp, start, stop, num, endpoint, base: xp.logspace(
+    start, stop, num, endpoint=endpoint, base=base))
+
+
+@declare(name="_npi_eye", types="->@dtype")
+def eye(*, N: Count, M: Count | None = None, k: int = 0, ctx: str = "", dtype: np.dtype = _FLOAT32):
+    """A matrix of ``N`` rows and ``M`` columns, ``N`` by default, with ones on the ``k``-th diagonal."""
+
+
+_making(eye, lambda *, N, M: (N, N if M is None else M), lambda xp, N, M, k: xp.eye(N, M, k))
+
+
+@declare(name="_npi_identity", types="->@dtype")
+def identity(*, shape: tuple[Count, ...], ctx: str = "", dtype: np.dtype = _FLOAT32):
+    """A square matrix with ones on the diagonal."""
+
+
+_making(identity, lambda *, shape: (shape[0], shape[0]), lambda xp, shape: xp.eye(shape[0]))
+
+
+@declare(name="_npi_indices", types="->@dtype")
+def indices(*, dimensions: tuple[Count, ...], ctx: str = "", dtype: np.dtype = _INT32):
+    """The indices of a grid: for each axis an array of the shape ``dimensions``."""
+
+
+_making(indices, lambda *, dimensions: (len(dimensions), *dimensions), lambda xp, dimensions: xp.indices(dimensions))
+
+
+def _window(name: str, doc: str) -> None:
+    @declare(name=f"_npi_{name}", types="->@dtype")
+    def op(*, M: int, ctx: str = "", dtype: np.dtype = _FLOAT32):
+        """A window."""
+
+    op.doc = doc
+    _making(op, lambda *, M: (max(M, 0),), lambda xp, M: getattr(xp, name)(M))
+
+
+_window("hanning", "The Hann window of ``M`` values; without any if ``M`` is negative.")
+_window("hamming", "The Hamming window of ``M`` values; without any if ``M`` is negative.")
+_window("blackman", "The Blackman window of ``M`` values; without any if ``M`` is negative.")

@@ -1,0 +1,78 @@
+"""Element-wise operators with NumPy's dtypes, under MXNet's names for them: functions that are floating give float32 of
+integers, and numbers beside arrays give the dtypes that arrays of ``np`` give.
+
+Each is a body of the operator of ``nd`` of that name, between casts that plans leave out where dtypes agree.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core.attrs import Number
+from ...core.registry import get, ops
+from ...core.spec import is_floating
+from ...custom.composed import composed
+from ..samples import alike
+from .numpy_like_numbers import floating_of, of_floats
+
+__all__ = ["FLOATING", "KEEPING"]
+
+#: The operators of functions that keep the dtype, by the names behind ``_npi_``.
+KEEPING = {name: name for name in ("abs", "absolute", "negative", "sign", "square", "rint", "ceil", "floor", "trunc",
+                                   "fix")} | {"absolute": "abs"}
+#: The operators of functions that are floating.
+FLOATING = {name: name for name in (
+    "exp", "expm1", "log", "log10", "log2", "log1p", "sqrt", "cbrt", "sin", "cos", "tan", "arcsin", "arccos", "arctan",
+    "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "degrees", "radians", "reciprocal")}
+
+
+def _unary(name: str, operator: str, floating: bool) -> None:
+    inner = get(operator)
+
+    @composed(name=f"_npi_{name}", cheap=True)
+    def op(x):
+        """A function."""
+        dtype = of_floats(x.dtype) if floating else x.dtype
+        return inner(x if x.dtype == dtype else ops.Cast(x, dtype=dtype))
+
+    op.doc = f"{inner.doc.partition(chr(10))[0]}{' Of integers it is float32.' * floating}"
+    op.infer(lambda x: x)
+    alike(op)
+    if floating:
+        floating_of(op)
+
+
+for _name, _operator in KEEPING.items():
+    _unary(_name, _operator, False)
+for _name, _operator in FLOATING.items():
+    _unary(_name, _operator, True)
+
+
+def _beside(dtype: np.dtype, is_int: bool) -> np.dtype:
+    """The dtype of an array in arithmetic with a number."""
+    if is_floating(dtype):
+        return dtype
+    return np.dtype(np.float32) if not is_int else np.dtype(np.int64) if dtype.kind == "b" else dtype
+
+
+def _with_number(name: str, operator: str) -> None:
+    inner = get(operator)
+
+    @composed(name=f"_npi_{name}_scalar", cheap=True)
+    def op(data, *, scalar: Number = 1.0, is_int: bool = True):
+        """Arithmetic."""
+        dtype = _beside(np.dtype(data.dtype), is_int)
+        return inner(data if data.dtype == dtype else ops.Cast(data, dtype=dtype), scalar=scalar)
+
+    op.doc = f"{inner.doc.partition(chr(10))[0]} Integers beside a floating number give float32."
+    op.infer(lambda data: data)
+    alike(op)
+
+    @op.types
+    def number_types(ins, outs, *, is_int):
+        return ins, outs if ins[0] is None else [_beside(ins[0], is_int)]
+
+
+for _name, _operator in {"add": "_plus_scalar", "subtract": "_minus_scalar", "rsubtract": "_rminus_scalar",
+                         "multiply": "_mul_scalar", "power": "_power_scalar", "rpower": "_rpower_scalar"}.items():
+    _with_number(_name, _operator)

@@ -1,0 +1,314 @@
+"""Linear algebra with NumPy's rules, under MXNet's names: decompositions, solutions of equations, inverses, norms.
+
+Matrices lie in the last two axes, and results are float32 or wider. Eigenvalues and pseudo-inverses have no gradient.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from ...core.attrs import Number
+from ...core.declarations import ZERO
+from ...core.op import Op
+from ...core.registry import declare, ops
+from ...core.spec import ANY, Shape, broadcast, check_axes, check_axis, show
+from ...custom.composed import composed
+from ...elementwise.loops import reduced
+from ...errors import AttrError, ShapeError
+from ...typing import Array, ArrayModule
+from ..outputs import computed
+from .numpy_like_numbers import of_floats
+
+__all__: list[str] = []
+
+Axes = int | tuple[int, ...] | None
+
+
+def _matrices(A: Shape, square: bool = False) -> tuple[Shape, int, int]:
+    """The stack, the rows and the columns."""
+    if len(A) < 2 or (square and A[-1] != A[-2]):
+        raise ShapeError(f"expected {'square ' * square}matrices, got shape {show(A)}")
+    return A[:-2], A[-2], A[-1]
+
+
+def _turned(value: Any) -> Any:
+    return ops.SwapAxis(value, dim1=-1, dim2=-2)
+
+
+@composed(name="_of_matrices", types="T,*?->T", unread=(1,))
+def of_matrices(data, A):
+    """``data``, a number for each of the matrices ``A``, in the shape of their stack."""
+    return ops._np_reshape(data, newshape=A.shape[:-2])
+
+
+of_matrices.infer(lambda data, A: _matrices(A)[0])
+
+
+# ------------------------------------------------------------------------------------------- singular values
+
+
+@declare(name="_npi_svd", outputs=("output0", "output1", "output2"))
+def svd(A):
+    """The singular value decomposition of matrices with no more rows than columns: ``U``, the singular values ``L`` in
+    falling order, and ``V``, with ``A`` the product of ``U``, the diagonal of ``L``, and ``V``."""
+
+
+@svd.infer
+def svd_infer(A):
+    stack, rows, columns = _matrices(A)
+    if rows is not ANY and columns is not ANY and rows > columns:
+        raise ShapeError(f"expected no more rows than columns, got shape {show(A)}")
+    return [(*stack, rows, rows), (*stack, rows), A]
+
+
+def _decomposed(xp: ArrayModule, A: Array) -> tuple[Array, ...]:
+    if not A.size:
+        return tuple(xp.zeros(shape, A.dtype) for shape in svd_infer(A.shape))
+    return tuple(xp.linalg.svd(A, full_matrices=False))
+
+
+computed(svd, _decomposed)
+
+
+@svd.grad
+def svd_grad(g, ins, outs):
+    u, length, v = outs
+    gu, gl, gv = [ops.zeros_like(out) if one is None else one for one, out in zip(g, outs)]
+    row, column = ops.expand_dims(length, axis=-2), ops.expand_dims(length, axis=-1)
+    squares = ops.broadcast_sub(ops.square(row), ops.square(column))
+    apart = ops._npi_where_lscalar(ops._npi_equal_scalar(squares, scalar=0.0), ops.reciprocal(squares), scalar=0.0)
+    lefts, rights = ops._npi_matmul(_turned(u), gu), ops._npi_matmul(gv, _turned(v))
+    left = ops.broadcast_mul(ops.broadcast_mul(apart, ops.broadcast_sub(lefts, _turned(lefts))), row)
+    right = ops.broadcast_mul(ops.broadcast_mul(apart, ops.broadcast_sub(_turned(rights), rights)), column)
+    inner = ops.broadcast_add(ops.broadcast_add(left, right), ops._linalg_makediag(gl))
+    beside = ops.broadcast_sub(gv, ops._npi_matmul(rights, v))  # the part of the gradient outside of the rows of v
+    return (ops._npi_matmul(u, ops.broadcast_add(ops._npi_matmul(inner, v), ops.broadcast_div(beside, column))),)
+
+
+# -------------------------------------------------------------------------------------- equations and inverses
+
+
+def _solution(A: Shape, B: Shape) -> Shape:
+    """The shape of a solution; with one axis less than ``A``, ``B`` holds vectors."""
+    stack, rows, _ = _matrices(A, square=True)
+    vector = len(B) == len(A) - 1
+    if not B or B[-1 if vector else -2] != rows:
+        raise ShapeError(f"B: expected {rows} rows, as {show(A)} has, got shape {show(B)}")
+    return (*broadcast(stack, B[:-1]), rows) if vector else (*broadcast(stack, B[:-2]), *B[-2:])
+
+
+@declare(name="_npi_solve")
+def solve(A, B):
+    """The solution ``x`` of ``A @ x = B``, for square matrices; with one axis less than ``A``, ``B`` holds vectors."""
+
+
+solve.infer(_solution)
+
+
+def _solved(xp: ArrayModule, A: Array, B: Array) -> Array:
+    shape = _solution(A.shape, B.shape)
+    if 0 in shape:
+        return xp.zeros(shape, A.dtype)
+    vector = B.ndim == A.ndim - 1
+    return xp.linalg.solve(A, B[..., None] if vector else B).reshape(shape)
+
+
+computed(solve, _solved)
+
+
+@solve.grad
+def solve_grad(g, ins, outs):
+    A, B = ins
+    vector = len(B.shape) == len(A.shape) - 1
+    back = ops._npi_solve(_turned(A), g)
+    one, other = [ops.expand_dims(value, axis=-1) if vector else value for value in (back, outs[0])]
+    return (ops._reduce_like(ops.negative(ops._npi_matmul(one, _turned(other))), A), ops._reduce_like(back, B))
+
+
+def _halves(shape: Shape, ind: int) -> tuple[int, int]:
+    """The numbers of elements of the first ``ind`` axes, and of the others."""
+    if not 0 < ind <= len(shape):
+        raise AttrError(f"ind={ind}: expected a number from 1 to {len(shape)}, the axes of {show(shape)}")
+    return math.prod(shape[:ind]), math.prod(shape[ind:])
+
+
+@composed(name="_npi_tensorinv")
+def tensorinv(a, *, ind: int = 2):
+    """The inverse of ``a`` as a linear map from its axes behind the first ``ind`` to these."""
+    size, _ = _halves(a.shape, ind)
+    shape = a.shape[ind:] + a.shape[:ind]
+    return ops._np_reshape(ops._linalg_inverse(ops._np_reshape(a, newshape=(size, size))), newshape=shape)
+
+
+@tensorinv.infer
+def tensorinv_infer(a, *, ind):
+    first, second = _halves(a, ind)
+    if first != second:
+        raise ShapeError(f"{show(a)}: expected as many elements in the first {ind} axes as in the others")
+    return a[ind:] + a[:ind]
+
+
+def _last(a: Shape, a_axes: Sequence[int] | None) -> tuple[int, ...]:
+    """The order of axes in which some are the last."""
+    axes = [check_axis(axis, len(a), "a_axes") for axis in a_axes or ()]
+    return (*[axis for axis in range(len(a)) if axis not in axes], *axes)
+
+
+@composed(name="_npi_tensorsolve")
+def tensorsolve(a, b, *, a_axes: tuple[int, ...] | None = None):
+    """The solution ``x`` of ``a x = b``, with the sum over all axes of ``x``, the last of ``a``; those in ``a_axes``
+    are moved there first."""
+    a = ops.transpose(a, axes=_last(a.shape, a_axes)) if a_axes else a
+    size = math.prod(b.shape)
+    matrix, vector = ops._np_reshape(a, newshape=(size, size)), ops._np_reshape(b, newshape=(size,))
+    return ops._np_reshape(ops._npi_solve(matrix, vector), newshape=a.shape[len(b.shape):])
+
+
+@tensorsolve.infer
+def tensorsolve_infer(a, b, *, a_axes):
+    shape = tuple([a[axis] for axis in _last(a, a_axes)])
+    first, second = math.prod(shape[:len(b)]), math.prod(shape[len(b):])
+    if shape[:len(b)] != b or first != second:
+        raise ShapeError(f"b of shape {show(b)} does not fit {show(shape)}: expected its first axes, and as many "
+                         "elements in the others")
+    return shape[len(b):]
+
+
+def _inverting(name: str, doc: str, **inputs: Any) -> None:
+    """Declare the pseudo-inverse, with the threshold as an input or as a number."""
+    op: Op
+
+    if inputs:
+        @declare(name=name)
+        def op(A, *, rcond: Number = 1e-15, hermitian: bool = False):
+            """A pseudo-inverse."""
+    else:
+        @declare(name=name)
+        def op(A, rcond, *, hermitian: bool = False):
+            """A pseudo-inverse."""
+
+    op.doc = doc
+    op.grad(ZERO)
+
+    @op.infer
+    def inverting_infer(A, *rcond):
+        stack, rows, columns = _matrices(A)
+        return (*(broadcast(stack, *rcond) if rcond else stack), columns, rows)
+
+    computed(op, lambda xp, A, *given, hermitian, rcond=None: xp.linalg.pinv(
+        A, *(given or (rcond,)), hermitian=hermitian))
+
+
+_inverting("_npi_pinv_scalar_rcond", "The pseudo-inverse of matrices, where singular values below ``rcond`` times the "
+                                     "largest count as zero.", rcond=1e-15)
+_inverting("_npi_pinv", "The pseudo-inverse of matrices, where singular values below ``rcond`` times the largest "
+                        "count as zero; ``rcond`` is a number for each matrix.")
+
+
+# ----------------------------------------------------------------------------------------------- eigenvalues
+
+
+def _floats(ins: list, outs: list) -> tuple[list, list]:
+    """Integers have results in float32."""
+    return ins, outs if ins[0] is None else [of_floats(ins[0])] * len(outs)
+
+
+def _eigen(name: str, vectors: bool, symmetric: bool, doc: str) -> None:
+    """Declare eigenvalues, and eigenvectors."""
+    outputs = ("output0", "output1") if vectors else ("output",)
+    op: Op
+    if symmetric:
+        @declare(name=name, outputs=outputs, types=_floats)
+        def op(A, *, UPLO: Literal["L", "U"] = "L"):
+            """Eigenvalues."""
+    else:
+        @declare(name=name, outputs=outputs, types=_floats)
+        def op(A):
+            """Eigenvalues."""
+    op.doc = doc
+    op.grad(ZERO)
+
+    @op.infer
+    def eigen_infer(A):
+        stack, rows, _ = _matrices(A, square=True)
+        return [(*stack, rows), A] if vectors else (*stack, rows)
+
+    def eigen(xp: ArrayModule, A: Array, **attrs: Any) -> Any:
+        found = getattr(xp.linalg, name.removeprefix("_npi_"))(A, **attrs)
+        parts = [xp.real(part).astype(of_floats(A.dtype)) for part in (found if vectors else (found,))]
+        return tuple(parts) if vectors else parts[0]
+
+    computed(op, eigen)
+
+
+_eigen("_npi_eig", True, False, "The eigenvalues of square matrices and the eigenvectors, as columns; their real "
+                              "parts.")
+_eigen("_npi_eigh", True, True, "The eigenvalues of symmetric matrices in rising order, and the eigenvectors, as "
+                              "columns. One triangle is read.")
+_eigen("_npi_eigvals", False, False, "The eigenvalues of square matrices; their real parts.")
+_eigen("_npi_eigvalsh", False, True, "The eigenvalues of symmetric matrices in rising order. One triangle is read.")
+
+
+# ------------------------------------------------------------------------------------------------------ norms
+
+
+def _places(shape: Shape, axis: Axes) -> tuple[int, ...]:
+    return () if axis == () else check_axes(axis, len(shape))
+
+
+def _vector_norm(x: Any, ord: float, axes: Axes, keepdims: bool) -> Any:
+    sizes = ops.abs(x)
+    if math.isinf(ord):
+        return (ops._np_max if ord > 0 else ops._np_min)(sizes, axis=axes, keepdims=keepdims)
+    if ord == 0:
+        return ops._np_sum(ops.Cast(ops._npi_not_equal_scalar(x, scalar=0.0), dtype=x.dtype), axis=axes,
+                           keepdims=keepdims)
+    if ord == 1:
+        return ops._np_sum(sizes, axis=axes, keepdims=keepdims)
+    if ord == 2:
+        return ops.sqrt(ops._np_sum(ops.square(x), axis=axes, keepdims=keepdims))
+    total = ops._np_sum(ops._power_scalar(sizes, scalar=ord), axis=axes, keepdims=keepdims)
+    return ops._power_scalar(total, scalar=1 / ord)
+
+
+def _singular_values(x: Any, axes: Sequence[int]) -> Any:
+    """The singular values of the matrices over two axes, along the last axis."""
+    rows, columns = axes if x.shape[axes[0]] <= x.shape[axes[1]] else (axes[1], axes[0])
+    order = (*[axis for axis in range(len(x.shape)) if axis not in axes], rows, columns)
+    return ops._npi_svd(ops.transpose(x, axes=order))[1]
+
+
+def _matrix_norm(x: Any, ord: float, axes: Sequence[int], keepdims: bool, nuclear: bool) -> Any:
+    if nuclear or abs(ord) == 2:
+        values = _singular_values(x, axes)
+        found = ops._np_sum(values, axis=-1) if nuclear else (ops._np_max if ord > 0 else ops._np_min)(values, axis=-1)
+    elif abs(ord) == 1 or math.isinf(ord):
+        over, across = axes if abs(ord) == 1 else (axes[1], axes[0])
+        sums = ops._np_sum(ops.abs(x), axis=over, keepdims=True)
+        found = (ops._np_max if ord > 0 else ops._np_min)(sums, axis=(over, across), keepdims=True)
+    else:
+        raise AttrError(f"ord={ord}: expected 1, -1, 2, -2, inf, -inf, 'fro' or 'nuc' for matrices")
+    return ops._np_reshape(found, newshape=reduced(x.shape, tuple(axes), keepdims, scalar=True))
+
+
+@composed(name="_npi_norm")
+def norm(data, *, ord: Number = 2.0, axis: Axes = None, flag: int = -1, keepdims: bool = False):
+    """The norm of all elements, of vectors along one axis, or of matrices over two. ``flag`` is 1 for the Frobenius
+    norm, 2 for the nuclear norm, -2 for the norm of all elements, else ``ord`` says which; without ``axis``, the rank
+    says whether ``data`` is a matrix."""
+    if flag in (-2, 1):
+        return _vector_norm(data, 2.0, axis, keepdims)
+    places = _places(data.shape, axis)
+    if len(places) == 2:
+        order = axis if isinstance(axis, tuple) else places  # rows and columns may be the other way round
+        return _matrix_norm(data, ord, [check_axis(each, len(data.shape)) for each in order], keepdims, flag == 2)
+    if len(places) != 1 or flag == 2:
+        raise AttrError(f"axis={axis}: expected one axis or two, got {len(places)}")
+    return _vector_norm(data, ord, places, keepdims)
+
+
+@norm.infer
+def norm_infer(data, *, axis, keepdims):
+    return reduced(data, _places(data, axis), keepdims, scalar=True)

@@ -1,0 +1,423 @@
+"""Operators with NumPy's rules that compute numbers from several elements, or from pairs of them, under MXNet's names:
+means with weights, differences, percentiles, counts, polynomials, angles and their kin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from ...core.attrs import Count, Finite, Number
+from ...core.declarations import ZERO
+from ...core.op import Op
+from ...core.registry import declare, ops
+from ...core.spec import ANY, Shape, broadcast, check_axes, check_axis, is_floating, show
+from ...custom.composed import composed
+from ...elementwise.loops import reduced
+from ...errors import AttrError, DTypeError, ShapeError
+from ...typing import Array, ArrayModule
+from ..outputs import computed
+from ..samples import alike
+from .numpy_like_shapes import flat_shape, shaped
+
+__all__ = ["floating_of", "of_floats", "promoted"]
+
+Axes = int | tuple[int, ...] | None
+Dtypes = list[np.dtype | None]
+
+
+# ---------------------------------------------------------------------------------------------- floating results
+
+
+def of_floats(*dtypes: Any) -> np.dtype:
+    """The widest floating dtype, or float32 without any.
+
+    Examples
+    --------
+    >>> of_floats("float16", "int64"), of_floats("int8")
+    (dtype('float16'), dtype('float32'))
+    """
+    floats = [np.dtype(dtype) for dtype in dtypes if is_floating(np.dtype(dtype))]
+    return np.result_type(*floats) if floats else np.dtype(np.float32)
+
+
+def promoted(*dtypes: Any) -> np.dtype:
+    """The common dtype of arrays: the widest floating one, or else one that holds all values.
+
+    Examples
+    --------
+    >>> promoted("float16", "int64"), promoted("int8", "uint8")
+    (dtype('float16'), dtype('int16'))
+    """
+    floats = [np.dtype(dtype) for dtype in dtypes if is_floating(np.dtype(dtype))]
+    return np.result_type(*(floats or map(np.dtype, dtypes)))
+
+
+def floating_of(op: Op) -> None:
+    """Declare that the outputs are floating whatever the inputs are, in the widest floating dtype of these."""
+
+    @op.types
+    def floating_types(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+        if any(each is None for each in ins):
+            return ins, outs
+        return ins, [of_floats(*ins)] * len(outs)
+
+
+def _floats(*values: Any) -> list[Any]:
+    """Values in the widest floating dtype of them."""
+    dtype = of_floats(*[value.dtype for value in values])
+    return [value if value.dtype == dtype else ops.Cast(value, dtype=dtype) for value in values]
+
+
+# -------------------------------------------------------------------------------------------------- two numbers
+
+
+def _promoting(name: str, operator: str, truth: str, doc: str) -> None:
+    """Declare arithmetic of two arrays that may differ in dtype: the widest floating one, or else the one that holds
+    all values; of truth values it is ``truth``."""
+
+    @composed(name=name, cheap=True)
+    def op(lhs, rhs):
+        """Arithmetic."""
+        dtype = promoted(lhs.dtype, rhs.dtype)
+        lhs, rhs = [value if value.dtype == dtype else ops.Cast(value, dtype=dtype) for value in (lhs, rhs)]
+        return getattr(ops, truth if dtype == np.bool_ else operator)(lhs, rhs)
+
+    op.doc = f"{doc} Shapes broadcast, and dtypes may differ."
+    op.infer(broadcast)
+    alike(op, broadcasts=True)
+
+    @op.types
+    def promoting_types(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+        given = [dtype for dtype in ins if dtype is not None]
+        if not given:
+            return [outs[0]] * 2, outs
+        return [dtype or given[0] for dtype in ins], [promoted(*given)]
+
+
+_promoting("_npi_add", "broadcast_add", "_npi_logical_or", "The sum.")
+_promoting("_npi_subtract", "broadcast_sub", "_npi_logical_xor", "The difference.")
+_promoting("_npi_multiply", "broadcast_mul", "_npi_logical_and", "The product.")
+_promoting("_npi_power", "broadcast_power", "broadcast_power", "``lhs`` to the power ``rhs``.")
+_promoting("_npi_mod", "_numpy_mod", "_numpy_mod",
+           "The remainder with the sign of ``rhs``; by zero NaN, of integers zero.")
+_promoting("_npi_hypot", "broadcast_hypot", "broadcast_hypot", "The square root of both squares' sum.")
+
+
+def _numbered(name: str, op: Op, swapped: bool) -> None:
+    """Declare the form of a function of two arrays with a number in the place of one."""
+
+    @composed(name=name, cheap=True)
+    def form(data, *, scalar: Number = 1.0, is_int: bool = True):
+        """A number beside an array."""
+        (value,) = _floats(data)
+        number = np.array(scalar, value.dtype)
+        return op(number, value) if swapped else op(value, number)
+
+    form.doc = f"``{op.name}`` with a number on the {'left' if swapped else 'right'}."
+    alike(form)
+    floating_of(form)
+    form.infer(lambda data: data)
+
+
+def _pair(name: str, body: Callable[..., Any], doc: str) -> None:
+    """Declare a floating function of two arrays, and its forms with a number."""
+    op = composed(body, name=f"_npi_{name}", cheap=True)
+    op.doc = f"{doc} Shapes broadcast."
+    op.infer(broadcast)
+    alike(op, broadcasts=True)
+    floating_of(op)
+    _numbered(f"_npi_{name}_scalar", op, False)
+    _numbered(f"_npi_r{name}_scalar", op, True)
+
+
+def _arctan2(x1, x2):
+    """The angle of the point whose height and width they are."""
+    return ops._arctan2(*_floats(x1, x2))
+
+
+def _copysign(x1, x2):
+    """The size of the first with the sign of the second."""
+    return ops._copysign(*_floats(x1, x2))
+
+
+def _ldexp(x1, x2):
+    """The first times a power of two."""
+    x1, x2 = _floats(x1, x2)
+    return ops.broadcast_mul(x1, ops._rpower_scalar(x2, scalar=2.0))
+
+
+@declare(name="_arctan2")
+def arctan2(x1, x2):
+    """The angle in radians, from -pi to pi, of the point with height ``x1`` and width ``x2``. Shapes broadcast."""
+
+
+@arctan2.grad
+def arctan2_grad(g, ins, outs, *, needs):
+    x1, x2 = ins
+    part = ops.broadcast_div(g, ops.broadcast_add(ops.square(x1), ops.square(x2)))
+    return [ops._reduce_like(ops.broadcast_mul(part, x2), x1) if needs[0] else None,
+            ops._reduce_like(ops.negative(ops.broadcast_mul(part, x1)), x2) if needs[1] else None]
+
+
+@declare(name="_copysign")
+def copysign(x1, x2):
+    """The size of ``x1`` with the sign of ``x2``. Shapes broadcast."""
+
+
+@copysign.grad
+def copysign_grad(g, ins, outs):
+    x1, x2 = ins
+    signs = ops._copysign(ops._npi_full_like(x1, fill_value=1.0), x1)
+    return [ops._reduce_like(ops.broadcast_mul(ops._copysign(ops.ones_like(g), x2), ops.broadcast_mul(g, signs)), x1),
+            None]
+
+
+@declare(name="_npi_lcm", types="*T:whole->T")
+def lcm(x1, x2):
+    """The least common multiple of integers. Shapes broadcast."""
+
+
+lcm.grad(ZERO)
+for _op, _function in ((arctan2, "arctan2"), (copysign, "copysign"), (lcm, "lcm")):
+    _op.infer(broadcast)
+    alike(_op, broadcasts=True)
+    # no body: the function is the array module's
+    computed(_op, lambda xp, x1, x2, function=_function: getattr(xp, function)(x1, x2))
+
+_pair("arctan2", _arctan2, "The angle in radians of the point whose height and width they are.")
+_pair("copysign", _copysign, "The size of the first number with the sign of the second.")
+_pair("ldexp", _ldexp, "The first number times two to the power of the second.")
+
+
+@composed(name="_npi_lcm_scalar", types="T:whole->T", cheap=True)
+def lcm_scalar(data, *, scalar: Number = 1.0, is_int: bool = True):
+    """The least common multiple of integers and a number."""
+    return ops._npi_lcm(data, np.array(int(scalar), data.dtype))
+
+
+alike(lcm_scalar)
+lcm_scalar.infer(lambda data: data)
+
+
+@composed(name="_npi_where_scalar2", types="C->float32")
+def where_scalar2(condition, *, x: Number = 0.0, y: Number = 0.0):
+    """The number ``x`` where ``condition`` is nonzero, the number ``y`` elsewhere, in float32."""
+    zero = ops.Cast(ops.zeros_like(condition), dtype="float32")
+    return ops._npi_where_lscalar(condition, ops._plus_scalar(zero, scalar=y), scalar=x)
+
+
+# ------------------------------------------------------------------------------------------- means with weights
+
+
+def _places(shape: Shape, axis: Axes) -> tuple[int, ...]:
+    return () if axis == () else check_axes(axis, len(shape))
+
+
+def _weighed(a: Shape, weights: Shape, axis: Axes) -> Shape:
+    """The shape of weights beside an array: that of the array, or the length of one axis, where it broadcasts."""
+    if len(weights) == len(a):
+        broadcast(weights, a)
+        return weights
+    places = _places(a, axis)
+    if len(weights) != 1 or axis is None or len(places) != 1 or weights[0] != a[places[0]]:
+        raise ShapeError(f"weights: shape {show(weights)} fits no axis of {show(a)}; give the axis that they belong to")
+    return tuple([dim if place == places[0] else 1 for place, dim in enumerate(a)])
+
+
+@composed(name="_npi_average", outputs=("output0", "output1"), visible=lambda *, returned: 1 + returned,
+          arguments=lambda *, weighted: ["a", "weights"] if weighted else ["a"], variadic=None,
+          input_names=("a", "weights"))
+def average(a, *weights, axis: Axes = None, returned: bool = False, weighted: bool = True):
+    """The mean along axes, weighted where weights are given, of the shape of ``a`` or for each place of an axis; with
+    ``returned`` also the sums of the weights."""
+    values = _floats(a, *weights)
+    places = _places(a.shape, axis)
+    if not weights:
+        mean = ops._npi_mean(values[0], axis=places)
+        count = math.prod([a.shape[place] for place in places])
+        return mean, ops._npi_full_like(mean, fill_value=count)
+    value, weight = values
+    weight = ops._np_broadcast_to(shaped(weight, _weighed(a.shape, weight.shape, axis)), shape=a.shape)
+    total = ops._np_sum(weight, axis=places)
+    return ops.broadcast_div(ops._np_sum(ops.broadcast_mul(value, weight), axis=places), total), total
+
+
+@average.infer
+def average_infer(a, *weights, axis):
+    for shape in weights:
+        _weighed(a, shape, axis)
+    shape = reduced(a, _places(a, axis), False, scalar=True)
+    return [shape, shape]
+
+
+floating_of(average)
+
+
+# -------------------------------------------------------------------------------------------------- differences
+
+
+def _neighbours(a: Any, axis: int) -> Any:
+    every = (slice(None),) * axis
+    later, earlier = [ops._subscript(a, key=(*every, part)) for part in (slice(1, None), slice(None, -1))]
+    return ops._npi_not_equal(later, earlier) if a.dtype == np.bool_ else ops.broadcast_sub(later, earlier)
+
+
+@composed(name="_npi_diff")
+def diff(a, *, n: Count = 1, axis: int = -1):
+    """Differences of neighbours along an axis, taken ``n`` times."""
+    place = check_axis(axis, len(a.shape))
+    for _ in range(n):
+        a = _neighbours(a, place)
+    return a
+
+
+@diff.infer
+def diff_infer(a, *, n, axis):
+    place = check_axis(axis, len(a))
+    length = a[place] if a[place] is ANY else max(a[place] - n, 0)
+    return (*a[:place], length, *a[place + 1:])
+
+
+def _names_of_ends(*, to_begin_arr_given: bool, to_end_arr_given: bool) -> list[str]:
+    return ["input1", *["input2"] * to_begin_arr_given, *[f"input{2 + to_begin_arr_given}"] * to_end_arr_given]
+
+
+@composed(name="_npi_ediff1d", arguments=_names_of_ends, variadic=None, input_names=("input1", "input2", "input3"))
+def ediff1d(input1, *ends, to_begin_arr_given: bool = False, to_end_arr_given: bool = False,
+            to_begin_scalar: float | None = None, to_end_scalar: float | None = None):
+    """Differences of neighbours among all elements, between what is given for both ends: arrays, or numbers."""
+    given = list(ends)
+    begin, end = [given.pop(0) if is_array else None for is_array in (to_begin_arr_given, to_end_arr_given)]
+    parts = [_end(begin, to_begin_scalar, input1.dtype),
+             _neighbours(shaped(input1, flat_shape(input1.shape, None)), 0),
+             _end(end, to_end_scalar, input1.dtype)]
+    parts = [part for part in parts if part is not None]
+    return ops.Concat(*parts, num_args=len(parts), dim=0)
+
+
+def _end(array: Any, number: float | None, dtype: Any) -> Any:
+    """The elements at one end."""
+    if array is not None:
+        return shaped(array, flat_shape(array.shape, None))
+    return None if number is None else np.array([number], dtype)
+
+
+@ediff1d.infer
+def ediff1d_infer(input1, *ends, to_begin_scalar, to_end_scalar):
+    count = flat_shape(input1, None)[0]
+    inner = count if count is ANY else max(count - 1, 0)
+    return (sum([flat_shape(end, None)[0] for end in ends],
+                inner + (to_begin_scalar is not None) + (to_end_scalar is not None)),)
+
+
+# --------------------------------------------------------------------------------- numbers in the place of others
+
+
+@composed(name="_npi_nan_to_num")
+def nan_to_num(data, *, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None):
+    """Numbers in the place of NaN, and of the infinities: by default zero, and the ends of the dtype. ``copy`` changes
+    nothing."""
+    dtype = np.dtype(data.dtype)
+    if not is_floating(dtype):
+        return ops._copy(data)
+    ends = np.finfo(dtype)
+    least, most = float(ends.min) if neginf is None else neginf, float(ends.max) if posinf is None else posinf
+    data = ops._npi_where_lscalar(ops._npi_isnan(data), data, scalar=nan)
+    data = ops._npi_where_lscalar(ops._npi_isposinf(data), data, scalar=most)
+    return ops._npi_where_lscalar(ops._npi_isneginf(data), data, scalar=least)
+
+
+nan_to_num.infer(lambda data: data)
+alike(nan_to_num)
+
+
+@composed(name="_npi_polyval")
+def polyval(p, x):
+    """A polynomial's values at ``x``, with its coefficients in ``p``, from the highest power down."""
+    result = ops.zeros_like(x)
+    for place in range(p.shape[0]):
+        result = ops.broadcast_add(ops.broadcast_mul(result, x), ops._subscript(p, key=place))
+    return result
+
+
+@polyval.infer
+def polyval_infer(p, x):
+    if len(p) != 1:
+        raise ShapeError(f"p: expected a vector of coefficients, got shape {show(p)}")
+    return x
+
+
+# --------------------------------------------------------------------------------------------------- statistics
+
+Interpolation = Literal["linear", "lower", "higher", "midpoint", "nearest"]
+
+
+@declare(name="_npi_percentile", arguments=lambda *, q_scalar: ["a", "q"] if q_scalar is None else ["a"],
+         variadic=None, input_names=("a", "q"))
+def percentile(a, *q, axis: Axes = None, interpolation: Interpolation = "linear", keepdims: bool = False,
+               q_scalar: Finite | None = None):
+    """The ``q``-th percentiles of ``a`` along axes; several of them lie along new first axes."""
+
+
+@percentile.types
+def percentile_types(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    return ins, outs if ins[0] is None else [of_floats(ins[0])]
+
+
+@percentile.infer
+def percentile_infer(a, *q, axis, keepdims):
+    return (*(q[0] if q else ()), *reduced(a, _places(a, axis), keepdims, scalar=True))
+
+
+def _percentile(xp: ArrayModule, a: Array, *q: Array, axis: Axes, interpolation: str, keepdims: bool,
+                q_scalar: float | None) -> Array:
+    at = q[0].astype(xp.float64) if q else q_scalar
+    return xp.percentile(a.astype(xp.float64), at, axis=axis, method=interpolation, keepdims=keepdims).astype(
+        of_floats(a.dtype))
+
+
+computed(percentile, _percentile)  # no body: it sorts
+percentile.grad(ZERO)
+
+
+@declare(name="_npi_bincount", variadic=None, input_names=("data", "weights"),
+         arguments=lambda *, has_weights: ["data", "weights"] if has_weights else ["data"])
+def bincount(data, *weights, minlength: Count = 0, has_weights: bool = False):
+    """How often each number from zero up occurs, or the sum of its weights; the least length is ``minlength``.
+
+    Their number depends on values, as for ``boolean_mask``.
+    """
+
+
+@bincount.types
+def bincount_types(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    data, *weights = ins
+    if data is not None and data.kind not in "iub":
+        raise DTypeError(f"data: expected integers, got {data}")
+    return ins, outs if any(each is None for each in weights) else [weights[0] if weights else np.dtype(np.int64)]
+
+
+@bincount.infer
+def bincount_infer(data, *weights):
+    if len(data) != 1 or any(shape[0] != data[0] for shape in weights):
+        raise ShapeError(f"expected vectors of one length, got {', '.join(map(show, (data, *weights)))}")
+    return (ANY,)
+
+
+@bincount.infer_from_data
+def bincount_shape(xp, data, *weights, minlength):
+    if data.size and int(data.min()) < 0:
+        raise AttrError("data: expected numbers from zero up")
+    return (max(minlength, int(data.max()) + 1 if data.size else 0),)
+
+
+def _counted(xp: ArrayModule, data: Array, *weights: Array, minlength: int, has_weights: bool) -> Array:
+    found = xp.bincount(data.astype(xp.int64), *[each.astype(xp.float64) for each in weights], minlength=minlength)
+    return found.astype(weights[0].dtype if weights else xp.int64)
+
+
+computed(bincount, _counted)  # no body: its shape depends on values
+bincount.grad(ZERO)

@@ -1,0 +1,74 @@
+"""Standard random numbers in the shape that NumPy's functions draw: that of ``size``, or else of the parameters, whose
+shapes a graph finds. Arithmetic around them gives the distributions, and their gradients by the parameters."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from ...core.attrs import Count, Number
+from ...core.declarations import ZERO
+from ...core.op import Op
+from ...core.registry import declare
+from ...core.spec import Shape, broadcast
+from ..shapes.joining import MANY
+
+__all__: list[str] = []
+
+Size = Count | tuple[Count, ...] | None
+
+
+def _drawn_shape(parameters: tuple[Shape, ...], size: Size, batch: bool = False) -> Shape:
+    """The shape of the numbers; with ``batch``, ``size`` comes before the axes of the parameters."""
+    own = broadcast(*parameters) if parameters else ()
+    if size is None:
+        return own
+    size = (size,) if isinstance(size, int) else size
+    if batch:
+        return (*size, *own)
+    broadcast(size, own)
+    return size
+
+
+def _floats(op: Op) -> None:
+    """Declare float32 numbers without a gradient, whatever the parameters are."""
+    op.grad(ZERO)
+
+    @op.types
+    def float_types(ins: list, outs: list) -> tuple[list, list]:
+        return ins, [np.dtype(np.float32)]
+
+
+@declare(name="_numpy_noise", random=True, unread=range(MANY))
+def noise(*like, num_args: Count = 0, distribution: Literal["uniform", "normal"], size: Size = None,
+          batch: bool = False):
+    """Numbers of the uniform distribution from 0 to 1, or of the standard normal one, of the shape ``size``, by default
+    that to which the inputs broadcast; with ``batch``, ``size`` of them for each of its places."""
+
+
+noise.infer(lambda *like, size, batch: _drawn_shape(like, size, batch))
+_floats(noise)
+
+
+@noise.kernel()  # no body: numbers are drawn
+def noise_xp(xp: Any, *like: Any, rng: Any, num_args: int, distribution: str, size: Size, batch: bool) -> Any:
+    shape = _drawn_shape(tuple(each.shape for each in like), size, batch)
+    return (rng.random if distribution == "uniform" else rng.standard_normal)(shape, dtype="float32")
+
+
+@declare(name="_numpy_gamma", random=True)
+def gamma(*parameter, num_args: Count = 0, alpha: Number = 1.0, size: Size = None):
+    """Numbers of the gamma distribution with the scale one: its shape parameter is the input, or ``alpha`` without one;
+    the shape of the result is ``size``, by default that of the input."""
+
+
+gamma.infer(lambda *parameter, size: _drawn_shape(parameter, size))
+_floats(gamma)
+
+
+@gamma.kernel()  # no body: numbers are drawn
+def gamma_xp(xp: Any, *parameter: Any, rng: Any, num_args: int, alpha: float, size: Size) -> Any:
+    shape = _drawn_shape(tuple(each.shape for each in parameter), size)
+    values = parameter[0].astype(xp.float32) if parameter else alpha
+    return rng.standard_gamma(xp.broadcast_to(xp.asarray(values, dtype=xp.float32), shape), shape, dtype="float32")
