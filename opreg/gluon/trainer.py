@@ -264,24 +264,26 @@ class Trainer:
         if scaler is not None and scaler.has_overflow(self._params):
             return
         trained = self._trained()
-        columns = [parameter.list_data() for _, parameter in trained]
-        for (_, parameter), arrays in () if ignore_stale_grad else zip(trained, columns):
-            for array in arrays:
-                if not array._fresh_grad:
-                    raise StaleGradient(
-                        f"Gradient of Parameter `{parameter.name}` on context {array.context} has not been updated by "
-                        "backward since last `step`: the loss does not depend on it. Where that is meant, call step "
-                        "with ignore_stale_grad=True")
+        columns = [parameter._data or parameter.list_data() for _, parameter in trained]
+        fresh = [[arrays[k]._fresh_grad for arrays in columns] for k in range(len(self._contexts))]
+        if not ignore_stale_grad and not all(map(all, fresh)):
+            for (_, parameter), arrays in zip(trained, columns):
+                for array in arrays:
+                    if not array._fresh_grad:
+                        raise StaleGradient(
+                            f"Gradient of Parameter `{parameter.name}` on context {array.context} has not been updated "
+                            "by backward since last `step`: the loss does not depend on it. Where that is meant, call "
+                            "step with ignore_stale_grad=True")
         if self._update_on_kvstore:
             return
-        gradients = [parameter.list_grad() for _, parameter in trained]
+        gradients = [parameter._grad or parameter.list_grad() for _, parameter in trained]
         for k, ctx in enumerate(self._contexts):
-            fresh = [i for i, arrays in enumerate(columns) if arrays[k]._fresh_grad]
-            if fresh:
-                weights = [columns[i][k] for i in fresh]
+            used = [i for i, is_fresh in enumerate(fresh[k]) if is_fresh]
+            if used:
+                weights = [columns[i][k] for i in used]
                 for array in weights:
                     array._fresh_grad = False
-                self._run_update(k, ctx, [trained[i][0] for i in fresh], weights, [gradients[i][k] for i in fresh])
+                self._run_update(k, ctx, [trained[i][0] for i in used], weights, [gradients[i][k] for i in used])
 
     def _run_update(self, k: int, ctx: Context, numbers: list[int], weights: list[NDArray], gradients: list[NDArray]
                     ) -> None:
