@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import operator
 import sys
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -30,7 +31,7 @@ from opreg.core.signature import Signature
 from opreg.core.slots import Slot
 from opreg.core.spec import show
 from opreg.core.traits import Traits
-from opreg.core.versions import LATEST, WATCHED, held, now, tick, wrote
+from opreg.core.versions import LATEST, WATCHED, held, now, tick, wrote_all
 from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError, Where, did_you_mean, here, line_at, user_frame
 from opreg.typing import Array
 
@@ -47,7 +48,7 @@ from .traced_rules import differentiate
 if TYPE_CHECKING:
     from .ndarray import NDArray
 
-__all__ = ["TapeNode", "TapeEntry", "Variable", "TargetVariable", "Leaf", "leaf", "record", "add", "backward",
+__all__ = ["TapeNode", "TapeEntry", "Variable", "TargetVariable", "Leaf", "PASS", "leaf", "record", "add", "backward",
            "constant",
            "gradients", "frame", "raw_gradients", "Taped", "CheckedNode", "TRANSFER", "CONSTANT", "WRAP", "wrapped"]
 
@@ -363,6 +364,20 @@ def _seeds(heads: Sequence[NDArray], head_grads: Sequence[Any] | None, recorded:
     return seeds
 
 
+class _Pass(threading.local):
+    """The backward pass of a thread.
+
+    Attributes
+    ----------
+    last : TapeNode or None
+        The node that ``backward`` differentiates last. As nothing is read behind it, it may compute gradients in the
+        memory of leaves whose request is ``write``; it then records that it wrote there.
+    """
+
+    last: TapeNode | None = None
+
+
+PASS = _Pass()
 _number = operator.attrgetter("number")
 
 
@@ -539,30 +554,45 @@ def backward(heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | No
     """Compute the gradients of heads with respect to all arrays with ``attach_grad``, and store them there."""
     seeds = _seeds(heads, head_grads, False)
     order = _order(seeds)
-    leaves: list[Any] = [node for node in order if node.grad is not None]  # of class Leaf
-    gradients = _walk(seeds, leaves, order, train_mode)
-    for node in leaves:
-        if node.req == "null":  # as in MXNet, where the first backward pass drops the array of zeros
-            node.grad = None
+    leaves: list[Any] = []  # of class Leaf
+    last: TapeNode | None = None
+    for node in order:
+        if node.grad is not None:
+            leaves.append(node)
+        elif last is None and node.op is not None:
+            last = node
+    before, PASS.last = PASS.last, last
+    try:
+        gradients = _walk(seeds, leaves, order, train_mode)
+    finally:
+        PASS.last = before
+    changed = []
+    for leaf in leaves:
+        if leaf.req == "null":  # as in MXNet, where the first backward pass drops the array of zeros
+            leaf.grad = None
             continue
-        node.fresh = True
-        g = gradients.get((node, 0))
+        leaf.fresh = True
+        g = gradients.get((leaf, 0))
         if g is None:
-            if node.req == "add":
+            if leaf.req == "add":
                 continue
             g = 0
-        if node.grad._sparse:
-            node.grad._receive(node.req, g)
+        if leaf.grad._sparse:
+            leaf.grad._receive(leaf.req, g)
             continue
-        data = node.grad._data
+        data = leaf.grad._data
+        if g is data:  # it was computed there
+            continue
         if ENTERED:
-            node.ctx.run(write, data, node.req, g)
+            leaf.ctx.run(write, data, leaf.req, g)
         else:
-            write(data, node.req, g)
-        if held(node.grad, 1):
-            wrote(data)
+            write(data, leaf.req, g)
+        if held(leaf.grad, 1):
+            changed.append(data)
+    if changed:
+        wrote_all(changed)
     if CUT.lost:
-        CUT.warn([np.dtype(node.grad.dtype) for node in leaves])
+        CUT.warn([np.dtype(leaf.grad.dtype) for leaf in leaves if leaf.grad is not None])
     if not retain_graph:
         _release(order)
 

@@ -293,11 +293,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         try:
             update = self._optimized("update")
             self._wait()
-            segment = update.ready()
-            if segment is None:
-                update.update_all()
-            else:
-                run_segment(segment, self._ctx, True)
+            update.run(self._ctx)
         except Exception as error:
             trim(error)
             raise
@@ -428,8 +424,6 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         """Drop all plans, since kernels and gradients are chosen when a plan is built."""
         for mode in (False, True):
             self._forget(mode)
-        if self._update is not None:
-            self._update.forget()
 
     def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False,
                 **kwargs: Sequence[int]) -> Executor:

@@ -2,7 +2,7 @@
 
 An updater of ``opreg.optimizer`` stores the states of weights. Before each run it groups the weights that share an
 operator and its attributes, and each group is bound as one step. Steps read learning rates and counts from arrays, so
-that a schedule changes no step. If an operator, a formula or an array has changed, the steps are made again.
+that a schedule changes no step. If an operator, a formula or a state has changed, the steps are made again.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from opreg.builtin.optimizers.bound_updates import Bound, Row, WeightGroup, bind
 from opreg.builtin.optimizers.update_formulas import Rates
+from opreg.core.invalidation import EDITION
 from opreg.core.registry import get
 from opreg.core.versions import wrote
 from opreg.errors import ArgumentError
+from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
 
 from .plan import Segment, Step
+from .plans import run_segment
 from .reduction import Reduced, some
 from .replay import segments
 from .sharding import Gather, Sharding
@@ -27,6 +30,7 @@ from .sharding import Gather, Sharding
 __all__ = ["Index", "Update", "Updater"]
 
 _MISSING, _UNKNOWN = object(), object()
+_raw = operator.attrgetter("_data")
 
 #: A key of a weight.
 Index: TypeAlias = int | str
@@ -35,6 +39,7 @@ Index: TypeAlias = int | str
 class Updater(Protocol):
     """An updater, which updates weights and stores their states, as those of ``opreg.optimizer`` do."""
 
+    optimizer: Any
     states: dict[Any, Any]
     #: The division of states among ranks; None without one.
     sharding: Sharding | None
@@ -85,14 +90,24 @@ class Update:
                  grads: Sequence[NDArray], reduced: Reduced | None):
         self.updater, self.names, self.indices = updater, list(names), list(indices)
         self._weights, self._grads = list(weights), list(grads)
+        self._given = [*self._weights, *self._grads]
+        self._raw = [array._data for array in self._given]
         self._wholes, self._uncompared = self._weights, reduced
         self._gathers: Sequence[Gather] = ()
         updater.sharding = None
         if reduced is not None and reduced.reduction.shard is not None:
             self._divide(reduced)
         apart = [len({id(weight._memory) for weight in weights}), len(set(indices))]
-        self._twice = None if apart == [len(weights)] * 2 else "an array or an index is there twice"
+        sparse = any(array._sparse for array in (*self._weights, *self._grads))
+        self._never = "an array or an index is there twice" if apart != [len(weights)] * 2 else \
+            "weights or gradients are sparse" if sparse else None
         self.forget()
+
+    def updates(self, updater: Updater, indices: Sequence[Index], arrays: Sequence[NDArray]) -> bool:
+        """Whether it is the update of these arrays, weights before gradients, with the memory that they had."""
+        given = self._given
+        return (self.updater is updater and self.indices == indices and len(given) == len(arrays)
+                and all(map(operator.is_, arrays, given)) and all(map(operator.is_, map(_raw, arrays), self._raw)))
 
     def _divide(self, reduced: Reduced) -> None:
         """Update only this rank's part of the weights."""
@@ -115,23 +130,34 @@ class Update:
         self.reason = "planned when it has run"
         self._rows: Sequence[Row] = []
         self._states: list[object] = [_UNKNOWN] * len(self.names)
+        self._optimizer: object = _UNKNOWN
+        self._edition = -1
         self._groups: list[_Group] = []
+
+    def run(self, ctx: Context) -> None:
+        """Update the weights, which lie on a context."""
+        segment = self.ready()
+        if segment is None:
+            self.update_all()
+        else:
+            run_segment(segment, ctx, True)
 
     def ready(self) -> Segment | None:
         """Count an update, and write rates and counts into the arrays that the steps read. Returns the steps, or None
         if ``update_all`` must be called instead."""
         updater = self.updater
-        sparse = any(array._sparse for array in (*self._weights, *self._grads))
-        reason = self._twice or ("weights or gradients are sparse" if sparse else updater.one_by_one())
+        reason = self._never or updater.one_by_one()
         if reason is not None:
             self.forget()
             self.reason = reason
             return None
         states = map(updater.states.get, self.indices, itertools.repeat(_MISSING))
-        if not all(map(operator.is_, states, self._states)):
+        if (self._optimizer is not updater.optimizer or self._edition != EDITION[0]
+                or not all(map(operator.is_, states, self._states))):
             self.forget()
             self._rows = updater.rows(self.indices, self._grads, self._weights)
             self._states = [updater.states[index] for index in self.indices]
+            self._optimizer, self._edition = updater.optimizer, EDITION[0]
         alike = updater.count_updates(self._rows)
         if not self._still_fits(alike):
             self._plan(alike)

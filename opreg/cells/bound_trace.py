@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -51,12 +52,15 @@ class BoundTrace:
         Variables of the output gradients.
     numbers : bool or "debug"
         Whether each step checks its results for NaN and infinities.
+    into : dict of int to array
+        Arrays of the caller for some of the gradients, by their number.
     gradients_of : sequence of Parameter
         Parameters whose gradients the inputs are, in this order; the gradients are computed into this plan's memory.
     """
 
     def __init__(self, traced: Traced, memory: PlanMemory, late: Sequence[Entry] = (), seeds: Sequence[Node] = (),
-                 numbers: bool | str = False, gradients_of: Sequence[Parameter] = ()):
+                 numbers: bool | str = False, gradients_of: Sequence[Parameter] = (),
+                 into: Mapping[int, Array] = MappingProxyType({})):
         trace = traced.trace
         self.memory, ctx = memory, traced.ctx
         self.ctx = ctx
@@ -103,7 +107,7 @@ class BoundTrace:
             if temporary:
                 self.stored.append((array, targets[-1]))
         targets += [empty(entry) for entry in last]
-        self.gradients = [empty(entry) for entry in late]
+        self.gradients = [into[at] if at in into else empty(entry) for at, entry in enumerate(late)]
         bound = Bound(graph, dict(specs), ctx, {}, arrays, contexts, {}, outputs=[*self.outputs, *targets],
                       memo={ANEW: True}, arena=stretches.take, unnoted={*traced.inputs, *seeds})
         program = Program.of(bound, private or traced.trains)
@@ -119,6 +123,8 @@ class BoundTrace:
         self.targets = self._targets()
         self.runs: dict[Record, RecordedRun] = {}  # results that Python calls store for their gradients
         self.places: list[int | None] = []  # position of each input's and weight's gradient
+        self.landing: dict[int, Array] = {}  # gradients in memory of leaves, by the number of the input or weight
+        self.landed = Targets(())  # all of them
         self.moved: list[tuple[NDArray, Array]] = []  # states that the second half changes, and their new values
 
     def wait(self) -> None:

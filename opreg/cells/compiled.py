@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..core.locks import rlock
 from ..core.mode import MODE, Recording
-from ..core.versions import LATEST, wrote
+from ..core.versions import LATEST, WATCHED, Targets, owner_of, wrote
 from ..errors import OpError
 from ..typing import Array
 from . import tree
@@ -57,9 +58,11 @@ class Compiled:
         Plans that no caller has now.
     idle_recorded : dict of tuple of bool to list of BoundTrace
         Idle plans with gradients, by the inputs and weights that have one.
+    apart : bool
+        Whether gradients are computed in memory of plans, and never in that of leaves.
     """
 
-    by_mode = False
+    by_mode = apart = False
     moving: Sequence[NDArray] = ()
 
     def __init__(self, traced: Traced, arguments: Structure, memories: PlanMemories, numbers: bool | str = False,
@@ -180,7 +183,7 @@ class Compiled:
         except LeftToPython:  # a bprop reads the values of its output gradient
             self._in_python = True
             return self.call(function, leaves)
-        run = _Run(self, function, plan, len(leaves), idle)
+        run = _Run(self, function, plan, len(leaves), needs, idle)
         if plan.orders:
             plan.wait()
         plan.fill(leaves)
@@ -204,6 +207,22 @@ class Compiled:
         variables = {id(array): node for array, node in self.traced.captured}
         return [*self.traced.inputs, *[variables[id(weight)] for weight in self._weights]]
 
+    def _leaf_gradients(self) -> dict[int, Array]:
+        """Arrays of the gradients of weights in which the second half may compute, by the number of the target."""
+        if self.apart or not (self.certain and not self.traced.collective and not self.traced.assigned):
+            return {}
+        found: dict[int, Array] = {}
+        for at, weight in enumerate(self._weights, len(self.traced.inputs)):
+            leaf = None if weight._entry is None else weight._entry[0]
+            if not isinstance(leaf, tape.Leaf) or leaf.req != "write" or leaf.grad is None:
+                continue
+            data = leaf.grad._data
+            if owner_of(data) is not None and data.flags.c_contiguous and data.dtype == weight._data.dtype:
+                found[at] = data
+        sharing = Counter(id(owner_of(data)) for data in (
+            *found.values(), *[array._data for array, _ in self.traced.captured]))
+        return {at: data for at, data in found.items() if sharing[id(owner_of(data))] == 1}
+
     def _second_half(self, needs: Sequence[bool], memory: PlanMemory) -> BoundTrace:
         """The plan of the gradients of inputs and weights, which runs after the first half."""
         traced, trace = self.traced, self.traced.trace
@@ -224,26 +243,34 @@ class Compiled:
                 gradients = trace.differentiate(pairs, wanted)
             computed = [(at, value._entry) for at, value in enumerate(gradients) if value is not None]
             places = {wanted[at][0]: place for place, (at, _) in enumerate(computed)}
+            landing = {at: data for at, data in self._leaf_gradients().items() if targets[at] in places}
             moved = [(array, trace.values[key]._entry) for key, array in trace.updated.items()
                      if trace.values[key] is not values.get(key)]
-            plan = BoundTrace(traced, memory, [entry for _, entry in (*computed, *moved)], seeds, self._numbers)
+            plan = BoundTrace(traced, memory, [entry for _, entry in (*computed, *moved)], seeds, self._numbers,
+                              into={places[targets[at]]: data for at, data in landing.items()})
             plan.moved = [(array, data) for (array, _), data in zip(moved, plan.gradients[len(computed):])]
         finally:
             trace.values, trace.updated = values, updated
             trace.forget(count, specs)
             trace.reads.close()
             traced.reads.join(trace.reads)
-        plan.places = [places.get(node) for node in targets]
+        plan.places, plan.landing = [places.get(node) for node in targets], landing
+        plan.landed = Targets(landing.values())
         return plan
 
-    def gradients(self, run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray]) -> list[Tensor | None]:
+    def gradients(self, run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray]) -> list[NDArray | None]:
         """Gradients of inputs and weights for a run; the first half runs again if they were computed before."""
         plan, node = run.plan, run.node()
         if plan.orders:
             plan.wait()
         if node is not None and LATEST[0] > node.number:
             plan.check(node)
-        if run.spent:
+        leaves: Sequence[Any] = [] if node is None else node.inputs
+        if plan.landing and (tape.PASS.last is not node or not all(
+                (leaf := leaves[at][0]).__class__ is tape.Leaf and leaf.req == "write" and leaf.grad._data is data
+                for at, data in plan.landing.items())):
+            plan = self._run_apart_from_leaves(run, ins[run.count:])
+        elif run.spent:
             self._run_again(run, ins[run.count:])
         for slot, g in zip(plan.seeds, out_grads):
             slot[...] = g._data
@@ -252,9 +279,12 @@ class Compiled:
         for array, data in plan.moved:
             array._data[...] = data
             wrote(array._data)
-        inner = [True] * len(plan.places) if node is None else [source.op is not None for source, _ in node.inputs]
-        return [None if place is None else made(for_tape(plan.gradients[place], kept), plan.ctx)
-                for place, kept in zip(plan.places, inner)]
+        inner = [True] * len(plan.places) if node is None else [source.op is not None for source, _ in leaves]
+        landing = plan.landing
+        if landing and WATCHED:
+            plan.landed.wrote()
+        return [None if place is None else leaves[at][0].grad if at in landing
+                else made(for_tape(plan.gradients[place], inner[at]), plan.ctx) for at, place in enumerate(plan.places)]
 
     def _run_again(self, run: _Run, weights: Sequence[NDArray]) -> None:
         """Run the first half again with the weights and random values of that run; states and assigned parameters are
@@ -270,6 +300,25 @@ class Compiled:
         finally:
             for data, now, _ in kept:
                 data[...] = now
+
+    def _run_apart_from_leaves(self, run: _Run, weights: Sequence[NDArray]) -> BoundTrace:
+        """Run the first half again in a plan that computes gradients in memory of its own: those of leaves hold others,
+        or are read or summed by this backward pass."""
+        before = run.plan
+        self.apart = tape.PASS.last is not run.node()  # else the leaves have other arrays now
+        self.idle_recorded = {}
+        idle = self.idle_recorded[run.needs] = []
+        apart, self.apart = self.apart, True
+        try:
+            plan = self._another(idle, lambda memory: self._second_half(run.needs, memory))
+        finally:
+            self.apart = apart
+        for slot, value in zip(plan.slots, before.slots):
+            slot[...] = value
+        before.free(run.idle)
+        run.plan, run.idle = plan, idle
+        self._run_again(run, weights)
+        return plan
 
     @property
     def plans(self) -> list[tuple[str, BoundTrace]]:
@@ -301,7 +350,7 @@ class CompiledOnDevice(Compiled):
         with self.ctx.entered():
             return super().run(leaves)
 
-    def gradients(self, run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray]) -> list[Tensor | None]:
+    def gradients(self, run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray]) -> list[NDArray | None]:
         """Gradients, computed on its device; see ``Compiled``."""
         with self.ctx.entered():
             return super().gradients(run, out_grads, ins)
@@ -316,6 +365,8 @@ class _Run:
         The compiled function.
     count : int
         Number of inputs, before the weights.
+    needs : tuple of bool
+        Whether each input and weight needs a gradient.
     spent : bool
         Whether the plan no longer holds what gradients need.
     training : bool
@@ -326,13 +377,14 @@ class _Run:
         Weak reference to its node on the tape.
     """
 
-    __slots__ = ("compiled", "function", "plan", "count", "spent", "idle", "training", "drawn", "node")
+    __slots__ = ("compiled", "function", "plan", "count", "needs", "spent", "idle", "training", "drawn", "node")
 
     drawn: generators.States
     node: weakref.ref[tape.TapeNode]
 
-    def __init__(self, compiled: Compiled, function: Callable, plan: BoundTrace, count: int, idle: list[BoundTrace]):
-        self.compiled, self.function, self.plan = compiled, function, plan
+    def __init__(self, compiled: Compiled, function: Callable, plan: BoundTrace, count: int, needs: tuple[bool, ...],
+                 idle: list[BoundTrace]):
+        self.compiled, self.function, self.plan, self.needs = compiled, function, plan, needs
         self.count, self.spent, self.idle, self.training = count, False, idle, MODE.now().training
 
     def __del__(self) -> None:

@@ -28,8 +28,8 @@ from ..typing import Array
 from .addresses import address_of
 from .locks import lock
 
-__all__ = ["LATEST", "WATCHED", "Targets", "Write", "held", "now", "share", "stays", "tick", "unchanged",
-           "view_at", "written", "wrote", "wrote_held"]
+__all__ = ["LATEST", "WATCHED", "Targets", "Write", "held", "now", "owner_of", "share", "stays", "tick", "unchanged",
+           "view_at", "written", "wrote", "wrote_all", "wrote_held"]
 
 #: A write to memory: its number, and the instruction in user code that wrote.
 Write: TypeAlias = tuple[int, Place | None]
@@ -154,7 +154,7 @@ _VIEWS: dict[int, tuple[Callable[[], ndarray | None], int, _Memory, list[Span] |
 
 def _memory(array: Array) -> tuple[_Memory, bool]:
     """The memory of a raw array, and whether the array covers all of it."""
-    owner = _owner(array)
+    owner = owner_of(array)
     if owner is None:
         return _BY_ADDRESS, False
     key = id(owner)
@@ -185,7 +185,7 @@ def _place(array: Array) -> tuple[_Memory, list[Span] | None]:
     return memory, spans
 
 
-def _owner(array: Any) -> ndarray | None:
+def owner_of(array: Any) -> ndarray | None:
     """The NumPy array that owns the memory of an array; None if its writes are recorded by address."""
     if not isinstance(array, ndarray):
         return None
@@ -203,7 +203,7 @@ def _owner(array: Any) -> ndarray | None:
 def share(array: Array) -> None:
     """Record writes to an array's memory by address from now on: other libraries get the memory, and it may come back
     from them as an unrelated array object."""
-    owner = _owner(array)
+    owner = owner_of(array)
     if owner is None:
         return
     memory, _ = _memory(owner)
@@ -273,11 +273,28 @@ def wrote(array: Array, key: Any = None) -> None:
             memory.wrote(spans, write)
 
 
+def wrote_all(arrays: Iterable[Array]) -> None:
+    """Record that raw arrays were written, each of them as a whole."""
+    if not WATCHED:
+        return
+    _advance()
+    frame = user_frame(_getframe(1))
+    write = LATEST[0], None if frame is None else (frame.f_code, frame.f_lasti)
+    for array in arrays:
+        if array.size and _is_memory(array):
+            memory, spans = _place(array)
+            if spans is None:
+                memory.last, memory.stretches = write, None
+            else:
+                with _LOCK:
+                    memory.wrote(spans, write)
+
+
 def wrote_held(holders: Iterable[Any]) -> None:
     """Record that arrays were written, except those for which ``held`` is false; the caller also holds the raw
     arrays."""
     if WATCHED and (arrays := [holder._data for holder in holders if held(holder, 1)]):
-        Targets(arrays).wrote()
+        wrote_all(arrays)
 
 
 class Targets:
@@ -363,7 +380,7 @@ def written(array: Array, since: int) -> Write | None:
     >>> written(array, since) is None, written(array[:2], since) is None
     (False, True)
     """
-    owner = _owner(array)
+    owner = owner_of(array)
     memory = _BY_ADDRESS if owner is None else _OWNED.get(id(owner))
     if memory is None or memory.owner() is not owner:
         return None
@@ -390,7 +407,7 @@ def stays(array: Array, since: int) -> bool:
     >>> before, stays(array, since)
     (True, False)
     """
-    owner = _owner(array)
+    owner = owner_of(array)
     if owner is None:
         return False
     memory = _OWNED.get(id(owner))

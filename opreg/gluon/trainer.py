@@ -8,6 +8,7 @@ from typing import Any
 
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
+from opreg.symbol.update import Update
 
 from ..core.files import atomic_write, reading
 from ..train import optimizer as optimizers
@@ -74,6 +75,9 @@ class Trainer:
         self._kvstore: Any = None
         self._reset_kvstore()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_updates": {}}
+
     def _check_contexts(self) -> list[Context]:
         """The contexts of all parameters."""
         contexts: list[Context] | None = None
@@ -97,6 +101,7 @@ class Trainer:
         else:
             self._optimizer = optimizers.create(optimizer, param_dict=numbered, **settings)
         self._updaters: list[Updater] = [get_updater(self._optimizer) for _ in self._contexts]
+        self._updates: dict[int, Update] = {}  # of the last step, by the number of the context
 
     # --------------------------------------------------------------------------------------------- the store
 
@@ -259,25 +264,37 @@ class Trainer:
         if scaler is not None and scaler.has_overflow(self._params):
             return
         trained = self._trained()
-        for _, parameter in () if ignore_stale_grad else trained:
-            for array in parameter.list_data():
-                if not array._fresh_grad:
-                    raise StaleGradient(
-                        f"Gradient of Parameter `{parameter.name}` on context {array.context} has not been updated by "
-                        "backward since last `step`: the loss does not depend on it. Where that is meant, call step "
-                        "with ignore_stale_grad=True")
+        columns = [parameter._data or parameter.list_data() for _, parameter in trained]
+        fresh = [[arrays[k]._fresh_grad for arrays in columns] for k in range(len(self._contexts))]
+        if not ignore_stale_grad and not all(map(all, fresh)):
+            for (_, parameter), arrays in zip(trained, columns):
+                for array in arrays:
+                    if not array._fresh_grad:
+                        raise StaleGradient(
+                            f"Gradient of Parameter `{parameter.name}` on context {array.context} has not been updated "
+                            "by backward since last `step`: the loss does not depend on it. Where that is meant, call "
+                            "step with ignore_stale_grad=True")
         if self._update_on_kvstore:
             return
-        for k, updater in enumerate(self._updaters):
-            rows: list[tuple[int, NDArray, NDArray]] = []
-            for i, parameter in trained:
-                array, gradient = parameter.list_data()[k], parameter.list_grad()[k]
-                if array._fresh_grad:
-                    rows.append((i, gradient, array))
+        gradients = [parameter._grad or parameter.list_grad() for _, parameter in trained]
+        for k, ctx in enumerate(self._contexts):
+            used = [i for i, is_fresh in enumerate(fresh[k]) if is_fresh]
+            if used:
+                weights = [columns[i][k] for i in used]
+                for array in weights:
                     array._fresh_grad = False
-            if rows:
-                numbers, gradients, arrays = zip(*rows)
-                updater(numbers, gradients, arrays)
+                self._run_update(k, ctx, [trained[i][0] for i in used], weights, [gradients[i][k] for i in used])
+
+    def _run_update(self, k: int, ctx: Context, numbers: list[int], weights: list[NDArray], gradients: list[NDArray]
+                    ) -> None:
+        """Update weights on one context. Those of the step before have steps that hold their arrays."""
+        update, updater = self._updates.get(k), self._updaters[k]
+        if update is not None and update.updates(updater, numbers, [*weights, *gradients]):
+            update.run(ctx)
+            return
+        names = [self._params[i].name for i in numbers]
+        self._updates[k] = Update(updater, names, numbers, weights, gradients, None)
+        self._updates[k].alone()
 
     # ------------------------------------------------------------------------------------------------ states
 

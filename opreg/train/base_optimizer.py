@@ -86,6 +86,10 @@ def _by_operators(kind: Any) -> bool:
     return _are_operators(kind, _methods(kind))
 
 
+# Methods that count an update of a weight and compute its rates.
+_RATES = ("_counted", "_update_count", "_get_lr", "_get_lrs", "_get_wd", "_get_wds", "_factor")
+_rate_methods = operator.attrgetter(*_RATES)
+
 _REGISTERED = Named("optimizer")
 
 
@@ -323,6 +327,10 @@ class Optimizer:
             return f"this {type(self).__name__} was given a method of its own"
         return None if _by_operators(type(self)) else f"{type(self).__name__} moves each weight by itself"
 
+    def _has_own_rates(self) -> bool:
+        """Whether its class or a program says in other methods how updates are counted or rates are computed."""
+        return not vars(self).keys().isdisjoint(_RATES) or _rate_methods(type(self)) != _RATE_METHODS
+
     def undivided(self) -> str | None:
         """The reason why a part of a weight cannot be updated separately; None if all elements are independent."""
         if vars(type(self)).get("elementwise") or _by_operators(type(self)):
@@ -348,12 +356,28 @@ class Optimizer:
     def count_updates(self, rows: Sequence[Row]) -> list[WeightGroup]:
         """Count an update of each weight; returns the weights that can be updated together, with their attributes."""
         counted: dict[tuple[Any, ...], list[int]] = {}
-        device = None
+        own = self._has_own_rates()
+        device = rate = None
         for i, (index, _, ctx, kind, _) in enumerate(rows):
             if ctx.device_id != device:
                 device = ctx.device_id
                 self._set_current_context(device)
-            counted.setdefault((kind, *self._counted(index)), []).append(i)
+            if own:
+                key = kind, *self._counted(index)
+            else:  # the same without calls
+                counts, before = self._index_update_count, self.num_update
+                count = counts[index] = counts.get(index, self.begin_num_update) + 1
+                if count > before:
+                    self.num_update = count
+                if rate is None or count > before:
+                    rate = self.learning_rate
+                factors = self.param_dict.get(index)
+                if factors is None:
+                    key = (kind, count, rate * self._factor(index, "lr_mult", self.lr_mult),
+                           self.wd * self._factor(index, "wd_mult", self.wd_mult))
+                else:
+                    key = kind, count, rate * factors.lr_mult, self.wd * factors.wd_mult
+            counted.setdefault(key, []).append(i)
         together: dict[tuple[Any, ...], WeightGroup] = {}
         for (kind, *rates), members in counted.items():
             attrs = self._attributes(*rates)
@@ -551,3 +575,6 @@ class Optimizer:
                 wanted, fits = "a number", type(value) in (int, float) and value == value
             if not fits:
                 raise FileFormatError(f"optimizer states: setting {name}: expected {wanted}, got {value!r}")
+
+
+_RATE_METHODS = _rate_methods(Optimizer)

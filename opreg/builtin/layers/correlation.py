@@ -12,7 +12,8 @@ gives that many partial images, which are added, each shifted by its tap. A 3x3 
 and the product is three times as high: with as many channels out as in this takes half the time of columns. It wastes
 the border rows, and needs a stride of one along the first axis.
 
-Threads share the blocks, or the output channels of a single block; see ``opreg.backends.blas``.
+Threads share the blocks, or the output channels of a single block; see ``opreg.backends.blas``. On the host, arrays
+with few columns are no blocks; see ``small_correlation``.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from ...core.spec import Shape
 from ...typing import Array, ArrayModule
 from ..matrices.dense import product
 from .sliding import Window, span
+from .small_correlation import small_plan
 
 __all__ = ["Then", "correlate", "spread", "match", "plus", "product_alone"]
 
@@ -128,7 +130,7 @@ class _Plan:
     """
 
     def __init__(self, x: Shape, w: Shape, y: Shape, win: Window, groups: int):
-        self.images, self.groups, self.win = x[0], groups, win
+        self.images, self.groups, self.win, self.small = x[0], groups, win, small_plan(x, w, y, win, groups)
         self.size, self.places = x[2:], y[2:]
         self.ins, self.outs = w[1], w[0] // groups
         self.flat_x, self.flat_w = (x[0], math.prod(x[1:])), (w[0], math.prod(w[1:]))
@@ -369,6 +371,10 @@ def correlate(xp: ArrayModule, x: Array, w: Array, y: Array, win: Window, groups
             then((All, All, All, All), plan.split(y))
     elif plan.pointwise():
         _correlate_pointwise(xp, x, w, y, plan, then)
+    elif xp is np and plan.small is not None:
+        plan.small.correlate(x, w, y)
+        if then is not None:
+            then((All, All, All, All), plan.split(y))
     else:
         (_correlate_by_rows if plan.by_rows() else _correlate_by_columns)(xp, x, w, y, plan, then)
 
@@ -490,6 +496,8 @@ def spread(xp: ArrayModule, y: Array, w: Array, x: Array, win: Window, groups: i
         weights = w.reshape(groups, plan.outs, plan.ins).swapaxes(1, 2)
         _store(x, (n, groups, plan.ins, places),
                lambda out: product(xp, weights, y.reshape(n, groups, plan.outs, places), out))
+    elif xp is np and plan.small is not None:
+        plan.small.spread(y, w, x)
     else:
         (_spread_by_rows if plan.by_rows() else _spread_by_columns)(xp, y, w, x, plan)
 
@@ -549,6 +557,8 @@ def match(xp: ArrayModule, y: Array, x: Array, w: Array, win: Window, groups: in
         _store(w, plan.flat_w, lambda out: product(xp, y.reshape(n, o).T, x.reshape(plan.flat_x), out))
     elif plan.pointwise():
         _match_pointwise(xp, y, x, w, plan)
+    elif xp is np and plan.small is not None:
+        plan.small.match(y, x, w)
     else:
         (_match_by_rows if plan.by_rows() else _match_by_columns)(xp, y, x, w, plan)
 
