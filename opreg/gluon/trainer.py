@@ -294,7 +294,7 @@ class Trainer:
             return
         names = [self._params[i].name for i in numbers]
         self._updates[k] = Update(updater, names, numbers, weights, gradients, None)
-        self._updates[k].alone()
+        self._updates[k].update_all()
 
     # ------------------------------------------------------------------------------------------------ states
 
