@@ -522,7 +522,7 @@ _IN_MODE = {mode: functools.partial(_differentiate, mode) for mode in (None, Fal
 
 
 def _sum(summed: set[TapeEntry], entry: TapeEntry, first: Any, second: Any) -> Any:
-    """The sum of two raw gradients of an entry. It overwrites the first if that is such a sum, as ``summed`` records."""
+    """The sum of two raw gradients of an entry. It overwrites the first if ``summed`` records that as such a sum."""
     if first.__class__ is second.__class__ is np.ndarray and first.dtype is second.dtype and first.dtype.kind != "b":
         into = first if entry in summed and first.shape == second.shape else None
         summed.add(entry)

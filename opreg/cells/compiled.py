@@ -208,7 +208,7 @@ class Compiled:
         """The plan of the gradients of inputs and weights, which runs after the first half."""
         traced, trace = self.traced, self.traced.trace
         targets = self.targets()
-        wanted = [(node, 0) for node, need in zip(targets, needs) if need]
+        targets_needed = [(node, 0) for node, need in zip(targets, needs) if need]
         count, specs = len(trace.nodes), len(trace.specs)
         pairs, seeds = [], []
         values, updated = trace.values, trace.updated
@@ -221,9 +221,9 @@ class Compiled:
                 seeds.append(seed._entry[0])
                 pairs.append((trace.wrap(entry), seed))
             with Observer(trace.reads):
-                gradients = trace.differentiate(pairs, wanted)
+                gradients = trace.differentiate(pairs, targets_needed)
             computed = [(at, value._entry) for at, value in enumerate(gradients) if value is not None]
-            places = {wanted[at][0]: place for place, (at, _) in enumerate(computed)}
+            places = {targets_needed[at][0]: place for place, (at, _) in enumerate(computed)}
             moved = [(array, trace.values[key]._entry) for key, array in trace.updated.items()
                      if trace.values[key] is not values.get(key)]
             plan = BoundTrace(traced, memory, [entry for _, entry in (*computed, *moved)], seeds, self._numbers)
@@ -253,22 +253,22 @@ class Compiled:
             array._data[...] = data
             wrote(array._data)
         inner = [True] * len(plan.places) if node is None else [source.op is not None for source, _ in node.inputs]
-        return [None if place is None else made(for_tape(plan.gradients[place], kept), plan.ctx)
-                for place, kept in zip(plan.places, inner)]
+        return [None if place is None else made(for_tape(plan.gradients[place], may_keep), plan.ctx)
+                for place, may_keep in zip(plan.places, inner)]
 
     def _run_again(self, run: _Run, weights: Sequence[NDArray]) -> None:
         """Run the first half again with the weights and random values of that run; states and assigned parameters are
         not changed."""
         plan = run.plan
         old = {id(weight): value._data for weight, value in zip(self._weights, weights)}
-        kept = [(data, data.copy(), old[id(array)]) for array, data in plan.holders if id(array) in old]
+        saved = [(data, data.copy(), old[id(array)]) for array, data in plan.holders if id(array) in old]
         try:
-            for data, _, before in kept:
+            for data, _, before in saved:
                 data[...] = before
             with generators.same_draws(run.drawn):
                 plan.run(plan.plan.forward)
         finally:
-            for data, now, _ in kept:
+            for data, now, _ in saved:
                 data[...] = now
 
     @property
@@ -278,10 +278,10 @@ class Compiled:
         return [(title, recorded[0]) for title, recorded in plans if recorded]
 
 
-def for_tape(data: Array, kept: bool) -> Array:
+def for_tape(data: Array, may_keep: bool) -> Array:
     """A gradient that a plan will overwrite, for the tape: a copy where rules of other nodes may keep it; else a
     read-only view, which the tape adds to a gradient of its own, or copies."""
-    if kept or data.__class__ is not np.ndarray:
+    if may_keep or data.__class__ is not np.ndarray:
         return data.copy()
     view = data.view()
     view.setflags(False)  # type: ignore[call-arg]  # NumPy's stub knows keywords only

@@ -119,7 +119,7 @@ def stated_shapes(source: Any, words: Sequence[str]) -> dict[str, tuple[int, ...
     found: dict[str, tuple[int, ...]] = {}
     for word in words:
         name, text = parsing.named(word)
-        name = name or next((each for each in names if each not in found), "")
+        name = name or next((name for name in names if name not in found), "")
         if name not in names:
             raise ArgumentError(f"{word}: the model has no input {name!r}. {did_you_mean(name, names)}" if name else
                                 f"{word}: the model has no input left for it; its inputs are {listed(names)}")

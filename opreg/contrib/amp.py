@@ -248,7 +248,7 @@ def convert_model(sym: Symbol, arg_params: Mapping[str, NDArray], aux_params: Ma
                                excluded_sym_names, inputs, cast_optional_params)
     tags = converted.attr_dict()
     half = _target(target_dtype)
-    narrow = {name for name, own in tags.items() if own.get("__dtype__") == str(_FLAGS[half])}
+    narrow = {name for name, tag in tags.items() if tag.get("__dtype__") == str(_FLAGS[half])}
     return converted, {name: value.astype(half) if name in narrow else value for name, value in arg_params.items()}, \
         dict(aux_params)
 

@@ -118,9 +118,9 @@ class Op(Declarations, PropMethods):
     def __repr__(self) -> str:
         return f"<operator {self.name}>"
 
-    def replace(self, other: Op | None) -> None:
+    def replace(self, successor: Op | None) -> None:
         """Give its name to another operator, which existing symbols then use; None takes the name back."""
-        self.successor = other
+        self.successor = successor
         invalidate(self)
 
     @property
@@ -168,10 +168,10 @@ class Op(Declarations, PropMethods):
             ins, outs = self.rules.shapes(attrs, ins, outs)
             return list(ins), list(outs)
         if self.rules.infer is None:  # by default all have the same shape
-            one: Shape | None = None
+            shape_of_all: Shape | None = None
             for shape in (*ins, *outs):
-                one = unify(one, shape)
-            return [one] * len(ins), [one] * len(outs)
+                shape_of_all = unify(shape_of_all, shape)
+            return [shape_of_all] * len(ins), [shape_of_all] * len(outs)
         ins = filled(self, ins, outs, attrs)
         if any(shape is None for shape in ins):
             return ins, outs
@@ -206,8 +206,8 @@ class Op(Declarations, PropMethods):
     def specs(self, ins: Sequence[Spec | Array], attrs: Attrs) -> list[Spec]:
         """Infer the specs of outputs from those of all inputs, or from arrays, as far as they follow."""
         nothing: list[Any] = [None] * len(self.signature.outputs(attrs))
-        _, shapes = self.infer_shapes([each.shape for each in ins], list(nothing), attrs)
-        _, dtypes = self.infer_dtypes([each.dtype for each in ins], nothing, attrs)
+        _, shapes = self.infer_shapes([array.shape for array in ins], list(nothing), attrs)
+        _, dtypes = self.infer_dtypes([array.dtype for array in ins], nothing, attrs)
         return list(map(Spec, shapes, dtypes))
 
     def differentiate(self, g: V | Sequence[V | None] | None, ins: Sequence[V], outs: Sequence[V], attrs: Attrs,
@@ -265,15 +265,15 @@ def shapes_from_data(op: Op, call: Call) -> list[Shape]:
 def _shapes_of(op: Op, answer: Any, attrs: Attrs) -> list[Shape]:
     """Shapes of the outputs that a user's rule returned, after a check."""
     names, shapes = op.signature.outputs(attrs), answer if isinstance(answer, list) else [answer]
-    found: list[Shape] = []
+    shapes_found: list[Shape] = []
     try:
-        found += [tuple([index(dim) for dim in shape]) for shape in shapes]
+        shapes_found += [tuple([index(dim) for dim in shape]) for shape in shapes]
     except TypeError:
         pass
-    if len(found) != len(names):
+    if len(shapes_found) != len(names):
         raise ArgumentError(f"operator {op.op_type!r}: its rule for shapes that depend on values returned "
                             f"{answer!r}, expected a shape for each of its outputs ({', '.join(names)})")
-    return found
+    return shapes_found
 
 
 def gradients_by_rule(op: Op, g: V | Sequence[V | None] | None, ins: Sequence[V], outs: Sequence[V], attrs: Attrs,

@@ -183,17 +183,17 @@ def broadcast(*shapes: Shape) -> Shape:
         for shape in shapes:
             if -position > len(shape):
                 continue
-            other = shape[position]
+            dim_here = shape[position]
             if dim is ANY:
                 # An unknown dimension beside n > 1 must be n or 1: the result is n either way.
-                dim = other if other is not ANY and other != 1 else ANY
-            elif other is ANY:
+                dim = dim_here if dim_here is not ANY and dim_here != 1 else ANY
+            elif dim_here is ANY:
                 dim = ANY if dim == 1 else dim
             elif dim == 1:
-                dim = other
-            elif other != 1 and other != dim:
+                dim = dim_here
+            elif dim_here != 1 and dim_here != dim:
                 text = " and ".join(show(shape) for shape in shapes)
-                raise ShapeError(f"shapes {text} do not broadcast: {dim} and {other} in dimension {position}")
+                raise ShapeError(f"shapes {text} do not broadcast: {dim} and {dim_here} in dimension {position}")
         result.append(dim)
     return tuple(result)
 
@@ -387,8 +387,8 @@ def limits(dtype: np.dtype) -> tuple[float, float]:
     (-128, 127)
     """
     if not is_floating(dtype):
-        whole = np.iinfo(dtype)
-        return int(whole.min), int(whole.max)
+        integer_limits = np.iinfo(dtype)
+        return int(integer_limits.min), int(integer_limits.max)
     largest = float(np.finfo(dtype).max) if is_numpy_float(dtype) else 2.0 ** 128 - 2.0 ** 120
     return -largest, largest
 

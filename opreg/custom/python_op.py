@@ -80,8 +80,8 @@ class PythonOp:
 
     def _applied(self, run: type[_PythonOpRun], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         kind = type(self).__name__
-        made = type(kind, (_PythonOpProp,), {"made_of": self, "run": type(kind, (run,), {})})
-        op = of_prop(f"{kind}{next(_COUNT)}", made)
+        prop_class = type(kind, (_PythonOpProp,), {"made_of": self, "run": type(kind, (run,), {})})
+        op = of_prop(f"{kind}{next(_COUNT)}", prop_class)
         register(op)
         return op(*args, **kwargs)
 
@@ -169,6 +169,6 @@ class _NumpyOpRun(_PythonOpRun):
     def _compute(self, function: Callable[..., None], req: list[str], results: list[NDArray], what: str,
                  **given: list[NDArray]) -> None:
         written = [result.asnumpy() for result in results]
-        function(**{name: [each.asnumpy() for each in arrays] for name, arrays in given.items()}, **{what: written})
+        function(**{name: [array.asnumpy() for array in arrays] for name, arrays in given.items()}, **{what: written})
         for result, request, value in zip(results, req, written):
             self.assign(result, request, value)

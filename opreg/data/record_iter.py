@@ -300,7 +300,7 @@ class _Normalized:
         arrays = list(arrays.values()) if isinstance(arrays, Mapping) else arrays
         if len(arrays) != 1 or arrays[0].shape != shape:
             raise FileFormatError(f"{path}: expected one array of shape {shape}, got "
-                                  f"{[each.shape for each in arrays]}")
+                                  f"{[array.shape for array in arrays]}")
         self.mean = arrays[0].asnumpy().astype(np.float32)
 
     def __call__(self, image: Pixels, contrast: float, light: float, out: np.ndarray) -> None:

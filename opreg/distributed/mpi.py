@@ -207,7 +207,7 @@ class MpiGroup(Group):
     def agree(self, what: str, text: str) -> None:
         texts = [str(each) for each in self._exchange(text, f"{what}, {text}" if len(text) < 200 else what)]
         common = max(texts, key=texts.count)
-        odd = [rank for rank, each in enumerate(texts) if each != common]
+        odd = [rank for rank, text in enumerate(texts) if text != common]
         if odd:
             first = odd[0]
             error = RankError(f"{what} of {_shown(texts, odd, common)}")

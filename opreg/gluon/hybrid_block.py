@@ -370,7 +370,7 @@ class HybridBlock(Block):
             raise BlockError("In HybridBlock, we do not support mixed NDArrays and Symbols types for the input. Please "
                              "check the type of the args.")
         if has_symbols:
-            parameters: dict[str, Any] = {name: faced(each.var()) for name, each in self._reg_params.items()}
+            parameters: dict[str, Any] = {name: faced(parameter.var()) for name, parameter in self._reg_params.items()}
             with self.name_scope():
                 return self.hybrid_forward(symbol, x, *args, **parameters)
         if not contexts:
@@ -384,12 +384,12 @@ class HybridBlock(Block):
                                      f"supports one input context: {sorted(set(map(str, contexts)))}")
                 return self._call_cached_op(x, *args)
             try:
-                parameters = {name: each.data(ctx) for name, each in self._reg_params.items()}
+                parameters = {name: parameter.data(ctx) for name, parameter in self._reg_params.items()}
             except DeferredInitializationError:
                 self._deferred_infer_shape(x, *args)
-                for each in self.params.values():
-                    each._finish_deferred_init()
-                parameters = {name: each.data(ctx) for name, each in self._reg_params.items()}
+                for parameter in self.params.values():
+                    parameter._finish_deferred_init()
+                parameters = {name: parameter.data(ctx) for name, parameter in self._reg_params.items()}
             return self.hybrid_forward(ndarray, x, *args, **parameters)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:

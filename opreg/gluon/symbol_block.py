@@ -112,7 +112,7 @@ class SymbolBlock(HybridBlock):
 
     def _graph_params(self) -> Mapping[str, Parameter]:
         own = set(self._cached_graph[1].list_inputs()) if self._cached_graph else ()
-        return {name: each for name, each in self.collect_params().items() if name in own}
+        return {name: parameter for name, parameter in self.collect_params().items() if name in own}
 
     def forward(self, x: Any, *args: Any) -> Any:
         """Compute outputs from arrays or symbols."""

@@ -87,7 +87,7 @@ def operator_of(name: str, run: Callable[[Sequence[np.ndarray]], list[np.ndarray
     """
 
     def forward(*arrays: Any) -> Any:
-        outs = run([each.asnumpy() for each in arrays])
+        outs = run([array.asnumpy() for array in arrays])
         return outs[0] if len(outs) == 1 else tuple(outs)
 
     def backward(g: Any, ins: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
@@ -97,7 +97,7 @@ def operator_of(name: str, run: Callable[[Sequence[np.ndarray]], list[np.ndarray
 
     forward.__signature__ = inspect.Signature([  # type: ignore[attr-defined]
         inspect.Parameter(word, inspect.Parameter.POSITIONAL_OR_KEYWORD) for word in what.names])
-    count = len(run([each.copy() for each in what.arrays]))
+    count = len(run([array.copy() for array in what.arrays]))
     outputs = ["output"] if count == 1 else [f"output{i}" for i in range(count)]
     op = of_function(name, forward, outputs, (), None, False, False)
     op.grad(backward)

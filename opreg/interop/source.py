@@ -80,7 +80,7 @@ class Source:
         self.fields: list[Field] = []
         self.parameters: dict[str, NDArray] = {}
         if isinstance(what, Cell):
-            own = {each.name: each for each in what.get_parameters()}
+            own = {parameter.name: parameter for parameter in what.get_parameters()}
             twin = copy.deepcopy(what)
             self._of_symbols({mode: twin.set_train(mode).to_symbol() for mode in (False, True)},
                              f"Cell {type(what).__name__}", own, parameters or {}, attrs)
@@ -186,7 +186,7 @@ def _named(name: str) -> Op:
     """An operator by its name; users' operators come before built-in ones."""
     op = find(f"custom.{name}") or find(name)
     if op is None:
-        known_names = [other.removeprefix("custom.") for other in names()]
+        known_names = [name.removeprefix("custom.") for name in names()]
         raise UnknownOperatorError(f"there is no operator {name!r}. " + did_you_mean(name, [
             other for other in known_names if other.startswith("_") == name.startswith("_")]))
     return op
@@ -319,7 +319,7 @@ def _variable_gradients(outs: Sequence[NDArray], heads: Sequence[NDArray], varia
     """Gradients of variables from gradients of outputs; zeros without a path."""
     pairs = [(out, head) for out, head in zip(outs, heads) if out._entry is not None]
     if not pairs:
-        return [each.zeros_like() for each in variables]
+        return [variable.zeros_like() for variable in variables]
     return autograd.grad([out for out, _ in pairs], [*variables], [head for _, head in pairs],
                          create_graph=create_graph, train_mode=is_train)
 

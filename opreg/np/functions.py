@@ -307,7 +307,7 @@ def _along(value: Any, axis: int, part: Any) -> Any:
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Differences of neighbours among all elements, between what is given for both ends."""
     parts = [to_begin, diff(ravel(ary)), to_end]
-    return concatenate([each for each in parts if each is not None], axis=None)
+    return concatenate([part for part in parts if part is not None], axis=None)
 
 
 # ------------------------------------------------------------------------------------------------------ shapes
@@ -400,7 +400,7 @@ def _raising(rank: int) -> None:
     def function(*arys: Any) -> Any:
         if any_symbol(arys):
             return _numpy(f"atleast_{rank}d", *arys)
-        raised = [_at_least(rank)(held(each)) for each in arys]
+        raised = [_at_least(rank)(held(ary)) for ary in arys]
         return raised[0] if len(raised) == 1 else raised
 
     _named(f"atleast_{rank}d", f"Arrays with {rank} axes at least.", function)
@@ -664,8 +664,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
         count = int(axes)
         pairs = list(range(left.ndim - count, left.ndim)), list(range(count))
     else:
-        pairs = tuple([int(each)] if isinstance(each, numbers.Integral) else list(each)
-                      for each in axes)  # type: ignore[assignment]  # two of them
+        pairs = tuple([int(axis)] if isinstance(axis, numbers.Integral) else list(axis)
+                      for axis in axes)  # type: ignore[assignment]  # two of them
     first, second = [each % left.ndim for each in pairs[0]], [each % right.ndim for each in pairs[1]]
     free = [i for i in range(left.ndim) if i not in first], [i for i in range(right.ndim) if i not in second]
     size = int(np.prod([left.shape[i] for i in first], dtype=np.int64))

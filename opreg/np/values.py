@@ -398,8 +398,8 @@ def _subscript(key: Any, shape: tuple[int, ...] | None) -> tuple[Any, bool]:
                 basic = False
                 continue
             if part.dtype.kind == "b":
-                at = sum(each is not None and each.__class__ is not bool for each in parts)
-                if shape is not None and not any(each is Ellipsis for each in parts) \
+                at = sum(part is not None and part.__class__ is not bool for part in parts)
+                if shape is not None and not any(part is Ellipsis for part in parts) \
                         and part.shape != shape[at:at + part.ndim]:
                     raise SubscriptError(f"a mask of shape {part.shape} does not fit axes of shape "
                                          f"{shape[at:at + part.ndim]}")

@@ -64,12 +64,12 @@ def _things(level: Level, depth: int) -> Iterator[tuple[Level, Box | Level]]:
 
 
 def _inner(level: Level) -> list[Box]:
-    return [item.box for each in level.levels() for item in each.items if item.box is not None]
+    return [item.box for level in level.levels() for item in level.items if item.box is not None]
 
 
 def _drawn(drawing: Drawing, level: Level, things: list[tuple[Level, Box | Level]]) -> Overview:
     number_of = drawing.numbers()
-    level_of = {id(each): number for number, each in enumerate(level.levels())}
+    level_of = {id(level): number for number, level in enumerate(level.levels())}
     thing_of: dict[int, int] = {}
     for i, (_, thing) in enumerate(things):
         for box in _inner(thing) if isinstance(thing, Level) else [thing]:

@@ -206,7 +206,7 @@ def _data(level: Level, drawing: Drawing, above: Overview | None) -> dict[str, o
         numbers[id(each)] = number
     return {"nodes": [box.facts for box in drawing.boxes], "pad": PADDING, "title": TITLE,
             "closed": _CLOSED, "many": _MANY, "groups": {} if above is None else above.members,
-            "levels": [_geometry(each, numbers) for each in levels]}
+            "levels": [_geometry(level, numbers) for level in levels]}
 
 
 def _geometry(level: Level, numbers: Mapping[int, int]) -> dict[str, object]:
@@ -223,7 +223,7 @@ def _outline(level: Level, drawing: Drawing, numbers: dict[int, int]) -> Iterato
     numbers = numbers or drawing.numbers()
     for item in sorted(level.items, key=lambda item: (item.row, item.x)):
         if item.level is not None:
-            count = sum(each.box is not None for inner in item.level.levels() for each in inner.items)
+            count = sum(item.box is not None for inner in item.level.levels() for item in inner.items)
             yield (f'<details open><summary>{escaped(item.level.title)} <span class="sum">{count} nodes</span>'
                    '</summary>')
             yield from _outline(item.level, drawing, numbers)

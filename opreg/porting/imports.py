@@ -234,7 +234,7 @@ def loads(node: ast.Call, source: Source) -> None:
     scope = source.scope(node)
     inside = source.parents.get(scope)
     if isinstance(argument, ast.Name) and isinstance(scope, ast.FunctionDef) and scope.name == "__init__" \
-            and argument.id in {each.arg for each in scope.args.args} and isinstance(inside, ast.ClassDef) \
+            and argument.id in {argument.arg for argument in scope.args.args} and isinstance(inside, ast.ClassDef) \
             and any(ast.unparse(base).endswith("Prop") for base in inside.bases):
         source.need("import ast")
         source.wrap(argument, "ast.literal_eval(", f") if isinstance({argument.id}, str) else {argument.id}")

@@ -202,11 +202,11 @@ def _slices(node: ast.AST, source: Source) -> bool:
 
 
 def _named_slices(names: Sequence[ast.Name], source: Source) -> bool:
-    stored = [source.parents[each] for each in names if isinstance(each.ctx, ast.Store)]
+    stored = [source.parents[name] for name in names if isinstance(name.ctx, ast.Store)]
     values = [each.value for each in stored if isinstance(each, ast.Assign)]
     return bool(stored) and len(values) == len(stored) and all(
         isinstance(value, (ast.List, ast.ListComp, ast.BinOp)) for value in values) and (
-        any(_slices(value, source) for value in values) or any(_appends_slice(each, source) for each in names))
+        any(_slices(value, source) for value in values) or any(_appends_slice(name, source) for name in names))
 
 
 def _appends_slice(name: ast.Name, source: Source) -> bool:

@@ -170,7 +170,7 @@ def comparing(node: ast.Call, source: Source) -> None:
     """``sort(cmp=f)``: the comparison becomes a key function."""
     name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
     for keyword in node.keywords if name in ("sort", "sorted") else ():
-        if keyword.arg == "cmp" and not any(other.arg == "key" for other in node.keywords):
+        if keyword.arg == "cmp" and not any(keyword.arg == "key" for keyword in node.keywords):
             source.need("import functools")
             source.replace(keyword, f"key=functools.cmp_to_key({source.of(keyword.value)})")
     if name == "sort" and len(node.args) == 1 and not node.keywords and isinstance(
@@ -243,8 +243,8 @@ def _named_list(node: ast.AST, name: str, source: Source) -> bool:
     word = up.targets[0].id
     scope = source.scope(up)
     stands = source.named(scope, word)
-    stored = any(isinstance(each.ctx, ast.Store) and each is not up.targets[0] for each in stands)
-    return not stored and any(isinstance(each.ctx, ast.Load) and _fails(each, name, source) for each in stands)
+    stored = any(isinstance(use.ctx, ast.Store) and use is not up.targets[0] for use in stands)
+    return not stored and any(isinstance(use.ctx, ast.Load) and _fails(use, name, source) for use in stands)
 
 
 def _changes_meanwhile(node: ast.Call, source: Source) -> bool:
@@ -364,7 +364,7 @@ def _must_be_integer(node: ast.BinOp, source: Source) -> bool:
 
 
 def _all_slices(node: ast.AST) -> bool:
-    return isinstance(node, ast.Tuple) and any(isinstance(each, ast.Slice) for each in node.elts)
+    return isinstance(node, ast.Tuple) and any(isinstance(elt, ast.Slice) for elt in node.elts)
 
 
 def _continuous(keyword: ast.keyword, source: Source) -> bool:

@@ -53,19 +53,19 @@ def examine(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any],
 
 def names() -> list[tuple[str, str]]:
     """The name and the question of each check, in the order in which they run."""
-    return [(each.name, each.asks) for each in CHECKS]
+    return [(check.name, check.asks) for check in CHECKS]
 
 
 def _verdicts(use: Subject) -> Iterator[Verdict]:
     failed: set[str] = set()
-    for each in CHECKS:
-        missing = [name for name in each.needs if name in failed]
+    for check in CHECKS:
+        missing = [name for name in check.needs if name in failed]
         if missing:
-            yield Verdict(each.name, each.asks, "skipped", f"{NOT_ASKED} {missing[0]!r} failed")
+            yield Verdict(check.name, check.asks, "skipped", f"{NOT_ASKED} {missing[0]!r} failed")
             continue
-        verdict = _verdict(each, use)
+        verdict = _verdict(check, use)
         if verdict.outcome == "failed":
-            failed.add(each.name)
+            failed.add(check.name)
         yield verdict
 
 
@@ -113,18 +113,18 @@ def _same_failure(use: Subject, each: Check, text: str) -> str | None:
 
 def _smaller(use: Subject) -> Iterator[Subject]:
     """The same subject with fewer rows and columns, then with rounded values."""
-    for size in sorted({dim for each in use.arrays for dim in each.shape if dim > 1}, reverse=True):
+    for size in sorted({dim for array in use.arrays for dim in array.shape if dim > 1}, reverse=True):
         for fewer in (1, 2):
             if fewer < size:
                 arrays = []
-                for each in use.arrays:
-                    for axis, dim in enumerate(each.shape):
+                for array in use.arrays:
+                    for axis, dim in enumerate(array.shape):
                         if dim == size:
-                            each = each.take(range(fewer), axis)
-                    arrays.append(each)
+                            array = array.take(range(fewer), axis)
+                    arrays.append(array)
                 yield use.having(arrays)
-    round_ones = [np.round(each, 1) if is_numpy_float(each.dtype) else each for each in use.arrays]
-    if any((one != each).any() for one, each in zip(round_ones, use.arrays)):
+    round_ones = [np.round(array, 1) if is_numpy_float(array.dtype) else array for array in use.arrays]
+    if any((one != array).any() for one, array in zip(round_ones, use.arrays)):
         yield use.having(round_ones)
 
 

@@ -153,12 +153,12 @@ def gradient(use: Subject) -> str | None:
     wide, coarse = _wide(use)
     if not all(np.isfinite(each).all() for each in (*wide.arrays, *wide.run().outs) if is_numpy_float(each.dtype)):
         raise Skipped("an input or output is infinite or NaN: give it other values")
-    for i, found in differentiated(wide)[1].grads.items():
-        if np.isnan(found).any():
-            place = position(int(np.argmax(np.isnan(found))), found.shape)
+    for i, grad in differentiated(wide)[1].grads.items():
+        if np.isnan(grad).any():
+            place = position(int(np.argmax(np.isnan(grad))), grad.shape)
             raise Failed(f"the gradient of {use.names[i]!r}{place} is nan, where inputs and outputs are finite",
                          f"{place_of(use, i)}: give it a number there, as mx.nd.where(x == 0, 0, …) does for 0 / 0")
-        if np.isinf(found).any():
+        if np.isinf(grad).any():
             raise Skipped(f"the gradient of {use.names[i]!r} is infinite here: give it other values")
     off = _off(wide, coarse)
     if off is None or _off(_jittered(wide), coarse) is None:  # steps and corners have no derivative
@@ -273,7 +273,7 @@ def directions(use: Subject) -> None:
         return [out for out in outs if is_numpy_float(np.dtype(out.dtype))]
 
     with Recording(False, wide.train):
-        _, along = jvp(outputs, [values[i] for i in moves], [array(each, None, each.dtype) for each in moves.values()])
+        _, along = jvp(outputs, [values[i] for i in moves], [array(move, None, move.dtype) for move in moves.values()])
     for i, found in enumerate(along if isinstance(along, (list, tuple)) else [along]):
         weight = rng.standard_normal(found.shape)
 
@@ -320,7 +320,7 @@ def attributes(use: Subject) -> str | None:
 def _another(kind: Any, value: Any) -> Any:
     """Another value for an attribute, or None for types without a known one."""
     if typing.get_origin(kind) is Literal:
-        return next((each for each in typing.get_args(kind) if each != value), None)
+        return next((argument for argument in typing.get_args(kind) if argument != value), None)
     if isinstance(value, bool):
         return not value
     if isinstance(value, int):
@@ -361,7 +361,7 @@ def _check_gradient(use: Use, title: str, name: str) -> None:
         return
     wide, coarse = _wide(use)
     outs = [*wide.arrays, *wide.run().outs, *differentiated(wide)[1].grads.values()]
-    if not all(np.isfinite(each).all() for each in outs if is_numpy_float(each.dtype)):
+    if not all(np.isfinite(output).all() for output in outs if is_numpy_float(output.dtype)):
         return
     off = _off(wide, coarse)
     if off is None or _off(_jittered(wide), coarse) is None or _inference(wide, coarse) is not None:

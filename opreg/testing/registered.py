@@ -53,7 +53,7 @@ def pure(use: Subject) -> None:
     """``list_*`` and ``infer_*`` methods repeat their answers, and do not change their arguments."""
     use = _operator(use)
     arguments = use.arrays[:use.count]
-    shapes, kinds = [list(each.shape) for each in arguments], [each.dtype.type for each in arguments]
+    shapes, kinds = [list(argument.shape) for argument in arguments], [argument.dtype.type for argument in arguments]
     if not isinstance(use.attrs, PropUse):
         count = len(use.op.signature.outputs(use.attrs))
         first, second = (use.op.infer_shapes([each.shape for each in use.arrays], [None] * count,
@@ -75,9 +75,9 @@ def pure(use: Subject) -> None:
             if given and given[0] != args:
                 raise Failed(f"{kind}.{method} changes the list it is given: {args} became {given[0]}",
                              f"make a new list in {method}, as in [in_shape[0], …]")
-        for found in answers[1:]:
-            if found != answers[0]:
-                raise Failed(f"{kind}.{method} returns {answers[0]}, then {found}, for the same arguments",
+        for answer in answers[1:]:
+            if answer != answers[0]:
+                raise Failed(f"{kind}.{method} returns {answers[0]}, then {answer}, for the same arguments",
                              "compute it from attributes and arguments alone")
 
 
@@ -115,23 +115,23 @@ def inferred(use: Subject) -> str | None:
             variants.append(use.cast(dtype))
         except OpError:
             continue
-    for each in variants:
+    for variant in variants:
         try:
-            specs = each.op.specs(each.arrays, each.attrs)
+            specs = variant.op.specs(variant.arrays, variant.attrs)
         except Exception:  # inputs that the operator refuses
             continue
         shapes, kinds = [spec.shape for spec in specs], [spec.dtype for spec in specs]
-        _assigned(each, shapes, kinds)
+        _assigned(variant, shapes, kinds)
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                outs = each.run().outs
+                outs = variant.run().outs
         except ShapeError as error:
-            if each is use or each.op.op_type:
+            if variant is use or variant.op.op_type:
                 raise Failed(first_line(error), "return the shape of the output from infer_shape") from None
             continue
         except Exception:  # the operator does not support these sizes
-            if each is use:
+            if variant is use:
                 raise
             continue
         for warning in caught:
@@ -447,7 +447,7 @@ def _checkpoint(use: TensorUse) -> None:
     weights = [*use.parameters, *use.states]
     if not weights:
         raise Skipped("it has no parameters")
-    names = [each.name for each in weights]
+    names = [weight.name for weight in weights]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise Failed(f"two parameters are called {twice!r}: a checkpoint holds one of them",

@@ -98,7 +98,7 @@ class Report(Sequence[Verdict]):
             for verdict in self._verdicts:
                 if verdict.name == key:
                     return verdict
-            raise KeyError(f"there is no check {key!r}, but {', '.join(each.name for each in self._verdicts)}")
+            raise KeyError(f"there is no check {key!r}, but {', '.join(verdict.name for verdict in self._verdicts)}")
         return self._verdicts[key]
 
     def __iter__(self) -> Iterator[Verdict]:

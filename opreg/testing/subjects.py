@@ -80,10 +80,10 @@ class TensorUse(Subject):
 
     def __init__(self, function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any], title: str):
         self.function, self.args, self.keywords, self.title = function, list(args), dict(keywords), title
-        self.places = [i for i, each in enumerate(args) if _is_array(each)]
+        self.places = [i for i, argument in enumerate(args) if _is_array(argument)]
         owner = getattr(function, "function", function)
         self.parameters: list[Any] = list(owner.trainable_params()) if isinstance(owner, Cell) else []
-        self.states: list[Any] = ([each for each in owner.get_parameters() if not each.requires_grad]
+        self.states: list[Any] = ([parameter for parameter in owner.get_parameters() if not parameter.requires_grad]
                                   if isinstance(owner, Cell) else [])
         self.arrays = [_as_array(args[i]) for i in self.places] + [
             each.asnumpy() for each in (*self.parameters, *self.states)]
@@ -130,7 +130,7 @@ class TensorUse(Subject):
         else:
             outs = self._call(values)
         after = [each.asnumpy() for each in (*values, *self.parameters, *self.states)]
-        return Result([each.asnumpy() for each in outs], after, found)
+        return Result([output.asnumpy() for output in outs], after, found)
 
     def second(self, given: Heads, weights: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
         """Second derivatives with respect to the arguments: the gradients of a weighted sum of first derivatives."""
@@ -152,7 +152,7 @@ class TensorUse(Subject):
         return {i: each.asnumpy() for i, each in zip(places, arrived)}
 
     def _copies(self) -> list[np.ndarray]:
-        return [each.copy() for each in self.arrays]
+        return [array.copy() for array in self.arrays]
 
     def _place_weights(self, arrays: Sequence[np.ndarray], ctx: Context) -> None:
         for each, numbers in zip((*self.parameters, *self.states), arrays[len(self.places):]):
@@ -216,13 +216,13 @@ def _in_tensors(use: Subject) -> TensorUse:
         return use
     assert isinstance(use, Use)
     op, given, count = use.op, use.given, use.count
-    states = [Parameter(made(each, cpu()), name=name, requires_grad=False)
-              for name, each in zip(use.names[count:], use.arrays[count:])]
+    states = [Parameter(made(array, cpu()), name=name, requires_grad=False)
+              for name, array in zip(use.names[count:], use.arrays[count:])]
 
     def call(*values: Any) -> Any:
         return op(*values, *states, **given)
 
-    tensors = TensorUse(call, [made(each, cpu()) for each in use.arrays[:count]], {}, use.title)
+    tensors = TensorUse(call, [made(array, cpu()) for array in use.arrays[:count]], {}, use.title)
     tensors.arrays, tensors.states, tensors.stochastic, tensors.train = use.arrays, states, use.stochastic, use.train
     return tensors
 
@@ -277,8 +277,8 @@ def _cells(what: Any) -> list[Cell]:
 @contextlib.contextmanager
 def weights_restored(what: Any) -> Iterator[None]:
     """A context that restores the weights of Cells at its end."""
-    weights = [each for cell in _cells(what) for each in cell.get_parameters()]
-    before = [(each, each._data, each._data.copy()) for each in weights]
+    weights = [parameter for cell in _cells(what) for parameter in cell.get_parameters()]
+    before = [(weight, weight._data, weight._data.copy()) for weight in weights]
     try:
         yield
     finally:
@@ -309,9 +309,9 @@ def _operator_use(op: Op, arrays: list[np.ndarray], attrs: dict[str, Any]) -> Us
         raise ArgumentError(f"check: {use.title} takes {len(names)} inputs ({', '.join(names)}), got {count}")
     if count == len(names):
         return use
-    shapes, _ = op.infer_shapes([*[each.shape for each in arrays], *[None] * (len(names) - count)],
+    shapes, _ = op.infer_shapes([*[array.shape for array in arrays], *[None] * (len(names) - count)],
                                 [None] * len(op.signature.outputs(use.attrs)), use.attrs)
-    dtypes, _ = op.infer_dtypes([*[each.dtype for each in arrays], *[None] * (len(names) - count)],
+    dtypes, _ = op.infer_dtypes([*[array.dtype for array in arrays], *[None] * (len(names) - count)],
                                 [None] * len(op.signature.outputs(use.attrs)), use.attrs)
     rng = np.random.default_rng(0)
     for name, shape, dtype in list(zip(names, shapes, dtypes))[count:]:
@@ -327,16 +327,16 @@ def _as_arrays(op: Op, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[np.
     arrays = [_as_array(each) for each in inputs]
     lists = [i for i, each in enumerate(inputs) if not _is_array(each)]
     use = Use(op, arrays, attrs)
-    floating = {each.dtype for i, each in enumerate(arrays) if i not in lists and is_floating(each.dtype)}
+    floating = {array.dtype for i, array in enumerate(arrays) if i not in lists and is_floating(array.dtype)}
     usual = floating.pop() if len(floating) == 1 else np.dtype(np.float32)
     declared: Sequence[np.dtype | None] = [None] * len(use.names)
     if lists and len(arrays) <= len(use.names) and not (isinstance(use.attrs, DefinedUse) and not use.attrs.declares):
-        given = [None if i in lists else each.dtype for i, each in enumerate(arrays)]
+        given = [None if i in lists else array.dtype for i, array in enumerate(arrays)]
         with contextlib.suppress(OpError):
             declared, _ = op.infer_dtypes([*given, *[None] * (len(use.names) - len(given))],
                                           [None] * len(op.signature.outputs(use.attrs)), use.attrs)
-    return [each.astype(declared[i] or usual) if i in lists and i < len(declared) else each
-            for i, each in enumerate(arrays)]
+    return [array.astype(declared[i] or usual) if i in lists and i < len(declared) else array
+            for i, array in enumerate(arrays)]
 
 
 def _is_array(value: object) -> bool:

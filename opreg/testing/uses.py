@@ -249,7 +249,7 @@ def eager(use: Subject, ctx: Any = None, given: Sequence[np.ndarray | None] | No
         if targets:
             backward(targets, arrived, train_mode=use.train)
         found = {i: _gradient(values[i]) for i in use.wanted}
-    return Result([each.asnumpy() for each in outs], [value.asnumpy() for value in values], found)
+    return Result([output.asnumpy() for output in outs], [value.asnumpy() for value in values], found)
 
 
 def _gradient(value: NDArray) -> np.ndarray:

@@ -179,7 +179,7 @@ def _called(use: Use) -> Result:
     use.seed()
     with Recording(False, use.train), ctx:
         outs = attrs.compute([array(each, ctx, each.dtype).shown() for each in use.arrays], ctx, use.train)
-    return Result([each.asnumpy() if isinstance(each, NDArray) else np.asarray(each) for each in outs], [])
+    return Result([output.asnumpy() if isinstance(output, NDArray) else np.asarray(output) for output in outs], [])
 
 
 def _bodies(use: Subject) -> list[Any]:

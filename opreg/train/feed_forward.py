@@ -183,7 +183,7 @@ class FeedForward:
         """An executor for inputs like these, with the weights."""
         shapes = {**{name: value.shape for name, value in self.arg_params.items()}, **dict(input_shapes)}
         executor = self._pred_exec
-        if executor is None or self.symbol.infer_shape(**shapes)[0] != [each.shape for each in executor.arg_arrays]:
+        if executor is None or self.symbol.infer_shape(**shapes)[0] != [array.shape for array in executor.arg_arrays]:
             executor = self._pred_exec = self.symbol.simple_bind(self.ctx[0], grad_req="null", type_dict=type_dict,
                                                                  **shapes)
         executor.copy_params_from(self.arg_params, self.aux_params)

@@ -97,7 +97,7 @@ class TestStore(KVStoreBase):
                  priority: int = 0) -> None:
         """Sum values, and copy the sum into arrays, by default the pushed ones."""
         values = value if isinstance(value, list) else [value]
-        total = sum(each.as_in_context(values[0].context) for each in values)
+        total = sum(value.as_in_context(values[0].context) for value in values)
         for array in values if out is None else out if isinstance(out, list) else [out]:
             array[:] = total
 

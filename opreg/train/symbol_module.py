@@ -555,7 +555,7 @@ class Module(BaseModule):
             of_labels = self._without_labels(data)
         if data != self._data_shapes or of_labels != self._label_shapes:
             self.reshape(data, of_labels)
-        arrays = [[*batch.data, *own] for batch, own in zip(batches, labels)]
+        arrays = [[*batch.data, *label] for batch, label in zip(batches, labels)]
         described = [*data, *(of_labels if any(labels) else ())]
         for number, (executor, share) in enumerate(zip(self._exec_group.execs, self._exec_group.shares)):
             for i, desc in enumerate(described):
@@ -581,9 +581,9 @@ class Module(BaseModule):
         descriptions = []
         for i, desc in enumerate(ordered):
             shape, axis = list(values[0][i].shape), DataDesc.get_batch_axis(desc.layout)
-            if any(list(own[i].shape) != shape for own in values):
+            if any(list(value[i].shape) != shape for value in values):
                 raise ShapeError(f"forward: {desc.name}: all batches of a list must have one shape, got "
-                                 f"{', '.join(str(own[i].shape) for own in values)}")
+                                 f"{', '.join(str(value[i].shape) for value in values)}")
             if axis >= 0:
                 shape[axis] *= len(values)
             descriptions.append(DataDesc(desc.name, shape, desc.dtype, desc.layout))

@@ -448,7 +448,7 @@ def check_gluon_hybridize_consistency(net_builder: Callable[..., Any], data_l: S
                 found.append(net(*inputs))
             found[-1].backward(found[-1])
             found += [each.grad for each in inputs]
-            found += [each.grad() for each in net.collect_params().values() if each.grad_req != "null"]
+            found += [parameter.grad() for parameter in net.collect_params().values() if parameter.grad_req != "null"]
         results.append([each.asnumpy() for each in found])
         net.hybridize()
     for plain, hybridized in zip(*results):

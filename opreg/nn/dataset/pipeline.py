@@ -231,8 +231,8 @@ class Dataset:
             Whether rows are shuffled first, in one order for all epochs.
         """
         count = self.get_dataset_size()
-        counts = [round(each * count) if isinstance(each, float) else int(each) for each in sizes]
-        if all(isinstance(each, float) for each in sizes):
+        counts = [round(size * count) if isinstance(size, float) else int(size) for size in sizes]
+        if all(isinstance(size, float) for size in sizes):
             counts[0] += count - sum(counts)
         if sum(counts) != count or min(counts) < 1:
             raise ArgumentError(f"split: {list(sizes)} of {count} rows are {counts}")
@@ -615,7 +615,7 @@ def _positive(owner: str, count: Any, least: int = 1) -> None:
 def _called(steps: Sequence[Callable[..., Any]], columns: tuple[Any, ...], where: str, kind: Any = None
             ) -> tuple[Any, ...]:
     """Columns transformed by functions in a row; an error names the function."""
-    columns = tuple([_seen(each) if isinstance(each, np.ndarray) else each for each in columns])
+    columns = tuple([_seen(column) if isinstance(column, np.ndarray) else column for column in columns])
     for step in steps:
         try:
             given = step(*columns)

@@ -116,9 +116,9 @@ class GeneratorDataset(MappableDataset):
             columns = value if isinstance(value, tuple) else (value,)
             if len(columns) != len(names):
                 raise ArgumentError(f"GeneratorDataset: the source gave {len(columns)} columns for {names}")
-            arrays = [as_column(each, f"GeneratorDataset: column {name!r}") for each, name in zip(columns, names)]
+            arrays = [as_column(column, f"GeneratorDataset: column {name!r}") for column, name in zip(columns, names)]
             if column_types is not None:
-                arrays = [each.astype(dtype_to_nptype(wanted)) for each, wanted in zip(arrays, column_types)]
+                arrays = [array.astype(dtype_to_nptype(wanted)) for array, wanted in zip(arrays, column_types)]
             return tuple(arrays)
 
         if hasattr(source, "__getitem__") and hasattr(source, "__len__"):
@@ -176,15 +176,15 @@ class NumpySlicesDataset(MappableDataset):
             names = [column_names] if isinstance(column_names, str) else list(column_names)
         if len(names) != len(columns):
             raise ArgumentError(f"NumpySlicesDataset: {len(columns)} columns for the names {names}")
-        arrays = [each if isinstance(each, (list, tuple)) else as_column(each, "NumpySlicesDataset")
-                  for each in columns]
-        lengths = {len(each) for each in arrays}
+        arrays = [column if isinstance(column, (list, tuple)) else as_column(column, "NumpySlicesDataset")
+                  for column in columns]
+        lengths = {len(array) for array in arrays}
         if len(lengths) != 1:
             raise ArgumentError(f"NumpySlicesDataset: the columns {names} have the lengths "
-                                f"{[len(each) for each in arrays]}")
+                                f"{[len(array) for array in arrays]}")
         chosen = sampler_of("NumpySlicesDataset", sampler, shuffle, num_samples, num_shards, shard_id)
         self._sampled(names, _each(lambda place: tuple(
-            [as_column(each[place], "NumpySlicesDataset") for each in arrays])), lengths.pop(), chosen)
+            [as_column(array[place], "NumpySlicesDataset") for array in arrays])), lengths.pop(), chosen)
 
 
 class ImageFolderDataset(MappableDataset):
@@ -368,7 +368,7 @@ def _used(owner: str, usage: str | None, train: list[str], test: list[str], is_t
 def _file(folder: str | os.PathLike, part: str, name: str) -> Path | None:
     """A file of MNIST under any of its names; None if it is missing."""
     names = f"{part}-{name}", f"{part}-{name}.gz", f"{part}-{name.replace('-idx', '.idx')}"
-    return next((Path(folder) / each for each in names if (Path(folder) / each).is_file()), None)
+    return next((Path(folder) / name for name in names if (Path(folder) / name).is_file()), None)
 
 
 def _found(owner: str, folder: str | os.PathLike, part: str, name: str) -> Path:

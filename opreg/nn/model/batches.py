@@ -74,9 +74,9 @@ def _columns(batch: Any, trim: bool) -> tuple[Any, ...]:
     if isinstance(batch, DataBatch):
         columns = [*batch.data, *(batch.label or ())]
         if trim and batch.pad:
-            columns = [each[:len(each) - batch.pad] for each in columns]
+            columns = [column[:len(column) - batch.pad] for column in columns]
     elif isinstance(batch, Mapping):
         columns = list(batch.values())
     else:
         columns = list(batch) if isinstance(batch, (tuple, list)) else [batch]
-    return tuple([each if isinstance(each, Tensor) else Tensor(each) for each in columns])
+    return tuple([column if isinstance(column, Tensor) else Tensor(column) for column in columns])

@@ -402,14 +402,14 @@ def promote_types(type1: TensorDType, type2: TensorDType) -> dtypes.DType:
 def result_type(*arrays_and_dtypes: TensorLike | TensorDType) -> dtypes.DType:
     """The dtype that tensors, numbers and dtypes have in common."""
     found = []
-    for each in arrays_and_dtypes:
+    for dtype in arrays_and_dtypes:
         try:
-            found.append(as_dtype(each))
+            found.append(as_dtype(dtype))
         except (TypeError, ValueError):
-            found.append(as_tensor(each)._dt)  # type: ignore[arg-type]
+            found.append(as_tensor(dtype)._dt)  # type: ignore[arg-type]
     if not found:
         raise ArgumentError("result_type: expected arrays or dtypes, got none")
     common = found[0]
-    for each in found[1:]:
-        common = dtypes.promote(common, each)
+    for dtype in found[1:]:
+        common = dtypes.promote(common, dtype)
     return dtypes.of(common)

@@ -94,7 +94,7 @@ def broadcast_to(array: TensorLike, shape: TensorShape) -> Tensor:
 
 def broadcast_arrays(*args: TensorLike) -> list[Tensor]:
     """The tensors broadcast to their common shape."""
-    tensors = [as_tensor(each) for each in args]
+    tensors = [as_tensor(argument) for argument in args]
     shape = np.broadcast_shapes(*(x.shape for x in tensors))
     return [ops.broadcast_to(x, shape) for x in tensors]
 
@@ -160,7 +160,7 @@ def rot90(a: TensorLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
 
 def _together(tensors: Sequence[TensorLike], what: str) -> list[Tensor]:
     """The tensors, cast to their common dtype."""
-    lifted = [as_tensor(each) for each in tensors]
+    lifted = [as_tensor(tensor) for tensor in tensors]
     if not lifted:
         raise ArgumentError(f"{what}: expected tensors, got none")
     common = lifted[0]._dt

@@ -66,8 +66,8 @@ def multi_dot(arrays: Sequence[TensorLike]) -> Tensor:
     if len(arrays) < 2:
         raise ArgumentError(f"multi_dot: expected two arrays at least, got {len(arrays)}")
     product = as_tensor(arrays[0])
-    for each in arrays[1:]:
-        product = dot(product, each)
+    for array in arrays[1:]:
+        product = dot(product, array)
     return product
 
 

@@ -324,7 +324,7 @@ def foreach(loop_func: Callable, init: Any, xs: Sequence[TensorLike]) -> tuple[A
     """
     assert STATE.trace is not None
     value = _live(_tensors(init))
-    data = [STATE.trace.read(tensor(each)) for each in xs]
+    data = [STATE.trace.read(tensor(x)) for x in xs]
     scalars = [len(each._spec.shape or ()) == 1 for each in data]  # the operator has shape (1,) for scalars
     data = [STATE.trace.read(each.reshape(-1, 1)) if single else each for each, single in zip(data, scalars)]
     leaves: list[TracedTensor] = []

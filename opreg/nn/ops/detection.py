@@ -26,9 +26,9 @@ _add = adder(globals(), __all__)
 
 def _boxes(name: str, *given: TensorLike) -> tuple[Tensor, ...]:
     boxes = together(*given, real=True) if len(given) > 1 else (floating(given[0]),)
-    if any(each.ndim != 2 or each.shape[1] != 4 or each.shape != boxes[0].shape for each in boxes):
+    if any(box.ndim != 2 or box.shape[1] != 4 or box.shape != boxes[0].shape for box in boxes):
         raise ShapeError(f"{name}: expected boxes of four numbers, as many of each, got shapes "
-                         f"{', '.join(show(each.shape) for each in boxes)}")
+                         f"{', '.join(show(box.shape) for box in boxes)}")
     return tuple(boxes)
 
 

@@ -371,12 +371,12 @@ def cholesky_solve(input: TensorLike, input2: TensorLike, upper: bool = False) -
 def block_diag(*inputs: TensorLike) -> Tensor:
     """A block-diagonal matrix of matrices; a vector is a row."""
     blocks = [each.reshape((1, -1)) if each.ndim < 2 else each for each in together(*inputs)]
-    if any(each.ndim != 2 for each in blocks):
-        raise ShapeError(f"block_diag: expected two axes at most, got shapes {[each.shape for each in blocks]}")
-    width, before, rows = sum(each.shape[1] for each in blocks), 0, []
-    for each in blocks:
-        rows.append(pad(each, (before, width - before - each.shape[1])))
-        before += each.shape[1]
+    if any(block.ndim != 2 for block in blocks):
+        raise ShapeError(f"block_diag: expected two axes at most, got shapes {[block.shape for block in blocks]}")
+    width, before, rows = sum(block.shape[1] for block in blocks), 0, []
+    for block in blocks:
+        rows.append(pad(block, (before, width - before - block.shape[1])))
+        before += block.shape[1]
     return concat(rows, 0)
 
 

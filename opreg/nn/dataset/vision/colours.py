@@ -208,7 +208,7 @@ class AutoContrast:
 
     def __call__(self, image: Any) -> np.ndarray:
         pixels, counts = _histograms("AutoContrast", image)
-        return _looked_up(pixels, [self._table(each) for each in counts], np.shape(image))
+        return _looked_up(pixels, [self._table(count) for count in counts], np.shape(image))
 
     def _table(self, counts: np.ndarray) -> np.ndarray:
         counts[self._ignore] = 0
@@ -233,7 +233,7 @@ class Equalize:
 
     def __call__(self, image: Any) -> np.ndarray:
         pixels, counts = _histograms("Equalize", image)
-        return _looked_up(pixels, [self._table(each) for each in counts], np.shape(image))
+        return _looked_up(pixels, [self._table(count) for count in counts], np.shape(image))
 
     @staticmethod
     def _table(counts: np.ndarray) -> np.ndarray:
@@ -357,7 +357,7 @@ class RgbToHsv(_ColorSpace):
         most, least = np.maximum.reduce(channels), np.minimum.reduce(channels)
         spread = most - least
         unit, whole = np.where(spread == 0, 1, spread), np.where(most == 0, 1, most)
-        far_red, far_green, far_blue = ((most - each) / unit for each in channels)
+        far_red, far_green, far_blue = ((most - channel) / unit for channel in channels)
         hue = np.where(red == most, far_blue - far_green,
                        np.where(green == most, 2 + far_red - far_blue, 4 + far_green - far_red))
         return np.where(spread == 0, 0, hue / 6 % 1), spread / whole, most

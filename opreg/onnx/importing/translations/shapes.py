@@ -439,9 +439,9 @@ def _along_axis(node: Node, x: Any, indices: Any, axis: int) -> list[Any]:
 
 def _stacked(node: Node, places: Sequence[Any]) -> Any:
     """Indices of several axes along a new first axis."""
-    if all(isinstance(each, np.ndarray) for each in places):
+    if all(isinstance(place, np.ndarray) for place in places):
         return np.stack(places).astype(np.int64)
-    return ops.Concat(*[ops.expand_dims(node.cast(node.lift(each), np.int64), axis=0) for each in places], dim=0,
+    return ops.Concat(*[ops.expand_dims(node.cast(node.lift(place), np.int64), axis=0) for place in places], dim=0,
                       num_args=len(places))
 
 
