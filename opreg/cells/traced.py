@@ -176,7 +176,7 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
     nodes = [value._entry[0] for value in inputs]
     if path is not None:
         trace.numbers = TraceValues({node: leaf._data for node, leaf in zip(nodes, leaves)}, ctx or current_context())
-    arguments_given = args, kwargs = tree.rebuild(arguments, iter(inputs))
+    traced_arguments = args, kwargs = tree.rebuild(arguments, iter(inputs))
     observer = Observer(trace.reads)
     try:
         with trace, _NeutralScope(ctx), observer if path is not None else contextlib.nullcontext():
@@ -187,7 +187,7 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
             if not trace.left and any(handle.registered for handle in trace.registered):
                 trace.left = "it registers a hook, which every run would do again"
             if path is not None:
-                trace.left = trace.left or _changed_by(trace, arguments, arguments_given, inputs)
+                trace.left = trace.left or _changed_by(trace, arguments, traced_arguments, inputs)
     except Exception as error:
         if path is not None and _holds(list(error.args) + [vars(error)], set()):
             trace.left = trace.left or "it keeps a tensor in the exception that it raises"

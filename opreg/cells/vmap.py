@@ -92,20 +92,20 @@ def _check(what: str, axes: object) -> None:
         raise TypeError(f"vmap: {what} must be an int, None, or a tuple, list or dict of these, got {axes!r}")
 
 
-def _spread(axes: Any, structure: Structure, axes_found: list[int | None], title: str) -> None:
+def _spread(axes: Any, structure: Structure, tensor_axes: list[int | None], title: str) -> None:
     """The axis of each tensor in a tree."""
     if structure is LEAF:
         if isinstance(axes, (tuple, list, dict)):
             raise ArgumentError(f"{title} has {axes!r} in the place of one tensor")
-        axes_found.append(None if axes is None else int(axes))
+        tensor_axes.append(None if axes is None else int(axes))
     elif structure[0] == "constant":
         return
     elif axes is None or isinstance(axes, (int, np.integer)):
-        axes_found += [None if axes is None else int(axes)] * tree.count(structure)
+        tensor_axes += [None if axes is None else int(axes)] * tree.count(structure)
     else:
         kind, keys, parts = structure
         if kind == "mutable":
-            _spread(axes, parts[0], axes_found, title)
+            _spread(axes, parts[0], tensor_axes, title)
             return
         if isinstance(axes, dict):
             if kind != "dict" or set(axes) != set(keys):
@@ -115,7 +115,7 @@ def _spread(axes: Any, structure: Structure, axes_found: list[int | None], title
         if len(axes) != len(parts):
             raise ArgumentError(f"{title} has {len(axes)} members where there are {len(parts)}")
         for part, inner in zip(axes, parts):
-            _spread(part, inner, axes_found, title)
+            _spread(part, inner, tensor_axes, title)
 
 
 def _axis(axis: int, rank: int, title: str) -> int:

@@ -265,15 +265,15 @@ def shapes_from_data(op: Op, call: Call) -> list[Shape]:
 def _shapes_of(op: Op, answer: Any, attrs: Attrs) -> list[Shape]:
     """Shapes of the outputs that a user's rule returned, after a check."""
     names, shapes = op.signature.outputs(attrs), answer if isinstance(answer, list) else [answer]
-    shapes_found: list[Shape] = []
+    output_shapes: list[Shape] = []
     try:
-        shapes_found += [tuple([index(dim) for dim in shape]) for shape in shapes]
+        output_shapes += [tuple([index(dim) for dim in shape]) for shape in shapes]
     except TypeError:
         pass
-    if len(shapes_found) != len(names):
+    if len(output_shapes) != len(names):
         raise ArgumentError(f"operator {op.op_type!r}: its rule for shapes that depend on values returned "
                             f"{answer!r}, expected a shape for each of its outputs ({', '.join(names)})")
-    return shapes_found
+    return output_shapes
 
 
 def gradients_by_rule(op: Op, g: V | Sequence[V | None] | None, ins: Sequence[V], outs: Sequence[V], attrs: Attrs,

@@ -89,17 +89,17 @@ def processor() -> Processor:
 def read(root: Path = Path("/")) -> Processor:
     """The processor as the system describes it; on Linux by files under ``root``."""
     allowed = _allowed()
-    sizes_found: dict[str, int] = {}
+    cache_sizes: dict[str, int] = {}
     if sys.platform == "darwin":
-        name, sizes_found, features = _from_sysctl()
+        name, cache_sizes, features = _from_sysctl()
     else:
         name, features = _from_cpuinfo(_text(root / "proc/cpuinfo"))
         # A processor with two kinds of cores numbers those of one kind before the others; blocks must fit both.
         for cpu in dict.fromkeys((allowed[0], allowed[-1])):
             for level, size in _caches(root / f"sys/devices/system/cpu/cpu{cpu}/cache", frozenset(allowed)):
-                sizes_found[level] = min(size, sizes_found.get(level, size))
-    sizes = {level: sizes_found.get(level, getattr(USUAL, level)) for level in _BOUNDS}
-    if "l2" in sizes_found and "l3" not in sizes_found:
+                cache_sizes[level] = min(size, cache_sizes.get(level, size))
+    sizes = {level: cache_sizes.get(level, getattr(USUAL, level)) for level in _BOUNDS}
+    if "l2" in cache_sizes and "l3" not in cache_sizes:
         sizes["l3"] = 0
     return Processor(name or os.environ.get("PROCESSOR_IDENTIFIER", "") or _machine(), min(len(allowed), _quota(root)),
                      features=features, **sizes)
@@ -206,20 +206,20 @@ def _quota(root: Path) -> int:
 
 def _from_sysctl() -> tuple[str, dict[str, int], tuple[str, ...]]:
     """Name, caches and features; where there are two kinds of cores, the smaller caches count."""
-    sizes_found: dict[str, int] = {}
+    cache_sizes: dict[str, int] = {}
     for level, key, by in (("l1", "l1dcachesize", ""), ("l2", "l2cachesize", "cpusperl2"),
                            ("l3", "l3cachesize", "")):
         for kind in ("perflevel0.", "perflevel1.", ""):
             size = _sysctl(f"hw.{kind}{key}")
             sharing = _sysctl(f"hw.{kind}{by}") if by and kind else None
-            if isinstance(size, int) and (kind or level not in sizes_found):
+            if isinstance(size, int) and (kind or level not in cache_sizes):
                 size = size // (sharing if isinstance(sharing, int) and sharing else 1) // _PAGE * _PAGE
                 if _credible(level, size):
-                    sizes_found[level] = min(size, sizes_found.get(level, size))
+                    cache_sizes[level] = min(size, cache_sizes.get(level, size))
     name = _sysctl("machdep.cpu.brand_string", text=True)
     features = ("asimd",) if _machine() == "arm64" else tuple([
         word for word, key in (("avx2", "avx2_0"), ("avx512f", "avx512f")) if _sysctl(f"hw.optional.{key}")])
-    return name if isinstance(name, str) else "", sizes_found, features
+    return name if isinstance(name, str) else "", cache_sizes, features
 
 
 def _sysctl(name: str, text: bool = False) -> int | str | None:

@@ -53,9 +53,9 @@ def duration(seconds: float) -> str:
     >>> duration(7.4), duration(3723)
     ('0:07', '1:02:03')
     """
-    minutes, rest_of_seconds = divmod(round(seconds), 60)
+    minutes, remaining_seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest_of_seconds:02}" if hours else f"{minutes}:{rest_of_seconds:02}"
+    return f"{hours}:{minutes:02}:{remaining_seconds:02}" if hours else f"{minutes}:{remaining_seconds:02}"
 
 
 def moved(done: int, total: int | None, *details: str, seconds: float = 0.0) -> str:

@@ -183,17 +183,17 @@ def broadcast(*shapes: Shape) -> Shape:
         for shape in shapes:
             if -position > len(shape):
                 continue
-            dim_here = shape[position]
+            length = shape[position]
             if dim is ANY:
                 # An unknown dimension beside n > 1 must be n or 1: the result is n either way.
-                dim = dim_here if dim_here is not ANY and dim_here != 1 else ANY
-            elif dim_here is ANY:
+                dim = length if length is not ANY and length != 1 else ANY
+            elif length is ANY:
                 dim = ANY if dim == 1 else dim
             elif dim == 1:
-                dim = dim_here
-            elif dim_here != 1 and dim_here != dim:
+                dim = length
+            elif length != 1 and length != dim:
                 text = " and ".join(show(shape) for shape in shapes)
-                raise ShapeError(f"shapes {text} do not broadcast: {dim} and {dim_here} in dimension {position}")
+                raise ShapeError(f"shapes {text} do not broadcast: {dim} and {length} in dimension {position}")
         result.append(dim)
     return tuple(result)
 

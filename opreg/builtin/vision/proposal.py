@@ -122,8 +122,8 @@ def _proposed(cls_prob: Any, bbox_pred: Any, im_info: Any, first: int, most: int
         order, count = order[:, :first], first
     boxes = rows_at(boxes, order)
     survives = ops._survivors(boxes, np.full(batch, count), threshold=threshold, border=1, most=most)
-    count_found = ops._maximum_scalar(ops._np_sum(survives, axis=1), scalar=1)[:, None]
-    place = ops._npi_mod(np.arange(most)[None], count_found)
+    survivor_count = ops._maximum_scalar(ops._np_sum(survives, axis=1), scalar=1)[:, None]
+    place = ops._npi_mod(np.arange(most)[None], survivor_count)
     place = ops._take_along_axis(ops.argsort(ops._npi_logical_not(survives), axis=1, dtype="int64"), place, axis=1)
     scores = ops._take_along_axis(scores, ops._take_along_axis(order, place, axis=1), axis=1)
     image = np.repeat(np.arange(batch, dtype=boxes.dtype), most)[:, None]
