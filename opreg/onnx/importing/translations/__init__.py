@@ -14,6 +14,7 @@ from . import (
     images,
     layers,
     microsoft,
+    parts,
     quantized,
     recurrent,
     reductions,
@@ -23,4 +24,5 @@ from . import (
 )
 
 __all__ = ["attention", "columns", "control", "elementwise", "equations", "estimators", "fused", "fused_attention",
-           "images", "layers", "microsoft", "quantized", "recurrent", "reductions", "shapes", "text", "training"]
+           "images", "layers", "microsoft", "parts", "quantized", "recurrent", "reductions", "shapes", "text",
+           "training"]

@@ -16,7 +16,8 @@ from opreg.nn.ops.control import foreach, while_true
 from ..graph import Graph, Node, UnknownNumbers
 from ..rows import Given, Host, row
 from ..tensors import computes, dtype_of
-from .shapes import MOST, numbers, parts_of
+from .parts import parts_of
+from .shapes import MOST, numbers
 
 __all__: list[str] = []
 

@@ -16,7 +16,8 @@ from opreg.nn.ops import while_loop
 
 from ..graph import Node
 from ..rows import Given, row
-from .shapes import along, sane
+from .parts import along
+from .shapes import sane
 
 __all__: list[str] = []
 

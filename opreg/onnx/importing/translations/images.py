@@ -19,7 +19,8 @@ from ..graph import Node
 from ..open_lengths import Length, is_open
 from ..rows import Given, Host, row
 from .layers import all_axes
-from .shapes import along, numbers, padded, sane
+from .parts import along, padded
+from .shapes import numbers, sane
 
 __all__: list[str] = []
 

@@ -16,7 +16,8 @@ from opreg.errors import ArgumentError, AttrError, ShapeError
 
 from ..graph import Node
 from ..rows import Given, Host, row
-from .shapes import numbers, padded, reshaped
+from .parts import padded
+from .shapes import numbers, reshaped
 
 __all__ = ["all_axes", "conv", "layer_normalized", "window_pads"]
 
