@@ -290,8 +290,8 @@ def _with_own_gradient(forward: Callable[[Sequence[BatchedValue]], list[BatchedV
     def back(g: Sequence[Any], values: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
         def of_one(*sample: Any) -> list[Any]:
             out_grads, inputs, results = sample[:len(g)], sample[len(g):len(g) + len(values)], sample[-len(outs):]
-            return [ops.zeros_like(value) if gradient_ is None else gradient_
-                    for gradient_, value in zip(gradient(out_grads, inputs, results), inputs)]
+            return [ops.zeros_like(value) if grad is None else grad
+                    for grad, value in zip(gradient(out_grads, inputs, results), inputs)]
 
         batched_values = [BatchedValue(value, some) for value in (*g, *outs)]
         batched_values[len(g):len(g)] = map(BatchedValue, values, batched)

@@ -244,8 +244,8 @@ def arithmetic(title: str) -> Callable:
 
         wrapper.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
         doc += f" They may be named ``{first}`` and ``{second}``, too."
-    for callable_ in (function, wrapper):
-        callable_.__name__ = callable_.__qualname__ = title
+    for surface in (function, wrapper):
+        surface.__name__ = surface.__qualname__ = title
     wrapper.__doc__ = doc
     return wrapper
 

@@ -65,10 +65,10 @@ def _is_number(value: object) -> bool:
 # ------------------------------------------------------------------------------------------- element by element
 
 
-def _unary(name: str, op: Op, own: Callable[..., Any], keeps: bool) -> None:
+def _unary(name: str, op: Op, keep: Callable[..., Any], keeps: bool) -> None:
     def function(x: Any, out: Any = None) -> Any:
         if _is_number(x):
-            return own(x)
+            return keep(x)
         value = held(x)
         return _into(op(value if keeps else _floating(value)), out)
 
@@ -158,8 +158,8 @@ def _symmetric(name: str, own: Callable[..., Any], between: Callable[[Any, Any],
     def function(x1: Any, x2: Any, out: Any = None) -> Any:
         if _is_number(x1) and _is_number(x2):
             return own(x1, x2)
-        value, other = (x2, x1) if _is_number(x1) or not isinstance(x1, NumpyValue) else (x1, x2)
-        return _into(between(held(value), other), out)
+        value, operand = (x2, x1) if _is_number(x1) or not isinstance(x1, NumpyValue) else (x1, x2)
+        return _into(between(held(value), operand), out)
 
     _named(name, f"``{name}`` of two arrays, or an array and a number; shapes broadcast.", function)
 
@@ -289,7 +289,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     """Differences of neighbours along an axis, taken ``n`` times."""
     if n < 0:
         raise ArgumentError(f"np.diff: n must not be negative, got {n}")
-    ends = [each for each in (prepend, a, append) if each is not None]
+    ends = [part for part in (prepend, a, append) if part is not None]
     value = held(a) if len(ends) == 1 else concatenate(ends, axis=axis)
     for _ in range(n):
         later, earlier = (_along(value, axis, part) for part in (builtins.slice(1, None), builtins.slice(-1)))
@@ -376,9 +376,9 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
         return _numpy("moveaxis", a, source, destination)
     rank = value.ndim
     np.moveaxis(np.empty((0,) * rank), source, destination)  # NumPy raises the errors
-    places, wanted = [[range(rank)[int(axis)] for axis in np.atleast_1d(axes)] for axes in (source, destination)]
+    places, targets = [[range(rank)[int(axis)] for axis in np.atleast_1d(axes)] for axes in (source, destination)]
     order = [axis for axis in range(rank) if axis not in places]
-    for place, axis in sorted(zip(wanted, places)):
+    for place, axis in sorted(zip(targets, places)):
         order.insert(place, axis)
     return transpose(value, order)
 
@@ -420,8 +420,8 @@ def _joined(seq: Any) -> list[Any]:
     values = [held(value) for value in seq]
     arrays = [value for value in values if isinstance(value, NDArray)]
     if len({value._data.dtype for value in arrays}) > 1 and len(arrays) == len(values):
-        wanted = promoted(*[value._data.dtype for value in arrays])
-        values = [value.astype(wanted, copy=False) for value in values]
+        dtype = promoted(*[value._data.dtype for value in arrays])
+        values = [value.astype(dtype, copy=False) for value in values]
     return values
 
 
@@ -666,14 +666,14 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     else:
         pairs = tuple([int(axis)] if isinstance(axis, numbers.Integral) else list(axis)
                       for axis in axes)  # type: ignore[assignment]  # two of them
-    first, second = [each % left.ndim for each in pairs[0]], [each % right.ndim for each in pairs[1]]
+    first, second = [place % left.ndim for place in pairs[0]], [place % right.ndim for place in pairs[1]]
     free = [i for i in range(left.ndim) if i not in first], [i for i in range(right.ndim) if i not in second]
     size = int(np.prod([left.shape[i] for i in first], dtype=np.int64))
-    rows, columns = [[value.shape[i] for i in kept] for value, kept in zip((left, right), free)]
+    rows, columns = [[value.shape[i] for i in axes_kept] for value, axes_kept in zip((left, right), free)]
     height, width = [int(np.prod(each, dtype=np.int64)) for each in (rows, columns)]
-    one = reshape(transpose(left, free[0] + first), (height, size))
-    other = reshape(transpose(right, second + free[1]), (size, width))
-    return reshape(ops._npi_matmul(one, other), (*rows, *columns))
+    matrix_a = reshape(transpose(left, free[0] + first), (height, size))
+    matrix_b = reshape(transpose(right, second + free[1]), (size, width))
+    return reshape(ops._npi_matmul(matrix_a, matrix_b), (*rows, *columns))
 
 
 @_listed
@@ -741,13 +741,13 @@ def _product_of_symbols(left: Any, have: str, right: Any, word: str, letters: Co
         raise ArgumentError(f"np.einsum of {have},{word}: several letters of one operand alone, or in one sum, are one "
                             "axis of a product, whose length a symbol does not know")
 
-    def laid(value: Any, own: str, first: list[str], last: list[str]) -> Any:
-        value = transpose(value, [own.index(letter) for letter in (*batch, *first, *last)])
+    def laid(value: Any, letters: str, first: list[str], last: list[str]) -> Any:
+        value = transpose(value, [letters.index(letter) for letter in (*batch, *first, *last)])
         value = value if first else expand_dims(value, len(batch))
         return value if last else expand_dims(value, len(batch) + 1)
 
     result = ops._npi_matmul(laid(left, have, rows, summed), laid(right, word, summed, columns))
-    gone = [len(batch) + i for i, each in enumerate((rows, columns)) if not each]
+    gone = [len(batch) + i for i, kept_axes in enumerate((rows, columns)) if not kept_axes]
     return (squeeze(result, tuple(gone)) if gone else result), "".join(batch + rows + columns)
 
 

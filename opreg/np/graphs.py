@@ -16,8 +16,8 @@ __all__ = ["zeros", "ones", "full", "arange", "linspace", "logspace", "eye", "id
 
 
 def _numpy(made: Any) -> NumpySymbol:
-    found: NumpySymbol = made.as_np_ndarray()
-    return found
+    result: NumpySymbol = made.as_np_ndarray()
+    return result
 
 
 def zeros(shape: Any, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
@@ -50,17 +50,17 @@ def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, dt
 def logspace(start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: Any = None,
              ctx: Any = None) -> NumpySymbol:
     """Elements whose logarithms are evenly spaced."""
-    made: Any = base ** linspace(start, stop, num, endpoint)
-    return made if dtype is None else made.astype(dtype)
+    exponents: Any = base ** linspace(start, stop, num, endpoint)
+    return exponents if dtype is None else exponents.astype(dtype)
 
 
 def _window(M: int, dtype: Any, *factors: float) -> NumpySymbol:
     """The sum of cosines of 0, 1, … periods, each times a factor."""
     angles = arange(M) * (2 * math.pi / max(M - 1, 1))
-    made: Any = sum([functions.FUNCTIONS["cos"](angles * i) * factor for i, factor in enumerate(factors)][1:],
+    window: Any = sum([functions.FUNCTIONS["cos"](angles * i) * factor for i, factor in enumerate(factors)][1:],
                     zeros(M) + factors[0])
-    made = made if M > 1 else ones(M)
-    return made if dtype is None else made.astype(dtype)
+    window = window if M > 1 else ones(M)
+    return window if dtype is None else window.astype(dtype)
 
 
 def hanning(M: int, dtype: Any = None, ctx: Any = None) -> NumpySymbol:

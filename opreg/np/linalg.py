@@ -27,12 +27,12 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     array(5.)
     """
     value = held(x)
-    one = isinstance(axis, numbers.Integral) or (axis is None and ord not in (None, "fro") and value.ndim == 1)
-    if ord in (None, "fro") or (ord == 2 and one):
+    is_vector = isinstance(axis, numbers.Integral) or (axis is None and ord not in (None, "fro") and value.ndim == 1)
+    if ord in (None, "fro") or (ord == 2 and is_vector):
         return FUNCTIONS["sqrt"](FUNCTIONS["sum"](FUNCTIONS["square"](value), axis=axis, keepdims=keepdims))
-    if one and ord == 1:
+    if is_vector and ord == 1:
         return FUNCTIONS["sum"](FUNCTIONS["abs"](value), axis=axis, keepdims=keepdims)
-    if one and ord in (np.inf, -np.inf):
+    if is_vector and ord in (np.inf, -np.inf):
         return FUNCTIONS["max" if ord > 0 else "min"](FUNCTIONS["abs"](value), axis=axis, keepdims=keepdims)
     return by_numpy("linalg.norm")(value, ord, axis, keepdims)
 
@@ -51,7 +51,7 @@ def det(a: Any) -> Any:
 def slogdet(a: Any) -> Any:
     """The sign and the logarithm of the absolute value of the determinant of matrices."""
     value = held(a)
-    return tuple(_of_matrices(value, each) for each in ops._npi_slogdet(value))
+    return tuple(_of_matrices(value, part) for part in ops._npi_slogdet(value))
 
 
 def inv(a: Any) -> Any:

@@ -88,7 +88,7 @@ def _drawn(drawing: Drawing, level: Level, things: list[tuple[Level, Box | Level
     place: dict[int, int] = {}
     for i in TopologicalSorter(sources).static_order():
         parent, thing = things[i]
-        leaving = {output for (source, _), each in outputs.items() if source == i for output in each}
+        leaving = {output for (source, _), readers in outputs.items() if source == i for output in readers}
         labels = {drawing.boxes[node].outputs[output] for node, output in leaving
                   if output < len(drawing.boxes[node].outputs)}
         label = [labels.pop() if len(labels) == 1 else ""]

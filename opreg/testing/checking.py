@@ -88,27 +88,27 @@ def _short(error: BaseException) -> str:
     return (str(error) or "without a message").split("\n")[0]
 
 
-def _verdict(each: Check, use: Subject) -> Verdict:
-    outcome, text, change = _check_result(each.ask, use)
+def _verdict(check: Check, use: Subject) -> Verdict:
+    outcome, text, change = _check_result(check.ask, use)
     example = ""
     if outcome == "failed":
         small = use
         for _ in range(3):
-            found = next(((other, reason) for other in itertools.islice(_smaller(small), _TRIALS)
-                          if (reason := _same_failure(other, each, text))), None)
-            if found is None:
+            failure = next(((smaller, reason) for smaller in itertools.islice(_smaller(small), _TRIALS)
+                          if (reason := _same_failure(smaller, check, text))), None)
+            if failure is None:
                 break
-            small, text = found  # the text of the smaller example, since a failure may not repeat
+            small, text = failure  # the text of the smaller example, since a failure may not repeat
         example = _shown(small)
-    return Verdict(each.name, each.asks, outcome, text, change, example)
+    return Verdict(check.name, check.asks, outcome, text, change, example)
 
 
-def _same_failure(use: Subject, each: Check, text: str) -> str | None:
+def _same_failure(use: Subject, check: Check, text: str) -> str | None:
     """The text of a failure of this check on smaller inputs that begins as the first failure did; else None."""
-    if each.name != "runs" and _check_result(runs, use)[0] != "ok":
+    if check.name != "runs" and _check_result(runs, use)[0] != "ok":
         return None
-    outcome, found, _ = _check_result(each.ask, use)
-    return found if outcome == "failed" and found.split()[:1] == text.split()[:1] else None
+    outcome, outcome_text, _ = _check_result(check.ask, use)
+    return outcome_text if outcome == "failed" and outcome_text.split()[:1] == text.split()[:1] else None
 
 
 def _smaller(use: Subject) -> Iterator[Subject]:
@@ -124,7 +124,7 @@ def _smaller(use: Subject) -> Iterator[Subject]:
                     arrays.append(array)
                 yield use.having(arrays)
     round_ones = [np.round(array, 1) if is_numpy_float(array.dtype) else array for array in use.arrays]
-    if any((one != array).any() for one, array in zip(round_ones, use.arrays)):
+    if any((rounded != array).any() for rounded, array in zip(round_ones, use.arrays)):
         yield use.having(round_ones)
 
 

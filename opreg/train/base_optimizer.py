@@ -526,12 +526,12 @@ class Optimizer:
         FileFormatError
             For a name that ``settings`` does not have, or a value of another type.
         """
-        settings_ = self.settings()
+        defaults = self.settings()
         for name, value in settings.items():
-            if name not in settings_:
+            if name not in defaults:
                 raise FileFormatError(f"optimizer states: {type(self).__name__} has no setting {name!r}. "
-                                      f"{did_you_mean(name, settings_)}")
-            now = settings_[name]
+                                      f"{did_you_mean(name, defaults)}")
+            now = defaults[name]
             if name in ("num_update", "begin_num_update"):
                 expected, fits = "a number of updates", type(value) is int and value >= 0
             elif isinstance(now, (bool, str)):

@@ -290,8 +290,8 @@ def tile(data, *, reps: Count | tuple[Count, ...]):
     """``data`` repeated ``reps`` times along each axis."""
     times, dims = _repetitions(reps, data.shape)
     apart = ops._np_reshape(data, newshape=tuple([length for dim in dims for length in (1, dim)]))
-    repeated_ = ops._np_broadcast_to(apart, shape=tuple([length for pair in zip(times, dims) for length in pair]))
-    return ops._np_reshape(repeated_, newshape=tuple([rep * dim for rep, dim in zip(times, dims)]))
+    copies = ops._np_broadcast_to(apart, shape=tuple([length for pair in zip(times, dims) for length in pair]))
+    return ops._np_reshape(copies, newshape=tuple([rep * dim for rep, dim in zip(times, dims)]))
 
 
 @tile.infer
@@ -316,8 +316,8 @@ def repeat(data, *, repeats: Count, axis: int | None = None):
     shape, place = flattened(data.shape, axis)
     outer, inner = math.prod(shape[:place + 1]), math.prod(shape[place + 1:])
     apart = ops._np_reshape(data, newshape=(outer, 1, inner))
-    repeated_ = ops._np_broadcast_to(apart, shape=(outer, repeats, inner))
-    return ops._np_reshape(repeated_, newshape=repeat_infer(data.shape, repeats=repeats, axis=axis))
+    copies = ops._np_broadcast_to(apart, shape=(outer, repeats, inner))
+    return ops._np_reshape(copies, newshape=repeat_infer(data.shape, repeats=repeats, axis=axis))
 
 
 @repeat.infer

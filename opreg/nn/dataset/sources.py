@@ -118,7 +118,7 @@ class GeneratorDataset(MappableDataset):
                 raise ArgumentError(f"GeneratorDataset: the source gave {len(columns)} columns for {names}")
             arrays = [as_column(column, f"GeneratorDataset: column {name!r}") for column, name in zip(columns, names)]
             if column_types is not None:
-                arrays = [array.astype(dtype_to_nptype(wanted)) for array, wanted in zip(arrays, column_types)]
+                arrays = [array.astype(dtype_to_nptype(dtype)) for array, dtype in zip(arrays, column_types)]
             return tuple(arrays)
 
         if hasattr(source, "__getitem__") and hasattr(source, "__len__"):
@@ -231,7 +231,7 @@ class ImageFolderDataset(MappableDataset):
         root = Path(dataset_dir)
         if not root.is_dir():
             raise FileNotFoundError(f"ImageFolderDataset: there is no folder {os.fspath(dataset_dir)!r}")
-        folders = sorted(each.name for each in root.iterdir() if each.is_dir())
+        folders = sorted(folder.name for folder in root.iterdir() if folder.is_dir())
         self._labels = dict(class_indexing) if class_indexing else {name: i for i, name in enumerate(folders)}
         strange = sorted(self._labels.keys() - folders)
         if strange:
@@ -339,7 +339,7 @@ class Cifar10Dataset(MappableDataset):
                 raise FileNotFoundError(f"{owner}: there is no {name} in {os.fspath(dataset_dir)!r}")
             with reading(path) as file:
                 parts.append(of_rows(file.read(), len(self._labels), path))
-        images, labels = (np.concatenate(each) for each in zip(*parts))
+        images, labels = (np.concatenate(arrays) for arrays in zip(*parts))
         chosen = sampler_of(owner, sampler, shuffle, num_samples, num_shards, shard_id)
         rows = _each(lambda place: (images[place], *(np.asarray(label, np.uint32) for label in labels[place])))
         self._sampled(["image", *self._labels], rows, len(images), chosen)
@@ -359,7 +359,7 @@ def _used(owner: str, usage: str | None, train: list[str], test: list[str], is_t
           ) -> list[str]:
     """The parts to read, by ``usage``; for "all", those that exist."""
     if usage in ("all", None):
-        return [each for each in train + test if is_there(each)] or train
+        return [part for part in train + test if is_there(part)] or train
     if usage not in ("train", "test"):
         raise ArgumentError(f"{owner}: usage must be 'train', 'test' or 'all', got {usage!r}")
     return train if usage == "train" else test
@@ -372,7 +372,7 @@ def _file(folder: str | os.PathLike, part: str, name: str) -> Path | None:
 
 
 def _found(owner: str, folder: str | os.PathLike, part: str, name: str) -> Path:
-    found = _file(folder, part, name)
-    if found is None:
+    path = _file(folder, part, name)
+    if path is None:
         raise FileNotFoundError(f"{owner}: there is no {part}-{name} in {os.fspath(folder)!r}")
-    return found
+    return path

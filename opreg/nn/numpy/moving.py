@@ -262,9 +262,9 @@ def apply_along_axis(func1d: Callable[..., TensorLike], axis: int, arr: TensorLi
     axis = one_axis(axis, x.ndim, "apply_along_axis")
     rows = ops.moveaxis(x, axis, -1).reshape((-1, x.shape[axis]))
     around = (*x.shape[:axis], *x.shape[axis + 1:])
-    given = ops.stack([as_tensor(func1d(row, *args, **kwargs)) for row in ops.unbind(rows)])
-    answer = given.reshape((*around, *given.shape[1:]))
-    for i in range(given.ndim - 1):
+    rows_computed = ops.stack([as_tensor(func1d(row, *args, **kwargs)) for row in ops.unbind(rows)])
+    answer = rows_computed.reshape((*around, *rows_computed.shape[1:]))
+    for i in range(rows_computed.ndim - 1):
         answer = ops.moveaxis(answer, len(around) + i, axis + i)
     return answer
 
@@ -273,10 +273,10 @@ def apply_over_axes(func: Callable[[Tensor, int], TensorLike], a: TensorLike, ax
     """The result of a function applied over each axis in turn; an axis that it drops is kept with length one."""
     x = as_tensor(a)
     for axis in axes_of(axes, x.ndim, "apply_over_axes"):
-        given = as_tensor(func(x, axis))
-        if given.ndim not in (x.ndim, x.ndim - 1):
-            raise ShapeError(f"apply_over_axes: the function made {given.shape} of {x.shape}")
-        x = given if given.ndim == x.ndim else ops.expand_dims(given, axis)
+        reduced = as_tensor(func(x, axis))
+        if reduced.ndim not in (x.ndim, x.ndim - 1):
+            raise ShapeError(f"apply_over_axes: the function made {reduced.shape} of {x.shape}")
+        x = reduced if reduced.ndim == x.ndim else ops.expand_dims(reduced, axis)
     return x
 
 

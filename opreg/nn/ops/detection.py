@@ -93,8 +93,8 @@ def _without_overlaps(bboxes: TensorLike, *, iou_threshold: float) -> tuple[Tens
     ends = ops.sort(boxes[:, :4].reshape((-1, 2, 2)), axis=1).reshape((-1, 4))  # corners may come in any order
     ranked = concat((place, count - place, ends), 1)
     kept = ops._contrib_box_nms(ranked, overlap_thresh=iou_threshold, coord_start=2, score_index=1)[:, 0]
-    there = kept >= 0
-    chosen = scatter_nd(ops.relu(kept)._cast(np.dtype(np.int32)).reshape((-1, 1)), there._cast(np.dtype(np.int32)),
+    is_kept = kept >= 0
+    chosen = scatter_nd(ops.relu(kept)._cast(np.dtype(np.int32)).reshape((-1, 1)), is_kept._cast(np.dtype(np.int32)),
                         (count,)) > 0
     return boxes, tensor(np.arange(count, dtype=np.int32)), chosen
 

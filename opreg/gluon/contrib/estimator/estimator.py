@@ -124,11 +124,11 @@ class Estimator:
                 warn("Estimator: gpu(0) alone is used; to use others, give context=[mx.gpu(0), mx.gpu(1)]")
             return [gpu(0)] if gpu_count else [cpu()]
         several = [context] if isinstance(context, Context) else context
-        if not isinstance(several, list) or not all(isinstance(ctx_, Context) for ctx_ in several):
+        if not isinstance(several, list) or not all(isinstance(place, Context) for place in several):
             raise ArgumentError(f"Estimator: context={context!r}: expected a Context, or a list of them")
-        for ctx_ in several:
-            if not ctx_.device_type.startswith("cpu") and ctx_.device_id >= gpu_count:
-                raise UnusedError(f"Estimator: {ctx_} is not there: there are {gpu_count} GPUs")
+        for place in several:
+            if not place.device_type.startswith("cpu") and place.device_id >= gpu_count:
+                raise UnusedError(f"Estimator: {place} is not there: there are {gpu_count} GPUs")
         return several
 
     def _initialize(self, initializer: Any) -> None:
