@@ -281,8 +281,8 @@ def share(xp: ArrayModule, parts: Sequence[Callable[[], object]], work: int) -> 
     thread is woken.
     """
     shared = work >= LEAST and xp is np and len(parts) >= threads.count() > 1 and _functions() is not None
-    held = shared or (SMALL < work < LEAST and xp is np and threads.count() > 1)
-    with _HOLD if held else nullcontext():
+    restricts_blas = shared or (SMALL < work < LEAST and xp is np and threads.count() > 1)
+    with _HOLD if restricts_blas else nullcontext():
         threads.run(parts, shared=shared)
 
 

@@ -48,10 +48,10 @@ def allowed() -> bool:
     return os.environ.get("OPREG_TUNE") != "0"
 
 
-def faster(question: str, usual: str, other: str, ways: Mapping[str, Callable[[], object]], apart: bool = False
+def faster(question: str, usual: str, alternative: str, ways: Mapping[str, Callable[[], object]], apart: bool = False
            ) -> Choice:
-    """The faster of two implementations: ``other`` if it is faster by a tenth, else ``usual``. A question is measured
-    once.
+    """The faster of two implementations: ``alternative`` if it is faster by a tenth, else ``usual``. A question is
+    measured once.
 
     Parameters
     ----------
@@ -66,22 +66,22 @@ def faster(question: str, usual: str, other: str, ways: Mapping[str, Callable[[]
         rounds of the usual one come first.
     """
     with _LOCK:
-        known = _known()
-        found = known.get(question)
-        if found is None or found.way not in (usual, other):
-            found = known[question] = _tried(usual, other, ways, apart)
-            while len(known) > _MOST:
-                del known[next(iter(known))]
-            cache.store(_name(), json.dumps(known).encode())
-        return found
+        trials_known = _known()
+        choice = trials_known.get(question)
+        if choice is None or choice.way not in (usual, alternative):
+            choice = trials_known[question] = _tried(usual, alternative, ways, apart)
+            while len(trials_known) > _MOST:
+                del trials_known[next(iter(trials_known))]
+            cache.store(_name(), json.dumps(trials_known).encode())
+        return choice
 
 
 _LOCK = rlock()
 
 
-def _tried(usual: str, other: str, ways: Mapping[str, Callable[[], object]], apart: bool) -> Choice:
-    least = dict.fromkeys((usual, other), float("inf"))
-    for names in [(usual,), (other,)] if apart else [(usual, other)]:
+def _tried(usual: str, alternative: str, ways: Mapping[str, Callable[[], object]], apart: bool) -> Choice:
+    least = dict.fromkeys((usual, alternative), float("inf"))
+    for names in [(usual,), (alternative,)] if apart else [(usual, alternative)]:
         for name in names:
             ways[name]()
         start = _clock()
@@ -92,8 +92,8 @@ def _tried(usual: str, other: str, ways: Mapping[str, Callable[[], object]], apa
                 least[name] = min(least[name], _clock() - begin)
             if _clock() > start + (_SECONDS if round_number >= _FEW_ROUNDS else _MORE_SECONDS):
                 break
-    way = other if least[other] < _WORTH * least[usual] else usual
-    return Choice(way, f"{usual} took {least[usual] * 1e6:.0f} µs, {other} {least[other] * 1e6:.0f}")
+    way = alternative if least[alternative] < _WORTH * least[usual] else usual
+    return Choice(way, f"{usual} took {least[usual] * 1e6:.0f} µs, {alternative} {least[alternative] * 1e6:.0f}")
 
 
 @functools.cache
@@ -108,7 +108,7 @@ def _known() -> dict[str, Choice]:
     """The results of earlier trials by question; damaged ones are dropped."""
     content = cache.stored(_name())
     try:
-        found = json.loads(content or b"{}")
-        return {question: Choice(*map(str, choice)) for question, choice in found.items() if len(choice) == 2}
+        choices = json.loads(content or b"{}")
+        return {question: Choice(*map(str, choice)) for question, choice in choices.items() if len(choice) == 2}
     except (ValueError, TypeError, AttributeError):
         return {}

@@ -94,10 +94,10 @@ class Tables(Generic[T]):
         None."""
         arrays = [array for column in columns for array in column]
         key = (len(columns), *map(id, arrays))
-        found = self._kept.get(key)
+        cached = self._kept.get(key)
         # A new array may have the id of one that was deleted.
-        if found is not None and all(map(operator.is_, [alive() for alive in found[1]], arrays)):
-            return found[0]
+        if cached is not None and all(map(operator.is_, [alive() for alive in cached[1]], arrays)):
+            return cached[0]
         table = make(columns)
         if table is not None:
             self._kept[key] = table, [weakref.ref(array, lambda _: self._kept.pop(key, None)) for array in arrays]

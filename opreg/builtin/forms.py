@@ -41,11 +41,11 @@ class _Axis(NamedTuple):
         """The axis as an error shows it."""
         if self.number is not None:
             return str(self.number)
-        known = bound.get(self.name)
+        bound_length = bound.get(self.name)
         if self.many:
-            return "..." if known is None else ", ".join(map(str, known))
-        if known is not None and known is not ANY:
-            return str(self.times * known)
+            return "..." if bound_length is None else ", ".join(map(str, bound_length))
+        if bound_length is not None and bound_length is not ANY:
+            return str(self.times * bound_length)
         return f"{self.times if self.times > 1 else ''}{self.name}{f' > {self.above}' if self.above >= 0 else ''}"
 
     def fits(self, dim: int, bound: dict[str, Any]) -> bool:
@@ -56,8 +56,8 @@ class _Axis(NamedTuple):
             return True
         if self.number is not None:
             return dim == self.number
-        count, rest = divmod(dim, self.times)
-        if rest or dim <= self.above or (self.name and bound.get(self.name, ANY) != count):
+        count, remainder = divmod(dim, self.times)
+        if remainder or dim <= self.above or (self.name and bound.get(self.name, ANY) != count):
             return False
         bound[self.name] = count
         return True
@@ -76,8 +76,8 @@ def _axis(text: str) -> _Axis:
     match = _AXIS.match(text)
     if match is None:
         raise ValueError(f"an axis {text!r}: expected a number, a name, ... or @ and an attribute")
-    number, rest, times, name, above = match.group("number", "rest", "times", "name", "above")
-    return _Axis(int(number) if number else None, int(times or 1), f"...{number}" if rest else name or "",
+    number, many_axes, times, name, above = match.group("number", "rest", "times", "name", "above")
+    return _Axis(int(number) if number else None, int(times or 1), f"...{number}" if many_axes else name or "",
                  -1 if above is None else int(above))
 
 
@@ -98,10 +98,10 @@ def _fit(name: str, form: Form, shape: Shape, bound: dict[str, Any]) -> None:
     """Bind the names of a form to the lengths of a shape."""
     words = ", ".join(filter(None, [axis.words(bound) for axis in form]))
     words += "," * (words not in ("", "...") and "," not in words)
-    known = [len(bound.get(axis.name, ())) if axis.many else 1 for axis in form]
-    spare, place = len(shape) - sum(known), 0
+    widths = [len(bound.get(axis.name, ())) if axis.many else 1 for axis in form]
+    spare, place = len(shape) - sum(widths), 0
     fits = spare >= 0 if _unknown(form, bound) else spare == 0
-    for axis, width in zip(form, known):
+    for axis, width in zip(form, widths):
         if axis.many:
             width += spare * (axis.name not in bound)
             part = shape[place:place + width]
@@ -172,7 +172,7 @@ def formed(op: Op, text: str) -> None:
 
     def bound_by(attrs: Attrs, shapes: Sequence[tuple[str, Form, Shape | None]]) -> dict[str, Any]:
         bound: dict[str, Any] = {}
-        for name, form, shape in sorted(shapes, key=lambda each: sum(axis.many for axis in each[1]) > 1):
+        for name, form, shape in sorted(shapes, key=lambda item: sum(axis.many for axis in item[1]) > 1):
             if shape is not None and _unknown(form, bound) < 2:
                 _fit(name, _with(form, attrs), shape, bound)
         return bound

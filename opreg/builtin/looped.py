@@ -45,8 +45,8 @@ def looped(op: Op) -> Callable[[F], F]:
         def loop_xp(xp: ArrayModule, *arrays: Array, out: Any = None, **attrs: Any) -> Any:
             loop = loop_of(attrs, arrays)
             outs = None if out is None else list(out) if isinstance(out, tuple) else [out]
-            made = [_stated_dtype(attrs)] if outs is None else [each.dtype for each in outs]
-            dtype = computed_in(loop, [array.dtype for array in arrays[:len(loop.rows.inputs)]], made)
+            dtypes = [_stated_dtype(attrs)] if outs is None else [output.dtype for output in outs]
+            dtype = computed_in(loop, [array.dtype for array in arrays[:len(loop.rows.inputs)]], dtypes)
             results = run_loop(loop, xp, arrays, outs, dtype)
             return out if outs is not None else results[0] if len(results) == 1 else tuple(results)
 
@@ -100,8 +100,8 @@ def _through_reduction(described: Sets, wrt: int, g: Value, ins: Sequence[Value]
     """The gradient of an input of a loop with a value for each set."""
     expression = gradient_of(described.rows, wrt, known=True)
     data = ins[described.rows.inputs.index(RowLayout.ELEMENT)]
-    given = [g, *ins, out]
+    operands = [g, *ins, out]
     for i in {0, len(ins) + 1} & {*expression.used}:
-        given[i] = ops._backward_sum(given[i], data, axis=described.axis, keepdims=described.keepdims,
+        operands[i] = ops._backward_sum(operands[i], data, axis=described.axis, keepdims=described.keepdims,
                                      exclude=described.exclude)
-    return lower(described, expression, *given)
+    return lower(described, expression, *operands)

@@ -47,8 +47,8 @@ def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
         def pair_back_infer(g: Shape, *rest: Shape, **attrs: Any) -> Shape:
             *others, x = rest
             typed = op.complete(common(attrs, op))
-            made = op.infer_shapes([x, *others], [None] * len(op.signature.outputs(typed)), typed)[1][0]
-            agreed(back.signature.arguments(attrs)[0], g, made)
+            inferred = op.infer_shapes([x, *others], [None] * len(op.signature.outputs(typed)), typed)[1][0]
+            agreed(back.signature.arguments(attrs)[0], g, inferred)
             return x
 
 
@@ -111,7 +111,7 @@ def gradient_by(op: Op, *backs: Op) -> None:
     def place_of(head: str, outputs: Sequence[str]) -> int:
         return outputs.index(head[2:]) if head[2:] in outputs else 0
 
-    def wanted(back: Op, attrs: Mapping[str, Any], inputs: Sequence[str]) -> Sequence[str]:
+    def named_results(back: Op, attrs: Mapping[str, Any], inputs: Sequence[str]) -> Sequence[str]:
         names = back.signature.outputs(attrs)
         return inputs[:1] if names == ("output",) else names
 
@@ -120,20 +120,20 @@ def gradient_by(op: Op, *backs: Op) -> None:
         heads = g if isinstance(g, (tuple, list)) else (g,)
         inputs, outputs = signature.inputs(attrs), signature.outputs(attrs)
         values = {**dict(zip(outputs, outs)), **dict(zip(inputs, ins))}
-        found: dict[str, Any] = {}
+        gradients: dict[str, Any] = {}
         for back in backs:
-            own = back.complete(common(attrs, back))
-            results = wanted(back, own, inputs)
+            back_attrs = back.complete(common(attrs, back))
+            results = named_results(back, back_attrs, inputs)
             if not any(need for name, need in zip(inputs, needs) if name in results):
                 continue
-            given = []
-            for name in back.signature.arguments(own):
+            arguments = []
+            for name in back.signature.arguments(back_attrs):
                 place = place_of(name, outputs)
-                given.append(values[name] if name in values else
+                arguments.append(values[name] if name in values else
                              ops.zeros_like(outs[place]) if heads[place] is None else heads[place])
-            computed = back.current(*given, **own)
-            found.update(zip(results, [computed] if len(results) == 1 else computed))
-        return [found.get(name) for name in inputs]
+            computed = back.current(*arguments, **back_attrs)
+            gradients.update(zip(results, [computed] if len(results) == 1 else computed))
+        return [gradients.get(name) for name in inputs]
 
     for back in backs:
         if back.rules.shaped or not {*signature.input_names} <= {*back.signature.input_names}:
@@ -142,15 +142,15 @@ def gradient_by(op: Op, *backs: Op) -> None:
         @back.infer
         def named_infer(*shapes: Shape, back: Op = back, **attrs: Any) -> list[Shape | None]:
             names, typed = back.signature.arguments(attrs), op.complete(common(attrs, op))
-            given = dict(zip(names, shapes))
+            shape_of = dict(zip(names, shapes))
             inputs, outputs = signature.inputs(typed), signature.outputs(typed)
-            asked: list[Shape | None] = [given[name] for name in inputs]
-            ins, outs = op.infer_shapes(asked, [None] * len(outputs), typed)
-            for name, shape in given.items():
+            known_shapes: list[Shape | None] = [shape_of[name] for name in inputs]
+            ins, outs = op.infer_shapes(known_shapes, [None] * len(outputs), typed)
+            for name, shape in shape_of.items():
                 if name not in inputs:
                     agreed(name, shape, outs[outputs.index(name) if name in outputs else place_of(name, outputs)])
-            known = dict(zip(inputs, ins))
-            return [known[name] for name in wanted(back, attrs, inputs)]
+            inferred = dict(zip(inputs, ins))
+            return [inferred[name] for name in named_results(back, attrs, inputs)]
 
 
 def agreeing(op: Op, place: int, shapes: Callable[..., tuple[Any, Shape | None]]) -> None:
@@ -180,9 +180,9 @@ def agreeing(op: Op, place: int, shapes: Callable[..., tuple[Any, Shape | None]]
 
     @op.infer
     def agreeing_infer(*ins: Shape, **attrs: Any) -> Any:
-        found, expected = rule(attrs, *ins)
+        checked_value, expected = rule(attrs, *ins)
         agreed(op.signature.arguments(attrs)[place], ins[place], expected)
-        return found
+        return checked_value
 
 
 def computed(op: Op, function: Callable[..., Any]) -> None:
@@ -204,10 +204,10 @@ def computed(op: Op, function: Callable[..., Any]) -> None:
 
     @op.kernel()  # no body: the function is the array module's
     def computed_xp(xp: ArrayModule, *arrays: Array, **attrs: Any) -> Any:
-        found = function(xp, *arrays, **attrs)
-        if found.__class__ is tuple:
-            return tuple([each if each.shape else each.reshape(1) for each in found])
-        return found if found.shape else found.reshape(1)
+        results = function(xp, *arrays, **attrs)
+        if results.__class__ is tuple:
+            return tuple([array if array.shape else array.reshape(1) for array in results])
+        return results if results.shape else results.reshape(1)
 
 
 def like_inputs(*places: int) -> Callable[..., list[Shape]]:

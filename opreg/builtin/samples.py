@@ -21,13 +21,13 @@ __all__ = ["alike", "along", "aligned", "folded", "of_rows", "padded", "repeated
 
 def size_of(ins: Sequence[Any], batched: Sequence[bool]) -> int:
     """The number of samples."""
-    return next(value.shape[0] for value, own in zip(ins, batched) if own)
+    return next(value.shape[0] for value, has_samples in zip(ins, batched) if has_samples)
 
 
 def repeated(ins: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
     """All inputs with a first axis of samples."""
     size = size_of(ins, batched)
-    return [value if own else _repeat(value, size) for value, own in zip(ins, batched)]
+    return [value if has_samples else _repeat(value, size) for value, has_samples in zip(ins, batched)]
 
 
 def _repeat(value: Any, size: int) -> Any:
@@ -42,8 +42,8 @@ def padded(value: Any, rank: int) -> Any:
 
 def aligned(ins: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
     """Inputs that broadcast with each other as single samples would."""
-    rank = max(len(value.shape) - own for value, own in zip(ins, batched))
-    return [padded(value, rank) if own else value for value, own in zip(ins, batched)]
+    rank = max(len(value.shape) - has_samples for value, has_samples in zip(ins, batched))
+    return [padded(value, rank) if has_samples else value for value, has_samples in zip(ins, batched)]
 
 
 def _together(ins: Sequence[Any], batched: Sequence[bool], **attrs: Any) -> Any:
@@ -95,8 +95,8 @@ def along(op: Op, *names: str, of: int = 0, more: int = 0, flat: bool = False, s
         if any(batched[i] for i in shared if i < len(batched)):
             return NotImplemented
         size = size_of(ins, batched)
-        ins = [value if own or i in shared else _repeat(value, size)
-               for i, (value, own) in enumerate(zip(ins, batched))]
+        ins = [value if has_samples or i in shared else _repeat(value, size)
+               for i, (value, has_samples) in enumerate(zip(ins, batched))]
         rank = len(ins[of].shape) - 1
         if rank == 0 and not more and len(ins) == 1:
             ins, rank = [ins[0].reshape((size, 1))], 1
@@ -123,10 +123,10 @@ def _behind(axis: int | Sequence[int], rank: int, words: dict[str, Any]) -> int 
         if not words.get("exclude"):
             return axis % rank + 1
         axis = (axis,)
-    named = tuple([each % rank for each in axis])
+    named = tuple([position % rank for position in axis])
     if words.get("exclude"):
-        words["exclude"], named = False, tuple([each for each in range(rank) if each not in named])
-    return tuple([each + 1 for each in named])
+        words["exclude"], named = False, tuple([position for position in range(rank) if position not in named])
+    return tuple([position + 1 for position in named])
 
 
 def folded(value: Any) -> Any:
@@ -140,14 +140,14 @@ def of_rows(op: Op, *places: int) -> None:
 
     @op.vmap
     def rule(ins: Sequence[Any], batched: Sequence[bool], **attrs: Any) -> Any:
-        if any(own for i, own in enumerate(batched) if i not in places):
+        if any(has_samples for i, has_samples in enumerate(batched) if i not in places):
             return NotImplemented
         values = repeated(ins, batched)
         return BatchedCall([folded(values[i]) if i in places else value for i, value in enumerate(ins)], attrs)
 
 
-def summed_like(value: Value, shape: Shape, wanted: Shape) -> Value:
+def summed_like(value: Value, shape: Shape, target: Shape) -> Value:
     """Samples summed to a shape that broadcasts to theirs."""
-    extra = len(shape) - len(wanted)
-    axes = [i + 1 for i, dim in enumerate(shape) if i < extra or (wanted[i - extra] == 1 and dim != 1)]
+    extra = len(shape) - len(target)
+    axes = [i + 1 for i, dim in enumerate(shape) if i < extra or (target[i - extra] == 1 and dim != 1)]
     return ops.sum(value, axis=tuple(axes)) if axes else value

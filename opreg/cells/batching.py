@@ -97,16 +97,16 @@ def _outputs(node: Node, ins: Sequence[BatchedValue], specs: Sequence[Spec], siz
     op, attrs = node.op, node.attrs
     assert op is not None
     use: Any = attrs
-    batched = [each.batched for each in ins]
-    values = [each.value for each in ins]
+    batched = [batched_input.batched for batched_input in ins]
+    values = [batched_input.value for batched_input in ins]
     if op.traits.mutates or effects.moved(op, attrs) or (op.traits.states and node.in_training(True)):
         raise ArgumentError(f"operator {op.op_type or op.name} changes its inputs in place, which samples that "
                             "are computed at once cannot share: return new values; layers with moving statistics "
                             "leave them alone after set_train(False)")
     if op.rules.inline is not None:
         return _application(node, ins, size)
-    if not any(own and i not in op.traits.unread for i, own in enumerate(batched)) and size:
-        values = [value[0] if own else value for value, own in zip(values, batched)]
+    if not any(is_batched and i not in op.traits.unread for i, is_batched in enumerate(batched)) and size:
+        values = [value[0] if is_batched else value for value, is_batched in zip(values, batched)]
         batched = [False] * len(ins)
     if not any(batched) and not (op.traits.random or (not effects.opaque(op) and effects.draws(op, attrs))):
         return [BatchedValue(out, False) for out in applied(op, attrs, node.given, values)]
@@ -281,14 +281,14 @@ def _with_own_gradient(forward: Callable[[Sequence[BatchedValue]], list[BatchedV
     """
     if STATE.trace is None and not MODE.recording:
         return forward(ins)
-    batched = [each.batched for each in ins]
+    batched = [batched_input.batched for batched_input in ins]
     some = any(batched)
 
     def values_of(results: Sequence[BatchedValue]) -> list[Any]:
         """Values of the results; where some have an axis of samples, the others are repeated along one."""
-        return [value if own or not some else
+        return [value if is_batched or not some else
                 ops.broadcast_to(value.reshape((1, *value.shape)), shape=(size, *value.shape))
-                for value, own in results]
+                for value, is_batched in results]
 
     def run(values: Sequence[Any]) -> list[Any]:
         return values_of(forward(list(map(BatchedValue, values, batched))))
@@ -296,15 +296,15 @@ def _with_own_gradient(forward: Callable[[Sequence[BatchedValue]], list[BatchedV
     def back(g: Sequence[Any], values: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
         def of_one(*sample: Any) -> list[Any]:
             out_grads, inputs, results = sample[:len(g)], sample[len(g):len(g) + len(values)], sample[-len(outs):]
-            return [ops.zeros_like(value) if each is None else each
-                    for each, value in zip(gradient(out_grads, inputs, results), inputs)]
+            return [ops.zeros_like(value) if grad is None else grad
+                    for grad, value in zip(gradient(out_grads, inputs, results), inputs)]
 
-        given = [BatchedValue(each, some) for each in (*g, *outs)]
-        given[len(g):len(g)] = map(BatchedValue, values, batched)
+        batched_values = [BatchedValue(value, some) for value in (*g, *outs)]
+        batched_values[len(g):len(g)] = map(BatchedValue, values, batched)
         # The caller that fits gradients to their inputs sums gradients of an input that samples share.
-        return values_of(mapped(of_one, given, size, title)[0])
+        return values_of(mapped(of_one, batched_values, size, title)[0])
 
-    outs = bprop.apply(_Apart(run, back), tuple([each.value for each in ins]), {})
+    outs = bprop.apply(_Apart(run, back), tuple([batched_input.value for batched_input in ins]), {})
     return [BatchedValue(out, some) for out in outs]
 
 
@@ -335,13 +335,13 @@ class SampleTracer(FunctionTracer):
         """Give Python the elements of a tensor that all samples share."""
         entry = self.read(value)._entry
         nodes = reachable(self.nodes, [entry])
-        if not self.samples.keys() & {entry, *[each for node in nodes for each in node.inputs]}:
+        if not self.samples.keys() & {entry, *[source for node in nodes for source in node.inputs]}:
             values = self.outside()
             with untraced() if self.parent is None else self.parent:
                 replay(nodes, values, self.specs, 1)
-                found, drawn = values[entry]
+                number, drawn = values[entry]
                 if not drawn:
-                    return TENSOR_READS[title].of(found) if self.parent is None else self.parent.ask(found, title)
+                    return TENSOR_READS[title].of(number) if self.parent is None else self.parent.ask(number, title)
         raise TraceError(f"{title} asks for the numbers of one sample in {self.title}, which computes all of them at "
                          "once. Use ops.select for a choice of values, or a plain loop over the samples")
 
@@ -378,8 +378,8 @@ def mapped(function: Callable[..., Any], values: Sequence[BatchedValue], size: i
         replay(reachable(trace.nodes, heads), entries, trace.specs, size)
     finally:
         MODE.reset(token)
-    given = {id(value) for value, _ in values}
-    results = [BatchedValue(ops._copy(value) if id(value) in given else value, batched)
+    argument_ids = {id(value) for value, _ in values}
+    results = [BatchedValue(ops._copy(value) if id(value) in argument_ids else value, batched)
                for value, batched in map(entries.__getitem__, heads)]
     if outer is not None and not MODE.recording:
         results = [BatchedValue(ops.BlockGrad(value), batched) for value, batched in results]

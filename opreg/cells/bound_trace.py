@@ -258,14 +258,14 @@ class BoundTrace:
 def _gradient_targets(traced: Traced, parameters: Sequence[Parameter], arrays: dict[Node, Array]
               ) -> Sequence[GradientTarget | None]:
     """Memory for inputs that are gradients of parameters, so that backward computes them there; empty without any."""
-    found: list[GradientTarget | None] = []
+    targets: list[GradientTarget | None] = []
     specs = traced.trace.specs
     if len(parameters) != len(traced.inputs) or traced.ctx.xp is not np:
-        return found
+        return targets
     for parameter, node in zip(parameters, traced.inputs):
         spec, target = specs[node][0], None
         if GradientTarget.fits(spec) and spec.shape == parameter.shape:
             arrays[node], target = GradientTarget.of(spec)
             parameter._gradient_target = target
-        found.append(target)
-    return found if any(found) else []
+        targets.append(target)
+    return targets if any(targets) else []

@@ -87,12 +87,12 @@ class Buffered:
     def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
                       ) -> Iterator[tuple[str, Tensor]]:
         """Buffers with their paths, each once unless ``remove_duplicate`` is off."""
-        seen: set[int] = set()
+        visited: set[int] = set()
         for path, cell in self.cells_and_names(prefix) if recurse else [(prefix, self)]:
             for name, buffer in cell._buffers.items():
-                if buffer is None or (remove_duplicate and id(buffer) in seen):
+                if buffer is None or (remove_duplicate and id(buffer) in visited):
                     continue
-                seen.add(id(buffer))
+                visited.add(id(buffer))
                 yield (f"{path}.{name}" if path else name), buffer
 
     def get_buffer(self, target: str) -> Tensor:
@@ -147,21 +147,21 @@ class Buffered:
         for path, cell in cells:
             for hook in cell._state_hooks("load_state_dict_pre"):
                 hook.function(cell, state, f"{path}." if path else "", {}, strict, missing, surplus, wrong)
-        own = self._whole_state()
-        missing += [name for name in own if name not in state]
-        surplus += [name for name in state if name not in own]
+        buffers = self._whole_state()
+        missing += [name for name in buffers if name not in state]
+        surplus += [name for name in state if name not in buffers]
         for name, value in state.items():
-            if name in own and not isinstance(value, NDArray):
+            if name in buffers and not isinstance(value, NDArray):
                 wrong.append(f"{name} must be a Tensor, got {type(value).__name__}")
-            elif name in own and own[name].shape != value.shape:
-                wrong.append(f"{name} has shape {show(value.shape)}, expected {show(own[name].shape)}")
+            elif name in buffers and buffers[name].shape != value.shape:
+                wrong.append(f"{name} has shape {show(value.shape)}, expected {show(buffers[name].shape)}")
         if strict and (missing or surplus):
             wrong.append(f"missing {', '.join(missing) or 'nothing'}; too much {', '.join(surplus) or 'nothing'}")
         if wrong:
             raise ArgumentError(f"{self.path}: load_state_dict: {'; '.join(wrong)}")
         for name, value in state.items():
-            if name in own:
-                own[name]._write(Ellipsis, value)
+            if name in buffers:
+                buffers[name]._write(Ellipsis, value)
         result = IncompatibleKeys(missing, surplus)
         for _, cell in reversed(cells):
             for hook in cell._state_hooks("load_state_dict_post"):

@@ -133,29 +133,29 @@ class Cell(ParameterContainer, NotebookTable):
     else:
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
-            own = self.__dict__
-            if "_plain" not in own:
+            attributes = self.__dict__
+            if "_plain" not in attributes:
                 raise AttributeError(f"'{type(self).__name__}' object has no attribute '_auto_prefix': please call "
                                      "Cell.__init__() firstly, as in super().__init__()")
             trace = STATE.trace
             if trace is None:
                 if not STATE.inside:
-                    if not own["_checked_names"]:
+                    if not attributes["_checked_names"]:
                         self.check_names()
                     if compiles():
                         return self._cache().call(self, args, kwargs)
                     STATE.inside = True
                     try:
-                        return self._run(args, kwargs, own["training"])
+                        return self._run(args, kwargs, attributes["training"])
                     finally:
                         STATE.inside = False
-                return self._run(args, kwargs, own["training"])
+                return self._run(args, kwargs, attributes["training"])
             with trace.running(self) as training:
                 return self._run(args, kwargs, training)
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool) -> Any:
-        own, thread = self.__dict__, MODE.__dict__
-        frame, layer, token = thread["frame"], own["_layer"], None
+        attributes, thread = self.__dict__, MODE.__dict__
+        frame, layer, token = thread["frame"], attributes["_layer"], None
         apart = frame is None or layer is None  # inner layers of this library need no check: their caller is known
         if apart:
             thread["frame"] = layer
@@ -164,12 +164,12 @@ class Cell(ParameterContainer, NotebookTable):
             if mode.training is not training:
                 token = thread["set"](mode.recorded(None, training))
         try:
-            if own["_plain"]:
+            if attributes["_plain"]:
                 return self.construct(*args, **kwargs)
             out = self._run_with_all(args, kwargs)
-            return out if own["_cast_out"] is None else converted(out, own["_cast_out"])
+            return out if attributes["_cast_out"] is None else converted(out, attributes["_cast_out"])
         except Exception as error:
-            if own["_plain"]:
+            if attributes["_plain"]:
                 self._explain(error, args, kwargs)
             if any(hasattr(each, "list_arguments") for each in (*args, *kwargs.values())):
                 note(error, "a Cell takes tensors, not symbols: cell.to_symbol(*examples) makes a symbol of it")
@@ -196,9 +196,9 @@ class Cell(ParameterContainer, NotebookTable):
 
     def _run_with_all(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run casts, hooks, bprop and ``construct``."""
-        own, kinds = self.__dict__, self._hooks
-        if own["_cast"] is not None:
-            args, kwargs = converted((args, kwargs), own["_cast"])
+        attributes, kinds = self.__dict__, self._hooks
+        if attributes["_cast"] is not None:
+            args, kwargs = converted((args, kwargs), attributes["_cast"])
         called = args, kwargs
         if kinds["forward_pre"]:
             try:
@@ -210,9 +210,9 @@ class Cell(ParameterContainer, NotebookTable):
         hooked_args = args
         if watched:
             args, link, tagged = hooks.tag_inputs(self, args)
-        own["_running"] += 1
+        attributes["_running"] += 1
         try:
-            if own["_has_bprop"]:
+            if attributes["_has_bprop"]:
                 out = bprop.apply(self, args, kwargs)
             else:
                 out = self.construct(*args, **kwargs)
@@ -224,7 +224,7 @@ class Cell(ParameterContainer, NotebookTable):
             self._failed(hooked_args, kwargs)
             raise
         finally:
-            own["_running"] -= 1
+            attributes["_running"] -= 1
         if not kinds["forward"]:
             return hooks.tag_outputs(out, link, tagged) if watched else out
         if not watched:
@@ -369,10 +369,10 @@ class Cell(ParameterContainer, NotebookTable):
         if name not in valid:
             raise ValueError(f"{self.path}: to_float expects float16, float32 or bfloat16, got {name}")
         for _, cell in self.cells_and_names():
-            own = cell.__dict__
-            own["_cast"] = as_dtype(dst_type)
-            for attribute in own["_params"]:  # __getattr__ finds it from now on, and casts
-                own.pop(attribute, None)
+            attributes = cell.__dict__
+            attributes["_cast"] = as_dtype(dst_type)
+            for attribute in attributes["_params"]:  # __getattr__ finds it from now on, and casts
+                attributes.pop(attribute, None)
             cell._touch()
         return self
 
@@ -533,17 +533,17 @@ class Cell(ParameterContainer, NotebookTable):
 
 def converted(value: T, dtype: np.dtype) -> T:
     """A tensor, or a nesting of tensors, with floating-point values cast to a dtype."""
-    found: T = mapped(lambda leaf: leaf._cast(dtype) if is_floating(leaf._dt) else leaf, value)
-    return found
+    result: T = mapped(lambda leaf: leaf._cast(dtype) if is_floating(leaf._dt) else leaf, value)
+    return result
 
 
 def _dtypes_apart(cell: Cell, inputs: Sequence[object]) -> str | None:
     """A sentence about an input whose dtype differs from that of the Cell's floating parameters; None without one."""
-    own = next((p._dt for p in cell._params.values() if p is not None and is_floating(p._dt)), None)
-    other = next((value for value in inputs if isinstance(value, TensorBase) and value._dt != own), None)
-    if own is None or other is None:
+    parameter_dtype = next((p._dt for p in cell._params.values() if p is not None and is_floating(p._dt)), None)
+    other = next((value for value in inputs if isinstance(value, TensorBase) and value._dt != parameter_dtype), None)
+    if parameter_dtype is None or other is None:
         return None
-    name = dtypes.of(own)
+    name = dtypes.of(parameter_dtype)
     return (f"an input is of {dtypes.of(other._dt)}, the parameters are of {name}: convert one, as with "
             f"x.astype({name!r})").replace("mindspore.", "ms.")
 

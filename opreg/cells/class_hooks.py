@@ -32,9 +32,9 @@ def hookable(cls: type) -> bool:
 def runs_python(cls: type) -> bool:
     """Whether a class has a ``__getattribute__`` written in Python, other than the hook."""
     for base in cls.__mro__:
-        own = _HOOKED[base][1] if base in _HOOKED else base.__dict__.get("__getattribute__")
-        if own is not None:
-            return isinstance(own, types.FunctionType)
+        getter = _HOOKED[base][1] if base in _HOOKED else base.__dict__.get("__getattribute__")
+        if getter is not None:
+            return isinstance(getter, types.FunctionType)
     return False
 
 
@@ -57,31 +57,31 @@ def hook(cls: type) -> type | None:
     with _LOCK:
         for base in cls.__mro__:
             if base in _HOOKED:
-                count, own = _HOOKED[base]
-                _HOOKED[base] = count + 1, own
+                count, getter = _HOOKED[base]
+                _HOOKED[base] = count + 1, getter
                 return base
             if "__getattribute__" in base.__dict__:
                 break
-        own = cls.__dict__.get("__getattribute__")
+        getter = cls.__dict__.get("__getattribute__")
         try:
             read: Any = cls.__getattribute__
             type.__setattr__(cls, "__getattribute__", _noting(read))
         except TypeError:
             return None
-        _HOOKED[cls] = 1, own
+        _HOOKED[cls] = 1, getter
         return cls
 
 
 def unhook(cls: type) -> None:
     """Undo one ``hook``, given its result."""
     with _LOCK:
-        count, own = _HOOKED.pop(cls)
+        count, getter = _HOOKED.pop(cls)
         if count > 1:
-            _HOOKED[cls] = count - 1, own
-        elif own is None:
+            _HOOKED[cls] = count - 1, getter
+        elif getter is None:
             type.__delattr__(cls, "__getattribute__")
         else:
-            type.__setattr__(cls, "__getattribute__", own)
+            type.__setattr__(cls, "__getattribute__", getter)
 
 
 def _noting(read: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:

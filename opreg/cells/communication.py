@@ -130,9 +130,9 @@ def create_group(group: str, rank_ids: Sequence[int], options: object = None) ->
     if world().rank not in rank_ids:
         raise ArgumentError(f"create_group: rank {world().rank} is not among those of {group!r}, "
                             f"{', '.join(map(str, rank_ids))}")
-    made = world().create(rank_ids, group)
-    assert made is not None
-    add_group(made)
+    group_made = world().create(rank_ids, group)
+    assert group_made is not None
+    add_group(group_made)
 
 
 def destroy_group(group: str) -> None:
@@ -151,5 +151,5 @@ def broadcast_parameters(parameters: Iterable[Parameter], root: int = 0, group: 
     """
     parameters, ranks = list(parameters), _group(group)
     ranks.agree("the parameters", "\n".join(f"{each.name}: {each.dtype} {each.shape}" for each in parameters))
-    for each in parameters:
-        each.set_data(Tensor(ranks.broadcast(each.asnumpy(), root)))
+    for parameter in parameters:
+        parameter.set_data(Tensor(ranks.broadcast(parameter.asnumpy(), root)))

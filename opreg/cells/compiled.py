@@ -227,7 +227,7 @@ class Compiled:
         """The plan of the gradients of inputs and weights, which runs after the first half."""
         traced, trace = self.traced, self.traced.trace
         targets = self.targets()
-        wanted = [(node, 0) for node, need in zip(targets, needs) if need]
+        targets_needed = [(node, 0) for node, need in zip(targets, needs) if need]
         count, specs = len(trace.nodes), len(trace.specs)
         pairs, seeds = [], []
         values, updated = trace.values, trace.updated
@@ -240,9 +240,9 @@ class Compiled:
                 seeds.append(seed._entry[0])
                 pairs.append((trace.wrap(entry), seed))
             with Observer(trace.reads):
-                gradients = trace.differentiate(pairs, wanted)
+                gradients = trace.differentiate(pairs, targets_needed)
             computed = [(at, value._entry) for at, value in enumerate(gradients) if value is not None]
-            places = {wanted[at][0]: place for place, (at, _) in enumerate(computed)}
+            places = {targets_needed[at][0]: place for place, (at, _) in enumerate(computed)}
             landing = {at: data for at, data in self._leaf_gradients().items() if targets[at] in places}
             moved = [(array, trace.values[key]._entry) for key, array in trace.updated.items()
                      if trace.values[key] is not values.get(key)]
@@ -292,14 +292,14 @@ class Compiled:
         not changed."""
         plan = run.plan
         old = {id(weight): value._data for weight, value in zip(self._weights, weights)}
-        kept = [(data, data.copy(), old[id(array)]) for array, data in plan.holders if id(array) in old]
+        saved = [(data, data.copy(), old[id(array)]) for array, data in plan.holders if id(array) in old]
         try:
-            for data, _, before in kept:
+            for data, _, before in saved:
                 data[...] = before
             with generators.same_draws(run.drawn):
                 plan.run(plan.plan.forward)
         finally:
-            for data, now, _ in kept:
+            for data, now, _ in saved:
                 data[...] = now
 
     def _run_apart_from_leaves(self, run: _Run, weights: Sequence[NDArray]) -> BoundTrace:
@@ -328,10 +328,10 @@ class Compiled:
         return [(title, recorded[0]) for title, recorded in plans if recorded]
 
 
-def for_tape(data: Array, kept: bool) -> Array:
+def for_tape(data: Array, may_keep: bool) -> Array:
     """A gradient that a plan will overwrite, for the tape: a copy where rules of other nodes may keep it; else a
     read-only view, which the tape adds to a gradient of its own, or copies."""
-    if kept or data.__class__ is not np.ndarray:
+    if may_keep or data.__class__ is not np.ndarray:
         return data.copy()
     view = data.view()
     view.setflags(False)  # type: ignore[call-arg]  # NumPy's stub knows keywords only

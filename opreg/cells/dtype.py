@@ -267,9 +267,9 @@ def promote_number(a: DTypeLike, number: Number) -> np.dtype:
     >>> promote_number(float16, 2.5), promote_number(int8, 1000), promote_number(int8, 0.5), promote_number(bool_, 2)
     (dtype('float16'), dtype('int8'), dtype('float32'), dtype('int64'))
     """
-    own = of(a)
-    if own.is_floating_point or isinstance(number, (bool, np.bool_)):
-        return own.dtype
+    array_dtype = of(a)
+    if array_dtype.is_floating_point or isinstance(number, (bool, np.bool_)):
+        return array_dtype.dtype
     if isinstance(number, numbers.Integral):
-        return int64.dtype if own is bool_ else own.dtype
+        return int64.dtype if array_dtype is bool_ else array_dtype.dtype
     return float32.dtype

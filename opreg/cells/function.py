@@ -148,8 +148,8 @@ class _Call(Application):
     def forward(self, values: Sequence[TensorBase], needs: Sequence[bool]) -> list[Any]:
         """Run ``forward`` on tensors in the places of the leaves; returns the tensors of the outputs."""
         function, ctx = self.function, self.context
-        wanted = iter(needs)
-        ctx.needs_input_grad = tuple([any(list(itertools.islice(wanted, count(part)))) for part in self.inputs[2]])
+        flags = iter(needs)
+        ctx.needs_input_grad = tuple([any(list(itertools.islice(flags, count(part)))) for part in self.inputs[2]])
         args = rebuild(self.inputs, iter(values))
         try:
             if function.setup_context is _Function.setup_context:
@@ -204,10 +204,10 @@ class _Call(Application):
         changed = [i for i, (leaf, copy) in enumerate(zip(leaves, copies)) if copy._data is not leaf._data]
         arrays = [leaf._data for leaf in leaves]
         results, taped = [], []
-        for out, wanted in zip(outs, self.differentiable):
+        for out, is_differentiable in zip(outs, self.differentiable):
             at = next((i for i in changed if copies[i] is out), None)
             results.append(made(out._data, out._ctx) if at is None else leaves[at])
-            taped.append(results[-1] if wanted else made(out._data, out._ctx))
+            taped.append(results[-1] if is_differentiable else made(out._data, out._ctx))
         for i in changed:
             if recorded[i]:
                 self._check_change(leaves[i], copies[i])

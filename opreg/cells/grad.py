@@ -196,11 +196,11 @@ def get_grad(gradients: object, identifier: object) -> Any:
     """
     if not isinstance(identifier, (int, Parameter)) or isinstance(identifier, bool):
         raise TypeError(f"get_grad: expected a position or a Parameter, got {type(identifier).__name__}")
-    wanted = identifier.name if isinstance(identifier, Parameter) else identifier
+    key = identifier.name if isinstance(identifier, Parameter) else identifier
 
     def search(value: object) -> Any:
         if isinstance(value, tuple):
-            if len(value) == 2 and isinstance(value[0], (int, str)) and value[0] == wanted:
+            if len(value) == 2 and isinstance(value[0], (int, str)) and value[0] == key:
                 return value[1]
             for part in value:
                 gradient = search(part)
@@ -210,7 +210,7 @@ def get_grad(gradients: object, identifier: object) -> Any:
 
     gradient = search(gradients)
     if gradient is None:
-        raise OpError(f"get_grad: there is no gradient of {wanted!r}; was it asked for, with return_ids=True?")
+        raise OpError(f"get_grad: there is no gradient of {key!r}; was it asked for, with return_ids=True?")
     return gradient
 
 

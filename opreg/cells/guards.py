@@ -303,8 +303,8 @@ class TraceValues:
         """Restore the random generators, so that a run draws the same values."""
         generators.go_back(self._before)
 
-    def _find(self, trace: FunctionTracer, wanted: Entry) -> Array:
-        waiting = [wanted]
+    def _find(self, trace: FunctionTracer, target: Entry) -> Array:
+        waiting = [target]
         while waiting:
             entry = waiting[-1]
             if entry in self._arrays:
@@ -319,7 +319,7 @@ class TraceValues:
             elif node.op is not None:
                 for i, data in enumerate(self._computed(node)):
                     self._arrays[node, i] = data
-        return self._arrays[wanted]
+        return self._arrays[target]
 
     def _needs(self, trace: FunctionTracer, entry: Entry) -> Sequence[Entry]:
         """The entries that an entry depends on."""

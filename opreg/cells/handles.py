@@ -91,13 +91,13 @@ class HookHandle:
         if getattr(function, "compiled", False):
             raise TypeError("a hook is a Python function; a compiled one has no values to show")
         number, hook = next(_NUMBERS), Hook(function, **options)
-        if STATE.inside and STATE.trace is None and any(hook.repeats(other) for other in hooks.values()):
+        if STATE.inside and STATE.trace is None and any(hook.repeats(hook_before) for hook_before in hooks.values()):
             warn(f"the hook {hook} is registered on {getattr(owner, 'path', owner)} each time that a Cell runs, beside "
                  "those of its runs before: register it in __init__, or remove it with the handle")
         hooks[number] = hook
         if prepend:
-            rest = [(key, hooks.pop(key)) for key in list(hooks) if key != number]
-            hooks.update(rest)
+            later_hooks = [(key, hooks.pop(key)) for key in list(hooks) if key != number]
+            hooks.update(later_hooks)
         owner._touch()
         handle = cls(owner, hooks, number)
         if STATE.trace is not None and hasattr(owner, "_version"):  # a Cell or Parameter, outside of the graph

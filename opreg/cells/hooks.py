@@ -143,10 +143,10 @@ def _fit(cell: Cell, kind: str, returned: T, before: object) -> T:
     """The checked result of a forward hook: tensors, numbers, and objects of types that the old value has."""
     if returned.__class__ in TENSORS:
         return returned
-    known = {type(constant) for constant in constants(before)}
+    types_before = {type(constant) for constant in constants(before)}
     for constant in constants(returned):
         if not (constant is None or is_number(constant) or isinstance(constant, np.ndarray)
-                or type(constant) in known):
+                or type(constant) in types_before):
             raise TypeError(f"{cell.path}: the {kind} must return None, or tensors that replace its arguments, got "
                             f"{type(constant).__name__}")
     return returned

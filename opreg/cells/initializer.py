@@ -63,14 +63,14 @@ def initializer(init: InitializerLike, shape: ShapeLike | None = None, dtype: Te
     [[ 1.00000000e+00,  1.00000000e+00],
      [ 1.00000000e+00,  1.00000000e+00]])
     """
-    wanted = None if shape is None else _dimensions(shape)
+    lengths = None if shape is None else _dimensions(shape)
     if isinstance(init, Tensor):
-        if wanted is not None and init.shape != wanted:
-            raise ShapeError(f"initializer: the tensor has shape {init.shape}, expected {wanted}")
+        if lengths is not None and init.shape != lengths:
+            raise ShapeError(f"initializer: the tensor has shape {init.shape}, expected {lengths}")
         return init
-    if wanted is None:
+    if lengths is None:
         raise ArgumentError(f"initializer: {init!r} needs a shape")
-    return Tensor(shape=wanted, dtype=dtype, init=_initializer(init))
+    return Tensor(shape=lengths, dtype=dtype, init=_initializer(init))
 
 
 def _dimensions(shape: ShapeLike) -> tuple[int, ...]:

@@ -77,8 +77,8 @@ def vjp(fn: Callable[..., Any], *inputs: Any, weights: Parameters | None = None,
     first, trace = run(), STATE.trace
 
     def back(*seeds: TensorBase) -> tuple[Any, ...]:
-        here = first if STATE.trace is trace else run()  # results are on the device where they were computed
-        grads, by_weight = here(seeds[0] if len(seeds) == 1 else seeds, keep=True)
+        gradient = first if STATE.trace is trace else run()  # results are on the device where they were computed
+        grads, by_weight = gradient(seeds[0] if len(seeds) == 1 else seeds, keep=True)
         if not trained:
             return tuple(grads)
         return tuple(grads), by_weight[0] if isinstance(weights, Parameter) else tuple(by_weight)
@@ -109,7 +109,7 @@ def jvp(fn: Callable[..., Any], inputs: Several, v: Several, has_aux: bool = Fal
     """
     values: list[Any] = list(inputs) if isinstance(inputs, (tuple, list)) else [inputs]
     along: list[Any] = list(v) if isinstance(v, (tuple, list)) else [v]
-    if any(isinstance(each, NDArray) and not isinstance(each, TensorBase) for each in (*values, *along)):
+    if any(isinstance(value, NDArray) and not isinstance(value, TensorBase) for value in (*values, *along)):
         return _of_arrays(fn, values, along, has_aux)
     if len(values) != len(along):
         raise ArgumentError(f"jvp: expected {len(values)} directions, one for each input, got {len(along)}")

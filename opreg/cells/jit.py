@@ -186,15 +186,15 @@ class Cache:
                 with generators.noted_states() as drawn:
                     return compiled.call(function, leaves)
             except ReadChanged as change:
-                known = up_to(compiled.traced.steps, change.fork, change.answer)
+                known_steps = up_to(compiled.traced.steps, change.fork, change.answer)
                 new = kind.variants.at(change.fork, change.answer)
                 if new is not None and new.changed() is not None:
                     new = None
             except HookSignatureChanged as change:
                 kind.signatures.learn(change)
-                known, new = compiled.traced.steps, None
+                known_steps, new = compiled.traced.steps, None
             generators.go_back(drawn)  # the run that starts over draws the same values
-            kind.current = compiled = new or self._compiled(function, kind, leaves, args, kwargs, known)
+            kind.current = compiled = new or self._compiled(function, kind, leaves, args, kwargs, known_steps)
         return run_in_python(function, args, kwargs)
 
     # -------------------------------------------------------------------------------------------- compiling
@@ -233,14 +233,14 @@ class Cache:
         return kind
 
     def _compiled(self, function: Callable, kind: _Kind, leaves: Sequence[Tensor], args: tuple[Any, ...],
-                  kwargs: dict[str, Any], known: Sequence[Step] = ()) -> Compiled | _Python:
+                  kwargs: dict[str, Any], known_steps: Sequence[Step] = ()) -> Compiled | _Python:
         """Trace the function."""
         first = kind.variants.first
         if len(kind.variants.compiled) >= VARIANTS and isinstance(first, Fork):
             return self._as_python(function, f"the numbers that it asks for or shapes follow from, at {first.where} "
                                         f"first, came in more than {VARIANTS} variants")
         arguments = _flattened(args, kwargs)[2]
-        path = Path(kind.variants, known)
+        path = Path(kind.variants, known_steps)
         try:
             traced = trace_function(function, arguments, [(leaf.shape, leaf._dt) for leaf in leaves],
                               leaves[0]._ctx if leaves else None, kind.signatures, path, leaves, self._owner)

@@ -286,8 +286,8 @@ class Observer(Values):
                 continue
             self._methods.add((id(code), id(cls)))  # an operator such as a + b may call it without a name
             for base in cls.__mro__:
-                for name, found in tuple(vars(base).items()):
-                    if getattr(getattr(found, "__func__", found), "__code__", None) is code:
+                for name, member in tuple(vars(base).items()):
+                    if getattr(getattr(member, "__func__", member), "__code__", None) is code:
                         self._class_attribute(cls, name)
                         if stored(cls, name)[0] is not base:  # called by super()
                             self._class_attribute(base, name)
@@ -317,18 +317,18 @@ class Observer(Values):
                     id(owner) in self._read and not isinstance(value, dict)):  # such as a Logger
                 self._of_object(owner, name, value)
             return
-        own = attributes_of(owner)
+        attributes = attributes_of(owner)
         if name == "__dict__" and user:
-            for each in own:
-                if not each.startswith("_"):
-                    self._of_cell(owner, each, own[each], user)
-        elif name in own:
+            for attribute in attributes:
+                if not attribute.startswith("_"):
+                    self._of_cell(owner, attribute, attributes[attribute], user)
+        elif name in attributes:
             self._of_cell(owner, name, value, user)
-        elif "_params" in own and value is not ABSENT and not name.startswith("__"):
-            base, found = stored(cls, name)
+        elif "_params" in attributes and value is not ABSENT and not name.startswith("__"):
+            base, stored_value = stored(cls, name)
             if base is not None and is_user_module(base.__module__):
                 self.reads.attribute(owner, name, ABSENT)
-                if found is value and user:
+                if stored_value is value and user:
                     self.comparisons.path(owner, f"{{}}.{name}", value, f"{owner.path}.{name}")
                     self.read(value, f"{owner.path}.{name}")
                 else:

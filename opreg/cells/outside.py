@@ -340,8 +340,8 @@ def title_of(function: Any) -> str:
     """
     name, owner = function.__name__, getattr(function, "__self__", None)
     if isinstance(owner, type):
-        known = name == "from_address" or (name in _NOW and issubclass(owner, datetime.date))
-        return f"{owner.__name__}.{name}()" if known else ""
+        is_clock = name == "from_address" or (name in _NOW and issubclass(owner, datetime.date))
+        return f"{owner.__name__}.{name}()" if is_clock else ""
     if not isinstance(owner, types.ModuleType):
         return f"{name}() of a socket" if type(owner).__module__ in ("_socket", "socket") and name.startswith(
             "recv") else ""

@@ -151,8 +151,8 @@ class DistributedGradReducer(Cell):
             reduction = _reduction(ranks, self.mean and self.degree == ranks.size)
             for bucket in grouped([(i, grads[i]._dt, size(grads[i].shape) * grads[i]._dt.itemsize) for i in chosen],
                                   reduction.bucket_bytes):
-                given = {"reduction": reduction, "names": tuple([self._names[i] for i in bucket])}
-                totals = _traced(grads[bucket[0]])._apply(allreduce_together, [grads[i] for i in bucket], given)
+                attrs = {"reduction": reduction, "names": tuple([self._names[i] for i in bucket])}
+                totals = _traced(grads[bucket[0]])._apply(allreduce_together, [grads[i] for i in bucket], attrs)
                 for i, total in zip(bucket, totals if isinstance(totals, tuple) else (totals,)):
                     results[i] = total
         if self.mean and self.degree != ranks.size:

@@ -315,12 +315,12 @@ def _check_cast(parameter: Parameter, incoming: np.dtype) -> None:
                         f"implicitly: Parameter {parameter.name} has {parameter.dtype}")
 
 
-def _fits(own: np.dtype, incoming: np.dtype) -> bool:
+def _fits(stored: np.dtype, incoming: np.dtype) -> bool:
     """Whether values of one dtype may be stored in another: arithmetic between the two has to give the latter."""
-    if own == incoming or np.can_cast(incoming, own, "safe"):
+    if stored == incoming or np.can_cast(incoming, stored, "safe"):
         return True
     try:
-        return dtypes.promote(own, incoming) == own
+        return dtypes.promote(stored, incoming) == stored
     except DTypeError:
         return False
 
@@ -362,12 +362,12 @@ def assign(variable: Tensor, value: TensorLike) -> Tensor:
     if value.shape != variable.shape:
         raise ShapeError(f"assign: expected shape {show(variable.shape)}, that of {_called(variable)}, got "
                          f"{show(value.shape)}")
-    own, incoming = variable._dt, value._dt
-    if own != incoming:
-        if not _fits(own, incoming):
+    stored, incoming = variable._dt, value._dt
+    if stored != incoming:
+        if not _fits(stored, incoming):
             raise DTypeError(f"assign: a value of dtype {tensor_type(incoming)} does not fit {_called(variable)} of "
-                             f"dtype {tensor_type(own)}")
-        value = value._cast(own)
+                             f"dtype {tensor_type(stored)}")
+        value = value._cast(stored)
     if not concrete:
         variable[...] = value
         return variable

@@ -66,11 +66,11 @@ class ParameterContainer(Buffered):
 
     def _edited(self, name: str, before: object, now: object) -> None:
         """A table has another entry, which the attribute of that name is, too."""
-        own = self.__dict__
-        if before is not None and own.get(name) is before:
-            own[name] = now
-            if not any(name in own[table] for table in TABLES):
-                del own[name]
+        attributes = self.__dict__
+        if before is not None and attributes.get(name) is before:
+            attributes[name] = now
+            if not any(name in attributes[table] for table in TABLES):
+                del attributes[name]
         self._touch()
 
     # --------------------------------------------------------------------------------------------- attributes
@@ -129,32 +129,32 @@ class ParameterContainer(Buffered):
             trace.leave(f"it keeps a value on {self.path}.{name}, which is no Parameter")
 
     def _put_parameter(self, name: str, value: Parameter) -> None:
-        own = self.__dict__
+        attributes = self.__dict__
         if name in self._cells:
             raise _TakenError(f"{self.path}: {name!r} is a sub cell already, it can not become a Parameter")
         if not value.has_name:
             value.name = name
-        before = own["_params"].get(name)
+        before = attributes["_params"].get(name)
         if before is not None and before._hooks and not value._hooks:  # hooks belong to the attribute's name
             value._hooks = before._hooks
-        own["_params"][name] = value
-        if own["_cast"] is None:
-            own[name] = value
-        own["_checked_names"] = False
+        attributes["_params"][name] = value
+        if attributes["_cast"] is None:
+            attributes[name] = value
+        attributes["_checked_names"] = False
 
     def _put_cell(self, name: str, value: ParameterContainer) -> None:
-        own = self.__dict__
+        attributes = self.__dict__
         if "_params" not in value.__dict__:
             raise AttributeError(f"'{type(value).__name__}' object has no attribute '_auto_prefix': please call "
                                  f"Cell.__init__() firstly, before it becomes {name!r} of {type(self).__name__}")
-        if name in own["_params"]:
+        if name in attributes["_params"]:
             raise _TakenError(f"{self.path}: {name!r} is a Parameter already, it can not become a sub cell")
-        own["_cells"][name] = value
-        own[name] = value
+        attributes["_cells"][name] = value
+        attributes[name] = value
         value._adopt(self, name)
-        if own["_auto_prefix"]:
+        if attributes["_auto_prefix"]:
             value.update_parameters_name(name + ".", recurse=True, _from_paths=True)
-        own["_checked_names"] = False
+        attributes["_checked_names"] = False
 
     def _over_parameter(self, name: str, value: object) -> None:
         parameter = self._params[name]
@@ -195,17 +195,17 @@ class ParameterContainer(Buffered):
         raise AttributeError(f"The '{type(self).__name__}' object has no attribute '{name}'{words}")
 
     def __delattr__(self, name: str) -> None:
-        own = self.__dict__
+        attributes = self.__dict__
         if STATE.trace is not None:
             STATE.trace.reads.change(self, name)
-        known = False
+        was_registered = False
         for group in (self._params, self._cells, self._buffers):
             if name in group:
                 del group[name]
-                known = True
-        if name in own:
+                was_registered = True
+        if name in attributes:
             object.__delattr__(self, name)
-        elif not known:
+        elif not was_registered:
             raise AttributeError(f"The '{type(self).__name__}' object has no attribute '{name}'.")
         self._touch()
 
@@ -215,11 +215,11 @@ class ParameterContainer(Buffered):
     @property
     def path(self) -> str:
         """Path of the container in its tree: ``Net.block.relu``."""
-        own = self.__dict__
-        parent = own["_parent"]() if own.get("_parent") is not None else None
-        if parent is None or own["_name"] is None:
+        attributes = self.__dict__
+        parent = attributes["_parent"]() if attributes.get("_parent") is not None else None
+        if parent is None or attributes["_name"] is None:
             return type(self).__name__
-        return f"{parent.path}.{own['_name']}"
+        return f"{parent.path}.{attributes['_name']}"
 
     # ----------------------------------------------------------------------------------------- parameters
 
@@ -233,12 +233,12 @@ class ParameterContainer(Buffered):
         expand : bool
             Whether the parameters of children are included.
         """
-        seen: set[int] = set()
+        visited: set[int] = set()
         cells = self.cells_and_names(name_prefix) if expand else [(name_prefix, self)]
         for prefix, cell in cells:
             for name, parameter in cell._params.items():
-                if parameter is not None and id(parameter) not in seen:
-                    seen.add(id(parameter))
+                if parameter is not None and id(parameter) not in visited:
+                    visited.add(id(parameter))
                     yield (f"{prefix}.{name}" if prefix else name), parameter
 
     def get_parameters(self, expand: bool = True) -> Iterator[Parameter]:
@@ -273,13 +273,13 @@ class ParameterContainer(Buffered):
         """Rename parameters by their paths where two different ones have the same name, or refuse that."""
         by_name: dict[str, str] = {}
         for path, parameter in self.parameters_and_names():
-            other = by_name.setdefault(parameter.name, path)
-            if other != path:
+            first_path = by_name.setdefault(parameter.name, path)
+            if first_path != path:
                 if refuse:
                     raise ValueError(f"The value of {path} is {parameter}, its name {parameter.name!r} already exists: "
                                      "give each parameter a name of its own, or none")
-                if other.rpartition(".")[0] == path.rpartition(".")[0]:  # of one Cell: the user gave these names
-                    warn(f"{self.path}: {other} and {path} are both named {parameter.name!r}, so from here on all "
+                if first_path.rpartition(".")[0] == path.rpartition(".")[0]:  # of one Cell: the user gave these names
+                    warn(f"{self.path}: {first_path} and {path} are both named {parameter.name!r}, so from here on all "
                          "parameters of it have the names of their paths: give each one of its own, or none")
                 for own_path, renamed in self.parameters_and_names():
                     renamed.name = own_path
@@ -308,23 +308,23 @@ class ParameterContainer(Buffered):
     def name_cells(self) -> OrderedDict[str, Cell]:
         """Its children by name, each once."""
         children: OrderedDict[str, Cell] = OrderedDict()
-        seen: set[int] = set()
+        visited: set[int] = set()
         for name, cell in self._cells.items():
-            if cell is not None and id(cell) not in seen:
-                seen.add(id(cell))
+            if cell is not None and id(cell) not in visited:
+                visited.add(id(cell))
                 children[name] = cell
         return children
 
     def cells_and_names(self, name_prefix: str = "", cells: set[int] | None = None) -> Iterator[tuple[str, Cell]]:
         """All Cells of the tree with their paths, itself first, each once."""
-        seen = set() if cells is None else cells
-        if id(self) in seen:
+        visited = set() if cells is None else cells
+        if id(self) in visited:
             return
-        seen.add(id(self))
+        visited.add(id(self))
         yield name_prefix, self  # type: ignore[misc]  # every container is a Cell
         for name, cell in self._cells.items():
             if cell is not None:
-                yield from cell.cells_and_names(f"{name_prefix}.{name}" if name_prefix else name, seen)
+                yield from cell.cells_and_names(f"{name_prefix}.{name}" if name_prefix else name, visited)
 
     def get_sub_cell(self, target: str) -> Cell:
         """The Cell at a path of attributes, such as ``block.conv``; for an empty path this Cell."""
@@ -364,16 +364,16 @@ class ParameterContainer(Buffered):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         new = type(self).__new__(type(self))
         memo[id(self)] = new
-        own = new.__dict__
+        attributes = new.__dict__
         for name, value in self.__dict__.items():
             if name in ("_parent", "_jitted"):
-                own[name] = None
+                attributes[name] = None
             elif name == "_methods":
                 continue  # plans compiled for the old Cell
             elif name == "_hooks":
-                own[name] = {kind: Hooks(registered) for kind, registered in value.items()}
+                attributes[name] = {kind: Hooks(registered) for kind, registered in value.items()}
             else:
-                own[name] = copy.deepcopy(value, memo)
+                attributes[name] = copy.deepcopy(value, memo)
         new._own_tables()
         for name, child in new._cells.items():
             if child is not None:

@@ -75,8 +75,8 @@ class _Inputs:
         """Call the function with variables in the places of the leaves."""
         values = list(self._values)
         if not self.bare:
-            rest = iter(variables)
-            variables = [tree.rebuild(structure, rest) for structure in self._structures.values()]
+            leaves = iter(variables)
+            variables = [tree.rebuild(structure, leaves) for structure in self._structures.values()]
         for i, variable in zip(self._structures, variables):
             values[i] = variable
         if not self._kwargs:
@@ -87,8 +87,8 @@ class _Inputs:
     def arranged(self, gradients: Sequence[TensorBase], positions: Sequence[int]) -> list[Any]:
         """Gradients of the leaves in the structure of the inputs, with None in the place of values that are no
         tensors."""
-        rest = iter(gradients)
-        nested = {i: tree.rebuild(structure if structure is tree.LEAF else tree.emptied(structure), rest)
+        leaves = iter(gradients)
+        nested = {i: tree.rebuild(structure if structure is tree.LEAF else tree.emptied(structure), leaves)
                  for i, structure in self._structures.items()}
         return [nested[i] for i in positions]
 

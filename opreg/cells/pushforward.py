@@ -68,8 +68,8 @@ def _along(node: Any, t: list[Any], ins: list[Any], outs: list[Any], through: Ca
     op, visible = node.op, node.op.signature.visible(node.attrs)
     if isinstance(op, Op) and op.rules.jvp is not None:
         with Recording(None, node.in_training(None if STATE.trace is None else True)):
-            returned = op.rules.jvp(node.attrs, [each if each is None else each.shown() for each in t],
-                                    [each.shown() for each in ins], [each.shown() for each in outs[:visible]])
+            returned = op.rules.jvp(node.attrs, [tangent if tangent is None else tangent.shown() for tangent in t],
+                                    [value.shown() for value in ins], [output.shown() for output in outs[:visible]])
         return _checked(op, returned, outs[:visible])
     moving = [i for i, out in enumerate(outs) if is_floating(out._dt)]
     # An entry that is two inputs of a node has one gradient, the sum of both.
@@ -77,10 +77,10 @@ def _along(node: Any, t: list[Any], ins: list[Any], outs: list[Any], through: Ca
     reached: list[int] = []
 
     def transposed(*probes: Any) -> Any:
-        given: list[Any] = [None] * len(outs)
+        output_grads: list[Any] = [None] * len(outs)
         for i, probe in zip(moving, probes):
-            given[i] = probe
-        gradients = through(*given)
+            output_grads[i] = probe
+        gradients = through(*output_grads)
         reached[:] = [i for i in places if gradients[i] is not None]
         return tuple([as_tensor(gradients[i]) for i in reached])
 

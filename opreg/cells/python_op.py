@@ -82,9 +82,9 @@ class Record:
         """Call the function as one step of a plan."""
         if self.place is None:
             return self._run(values)
-        kept = self.signatures.replay.pop(self.place, None)
-        if kept is not None:
-            self.latest_run = kept
+        run = self.signatures.replay.pop(self.place, None)
+        if run is not None:
+            self.latest_run = run
         else:
             try:
                 self._run(values)

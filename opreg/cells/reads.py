@@ -42,12 +42,12 @@ def _state(owner: Owner) -> tuple[Any, ...]:
 
 def attribute(owner: Owner, name: str) -> Any:
     """The stored value of a Cell's attribute, from its own dict or from what it has registered."""
-    own = owner.__dict__
-    if name in own:
-        return own[name]
+    attributes = owner.__dict__
+    if name in attributes:
+        return attributes[name]
     for table in ("_params", "_buffers", "_cells"):
-        if name in own[table]:
-            return own[table][name]
+        if name in attributes[table]:
+            return attributes[table][name]
     return ABSENT
 
 
@@ -127,8 +127,8 @@ class Reads:
             self._before, self.comparisons = {}, Comparisons()
         for key, owner in self._owners.items():
             before, changes = self._before.get(key, {}), self._changed.get(key, ())
-            noted = [(name, held, HeldValue(attribute(owner, name)) if name in changes else None)
-                     for name, held in before.items()]
+            noted = [(name, before_value, HeldValue(attribute(owner, name)) if name in changes else None)
+                     for name, before_value in before.items()]
             version, state = self._states.get(key, (owner._version, None))
             self._noted.append([weakref.ref(owner), version, state, noted])
         self._owners, self._states, self._before, self._changed = {}, {}, {}, {}

@@ -51,13 +51,13 @@ def _moving(op: Op) -> Op:
 
     @result.shapes
     def shapes(ins: Shapes, outs: Shapes, *, inner: Attrs) -> tuple[Shapes, Shapes]:
-        ins, own = op.infer_shapes(ins, outs[:len(op.signature.outputs(inner))], inner)
-        return ins, [*own, *_states(op, inner, ins)]
+        ins, outputs = op.infer_shapes(ins, outs[:len(op.signature.outputs(inner))], inner)
+        return ins, [*outputs, *_states(op, inner, ins)]
 
     @result.types
     def types(ins: Dtypes, outs: Dtypes, *, inner: Attrs) -> tuple[Dtypes, Dtypes]:
-        ins, own = op.infer_dtypes(ins, outs[:len(op.signature.outputs(inner))], inner)
-        return ins, [*own, *_states(op, inner, ins)]
+        ins, outputs = op.infer_dtypes(ins, outs[:len(op.signature.outputs(inner))], inner)
+        return ins, [*outputs, *_states(op, inner, ins)]
 
     if op.rules.data_dependent:
         @result.infer_from_data

@@ -67,18 +67,18 @@ def _derivatives(fn: Callable[..., Any], primals: Sequence[TensorBase], series: 
         """The function at the point ``t`` of the curve, evaluated by Horner's scheme."""
         moved = []
         for value, terms in zip(primals, series):
-            rest = ops.zeros_like(value)
+            horner = ops.zeros_like(value)
             for order in range(orders, 0, -1):
-                rest = (terms[order - 1] + rest) * t / order
-            moved.append(value + rest)
+                horner = (terms[order - 1] + horner) * t / order
+            moved.append(value + horner)
         return fn(*moved)
 
     curve: Callable[[TensorBase], Any] = moving
-    found = [curve(zero)]
+    derivatives = [curve(zero)]
     for _ in range(orders):
         curve = _differentiated(curve, one)
-        found.append(curve(zero))
-    return found
+        derivatives.append(curve(zero))
+    return derivatives
 
 
 def jet(fn: Callable[..., Any], primals: Several, series: Several) -> tuple[Any, Any]:
@@ -113,12 +113,12 @@ def jet(fn: Callable[..., Any], primals: Several, series: Several) -> tuple[Any,
     """
     inputs, terms = _floating(primals), _floating(series)
     orders = terms[0].shape[0] if terms and terms[0].shape else 0
-    wanted, given = [(orders, *value.shape) for value in inputs], [each.shape for each in terms]
-    if not orders or wanted != given:
-        raise ShapeError(f"jet: expected series of the shapes {', '.join(map(show, wanted))}, the orders in front of "
-                         f"those of the primals, got {', '.join(map(show, given))}")
-    found = [tree.tensors(each) for each in _derivatives(fn, inputs, terms, orders)]
-    values, stacked = found[0], [ops.stack(*each, axis=0, num_args=orders) for each in zip(*found[1:])]
+    expected, shapes = [(orders, *value.shape) for value in inputs], [term.shape for term in terms]
+    if not orders or expected != shapes:
+        raise ShapeError(f"jet: expected series of the shapes {', '.join(map(show, expected))}, the orders in front of "
+                         f"those of the primals, got {', '.join(map(show, shapes))}")
+    levels = [tree.tensors(result) for result in _derivatives(fn, inputs, terms, orders)]
+    values, stacked = levels[0], [ops.stack(*level, axis=0, num_args=orders) for level in zip(*levels[1:])]
     return (values[0], stacked[0]) if len(values) == 1 else (values, stacked)
 
 
@@ -145,5 +145,5 @@ def derivative(fn: Callable[..., Any], primals: Several, order: int) -> tuple[An
     for value in inputs:
         first = ops.ones_like(value)
         series.append(ops.stack(first, *[ops.zeros_like(value)] * (order - 1), axis=0, num_args=order))
-    values, found = jet(fn, inputs, series)
-    return values, [each[-1] for each in found] if isinstance(found, list) else found[-1]
+    values, derivatives = jet(fn, inputs, series)
+    return values, [level[-1] for level in derivatives] if isinstance(derivatives, list) else derivatives[-1]

@@ -100,26 +100,26 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         keywords.pop("const_arg", None)
         if keywords:
             raise ArgumentError(f"Tensor: there is no keyword {sorted(keywords)[0]!r}")
-        wanted = None if dtype is None else as_dtype(dtype)
+        target = None if dtype is None else as_dtype(dtype)
         ctx = current_context()
         if input_data is None:
-            if shape is None or wanted is None:
+            if shape is None or target is None:
                 raise ArgumentError("Tensor: expected numbers, or shape=, dtype= and perhaps init=")
             lengths = _lengths(shape)
-            host = np.zeros(lengths, wanted) if init is None else init.fill(lengths, wanted)
+            host = np.zeros(lengths, target) if init is None else init.fill(lengths, target)
         else:
             if isinstance(input_data, NDArray):
                 ctx = input_data._ctx if isinstance(input_data, Tensor) else ctx
                 host = input_data._data
                 if not isinstance(host, np.ndarray):  # a copy on its device
-                    self._data = ctx.backend.asarray(host, wanted or host.dtype, ctx.device_id)
+                    self._data = ctx.backend.asarray(host, target or host.dtype, ctx.device_id)
                     self._ctx, self._entry = ctx, None
                     return
             else:
-                host = _host(input_data, wanted)
+                host = _host(input_data, target)
             if shape is not None and _lengths(shape) != host.shape:
                 raise ShapeError(f"Tensor: expected shape {show(_lengths(shape))}, the numbers have {show(host.shape)}")
-            host = quiet(np.array, host, wanted or as_dtype(host.dtype), order="C")
+            host = quiet(np.array, host, target or as_dtype(host.dtype), order="C")
         self._data = host if ctx.backend_name == "cpu" else ctx.backend.asarray(host, None, ctx.device_id)
         self._ctx, self._entry = ctx, None
         if STATE.trace is not None:

@@ -101,31 +101,31 @@ class TensorBase(Methods):
             return NotImplemented
         left, right = (other, self) if reflected else (self, other)
         if left._dt != right._dt or name == "truediv":
-            wanted = dtypes.promote(left._dt, right._dt)
-            if name == "truediv" and wanted.kind in "iub":
-                wanted = np.dtype(np.float32)
-            left, right = left._cast(wanted), right._cast(wanted)
+            common = dtypes.promote(left._dt, right._dt)
+            if name == "truediv" and common.kind in "iub":
+                common = np.dtype(np.float32)
+            left, right = left._cast(common), right._cast(common)
         if name in COMPARISONS:
             return get(COMPARISONS[name][0])(left, right)
         same, broadcast = FORMS[name][:2]
         return get(same if left._shape_is(right) else broadcast)(left, right)
 
     def _with_number(self, name: str, number: Number, reflected: bool) -> Tensor:
-        wanted = dtypes.promote_number(self._dt, number)
-        if name == "truediv" and wanted.kind in "iub":
-            wanted = np.dtype(np.float32)
-        left = self._cast(wanted)
+        common = dtypes.promote_number(self._dt, number)
+        if name == "truediv" and common.kind in "iub":
+            common = np.dtype(np.float32)
+        left = self._cast(common)
         op = get(COMPARISONS[name][1 + reflected] if name in COMPARISONS else FORMS[name][2 + reflected])
         number = int(number) if isinstance(number, (bool, np.bool_)) else number
-        whole = isinstance(number, numbers.Integral)
+        is_integer = isinstance(number, numbers.Integral)
         if name in COMPARISONS:
-            return op(left, scalar=number if whole else float(number), is_int=whole)
-        if wanted.kind in "iu" and not 0 <= number < 128:  # every dtype represents them
+            return op(left, scalar=number if is_integer else float(number), is_int=is_integer)
+        if common.kind in "iu" and not 0 <= number < 128:  # every dtype represents them
             raised = name == "pow" and not reflected
-            number = exponent(int(number), wanted) if raised else numbers_of(number, wanted).item()
+            number = exponent(int(number), common) if raised else numbers_of(number, common).item()
             if abs(number) > 2 ** 53:  # as an attribute it would be rounded
-                return self._binary(name, self._lift(np.array(number, wanted)), reflected)
-        return op(left, scalar=float(number), is_int=whole)
+                return self._binary(name, self._lift(np.array(number, common)), reflected)
+        return op(left, scalar=float(number), is_int=is_integer)
 
     def _held(self, host: np.ndarray) -> Tensor:
         return self._lift(host)
@@ -233,13 +233,13 @@ class TensorBase(Methods):
 
     def astype(self, dtype: TensorDType, copy: bool = True) -> Tensor:
         """The values in another dtype; this tensor itself when ``copy`` is False and the dtype is the same."""
-        wanted = as_dtype(dtype)
-        return self if not copy and self._dt == wanted else ops.Cast(self, dtype=wanted)  # type: ignore[return-value]
+        target = as_dtype(dtype)
+        return self if not copy and self._dt == target else ops.Cast(self, dtype=target)  # type: ignore[return-value]
 
     def reshape(self, *shape: int | Sequence[int]) -> Tensor:
         """The same values in another shape; one -1 is inferred, and 0 means a length of zero."""
-        wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
-        return ops._np_reshape(self, newshape=tuple(map(int, wanted)))
+        target = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        return ops._np_reshape(self, newshape=tuple(map(int, target)))
 
     view = reshape
 
@@ -249,12 +249,12 @@ class TensorBase(Methods):
             if axes or dim0 is None or dim1 is None:
                 raise TypeError("transpose: dim0 and dim1 go together, without other axes")
             return self.swapaxes(dim0, dim1)
-        wanted: Sequence[Any] = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
+        order: Sequence[Any] = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
         rank = len(self.shape)
-        wanted = tuple(axis % rank if -rank <= axis < rank else axis for axis in wanted) or tuple(reversed(range(rank)))
-        if sorted(wanted) != list(range(rank)):
+        order = tuple(axis % rank if -rank <= axis < rank else axis for axis in order) or tuple(reversed(range(rank)))
+        if sorted(order) != list(range(rank)):
             raise ShapeError(f"transpose: expected the {rank} axes in some order, got {axes}")
-        return ops.transpose(self, axes=wanted) if rank > 1 else self  # type: ignore[return-value]
+        return ops.transpose(self, axes=order) if rank > 1 else self  # type: ignore[return-value]
 
     @property
     def T(self) -> Tensor:

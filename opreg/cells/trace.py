@@ -366,8 +366,8 @@ class FunctionTracer(Tracer):
     def reference(self, owner: object) -> Callable[[], Any]:
         """A function that returns a Cell to nodes of this trace; it keeps the Cell alive unless the Cell holds the
         trace."""
-        own = self.root.owner
-        return own if own is not None and own() is owner else (lambda: owner)
+        owner_reference = self.root.owner
+        return owner_reference if owner_reference is not None and owner_reference() is owner else (lambda: owner)
 
     def close(self) -> None:
         """End this body; it releases the surrounding trace."""
@@ -581,9 +581,9 @@ class FunctionTracer(Tracer):
         def find() -> Answer:
             numbers = root.numbers
             assert numbers is not None
-            found = made(numbers.of(self, [entry], root.calls)[0], numbers.ctx)
-            self.constant(found)
-            return read.of(found)
+            value = made(numbers.of(self, [entry], root.calls)[0], numbers.ctx)
+            self.constant(value)
+            return read.of(value)
 
         answer = self._guarded(read, find, [entry], f"{title} asks for numbers")
         return np.array(answer) if isinstance(answer, np.ndarray) else answer
@@ -594,7 +594,7 @@ class FunctionTracer(Tracer):
         root = self.root
         if self.parent is not None and not self.assigns:  # the guard stands before the body
             outside = [self.outer.get(source) for source, _ in entries]
-            if any(each is None for each in outside):
+            if any(value is None for value in outside):
                 self.leave(f"{what} in the body of a loop or a branch, where they differ from round to round")
             return self.parent._guarded(look, find, [each._entry for each in outside if each is not None], what, node)
         assert root.path is not None
@@ -613,23 +613,23 @@ class FunctionTracer(Tracer):
 
     # ----------------------------------------------------------------------------------------------- gradients
 
-    def differentiate(self, seeds: Sequence[tuple[TracedTensor, TracedTensor]], wanted: Sequence[Entry],
+    def differentiate(self, seeds: Sequence[tuple[TracedTensor, TracedTensor]], entries: Sequence[Entry],
                       order: Sequence[Node] | None = None) -> list[TracedTensor | None]:
         """Gradients with respect to entries, as new nodes; None for a missing one. ``order`` limits the nodes that are
         differentiated; by default it is all."""
         tracer = _Rules(self)
         out_grads = [(value._entry, tracer.value(seed._entry)) for value, seed in seeds]
         with self:
-            gradients = grow(tracer, self.order if order is None else order, out_grads, {node for node, _ in wanted})
+            gradients = grow(tracer, self.order if order is None else order, out_grads, {node for node, _ in entries})
         self.take_new()
-        return [self.wrap(gradients[entry]._entry) if entry in gradients else None for entry in wanted]
+        return [self.wrap(gradients[entry]._entry) if entry in gradients else None for entry in entries]
 
     def forget(self, nodes: int, specs: int) -> None:
         """Drop nodes and specs beyond these counts."""
         del self.nodes[nodes:]
         for node in list(self.specs)[specs:]:
             del self.specs[node]
-        self.variables = {key: held for key, held in self.variables.items() if held[1] in self.specs}
+        self.variables = {key: variable for key, variable in self.variables.items() if variable[1] in self.specs}
         self.constants = {}
         self._taken = min(self._taken, nodes)
 

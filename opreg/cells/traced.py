@@ -80,11 +80,11 @@ class Traced:
         self._outside = {id(container): container for container, _, _ in trace.reads.comparisons.outside()}
         structure, leaves = self._taken_apart(out)
         self._outside = {id(leaf): leaf for leaf in leaves if id(leaf) in self._outside}
-        kept = [id(leaf) in self._outside or (isinstance(leaf, Parameter) and id(leaf) not in trace.values)
+        unchanged = [id(leaf) in self._outside or (isinstance(leaf, Parameter) and id(leaf) not in trace.values)
                 for leaf in leaves]
-        self._unchanged = kept
-        self.heads: list[Entry] = [trace.read(leaf)._entry for leaf, as_it_is in zip(leaves, kept) if not as_it_is]
-        self.structure = _with(structure, iter(zip(leaves, kept))) if any(kept) else structure
+        self._unchanged = unchanged
+        self.heads: list[Entry] = [trace.read(leaf)._entry for leaf, as_it_is in zip(leaves, unchanged) if not as_it_is]
+        self.structure = _with(structure, iter(zip(leaves, unchanged))) if any(unchanged) else structure
         if ctx is None:
             ctx = next((array._ctx for array, _ in trace.variables.values()), current_context())
         self.ctx = ctx
@@ -176,7 +176,7 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
     nodes = [value._entry[0] for value in inputs]
     if path is not None:
         trace.numbers = TraceValues({node: leaf._data for node, leaf in zip(nodes, leaves)}, ctx or current_context())
-    given = args, kwargs = tree.rebuild(arguments, iter(inputs))
+    traced_arguments = args, kwargs = tree.rebuild(arguments, iter(inputs))
     observer = Observer(trace.reads)
     try:
         with trace, _NeutralScope(ctx), observer if path is not None else contextlib.nullcontext():
@@ -187,7 +187,7 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
             if not trace.left and any(handle.registered for handle in trace.registered):
                 trace.left = "it registers a hook, which every run would do again"
             if path is not None:
-                trace.left = trace.left or _changed_by(trace, arguments, given, inputs)
+                trace.left = trace.left or _changed_by(trace, arguments, traced_arguments, inputs)
     except Exception as error:
         if path is not None and _holds(list(error.args) + [vars(error)], set()):
             trace.left = trace.left or "it keeps a tensor in the exception that it raises"
@@ -224,8 +224,8 @@ def _outside_place(trace: FunctionTracer) -> str:
     """The place outside of the function where it keeps a traced tensor, as text; empty without any."""
     said = "it keeps a tensor in {}, which every run would do again"
     for container, before, label in trace.reads.comparisons.outside():
-        known = set(map(id, before))
-        if any(_holds(each, known) for each in elements(container)):
+        earlier_ids = set(map(id, before))
+        if any(_holds(element, earlier_ids) for element in elements(container)):
             return said.format(label)
     for place in trace.reads.comparisons.places():
         if (value := place.now()) is not place.before and _holds(value, set()):
@@ -243,14 +243,14 @@ def _same_structure(before: Structure, after: Structure) -> bool:
                                                                                    after[2]))
 
 
-def _holds(value: object, known: set[int]) -> bool:
+def _holds(value: object, visited: set[int]) -> bool:
     """Whether a value is a traced tensor, or holds one: a container, a function, a generator, an object; values in
-    ``known`` are skipped."""
+    ``visited`` are skipped."""
     if isinstance(value, TracedTensor):
-        return id(value) not in known
-    if id(value) in known or isinstance(value, _WITHOUT):
+        return id(value) not in visited
+    if id(value) in visited or isinstance(value, _WITHOUT):
         return False
-    known.add(id(value))
+    visited.add(id(value))
     if isinstance(value, CONTAINERS):
         parts = elements(value)
     elif isinstance(value, types.FunctionType):
@@ -263,7 +263,7 @@ def _holds(value: object, known: set[int]) -> bool:
         parts = [attributes_of(value)]
     else:
         return False
-    return any(_holds(each, known) for each in parts)
+    return any(_holds(part, visited) for part in parts)
 
 
 #: Values that are asked for no tensors: those outside of the graph, and what is no user's data.

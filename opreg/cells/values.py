@@ -124,9 +124,9 @@ class ReadLog(Protocol):
 def stored(cls: type, name: str) -> tuple[type | None, Any]:
     """The stored attribute of a class, and the class that stores it."""
     for base in cls.__mro__:
-        found = base.__dict__.get(name, ABSENT)
-        if found is not ABSENT:
-            return base, found
+        member = base.__dict__.get(name, ABSENT)
+        if member is not ABSENT:
+            return base, member
     return None, ABSENT
 
 
@@ -153,14 +153,14 @@ def _has_fields(cls: type) -> bool:
 
 def _is_field(cls: type, name: str) -> bool:
     """Whether an attribute of a C type holds data."""
-    found = stored(cls, name)[1]
-    return isinstance(found, (types.GetSetDescriptorType, types.MemberDescriptorType)) or (
-        type(found).__module__ == "_ctypes" and hasattr(type(found), "__set__"))
+    member = stored(cls, name)[1]
+    return isinstance(member, (types.GetSetDescriptorType, types.MemberDescriptorType)) or (
+        type(member).__module__ == "_ctypes" and hasattr(type(member), "__set__"))
 
 
-def _is_descriptor(found: object) -> bool:
+def _is_descriptor(member: object) -> bool:
     """Whether reading a stored attribute of a class may run Python code, as for a property."""
-    return hasattr(type(found), "__get__") and not isinstance(found, (
+    return hasattr(type(member), "__get__") and not isinstance(member, (
         types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.MemberDescriptorType,
         types.GetSetDescriptorType, types.WrapperDescriptorType, staticmethod, classmethod, type))
 
@@ -224,9 +224,9 @@ class Values:
         for base in cls.__mro__:
             if is_user_module(base.__module__):
                 self.comparisons.path(base, "len({}.__dict__)", len(base.__dict__), label)
-                for name, found in tuple(vars(base).items()):  # special methods that are not seen as they run
-                    if name.startswith("__") and isinstance(found, _OTHER_METHODS):
-                        self.comparisons.path(base, f"{{}}.__dict__.get({name!r}, absent)", found, label)
+                for name, member in tuple(vars(base).items()):  # special methods that are not seen as they run
+                    if name.startswith("__") and isinstance(member, _OTHER_METHODS):
+                        self.comparisons.path(base, f"{{}}.__dict__.get({name!r}, absent)", member, label)
 
     # ------------------------------------------------------------------------------------------- code and settings
 
@@ -251,16 +251,16 @@ class Values:
     def _scan(self, code: types.CodeType, scope: dict[str, Any]) -> None:
         """Note the names that code loads, and their values."""
         self._inner.update(id(const) for const in code.co_consts if isinstance(const, types.CodeType))
-        found = loads(code)
-        self._texts.update(filter(str.isidentifier, found.texts))
-        named = found.names.union(found.scope)
+        names_loaded = loads(code)
+        self._texts.update(filter(str.isidentifier, names_loaded.texts))
+        named = names_loaded.names.union(names_loaded.scope)
         self._by_text = self._by_text or not _BY_TEXT.isdisjoint(named)
         if not _BY_ANY_NAME.isdisjoint(named):
             self._read_by_any_name()
         read = (_READ_BY[name] for name in named & _READ_BY.keys())
         new = named.union(*read, self._texts if self._by_text else ()) - self._names
         self._names |= new
-        for name, is_read in found.scope.items():
+        for name, is_read in names_loaded.scope.items():
             value = scope.get(name, ABSENT)
             if value is not ABSENT or not hasattr(builtins, name):
                 value = self._first((id(scope), name), value, is_read)
@@ -274,10 +274,10 @@ class Values:
                     value = vars(builtins)[name]
                     self.comparisons.entry(vars(builtins), name, value, f"the built-in {name}")
                     self.read(value, f"the built-in {name}")
-        self._sets(found, scope)
-        self._updates.update(found.changes.values())
+        self._sets(names_loaded, scope)
+        self._updates.update(names_loaded.changes.values())
         for owner in tuple(self._owners):
-            for name in found.changes.values():
+            for name in names_loaded.changes.values():
                 self._first((id(owner), name), getattr(owner, name, ABSENT), False)
             for name in new:
                 self._owned(owner, name)
@@ -287,7 +287,7 @@ class Values:
                         self.meet(type(value))
         for name in new & BY_NAME.keys():
             self._read_setting(BY_NAME[name])
-        if not found.texts.isdisjoint(HANDLERS):
+        if not names_loaded.texts.isdisjoint(HANDLERS):
             self._read_setting(error_handlers)
         if not new.isdisjoint(_WARNS):
             self.read(warnings.filters, "warnings.filters")
@@ -295,27 +295,27 @@ class Values:
             self.comparisons.unseen[f"{name} of a frame or a function"] = None
         if not _ENVIRONMENT.isdisjoint(new):
             self.read(os.environ, "os.environ")
-        for text in found.texts:
+        for text in names_loaded.texts:
             self._imported(text)
         for name in imported_by(code, scope):
             if not isinstance(sys.modules.get(name), types.ModuleType):  # an object in its place, which is hooked
                 self._imported(name)
-        if "modules" in found.names:
+        if "modules" in names_loaded.names:
             self._read_modules(module_keys(code, scope))
         functions = self._functions.get(id(code), [])
         if not functions and code.co_freevars and id(code) not in self._inner:
-            functions = [each for each in gc.get_referrers(code) if isinstance(each, types.FunctionType)]
+            functions = [referrer for referrer in gc.get_referrers(code) if isinstance(referrer, types.FunctionType)]
             if not functions and gc.get_freeze_count():
                 self.reason = self.reason or f"gc.freeze() hides the variables that {code.co_name} has from outside"
         for function in functions:
             self._runs(function)
 
-    def _sets(self, found: Loads, scope: dict[str, Any]) -> None:
+    def _sets(self, names_loaded: Loads, scope: dict[str, Any]) -> None:
         """Note the places outside of code that it sets."""
-        texts = set(filter(str.isidentifier, found.texts))
-        for name in found.places["global"].union(texts if "globals" in found.scope else ()):
+        texts = set(filter(str.isidentifier, names_loaded.texts))
+        for name in names_loaded.places["global"].union(texts if "globals" in names_loaded.scope else ()):
             self.comparisons.place(scope, name, f"the global {name}")
-        new = found.places["attribute"].union(texts if "setattr" in found.scope else ()) - self._stores
+        new = names_loaded.places["attribute"].union(texts if "setattr" in names_loaded.scope else ()) - self._stores
         self._stores |= new
         for owner in self._holders:
             self._set_on(owner, new)
@@ -339,10 +339,10 @@ class Values:
             if value is not None or not _MISTAKES.isdisjoint(self._names):
                 self.comparisons.path(function, "{}." + name, value, f"a default of {title}")
                 self._read_existing(value, f"a default of {title}")
-        found = loads(function.__code__)
-        outer = found.outer
+        names_loaded = loads(function.__code__)
+        outer = names_loaded.outer
         for cell, name in zip(function.__closure__ or (), function.__code__.co_freevars):
-            if name in found.places["outer"]:
+            if name in names_loaded.places["outer"]:
                 self.comparisons.place(cell, name, f"the variable {name} that {title} has from outside")
             if name in outer:
                 self._of_variable(cell, f"the variable {name} that {title} has from outside", name)
@@ -615,9 +615,9 @@ class Values:
         elif isinstance(owner, types.ModuleType):
             if ("__getattr__" in owner.__dict__ and is_user_module(owner.__name__)) or (
                     self._by_text and name in self._texts):
-                for each in (name, "__getattr__"):
-                    self.comparisons.entry(owner.__dict__, each, owner.__dict__.get(each, ABSENT),
-                                           f"{owner.__name__}.{each}")
+                for attribute in (name, "__getattr__"):
+                    self.comparisons.entry(owner.__dict__, attribute, owner.__dict__.get(attribute, ABSENT),
+                                           f"{owner.__name__}.{attribute}")
             if name in _LISTS:
                 self.comparisons.path(owner, "len({}.__dict__)", len(owner.__dict__), f"names in {owner.__name__}")
         elif _has_fields(type(owner)) and _is_field(type(owner), name):
@@ -627,11 +627,11 @@ class Values:
         """Note attributes that code reads by a computed name, as ``getattr`` does: all where the name is unknown, and
         those of all owners where the owner is."""
         if owner is COMPUTED:
-            for each in tuple(self._owners):
-                self._read_by_name(each, name)
+            for known_owner in tuple(self._owners):
+                self._read_by_name(known_owner, name)
             return
         if isinstance(owner, type):
-            names = [each for each in vars(owner) if not each.startswith("__")] if is_user_module(
+            names = [attribute for attribute in vars(owner) if not attribute.startswith("__")] if is_user_module(
                 owner.__module__) else []
         elif isinstance(owner, types.FunctionType) or (
                 isinstance(owner, types.ModuleType) and (isinstance(name, str) or is_user_module(owner.__name__))):
@@ -640,8 +640,8 @@ class Values:
                 self.comparisons.entry(vars(owner), name, ABSENT, f"{owner.__name__}.{name}")
         else:
             return
-        for each in [name] if isinstance(name, str) else names:
-            self._owned(owner, each)
+        for known_owner in [name] if isinstance(name, str) else names:
+            self._owned(owner, known_owner)
 
     def _read_by_any_name(self) -> None:
         """Code asks for attributes by names that nobody can tell: all are noted of all owners, those to come, too."""
@@ -688,7 +688,7 @@ class Values:
 
     def _class_attribute(self, cls: type, name: str) -> None:
         """Compare an attribute of a class, found in it or in a base of the user's."""
-        base, found = stored(cls, name)
+        base, member = stored(cls, name)
         label = f"{cls.__name__}.{name}"
         if name == "__subclasses__":
             self.comparisons.path(cls, "repr(type.__subclasses__({}))", repr(type.__subclasses__(cls)), label)
@@ -697,12 +697,12 @@ class Values:
             self._field(cls, name)
         if base is None or not is_user_module(base.__module__):
             return
-        if isinstance(found, classmethod):
-            self.comparisons.path(cls, f"{{}}.{name}.__func__", found.__func__, label)
-        elif _is_descriptor(found) and not isinstance(found, property):
-            self.comparisons.path(base, f"{{}}.__dict__.get({name!r}, absent)", found, label)
+        if isinstance(member, classmethod):
+            self.comparisons.path(cls, f"{{}}.{name}.__func__", member.__func__, label)
+        elif _is_descriptor(member) and not isinstance(member, property):
+            self.comparisons.path(base, f"{{}}.__dict__.get({name!r}, absent)", member, label)
         else:
-            value = found.__func__ if isinstance(found, staticmethod) else self._first((id(cls), name), found, True)
+            value = member.__func__ if isinstance(member, staticmethod) else self._first((id(cls), name), member, True)
             self.comparisons.path(cls, f"{{}}.{name}", value, label)
             self.read(value, label)
 
@@ -743,23 +743,23 @@ class Values:
             (self._read_existing if self.comparisons.is_outside(attributes_of(owner)) else self.read)(value, label)
         if name.startswith("__") or not name.isidentifier() or runs_python(cls):
             return
-        own, found = attributes_of(owner, {}), stored(cls, name)[1]
+        attributes, member = attributes_of(owner, {}), stored(cls, name)[1]
         if value is ABSENT:
             if stored(cls, "__getattr__")[1] is ABSENT:
                 self.comparisons.path(owner, f"getattr({{}}, {name!r}, absent)", ABSENT, label)
             else:  # reads in __getattr__ are noted, as long as the object has no such attribute
-                self.comparisons.entry(own, name, ABSENT, label)
+                self.comparisons.entry(attributes, name, ABSENT, label)
                 self._class_attribute(cls, "__getattr__")
-        elif _is_descriptor(found) and (name not in own or hasattr(type(found), "__set__")):
+        elif _is_descriptor(member) and (name not in attributes or hasattr(type(member), "__set__")):
             self._class_attribute(cls, name)  # reads in its code are noted
-            if not hasattr(type(found), "__set__"):  # an attribute of the object takes its place
-                self.comparisons.entry(own, name, ABSENT, label)
+            if not hasattr(type(member), "__set__"):  # an attribute of the object takes its place
+                self.comparisons.entry(attributes, name, ABSENT, label)
             if isinstance(value, PLAIN) and is_standard(cls.__module__) and stored(cls, "__eq__")[0] is object:
                 self.comparisons.path(owner, f"{{}}.{name}", value, label)  # Python's own, which nobody notes
-        elif name not in own and (
+        elif name not in attributes and (
                 (isinstance(value, _BOUND) and value.__self__ is owner) or _is_of_ctypes(type(value))):
             pass  # a method written in C, or a part of C's memory: another object each time
-        elif name in own or not isinstance(value, types.MethodType):
+        elif name in attributes or not isinstance(value, types.MethodType):
             self.comparisons.path(owner, f"{{}}.{name}", value, label)
         else:
             self.comparisons.path(owner, f"{{}}.{name}.__func__", value.__func__, label)

@@ -59,18 +59,18 @@ class _Vmap:
         if not sizes:
             raise ArgumentError(f"{title}: no input has an axis of samples: each is None in in_axes, or no tensor")
         first, size = next(iter(sizes.items()))
-        for i, other in sizes.items():
-            if other != size:
-                raise ShapeError(f"{title}: tensor {i} of the inputs has {other} samples along axis {axes[i]} of "
+        for i, count in sizes.items():
+            if count != size:
+                raise ShapeError(f"{title}: tensor {i} of the inputs has {count} samples along axis {axes[i]} of "
                                  f"{show(values[i].shape)}, tensor {first} has {size} along axis {axes[first]} of "
                                  f"{show(values[first].shape)}")
-        given = [BatchedValue(value if axis is None else _moved(value, axis, 0), axis is not None)
+        batched_values = [BatchedValue(value if axis is None else _moved(value, axis, 0), axis is not None)
                  for value, axis in zip(values, axes)]
 
         def function(*samples: Any) -> Any:
             return self.fn(*tree.rebuild(structure, iter(samples)), **kwargs)
 
-        results, nested = mapped(function, given, size, title)
+        results, nested = mapped(function, batched_values, size, title)
         out_axes: list[int | None] = []
         _spread(self.out_axes, nested, out_axes, f"{title}: out_axes")
         outs = [_placed(result, axis, size, f"{title}: output {i}")
@@ -92,20 +92,20 @@ def _check(what: str, axes: object) -> None:
         raise TypeError(f"vmap: {what} must be an int, None, or a tuple, list or dict of these, got {axes!r}")
 
 
-def _spread(axes: Any, structure: Structure, found: list[int | None], title: str) -> None:
+def _spread(axes: Any, structure: Structure, tensor_axes: list[int | None], title: str) -> None:
     """The axis of each tensor in a tree."""
     if structure is LEAF:
         if isinstance(axes, (tuple, list, dict)):
             raise ArgumentError(f"{title} has {axes!r} in the place of one tensor")
-        found.append(None if axes is None else int(axes))
+        tensor_axes.append(None if axes is None else int(axes))
     elif structure[0] == "constant":
         return
     elif axes is None or isinstance(axes, (int, np.integer)):
-        found += [None if axes is None else int(axes)] * tree.count(structure)
+        tensor_axes += [None if axes is None else int(axes)] * tree.count(structure)
     else:
         kind, keys, parts = structure
         if kind == "mutable":
-            _spread(axes, parts[0], found, title)
+            _spread(axes, parts[0], tensor_axes, title)
             return
         if isinstance(axes, dict):
             if kind != "dict" or set(axes) != set(keys):
@@ -115,7 +115,7 @@ def _spread(axes: Any, structure: Structure, found: list[int | None], title: str
         if len(axes) != len(parts):
             raise ArgumentError(f"{title} has {len(axes)} members where there are {len(parts)}")
         for part, inner in zip(axes, parts):
-            _spread(part, inner, found, title)
+            _spread(part, inner, tensor_axes, title)
 
 
 def _axis(axis: int, rank: int, title: str) -> int:

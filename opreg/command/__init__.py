@@ -119,5 +119,5 @@ def said(error: Exception) -> str:
         return "\n".join([str(error), *getattr(error, "__notes__", ())])
     folder, name = os.path.split(os.fsdecode(error.filename))
     near = nearest(name, os.listdir(folder or ".")) if os.path.isdir(folder or ".") else []
-    offered = " or ".join(repr(os.path.join(folder, each)) for each in near)
+    offered = " or ".join(repr(os.path.join(folder, file_name)) for file_name in near)
     return f"no such file or folder: {error.filename}" + (f". Did you mean {offered}?" if near else "")

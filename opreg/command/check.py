@@ -96,7 +96,7 @@ def _checked(options: argparse.Namespace) -> Report | None:
         raise OpError(f"{options.what}: {end}, while it was imported")
     (name, asks), *others = checks[len(verdicts):]
     verdicts.append(Verdict(name, asks, "failed", end))
-    verdicts += [Verdict(other, asks, "skipped", f"{NOT_ASKED} {name!r} failed") for other, asks in others]
+    verdicts += [Verdict(later_name, asks, "skipped", f"{NOT_ASKED} {name!r} failed") for later_name, asks in others]
     return Report(title, verdicts)
 
 

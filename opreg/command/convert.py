@@ -68,9 +68,9 @@ def run(options: argparse.Namespace) -> int:
             raise ArgumentError(f"{path}: it is there already; --force replaces it")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        made = (_to_onnx if ending == _ONNX else _from_onnx if ending == _GRAPH else _to_weights)(options)
-    notes = list(dict.fromkeys([*made.notes, *[str(each.message) for each in caught]]))
-    say(options, {**made.data, "target": target, "notes": notes}, "\n".join([made.text, *notes]))
+        report = (_to_onnx if ending == _ONNX else _from_onnx if ending == _GRAPH else _to_weights)(options)
+    notes = list(dict.fromkeys([*report.notes, *[str(warning.message) for warning in caught]]))
+    say(options, {**report.data, "target": target, "notes": notes}, "\n".join([report.text, *notes]))
     return 0
 
 
@@ -106,19 +106,19 @@ def _to_weights(options: argparse.Namespace) -> _ConversionReport:
 def _to_onnx(options: argparse.Namespace) -> _ConversionReport:
     options.model = options.source
     net = models.model(options)
-    given = models.inputs(net, options.input)
+    arrays = models.inputs(net, options.input)
     names = [name for name in net.symbol.list_arguments() if name not in net.weights and not name.endswith("label")]
-    missing = [name for name in names if name not in given]
+    missing = [name for name in names if name not in arrays]
     if missing:
         raise ArgumentError(f"nobody says which shape {' and '.join(missing)} have: inputs are given by --input "
                             f"{missing[0]}=1x3x224x224, weights by --params FILE")
-    dynamic = {name: {0: "batch"} for name in names if given[name].ndim} if options.dynamic else None
-    onnx.export(net.symbol, options.target, *[given[name] for name in names], params=net.weights, dynamic=dynamic,
+    dynamic = {name: {0: "batch"} for name in names if arrays[name].ndim} if options.dynamic else None
+    onnx.export(net.symbol, options.target, *[arrays[name] for name in names], params=net.weights, dynamic=dynamic,
                 opset_version=options.opset)
-    own = {*net.symbol.list_arguments(), *net.symbol.list_auxiliary_states()}
-    left = [name for name in net.weights if name not in own]
+    names_of_graph = {*net.symbol.list_arguments(), *net.symbol.list_auxiliary_states()}
+    left = [name for name in net.weights if name not in names_of_graph]
     outputs, size = net.symbol.list_outputs(), os.path.getsize(options.target)
-    pictures = _drawn(net.symbol, options, {name: given[name].shape for name in names})
+    pictures = _drawn(net.symbol, options, {name: arrays[name].shape for name in names})
     return _ConversionReport({"inputs": names, "outputs": outputs, "bytes": size, **pictures},
                              ", ".join([f"{', '.join(names)} -> {', '.join(outputs)}, {size} bytes: {options.target}",
                                         *pictures.values()]),

@@ -36,13 +36,13 @@ def facts() -> dict[str, str]:
     True
     """
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
-    known = {"opreg": opreg.__version__, "Python": platform.python_version(), "platform": platform.platform(),
+    rows = {"opreg": opreg.__version__, "Python": platform.python_version(), "platform": platform.platform(),
              "NumPy": np.__version__, "BLAS": f"{blas.get('name', '?')} {blas.get('version', '')}".strip()}
-    known.update({name: _version(name) for name in _OPTIONAL})
-    known["threads"] = str(threads.count())
-    known["kept in"] = str(cache.directory())
-    known.update({name: value for name, value in sorted(os.environ.items()) if name.startswith(("OPREG_", "MXNET_"))})
-    return known
+    rows.update({name: _version(name) for name in _OPTIONAL})
+    rows["threads"] = str(threads.count())
+    rows["kept in"] = str(cache.directory())
+    rows.update({name: value for name, value in sorted(os.environ.items()) if name.startswith(("OPREG_", "MXNET_"))})
+    return rows
 
 
 def _version(package: str) -> str:
@@ -54,6 +54,6 @@ def _version(package: str) -> str:
 
 def run(options: argparse.Namespace) -> int:
     """Print the facts."""
-    known = facts()
-    say(options, known, columns([*known.items()]))
+    rows = facts()
+    say(options, rows, columns([*rows.items()]))
     return 0

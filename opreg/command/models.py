@@ -62,8 +62,8 @@ def symbol(path: str, modules: Sequence[str] = (), shapes: Mapping[str, Sequence
         parsing.imported(name)
     if path.endswith(_ONNX):
         return read_onnx(path, shapes or {})[0]
-    whole = f"{path}-symbol.json"
-    return load_symbol(whole if not os.path.exists(path) and os.path.exists(whole) else path)
+    full_path = f"{path}-symbol.json"
+    return load_symbol(full_path if not os.path.exists(path) and os.path.exists(full_path) else path)
 
 
 def model(options: argparse.Namespace) -> Model:
@@ -116,15 +116,15 @@ def stated_shapes(source: Any, words: Sequence[str]) -> dict[str, tuple[int, ...
         When there is no such input, or there are too many.
     """
     names = [name for name, _ in get_model_metadata(source)["input_tensor_data"]]
-    found: dict[str, tuple[int, ...]] = {}
+    result: dict[str, tuple[int, ...]] = {}
     for word in words:
         name, text = parsing.named(word)
-        name = name or next((each for each in names if each not in found), "")
+        name = name or next((name for name in names if name not in result), "")
         if name not in names:
             raise ArgumentError(f"{word}: the model has no input {name!r}. {did_you_mean(name, names)}" if name else
                                 f"{word}: the model has no input left for it; its inputs are {listed(names)}")
-        found[name] = parsing.array(text).shape
-    return found
+        result[name] = parsing.array(text).shape
+    return result
 
 
 def _last_weights(path: str) -> str | None:
@@ -150,18 +150,18 @@ def inputs(net: Model, words: Sequence[str]) -> dict[str, Array]:
     free = [name for name in names if name not in net.weights and not name.endswith("label")]
     if not net.weights:
         free = [name for name in free if not _is_weight(net.symbol, name)]
-    found: dict[str, Array] = {}
+    result: dict[str, Array] = {}
     for word in words:
         name, text = parsing.named(word)
         if name and name not in names:
             raise ArgumentError(f"the graph has no input {name!r}. {did_you_mean(name, free or names)}")
         if not name:
-            left = [each for each in free if each not in found]
-            if not left:
+            unassigned = [name_free for name_free in free if name_free not in result]
+            if not unassigned:
                 raise ArgumentError(f"{text}: the graph has no input left for it; its inputs are {listed(free)}")
-            name = left[0]
-        found[name] = parsing.array(text)
-    return found
+            name = unassigned[0]
+        result[name] = parsing.array(text)
+    return result
 
 
 def _is_weight(net: Symbol, name: str) -> bool:
@@ -189,14 +189,14 @@ def bound(net: Model, arrays: Mapping[str, Array], options: argparse.Namespace, 
         When inputs or weights are missing.
     """
     names = [*net.symbol.list_arguments(), *net.symbol.list_auxiliary_states()]
-    there = {**{name: value for name, value in net.weights.items() if name in names}, **arrays}
-    missing = [name for name in names if name not in there and not name.endswith("label")]
+    arrays_given = {**{name: value for name, value in net.weights.items() if name in names}, **arrays}
+    missing = [name for name in names if name not in arrays_given and not name.endswith("label")]
     if missing and not random:
         raise ArgumentError(f"{listed(missing)} {'is' if len(missing) == 1 else 'are'} missing; inputs are given by "
                             "--input name=x.npy, weights by --params FILE")
     kinds = {name: value.dtype for name, value in (net.weights or arrays).items()
              if name in names and is_floating(value.dtype)}
-    shapes: dict[str, Any] = {name: value.shape for name, value in there.items()}
+    shapes: dict[str, Any] = {name: value.shape for name, value in arrays_given.items()}
     try:
         executor = net.symbol.simple_bind(gpu() if options.gpu else cpu(), "write" if train else "null", kinds,
                                           **shapes)
@@ -205,11 +205,11 @@ def bound(net: Model, arrays: Mapping[str, Array], options: argparse.Namespace, 
             raise
         raise ArgumentError(f"shapes do not follow from what is given: {listed(missing)} may be missing, as "
                             f"--input {missing[0]}=1x3x224x224") from error
-    own = {**executor.arg_dict, **executor.aux_dict}
+    bound_arrays = {**executor.arg_dict, **executor.aux_dict}
     rng = np.random.default_rng(0)
-    for name, value in own.items():
-        if name in there:
-            value[:] = nd_array(there[name], dtype=there[name].dtype)
+    for name, value in bound_arrays.items():
+        if name in arrays_given:
+            value[:] = nd_array(arrays_given[name], dtype=arrays_given[name].dtype)
         elif name in missing and known(value.shape):
             value[:] = nd_array(rng.random(value.shape).astype(np.float32))  # variances are nonnegative
     return executor

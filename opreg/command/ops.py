@@ -26,12 +26,12 @@ def run(options: argparse.Namespace) -> int:
     """Print name and description of each operator, public names first; 1 if there is none."""
     pattern = options.pattern.lower()
     pattern = pattern if set(pattern) & set("*?[") else f"*{pattern}*"
-    found = {op.name: op.doc.partition("\n")[0] for op in operators()
+    docs = {op.name: op.doc.partition("\n")[0] for op in operators()
              if (options.all or not op.name.startswith("_backward"))
              and any(fnmatch.fnmatchcase(name.lower(), pattern) for name in (op.name, *op.aliases))}
-    order = sorted(found, key=lambda name: (name.startswith("_"), name.lower()))
-    say(options, found, columns([(name, found[name]) for name in order]))
-    if not found:
+    order = sorted(docs, key=lambda name: (name.startswith("_"), name.lower()))
+    say(options, docs, columns([(name, docs[name]) for name in order]))
+    if not docs:
         print(f"opreg ops: no operator is called {options.pattern!r}. {did_you_mean(options.pattern, names())}",
               file=sys.stderr)
-    return 0 if found else 1
+    return 0 if docs else 1

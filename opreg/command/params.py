@@ -37,18 +37,18 @@ def run(options: argparse.Namespace) -> int:
              *([str(listed[name]["sha256"])[:_DIGITS]] if options.hash else [])) for name, value in mine.items()])
             or "no arrays")
         return 0
-    other = weights.load(options.other).arrays
-    rows = {name: difference for name in (*mine, *(name for name in other if name not in mine))
-            if (difference := _difference(mine.get(name), other.get(name)))}
+    others = weights.load(options.other).arrays
+    rows = {name: difference for name in (*mine, *(name for name in others if name not in mine))
+            if (difference := _difference(mine.get(name), others.get(name)))}
     say(options, rows, columns([*rows.items()]) or f"{len(mine)} arrays, all equal")
     return int(bool(rows))
 
 
 def _hash(value: Array) -> str:
     """The hash of dtype, shape and elements."""
-    found = hashlib.sha256(f"{value.dtype.name} {value.shape} ".encode())
-    found.update(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data)
-    return found.hexdigest()
+    digest = hashlib.sha256(f"{value.dtype.name} {value.shape} ".encode())
+    digest.update(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
 
 
 def _difference(a: Array | None, b: Array | None) -> str:

@@ -62,13 +62,13 @@ def shapes(words: Sequence[str]) -> dict[str, tuple[int, ...]]:
     ArgumentError
         When a word has no name, or no valid shape.
     """
-    found = {}
+    result = {}
     for word in words:
         name, text = named(word)
         if not name:
             raise ArgumentError(f"{word!r}: whose shape is it? Write data={word}, with the name of the input")
-        found[name] = shape(text)
-    return found
+        result[name] = shape(text)
+    return result
 
 
 def array(text: str) -> Array:
@@ -115,16 +115,16 @@ def attributes(words: Sequence[str]) -> dict[str, Any]:
     >>> attributes(["beta=2.0", "kernel=(3, 3)", "mode=same"])
     {'beta': 2.0, 'kernel': (3, 3), 'mode': 'same'}
     """
-    found = {}
+    result = {}
     for word in words:
         name, text = named(word)
         if not name:
             raise ArgumentError(f"{word!r}: an attribute is written as name=value")
         try:
-            found[name] = ast.literal_eval(text)
+            result[name] = ast.literal_eval(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
-            found[name] = text
-    return found
+            result[name] = text
+    return result
 
 
 def imported(name: str) -> ModuleType:
@@ -138,8 +138,8 @@ def imported(name: str) -> ModuleType:
         When there is no such file.
     """
     if not name.endswith(".py"):
-        here = os.getcwd()
-        sys.path.insert(0, here)
+        working_directory = os.getcwd()
+        sys.path.insert(0, working_directory)
         try:
             return importlib.import_module(name)
         except ModuleNotFoundError as error:
@@ -148,7 +148,7 @@ def imported(name: str) -> ModuleType:
             raise ArgumentError(f"there is no module {error.name!r}; a file is named with its ending, as ops.py"
                                 ) from None
         finally:
-            sys.path.remove(here)
+            sys.path.remove(working_directory)
     with reading(name):
         pass
     path = os.path.abspath(name)
@@ -177,10 +177,10 @@ def defined(text: str) -> Any:
         if text.endswith(".py"):
             raise ArgumentError(f"{text}: which of the things in it? Write {text}:Name")
         return text
-    found: Any = imported(place)
+    value: Any = imported(place)
     for part in name.split("."):
-        if not hasattr(found, part):
-            words = [word for word in vars(found) if not word.startswith("_")] if hasattr(found, "__dict__") else []
+        if not hasattr(value, part):
+            words = [word for word in vars(value) if not word.startswith("_")] if hasattr(value, "__dict__") else []
             raise ArgumentError(f"{place} defines no {name!r}. {did_you_mean(part, words)}")
-        found = getattr(found, part)
-    return found
+        value = getattr(value, part)
+    return value

@@ -27,10 +27,10 @@ def run(options: argparse.Namespace) -> int:
         if not root.exists():
             raise FileNotFoundError(2, "no such file or folder", str(root))
     # all are computed before one is written, since they depend on neighbouring files
-    found = [change for root in options.folders for change in changes(root)]
+    all_changes = [change for root in options.folders for change in changes(root)]
     reports = []
-    written = left = failed = 0
-    for change in found:
+    written = remaining = failed = 0
+    for change in all_changes:
         changed = change.before != change.after
         failed += change.unread
         remarks = []
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
             sys.stdout.write(diff(change))
         written += changed
         for line, text, warning in change.problems:
-            left += not warning
+            remaining += not warning
             shown = line if options.write or not change.origins else change.origins[line - 1][0]
             remarks.append({"line": shown, "text": text, "warning": warning})
             print(f"{change.path}:{shown}: {'warning: ' if warning else ''}{text}", file=sys.stderr)
@@ -56,5 +56,5 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(as_json(reports))
     files = "1 file" if written == 1 else f"{written} files"
-    print(f"{files} {'changed' if options.write else 'would change'}, {left} left to you", file=sys.stderr)
+    print(f"{files} {'changed' if options.write else 'would change'}, {remaining} left to you", file=sys.stderr)
     return int(failed > 0)

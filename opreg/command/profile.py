@@ -52,8 +52,8 @@ def _model(options: argparse.Namespace) -> int:
                 if options.train:
                     executor.backward([out.ones_like() for out in outputs])
         events.save(options.trace)
-    found = executor.profile(options.repeat, options.train)
-    say(options, [row._asdict() for row in found.rows], str(found))
+    profile = executor.profile(options.repeat, options.train)
+    say(options, [row._asdict() for row in profile.rows], str(profile))
     return 0
 
 

@@ -52,14 +52,14 @@ def collected(session: pytest.Session, name: str) -> list[pytest.Item]:
         """The operators of one module."""
 
         def collect(self) -> Iterable[pytest.Item]:
-            return [Operator.from_parent(self, name=op_type) for op_type in found]
+            return [Operator.from_parent(self, name=op_type) for op_type in registered_ops]
 
     class Operator(pytest.Item):
         """The check of one operator."""
 
         def runtest(self) -> None:
             try:
-                check(found[self.name], given.get(self.name))
+                check(registered_ops[self.name], inputs_by_name.get(self.name))
             except Unknown as why:
                 pytest.skip(str(why))
 
@@ -67,11 +67,11 @@ def collected(session: pytest.Session, name: str) -> list[pytest.Item]:
             return str(excinfo.value) if isinstance(excinfo.value, Failed) else super().repr_failure(excinfo, style)
 
         def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
-            filename, line = found[self.name].where or ("", 1)
+            filename, line = registered_ops[self.name].where or ("", 1)
             return filename, line - 1, f"operator {self.name}"
 
     try:
-        found, given = registered(name)
+        registered_ops, inputs_by_name = registered(name)
     except (OpError, OSError) as error:
         raise pytest.UsageError(f"--opreg-check {name}: {error}") from None
     return list(Operators.from_parent(session, name=name, nodeid=name).collect())
@@ -91,11 +91,11 @@ def registered(name: str) -> tuple[dict[str, Op], Mapping[str, Sequence[Any]]]:
     found = {op.op_type: op for op in operators() if op.op_type is not None and _is_of(op, module)}
     if not found:
         raise ArgumentError("it registers no operators")
-    given: Mapping[str, Sequence[Any]] = getattr(module, _INPUTS, {})
-    for each in given:
+    inputs_by_name: Mapping[str, Sequence[Any]] = getattr(module, _INPUTS, {})
+    for each in inputs_by_name:
         if each not in found:
             raise ArgumentError(f"{_INPUTS} names {each!r}, which is not registered there. {did_you_mean(each, found)}")
-    return found, given
+    return found, inputs_by_name
 
 
 def _is_of(op: Op, module: ModuleType) -> bool:
@@ -105,7 +105,7 @@ def _is_of(op: Op, module: ModuleType) -> bool:
     return f"{place}.".startswith(f"{module.__name__}.")
 
 
-def check(op: Op, given: Sequence[Any] | None) -> None:
+def check(op: Op, inputs_given: Sequence[Any] | None) -> None:
     """Check an operator on given inputs, which may end with a dict of attributes, or on random inputs.
 
     Raises
@@ -113,8 +113,8 @@ def check(op: Op, given: Sequence[Any] | None) -> None:
     Failed, Unknown
         With the report of the check; with the line to add to the module.
     """
-    if given is not None:
-        inputs, attrs = list(given), {}
+    if inputs_given is not None:
+        inputs, attrs = list(inputs_given), {}
         if inputs and isinstance(inputs[-1], Mapping):
             attrs = dict(inputs.pop())
         report = examine(op, inputs, attrs)

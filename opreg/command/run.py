@@ -52,19 +52,19 @@ def run(options: argparse.Namespace) -> int:
         for out in executor.outputs:
             out.wait_to_read()
         seconds.append(time.perf_counter() - begin)
-    found = {name: out.asnumpy() for name, out in zip(names, executor.outputs)}
+    outputs = {name: out.asnumpy() for name, out in zip(names, executor.outputs)}
     if options.output:
-        _write(options.output, found)
+        _write(options.output, outputs)
     if options.gradients:
         executor.backward([out.ones_like() for out in executor.outputs])
         slopes = {name: each.asnumpy() for name, each in executor.grad_dict.items() if each is not None}
         _write(options.gradients, slopes)
     least, median = min(seconds), statistics.median(seconds)
     summary = {name: {"dtype": value.dtype.name, "shape": list(value.shape), **_range(value)}
-               for name, value in found.items()}
+               for name, value in outputs.items()}
     lines = [columns([(name, value.dtype.name, "x".join(map(str, value.shape)) or "scalar",
                        *[f"{what} {number:.4g}" for what, number in _range(value).items()])
-                      for name, value in found.items()])]
+                      for name, value in outputs.items()])]
     if options.repeat > 1:
         lines.append(f"{options.repeat} runs: {least * 1e3:.4g} ms at least, {median * 1e3:.4g} ms in the middle")
     say(options, {"outputs": summary, "runs": options.repeat, "least": least, "median": median}, "\n".join(lines))
@@ -89,11 +89,11 @@ def _writable(path: str, count: int, option: str = "--output", what: str = "outp
                             "holds several")
 
 
-def _write(path: str, found: Mapping[str, Array]) -> None:
+def _write(path: str, outputs: Mapping[str, Array]) -> None:
     if not path.endswith(".npy"):
-        params_file.save(path, [params_file.Record(value) for value in found.values()], list(found))
+        params_file.save(path, [params_file.Record(value) for value in outputs.values()], list(outputs))
         return
-    (value,) = found.values()
+    (value,) = outputs.values()
     if is_floating(value.dtype) and not is_numpy_float(value.dtype):
         raise DTypeError(f"--output {path}: a .npy file has no dtype {value.dtype}; .safetensors has")
     with atomic_write(path) as file:

@@ -48,7 +48,7 @@ def _graph(options: argparse.Namespace) -> None:
     lines = [f"{title} ({len(names)}): {', '.join(names)}" for title, names in parts.items() if names]
     lines += ["", f"{counts.total()} nodes:"]
     for name, count in counts.most_common():
-        known = name == "Custom" or find(name) is not None
-        lines.append(f"{count:6}  {name}{'' if known else '  (not registered)'}")
+        is_registered = name == "Custom" or find(name) is not None
+        lines.append(f"{count:6}  {name}{'' if is_registered else '  (not registered)'}")
     say(options, {**{title.lower(): names for title, names in parts.items()}, "operators": dict(counts.most_common())},
         "\n".join(lines))

@@ -28,13 +28,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print a line for each of them; 1 if there are any."""
-    found = {file: missing(models.symbol(file, options.modules)._graph()) for file in options.files}
+    missing_by_file = {file: missing(models.symbol(file, options.modules)._graph()) for file in options.files}
     lines = []
-    for file, rows in found.items():
+    for file, rows in missing_by_file.items():
         lines += [f"{file}: {row['operator']}, {len(row['nodes'])} of them, the first is {row['nodes'][0]!r}: "
                   f"{_missing_text(row)}" for row in rows.values()] or [f"{file}: all there"]
-    say(options, {file: [*rows.values()] for file, rows in found.items()}, "\n".join(lines))
-    return int(any(found.values()))
+    say(options, {file: [*rows.values()] for file, rows in missing_by_file.items()}, "\n".join(lines))
+    return int(any(missing_by_file.values()))
 
 
 def _missing_text(row: dict) -> str:

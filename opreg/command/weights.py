@@ -53,9 +53,9 @@ def load(path: str) -> Weights:
     arrays: dict[str, Array] = {}
     for i, record in enumerate(records):
         name = names[i] if names else str(i)
-        if (whole := record.dense()) is None:
+        if (dense := record.dense()) is None:
             raise FileFormatError(f"{path}: {name} is no array")
-        arrays[name] = whole
+        arrays[name] = dense
     if len(arrays) != len(records):
         raise FileFormatError(f"{path}: arrays have the same name")
     return Weights(arrays, bool(names) or not records)

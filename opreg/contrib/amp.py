@@ -205,8 +205,8 @@ def convert_symbol(sym: Symbol, target_dtype: Any = "float16", target_dtype_ops:
 
     changed = rewrite(graph, change)
     arguments, states = changed.variables()
-    left = {*(data_names or _inputs(sym)), *(node.name for node in states)}
-    narrow = _narrow(changed, half, left) if cast_optional_params else set()
+    casts = {*(data_names or _inputs(sym)), *(node.name for node in states)}
+    narrow = _narrow(changed, half, casts) if cast_optional_params else set()
     dtypes = {node: half if node in narrow else "float32" for node in [*arguments, *states]
               if node.name not in (data_names or _inputs(sym))}
 
@@ -248,7 +248,7 @@ def convert_model(sym: Symbol, arg_params: Mapping[str, NDArray], aux_params: Ma
                                excluded_sym_names, inputs, cast_optional_params)
     tags = converted.attr_dict()
     half = _target(target_dtype)
-    narrow = {name for name, own in tags.items() if own.get("__dtype__") == str(_FLAGS[half])}
+    narrow = {name for name, tag in tags.items() if tag.get("__dtype__") == str(_FLAGS[half])}
     return converted, {name: value.astype(half) if name in narrow else value for name, value in arg_params.items()}, \
         dict(aux_params)
 
@@ -267,15 +267,15 @@ def convert_bucketing_module(bucketing_mod: BucketingModule, target_dtype: Any =
                               excluded_sym_names, [*(data_names or ()), *(label_names or ())],
                               cast_optional_params), data_names, label_names
 
-    other = BucketingModule(converted, bucketing_mod._default_bucket_key, bucketing_mod.logger,
+    converted_module = BucketingModule(converted, bucketing_mod._default_bucket_key, bucketing_mod.logger,
                             **bucketing_mod._settings)
     args, aux = bucketing_mod.get_params()
-    dtypes = {name: own.get("__dtype__") for name, own in other.symbol.attr_dict().items()}
+    dtypes = {name: attributes.get("__dtype__") for name, attributes in converted_module.symbol.attr_dict().items()}
     half = _target(target_dtype)
-    other._preset = {name: value.astype(half) if dtypes.get(name) == str(_FLAGS[half]) else value
+    converted_module._preset = {name: value.astype(half) if dtypes.get(name) == str(_FLAGS[half]) else value
                      for name, value in args.items()}, aux
-    other.params_initialized = True
-    return other
+    converted_module.params_initialized = True
+    return converted_module
 
 
 # ------------------------------------------------------------------------------------------ training
@@ -326,8 +326,8 @@ def init_trainer(optimizer_or_trainer: Optimizer) -> None:
     """Let ``scale_loss`` scale losses for an optimizer."""
     if not isinstance(optimizer_or_trainer, Optimizer):
         raise TypeError(f"init_trainer: expected an Optimizer, got {type(optimizer_or_trainer).__name__}")
-    own = vars(optimizer_or_trainer)
-    own["_amp_loss_scaler"], own["_amp_original_scale"] = LossScaler(), optimizer_or_trainer.rescale_grad
+    attributes = vars(optimizer_or_trainer)
+    attributes["_amp_loss_scaler"], attributes["_amp_original_scale"] = LossScaler(), optimizer_or_trainer.rescale_grad
 
 
 @contextmanager

@@ -190,15 +190,15 @@ def soft_nms(boxes_in: np.ndarray, sigma: float = 0.5, Nt: float = 0.3, threshol
         best = i + int(boxes[i:count, 4].argmax())
         _swap(boxes, i, best)
         _swap(rows, i, best)
-        rest = boxes[i + 1:count]
-        common = _common(boxes[i], rest)
-        overlap = common / (_area(boxes[i]) + _area(rest) - common)
+        later_boxes = boxes[i + 1:count]
+        common = _common(boxes[i], later_boxes)
+        overlap = common / (_area(boxes[i]) + _area(later_boxes) - common)
         if method == 2:
             weight = np.exp(-overlap * overlap / np.float32(sigma))
         else:
             weight = np.where(overlap > Nt, 1 - overlap if method == 1 else np.float32(0), np.float32(1))
-        rest[:, 4] *= np.where(common > 0, weight, np.float32(1))
-        count = i + 1 + _pack(rest, rows[i + 1:count], (common > 0) & (rest[:, 4] < threshold))
+        later_boxes[:, 4] *= np.where(common > 0, weight, np.float32(1))
+        count = i + 1 + _pack(later_boxes, rows[i + 1:count], (common > 0) & (later_boxes[:, 4] < threshold))
         i += 1
     return boxes[:count], rows[:count]
 

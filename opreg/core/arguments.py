@@ -56,23 +56,23 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
     if not keywords and len(args) <= len(names) and all(map(is_value, args)):
         return dict(zip(names, args)), {}
     inputs: dict[str, Any] = {}
-    rest = list(args)
+    remaining = list(args)
     for name in names:
-        if not rest or not (rest[0] is None or is_value(rest[0])):
+        if not remaining or not (remaining[0] is None or is_value(remaining[0])):
             break
-        inputs[name] = rest.pop(0)
+        inputs[name] = remaining.pop(0)
     following = names[len(inputs):len(inputs) + 1]
-    if rest and op.op_type is not None and len(args) > len(names):  # a user's, with keyword-only attributes
+    if remaining and op.op_type is not None and len(args) > len(names):  # a user's, with keyword-only attributes
         example = f"; attributes go by keyword, as in {_as_keyword(op)}" if fields else ""
         raise ArgumentError(f"operator {op.name}: takes {len(names)} input{'s' * (len(names) != 1)} "
                             f"({', '.join(names) or 'none'}), got {len(args)}{example}")
-    if rest and following and following[0] not in keywords and (
-            not inputs or len(rest) > len(fields) or is_tensor(rest[0])):
-        raise no_value(op, following[0], rest[0])
-    if len(rest) > len(fields):
+    if remaining and following and following[0] not in keywords and (
+            not inputs or len(remaining) > len(fields) or is_tensor(remaining[0])):
+        raise no_value(op, following[0], remaining[0])
+    if len(remaining) > len(fields):
         raise ArgumentError(f"operator {op.name}: expected at most {len(names)} inputs"
                             f" ({', '.join(names)}) and {len(fields)} attributes, got {len(args)} arguments")
-    attrs = dict(zip(fields, rest))
+    attrs = dict(zip(fields, remaining))
     for name, value in keywords.items():
         if name in inputs or name in attrs:
             what = "input" if name in inputs else "attribute"
@@ -271,10 +271,10 @@ class LateSignature(inspect.Signature):
     def __getattr__(self, name: str) -> Any:
         if name not in ("_parameters", "_return_annotation"):
             raise AttributeError(name)
-        first, *rest = signature(self._find(), ()).parameters.values()
+        first, *parameters = signature(self._find(), ()).parameters.values()
         if first.kind is first.VAR_POSITIONAL:
-            rest = [first, *rest]
-        method = inspect.Signature([inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY), *rest])
+            parameters = [first, *parameters]
+        method = inspect.Signature([inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY), *parameters])
         self._parameters, self._return_annotation = method.parameters, method.return_annotation
         return getattr(self, name)
 
@@ -307,6 +307,6 @@ def _needed(op: Op) -> list[str]:
     except (KeyError, TypeError):
         pass
     for attrs in examples(op):
-        there = op.signature.inputs(attrs)
-        names = [name for name in names if name in there]
+        existing = op.signature.inputs(attrs)
+        names = [name for name in names if name in existing]
     return names

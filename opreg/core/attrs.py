@@ -164,8 +164,8 @@ def _to_float(value: Any) -> float:
 def _to_number(value: Any) -> float:
     number = _to_float(value)
     if isinstance(value, numbers.Integral) or (isinstance(value, str) and _INT.match(value)):
-        whole = int(value)
-        return number if number == whole else whole
+        integer = int(value)
+        return number if number == integer else integer
     return number
 
 
@@ -194,8 +194,8 @@ def _parts(body: str) -> list[str]:
         text = f"[{body}]"
         try:
             tree: Any = ast.parse(text, mode="eval").body
-            return [each.value if isinstance(each, ast.Constant) and isinstance(each.value, str)
-                    else ast.get_source_segment(text, each) or "" for each in tree.elts]
+            return [elt.value if isinstance(elt, ast.Constant) and isinstance(elt.value, str)
+                    else ast.get_source_segment(text, elt) or "" for elt in tree.elts]
         except (AttributeError, SyntaxError, ValueError, MemoryError, RecursionError):  # unbalanced quotes
             pass
     parts = [part.strip() for part in body.split(",")]
@@ -552,25 +552,25 @@ class Schema:
             key = tuple([(name, kind, value) if (kind := value.__class__) in PLAIN
                          or (kind is float and value and value == value) else (name, exact(value))
                          for name, value in given.items()])
-            known = self._cache[key]
+            attributes = self._cache[key]
         except TypeError:  # a value without a key, such as an array
-            key, known = None, None
-        if known is None:
-            known = self._one(self._complete(given))
-            if key is not None and known.lasting:
-                self._cache.keep(key, known)
-        return known
+            key, attributes = None, None
+        if attributes is None:
+            attributes = self._one(self._complete(given))
+            if key is not None and attributes.lasting:
+                self._cache.keep(key, attributes)
+        return attributes
 
     def _one(self, typed: dict[str, Any]) -> Attributes:
         """The object that all equal attributes share; a new one if a value is mutable."""
         if not all(map(lasting, typed.values())):
             return self._made(typed, False)
         key = exact((*typed, *typed.values()))
-        one = self._cache[key]
-        if one is None:
-            one = self._made(typed, True)
-            self._cache.keep(key, one)
-        return one
+        attributes = self._cache[key]
+        if attributes is None:
+            attributes = self._made(typed, True)
+            self._cache.keep(key, attributes)
+        return attributes
 
     def _made(self, typed: dict[str, Any], lasting: bool) -> Attributes:
         """Make the object of complete attributes."""

@@ -50,8 +50,8 @@ def grow(tracer: RuleTracer, order: Sequence[Node], seeds: Sequence[tuple[Entry,
 
     summed: dict[Entry, TracedValue | None] = {}
     for entry, value in seeds:
-        other = summed.get(entry)
-        summed[entry] = other if value is None else value if other is None else other + value
+        summed_before = summed.get(entry)
+        summed[entry] = summed_before if value is None else value if summed_before is None else summed_before + value
     targets = set(wanted)
     by_entry = walk(order, summed, targets, differentiate, lambda _, total, g: total + g)
     tracer.source = None

@@ -79,34 +79,34 @@ def loads(code: types.CodeType) -> Loads:
     {'log': False, 'scale': True}
     """
     steps = list(dis.get_instructions(code))
-    found = Loads({}, set(), set(), set(), set(), {}, any(step.opname == "STORE_NAME" for step in steps),
+    loads_found = Loads({}, set(), set(), set(), set(), {}, any(step.opname == "STORE_NAME" for step in steps),
                   {kind: set() for kind in _PLACES.values()})
     for i, step in enumerate(steps):
         name = step.argval
         changed = _is_changed(steps, i)
         if step.opname in _GLOBALS:
-            found.scope[name] = found.scope.get(name, False) or not changed
+            loads_found.scope[name] = loads_found.scope.get(name, False) or not changed
         elif step.opname in _OUTER and not changed:
-            found.outer.add(name)
+            loads_found.outer.add(name)
         elif step.opname in _ATTRIBUTES:
             if changed:
-                found.changes[step.offset] = name
+                loads_found.changes[step.offset] = name
             if not changed or step.opname == "LOAD_METHOD":
-                found.names.add(name)
+                loads_found.names.add(name)
         elif step.opname == "MATCH_CLASS":
-            found.names.add("__match_args__")
+            loads_found.names.add("__match_args__")
         elif step.opname == "IMPORT_NAME":
-            found.imports.add((name, next((each.argval for each in reversed(steps[:i])
-                                           if each.argval.__class__ is int), 0)))
+            loads_found.imports.add((name, next((earlier.argval for earlier in reversed(steps[:i])
+                                           if earlier.argval.__class__ is int), 0)))
         elif step.opname in _PLACES:
-            found.places[_PLACES[step.opname]].add(name)
+            loads_found.places[_PLACES[step.opname]].add(name)
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
-            found.outer.update(loads(const).outer)
-            found.places["outer"].update(loads(const).places["outer"])
+            loads_found.outer.update(loads(const).outer)
+            loads_found.places["outer"].update(loads(const).places["outer"])
         elif isinstance(const, str):
-            found.texts.add(const)
-    return found
+            loads_found.texts.add(const)
+    return loads_found
 
 
 def call_arguments(frame: types.FrameType, functions: frozenset[str]) -> tuple[Any, Any]:
@@ -268,7 +268,7 @@ def _stores(steps: Sequence[dis.Instruction], i: int) -> bool:
     while at < len(steps) and depth > 0 and steps[at].opcode not in dis.hasjrel:
         step = steps[at]
         if depth == 2 and step.opname == "BINARY_OP" and step.argrepr.endswith("="):
-            behind = next((each for each in steps[at + 1:] if each.opname != "SWAP"), step)
+            behind = next((following for following in steps[at + 1:] if following.opname != "SWAP"), step)
             return behind.opname.startswith("STORE_") and behind.opname != "STORE_FAST" and (
                 behind.opname == "STORE_SUBSCR" or behind.argval == steps[i].argval)
         depth += dis.stack_effect(step.opcode, step.arg if step.opcode >= dis.HAVE_ARGUMENT else None)

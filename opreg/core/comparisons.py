@@ -203,8 +203,8 @@ class _Text:
         text = (f"def changed():\n    try:\n{lines}\n"
                 "    except (AttributeError, KeyError, ValueError) as error:\n        return gone(error)\n")
         exec(compile(text, "<comparisons of a compiled function>", "exec"), self.objects)
-        made: Check = self.objects.pop("changed")  # else it and its globals would be a cycle
-        return made
+        function: Check = self.objects.pop("changed")  # else it and its globals would be a cycle
+        return function
 
 
 class _Elements:
@@ -220,7 +220,7 @@ class _Elements:
         """Add the line that compares it: first all elements by identity, which takes 25 ns each, then one by one."""
         name = text.name(self.container)
         condition = f"not {text.name(self.held)}.same({name})"
-        values = [each.value for each in self.held]
+        values = [element.value for element in self.held]
         if self.container.__class__ in (list, dict, collections.deque) and not any(each.weak for each in self.held):
             parts = {"": values}
             if self.container.__class__ is dict:
@@ -373,13 +373,13 @@ class Comparisons:
 
     def _is_new(self, place: object, *key: str) -> bool:
         """Whether a place was not recorded before."""
-        whole = id(place), *key
-        if whole in self._keys:
+        full_key = id(place), *key
+        if full_key in self._keys:
             return False
         if len(self._keys) >= MOST_PLACES:
             self.unseen[f"more than {MOST_PLACES} values"] = None
             return False
-        self._keys.add(whole)
+        self._keys.add(full_key)
         self._alive.append(place)
         return True
 

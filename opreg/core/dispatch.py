@@ -64,9 +64,9 @@ def leading(values: Iterable[object]) -> Any:
     """The input of the highest rank; None if there is no array and no symbol."""
     best, rank = None, -1
     for value in values:
-        other = getattr(value, "_rank", -1)
-        if other > rank:
-            best, rank = value, other
+        candidate_rank = getattr(value, "_rank", -1)
+        if candidate_rank > rank:
+            best, rank = value, candidate_rank
     return best
 
 

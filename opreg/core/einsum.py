@@ -70,6 +70,6 @@ def product(left: str, x: Any, right: str, y: Any, later: Collection[str]) -> tu
         value = value.transpose(order) if order else value
         return value.reshape([math.prod([length[letter] for letter in group]) for group in groups])
 
-    found = laid(left, x, stack, rows, summed) @ laid(right, y, stack, summed, columns)
+    values = laid(left, x, stack, rows, summed) @ laid(right, y, stack, summed, columns)
     letters = [*stack, *rows, *columns]
-    return "".join(letters), found.reshape([length[letter] for letter in letters])
+    return "".join(letters), values.reshape([length[letter] for letter in letters])

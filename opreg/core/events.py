@@ -169,20 +169,20 @@ class Events(NotebookTable):
         """
         if by not in _KEYS:
             raise ArgumentError(f"by={by!r}. {did_you_mean(by, _KEYS)}")
-        found: dict[str, list[float]] = {}
-        for span, own, _ in self.nested():
+        sums: dict[str, list[float]] = {}
+        for span, own_time, _ in self.nested():
             name = _key(span, by)
             if name is not None:
-                row = found.setdefault(name, [0, 0.0, 0.0])
+                row = sums.setdefault(name, [0, 0.0, 0.0])
                 row[0] += 1
                 row[1] += span.end - span.start
-                row[2] += own
-        rows = [TableRow(name, int(calls), total, own) for name, (calls, total, own) in found.items()]
+                row[2] += own_time
+        rows = [TableRow(name, int(calls), total, own_time) for name, (calls, total, own_time) in sums.items()]
         return sorted(rows, key=lambda row: -row.own)
 
     def nested(self) -> list[tuple[Span, float, list[Span]]]:
         """Spans in the order of their starts, each with its time outside of inner spans, and with the outer spans."""
-        found: list[list[Any]] = []
+        nested: list[list[Any]] = []
         open_spans: dict[int, list[list[Any]]] = {}  # spans without an end yet, by thread
         for span in sorted(self.spans, key=lambda span: (span.start, -span.end)):
             stack = open_spans.setdefault(span.thread, [])
@@ -191,9 +191,9 @@ class Events(NotebookTable):
             length = span.end - span.start
             if stack:
                 stack[-1][1] -= length
-            found.append([span, length, [each[0] for each in stack]])
-            stack.append(found[-1])
-        return [(span, max(own, 0.0), around) for span, own, around in found]
+            nested.append([span, length, [entry[0] for entry in stack]])
+            stack.append(nested[-1])
+        return [(span, max(own_time, 0.0), around) for span, own_time, around in nested]
 
     def table(self, by: str = "operator", count: int = 40) -> str:
         """The first ``count`` rows as text; see ``rows``."""

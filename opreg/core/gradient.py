@@ -105,22 +105,22 @@ def fitted(g: Any, like: Any, what: str) -> Any:
     if g._shape_is(like):
         return g
     try:
-        got, wanted = g.shape, like.shape
+        got, target = g.shape, like.shape
     except OpError:  # shapes are unknown before the graph is bound
         return ops._reduce_like(g, like)
-    if got == wanted:
+    if got == target:
         return g
-    if size(got) == size(wanted) == 1:  # sums of NumPy are 0-d, those of NDArrays have one axis
+    if size(got) == size(target) == 1:  # sums of NumPy are 0-d, those of NDArrays have one axis
         return ops.reshape_like(g, like)
-    if not _stretches(wanted, got):
-        raise ShapeError(f"{what} has shape {show(got)}, expected {show(wanted)}")
+    if not _stretches(target, got):
+        raise ShapeError(f"{what} has shape {show(got)}, expected {show(target)}")
     return ops._reduce_like(g, like)
 
 
-def _stretches(shape: Shape, wanted: Shape) -> bool:
+def _stretches(shape: Shape, target: Shape) -> bool:
     """Whether a value of the first shape broadcasts to the second."""
     try:
-        return broadcast(shape, wanted) == wanted
+        return broadcast(shape, target) == target
     except ShapeError:
         return False
 

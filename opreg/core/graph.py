@@ -114,17 +114,17 @@ def declared_shape(text: str, np_shape: bool | None = None) -> Shape | None:
 def topological(heads: Iterable[Entry]) -> list[Node]:
     """The nodes that the heads depend on, inputs before users, in depth-first order of first use."""
     order: list[Node] = []
-    seen: set[Node] = set()
+    visited: set[Node] = set()
     for head, _ in heads:
-        if head in seen:
+        if head in visited:
             continue
-        seen.add(head)
+        visited.add(head)
         stack = [(head, iter(head.inputs))]
         while stack:
-            node, rest = stack[-1]
-            for source, _ in rest:
-                if source not in seen:
-                    seen.add(source)
+            node, sources = stack[-1]
+            for source, _ in sources:
+                if source not in visited:
+                    visited.add(source)
                     if source.inputs:
                         stack.append((source, iter(source.inputs)))
                         break
@@ -224,10 +224,10 @@ def verify(graph: Graph) -> None:
     OpError
         If one is violated. The error names the first such node.
     """
-    seen: set[Node] = set()
+    visited: set[Node] = set()
     for node in graph.nodes:
         for i, (source, index) in enumerate(node.inputs):
-            if source not in seen and i not in node.op.traits.unread:  # type: ignore[union-attr]
+            if source not in visited and i not in node.op.traits.unread:  # type: ignore[union-attr]
                 raise OpError(f"{node.describe()}: its input {source.name!r} comes later or not at all")
             if not 0 <= index < source.count:
                 raise OpError(f"{node.describe()}: {source.name!r} has no output {index}")
@@ -235,7 +235,7 @@ def verify(graph: Graph) -> None:
             expected = len(node.op.signature.inputs(node.attrs))
             if len(node.inputs) != expected:
                 raise OpError(f"{node.describe()}: expected {expected} inputs, got {len(node.inputs)}")
-        seen.add(node)
+        visited.add(node)
     for head, index in graph.heads:
-        if head not in seen or not 0 <= index < head.count:
+        if head not in visited or not 0 <= index < head.count:
             raise OpError(f"{head.describe()}: is no output {index} of this graph")

@@ -132,11 +132,11 @@ def cached_by_value(limit: int) -> Callable[[Callable[..., R]], Callable[..., R]
         @functools.wraps(function)
         def remembering(*args: object) -> R:
             key = exact(args)
-            found = cache[key]
-            if found is None:
-                found = function(*args)
-                cache.keep(key, found)
-            return found
+            result = cache[key]
+            if result is None:
+                result = function(*args)
+                cache.keep(key, result)
+            return result
 
         return remembering
 

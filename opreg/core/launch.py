@@ -100,8 +100,8 @@ class Kernel:
             if actual is None:
                 raise OpError(f"operator {op.name}, kernel {self.name}, output {i}: expected an array, "
                               f"got {type(result).__name__}")
-            one = math.prod(actual) == 1 and shape is not None and known(shape) and size(shape) == 1
-            if shape is not None and not one and (len(actual) != len(shape) or actual != shape):
+            single = math.prod(actual) == 1 and shape is not None and known(shape) and size(shape) == 1
+            if shape is not None and not single and (len(actual) != len(shape) or actual != shape):
                 raise OpError(f"operator {op.name}, kernel {self.name}, output {i}: expected shape {show(shape)}, "
                               f"got {show(actual)}")
 

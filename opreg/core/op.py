@@ -123,9 +123,9 @@ class Op(Declarations, PropMethods):
     def __repr__(self) -> str:
         return f"<operator {self.name}>"
 
-    def replace(self, other: Op | None) -> None:
+    def replace(self, successor: Op | None) -> None:
         """Give its name to another operator, which existing symbols then use; None takes the name back."""
-        self.successor = other
+        self.successor = successor
         invalidate(self)
 
     @property
@@ -173,10 +173,10 @@ class Op(Declarations, PropMethods):
             ins, outs = self.rules.shapes(attrs, ins, outs)
             return list(ins), list(outs)
         if self.rules.infer is None:  # by default all have the same shape
-            one: Shape | None = None
+            shape_of_all: Shape | None = None
             for shape in (*ins, *outs):
-                one = unify(one, shape)
-            return [one] * len(ins), [one] * len(outs)
+                shape_of_all = unify(shape_of_all, shape)
+            return [shape_of_all] * len(ins), [shape_of_all] * len(outs)
         ins = filled(self, ins, outs, attrs)
         if any(shape is None for shape in ins):
             return ins, outs
@@ -207,11 +207,11 @@ class Op(Declarations, PropMethods):
     def specs(self, ins: Sequence[Spec | Array], attrs: Attrs) -> list[Spec]:
         """Infer the specs of outputs from those of all inputs, or from arrays, as far as they follow."""
         nothing: list[Any] = [None] * len(self.signature.outputs(attrs))
-        given: Dtypes = [each.dtype for each in ins]
+        in_dtypes: Dtypes = [array.dtype for array in ins]
         if self.rules.tell_dtypes is not None:
-            self.rules.tell_dtypes(attrs, given)
-        _, shapes = self.infer_shapes([each.shape for each in ins], list(nothing), attrs)
-        _, dtypes = self.infer_dtypes(given, nothing, attrs)
+            self.rules.tell_dtypes(attrs, in_dtypes)
+        _, shapes = self.infer_shapes([array.shape for array in ins], list(nothing), attrs)
+        _, dtypes = self.infer_dtypes(in_dtypes, nothing, attrs)
         return list(map(Spec, shapes, dtypes))
 
     def differentiate(self, g: V | Sequence[V | None] | None, ins: Sequence[V], outs: Sequence[V], attrs: Attrs,
@@ -269,15 +269,15 @@ def shapes_from_data(op: Op, call: Call) -> list[Shape]:
 def _shapes_of(op: Op, answer: Any, attrs: Attrs) -> list[Shape]:
     """Shapes of the outputs that a user's rule returned, after a check."""
     names, shapes = op.signature.outputs(attrs), answer if isinstance(answer, list) else [answer]
-    found: list[Shape] = []
+    output_shapes: list[Shape] = []
     try:
-        found += [tuple([index(dim) for dim in shape]) for shape in shapes]
+        output_shapes += [tuple([index(dim) for dim in shape]) for shape in shapes]
     except TypeError:
         pass
-    if len(found) != len(names):
+    if len(output_shapes) != len(names):
         raise ArgumentError(f"operator {op.op_type!r}: its rule for shapes that depend on values returned "
                             f"{answer!r}, expected a shape for each of its outputs ({', '.join(names)})")
-    return found
+    return output_shapes
 
 
 def gradients_by_rule(op: Op, g: V | Sequence[V | None] | None, ins: Sequence[V], outs: Sequence[V], attrs: Attrs,

@@ -137,17 +137,17 @@ def sort_attributes(op: Op, texts: Mapping[str, str], **held: object
     """
     user = op.op_type is not None
     schema = op.signature.schema
-    given: dict[str, str] = {}
+    attributes_of_op: dict[str, str] = {}
     tags: dict[str, str] = {}
     for name, text in texts.items():
-        own = not is_tag(name) and (user or schema.open or name in schema)
-        (given if own else tags)[name] = text
-    attributes: dict[str, object] = {**given, **held}
+        of_operator = not is_tag(name) and (user or schema.open or name in schema)
+        (attributes_of_op if of_operator else tags)[name] = text
+    attributes: dict[str, object] = {**attributes_of_op, **held}
     if user:
         attributes.pop("op_type", None)
     if op.signature.per_instance and schema.open:
         attributes.update(tags)
-    return op.complete(attributes), given, tags
+    return op.complete(attributes), attributes_of_op, tags
 
 
 def resolve(graph: Graph, strict: bool = True) -> Graph:

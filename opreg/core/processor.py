@@ -89,17 +89,17 @@ def processor() -> Processor:
 def read(root: Path = Path("/")) -> Processor:
     """The processor as the system describes it; on Linux by files under ``root``."""
     allowed = _allowed()
-    found: dict[str, int] = {}
+    cache_sizes: dict[str, int] = {}
     if sys.platform == "darwin":
-        name, found, features = _from_sysctl()
+        name, cache_sizes, features = _from_sysctl()
     else:
         name, features = _from_cpuinfo(_text(root / "proc/cpuinfo"))
         # A processor with two kinds of cores numbers those of one kind before the others; blocks must fit both.
         for cpu in dict.fromkeys((allowed[0], allowed[-1])):
             for level, size in _caches(root / f"sys/devices/system/cpu/cpu{cpu}/cache", frozenset(allowed)):
-                found[level] = min(size, found.get(level, size))
-    sizes = {level: found.get(level, getattr(USUAL, level)) for level in _BOUNDS}
-    if "l2" in found and "l3" not in found:
+                cache_sizes[level] = min(size, cache_sizes.get(level, size))
+    sizes = {level: cache_sizes.get(level, getattr(USUAL, level)) for level in _BOUNDS}
+    if "l2" in cache_sizes and "l3" not in cache_sizes:
         sizes["l3"] = 0
     return Processor(name or os.environ.get("PROCESSOR_IDENTIFIER", "") or _machine(), min(len(allowed), _quota(root)),
                      features=features, **sizes)
@@ -127,8 +127,8 @@ def _text(path: Path) -> str:
 
 def _size(text: str) -> int | None:
     """The number of bytes in text such as ``2048K``; None if it is not one."""
-    found = re.fullmatch(r"([0-9]{1,12})([KMG]?)", text.strip())
-    return int(found[1]) * _UNITS[found[2]] if found else None
+    match = re.fullmatch(r"([0-9]{1,12})([KMG]?)", text.strip())
+    return int(match[1]) * _UNITS[match[2]] if match else None
 
 
 def _whole_number(text: str) -> int | None:
@@ -183,8 +183,8 @@ def _quota(root: Path) -> int:
     """How many cores' time the control groups of this process are given, rounded up."""
     least = math.inf
     for line in _text(root / "proc/self/cgroup").splitlines():
-        _, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
+        _, _, fields = line.partition(":")
+        controllers, _, path = fields.partition(":")
         place = Path(path.strip().lstrip("/"))
         if ".." in place.parts:
             continue
@@ -206,20 +206,20 @@ def _quota(root: Path) -> int:
 
 def _from_sysctl() -> tuple[str, dict[str, int], tuple[str, ...]]:
     """Name, caches and features; where there are two kinds of cores, the smaller caches count."""
-    found: dict[str, int] = {}
+    cache_sizes: dict[str, int] = {}
     for level, key, by in (("l1", "l1dcachesize", ""), ("l2", "l2cachesize", "cpusperl2"),
                            ("l3", "l3cachesize", "")):
         for kind in ("perflevel0.", "perflevel1.", ""):
             size = _sysctl(f"hw.{kind}{key}")
             sharing = _sysctl(f"hw.{kind}{by}") if by and kind else None
-            if isinstance(size, int) and (kind or level not in found):
+            if isinstance(size, int) and (kind or level not in cache_sizes):
                 size = size // (sharing if isinstance(sharing, int) and sharing else 1) // _PAGE * _PAGE
                 if _credible(level, size):
-                    found[level] = min(size, found.get(level, size))
+                    cache_sizes[level] = min(size, cache_sizes.get(level, size))
     name = _sysctl("machdep.cpu.brand_string", text=True)
     features = ("asimd",) if _machine() == "arm64" else tuple([
         word for word, key in (("avx2", "avx2_0"), ("avx512f", "avx512f")) if _sysctl(f"hw.optional.{key}")])
-    return name if isinstance(name, str) else "", found, features
+    return name if isinstance(name, str) else "", cache_sizes, features
 
 
 def _sysctl(name: str, text: bool = False) -> int | str | None:

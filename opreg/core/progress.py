@@ -53,9 +53,9 @@ def duration(seconds: float) -> str:
     >>> duration(7.4), duration(3723)
     ('0:07', '1:02:03')
     """
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, remaining_seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return f"{hours}:{minutes:02}:{remaining_seconds:02}" if hours else f"{minutes}:{remaining_seconds:02}"
 
 
 def moved(done: int, total: int | None, *details: str, seconds: float = 0.0) -> str:
@@ -74,8 +74,8 @@ def moved(done: int, total: int | None, *details: str, seconds: float = 0.0) -> 
         return "  ".join([str(done), *details])
     done = min(done, total)
     full = _BAR * done // total
-    left = [f"{duration(seconds * (total - done) / done)} left"] if done else []
-    return "  ".join([f"[{'#' * full}{'-' * (_BAR - full)}] {done}/{total}", *left, *details])
+    remaining = [f"{duration(seconds * (total - done) / done)} left"] if done else []
+    return "  ".join([f"[{'#' * full}{'-' * (_BAR - full)}] {done}/{total}", *remaining, *details])
 
 
 class _OutputAboveLine:
@@ -165,8 +165,8 @@ class Line:
 
     def __enter__(self) -> Self:
         loggers: list[Any] = [logging.root, *logging.root.manager.loggerDict.values()]
-        handlers = {id(each): each for logger in loggers for each in getattr(logger, "handlers", ())}
-        self._handlers = [each for each in handlers.values() if is_terminal(getattr(each, "stream", None))]
+        handlers = {id(handler): handler for logger in loggers for handler in getattr(logger, "handlers", ())}
+        self._handlers = [handler for handler in handlers.values() if is_terminal(getattr(handler, "stream", None))]
         for handler in self._handlers:
             handler.addFilter(self._aside)
         if is_terminal(sys.stdout):

@@ -45,12 +45,12 @@ def register(op: Op, *aliases: str) -> Op:
     vars(ops).clear()
     if op.successor is not None:
         op.replace(None)
-    for name, other in before:
-        if other is not None and other is not op:
-            if name == other.name:
-                other.replace(op)
+    for name, earlier in before:
+        if earlier is not None and earlier is not op:
+            if name == earlier.name:
+                earlier.replace(op)
             else:  # it loses an alias
-                invalidate(other)
+                invalidate(earlier)
     for renew in _RENEWALS:
         renew([name for name, _ in before])
     return op
@@ -182,8 +182,8 @@ def user_operator(op_type: Any) -> Op:
 
 def nearest(name: str) -> str:
     """The sentence that offers the operators nearest to a name; internal ones only for an internal name."""
-    return did_you_mean(name, [other for other in names() if other.startswith("_") == name.startswith("_")
-                               and (name.startswith("custom.") or not other.startswith("custom."))])
+    return did_you_mean(name, [candidate for candidate in names() if candidate.startswith("_") == name.startswith("_")
+                               and (name.startswith("custom.") or not candidate.startswith("custom."))])
 
 
 def names(prefix: str = "") -> list[str]:

@@ -26,7 +26,7 @@ def printable(text: str) -> str:
     >>> printable("a\\0b\\ud800")
     'a␀b\ufffd'
     """
-    return _UNPRINTABLE.sub(lambda found: chr(0x2400 + ord(found[0])) if found[0] < " " else "\ufffd", text)
+    return _UNPRINTABLE.sub(lambda match: chr(0x2400 + ord(match[0])) if match[0] < " " else "\ufffd", text)
 
 
 def escaped(text: str) -> str:

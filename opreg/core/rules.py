@@ -152,11 +152,11 @@ class TypeRule:
 
     def __init__(self, text: str):
         self.text = text
-        left, _, right = text.partition("->")
+        inputs_text, _, right = text.partition("->")
         self._kinds: dict[str, str] = {}
         self._defaults: dict[str, str] = {}
         self._ins, self._outs = ([self._read(token.strip()) for token in side.split(",") if token.strip()]
-                                 for side in (left, right))
+                                 for side in (inputs_text, right))
 
     def _read(self, token: str) -> str:
         """A token without its kind and its default, which are stored."""
@@ -173,8 +173,8 @@ class TypeRule:
         result: list[str] = []
         for position, token in enumerate(tokens):
             if token[0] == "*":
-                rest = len(tokens) - position - 1
-                result += [token[1:]] * (count - len(result) - rest)
+                remaining = len(tokens) - position - 1
+                result += [token[1:]] * (count - len(result) - remaining)
             else:
                 result.append(token)
         if len(result) < count:  # more than declared: the last token holds for them
@@ -184,8 +184,8 @@ class TypeRule:
     def __call__(self, ins: Dtypes, outs: Dtypes, attrs: Attrs) -> tuple[Dtypes, Dtypes]:
         """The dtypes of inputs and outputs, with all filled in that can be inferred from the others."""
         if self.text == "*T->*T":  # by far the most common signature, and used in every bind
-            one = common_dtype(ins + outs)
-            return [one] * len(ins), [one] * len(outs)
+            common = common_dtype(ins + outs)
+            return [common] * len(ins), [common] * len(outs)
         tokens = self._spread(self._ins, len(ins)) + self._spread(self._outs, len(outs))
         dtypes = list(ins) + list(outs)
         bound: dict[str, np.dtype | None] = {}

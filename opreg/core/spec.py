@@ -183,17 +183,17 @@ def broadcast(*shapes: Shape) -> Shape:
         for shape in shapes:
             if -position > len(shape):
                 continue
-            other = shape[position]
+            length = shape[position]
             if dim is ANY:
                 # An unknown dimension beside n > 1 must be n or 1: the result is n either way.
-                dim = other if other is not ANY and other != 1 else ANY
-            elif other is ANY:
+                dim = length if length is not ANY and length != 1 else ANY
+            elif length is ANY:
                 dim = ANY if dim == 1 else dim
             elif dim == 1:
-                dim = other
-            elif other != 1 and other != dim:
+                dim = length
+            elif length != 1 and length != dim:
                 text = " and ".join(show(shape) for shape in shapes)
-                raise ShapeError(f"shapes {text} do not broadcast: {dim} and {other} in dimension {position}")
+                raise ShapeError(f"shapes {text} do not broadcast: {dim} and {length} in dimension {position}")
         result.append(dim)
     return tuple(result)
 
@@ -387,8 +387,8 @@ def limits(dtype: np.dtype) -> tuple[float, float]:
     (-128, 127)
     """
     if not is_floating(dtype):
-        whole = np.iinfo(dtype)
-        return int(whole.min), int(whole.max)
+        integer_limits = np.iinfo(dtype)
+        return int(integer_limits.min), int(integer_limits.max)
     largest = float(np.finfo(dtype).max) if is_numpy_float(dtype) else 2.0 ** 128 - 2.0 ** 120
     return -largest, largest
 

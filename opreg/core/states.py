@@ -26,7 +26,7 @@ def beginnings(graph: Graph) -> dict[str, str]:
 
     A variable's own initializer takes precedence over its operator's; states without one are left out.
     """
-    found: dict[str, str] = {}
+    initializers: dict[str, str] = {}
     for node in graph.nodes:
         op = node.op
         if op is None or op.op_type is None or not op.signature.stateful:
@@ -35,8 +35,8 @@ def beginnings(graph: Graph) -> dict[str, str]:
         for name, (source, _) in zip(states, node.inputs[len(node.inputs) - len(states):]):
             text = source.tags.get(_KEY) or op.signature.tags.get(name, {}).get(_KEY)
             if text and source.op is None:
-                found.setdefault(source.name, text)
-    return found
+                initializers.setdefault(source.name, text)
+    return initializers
 
 
 def begin(text: str, name: str, array: Any) -> None:

@@ -146,6 +146,6 @@ def bytes_moved(function: Any) -> tuple[int, int] | None:
     count = getattr(inner, "nin", None)
     if count is None or len(args) <= count:
         return None
-    read, written = [sum(own_bytes(each) for each in part if hasattr(each, "strides"))
+    read, written = [sum(own_bytes(array) for array in part if hasattr(array, "strides"))
                      for part in (args[:count], args[count:])]
     return read, written

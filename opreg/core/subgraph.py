@@ -43,20 +43,20 @@ class Subgraph:
 
     def __init__(self, nodes: Sequence[Node], given: Sequence[Entry | None], results: Sequence[Entry | None]):
         places: dict[Entry | None, int] = {entry: i for i, entry in enumerate(given)}
-        made = len(given)
+        place = len(given)
         self.steps: list[tuple[Op, Attrs, Attrs, list[int], int]] = []
         for node in nodes:
             self.steps.append((node.op, node.attrs, node.given, [places[entry] for entry in node.inputs],  # type: ignore
                                node.count))
             for i in range(node.count):
-                places[node, i] = made
-                made += 1
+                places[node, i] = place
+                place += 1
         self.results = [None if entry is None else places[entry] for entry in results]
-        self._places = made
+        self._places = place
 
     def last_uses(self) -> list[list[int]]:
         """For each step, the places that no later step reads and that are no results of the subgraph."""
-        wanted = {place for place in self.results if place is not None}
+        needed = {place for place in self.results if place is not None}
         first = end = self._places - sum([step[4] for step in self.steps])
         last: dict[int, int] = {}
         for number, (_, _, _, places, count) in enumerate(self.steps):
@@ -64,7 +64,7 @@ class Subgraph:
             end += count
         done: list[list[int]] = [[] for _ in self.steps]
         for place, number in last.items():
-            if place >= first and place not in wanted:
+            if place >= first and place not in needed:
                 done[number].append(place)
         return done
 
@@ -72,8 +72,8 @@ class Subgraph:
         """The places whose values the results depend on."""
         reads, end = {place for place in self.results if place is not None}, self._places
         for op, _, _, places, count in reversed(self.steps):
-            made, end = range(end - count, end), end - count
-            if not reads.isdisjoint(made):
+            produced, end = range(end - count, end), end - count
+            if not reads.isdisjoint(produced):
                 reads.update(place for i, place in enumerate(places) if i not in op.traits.unread)
         return reads
 
@@ -98,7 +98,7 @@ def rule_graph(op: Op, attrs: Attrs, out_grads: Sequence[bool], needs: Sequence[
     input_specs = [Spec()] * (first + count) if specs is None else specs
     entries = [tracer.variable(f"{op.name} {i}", spec) for i, spec in enumerate(input_specs)]
     values = [tracer.value(entry) for entry in entries]
-    g = [value if there else None for value, there in zip(values, out_grads)]
+    g = [value if grad else None for value, grad in zip(values, out_grads)]
     gradients = op.differentiate(g[0] if count == 1 else tuple(g), values[count:first], values[first:], attrs, needs,
                                  is_train)
     return Subgraph(tracer.nodes, entries, [value._entry if need and value is not None else None
@@ -140,10 +140,10 @@ def subgraph(op: Op, attrs: Any, out_grads: tuple[bool, ...], needs: tuple[bool,
         if attrs.lasting:
             keep(_SUBGRAPHS, key, rule, edition)
     if rule is SpecsAsked:
-        known = specs()
-        rule = _SUBGRAPHS[(*key, *known)]
+        input_specs = specs()
+        rule = _SUBGRAPHS[(*key, *input_specs)]
         if rule is None:
-            rule = rule_graph(op, attrs, out_grads, needs, is_train, known)
+            rule = rule_graph(op, attrs, out_grads, needs, is_train, input_specs)
             if attrs.lasting:
-                keep(_SUBGRAPHS, (*key, *known), rule, edition)
+                keep(_SUBGRAPHS, (*key, *input_specs), rule, edition)
     return rule

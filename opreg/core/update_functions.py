@@ -101,5 +101,5 @@ UPDATES = ("adamw_update", "mp_adamw_update", "multi_adamw_update", "multi_mp_ad
 
 def updates(surface: Callable[[str], Callable]) -> dict[str, Callable]:
     """The functions of one kind of value by name."""
-    made: Updates = Updates(surface)
-    return {name: getattr(made, name) for name in UPDATES}
+    namespace: Updates = Updates(surface)
+    return {name: getattr(namespace, name) for name in UPDATES}

@@ -142,8 +142,8 @@ def document() -> None:
 def _call(op: Op, args: Sequence[object], keywords: dict[str, Any]) -> Any:
     """Call an operator on values: inputs by position or by name, then attributes."""
     keywords.pop("name", None)
-    inputs, given = split(op, args, keywords, lambda value: isinstance(value, (Value, np.ndarray)))
-    return apply(op, inputs if isinstance(inputs, list) else ordered(op, inputs, op.complete(given)), given)
+    inputs, attributes = split(op, args, keywords, lambda value: isinstance(value, (Value, np.ndarray)))
+    return apply(op, inputs if isinstance(inputs, list) else ordered(op, inputs, op.complete(attributes)), attributes)
 
 
 class Value:
@@ -234,20 +234,20 @@ def arithmetic(title: str) -> Callable:
         return value
 
     doc = f"The operator ``{forms(name)[1]}``; either operand may be a number."
-    made = function
+    wrapper = function
     if title in _OPERANDS:
         first, second = _OPERANDS[title]
         ours = {first: "lhs", second: "rhs"}
 
-        def made(*operands: object, **named: object) -> Any:
+        def wrapper(*operands: object, **named: object) -> Any:
             return function(*operands, **{ours.get(key, key): value for key, value in named.items()})
 
-        made.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+        wrapper.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
         doc += f" They may be named ``{first}`` and ``{second}``, too."
-    for each in (function, made):
-        each.__name__ = each.__qualname__ = title
-    made.__doc__ = doc
-    return made
+    for surface in (function, wrapper):
+        surface.__name__ = surface.__qualname__ = title
+    wrapper.__doc__ = doc
+    return wrapper
 
 
 def set_operators(cls: type[Value]) -> None:

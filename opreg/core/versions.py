@@ -169,16 +169,16 @@ def _memory(array: Array) -> tuple[_Memory, bool]:
 
 def _locate(array: Array, key: Any = None) -> tuple[_Memory, list[Span] | None]:
     """The memory of a raw array, and the bytes there of the array or of its elements at a subscript; None for all."""
-    memory, whole = _memory(array)
-    return memory, None if whole and key is None else _spans(array, key)
+    memory, covers_all = _memory(array)
+    return memory, None if covers_all and key is None else _spans(array, key)
 
 
 def _place(array: Array) -> tuple[_Memory, list[Span] | None]:
     """The memory of a raw array, and its bytes there; None for all. For a view this is cached as long as it lives."""
     key, shared = id(array), _SHARED[0]
-    known = _VIEWS.get(key)
-    if known is not None and known[1] == shared and known[0]() is array:
-        return known[2:]
+    cached = _VIEWS.get(key)
+    if cached is not None and cached[1] == shared and cached[0]() is array:
+        return cached[2:]
     memory, spans = _locate(array)
     if array.__class__ is ndarray and array.base is not None:
         _VIEWS[key] = weakref.ref(array, lambda _: _VIEWS.pop(key, None)), shared, memory, spans
@@ -213,9 +213,9 @@ def share(array: Array) -> None:
         memory.shared = True
         _SHARED[0] += 1
         _BY_ADDRESS.wrote([], max(_BY_ADDRESS.last, memory.last, key=_number))
-        known = memory.stretches or _WrittenRanges(memory.last)
+        ranges = memory.stretches or _WrittenRanges(memory.last)
         for span in _spans(owner):
-            for part, write in known.within(span):
+            for part, write in ranges.within(span):
                 _BY_ADDRESS.stretches.wrote(part, write)  # type: ignore[union-attr]  # since it was written just now
 
 
@@ -333,9 +333,9 @@ class Targets:
 
     def _find(self) -> None:
         self._known = _SHARED[0]
-        found = [_place(array) for array in self._arrays]
-        self._wholes = [memory for memory, spans in found if spans is None]
-        self._parts = [(memory, spans) for memory, spans in found if spans is not None]
+        places = [_place(array) for array in self._arrays]
+        self._wholes = [memory for memory, spans in places if spans is None]
+        self._parts = [(memory, spans) for memory, spans in places if spans is not None]
 
 
 def unchanged(array: ndarray, source: Any) -> bool:

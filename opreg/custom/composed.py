@@ -160,15 +160,15 @@ def _shapes(op: Op, rule: Rule, use: Attributes, ins: Shapes, outs: Shapes) -> t
         return ins, outs
     lasting, edition = use.lasting and all(map(known, ins)), EDITION[0]
     key = (op, use, *ins)
-    found = _SHAPES[key] if lasting else None
-    if found is None:
+    inferred = _SHAPES[key] if lasting else None
+    if inferred is None:
         try:
-            found = _traced(rule, use, ins)
+            inferred = _traced(rule, use, ins)
         except SpecsAsked:
             return ins, outs
         if lasting:
-            keep(_SHAPES, key, found, edition)
-    return ins, [agreed(name, old, new) for name, old, new in zip(op.signature.outputs(use), outs, found)]
+            keep(_SHAPES, key, inferred, edition)
+    return ins, [agreed(name, old, new) for name, old, new in zip(op.signature.outputs(use), outs, inferred)]
 
 
 def _traced(rule: Rule, use: Attributes, ins: Shapes) -> Shapes:

@@ -101,7 +101,7 @@ def _check_places(*given: Any) -> None:
     if isinstance(given[0], (list, tuple)) or not isinstance(given[1], str):
         raise ArgumentError(
             "assign: expected an array, its request and a value, as in self.assign(out_data[0], req[0], value), got "
-            + ", ".join(type(each).__name__ for each in given)) from None
+            + ", ".join(type(argument).__name__ for argument in given)) from None
 
 
 class CustomOpProp:

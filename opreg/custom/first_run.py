@@ -101,8 +101,8 @@ def checked(run: Step, later: Step, custom_op: CustomOp, title: str, raws: Seque
             if len(arrays) != len(old) or any(map(operator.is_not, arrays, old)):
                 raise OpError(f"{title} put another array into the list {key}: what it holds is lost. Write "
                               f"self.assign({key}[i], req[i], value)")
-        left = [i for i, mark in enumerate(marks) if mark is not None and _untouched(mark)]
-        return [*unwritten(left), later]
+        unwritten_outputs = [i for i, mark in enumerate(marks) if mark is not None and _untouched(mark)]
+        return [*unwritten(unwritten_outputs), later]
 
     return FirstRun(first)
 

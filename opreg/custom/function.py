@@ -166,7 +166,7 @@ class FunctionUse(Use):
         op = self.op
         if not self.declares:
             return None
-        dtypes = [as_dtype(each.dtype) for each in arrays]
+        dtypes = [as_dtype(array.dtype) for array in arrays]
         key = "dtypes", *dtypes
         if key not in self.memo:
             self.memo[key] = op.infer_dtypes([*dtypes], [None] * len(op.signature.outputs(self)), self)[1]
@@ -379,19 +379,19 @@ def _arguments(signature: Signature) -> Names:
 
 def _beginnings(title: str | None, auxiliary: Sequence[str] | Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Tags with initializers for the variables of states."""
-    found = {}
+    tags = {}
     for name, value in auxiliary.items() if isinstance(auxiliary, Mapping) else ():
         if value is None:
             continue
         try:
-            made = INITIALIZER.function(value)
-            if not hasattr(made, "dumps"):
+            initializer = INITIALIZER.function(value)
+            if not hasattr(initializer, "dumps"):
                 raise ArgumentError(f"expected an initializer or its name, got {value!r}")
-            found[name] = {"__init__": INITIALIZER.function(made.dumps()).dumps()}
+            tags[name] = {"__init__": INITIALIZER.function(initializer.dumps()).dumps()}
         except Exception as error:
             note(error, f"define: {title}: the state {name!r} begins with {value!r}")
             raise
-    return found
+    return tags
 
 
 def _outputs(name: str, outputs: Any) -> tuple[str, ...]:

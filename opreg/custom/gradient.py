@@ -257,13 +257,13 @@ def _through(rule: UserRule | None, use: Use, g: OutGrads, ins: Sequence[Value],
     if key not in op.related:
         op.related[key] = _gradient(op, rule is None, visible)
     gradient = op.related[key]
-    wanted = tuple(needs[:count])
-    own = use.gradients.get(wanted) if rule is None else None
-    if own is None or own.op is not gradient:
-        own = GradientUse(gradient, use, wanted, rule)
+    wanted_inputs = tuple(needs[:count])
+    use_of_gradient = use.gradients.get(wanted_inputs) if rule is None else None
+    if use_of_gradient is None or use_of_gradient.op is not gradient:
+        use_of_gradient = GradientUse(gradient, use, wanted_inputs, rule)
         if rule is None:
-            use.gradients[wanted] = own
-    computed = tops[0]._apply(gradient, [*tops, *read], own)
+            use.gradients[wanted_inputs] = use_of_gradient
+    computed = tops[0]._apply(gradient, [*tops, *read], use_of_gradient)
     results = [computed] if count == 1 else list(computed)
     return [result if need and i not in op.traits.unread else None
             for i, (result, need) in enumerate(zip(results, needs))] + [None] * (len(ins) - count)
@@ -275,9 +275,9 @@ def _called(call: Call) -> list[Callable[[], None]]:
     inner, forward, rule = use.inner, use.inner.op, use.rule
     visible, count = forward.signature.visible(inner), len(forward.signature.arguments(inner))
     values = [call.wrap(data, call.ctx, True) for data in call.ins]
-    g, ins, rest = values[:visible], values[visible:visible + count], values[visible + count:]
-    outs = rest[:len(forward.signature.outputs(inner))]
-    ins += rest[len(outs):]  # auxiliary states
+    g, ins, values_after = values[:visible], values[visible:visible + count], values[visible + count:]
+    outs = values_after[:len(forward.signature.outputs(inner))]
+    ins += values_after[len(outs):]  # auxiliary states
     needs = [*use.needs, *[False] * (len(ins) - count)]
 
     def run() -> None:

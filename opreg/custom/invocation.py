@@ -108,14 +108,14 @@ def forward_steps(call: Call) -> list[Callable]:
     title, reqs, raws = _title(custom_op, "forward", attrs), list(call.reqs), call.places()
     count, wrap, ctx = len(attrs.arguments), call.wrap, call.ctx
     in_data, out_data = [wrap(a, ctx, True) for a in call.ins[:count]], [wrap(a, ctx) for a in raws]
-    given = call.is_train, reqs, in_data, out_data, [wrap(a, ctx) for a in call.ins[count:]]
-    run = later = functools.partial(run_forward, attrs, custom_op, *given)
+    arguments = call.is_train, reqs, in_data, out_data, [wrap(a, ctx) for a in call.ins[count:]]
+    run = later = functools.partial(run_forward, attrs, custom_op, *arguments)
     if ANEW in call.memo:
-        later = functools.partial(_run_anew, attrs, attrs.maker(ctx, call.memo, call.ins), *given)
+        later = functools.partial(_run_anew, attrs, attrs.maker(ctx, call.memo, call.ins), *arguments)
     check_keywords(custom_op.forward, _FORWARD, title)
 
-    def unwritten(left: list[int]) -> list[Callable]:
-        for i in left:
+    def unwritten(indices: list[int]) -> list[Callable]:
+        for i in indices:
             raise OpError(f"{title} never wrote {attrs.outputs[i]!r}, which was requested. Write "
                           f"self.assign(out_data[{i}], req[{i}], value)")
         return []
@@ -130,7 +130,7 @@ def _automatic(attrs: PropUse, req: list[str], out_grad: list, in_data: list, ou
     for array in (*out_grad, *in_data):
         if isinstance(array, _Undeclared):
             array.asnumpy()  # raises its error
-    gradients = derive(attrs.inner, tuple(out_grad), [*in_data, *aux], [asked != "null" for asked in req])
+    gradients = derive(attrs.inner, tuple(out_grad), [*in_data, *aux], [request != "null" for request in req])
     for dst, request, value in zip(in_grad, req, gradients):
         if value is not None:
             write(dst, request, value)
@@ -181,12 +181,12 @@ def backward_steps(call: Call) -> list[Callable]:
         run = functools.partial(run_backward, attrs, custom_op, attrs.op.traits.traced, reqs, *reading, in_grad, aux)
     check_keywords(custom_op.backward, _BACKWARD, title)
 
-    def unwritten(left: list[int]) -> list[Callable]:
+    def unwritten(indices: list[int]) -> list[Callable]:
         # As in MXNet, a gradient that is not written is zero; losses rely on that for labels.
-        zeros: list[Callable] = [functools.partial(raws[i].fill, 0) for i in left]
+        zeros: list[Callable] = [functools.partial(raws[i].fill, 0) for i in indices]
         for zero in zeros:
             zero()
-        warn_unwritten(attrs.registered.warned, [attrs.arguments[i] for i in left], custom_op.backward, title)
+        warn_unwritten(attrs.registered.warned, [attrs.arguments[i] for i in indices], custom_op.backward, title)
         return zeros
 
     return [checked(run, run, custom_op, title, raws, reqs, {"in_grad": in_grad}, attrs.arguments, unwritten)]

@@ -158,7 +158,7 @@ class PropUse(Use):
         try:
             inspect.signature(getattr(self.prop, method)).bind(*args)
         except (TypeError, ValueError):
-            base = next(each for each in reversed(kind.__mro__) if hasattr(each, method))
+            base = next(cls for cls in reversed(kind.__mro__) if hasattr(cls, method))
             expected = ", ".join(inspect.signature(getattr(base, method)).parameters)
             with contextlib.suppress(TypeError, ValueError):  # no signature
                 note(error, f"{kind.__name__}.{method} takes {inspect.signature(getattr(kind, method))}, expected "
@@ -176,7 +176,7 @@ class PropUse(Use):
                         "write one, as in __init__(self, k: int), or convert them")
         if message in _PAST_THE_END and hasattr(self, "auxiliary"):
             lists = zip(("in_data", "out_data", "aux"), (self.arguments, self.outputs, self.auxiliary), _LISTS)
-            note(error, "; ".join([_counted(*each) for each in lists]))
+            note(error, "; ".join([_counted(*entry) for entry in lists]))
         if isinstance(error, AttributeError) and message.endswith(f"has no attribute {error.name!r}"):
             near = nearest(str(error.name), dir(error.obj))
             if near:
@@ -687,16 +687,16 @@ def _shape(shape: Any, complete: bool, use: PropUse, method: str = "infer_shape"
     """Check a shape that a Prop returned. An empty shape means an unknown one, unless ``complete``."""
     try:
         if complete:
-            found: Shape | None = tuple(map(operator.index, shape))
+            result: Shape | None = tuple(map(operator.index, shape))
         else:
-            found = None if shape is None else tuple([ANY if dim is ANY or dim is None else operator.index(dim)
+            result = None if shape is None else tuple([ANY if dim is ANY or dim is None else operator.index(dim)
                                                       for dim in shape]) or None
     except TypeError:
         raise ArgumentError(f"{use.title(method)} returned the shape {shape!r}, expected a tuple or list of "
                             "ints") from None
-    if found and any(dim is not ANY and dim < 0 for dim in found):
+    if result and any(dim is not ANY and dim < 0 for dim in result):
         raise ArgumentError(f"{use.title(method)} returned the shape {shape!r}, expected no dimension below zero")
-    return found
+    return result
 
 
 def _agreed_dtypes(names: Sequence[str], olds: Dtypes, news: Dtypes) -> Dtypes:

@@ -88,8 +88,8 @@ class PythonOp:
         if op is None:
             kind = type(self).__name__
             rules = {name: _rule(getattr(self, name)) for name in RULES if hasattr(self, name)}
-            made = type(kind, (_PythonOpProp,), {"made_of": self, "run": type(kind, (run,), {}), **rules})
-            op = _OPERATORS[id(self)] = of_prop(f"{kind}{next(_COUNT)}", made)
+            prop_class = type(kind, (_PythonOpProp,), {"made_of": self, "run": type(kind, (run,), {}), **rules})
+            op = _OPERATORS[id(self)] = of_prop(f"{kind}{next(_COUNT)}", prop_class)
             register(op)
         return op(*args, **kwargs)
 
@@ -185,6 +185,6 @@ class _NumpyOpRun(_PythonOpRun):
     def _compute(self, function: Callable[..., None], req: list[str], results: list[NDArray], what: str,
                  **given: list[NDArray]) -> None:
         written = [result.asnumpy() for result in results]
-        function(**{name: [each.asnumpy() for each in arrays] for name, arrays in given.items()}, **{what: written})
+        function(**{name: [array.asnumpy() for array in arrays] for name, arrays in given.items()}, **{what: written})
         for result, request, value in zip(results, req, written):
             self.assign(result, request, value)

@@ -84,11 +84,11 @@ class BodyReads:
     def _read(self) -> object:
         """Read all values again; the new version."""
         places = _Places()
-        for each in self._functions:
-            if isinstance(each, type):
-                places.kind(each)
+        for function in self._functions:
+            if isinstance(function, type):
+                places.kind(function)
             else:
-                places.function(each, given=True)
+                places.function(function, given=True)
         places.comparisons.close()
         version = object() if self.comparable and places.known and not places.comparisons.unseen else None
         self._seen = places.comparisons.compiled(), version
@@ -116,7 +116,7 @@ class _Places:
         if not isinstance(function, types.FunctionType):
             self.known = self.known and _is_constant(function)
             return
-        if any(function is each for each in self._seen):
+        if any(function is earlier for earlier in self._seen):
             return
         self._seen.append(function)
         keywords = None if given else function.__kwdefaults__
@@ -140,7 +140,7 @@ class _Places:
                 continue
             self.comparisons.variable(cell, value, f"the variable {name}")
             self.value(value, f"the variable {name}", names)
-        for name, level in {each for part in parts(function.__code__) for each in loads(part).imports}:
+        for name, level in {imported for part in parts(function.__code__) for imported in loads(part).imports}:
             self._imported(name, level, names)
         for name in _globals(function.__code__):
             value = function.__globals__.get(name, ABSENT)
@@ -178,8 +178,8 @@ class _Places:
             self.known = False
         elif isinstance(value, CONTAINERS):
             self.known = self.comparisons.content(value, label) and self.known
-            for each in elements(value):
-                self.value(each, label, names)
+            for element in elements(value):
+                self.value(element, label, names)
         elif isinstance(value, np.ndarray):
             self.known = self.comparisons.content(value, label) and not value.dtype.hasobject and self.known
         elif isinstance(value, types.SimpleNamespace) or _is_plain(type(value)):
@@ -189,19 +189,19 @@ class _Places:
 
     def _object(self, value: Any, label: str) -> None:
         """Record all attributes of an object."""
-        if any(value is each for each in self._seen):
+        if any(value is earlier for earlier in self._seen):
             return
         self._seen.append(value)
-        own = vars(value)
+        attributes = vars(value)
         self.comparisons.path(value, "{}.__class__", type(value), label)
-        self.comparisons.path(value, "{}.__dict__", own, label)
+        self.comparisons.path(value, "{}.__dict__", attributes, label)
         if not isinstance(value, types.SimpleNamespace):
             self.kind(type(value))
-        self.value(own, label, frozenset())
+        self.value(attributes, label, frozenset())
 
     def kind(self, kind: type) -> None:
         """Record the members of a user's class, and the reads of its methods."""
-        if any(kind is each for each in self._seen):
+        if any(kind is earlier for earlier in self._seen):
             return
         self._seen.append(kind)
         self.known = self.known and type(kind) is type
@@ -209,9 +209,9 @@ class _Places:
         for base in kind.__mro__:
             if base is object or package_of(base) == "opreg":
                 continue
-            own = vars(base)
-            self.comparisons.path(base, "len({}.__dict__)", len(own), f"the class {base.__name__}")
-            for name, member in own.items():
+            members = vars(base)
+            self.comparisons.path(base, "len({}.__dict__)", len(members), f"the class {base.__name__}")
+            for name, member in members.items():
                 if name in _OF_CLASSES:
                     continue
                 label = f"{base.__name__}.{name}"

@@ -206,11 +206,11 @@ def _check_count(title: str, text: str, what: str, words: Sequence[str], names: 
     """Raise an error unless there is one word for each name. A word with a star stands for any number."""
     if len(words) in counts or (any(word.startswith("*") for word in words) and len(words) <= len(names) + 1):
         return
-    there = f"is 1 ({names[0]})" if len(names) == 1 else \
+    declared = f"is 1 ({names[0]})" if len(names) == 1 else \
         f"are {len(names)}{' kinds' * any(name.startswith('*') for name in names)} ({', '.join(names) or 'none'})"
     like = "" if len(words) >= len(names) or not words else \
         f": write {','.join([*words, *[words[-1]] * (len(names) - len(words))])!r} where they are alike"
-    raise ArgumentError(f"{title} names {len(words)} {what}{'s' * (len(words) != 1)}, there {there}{like}")
+    raise ArgumentError(f"{title} names {len(words)} {what}{'s' * (len(words) != 1)}, there {declared}{like}")
 
 
 #: For each rule of an operator that is a function: its title, its parameters (None for the operator's inputs), and
@@ -269,9 +269,9 @@ def check_rule(op: Op, what: str, function: Any) -> None:
     parameters = [*signature.parameters.values()]
     kinds: Any = inspect.Parameter
     placed = [each for each in parameters if each.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]
-    many = any(each.kind is kinds.VAR_POSITIONAL for each in parameters)
+    many = any(parameter.kind is kinds.VAR_POSITIONAL for parameter in parameters)
     expected = op.signature.input_names if names is None else names
-    least, shown = sum(each.default is kinds.empty for each in placed), [*expected]
+    least, shown = sum(parameter.default is kinds.empty for parameter in placed), [*expected]
     fits = least <= len(expected) and (many or len(expected) <= len(placed))
     if names is None and op.signature.variadic:
         shown.append(f"*{op.signature.many}")
@@ -318,7 +318,7 @@ RULES = ("gradient", "vmap", "jvp", "infer_shape_from_data", "to_onnx")
 _OTHERWISE = {"list_inputs": "list_arguments"}
 
 
-def warn_misspelt(made: type, base: type, methods: Sequence[str] | None = None) -> None:
+def warn_misspelt(cls: type, base: type, methods: Sequence[str] | None = None) -> None:
     """Warn of methods of a user's class whose names resemble those of methods that the class does not override.
 
     Names with a prefix or suffix, such as ``forward_cpu`` and ``my_forward``, are taken as helpers. ``methods`` are the
@@ -326,12 +326,12 @@ def warn_misspelt(made: type, base: type, methods: Sequence[str] | None = None) 
     """
     known = [name for name in dir(base) if name[0] != "_" and callable(getattr(base, name))] + [*RULES] \
         if methods is None else methods
-    missing = [name for name in known if getattr(made, name, None) is getattr(base, name, None)]
-    for name, value in vars(made).items():
+    missing = [name for name in known if getattr(cls, name, None) is getattr(base, name, None)]
+    for name, value in vars(cls).items():
         if name.startswith("_") or name in known or not isinstance(value, _METHODS):
             continue
         close = difflib.get_close_matches(name.lower(), missing, n=1, cutoff=0.75 if methods is None else 0.8)
         near = _OTHERWISE.get(name, "".join(close))
         if near in missing and not (name.startswith(f"{near}_") or name.endswith(f"_{near}")):
-            warn(f"class {made.__name__}: {base.__name__} has no method {name!r}, so nothing calls it but your own "
+            warn(f"class {cls.__name__}: {base.__name__} has no method {name!r}, so nothing calls it but your own "
                  f"code. Did you mean {near!r}?")

@@ -77,11 +77,11 @@ class SequentialAug(Augmenter):
 
     def dumps(self) -> list[Any]:
         """Class, and the descriptions of the parts."""
-        return [type(self).__name__.lower(), [each.dumps() for each in self.ts]]
+        return [type(self).__name__.lower(), [augmenter.dumps() for augmenter in self.ts]]
 
     def __call__(self, src: NDArray) -> NDArray:
-        for each in self.ts:
-            src = each(src)
+        for augmenter in self.ts:
+            src = augmenter(src)
         return src
 
 
@@ -248,8 +248,8 @@ class ColorNormalizeAug(Augmenter):
 
     def __init__(self, mean: Any, std: Any):
         super().__init__(mean=mean, std=std)
-        self.mean, self.std = (each if each is None or isinstance(each, NDArray) else array(each)
-                               for each in (mean, std))
+        self.mean, self.std = (value if value is None or isinstance(value, NDArray) else array(value)
+                               for value in (mean, std))
 
     def __call__(self, src: NDArray) -> NDArray:
         return color_normalize(src, self.mean, self.std)
@@ -288,16 +288,16 @@ class CastAug(Augmenter):
         return src.astype(self.typ)
 
 
-def colors(what: str, given: Any, usual: Sequence[float]) -> Any:
+def colors(what: str, value: Any, usual: Sequence[float]) -> Any:
     """A mean or standard deviation of channels: an array of one or three values, None, or True for the default."""
-    if given is True:
+    if value is True:
         return np.array(usual)
-    if given is not None:
-        if not isinstance(given, (np.ndarray, NDArray)):
-            raise ArgumentError(f"{what}: expected True, None or an array, got {given!r}")
-        if given.ndim < 1 or given.shape[0] not in (1, 3):
-            raise ShapeError(f"{what}: expected one number or one a channel, got shape {given.shape}")
-    return given
+    if value is not None:
+        if not isinstance(value, (np.ndarray, NDArray)):
+            raise ArgumentError(f"{what}: expected True, None or an array, got {value!r}")
+        if value.ndim < 1 or value.shape[0] not in (1, 3):
+            raise ShapeError(f"{what}: expected one number or one a channel, got shape {value.shape}")
+    return value
 
 
 def color_augmenters(brightness: float, contrast: float, saturation: float, hue: float, pca_noise: float,
@@ -359,7 +359,7 @@ def CreateAugmenter(data_shape: Sequence[int], resize: int = 0, rand_crop: bool 
         augmenters.append((RandomCropAug if rand_crop else CenterCropAug)(size, inter_method))
     if rand_mirror:
         augmenters.append(HorizontalFlipAug(0.5))
-    mean, std = (np.array(usual, np.float32) if given is True else given
-                 for given, usual in ((mean, MEAN), (std, DEVIATION)))
+    mean, std = (np.array(usual, np.float32) if value is True else value
+                 for value, usual in ((mean, MEAN), (std, DEVIATION)))
     return [*augmenters, CastAug(),
             *color_augmenters(brightness, contrast, saturation, hue, pca_noise, rand_gray, mean, std)]

@@ -344,9 +344,9 @@ class NDArrayIter(DataIter):
             np.random.shuffle(self.idx)  # noqa: NPY002
             self._order = self._order[self.idx]
         rows, size = np.concatenate([self._left, self._order]), self.batch_size
-        whole = len(rows) // size * size
-        self._rows = list(rows[:whole].reshape(-1, size))
-        self._rest, self._pad = rows[whole:], 0
+        full = len(rows) // size * size
+        self._rows = list(rows[:full].reshape(-1, size))
+        self._rest, self._pad = rows[full:], 0
         if self.last_batch_handle == "pad" and len(self._rest):
             self._pad = size - len(self._rest)
             self._rows.append(np.concatenate([self._rest, np.resize(self._order, self._pad)]))

@@ -58,14 +58,14 @@ class DetRandomSelectAug(DetAugmenter):
         super().__init__(skip_prob=skip_prob)
         self.aug_list: list[DetAugmenter] = [*aug_list] if isinstance(aug_list, (list, tuple)) else [
             aug_list]  # type: ignore[list-item]
-        for each in self.aug_list:
-            if not isinstance(each, DetAugmenter):
-                raise ArgumentError(f"DetRandomSelectAug: expected DetAugmenters, got {type(each).__name__}")
+        for augmenter in self.aug_list:
+            if not isinstance(augmenter, DetAugmenter):
+                raise ArgumentError(f"DetRandomSelectAug: expected DetAugmenters, got {type(augmenter).__name__}")
         self.skip_prob = skip_prob if self.aug_list else 1
 
     def dumps(self) -> list[Any]:
         """The class, and the settings of each augmenter."""
-        return [type(self).__name__.lower(), [each.dumps() for each in self.aug_list]]
+        return [type(self).__name__.lower(), [augmenter.dumps() for augmenter in self.aug_list]]
 
     def __call__(self, src: NDArray, label: np.ndarray) -> Sample:
         if random.random() < self.skip_prob:
@@ -150,10 +150,10 @@ class DetRandomCropAug(_RandomWindow):
         self.min_object_covered, self.min_eject_coverage = min_object_covered, min_eject_coverage
 
     def __call__(self, src: NDArray, label: np.ndarray) -> Sample:
-        found = self._proposed(label, *src.shape[:2])
-        if found is None:
+        proposal = self._proposed(label, *src.shape[:2])
+        if proposal is None:
             return src, label
-        place, label = found
+        place, label = proposal
         return fixed_crop(src, *place), label
 
     def _proposed(self, label: np.ndarray, height: int, width: int) -> tuple[Place, np.ndarray] | None:
@@ -209,8 +209,8 @@ class DetRandomCropAug(_RandomWindow):
         out[:, 1:5] /= (w, h, w, h)
         out[:, 1:5] = np.clip(out[:, 1:5], 0, 1)
         with np.errstate(divide="ignore", invalid="ignore"):  # boxes of zero area are dropped
-            left = _areas(out[:, 1:5]) * w * h / _areas(label[:, 1:5])
-        return out[(out[:, 3] > out[:, 1]) & (out[:, 4] > out[:, 2]) & (left > self.min_eject_coverage)]
+            coverage = _areas(out[:, 1:5]) * w * h / _areas(label[:, 1:5])
+        return out[(out[:, 3] > out[:, 1]) & (out[:, 4] > out[:, 2]) & (coverage > self.min_eject_coverage)]
 
 
 class DetRandomPadAug(_RandomWindow):
@@ -272,13 +272,13 @@ def CreateMultiRandCropAugmenter(min_object_covered: Any = 0.1,
     >>> len(CreateMultiRandCropAugmenter(min_object_covered=[0.1, 0.5]).aug_list)
     2
     """
-    given = [each if isinstance(each, list) else [each] for each in (
+    settings = [setting if isinstance(setting, list) else [setting] for setting in (
         min_object_covered, aspect_ratio_range, area_range, min_eject_coverage, max_attempts)]
-    count = max(map(len, given))
-    if any(len(each) not in (1, count) for each in given):
+    count = max(map(len, settings))
+    if any(len(setting) not in (1, count) for setting in settings):
         raise ArgumentError(f"CreateMultiRandCropAugmenter: expected lists of one length, or of one, got lists of "
-                            f"{[len(each) for each in given]}")
-    rows = zip(*(each * count if len(each) == 1 else each for each in given))
+                            f"{[len(setting) for setting in settings]}")
+    rows = zip(*(setting * count if len(setting) == 1 else setting for setting in settings))
     return DetRandomSelectAug([DetRandomCropAug(*row) for row in rows], skip_prob)
 
 

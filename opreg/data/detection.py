@@ -139,8 +139,8 @@ class ImageDetIter(ImageIter):
         if it.label_shape[1] != self.label_shape[1]:
             raise ShapeError(f"boxes of {self.label_shape[1]} and of {it.label_shape[1]} numbers cannot be one label")
         most = max(self.label_shape[0], it.label_shape[0])
-        for each in (self, it):
-            each.reshape(None, (most, self.label_shape[1]))
+        for iterator in (self, it):
+            iterator.reshape(None, (most, self.label_shape[1]))
         if verbose:
             logging.info("label_shape is now (%d, %d)", most, self.label_shape[1])
         return it

@@ -222,19 +222,19 @@ class ImageIter(DataIter):
 
     def _made(self, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Images and labels of up to ``count`` next samples, in the batch's layout."""
-        made: list[tuple[np.ndarray, np.ndarray]] = []
-        while len(made) < count:
-            samples = self._decoded(count - len(made))
+        images: list[tuple[np.ndarray, np.ndarray]] = []
+        while len(images) < count:
+            samples = self._decoded(count - len(images))
             if not samples:
                 break
             for label, image in samples:
                 try:
-                    made.append(self._prepared(label, image))
+                    images.append(self._prepared(label, image))
                 except OpError:
                     raise
                 except RuntimeError as error:  # a subclass skips it
                     logging.debug("image left out: %s", error)
-        return made
+        return images
 
     def _prepared(self, label: Any, image: NDArray) -> tuple[np.ndarray, np.ndarray]:
         """Label and image of a sample, in the batch's layout."""
@@ -250,14 +250,14 @@ class ImageIter(DataIter):
     def next(self) -> DataBatch:
         if self._ended:
             raise StopIteration
-        kept, self._kept = self._kept, []
-        rows = [*kept, *self._made(self.batch_size - len(kept))]
+        held_back, self._kept = self._kept, []
+        rows = [*held_back, *self._made(self.batch_size - len(held_back))]
         missing = self.batch_size - len(rows)
         if missing:
-            if (not len(rows) - len(kept) and not kept) or self.last_batch_handle == "discard":
+            if (not len(rows) - len(held_back) and not held_back) or self.last_batch_handle == "discard":
                 self._ended = True
                 raise StopIteration
-            if self.last_batch_handle == "roll_over" and not kept:
+            if self.last_batch_handle == "roll_over" and not held_back:
                 self._kept, self._ended = rows, True
                 raise StopIteration
             self._ended = True
@@ -270,7 +270,7 @@ class ImageIter(DataIter):
         for number, (pixels, label) in enumerate(rows):
             data[number], labels[number] = pixels, label
         # As in MXNet, after samples that rolled over the whole batch counts as padding.
-        return DataBatch([array(data)], [array(labels)], pad=self.batch_size - len(kept) if kept else missing)
+        return DataBatch([array(data)], [array(labels)], pad=self.batch_size - len(held_back) if held_back else missing)
 
     def check_data_shape(self, data_shape: Sequence[int]) -> None:
         """Refuse a shape that is not (3, height, width)."""

@@ -147,7 +147,7 @@ def scale_down(src_size: Size, size: Size) -> tuple[int, int]:
     >>> scale_down((640, 480), (720, 120))
     (640, 106)
     """
-    width, height = (float(each) for each in size)
+    width, height = (float(side) for side in size)
     outer_width, outer_height = src_size
     if outer_height < height:
         width, height = width * outer_height / height, outer_height
@@ -263,8 +263,8 @@ def imrotate(src: NDArray, rotation_degrees: float | NDArray, zoom_in: bool = Fa
     if src.ndim == 3 and not isinstance(rotation_degrees, Number):
         raise ArgumentError(f"imrotate: expected one angle for one image, got {rotation_degrees!r}")
     images = src if src.ndim == 4 else src.expand_dims(axis=0)
-    given = rotation_degrees.asnumpy() if isinstance(rotation_degrees, NDArray) else rotation_degrees
-    angles = np.asarray(given, np.float32)
+    degrees = rotation_degrees.asnumpy() if isinstance(rotation_degrees, NDArray) else rotation_degrees
+    angles = np.asarray(degrees, np.float32)
     if angles.ndim == 0:
         angles = np.repeat(angles, len(images))
     if len(angles) != len(images):

@@ -43,8 +43,8 @@ def resize(image: Pixels, height: int, width: int, method: int, part: Part | Non
     if image.shape[:2] == (height, width):
         return image if part is None else image[part]
     method = interpolation(method, (*image.shape[:2], height, width))
-    made = resized(np, image[None], height, width, method, *(() if part is None else (part,)))
-    return made[0].astype(np.uint8, copy=False)
+    images = resized(np, image[None], height, width, method, *(() if part is None else (part,)))
+    return images[0].astype(np.uint8, copy=False)
 
 
 def place(height: int, width: int, new_height: int, new_width: int, rng: np.random.Generator | None) -> Part:

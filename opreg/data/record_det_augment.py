@@ -80,17 +80,17 @@ class DetAugmentation:
                             ("crop_emit_mode", ("center", "overlap"))):
             if getattr(self, name) not in valid:
                 raise ArgumentError(f"{name}={getattr(self, name)!r}: expected one of {valid}")
-        for name in ("max_crop_trials", *(f"{end}_{each}" for end in ("min", "max") for each in _SAMPLED)):
-            given = getattr(self, name)
-            given = (given,) if np.ndim(given) == 0 else tuple(given)
-            if len(given) not in (1, self.num_crop_sampler):
-                raise ArgumentError(f"{name}={given}: expected one for each of num_crop_sampler="
+        for name in ("max_crop_trials", *(f"{end}_{setting}" for end in ("min", "max") for setting in _SAMPLED)):
+            values = getattr(self, name)
+            values = (values,) if np.ndim(values) == 0 else tuple(values)
+            if len(values) not in (1, self.num_crop_sampler):
+                raise ArgumentError(f"{name}={values}: expected one for each of num_crop_sampler="
                                     f"{self.num_crop_sampler}")
-            object.__setattr__(self, name, given * self.num_crop_sampler if len(given) == 1 else given)
-        for each in _SAMPLED:
-            for least, most in zip(getattr(self, f"min_{each}"), getattr(self, f"max_{each}")):
+            object.__setattr__(self, name, values * self.num_crop_sampler if len(values) == 1 else values)
+        for setting in _SAMPLED:
+            for least, most in zip(getattr(self, f"min_{setting}"), getattr(self, f"max_{setting}")):
                 if least > most or least < 0:
-                    raise ArgumentError(f"min_{each}={least}, max_{each}={most}: expected numbers from 0 on, the "
+                    raise ArgumentError(f"min_{setting}={least}, max_{setting}={most}: expected numbers from 0 on, the "
                                         "first not above the second")
 
     @property
@@ -122,8 +122,8 @@ class DetAugmentation:
             most, share = getattr(self, f"max_random_{name}"), getattr(self, f"random_{name}_prob")
             changes.append(rng.uniform(-most, most) if share > 0 and rng.random() < share else 0.0)
         *hls, contrast = changes
-        if image.shape[2] == 3 and any(int(each) for each in hls):
-            image = changed_hls(image, *(int(each) for each in hls))
+        if image.shape[2] == 3 and any(int(amount) for amount in hls):
+            image = changed_hls(image, *(int(amount) for amount in hls))
         if abs(contrast) > 1e-3:
             image = np.clip(np.rint(image * np.float32(1 + contrast)), 0, 255).astype(np.uint8)
         return image

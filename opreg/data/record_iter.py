@@ -90,9 +90,9 @@ class _Samples:
     """The samples of a part of a file, batch by batch. The background thread holds it instead of the iterator."""
 
     def __init__(self, path: str, starts: np.ndarray, batch_size: int, round_batch: bool, order: Any,
-                 made: Callable[..., Any], skip: bool):
+                 make_sample: Callable[..., Any], skip: bool):
         self.reader, self.starts, self.batch_size = _Reader(path), starts, batch_size
-        self.round_batch, self.order, self.made, self.skip = round_batch, order, made, skip
+        self.round_batch, self.order, self.made, self.skip = round_batch, order, make_sample, skip
         self.round, self.skipped = -1, 0
         self.begin(0)
 
@@ -126,18 +126,18 @@ class _Samples:
     def _more(self, samples: list[Any], rows: np.ndarray, place: int, number: int) -> int:
         """Add samples until the batch is full or the rows end; return the row after the last."""
         while len(samples) < self.batch_size and place < len(rows):
-            wanted = rows[place:place + self.batch_size - len(samples)]
-            found: list[Any] = [None] * len(wanted)
-            parts = [part for i, row in enumerate(wanted)
-                     if (part := self._work(found, i, int(row), (number, place + i))) is not None]
+            batch_rows = rows[place:place + self.batch_size - len(samples)]
+            decoded: list[Any] = [None] * len(batch_rows)
+            parts = [part for i, row in enumerate(batch_rows)
+                     if (part := self._work(decoded, i, int(row), (number, place + i))) is not None]
             threads.run(parts)
-            good = [each for each in found if each is not None]
-            self.skipped += len(wanted) - len(good)
+            good = [sample for sample in decoded if sample is not None]
+            self.skipped += len(batch_rows) - len(good)
             samples += good
-            place += len(wanted)
+            place += len(batch_rows)
         return place
 
-    def _work(self, found: list[Any], i: int, row: int, drawn: tuple[int, int]) -> Callable[[], None] | None:
+    def _work(self, decoded: list[Any], i: int, row: int, drawn: tuple[int, int]) -> Callable[[], None] | None:
         """Read a record; return a function that makes its sample, in any thread."""
         start = int(self.starts[row])
         try:
@@ -152,7 +152,7 @@ class _Samples:
 
         def work() -> None:
             try:
-                found[i] = self.made(record, drawn)
+                decoded[i] = self.made(record, drawn)
             except FileFormatError as error:
                 if not self.skip:
                     note(error, f"the record at byte {start} of {self.reader.name}")
@@ -194,7 +194,7 @@ class _RecordIter(MXDataIter, Generic[A]):
                  label_name: str = "softmax_label", damaged: str = "refuse", **keywords: Any):
         super().__init__(batch_size)
         what = type(self).__name__
-        shape: Shape = tuple(int(each) for each in data_shape)
+        shape: Shape = tuple(int(length) for length in data_shape)
         if len(shape) != 3 or shape[0] not in (1, 3, 4) or min(shape) < 1:
             raise ShapeError(f"{what}: data_shape={shape}: expected one, three or four channels, height and width")
         if batch_size < 1:
@@ -291,7 +291,7 @@ class _Normalized:
         self.dtype = dtype
         plain = dtype == np.uint8
         self.mean: Any = None if plain or not any(mean) else np.array(mean[:channels], np.float32)[:, None, None]
-        factor = scale / np.array([each or 1.0 for each in std[:channels]], np.float32)
+        factor = scale / np.array([deviation or 1.0 for deviation in std[:channels]], np.float32)
         self.factor: Any = None if plain or (factor == 1).all() or dtype == np.int8 else factor[:, None, None]
 
     def subtract(self, path: str, shape: Shape) -> None:
@@ -300,7 +300,7 @@ class _Normalized:
         arrays = list(arrays.values()) if isinstance(arrays, Mapping) else arrays
         if len(arrays) != 1 or arrays[0].shape != shape:
             raise FileFormatError(f"{path}: expected one array of shape {shape}, got "
-                                  f"{[each.shape for each in arrays]}")
+                                  f"{[array.shape for array in arrays]}")
         self.mean = arrays[0].asnumpy().astype(np.float32)
 
     def __call__(self, image: Pixels, contrast: float, light: float, out: np.ndarray) -> None:
@@ -329,8 +329,8 @@ def _made_batch(samples: _Samples, norm: _Normalized, shape: Shape, labels: Shap
     """The arrays of a batch."""
     rows, pad, last = samples.batch()
     count = samples.batch_size
-    whole = len(rows) == count and all(row[0].shape == (*shape[1:], shape[0]) for row in rows)
-    data = (np.empty if whole else np.zeros)((count, *shape), norm.dtype)
+    same_shapes = len(rows) == count and all(row[0].shape == (*shape[1:], shape[0]) for row in rows)
+    data = (np.empty if same_shapes else np.zeros)((count, *shape), norm.dtype)
     label, index = np.zeros((count, *labels), np.float32), np.zeros(count, np.uint64)
 
     def place(i: int) -> None:

@@ -116,11 +116,11 @@ class _Reader:
         if magic != _MAGIC:
             raise _Damage("has no magic number")
         kind, length = word >> 29, word & _LENGTH
-        left = self.size - self.file.tell()
+        remaining = self.size - self.file.tell()
         if kind > _LAST:
             raise _Damage(f"is of the unknown kind {kind}")
-        if length + -length % 4 > left:
-            raise _Damage(f"has {length} bytes by its head, the file has {left} more")
+        if length + -length % 4 > remaining:
+            raise _Damage(f"has {length} bytes by its head, the file has {remaining} more")
         data, filling = self.file.read(length), self.file.read(-length % 4)
         if len(data) < length:
             raise _Damage("ends early, the file has become shorter")
@@ -288,11 +288,11 @@ class MXRecordIO:
     def write(self, buf: bytes) -> None:
         """Append a record, of fewer than 2**29 bytes."""
         self._ready(True)
-        given: object = buf
-        if not isinstance(given, (bytes, bytearray, memoryview)) or len(given) > _LENGTH:
-            what = f"{len(given)}" if hasattr(given, "__len__") else type(given).__name__
+        data: object = buf
+        if not isinstance(data, (bytes, bytearray, memoryview)) or len(data) > _LENGTH:
+            what = f"{len(data)}" if hasattr(data, "__len__") else type(data).__name__
             raise ArgumentError(f"{self.uri}: a record is fewer than 2**29 bytes, got {what}")
-        self._io.write(0, b"".join(_record_parts(bytes(given))))
+        self._io.write(0, b"".join(_record_parts(bytes(data))))
 
     def read(self) -> bytes | None:
         """The next record; None at the end.

@@ -163,9 +163,9 @@ class WorkerMemory:
 class _Packer(pickle.Pickler):
     """Pickles a batch, with large arrays as references into shared memory."""
 
-    def __init__(self, made: WorkerMemory, file: io.BytesIO):
+    def __init__(self, memory: WorkerMemory, file: io.BytesIO):
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
-        self._made = made
+        self._made = memory
         self._copies: list[np.ndarray] = []  # referenced until their pieces are lent
         self.pieces: dict[int, _MappedFile] = {}
 
@@ -238,9 +238,9 @@ class _Unpacker(pickle.Unpickler):
 _MADE: list[WorkerMemory] = []
 
 
-def lend_to(made: WorkerMemory) -> None:
+def lend_to(memory: WorkerMemory) -> None:
     """Let ``empty`` allocate in the shared memory of this worker from now on."""
-    _MADE[:] = [made]
+    _MADE[:] = [memory]
 
 
 def empty(shape: Shape, dtype: np.dtype) -> np.ndarray:

@@ -56,7 +56,7 @@ def _converter(dtype: np.dtype) -> Callable[[bytes | str], Any]:
         return float
     low, high = (0, 1) if dtype == np.bool_ else (np.iinfo(dtype).min, np.iinfo(dtype).max)
 
-    def whole(word: bytes | str) -> int:
+    def integer(word: bytes | str) -> int:
         try:
             number = int(word)
         except ValueError:
@@ -65,7 +65,7 @@ def _converter(dtype: np.dtype) -> Callable[[bytes | str], Any]:
             raise ValueError(f"{dtype} has no {number}")
         return number
 
-    return whole
+    return integer
 
 
 def _whole_number(number: float) -> int:
@@ -263,7 +263,7 @@ def _columns(path: str | os.PathLike, shape: object, dtype: np.dtype, part: int,
         words = line.split()
         if not in_part or not words:
             continue
-        seen = set()
+        indices = set()
         try:
             labels.append(convert(words[0]))
             for word in words[1:]:
@@ -271,9 +271,9 @@ def _columns(path: str | os.PathLike, shape: object, dtype: np.dtype, part: int,
                 index = int(column)
                 if not 0 <= index < shape[0]:
                     raise ValueError(f"there is no column {index} of {shape[0]}")
-                if index in seen:
+                if index in indices:
                     raise ValueError(f"column {index} stands there twice")
-                seen.add(index)
+                indices.add(index)
                 columns.append(index)
                 values.append(convert(value))
         except (ValueError, OverflowError) as error:

@@ -97,16 +97,16 @@ def _weights(method: int, exact: bool) -> np.ndarray:
         bend, far = np.float32(-0.75), t + 1
         near = 1 - t
         first = ((bend * far - 5 * bend) * far + 8 * bend) * far - 4 * bend
-        middle = [((bend + 2) * each - (bend + 3)) * each * each + 1 for each in (t, near)]
+        middle = [((bend + 2) * distance - (bend + 3)) * distance * distance + 1 for distance in (t, near)]
         line = np.concatenate([first, *middle, 1 - first - middle[0] - middle[1]], axis=1)
     weights = line[:, None, :, None] * line[None, :, None, :]
     if not exact:
         return weights
-    whole = np.rint(weights * _UNIT).astype(np.int32)
-    excess = whole.sum(axis=(2, 3)) - _UNIT
+    integers = np.rint(weights * _UNIT).astype(np.int32)
+    excess = integers.sum(axis=(2, 3)) - _UNIT
     reach = line.shape[1]
     for i, j in zip(*np.nonzero(excess)):  # it goes to the greatest or the least of the four in the middle
-        middle_part = whole[i, j, reach // 2:reach // 2 + 2, reach // 2:reach // 2 + 2]
+        middle_part = integers[i, j, reach // 2:reach // 2 + 2, reach // 2:reach // 2 + 2]
         place = (middle_part.argmax if excess[i, j] < 0 else middle_part.argmin)()
         middle_part[np.unravel_index(place, middle_part.shape)] -= excess[i, j]
-    return whole
+    return integers

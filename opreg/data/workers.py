@@ -261,10 +261,10 @@ def _seed(number: int) -> int:
 def _serve(connection: Connection, others: list[Connection], dataset: Any, batchify_fn: Batchify, where: str) -> None:
     """Make batches in a worker process until its connection closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program is interrupted, and ends this process
-    for other in others:
-        other.close()
-    made = WorkerMemory()
-    lend_to(made)
+    for connection_of_other in others:
+        connection_of_other.close()
+    memory = WorkerMemory()
+    lend_to(memory)
     with cpu():
         while True:
             try:
@@ -272,11 +272,11 @@ def _serve(connection: Connection, others: list[Connection], dataset: Any, batch
                 if message == _LEAVE:
                     return
                 number, samples, seed, back = pickle.loads(message)
-                made.take_back(back)
+                memory.take_back(back)
                 random.seed(seed)
                 np.random.seed(seed & 0xFFFFFFFF)  # noqa: NPY002  it is what transforms draw of
                 nd_random.seed(seed)
-                done, message, new, dropped = _batch_message(made, dataset, batchify_fn, samples, where)
+                done, message, new, dropped = _batch_message(memory, dataset, batchify_fn, samples, where)
                 pieces = [(piece, size) for piece, size, _ in new]
                 connection.send_bytes(pickle.dumps((number, done, message, pieces, dropped), pickle.HIGHEST_PROTOCOL))
                 for _, _, descriptor in new:
@@ -286,16 +286,16 @@ def _serve(connection: Connection, others: list[Connection], dataset: Any, batch
                 return
 
 
-def _batch_message(made: WorkerMemory, dataset: Any, batchify_fn: Batchify, samples: Sequence[Any], where: str
+def _batch_message(memory: WorkerMemory, dataset: Any, batchify_fn: Batchify, samples: Sequence[Any], where: str
                    ) -> tuple[bool, bytes, list[tuple[int, int, int]], list[int]]:
     """A batch as a message, or the error that occurred."""
     try:
-        return True, *made.pack(_make_batch(dataset, batchify_fn, samples))
+        return True, *memory.pack(_make_batch(dataset, batchify_fn, samples))
     except Exception as error:
         note(error, f"{where} {_shown(samples)}; there it came from\n"
                     + "".join(traceback.format_tb(error.__traceback__)))
         try:
-            return False, *made.pack(error)
+            return False, *memory.pack(error)
         except Exception:
             text = "".join(traceback.format_exception_only(error))
-            return False, *made.pack(OpError(f"{where} {_shown(samples)}: {text.strip()}"))
+            return False, *memory.pack(OpError(f"{where} {_shown(samples)}: {text.strip()}"))

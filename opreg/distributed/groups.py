@@ -216,11 +216,11 @@ class Group:
         """The group of all ranks with the same color, in the order of their keys."""
         brought = self.exchange((color, self.rank if key is None else key))
         mine: Group | None = None
-        for each in sorted({entry[0] for entry in brought}):  # type: ignore[index]
+        for color_of_group in sorted({entry[0] for entry in brought}):  # type: ignore[index]
             members = sorted((entry[1], rank) for rank, entry in enumerate(brought)  # type: ignore[index]
-                             if entry[0] == each)  # type: ignore[index]
-            made = self.create([rank for _, rank in members])
-            mine = made or mine
+                             if entry[0] == color_of_group)  # type: ignore[index]
+            created = self.create([rank for _, rank in members])
+            mine = created or mine
         assert mine is not None
         return mine
 

@@ -36,12 +36,12 @@ def mpiexec() -> str:
     OpError
         When MPI or mpi4py is missing; the message tells how to install them.
     """
-    own = Path(sys.executable).parent / "mpiexec"
-    found = str(own) if own.exists() else shutil.which("mpiexec")
-    if found is None or find_spec("mpi4py") is None:
-        raise OpError(f"{'mpiexec' if found is None else 'mpi4py'} is missing: pip install 'opreg[mpi]' brings mpi4py "
+    beside_python = Path(sys.executable).parent / "mpiexec"
+    path = str(beside_python) if beside_python.exists() else shutil.which("mpiexec")
+    if path is None or find_spec("mpi4py") is None:
+        raise OpError(f"{'mpiexec' if path is None else 'mpi4py'} is missing: pip install 'opreg[mpi]' brings mpi4py "
                       "and MPICH; where a cluster has an MPI of its own, load it and pip install mpi4py")
-    return found
+    return path
 
 
 def command(count: int, program: Sequence[str]) -> list[str]:

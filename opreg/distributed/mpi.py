@@ -45,10 +45,10 @@ class _MpiRequest(Request):
     """
 
     def __init__(self, result: Array, watch: Watch, position: Position, requests: Sequence[Any],
-                 finish: Callable[[], None] | None, held: object):
+                 finish: Callable[[], None] | None, owner: object):
         super().__init__(result)
         self._watch, self._position, self._requests = watch, position, requests
-        self._finish, self._held, self._done = finish, held, False
+        self._finish, self._held, self._done = finish, owner, False
 
     def test(self) -> bool:
         if not self._done:
@@ -134,9 +134,9 @@ class MpiGroup(Group):
         """The communicator for GPU arrays; None if a rank lacks NCCL. The first GPU array decides its device."""
         if self._nccl is _UNKNOWN:
             xp = module_of(array)
-            here = self._exchange(serves(xp), "whether there is NCCL")
+            answers = self._exchange(serves(xp), "whether there is NCCL")
             self._nccl = Nccl(xp, self.rank, self.size, identity(xp, self.rank, self.exchange), self._watch) \
-                if all(here) else None
+                if all(answers) else None
         return self._nccl
 
     def _buffers(self, call: Call, array: Array, out: Array
@@ -196,18 +196,18 @@ class MpiGroup(Group):
         """Exchange lengths, then objects, by non-blocking calls."""
         self._count += 1
         position = self._position(call)
-        own = np.frombuffer(self._mpi.pickle.dumps(value), np.uint8)
+        payload = np.frombuffer(self._mpi.pickle.dumps(value), np.uint8)
         lengths = np.empty(self.size, np.int64)
-        self._watch.until(self._control.Iallgather(np.array([own.size], np.int64), lengths).Test, position)
+        self._watch.until(self._control.Iallgather(np.array([payload.size], np.int64), lengths).Test, position)
         everything = np.empty(lengths.sum(), np.uint8)
-        self._watch.until(self._control.Iallgatherv(own, [everything, lengths]).Test, position)
+        self._watch.until(self._control.Iallgatherv(payload, [everything, lengths]).Test, position)
         parts = np.split(everything, np.cumsum(lengths)[:-1])
         return [self._mpi.pickle.loads(part.tobytes()) for part in parts]
 
     def agree(self, what: str, text: str) -> None:
-        texts = [str(each) for each in self._exchange(text, f"{what}, {text}" if len(text) < 200 else what)]
+        texts = [str(value_text) for value_text in self._exchange(text, f"{what}, {text}" if len(text) < 200 else what)]
         common = max(texts, key=texts.count)
-        odd = [rank for rank, each in enumerate(texts) if each != common]
+        odd = [rank for rank, text in enumerate(texts) if text != common]
         if odd:
             first = odd[0]
             error = RankError(f"{what} of {_shown(texts, odd, common)}")
@@ -216,9 +216,9 @@ class MpiGroup(Group):
 
     def window(self, nbytes: int) -> Window:
         self.barrier()  # the next call blocks
-        made = MpiWindow(self._mpi, self._comm, self._watch, self.ranks, nbytes)
+        window = MpiWindow(self._mpi, self._comm, self._watch, self.ranks, nbytes)
         self.barrier()
-        return made
+        return window
 
     # ------------------------------------------------------------------------------------------------- groups
 
@@ -233,11 +233,11 @@ class MpiGroup(Group):
     def _meet(self, ranks: Sequence[int], text: str) -> None:
         """Wait until some ranks reach the same point, before a blocking call."""
         tag = zlib.crc32(text.encode()) % 32768  # the largest tag that every MPI supports
-        token, here = np.zeros(1, np.uint8), [self.ranks[rank] for rank in ranks]
+        token, world_ranks = np.zeros(1, np.uint8), [self.ranks[rank] for rank in ranks]
         others = [rank for rank in ranks if rank != self.rank]
         requests = [self._control.Isend(token, rank, tag) for rank in others] + [
             self._control.Irecv(np.empty(1, np.uint8), rank, tag) for rank in others]
-        position = Position(f"before {text}", tuple(here), 0, f"the new group {text}")
+        position = Position(f"before {text}", tuple(world_ranks), 0, f"the new group {text}")
         self._watch.positions[position.group] = position
         self._watch.until(lambda: all(request.Test() for request in requests), position)
 
@@ -262,9 +262,9 @@ def _store(out: Any, received: np.ndarray) -> None:
 
 def _shown(texts: Sequence[str], odd: Sequence[int], common: str) -> str:
     """Texts of the ranks that differ; for long texts the differing lines."""
-    mine, other = texts[odd[0]], common
-    if len(mine) + len(other) > 200:
-        pairs = [(a, b) for a, b in zip(mine.splitlines(), other.splitlines()) if a != b]
-        mine, other = pairs[0] if pairs else (f"{len(mine)} characters", f"{len(other)} characters")
+    mine, common_text = texts[odd[0]], common
+    if len(mine) + len(common_text) > 200:
+        pairs = [(a, b) for a, b in zip(mine.splitlines(), common_text.splitlines()) if a != b]
+        mine, common_text = pairs[0] if pairs else (f"{len(mine)} characters", f"{len(common_text)} characters")
     names = ", ".join(map(str, odd))
-    return f"rank {names} is {mine}; that of rank {texts.index(common)} is {other}"
+    return f"rank {names} is {mine}; that of rank {texts.index(common)} is {common_text}"

@@ -33,9 +33,9 @@ def serves(xp: ArrayModule) -> bool:
 class _NcclRequest(Request):
     """A call on the stream of a group."""
 
-    def __init__(self, result: Array, event: Any, xp: ArrayModule, finish: Callable[[], None] | None, held: object):
+    def __init__(self, result: Array, event: Any, xp: ArrayModule, finish: Callable[[], None] | None, owner: object):
         super().__init__(result)
-        self._event, self._xp, self._finish, self._held = event, xp, finish, held
+        self._event, self._xp, self._finish, self._held = event, xp, finish, owner
 
     def test(self) -> bool:
         return bool(self._event.done)

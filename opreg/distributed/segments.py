@@ -25,14 +25,14 @@ def now() -> int:
 
 def _names(since: int) -> set[str]:
     """The paths of MPICH's memory that this user made since a time."""
-    found = set()
+    paths = set()
     with suppress(OSError), os.scandir(_FOLDER) as entries:
         for entry in entries:
             with suppress(OSError):
                 status = entry.stat(follow_symlinks=False)
                 if entry.name.startswith(_MPICH) and status.st_uid == os.getuid() and status.st_ctime_ns >= since:
-                    found.add(entry.path)
-    return found
+                    paths.add(entry.path)
+    return paths
 
 
 def forget_names() -> None:
@@ -58,13 +58,13 @@ def remove_unused(since: int, seconds: float = 0.0) -> None:
         so a busy machine does not check less often.
     """
     for pauses in itertools.count():
-        left = _names(since)
-        if not left:
+        unused = _names(since)
+        if not unused:
             break
         used: set[str] = set()
         for process in filter(str.isdecimal, os.listdir("/proc")):
             used.update(_opened(process), _mapped(process))  # mapped files need not be open, so maps are checked last
-        for path in left - used:
+        for path in unused - used:
             with suppress(OSError):
                 os.unlink(path)
         if pauses * _PAUSE >= seconds:

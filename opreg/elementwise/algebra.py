@@ -52,10 +52,10 @@ def factored(expression: Expression) -> Expression:
     chosen = dict(sums.terms)
     best = sums.arranged(chosen)
     for register in sums.terms if len(chosen) > 1 else ():
-        rest = {other: terms for other, terms in chosen.items() if other != register}
-        arranged = sums.arranged(rest)
+        remaining = {candidate: terms for candidate, terms in chosen.items() if candidate != register}
+        arranged = sums.arranged(remaining)
         if len(arranged.code) < len(best.code):
-            best, chosen = arranged, rest
+            best, chosen = arranged, remaining
     return best if len(best.code) < len(expression.code) and _in_order(best) else expression
 
 
@@ -171,8 +171,8 @@ def _gathered(terms: Sequence[Product]) -> list[Product]:
 
 def _common(terms: Sequence[Product]) -> dict[int, int]:
     """The common factor of all terms, as powers of registers."""
-    first, *rest = [powers for _, powers in terms]
-    least = {base: min([power, *[powers.get(base, 0) for powers in rest]]) for base, power in first.items()}
+    first, *others = [powers for _, powers in terms]
+    least = {base: min([power, *[powers.get(base, 0) for powers in others]]) for base, power in first.items()}
     return {base: power for base, power in least.items() if power}
 
 

@@ -72,5 +72,5 @@ class Composition:
 
         code = [Instruction(prim, tuple(map(placed, args))) for prim, args in self._code]
         results = list(map(placed, results))
-        whole, read = extracted(Expression.of(self.arity, code, results), results, range(self.arity))
-        return whole, [order[i] for i in read]
+        expression, read = extracted(Expression.of(self.arity, code, results), results, range(self.arity))
+        return expression, [order[i] for i in read]

@@ -340,7 +340,7 @@ class Instruction(NamedTuple):
 def in_order(*terms: Operand) -> list[Term]:
     """Terms and all terms that they depend on, arguments before their uses."""
     order: list[Term] = []
-    seen: set[int] = set()
+    visited: set[int] = set()
     stack = [(term, False) for term in reversed(terms)]
     while stack:
         term, ready = stack.pop()
@@ -348,8 +348,8 @@ def in_order(*terms: Operand) -> list[Term]:
             continue
         if ready:
             order.append(term)
-        elif id(term) not in seen:
-            seen.add(id(term))
+        elif id(term) not in visited:
+            visited.add(id(term))
             stack.append((term, True))
             stack += [(arg, False) for arg in reversed(term.args)] if term.prim else []
     return order
@@ -359,16 +359,16 @@ def _compile(inputs: Sequence[Term], *terms: Operand) -> tuple[list[Instruction]
     """The instructions for some terms, and the registers of the terms; equal terms have the same register."""
     code: list[Instruction] = []
     registers: dict[int, int] = {id(term): i for i, term in enumerate(inputs)}
-    known: dict[object, int] = {}  # instruction -> register
+    registers_of: dict[object, int] = {}  # instruction -> register
     for term in in_order(*terms):
         if term.prim is None:
             continue
         args = tuple([registers[id(arg)] if isinstance(arg, Term) else float(arg) for arg in term.args])
         key = (term.prim, exact(args))  # 1.0 is no register, and 0.0 not -0.0
-        if key not in known:
+        if key not in registers_of:
             code.append(Instruction(term.prim, args))
-            known[key] = len(inputs) + len(code) - 1
-        registers[id(term)] = known[key]
+            registers_of[key] = len(inputs) + len(code) - 1
+        registers[id(term)] = registers_of[key]
     return code, [registers[id(term)] if isinstance(term, Term) else float(term) for term in terms]
 
 
@@ -468,26 +468,26 @@ class Expression:
             if inputs == [0, None] and self.arity == 1:
                 return lambda x: function(x, constants[0])
         # Registers are the inputs, then the constants, then the results of instructions.
-        made = self.arity + len(constants)
-        numbers = iter(range(self.arity, made))
+        first_slot = self.arity + len(constants)
+        numbers = iter(range(self.arity, first_slot))
 
         def register(operand: int | float) -> int:
             if not isinstance(operand, int):
                 return next(numbers)
-            return operand if operand < self.arity else operand - self.arity + made
+            return operand if operand < self.arity else operand - self.arity + first_slot
 
         read = [tuple(map(register, args)) for _, args, _ in functions]
         last = {place: step for step, places in enumerate(read) for place in places}
         last.update((register(result), len(read)) for result in self.results if isinstance(result, int))
         # A result takes the place of one that no later step reads, so that its memory is free again.
-        slots, width, free, steps = [*range(made)], made, list[int](), []
+        slots, width, free, steps = [*range(first_slot)], first_slot, list[int](), []
         for step, ((function, _, logical), places) in enumerate(zip(functions, read)):
             pick = operator.itemgetter(*[slots[place] for place in places])
-            free += [slots[place] for place in {*places} if place >= made and last[place] == step]
+            free += [slots[place] for place in {*places} if place >= first_slot and last[place] == step]
             slots.append(free.pop() if free else width)
             width = max(width, slots[-1] + 1)
             steps.append((function, pick, len(places) == 1, logical, slots[-1]))
-        empty = [None] * (width - made)
+        empty = [None] * (width - first_slot)
         answer = slots[register(self.result)] if len(self.results) == 1 and isinstance(self.result, int) else None
 
         def run(*arrays: Array) -> Any:
@@ -497,7 +497,7 @@ class Expression:
                 registers[slot] = value.astype(dtype) if logical else value
             if answer is not None:
                 return registers[answer]
-            return self._answer(xp, [*arrays, *[registers[slot] for slot in slots[made:]]])
+            return self._answer(xp, [*arrays, *[registers[slot] for slot in slots[first_slot:]]])
 
         return run
 
@@ -612,8 +612,8 @@ def accepting(expression: Callable[[Attrs], Expression | None], accepts: Callabl
     """The ``accepts`` of a kernel that needs the operator's expression: it declines attributes without one."""
 
     def asked(call: Call) -> str | None:
-        found = expression(call.attrs)
-        return "there is no expression for these attributes" if found is None else accepts(found, call)
+        scalar = expression(call.attrs)
+        return "there is no expression for these attributes" if scalar is None else accepts(scalar, call)
 
     return asked
 
@@ -638,19 +638,19 @@ def extracted(expression: Expression, results: Sequence[int | float], known: Seq
     """
     arity, code = expression.arity, expression.code
     ends, read = {*known}, {*first}
-    wanted: set[int] = set()
+    needed: set[int] = set()
     stack = [r for r in results if isinstance(r, int)]
     while stack:
         register = stack.pop()
         if register in ends:
             read.add(register)
-        elif register not in wanted:
-            wanted.add(register)
+        elif register not in needed:
+            needed.add(register)
             stack += [a for a in code[register - arity].args if isinstance(a, int)]
     inputs = [*first, *sorted(read - {*first})]
     places: dict[int | float, int] = {register: i for i, register in enumerate(inputs)}
     taken: list[Instruction] = []
-    for register in sorted(wanted):
+    for register in sorted(needed):
         prim, args = code[register - arity]
         places[register] = len(inputs) + len(taken)
         taken.append(Instruction(prim, tuple([places[a] if isinstance(a, int) else a for a in args])))

@@ -24,11 +24,11 @@ def quotient(xp: ArrayModule, x: Array, y: Array) -> Array:
     >>> quotient(np, np.array([7, -7, 7, -7, 0]), np.array([2, 2, -2, 0, 0])).tolist()
     [3, -3, -3, -9223372036854775808, 0]
     """
-    whole = _rounded_down(xp, x, y)
-    if whole.dtype.kind == "i":  # a negative quotient with a remainder is one larger
+    rounded = _rounded_down(xp, x, y)
+    if rounded.dtype.kind == "i":  # a negative quotient with a remainder is one larger
         negative = xp.less(x, 0) != xp.less(y, 0)
-        whole = whole + (negative & xp.not_equal(whole * y, x)).astype(whole.dtype)
-    return _or_infinite(xp, x, y, whole)
+        rounded = rounded + (negative & xp.not_equal(rounded * y, x)).astype(rounded.dtype)
+    return _or_infinite(xp, x, y, rounded)
 
 
 def floor_quotient(xp: ArrayModule, x: Array, y: Array) -> Array:

@@ -78,10 +78,10 @@ def computed_in(loop: Loop, ins: Sequence[np.dtype], outs: Sequence[np.dtype | N
     of a reduction; ``loop.whole`` if all such inputs are integers, or all outputs of a reduction; else float32."""
     reduces = RowLayout.ELEMENT not in loop.rows.results
     read = [dtype for dtype, along in zip(ins, loop.rows.inputs) if along is RowLayout.ELEMENT]
-    made = [dtype for dtype, along in zip(outs, loop.rows.results)
+    result_dtypes = [dtype for dtype, along in zip(outs, loop.rows.results)
             if dtype is not None and (reduces or along is RowLayout.ELEMENT)]
-    wide = any(is_numpy_float(dtype) and dtype.itemsize == 8 for dtype in (*read, *made))
-    if reduces and made and all(dtype.kind in "iu" for dtype in made):
+    wide = any(is_numpy_float(dtype) and dtype.itemsize == 8 for dtype in (*read, *result_dtypes))
+    if reduces and result_dtypes and all(dtype.kind in "iu" for dtype in result_dtypes):
         return np.dtype(loop.whole)
     if not wide and all(dtype.kind in "iub" for dtype in read):
         return np.dtype(loop.whole)
@@ -101,8 +101,8 @@ class _Writer:
         self.names = [f"x{i}" for i in range(self.arity)] + [f"r{p}" for p in range(len(self.code))]
         self.axes = (0,) if layout.turned else layout.axes
         letters = string.ascii_lowercase[8:8 + layout.rank]
-        kept = "".join(letter for axis, letter in enumerate(letters) if axis not in self.axes)
-        self.words = letters, kept
+        kept_letters = "".join(letter for axis, letter in enumerate(letters) if axis not in self.axes)
+        self.words = letters, kept_letters
         self.back = f"[{', '.join('None' if axis in self.axes else ':' for axis in range(layout.rank))}]"
         self.axis = str(self.axes[0] if len(self.axes) == 1 else self.axes)
         # Whether the values of a register differ within a set, and among sets.
@@ -153,8 +153,8 @@ class _Writer:
     @functools.cached_property
     def conditions(self) -> set[int]:
         """Logical registers that only ``where`` reads; they stay boolean arrays."""
-        other = {a for prim, args in self.code for a in args[prim.name == "where":]}
-        return {self.arity + p for p, (prim, _) in enumerate(self.code) if prim.logical} - other - {
+        elsewhere = {a for prim, args in self.code for a in args[prim.name == "where":]}
+        return {self.arity + p for p, (prim, _) in enumerate(self.code) if prim.logical} - elsewhere - {
             *self.rows.expression.results}
 
     def _reads(self, register: int) -> tuple[int | float, ...]:
@@ -238,18 +238,18 @@ class _Writer:
 
     def _reduced(self, kind: str, register: int, reads: Sequence[int | float]) -> str:
         """The text of the call of a reduction."""
-        (letters, kept), value = self.words, self._operand(reads[0])
+        (letters, output_letters), value = self.words, self._operand(reads[0])
         source = reads[0]
         if not isinstance(source, int) or not self.within[source]:  # the same value for all elements of a set
             return {"row_sum": f"{value} * size", "row_product": f"power({value}, size)"}.get(kind, f"{value} + 0.0")
-        whole = self._is_full(source)
+        is_full = self._is_full(source)
         if kind == "row_sum" and len(reads) == 2 and register in self.factors:
-            other = self._operand(reads[1])
-            return f"einsum('{letters},{letters}->{kept}', {value}, {other}){self.back}"
-        if kind == "row_sum" and whole and self.layout.turned:
+            second = self._operand(reads[1])
+            return f"einsum('{letters},{letters}->{output_letters}', {value}, {second}){self.back}"
+        if kind == "row_sum" and is_full and self.layout.turned:
             return f"matmul(ones, {value})[None]"
-        if kind == "row_sum" and whole and not self.layout.long:
-            return f"einsum('{letters}->{kept}', {value}){self.back}"
+        if kind == "row_sum" and is_full and not self.layout.long:
+            return f"einsum('{letters}->{output_letters}', {value}){self.back}"
         if source >= self.arity or source in self.memory or not self.layout.converted[source]:
             return f"{kind}({value}, {self.axis}, None, {self._target(register)}, True)"
         if kind in ("row_sum", "row_product"):  # converts the elements itself
@@ -373,8 +373,8 @@ def _written(rows: RowExpression, layout: Layout) -> tuple[str, list[float]]:
 
 @cached(512)
 def _code(text: str) -> CodeType:
-    whole = compile(text, "<loop>", "exec")
-    return next(each for each in whole.co_consts if isinstance(each, CodeType))
+    module_code = compile(text, "<loop>", "exec")
+    return next(const for const in module_code.co_consts if isinstance(const, CodeType))
 
 
 def _places(xp: ArrayModule, size: int, dtype: np.dtype, shape: Shape) -> Array:
@@ -432,7 +432,7 @@ def _laid_out(loop: Loop, ins: Sequence[np.dtype], outs: Sequence[np.dtype | Non
     floating = is_numpy_float(dtype)  # a quotient of integers cannot be written to an integer array
     direct = tuple([None if out is None else out == dtype and floating and not (turned and along is RowLayout.ELEMENT)
                     for out, along in zip(outs, rows.results)])
-    return Layout(len(loop.view), loop.axes, tuple([each != dtype for each in ins]), direct,
+    return Layout(len(loop.view), loop.axes, tuple([dtype_in != dtype for dtype_in in ins]), direct,
                   shared or ((),) * len(outs), turned, reduces or size > LONG, reduces)
 
 
@@ -449,8 +449,8 @@ def _is_empty(loop: Loop) -> bool:
 
 def _parts(loop: Loop, arrays: Sequence[Array], reaches: Sequence[RowLayout], rows: slice) -> list[Array]:
     """The parts of the arrays that belong to some sets."""
-    whole = loop.view[0]
-    return [array if array.shape[0] != whole or along is RowLayout.COLUMN else array[rows]
+    length = loop.view[0]
+    return [array if array.shape[0] != length or along is RowLayout.COLUMN else array[rows]
             for array, along in zip(arrays, reaches)]
 
 
@@ -468,7 +468,7 @@ def run_loop(loop: Loop, xp: ArrayModule, ins: Sequence[Array], outs: Sequence[A
         else:
             made.append(out.reshape(shape))
     if not _is_empty(loop):
-        shared = tuple([tuple([i for i, each in enumerate(views) if xp.may_share_memory(each, array)])
+        shared = tuple([tuple([i for i, view in enumerate(views) if xp.may_share_memory(view, array)])
                         for array in made])
         layout = _laid_out(loop, [array.dtype for array in ins], [array.dtype for array in made], dtype, xp, shared)
         tile = _tile(loop, layout, dtype, xp)
@@ -510,10 +510,10 @@ def specialised_loop(loop: Loop, ins: Sequence[Array], result: np.dtype | None =
     targets = [loop.place(along) for along in rows.results]
     reaches = (*rows.inputs, *rows.results)
     seen = [None if array.shape == place else place for array, place in zip(ins, places)]
-    given = [None if target == shape else shape for target, shape in zip(targets, shapes)]
+    reshaped = [None if target == shape else shape for target, shape in zip(targets, shapes)]
     parts = _cut(loop, dtype)
     if count == len(shapes) == 1 and len(parts) == 1:
-        (place,), (target,), (shape,) = seen, targets, given
+        (place,), (target,), (shape,) = seen, targets, reshaped
         code, keeps = rows.expression.code, shape is None
         make: Callable[..., Array] = np.empty if math.prod(target) * dtype.itemsize < LARGE else empty
 
@@ -540,7 +540,7 @@ def specialised_loop(loop: Loop, ins: Sequence[Array], result: np.dtype | None =
             tile(*views)
         else:
             run([functools.partial(tile, *_parts(loop, views, reaches, part)) for part in parts])
-        results = [out if shape is None else out.reshape(shape) for out, shape in zip(outs, given)]
+        results = [out if shape is None else out.reshape(shape) for out, shape in zip(outs, reshaped)]
         return results[0] if len(results) == 1 else tuple(results)
 
     return run_all

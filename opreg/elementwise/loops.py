@@ -199,10 +199,10 @@ def _results(rows: RowExpression, shape: Shape, axes: Sequence[int], keepdims: b
 def _placed(reach: RowLayout, shape: Shape, axes: Sequence[int]) -> Shape:
     if reach is RowLayout.ELEMENT:
         return shape
-    kept = [reach is RowLayout.COLUMN if i in axes else reach is not RowLayout.COLUMN for i in range(len(shape))]
+    is_kept = [reach is RowLayout.COLUMN if i in axes else reach is not RowLayout.COLUMN for i in range(len(shape))]
     if reach is RowLayout.CYCLE:
-        kept[0] = False
-    return tuple([n if keep else 1 for n, keep in zip(shape, kept)])
+        is_kept[0] = False
+    return tuple([n if keep else 1 for n, keep in zip(shape, is_kept)])
 
 
 @cached(1024)
@@ -254,9 +254,9 @@ def gradient_of(rows: RowExpression, wrt: int, known: bool = False) -> Expressio
     """
     expression, reach = rows.expression, rows.registers
     arity = expression.arity
-    given = [Term(None, (-1 - i,)) for i in range(len(expression.results))]
+    out_grads = [Term(None, (-1 - i,)) for i in range(len(expression.results))]
     terms = [Term(None, (i,)) for i in range(arity)]
-    results = [Term(None, (arity + i,)) for i in range(len(given))] if known else []
+    results = [Term(None, (arity + i,)) for i in range(len(out_grads))] if known else []
     for prim, args in expression.code:
         terms.append(Term(prim, tuple([terms[a] if isinstance(a, int) else a for a in args])))
         if known and len(terms) - 1 in expression.results:
@@ -268,7 +268,7 @@ def gradient_of(rows: RowExpression, wrt: int, known: bool = False) -> Expressio
             value = row_sum(value)
         grads[register] = grads[register] + value if register in grads else value
 
-    for result, out_grad, along in zip(expression.results, given, rows.results):
+    for result, out_grad, along in zip(expression.results, out_grads, rows.results):
         if isinstance(result, int):
             add(result, out_grad, along)
     for register in range(len(terms) - 1, arity - 1, -1):
@@ -284,7 +284,7 @@ def gradient_of(rows: RowExpression, wrt: int, known: bool = False) -> Expressio
         for a, part in zip(args, parts):
             if isinstance(a, int) and part is not None:
                 add(a, part, RowLayout.ELEMENT if prim.name in ("row_sum", "row_product") else reach[register])
-    return compiled([*given, *terms[:arity], *results], grads.get(wrt, 0.0))
+    return compiled([*out_grads, *terms[:arity], *results], grads.get(wrt, 0.0))
 
 
 def lower(described: Sets, expression: Expression, *ins: Value) -> Value | None:

@@ -111,15 +111,15 @@ class RowExpression:
         """The positions of the element-wise instructions that these registers depend on, in order; registers with one
         value per row are not searched further."""
         arity, code = self.expression.arity, self.expression.code
-        wanted: set[int] = set()
+        needed: set[int] = set()
         stack = [r for r in registers if isinstance(r, int)]
         while stack:
             register = stack.pop()
-            if register < arity or register in wanted or self.registers[register] is RowLayout.ROW:
+            if register < arity or register in needed or self.registers[register] is RowLayout.ROW:
                 continue
-            wanted.add(register)
+            needed.add(register)
             stack += [a for a in code[register - arity].args if isinstance(a, int)]
-        return sorted(register - arity for register in wanted)
+        return sorted(register - arity for register in needed)
 
 
 def traced(function: Callable, count: int, **settings: Any) -> Expression:

@@ -114,14 +114,14 @@ def erfinv(xp: ArrayModule, x: Array, out: Array | None = None) -> Array:
     """
     wide = x.astype(xp.float64)
     size = xp.abs(wide)
-    rest = 1.0 - size
-    half = 0.5 * xp.log(rest * (1.0 + size))
+    complement = 1.0 - size
+    half = 0.5 * xp.log(complement * (1.0 + size))
     middle = 2.0 / (math.pi * 0.147) + half
     y = xp.where(size < 0.1, size * (0.5 * math.sqrt(math.pi)),
                  xp.sqrt(xp.sqrt(middle * middle - half * (2.0 / 0.147)) - middle))
     for _ in range(2):
         squared = y * y
-        error = xp.where(size < 0.5, _erf_small(y, squared) - size, rest - _erfc_large(xp, y, squared))
+        error = xp.where(size < 0.5, _erf_small(y, squared) - size, complement - _erfc_large(xp, y, squared))
         step = error * xp.exp(squared) * (0.5 * math.sqrt(math.pi))
         y -= step / (1.0 + y * step)
     y = xp.where(size == 1.0, math.inf, y)
@@ -157,8 +157,8 @@ def _series() -> tuple[float, ...]:
 
     Abramowitz and Stegun, 6.1.33.
     """
-    rest = [(-1) ** k * _zeta(k, 2.0) / k for k in range(27, 1, -1)]
-    return (*rest, 1.0 - _EULER)
+    coefficients = [(-1) ** k * _zeta(k, 2.0) / k for k in range(27, 1, -1)]
+    return (*coefficients, 1.0 - _EULER)
 
 
 def _near_two(xp: ArrayModule, x: Array) -> tuple[Array, Array, Array]:
@@ -168,10 +168,10 @@ def _near_two(xp: ArrayModule, x: Array) -> tuple[Array, Array, Array]:
         high = x > 2.5
         x = xp.where(high, x - 1.0, x)
         top = xp.where(high, top * x, top)
-    whole = xp.rint(x)
-    z = x - whole
-    bottom = xp.where(whole < 2.0, 1.0 + z, 1.0)
-    return z, top, xp.where(whole < 1.0, bottom * x, bottom)
+    rounded = xp.rint(x)
+    z = x - rounded
+    bottom = xp.where(rounded < 2.0, 1.0 + z, 1.0)
+    return z, top, xp.where(rounded < 1.0, bottom * x, bottom)
 
 
 def _tail(x: Array) -> Array:

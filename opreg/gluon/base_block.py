@@ -175,11 +175,11 @@ class Block:
             A regular expression that the beginning of a name has to match.
         """
         self._check_containers()
-        found = ParameterDict(self._params.prefix)
-        found.update(self.params, select)
+        collected = ParameterDict(self._params.prefix)
+        collected.update(self.params, select)
         for child in self._children.values():
-            found.update(child.collect_params(select=select))
-        return found
+            collected.update(child.collect_params(select=select))
+        return collected
 
     def _check_containers(self) -> None:
         """Warn of blocks in lists and dicts, which are not registered as children."""
@@ -200,10 +200,10 @@ class Block:
     def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
         """Parameters by their paths of attributes."""
         prefix = f"{prefix}." if prefix else ""
-        found = {prefix + name: parameter for name, parameter in self._reg_params.items()}
+        collected = {prefix + name: parameter for name, parameter in self._reg_params.items()}
         for name, child in self._children.items():
-            found.update(child._collect_params_with_prefix(prefix + name))
-        return found
+            collected.update(child._collect_params_with_prefix(prefix + name))
+        return collected
 
     # ------------------------------------------------------------------------------------------------ files
 
@@ -215,11 +215,11 @@ class Block:
         deduplicate : bool
             Whether a shared parameter is written once, under its last path.
         """
-        found = self._collect_params_with_prefix()
+        collected = self._collect_params_with_prefix()
         if deduplicate:
-            last = {id(parameter): path for path, parameter in found.items()}
-            found = {path: parameter for path, parameter in found.items() if last[id(parameter)] == path}
-        save(filename, {path: parameter._reduce() for path, parameter in found.items()})
+            last = {id(parameter): path for path, parameter in collected.items()}
+            collected = {path: parameter for path, parameter in collected.items() if last[id(parameter)] == path}
+        save(filename, {path: parameter._reduce() for path, parameter in collected.items()})
 
     def save_params(self, filename: str | os.PathLike[str]) -> None:
         """Write all parameters under their names without the prefix; deprecated, use ``save_parameters``."""
@@ -246,8 +246,8 @@ class Block:
         BlockError
             When names, shapes or dtypes do not agree.
         """
-        loaded, own = load(filename), self._collect_params_with_prefix()
-        if not loaded and not own:
+        loaded, parameters = load(filename), self._collect_params_with_prefix()
+        if not loaded and not parameters:
             return
         if not isinstance(loaded, Mapping):
             raise BlockError(f"load_parameters: {filename} has {len(loaded)} arrays without names")
@@ -256,17 +256,17 @@ class Block:
                                             cast_dtype, dtype_source)
             return
         if not allow_missing:
-            there = {id(own[path]) for path in loaded if path in own}
-            for path, parameter in own.items():
-                if id(parameter) not in there:
+            loaded_ids = {id(parameters[path]) for path in loaded if path in parameters}
+            for path, parameter in parameters.items():
+                if id(parameter) not in loaded_ids:
                     raise BlockError(f"Parameter '{path}' is missing in file '{filename}', which contains parameters: "
                                      f"{brief(loaded)}. Set allow_missing=True to ignore missing parameters.")
         for path, value in loaded.items():
-            if path in own:
-                own[path]._load_init(value, ctx, cast_dtype=cast_dtype, dtype_source=dtype_source)
+            if path in parameters:
+                parameters[path]._load_init(value, ctx, cast_dtype=cast_dtype, dtype_source=dtype_source)
             elif not ignore_extra:
                 raise BlockError(f"Parameter '{path}' loaded from file '{filename}' is not present in this block, "
-                                 f"which contains parameters {brief(own)}. Set ignore_extra=True to ignore.")
+                                 f"which contains parameters {brief(parameters)}. Set ignore_extra=True to ignore.")
 
     def load_params(self, filename: str | os.PathLike[str], ctx: Contexts = None, allow_missing: bool = False,
                     ignore_extra: bool = False) -> None:
@@ -288,17 +288,17 @@ class Block:
         """Read a file that ``save`` wrote into a block of the same structure: names, graphs and parameters."""
         with open(f"{prefix}-model.json", encoding="utf-8") as file:
             model = json.load(file)
-        seen = []
+        entries = []
         for key, block, inside in _numbered(self, model):
             entry = inside[key]
-            seen.append((block, entry["children"]))
+            entries.append((block, entry["children"]))
             block.__dict__["_name"] = entry["orig_name"]
             block._load_graph(entry)
             params, block.params._params = block.params._params, {}
             for name, parameter in params.items():
                 parameter._rename(f"{block.name}_{name[len(block.params.prefix):]}")
                 block.params._params[parameter.name] = parameter
-        for block, names in seen:
+        for block, names in entries:
             block.__dict__["_children"] = Table(block, {names[child.name]: child for child in block._children.values()})
         self.load_parameters(f"{prefix}-model.params")
 

@@ -202,8 +202,8 @@ class Parameter:
                 if len(arrays) == 1:
                     return arrays[0]
                 ctx = current_context()
-            for own, each in zip(self._ctx_list, arrays):
-                if own is ctx or _place(own) == _place(ctx):
+            for place_ctx, each in zip(self._ctx_list, arrays):
+                if place_ctx is ctx or _place(place_ctx) == _place(ctx):
                     return each
             raise BlockError(f"Parameter '{self.name}' was not initialized on context {ctx}. It was only initialized "
                              f"on {self._ctx_list}.")
@@ -384,7 +384,7 @@ class Parameter:
             raise BlockError(f"dtype_source: expected 'current' or 'saved', got {dtype_source!r}")
         if self.shape:
             if len(self.shape) != len(data.shape) or not all(
-                    _open(own) or own == dim for own, dim in zip(self.shape, data.shape)):
+                    _open(known_dim) or known_dim == dim for known_dim, dim in zip(self.shape, data.shape)):
                 raise BlockError(f"Failed loading Parameter '{self.name}' from saved params: shape incompatible "
                                  f"expected {self.shape} vs saved {data.shape}")
             self.shape = data.shape
@@ -412,8 +412,8 @@ class Parameter:
     def _reduce(self) -> NDArray:
         """Its values on the host: the mean over contexts."""
         with autograd.pause():
-            first, *rest = [each.copyto(cpu()) for each in self.list_data()]
-            return sum(rest, first) / (1 + len(rest)) if rest else first
+            first, *others = [each.copyto(cpu()) for each in self.list_data()]
+            return sum(others, first) / (1 + len(others)) if others else first
 
     # ----------------------------------------------------------------------------------------- how it changes
 

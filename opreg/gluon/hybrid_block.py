@@ -87,10 +87,10 @@ class HybridBlock(Block):
     _traces: Sequence[str] = ("_cached_graph", "_cached_op", "_seen", "_traced", "_faces")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        there, before = name in self.__dict__, self.__dict__.get(name)
+        existed, before = name in self.__dict__, self.__dict__.get(name)
         super().__setattr__(name, Table(self, value) if name == "_kwargs" and type(value) is dict else value)
         if isinstance(value, (HybridBlock, Parameter)) or name in _FORMS or (
-                there and isinstance(value, _SETTING) and not (
+                existed and isinstance(value, _SETTING) and not (
                     type(before) is type(value) and before == value)):
             self._clear_cached_op()
 
@@ -110,22 +110,22 @@ class HybridBlock(Block):
 
     def _versions(self) -> tuple[int, ...]:
         """The counts of changes of this block, of all blocks inside, and of other blocks that the trace used."""
-        found: list[int] = []
+        counts: list[int] = []
 
         def visit(block: Block) -> None:
-            found.append(getattr(block, "_version", 0))
+            counts.append(getattr(block, "_version", 0))
             for child in block._children.values():
                 visit(child)
 
         visit(self)
         for block in () if self._seen is None else self._seen.blocks:
             visit(block)
-        return tuple(found)
+        return tuple(counts)
 
     def _still(self) -> None:
         """Drop the graph if a block inside, or a value that the trace read from outside, has changed."""
-        seen = self._seen
-        if seen is not None and seen.changed is not None and seen.changed() is not None:
+        reads = self._seen
+        if reads is not None and reads.changed is not None and reads.changed() is not None:
             self._clear_cached_op()
         changes, versions = self._traced
         if self._cached_graph and changes != _CHANGES[0]:
@@ -141,19 +141,19 @@ class HybridBlock(Block):
         graph: tuple[list[Symbol], Symbol] = self._cached_graph
         if not graph:
             flat, in_format = flatten(args, "input")
-            given = sum(value is not None for value in flat)
-            if not given:
+            count = sum(value is not None for value in flat)
+            if not count:
                 raise BlockError(f"{self.name}: all arguments are None, so there is nothing to trace")
-            names = iter(["data"] if given == 1 else [f"data{i}" for i in range(given)])
+            names = iter(["data"] if count == 1 else [f"data{i}" for i in range(count)])
             inputs = [None if value is None else _like_input(value, faced(Variable(next(names)))) for value in flat]
             parameters = {name: faced(parameter.var()) for name, parameter in self._reg_params.items()}
             nested = regroup(inputs, in_format)
             with self.name_scope():
-                out, seen = observed(self, symbol, *nested, **parameters)
+                out, reads = observed(self, symbol, *nested, **parameters)
             heads, out_format = flatten(out, "output")
             graph = [value for value in inputs if value is not None], Group(heads)
             self.__dict__.update(
-                _seen=seen, _in_format=in_format, _out_format=out_format,
+                _seen=reads, _in_format=in_format, _out_format=out_format,
                 _faces=(_any_numpy(inputs), [isinstance(head, NumpySymbol) for head in heads for _ in head._entries]),
                 _cached_graph=graph)
             self.__dict__["_traced"] = _CHANGES[0], self._versions()
@@ -162,13 +162,13 @@ class HybridBlock(Block):
     def _build_cache(self, *args: Any) -> BlockPlans:
         """Make the plans of the graph, and the parameters whose shapes these inputs decide."""
         inputs, out = self._get_graph(*args)
-        numbers = {each.name: i for i, each in enumerate(inputs)}
+        numbers = {variable.name: i for i, variable in enumerate(inputs)}
         names, parameters = out.list_inputs(), self._graph_params()
         for name in names:
             if name not in parameters and name not in numbers:
-                known = ", ".join(map(str, numbers))
+                input_names = ", ".join(map(str, numbers))
                 raise BlockError(f"{self.name}: Unknown input to HybridBlock: hybrid_forward makes the variable "
-                                 f"{name!r}, which is neither an input ({known}) nor a parameter")
+                                 f"{name!r}, which is neither an input ({input_names}) nor a parameter")
         used = set(names)
         unread = ", ".join(f"{i}-th" for name, i in numbers.items() if name not in used)
         if unread:
@@ -177,7 +177,7 @@ class HybridBlock(Block):
         if unread:
             warn(f"Parameter {unread} is not used by any computation. Is this intended?")
         every: list[int | Parameter] = [numbers[name] if name in numbers else parameters[name] for name in names]
-        own = [each for each in every if isinstance(each, Parameter)]
+        own = [source for source in every if isinstance(source, Parameter)]
         try:
             for parameter in own:
                 parameter.list_data()
@@ -191,7 +191,7 @@ class HybridBlock(Block):
     def _graph_params(self) -> Mapping[str, Parameter]:
         """Parameters that the graph may read, by name."""
         registered = self._collect_params_with_prefix().values()
-        return {**self.collect_params()._params, **{each.name: each for each in registered}}
+        return {**self.collect_params()._params, **{parameter.name: parameter for parameter in registered}}
 
     def _clear_cached_op(self) -> None:
         """Drop the traced graph and its plans."""
@@ -231,14 +231,14 @@ class HybridBlock(Block):
         flat = [value for value in flatten(args, "input")[0] if value is not None]
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            own, _, states = getattr(out, method)(**{
-                str(each.name): getattr(value, attribute) for each, value in zip(inputs, flat)})
-            if own is None:
+            inferred, _, states = getattr(out, method)(**{
+                str(variable.name): getattr(value, attribute) for variable, value in zip(inputs, flat)})
+            if inferred is None:
                 raise BlockError(str(caught[0].message) if caught else f"{self.name}: {method} finds nothing")
-        found = {**dict(zip(out.list_arguments(), own)), **dict(zip(out.list_auxiliary_states(), states))}
+        value_of = {**dict(zip(out.list_arguments(), inferred)), **dict(zip(out.list_auxiliary_states(), states))}
         for name, parameter in self._graph_params().items():
-            if name in found:
-                setattr(parameter, attribute, found[name])
+            if name in value_of:
+                setattr(parameter, attribute, value_of[name])
 
     def infer_shape(self, *args: Any) -> None:
         """Infer shapes of parameters from inputs."""
@@ -336,8 +336,8 @@ class HybridBlock(Block):
         names = f"{path}-symbol.json", f"{path}-{epoch:04d}.params"
         out.save(names[0], remove_amp_cast=remove_amp_cast)
         states = set(out.list_auxiliary_states())
-        save(names[1], {f"{'aux' if each.name in states else 'arg'}:{each.name}": each._reduce()
-                        for each in self._cached_op.inputs if isinstance(each, Parameter)})
+        save(names[1], {f"{'aux' if source.name in states else 'arg'}:{source.name}": source._reduce()
+                        for source in self._cached_op.inputs if isinstance(source, Parameter)})
         return names
 
     def _saved_graph(self) -> dict[str, Any]:
@@ -345,7 +345,7 @@ class HybridBlock(Block):
             return {"hybridized": False}
         inputs, out = self._cached_graph
         return {"in_format": self._in_format, "out_format": self._out_format,
-                "inputs": [each.tojson() for each in inputs], "symbol": out.tojson(), "hybridized": True}
+                "inputs": [variable.tojson() for variable in inputs], "symbol": out.tojson(), "hybridized": True}
 
     def _load_graph(self, entry: Mapping[str, Any]) -> None:
         if entry["hybridized"]:
@@ -370,7 +370,7 @@ class HybridBlock(Block):
             raise BlockError("In HybridBlock, we do not support mixed NDArrays and Symbols types for the input. Please "
                              "check the type of the args.")
         if has_symbols:
-            parameters: dict[str, Any] = {name: faced(each.var()) for name, each in self._reg_params.items()}
+            parameters: dict[str, Any] = {name: faced(parameter.var()) for name, parameter in self._reg_params.items()}
             with self.name_scope():
                 return self.hybrid_forward(symbol, x, *args, **parameters)
         if not contexts:
@@ -384,12 +384,12 @@ class HybridBlock(Block):
                                      f"supports one input context: {sorted(set(map(str, contexts)))}")
                 return self._call_cached_op(x, *args)
             try:
-                parameters = {name: each.data(ctx) for name, each in self._reg_params.items()}
+                parameters = {name: parameter.data(ctx) for name, parameter in self._reg_params.items()}
             except DeferredInitializationError:
                 self._deferred_infer_shape(x, *args)
-                for each in self.params.values():
-                    each._finish_deferred_init()
-                parameters = {name: each.data(ctx) for name, each in self._reg_params.items()}
+                for parameter in self.params.values():
+                    parameter._finish_deferred_init()
+                parameters = {name: parameter.data(ctx) for name, parameter in self._reg_params.items()}
             return self.hybrid_forward(ndarray, x, *args, **parameters)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:

@@ -109,11 +109,11 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
             yes, no = F.log(pred + 1e-12) * label, F.log(1.0 - pred + 1e-12) * (1.0 - label)
             loss = -((yes if pos_weight is None else F.broadcast_mul(yes, pos_weight)) + no)
         else:
-            rest = F.Activation(-F.abs(pred), act_type="softrelu")
+            softplus = F.Activation(-F.abs(pred), act_type="softrelu")
             if pos_weight is None:
-                loss = F.relu(pred) - pred * label + rest
+                loss = F.relu(pred) - pred * label + softplus
             else:
-                loss = pred - pred * label + (1 + F.broadcast_mul(pos_weight - 1, label)) * (rest + F.relu(-pred))
+                loss = pred - pred * label + (1 + F.broadcast_mul(pos_weight - 1, label)) * (softplus + F.relu(-pred))
         return self._of_samples(F, loss, sample_weight)
 
 
@@ -215,7 +215,7 @@ class CTCLoss(Loss):
             pred = F.swapaxes(pred, 0, 1)
         if self._batch_axis == 1:
             label = F.swapaxes(label, 0, 1)
-        lengths = [each for each in (pred_lengths, label_lengths) if each is not None]
+        lengths = [length for length in (pred_lengths, label_lengths) if length is not None]
         loss = F.CTCLoss(pred, label, *lengths, use_data_lengths=pred_lengths is not None,
                          use_label_lengths=label_lengths is not None, blank_label="last")
         return _apply_weighting(F, loss, self._weight, sample_weight)
@@ -343,7 +343,7 @@ class CosineEmbeddingLoss(Loss):
         return _apply_weighting(F, (1 - cosine) * (label == 1) + unlike, self._weight, sample_weight)
 
     def _cosine_similarity(self, F: Any, x: Any, y: Any, axis: int = -1) -> Any:
-        first, second = (F.reshape(F.norm(each, axis=axis), shape=(-1, 1)) for each in (x, y))
+        first, second = (F.reshape(F.norm(vector, axis=axis), shape=(-1, 1)) for vector in (x, y))
         return F.reshape(F.sum(x * y, axis=axis), shape=(-1, 1)) / F.maximum(first * second, 1e-12)
 
 

@@ -65,7 +65,7 @@ class BlockPlans:
 
     def __init__(self, symbol: Symbol, inputs: Sequence[int | Parameter], title: str):
         self.symbol, self.inputs, self._title = symbol, list(inputs), title
-        self._parameters = [each for each in self.inputs if isinstance(each, Parameter)]
+        self._parameters = [source for source in self.inputs if isinstance(source, Parameter)]
         self._placed: dict[Context, _Placed] = {}
         self._lock = rlock()
         watch(self)
@@ -97,8 +97,8 @@ class BlockPlans:
 
     def _given(self, data: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
         """Values of the graph's variables, in their order."""
-        rest = iter(weights)
-        return [next(rest) if isinstance(each, Parameter) else data[each] for each in self.inputs]
+        remaining_weights = iter(weights)
+        return [next(remaining_weights) if isinstance(source, Parameter) else data[source] for source in self.inputs]
 
     def _sized(self, data: Sequence[NDArray], weights: Sequence[NDArray]) -> Graph:
         """The graph, with unknown lengths of operators such as zeros inferred from inputs."""
@@ -106,9 +106,9 @@ class BlockPlans:
         if MODE.np_shape or not any(map(_is_open, graph.nodes)):
             return graph
         variables = [node for node in graph.nodes if node.op is None]
-        given = dict(zip(variables, self._given(data, weights)))
-        specs = inference.infer(graph, {node: value.shape for node, value in given.items()},
-                                {node: value._data.dtype for node, value in given.items()})
+        value_of = dict(zip(variables, self._given(data, weights)))
+        specs = inference.infer(graph, {node: value.shape for node, value in value_of.items()},
+                                {node: value._data.dtype for node, value in value_of.items()})
 
         def change(node: Node, _: list[Entry]) -> list[Entry] | None:
             if not _is_open(node):
@@ -152,14 +152,14 @@ class BlockPlans:
         trace = FunctionTracer(self._title)
         inputs = [trace.input(f"data{i}", value.shape, value._data.dtype) for i, value in enumerate(data)]
         nodes = [value._entry[0] for value in inputs]
-        given = iter(self._given(inputs, placed.weights))
+        variable_values = iter(self._given(inputs, placed.weights))
         values: dict[Node, Sequence[Any]] = {}
         observer = Observer(trace.reads)
         try:
             with trace, Recording(None, training), observer:
                 for node in graph.nodes:
                     if node.op is None:
-                        values[node] = [next(given)]
+                        values[node] = [next(variable_values)]
                         continue
                     out = trace.call(node.op, [values[source][i] for source, i in node.inputs], node.attrs)
                     values[node] = out if isinstance(out, tuple) else [out]

@@ -44,7 +44,7 @@ class BlockReads:
 
         visit(block)
         self.changed = observer.check()
-        self.blocks = [each for key, each in observer.blocks.items() if key not in below]
+        self.blocks = [block for key, block in observer.blocks.items() if key not in below]
 
 
 class _Observer(GraphObserver):

@@ -45,8 +45,8 @@ def flatten(value: Any, what: str) -> tuple[list[Any], Format]:
     flat: list[Any] = []
     formats: list[Format] = []
     for part in value:
-        found, inner = flatten(part, what)
-        flat += found
+        values, inner = flatten(part, what)
+        flat += values
         formats.append(inner)
     return flat, formats
 
@@ -61,26 +61,26 @@ def regroup(flat: Sequence[Any], form: Format) -> Any:
     """
     if form == 0:  # the usual case
         return flat[0]
-    rest = list(flat)
+    remaining = list(flat)
 
     def take(form: Format) -> Any:
         if isinstance(form, list):
             return [take(part) for part in form]
         if form > 0:
-            some = rest[:form]
-            del rest[:form]
+            some = remaining[:form]
+            del remaining[:form]
             return some
-        return rest.pop(0)
+        return remaining.pop(0)
 
     return take(form)
 
 
-def same(given: Format, kept: Format) -> bool:
+def same(form: Format, traced: Format) -> bool:
     """Whether arguments have the nesting of the traced ones; None at the end may be left out."""
-    if given == kept or not isinstance(given, list) or not isinstance(kept, list):
-        return given == kept
-    common = min(len(given), len(kept))
-    return given[:common] == kept[:common] and all(form == -1 for form in (*given[common:], *kept[common:]))
+    if form == traced or not isinstance(form, list) or not isinstance(traced, list):
+        return form == traced
+    common = min(len(form), len(traced))
+    return form[:common] == traced[:common] and all(form == -1 for form in (*form[common:], *traced[common:]))
 
 
 def inspected(value: Any) -> tuple[bool, list[Context]]:

@@ -36,7 +36,7 @@ def _shapes_text(values: Any) -> str:
 def print_summary(root: Block, inputs: Sequence[Any]) -> None:
     """Run a block once, and print the output and number of parameters of each layer."""
     rows: list[tuple[str, str, int]] = [("Input", _shapes_text(tuple(inputs)), 0)]
-    seen: set[Parameter] = set()
+    counted: set[Parameter] = set()
     counts = {"trainable": 0, "shared": 0}
     handles = []
 
@@ -46,8 +46,8 @@ def print_summary(root: Block, inputs: Sequence[Any]) -> None:
             size = parameter.data().size
             total += size
             counts["trainable"] += 0 if parameter.grad_req == "null" else size
-            counts["shared"] += size if parameter in seen else 0
-            seen.add(parameter)
+            counts["shared"] += size if parameter in counted else 0
+            counted.add(parameter)
         rows.append((f"{type(block).__name__}-{len(rows)}", _shapes_text(outputs), total))
 
     def watch(block: Block) -> None:

@@ -111,8 +111,8 @@ class SymbolBlock(HybridBlock):
         self.__dict__["_cached_graph"] = graph
 
     def _graph_params(self) -> Mapping[str, Parameter]:
-        own = set(self._cached_graph[1].list_inputs()) if self._cached_graph else ()
-        return {name: each for name, each in self.collect_params().items() if name in own}
+        input_names = set(self._cached_graph[1].list_inputs()) if self._cached_graph else ()
+        return {name: parameter for name, parameter in self.collect_params().items() if name in input_names}
 
     def forward(self, x: Any, *args: Any) -> Any:
         """Compute outputs from arrays or symbols."""
@@ -123,11 +123,11 @@ class SymbolBlock(HybridBlock):
         if not isinstance(x, Symbol):
             raise BlockError("HybridBlock requires the first argument to forward be either Symbol or NDArray, but got "
                              f"{type(x)}")
-        given, form = flatten([x, *args], "input")
+        values, form = flatten([x, *args], "input")
         if not same(form, self._in_format):
             raise BlockError(f"Invalid input format {form}, expected {self._in_format}")
         inputs, out = self._cached_graph
-        composed = out(**{str(variable.name): value for variable, value in zip(inputs, given)})
+        composed = out(**{str(variable.name): value for variable, value in zip(inputs, values)})
         return regroup(list(composed), self._out_format)
 
     def cast(self, dtype: DTypeLike) -> None:
@@ -139,8 +139,8 @@ class SymbolBlock(HybridBlock):
                 match = re.fullmatch("(.*)(running|moving)_var", name)
                 parts = [f"{match[1]}{match[2]}_mean", f"{match[1]}gamma", f"{match[1]}beta"] if match else []
                 if match and names.issuperset(parts):
-                    for each in (name, *parts):
-                        self.params[each].cast("float32")
+                    for parameter_name in (name, *parts):
+                        self.params[parameter_name].cast("float32")
         self._clear_cached_op()
 
     def reset_ctx(self, ctx: Contexts) -> None:
@@ -162,17 +162,17 @@ def _begin(names: Sequence[str]) -> str:
 def _dtypes(inputs: Sequence[Symbol], out: Symbol) -> dict[str, Any]:
     """The dtypes of all variables of a graph; float32 where no rule decides."""
     names = [*out.list_arguments(), *out.list_auxiliary_states()]
-    given: dict[str, Any] = {}
-    for each in inputs:
-        dtype = each.infer_type()[0]
+    known_dtypes: dict[str, Any] = {}
+    for variable in inputs:
+        dtype = variable.infer_type()[0]
         if dtype and dtype[0] is not None:
-            given[str(each.name)] = dtype[0]
+            known_dtypes[str(variable.name)] = dtype[0]
     try:
-        own, _, states = out.infer_type(**given)
+        inferred, _, states = out.infer_type(**known_dtypes)
     except OpError:
-        own = None
-    if own is None:
+        inferred = None
+    if inferred is None:
         return dict.fromkeys(names, np.float32)
-    return {name: dtype or np.float32 for name, dtype in zip(names, [*own, *states])}
+    return {name: dtype or np.float32 for name, dtype in zip(names, [*inferred, *states])}
 
 

@@ -119,7 +119,7 @@ class Trainer:
             self._reset_kvstore()
 
     def _init_kvstore(self) -> None:
-        chosen, there = self._choice
+        chosen, on_store = self._choice
         sparse_weight = any(parameter._stype != "default" for parameter in self._params)
         sparse_grad = any(parameter._grad_stype != "default" for parameter in self._params)
         store: KVStoreBase | None
@@ -135,16 +135,16 @@ class Trainer:
             update = self._distributed
         mode = "when sparse weights are present" if sparse_weight else \
             "on dist kvstore when sparse gradients are present" if sparse_grad and self._distributed else ""
-        if mode and there is False:
+        if mode and on_store is False:
             raise BlockError(f"Cannot set update_on_kvstore=False {mode}.")
         if store is not None and self._distributed and "async" in store.type:
             update = True
-            if there is False:
+            if on_store is False:
                 raise BlockError("Please set update_on_kvstore=True when training in async mode.")
-        if there is not None:
-            update = there
+        if on_store is not None:
+            update = on_store
         if update and store is not None and not store.is_capable(KVStoreBase.OPTIMIZER):
-            if there:
+            if on_store:
                 raise BlockError(f"Please set update_on_kvstore=False when training with {type(store)}")
             update = False
         if store is not None:

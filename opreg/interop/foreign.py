@@ -87,17 +87,17 @@ def operator_of(name: str, run: Callable[[Sequence[np.ndarray]], list[np.ndarray
     """
 
     def forward(*arrays: Any) -> Any:
-        outs = run([each.asnumpy() for each in arrays])
+        outs = run([array.asnumpy() for array in arrays])
         return outs[0] if len(outs) == 1 else tuple(outs)
 
     def backward(g: Any, ins: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
-        heads = [each.asnumpy() for each in (g if isinstance(g, (tuple, list)) else (g,))]
-        found = pull(heads, [each.asnumpy() for each in ins])
-        return [None if each is None else like._lift(each) for each, like in zip(found, ins)]
+        heads = [head.asnumpy() for head in (g if isinstance(g, (tuple, list)) else (g,))]
+        gradients = pull(heads, [value.asnumpy() for value in ins])
+        return [None if gradient is None else like._lift(gradient) for gradient, like in zip(gradients, ins)]
 
     forward.__signature__ = inspect.Signature([  # type: ignore[attr-defined]
         inspect.Parameter(word, inspect.Parameter.POSITIONAL_OR_KEYWORD) for word in what.names])
-    count = len(run([each.copy() for each in what.arrays]))
+    count = len(run([array.copy() for array in what.arrays]))
     outputs = ["output"] if count == 1 else [f"output{i}" for i in range(count)]
     op = of_function(name, forward, outputs, (), None, False, False)
     op.grad(backward)

@@ -77,8 +77,8 @@ def _inputs(source: Source, arrays: Sequence[Any], values: Mapping[str, Any]) ->
     names = [name for name in source.inputs + source.states if name not in values]
     if len(arrays) != len(names):
         raise ArgumentError(f"{source.title}: expected {len(names)} arrays ({', '.join(names)}), got {len(arrays)}")
-    found = {**dict(zip(names, arrays)), **values}
-    return [jax.numpy.asarray(found[name]) for name in source.inputs + source.states]
+    arrays_by_name = {**dict(zip(names, arrays)), **values}
+    return [jax.numpy.asarray(arrays_by_name[name]) for name in source.inputs + source.states]
 
 
 def _results(program: Program, inputs: Sequence[Any], seed: Any) -> list[Any]:
@@ -98,12 +98,12 @@ def _called(program: Program, inputs: Sequence[Any], seed: Any) -> list[Any]:
     import jax
 
     source, count = program.source, len(inputs)
-    specs = [_spec(each) for each in inputs]
+    specs = [_spec(value) for value in inputs]
     outs = program.specs(specs)
-    wanted = needed([spec.dtype for spec in specs[:len(source.inputs)]], [True] * len(source.inputs))
+    needed_inputs = needed([spec.dtype for spec in specs[:len(source.inputs)]], [True] * len(source.inputs))
     floating = needed([out.dtype for out in outs], [True] * len(outs))
     results = [*map(_struct, outs), *map(_struct, specs[len(source.inputs):])]
-    heads_of, grads_of = [results[i] for i in floating], [_struct(specs[i]) for i in wanted]
+    heads_of, grads_of = [results[i] for i in floating], [_struct(specs[i]) for i in needed_inputs]
     seeds = [] if seed is None else [jax.numpy.asarray(seed)]
 
     def split(arrays: Sequence[Any]) -> tuple[list[NDArray], int | None]:
@@ -114,57 +114,57 @@ def _called(program: Program, inputs: Sequence[Any], seed: Any) -> list[Any]:
         lengths = [len(group) for group in groups]
 
         def back(*flat: Any) -> list[np.ndarray]:
-            rest, parts = list(flat), []
+            remaining, parts = list(flat), []
             for length in lengths:
-                parts.append(rest[:length])
-                rest = rest[length:]
-            return [np.asarray(each.asnumpy(), struct.dtype) for each, struct in zip(work(*parts), structs)]
+                parts.append(remaining[:length])
+                remaining = remaining[length:]
+            return [np.asarray(gradient.asnumpy(), struct.dtype) for gradient, struct in zip(work(*parts), structs)]
 
         if not structs:
             return []
         return list(jax.pure_callback(back, list(structs), *[each for group in groups for each in group],
                                       vmap_method="sequential"))
 
-    def forward(given: Sequence[Any]) -> list[NDArray]:
-        arrays, number = split(given)
+    def forward(values: Sequence[Any]) -> list[NDArray]:
+        arrays, number = split(values)
         return program.forward(arrays, number)
 
-    def first(given: Sequence[Any], heads: Sequence[Any]) -> list[NDArray]:
-        arrays, number = split(given)
-        return program.gradients(arrays, [*map(_array, heads)], wanted, number)
+    def first(values: Sequence[Any], heads: Sequence[Any]) -> list[NDArray]:
+        arrays, number = split(values)
+        return program.gradients(arrays, [*map(_array, heads)], needed_inputs, number)
 
-    def second(given: Sequence[Any], heads: Sequence[Any], tops: Sequence[Any]) -> list[NDArray]:
-        arrays, number = split(given)
-        return program.second(arrays, [*map(_array, heads)], wanted, [*map(_array, tops)], wanted, number)
+    def second(values: Sequence[Any], heads: Sequence[Any], tops: Sequence[Any]) -> list[NDArray]:
+        arrays, number = split(values)
+        return program.second(arrays, [*map(_array, heads)], needed_inputs, [*map(_array, tops)], needed_inputs, number)
 
-    def spread(found: Sequence[Any]) -> list[Any]:
+    def spread(gradients: Sequence[Any]) -> list[Any]:
         """Gradients for the given inputs, with None for missing ones."""
-        places = dict(zip(wanted, found))
+        places = dict(zip(needed_inputs, gradients))
         return [places.get(i) for i in range(count + len(seeds))]
 
     @jax.custom_vjp
-    def gradient(given: list[Any], heads: list[Any]) -> list[Any]:
-        return host(first, grads_of, given, heads)
+    def gradient(values: list[Any], heads: list[Any]) -> list[Any]:
+        return host(first, grads_of, values, heads)
 
-    def gradient_kept(given: list[Any], heads: list[Any]) -> tuple[list[Any], Any]:
-        return gradient(given, heads), (given, heads)
+    def gradient_kept(values: list[Any], heads: list[Any]) -> tuple[list[Any], Any]:
+        return gradient(values, heads), (values, heads)
 
     def gradient_pulled(residuals: Any, tops: list[Any]) -> tuple[list[Any], list[Any]]:
-        given, heads = residuals
-        found = host(second, [*heads_of, *grads_of], given, heads, tops)
-        return spread(found[len(heads):]), found[:len(heads)]
+        values, heads = residuals
+        gradients = host(second, [*heads_of, *grads_of], values, heads, tops)
+        return spread(gradients[len(heads):]), gradients[:len(heads)]
 
     gradient.defvjp(gradient_kept, gradient_pulled)
 
     @jax.custom_vjp
-    def function(given: list[Any]) -> list[Any]:
-        return host(forward, results, given)
+    def function(values: list[Any]) -> list[Any]:
+        return host(forward, results, values)
 
-    def function_kept(given: list[Any]) -> tuple[list[Any], Any]:
-        return function(given), given
+    def function_kept(values: list[Any]) -> tuple[list[Any], Any]:
+        return function(values), values
 
-    def function_pulled(given: list[Any], heads: list[Any]) -> tuple[list[Any]]:
-        return (spread(gradient(given, [heads[i] for i in floating])),)
+    def function_pulled(values: list[Any], heads: list[Any]) -> tuple[list[Any]]:
+        return (spread(gradient(values, [heads[i] for i in floating])),)
 
     function.defvjp(function_kept, function_pulled)
     return function([*inputs, *seeds])
@@ -299,8 +299,8 @@ def _dialect() -> Any:
                 return outs, (xs, outs)
 
             def pulled(residuals: Any, heads: list[Any]) -> tuple[list[Any]]:
-                found = iter(backward(heads, *residuals))
-                return ([next(found) if moves else None for moves in floating],)
+                gradients = iter(backward(heads, *residuals))
+                return ([next(gradients) if moves else None for moves in floating],)
 
             function.defvjp(residuals, pulled)
             return function(list(xs))

@@ -80,7 +80,7 @@ class Source:
         self.fields: list[Field] = []
         self.parameters: dict[str, NDArray] = {}
         if isinstance(what, Cell):
-            own = {each.name: each for each in what.get_parameters()}
+            own = {parameter.name: parameter for parameter in what.get_parameters()}
             twin = copy.deepcopy(what)
             self._of_symbols({mode: twin.set_train(mode).to_symbol() for mode in (False, True)},
                              f"Cell {type(what).__name__}", own, parameters or {}, attrs)
@@ -158,13 +158,13 @@ class Source:
             key: Any = self, is_train, exact(sorted(attrs.items()))
         except TypeError:
             key = None
-        found = None if key is None else _PROGRAMS[key]
-        if found is None:
+        compiled = None if key is None else _PROGRAMS[key]
+        if compiled is None:
             edition = EDITION[0]
-            found = Program(self, attrs, is_train)
+            compiled = Program(self, attrs, is_train)
             if key is not None:
-                keep(_PROGRAMS, key, found, edition)
-        return found
+                keep(_PROGRAMS, key, compiled, edition)
+        return compiled
 
     def check_names(self, attrs: Mapping[str, Any]) -> None:
         """Refuse unknown attributes.
@@ -177,8 +177,8 @@ class Source:
         open_ones = [field.name for field in self.fields]
         for name in attrs:
             if name not in open_ones:
-                given = self.op is not None and name in self._fixed
-                raise AttrError(f"{self.title}: attribute {name!r} was fixed by {self.way}" if given else
+                is_fixed = self.op is not None and name in self._fixed
+                raise AttrError(f"{self.title}: attribute {name!r} was fixed by {self.way}" if is_fixed else
                                 f"{self.title}: unknown attribute {name!r}. {did_you_mean(name, open_ones)}")
 
 
@@ -186,7 +186,7 @@ def _named(name: str) -> Op:
     """An operator by its name; users' operators come before built-in ones."""
     op = find(f"custom.{name}") or find(name)
     if op is None:
-        known_names = [other.removeprefix("custom.") for other in names()]
+        known_names = [name.removeprefix("custom.") for name in names()]
         raise UnknownOperatorError(f"there is no operator {name!r}. " + did_you_mean(name, [
             other for other in known_names if other.startswith("_") == name.startswith("_")]))
     return op
@@ -221,15 +221,15 @@ class Program:
         self.source, self.is_train = source, is_train
         if source.op is not None:
             op = source.op.current
-            given = {**source._fixed, **attrs}
-            use = op.complete(given)
+            settings = {**source._fixed, **attrs}
+            use = op.complete(settings)
             inputs = op.signature.arguments(use)
             if inputs != source.inputs or op.signature.auxiliary(use) != source.states:
                 raise ArgumentError(f"{source.title} takes {', '.join(inputs) or 'nothing'} with these attributes, not "
                                     f"{', '.join(source.inputs)}: attributes that decide the inputs are "
                                     f"given to {source.way}")
             values: list[Any] = [Variable(name) for name in source.inputs + source.states]
-            self.symbol = values[0]._apply(op, values, given)
+            self.symbol = values[0]._apply(op, values, settings)
         else:
             self.symbol = source.symbols[is_train]
         self.graph: Graph = resolve(self.symbol._graph())
@@ -251,19 +251,19 @@ class Program:
             When the number of axes cannot be inferred from the inputs.
         """
         key = tuple(specs)
-        found = self._specs[key]
-        if found is None:
+        cached = self._specs[key]
+        if cached is None:
             variables = [node for node in self.graph.nodes if node.op is None]
-            given = dict(zip(variables, [specs[i] for i in self._order]))
-            shapes = infer_shapes(self.graph, {node: spec.shape for node, spec in given.items()})
-            dtypes = infer_dtypes(self.graph, {node: spec.dtype for node, spec in given.items()})
-            found = [Spec(shapes[node][i], dtypes[node][i] or np.dtype(np.float32)) for node, i in self.graph.heads]
-            for name, spec in zip(self.source.outputs, found):
+            specs_by_variable = dict(zip(variables, [specs[i] for i in self._order]))
+            shapes = infer_shapes(self.graph, {node: spec.shape for node, spec in specs_by_variable.items()})
+            dtypes = infer_dtypes(self.graph, {node: spec.dtype for node, spec in specs_by_variable.items()})
+            cached = [Spec(shapes[node][i], dtypes[node][i] or np.dtype(np.float32)) for node, i in self.graph.heads]
+            for name, spec in zip(self.source.outputs, cached):
                 if spec.shape is None:
                     raise ShapeError(f"{self.source.title}: the shape of {name!r} depends on values, not from the "
                                      "shapes of the inputs")
-            self._specs.keep(key, found)
-        return found
+            self._specs.keep(key, cached)
+        return cached
 
     def _apply(self, arrays: Sequence[NDArray]) -> list[NDArray]:
         results = self._cached(*[arrays[i] for i in self._order])
@@ -272,9 +272,9 @@ class Program:
     def forward(self, arrays: Sequence[NDArray], seed: int | None) -> list[NDArray]:
         """The outputs, then the new states; each in memory of its own."""
         count = len(self.source.inputs)
-        given = [*arrays[:count], *[array.copy() for array in arrays[count:]]]
-        with Recording(False, self.is_train), drawn(seed, given):
-            results = [*self._apply(given), *given[count:]]
+        inputs = [*arrays[:count], *[array.copy() for array in arrays[count:]]]
+        with Recording(False, self.is_train), drawn(seed, inputs):
+            results = [*self._apply(inputs), *inputs[count:]]
         addresses = {address_of(array._data) for array in arrays}
         owned = []
         for result in results:
@@ -288,30 +288,30 @@ class Program:
     def gradients(self, arrays: Sequence[NDArray], heads: Sequence[NDArray], needs: Sequence[int],
                   seed: int | None) -> list[NDArray]:
         """Gradients of the inputs in ``needs``, from gradients of the floating outputs."""
-        given, outs = self._recorded(arrays, needs, seed)
-        return _variable_gradients(outs, heads, [given[i] for i in needs], self.is_train)
+        inputs, outs = self._recorded(arrays, needs, seed)
+        return _variable_gradients(outs, heads, [inputs[i] for i in needs], self.is_train)
 
     def second(self, arrays: Sequence[NDArray], heads: Sequence[NDArray], needs: Sequence[int], tops: Sequence[NDArray],
                wanted: Sequence[int], seed: int | None) -> list[NDArray]:
         """Gradients of ``heads``, then of the inputs in ``wanted``, from gradients of the gradients of the inputs in
         ``needs``."""
-        given, outs = self._recorded(arrays, wanted, seed)
+        inputs, outs = self._recorded(arrays, wanted, seed)
         heads = [head.detach() for head in heads]
         for head in heads:
             head.attach_grad()
         with Recording(True, self.is_train):
-            first = _variable_gradients(outs, heads, [given[i] for i in needs], self.is_train, create_graph=True)
-        return _variable_gradients(first, tops, [*heads, *[given[i] for i in wanted]], self.is_train)
+            first = _variable_gradients(outs, heads, [inputs[i] for i in needs], self.is_train, create_graph=True)
+        return _variable_gradients(first, tops, [*heads, *[inputs[i] for i in wanted]], self.is_train)
 
     def _recorded(self, arrays: Sequence[NDArray], wanted: Sequence[int], seed: int | None
                   ) -> tuple[list[NDArray], list[NDArray]]:
         """The inputs, with gradients for some, and the floating outputs, recorded."""
         count = len(self.source.inputs)
-        given = [*[array.detach() for array in arrays[:count]], *[array.copy() for array in arrays[count:]]]
+        copies = [*[array.detach() for array in arrays[:count]], *[array.copy() for array in arrays[count:]]]
         for i in wanted:
-            given[i].attach_grad()
-        with Recording(True, self.is_train), drawn(seed, given):
-            return given, [out for out in self._apply(given) if is_floating(np.dtype(out.dtype))]
+            copies[i].attach_grad()
+        with Recording(True, self.is_train), drawn(seed, copies):
+            return copies, [out for out in self._apply(copies) if is_floating(np.dtype(out.dtype))]
 
 
 def _variable_gradients(outs: Sequence[NDArray], heads: Sequence[NDArray], variables: Sequence[NDArray], is_train: bool,
@@ -319,7 +319,7 @@ def _variable_gradients(outs: Sequence[NDArray], heads: Sequence[NDArray], varia
     """Gradients of variables from gradients of outputs; zeros without a path."""
     pairs = [(out, head) for out, head in zip(outs, heads) if out._entry is not None]
     if not pairs:
-        return [each.zeros_like() for each in variables]
+        return [variable.zeros_like() for variable in variables]
     return autograd.grad([out for out, _ in pairs], [*variables], [head for _, head in pairs],
                          create_graph=create_graph, train_mode=is_train)
 

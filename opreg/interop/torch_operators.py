@@ -50,12 +50,12 @@ def to_torch(what: Any, parameters: Mapping[str, Any] | None, random: bool | Non
         key = None
     if key is not None and key in _MADE:
         return _MADE[key]
-    made = _function(source, _operator(source))
+    function = _function(source, _operator(source))
     if source.parameters:
-        return _module(source, made)
+        return _module(source, function)
     if key is not None:
-        _MADE[key] = made
-    return made
+        _MADE[key] = function
+    return function
 
 
 # ---------------------------------------------------------------------------------------- what is registered
@@ -128,9 +128,9 @@ class _Schema:
         if source.mode:
             words.append("bool is_train=False")
         keywords = f", *, {', '.join(words)}" if words else ""
-        given = [*source.inputs, *source.states, *(["seed"] if source.random else [])]
+        names = [*source.inputs, *source.states, *(["seed"] if source.random else [])]
         results = ["Tensor"] * (len(source.outputs) + len(source.states))
-        self.text = (f"({', '.join(f'Tensor {_parameter(name)}' for name in given)}{keywords}) -> "
+        self.text = (f"({', '.join(f'Tensor {_parameter(name)}' for name in names)}{keywords}) -> "
                      + (results[0] if len(results) == 1 else f"({', '.join(results)})"))
         self.lists = ", *, " + ", ".join(["int[] needs", *words])
 
@@ -219,9 +219,9 @@ def _called(source: Source, schema: _Schema, name: str) -> Any:
                ) -> list[Any]:
         arrays, seed = as_arrays(inputs)
         return _tensors_over(fixed(attrs).second(arrays, [*map(_array, heads)], needs, [*map(_array, tops)],
-                                                 wanted(inputs), seed), [*tops, *heads, *inputs])
+                                                 wanted_inputs(inputs), seed), [*tops, *heads, *inputs])
 
-    def wanted(inputs: Sequence[Any]) -> list[int]:
+    def wanted_inputs(inputs: Sequence[Any]) -> list[int]:
         return needed([_spec(tensor).dtype for tensor in inputs[:len(source.inputs)]], [True] * len(source.inputs))
 
     operator = torch.library.custom_op(f"{_NAMESPACE}::{name}", forward, mutates_args=(), schema=schema.text)
@@ -234,7 +234,7 @@ def _called(source: Source, schema: _Schema, name: str) -> Any:
     operator.register_fake(fake)
     backward.register_fake(lambda heads, inputs, *, needs, **attrs: [_empty(inputs[i]) for i in needs])
     again.register_fake(lambda tops, heads, inputs, **attrs: [*map(_empty, heads),
-                                                              *[_empty(inputs[i]) for i in wanted(inputs)]])
+                                                              *[_empty(inputs[i]) for i in wanted_inputs(inputs)]])
 
     def keep(ctx: Any, inputs: Any, output: Any, keyword_only_inputs: dict[str, Any] | None = None) -> None:
         ctx.save_for_backward(*inputs)
@@ -246,21 +246,21 @@ def _called(source: Source, schema: _Schema, name: str) -> Any:
         inputs = ctx.saved_tensors
         needs = needed([_spec(tensor).dtype for tensor in inputs[:len(source.inputs)]], ctx.needs_input_grad)
         out_grads = [head for head, moves in zip(heads, ctx.moves) if moves]
-        found = dict(zip(needs, backward(out_grads, [*inputs], needs=needs, **ctx.attrs))) if needs else {}
-        return tuple([found.get(i) for i in range(len(inputs))])
+        gradients = dict(zip(needs, backward(out_grads, [*inputs], needs=needs, **ctx.attrs))) if needs else {}
+        return tuple([gradients.get(i) for i in range(len(inputs))])
 
     def keep_backward(ctx: Any, inputs: Any, output: Any, keyword_only_inputs: dict[str, Any]) -> None:
-        heads, given = inputs
-        ctx.save_for_backward(*heads, *given)
+        heads, inputs_and_states = inputs
+        ctx.save_for_backward(*heads, *inputs_and_states)
         ctx.count, ctx.attrs = len(heads), dict(keyword_only_inputs)
 
     def pull_backward(ctx: Any, tops: Sequence[Any]) -> Any:
         heads, inputs = ctx.saved_tensors[:ctx.count], ctx.saved_tensors[ctx.count:]
-        given = [inputs[i] for i in ctx.attrs["needs"]]
-        tops = [torch.zeros_like(like) if top is None else top for top, like in zip(tops, given)]
-        found = again(tops, [*heads], [*inputs], **ctx.attrs)
-        places = dict(zip(wanted(inputs), found[ctx.count:]))
-        return [*found[:ctx.count]], [places.get(i) for i in range(len(inputs))]
+        inputs_needed = [inputs[i] for i in ctx.attrs["needs"]]
+        tops = [torch.zeros_like(like) if top is None else top for top, like in zip(tops, inputs_needed)]
+        gradients = again(tops, [*heads], [*inputs], **ctx.attrs)
+        places = dict(zip(wanted_inputs(inputs), gradients[ctx.count:]))
+        return [*gradients[:ctx.count]], [places.get(i) for i in range(len(inputs))]
 
     operator.register_autograd(pull, setup_context=keep)
     backward.register_autograd(pull_backward, setup_context=keep_backward)
@@ -277,10 +277,10 @@ def _function(source: Source, operator: Any) -> Any:
 
     def function(*args: Any, **attrs: Any) -> Any:
         data, states = args[:len(source.inputs)], args[len(source.inputs):]
-        given = [*data, *[state.detach().clone() for state in states]]
+        values = [*data, *[state.detach().clone() for state in states]]
         if source.random:
-            given.append(torch.randint(0, 2 ** 31 - 1, ()))
-        results = operator(*given, **attrs)
+            values.append(torch.randint(0, 2 ** 31 - 1, ()))
+        results = operator(*values, **attrs)
         results = results if isinstance(results, (tuple, list)) else (results,)
         for state, moved in zip(states, results[visible:]):
             state.copy_(moved.detach())
@@ -323,8 +323,8 @@ def _module(source: Source, function: Any) -> Any:
                     owner.register_parameter(last, torch.nn.Parameter(tensors[name], requires_grad=wants))
 
         def forward(self, *data: Any) -> Any:
-            own = [functools.reduce(getattr, name.split("."), self) for name in [*names, *source.states]]
-            return function(*data, *own, **({"is_train": self.training} if source.mode else {}))
+            members = [functools.reduce(getattr, name.split("."), self) for name in [*names, *source.states]]
+            return function(*data, *members, **({"is_train": self.training} if source.mode else {}))
 
     Converted.__name__ = Converted.__qualname__ = source.name
     return Converted()
@@ -417,8 +417,8 @@ def _dialect() -> Any:
         @staticmethod
         def backward(ctx: Any, *heads: Any) -> Any:
             xs, outs = ctx.saved_tensors[:ctx.count], ctx.saved_tensors[ctx.count:]
-            found = iter(ctx.rule(heads, xs, outs))
-            return None, None, *[next(found) if x.dtype.is_floating_point else None for x in xs]
+            gradients = iter(ctx.rule(heads, xs, outs))
+            return None, None, *[next(gradients) if x.dtype.is_floating_point else None for x in xs]
 
     class TorchDialect:
         primitives: Mapping[str, Callable[..., Any]] = {
@@ -525,16 +525,16 @@ def function_of_torch(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]
         return [*outs] if isinstance(outs, (tuple, list)) else [outs]
 
     def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        return [out.detach().numpy() for out in outputs([torch.from_numpy(each) for each in arrays])]
+        return [out.detach().numpy() for out in outputs([torch.from_numpy(array) for array in arrays])]
 
     def pull(heads: Sequence[np.ndarray], arrays: Sequence[np.ndarray]) -> list[np.ndarray | None]:
-        tensors = [torch.from_numpy(each) for each in arrays]
+        tensors = [torch.from_numpy(array) for array in arrays]
         moved = [tensor.requires_grad_() for tensor in tensors if tensor.dtype.is_floating_point]
         with torch.enable_grad():
             pairs = [(out, torch.from_numpy(head)) for out, head in zip(outputs(tensors), heads) if out.requires_grad]
         found = iter(torch.autograd.grad([out for out, _ in pairs], moved, [head for _, head in pairs],
                                          allow_unused=True) if pairs and moved else [None] * len(moved))
         gradients = [next(found) if tensor.dtype.is_floating_point else None for tensor in tensors]
-        return [None if each is None else each.numpy() for each in gradients]
+        return [None if gradient is None else gradient.numpy() for gradient in gradients]
 
     return operator_of(what.__name__, run, pull, call), call.arrays

@@ -161,7 +161,7 @@ def _broadcast(d: Dialect, attrs: Any, outs: list[Spec], x: Any, *like: Any) -> 
 def _reduce_like(d: Dialect, attrs: Any, outs: list[Spec], x: Any, like: Any) -> Any:
     shape, target = _shape(d.spec(x)), _shape(outs[0])
     padded = (1,) * (len(shape) - len(target)) + target
-    axes = [i for i, (dim, wanted) in enumerate(zip(shape, padded)) if dim != wanted]
+    axes = [i for i, (dim, target_dim) in enumerate(zip(shape, padded)) if dim != target_dim]
     return d.reshape(d.sum(x, axes) if axes else x, target)
 
 
@@ -407,8 +407,8 @@ def translate(d: Dialect, nodes: Sequence[Node], values: dict[Entry, Any], heads
 
 def _applied(d: Dialect, op: Op, attrs: Any, ins: list[Any], is_train: bool) -> Sequence[Any]:
     """Outputs of one operator of values."""
-    given: list[Any] = [_Sized(_shape(d.spec(x)), _dtype(d.spec(x))) for x in ins]
-    shapes, dtypes = inferred(op, attrs, given)
+    values: list[Any] = [_Sized(_shape(d.spec(x)), _dtype(d.spec(x))) for x in ins]
+    shapes, dtypes = inferred(op, attrs, values)
     if not all(map(known, shapes)):
         raise Untranslatable
     outs = list(map(Spec, shapes, dtypes))

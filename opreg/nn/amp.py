@@ -134,10 +134,10 @@ class DynamicLossScaler(StaticLossScaler):
 
     def adjust(self, grads_finite: Tensor) -> bool:
         """Adjust the scale; returns True."""
-        fine, scale, one = tensor(grads_finite), self.scale_value, tensor(np.float32(1))
+        fine, scale, unit = tensor(grads_finite), self.scale_value, tensor(np.float32(1))
         higher = scale * self.scale_factor
         due = (self.counter == self.scale_window - 1) & ops.isfinite(higher)
-        lower = ops.maximum(one, scale / self.scale_factor)
+        lower = ops.maximum(unit, scale / self.scale_factor)
         assign(scale, ops.where(fine, ops.where(due, higher, scale), lower))
         assign(self.counter, (self.counter + 1) % self.scale_window * fine.astype("int32"))
         return True
@@ -317,12 +317,12 @@ def build_train_network(network: Cell, optimizer: Optimizer, loss_fn: Callable[.
 def _lower(network: Cell, level: str, settings: dict[str, Any]) -> bool:
     """Make a network compute in float16 by a level and settings; returns whether its results are float16."""
     half = as_dtype("float16")
-    wanted = as_dtype(settings.get("cast_model_type", half if level in ("O2", "O3") else np.float32))
-    if wanted not in (half, np.float32):
-        raise TypeError(f"build_train_network: cast_model_type must be float16 or float32, got {wanted}")
+    dtype = as_dtype(settings.get("cast_model_type", half if level in ("O2", "O3") else np.float32))
+    if dtype not in (half, np.float32):
+        raise TypeError(f"build_train_network: cast_model_type must be float16 or float32, got {dtype}")
     keep = flag("build_train_network", "keep_batchnorm_fp32", settings.get("keep_batchnorm_fp32", level == "O2"))
-    if wanted == half:
+    if dtype == half:
         lower_most(network, get_black_list() if keep else (), half)
     elif level == "O1":
         auto_mixed_precision(network, level)
-    return wanted == half
+    return dtype == half

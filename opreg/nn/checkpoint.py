@@ -121,16 +121,16 @@ def _named(save_obj: Saved) -> Iterable[tuple[str, np.ndarray]]:
         pairs = [(entry["name"], entry["data"]) for entry in save_obj]
     else:
         raise TypeError(f"save_checkpoint: expected a Cell, a dict or a list, got {type(save_obj).__name__}")
-    seen: set[str] = set()
+    visited: set[str] = set()
     for name, value in pairs:
         if not isinstance(name, str):
             raise TypeError(f"save_checkpoint: names must be text, got {type(name).__name__}")
         if not name.strip() or len(name) > LONGEST_NAME:
             raise ArgumentError(f"save_checkpoint: a name has 1 to {LONGEST_NAME} characters, got {len(name)}")
-        if name in seen or name == _CHECKSUM:
-            raise ArgumentError(f"save_checkpoint: there are two arrays {name!r}" if name in seen else
+        if name in visited or name == _CHECKSUM:
+            raise ArgumentError(f"save_checkpoint: there are two arrays {name!r}" if name in visited else
                                 f"save_checkpoint: the name {name!r} is that of the checksum")
-        seen.add(name)
+        visited.add(name)
         yield name, _array(repr(name), value)
 
 
@@ -195,12 +195,12 @@ def load_checkpoint(ckpt_file_name: str | os.PathLike, net: Cell | None = None, 
     path = _path("load_checkpoint", ckpt_file_name)
     if not os.path.exists(path) and os.path.exists(f"{path}.ckpt"):  # the ending that save_checkpoint appends
         path = f"{path}.ckpt"
-    filtered, wanted = _prefixes("filter_prefix", filter_prefix), _prefixes("specify_prefix", specify_prefix)
+    filtered, kept_prefixes = _prefixes("filter_prefix", filter_prefix), _prefixes("specify_prefix", specify_prefix)
     parameters: dict[str, Parameter | str] = {}
     for stored, array in read_checkpoint(path).items():
         is_text = stored.endswith(params_file.TEXT) and array.dtype == np.uint8
         name = stored.removesuffix(params_file.TEXT) if is_text else stored
-        if (_begins(name, filtered) or (specify_prefix is not None and not _begins(name, wanted))
+        if (_begins(name, filtered) or (specify_prefix is not None and not _begins(name, kept_prefixes))
                 or (choice_func is not None and not choice_func(name))):
             continue
         parameters[name] = _text(path, name, array) if is_text else Parameter(tensor(array), name=name)
@@ -254,9 +254,9 @@ def read_checkpoint(path: str) -> dict[str, np.ndarray]:
         if not name.strip() or len(name) > LONGEST_NAME:
             raise FileFormatError(f"{path}: expected names of 1 to {LONGEST_NAME} characters, found one of {len(name)} "
                                   f"for array {i}")
-        if (whole := record.dense()) is None:
+        if (dense := record.dense()) is None:
             raise FileFormatError(f"{path}: expected an array {name!r}, found a record without one")
-        arrays[name] = whole
+        arrays[name] = dense
     return _compared(path, arrays)
 
 
@@ -321,19 +321,19 @@ def load_param_into_net(net: Cell, parameter_dict: Mapping[str, Parameter | str]
         if type(name) is not str or not isinstance(value, (Parameter, str)):
             raise TypeError("load_param_into_net: parameter_dict must have Parameters by name, got "
                             f"{type(value).__name__} under {name!r}")
-    given = {name: value for name, value in parameter_dict.items() if isinstance(value, Parameter)}
+    loaded = {name: value for name, value in parameter_dict.items() if isinstance(value, Parameter)}
     own = {parameter.name: parameter for parameter in net.get_parameters()}
     if strict_load:
-        source = {name: name for name in own if name in given}
+        source = {name: name for name in own if name in loaded}
     else:  # a dict has names of one kind; where both fit equally, opreg's are taken
         namings = ({name: name for name in own},
                    {name: parameter.mindspore_name for name, parameter in own.items()})
-        source = max((_sources(names, given) for names in namings), key=lambda keys: len({*keys.values()}))
+        source = max((_sources(names, loaded) for names in namings), key=lambda keys: len({*keys.values()}))
     _refuse_shared(source)
     for name, key in source.items():
-        _check(own[name], given[key], strict_load)
+        _check(own[name], loaded[key], strict_load)
     for name, key in source.items():
-        own[name]._write(Ellipsis, given[key].reshape(own[name].shape))
+        own[name]._write(Ellipsis, loaded[key].reshape(own[name].shape))
     used = set(source.values())
     missing, unused = [name for name in own if name not in source], [key for key in parameter_dict if key not in used]
     if missing and unused and not source:
@@ -344,15 +344,15 @@ def load_param_into_net(net: Cell, parameter_dict: Mapping[str, Parameter | str]
 def _sources(names: Mapping[str, str], keys: Iterable[str]) -> dict[str, str]:
     """The keys of parameters in a dict, given their names; a common prefix of the keys may come first."""
     keys = set(keys)
-    found = {name: wanted for name, wanted in names.items() if wanted in keys}
-    missing = {name: wanted for name, wanted in names.items() if name not in found}
+    sources = {name: source for name, source in names.items() if source in keys}
+    missing = {name: source for name, source in names.items() if name not in sources}
     first = next(iter(missing.values()), "")
     for key in sorted(keys) if missing else ():
         if key.endswith(f".{first}"):
             prefix = key.removesuffix(first)
-            if all(prefix + wanted in keys for wanted in missing.values()):
-                return found | {name: prefix + wanted for name, wanted in missing.items()}
-    return found
+            if all(prefix + source in keys for source in missing.values()):
+                return sources | {name: prefix + source for name, source in missing.items()}
+    return sources
 
 
 def _refuse_shared(source: Mapping[str, str]) -> None:
@@ -369,9 +369,9 @@ def _check(own: Parameter, incoming: Parameter, strict: bool) -> None:
     if own.shape != incoming.shape and not own.size == incoming.size == 1:
         raise ShapeError(f"load_param_into_net: {own.name} has shape {show(own.shape)}, got {show(incoming.shape)} "
                          f"from {incoming.name}")
-    mine, other = own._dt, incoming._dt
-    alike = mine == other or (not strict and ((is_floating(mine) and is_floating(other))
-                                              or (mine.kind in "iu" and other.kind in "iu")))
+    mine, incoming_dtype = own._dt, incoming._dt
+    alike = mine == incoming_dtype or (not strict and ((is_floating(mine) and is_floating(incoming_dtype))
+                                              or (mine.kind in "iu" and incoming_dtype.kind in "iu")))
     if not alike:
         raise DTypeError(f"load_param_into_net: {own.name} has dtype {own.dtype}, got {incoming.dtype} from "
                          f"{incoming.name}{', and strict_load allows no cast' if strict else ''}")

@@ -110,10 +110,10 @@ def custom_mixed_precision(network: Cell, *, white_list: list[type] | None = Non
     kinds = (Cell, Primitive) if black_list is None else (Cell,)
     if not isinstance(listed, list):
         raise TypeError(f"custom_mixed_precision: {name} must be a list, got {type(listed).__name__}")
-    for each in listed:
-        if not isinstance(each, type) or not issubclass(each, kinds):  # type: ignore[redundant-expr]
+    for block in listed:
+        if not isinstance(block, type) or not issubclass(block, kinds):  # type: ignore[redundant-expr]
             raise TypeError(f"custom_mixed_precision: {name} must have classes of "
-                            f"{' and '.join(f'{kind.__name__}s' for kind in kinds)}, got {each!r}")
+                            f"{' and '.join(f'{kind.__name__}s' for kind in kinds)}, got {block!r}")
     return _lower_some(network, listed, half) if black_list is None else lower_most(network, black_list, half, _FULL)
 
 

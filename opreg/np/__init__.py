@@ -43,8 +43,8 @@ if not TYPE_CHECKING:  # type checkers follow the stars
 
 
 def __getattr__(name: str) -> Any:
-    own = getattr(_numpy, name, None) if not name.startswith("_") else None
-    if not callable(own) or isinstance(own, type):
+    numpys = getattr(_numpy, name, None) if not name.startswith("_") else None
+    if not callable(numpys) or isinstance(numpys, type):
         raise AttributeError(f"np has no {name!r}. {did_you_mean(name, [*FUNCTIONS, *creation.__all__])}")
-    found = globals()[name] = by_numpy(name)
-    return found
+    function = globals()[name] = by_numpy(name)
+    return function

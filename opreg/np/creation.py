@@ -152,5 +152,5 @@ def blackman(M: int, dtype: DTypeLike = None, ctx: Context | None = None) -> Any
 
 def meshgrid(*xi: Any, **keywords: Any) -> list[Any]:
     """The coordinates of a grid."""
-    hosts = [each.asnumpy() if isinstance(each, NDArray) else np.asarray(each, np.float32) for each in xi]
-    return [made(each) for each in np.meshgrid(*hosts, **keywords)]
+    hosts = [value.asnumpy() if isinstance(value, NDArray) else np.asarray(value, np.float32) for value in xi]
+    return [made(grid) for grid in np.meshgrid(*hosts, **keywords)]

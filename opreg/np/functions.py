@@ -88,13 +88,13 @@ def _is_number(value: object) -> bool:
 # ------------------------------------------------------------------------------------------- element by element
 
 
-def _unary(name: str, op: Op, own: Callable[..., Any], keeps: bool) -> None:
+def _unary(name: str, op: Op, of_numbers: Callable[..., Any], keeps: bool) -> None:
     of_symbols = find(f"_npi_{op.name}") or op
 
     def function(x: Any, out: Any = None, **options: Any) -> Any:
         _without_options(name, options)
         if _is_number(x):
-            return own(x)
+            return of_numbers(x)
         value = held(x)
         if isinstance(value, Symbol):  # whose dtype is unknown
             return of_symbols(value)
@@ -149,11 +149,11 @@ def negative(x: Any, out: Any = None, **options: Any) -> Any:
     return -x if _is_number(x) else _into(-held(x), out)
 
 
-def _binary(name: str, method: str, own: Callable[..., Any]) -> None:
+def _binary(name: str, method: str, of_numbers: Callable[..., Any]) -> None:
     def function(x1: Any, x2: Any, out: Any = None, **options: Any) -> Any:
         _without_options(name, options)
         if _is_number(x1) and _is_number(x2):
-            return own(x1, x2)
+            return of_numbers(x1, x2)
         if isinstance(x1, NumpyValue) or not (_is_number(x1) or isinstance(x2, NumpyValue)):
             return _into(held(x1)._binary(method, x2, False), out)
         return _into(held(x2)._binary(method, x1, True), out)
@@ -169,14 +169,14 @@ for _name, _method in {
     _binary(_name, _method, getattr(np, _name))
 
 
-def _symmetric(name: str, own: Callable[..., Any], between: Callable[[Any, Any], Any]) -> None:
+def _symmetric(name: str, of_numbers: Callable[..., Any], between: Callable[[Any, Any], Any]) -> None:
     """A function of an array and another operand, in either order."""
     def function(x1: Any, x2: Any, out: Any = None, **options: Any) -> Any:
         _without_options(name, options)
         if _is_number(x1) and _is_number(x2):
-            return own(x1, x2)
-        value, other = (x2, x1) if _is_number(x1) or not isinstance(x1, NumpyValue) else (x1, x2)
-        return _into(between(held(value), other), out)
+            return of_numbers(x1, x2)
+        value, operand = (x2, x1) if _is_number(x1) or not isinstance(x1, NumpyValue) else (x1, x2)
+        return _into(between(held(value), operand), out)
 
     _named(name, f"``{name}`` of two arrays, or an array and a number; shapes broadcast.", function)
 
@@ -206,12 +206,12 @@ for _name in ("and", "or", "xor"):
 def _pairs(name: str) -> None:
     """A floating function of two arrays, or of an array and a number on either side."""
     forms = [get(f"_npi_{name}"), get(f"_npi_{name}_scalar"), get(f"_npi_r{name}_scalar")]
-    own: Callable[..., Any] = getattr(np, name)
+    of_numbers: Callable[..., Any] = getattr(np, name)
 
     def function(x1: Any, x2: Any, out: Any = None, **options: Any) -> Any:
         _without_options(name, options)
         if _is_number(x1) and _is_number(x2):
-            return own(x1, x2)
+            return of_numbers(x1, x2)
         if _is_number(x2):
             return _into(forms[1](held(x1), scalar=x2), out)
         return _into(forms[2](held(x2), scalar=x1) if _is_number(x1) else forms[0](held(x1), held(x2)), out)
@@ -319,7 +319,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     """Differences of neighbours along an axis, taken ``n`` times."""
     if n < 0:
         raise ArgumentError(f"np.diff: n must not be negative, got {n}")
-    ends = [each for each in (prepend, a, append) if each is not None]
+    ends = [part for part in (prepend, a, append) if part is not None]
     value = held(a) if len(ends) == 1 else concatenate(ends, axis=axis)
     return ops._npi_diff(value, n=int(n), axis=int(axis))
 
@@ -433,8 +433,8 @@ def _joined(seq: Any) -> list[Any]:
     values = [held(value) for value in seq]
     arrays = [value for value in values if isinstance(value, NDArray)]
     if len({value._data.dtype for value in arrays}) > 1 and len(arrays) == len(values):
-        wanted = promoted(*[value._data.dtype for value in arrays])
-        values = [value.astype(wanted, copy=False) for value in values]
+        dtype = promoted(*[value._data.dtype for value in arrays])
+        values = [value.astype(dtype, copy=False) for value in values]
     return values
 
 

@@ -299,6 +299,6 @@ def multinomial(n: int, pvals: Any, size: Any = None) -> Any:
 def multivariate_normal(mean: Any, cov: Any, size: Any = None) -> Any:
     """Vectors of a normal distribution with a mean and a covariance matrix."""
     rng = np.random.default_rng(int(drawn.randint(0, 2 ** 31 - 1, shape=(1,), dtype="int64").asnumpy()[0]))
-    mean, cov = (each.asnumpy() if isinstance(each, NDArray) else each for each in (mean, cov))
+    mean, cov = (parameter.asnumpy() if isinstance(parameter, NDArray) else parameter for parameter in (mean, cov))
     return made(rng.multivariate_normal(mean, cov, size), dtype=np.float32)
 

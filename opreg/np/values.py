@@ -72,12 +72,12 @@ class NumpyValue(Value):
         return get(FORMS[name][1] if name in FORMS else f"broadcast_{name}")(left, right)
 
     def _with_number(self, name: str, number: Any, reflected: bool) -> Any:
-        value, whole = self._for_number(name, number), isinstance(number, (numbers.Integral, np.bool_))
-        number = int(number) if whole else float(number)
+        value, is_int = self._for_number(name, number), isinstance(number, (numbers.Integral, np.bool_))
+        number = int(number) if is_int else float(number)
         if name in COMPARISONS:
-            return get(COMPARISONS[name][1 + reflected])(value, scalar=number, is_int=whole)
+            return get(COMPARISONS[name][1 + reflected])(value, scalar=number, is_int=is_int)
         op = get(FORMS[name][2 + reflected] if name in FORMS else f"_{name}_scalar")
-        return op(value, scalar=float(number), is_int=whole) if "is_int" in op.signature.schema else \
+        return op(value, scalar=float(number), is_int=is_int) if "is_int" in op.signature.schema else \
             op(value, scalar=float(number))
 
     def _for_number(self, name: str, number: Any) -> Any:
@@ -150,10 +150,10 @@ class NumpyValue(Value):
 
     def reshape(self, *shape: Any, order: str = "C", **keywords: Any) -> Any:
         """The array in another shape, given literally; one -1 is inferred."""
-        wanted: Any = keywords.pop("newshape", keywords.pop("shape", shape))
-        if isinstance(wanted, tuple) and len(wanted) == 1 and not isinstance(wanted[0], numbers.Integral):
-            wanted = tuple(wanted[0])
-        return FUNCTION.function("reshape")(self, wanted, order)
+        new_shape: Any = keywords.pop("newshape", keywords.pop("shape", shape))
+        if isinstance(new_shape, tuple) and len(new_shape) == 1 and not isinstance(new_shape[0], numbers.Integral):
+            new_shape = tuple(new_shape[0])
+        return FUNCTION.function("reshape")(self, new_shape, order)
 
     def transpose(self, *axes: Any) -> Any:
         """Permute the axes; by default reverse them."""
@@ -235,10 +235,10 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
         return self if self._data.dtype == dtype else ops.Cast(self, dtype=dtype)
 
     def _pair(self, other: Any, divided: bool = False) -> tuple[Any, Any]:
-        wanted = promoted(self._data.dtype, other._data.dtype)
-        if divided and not is_floating(wanted):
-            wanted = _FLOAT32
-        return self._cast(wanted), other._cast(wanted)
+        dtype = promoted(self._data.dtype, other._data.dtype)
+        if divided and not is_floating(dtype):
+            dtype = _FLOAT32
+        return self._cast(dtype), other._cast(dtype)
 
     def _for_number(self, name: str, number: Any) -> Any:
         kind = self._kind
@@ -387,8 +387,8 @@ def _subscript(key: Any, shape: tuple[int, ...] | None) -> tuple[Any, bool]:
                 basic = False
                 continue
             if part.dtype.kind == "b":
-                at = sum(each is not None and each.__class__ is not bool for each in parts)
-                if shape is not None and not any(each is Ellipsis for each in parts) \
+                at = sum(part is not None and part.__class__ is not bool for part in parts)
+                if shape is not None and not any(part is Ellipsis for part in parts) \
                         and part.shape != shape[at:at + part.ndim]:
                     raise SubscriptError(f"a mask of shape {part.shape} does not fit axes of shape "
                                          f"{shape[at:at + part.ndim]}")

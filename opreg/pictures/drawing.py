@@ -236,8 +236,8 @@ def of_plan(title: str, plan: Plan, segments: Sequence[tuple[str, Segment]], hid
     halves = list(dict.fromkeys(half for half, _, _ in steps))
     paths: list[Path] = []
     for half in halves:
-        own = by_names([step.node for each, _, step in steps if each == half and step.node is not None])
-        paths += [(half, *path) if len(halves) > 1 else path for path in own]
+        group = by_names([step.node for each, _, step in steps if each == half and step.node is not None])
+        paths += [(half, *path) if len(halves) > 1 else path for path in group]
     drawing.cells = {(half,): half for half in halves}
     memory = places(plan, segments)
     for (half, number, step), path in zip(steps, paths):

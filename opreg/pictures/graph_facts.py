@@ -121,30 +121,30 @@ def seen(what: str, value: object, shape: Mapping[str, Sequence[int]] | None = N
         Whether to use an executor's training plan; by default if it computes gradients.
     """
     if isinstance(value, Executor):
-        found = _executor(value, is_train)
+        facts = _executor(value, is_train)
     elif isinstance(value, Cell):
-        found = _cell(value, inputs)
+        facts = _cell(value, inputs)
     elif isinstance(value, Symbol):
-        found = _symbol(what, value, shape, dtype)
+        facts = _symbol(what, value, shape, dtype)
     else:
         raise ArgumentError(f"{what}: expected a Symbol, a Cell or an Executor, got {type(value).__name__}")
     if hide_weights:
-        learned, states, _ = roles(found.graph)
-        found.hidden |= learned | states | {node for node in found.graph.nodes
-                                            if node.op is None and node.name in found.parameters}
-    return found
+        learned, states, _ = roles(facts.graph)
+        facts.hidden |= learned | states | {node for node in facts.graph.nodes
+                                            if node.op is None and node.name in facts.parameters}
+    return facts
 
 
 def _symbol(what: str, symbol: Symbol, shape: Mapping[str, Sequence[int]] | None,
             dtype: Mapping[str, Any] | None) -> GraphFacts:
     graph = resolve(symbol._graph(), strict=False)
     variables = {node.name: node for node in graph.nodes if node.op is None}
-    for given in (shape, dtype):
-        for name in given or {}:
+    for hints in (shape, dtype):
+        for name in hints or {}:
             if name not in variables:
                 raise ArgumentError(f"{what}: {symbol!r} has no argument {name!r}. {did_you_mean(name, variables)}")
     shapes = inference.infer_shapes(graph, {variables[name]: stated(dims) for name, dims in (shape or {}).items()})
-    dtypes = {variables[name]: as_dtype(each) for name, each in (dtype or {}).items()}
+    dtypes = {variables[name]: as_dtype(element_type) for name, element_type in (dtype or {}).items()}
     rule = inference.decide_dtypes if shape or dtype else inference.infer_dtypes
     return GraphFacts(symbol, graph, _joined(graph, shapes, rule(graph, dtypes)), set())
 
@@ -158,7 +158,7 @@ def examples(inputs: Any) -> tuple[Any, ...]:
     """Example inputs of a Cell, from one or several tensors or shapes."""
     if inputs is None:
         return ()
-    if isinstance(inputs, (tuple, list)) and not all(isinstance(each, int) for each in inputs):
+    if isinstance(inputs, (tuple, list)) and not all(isinstance(value, int) for value in inputs):
         return tuple(inputs)
     return (tuple(inputs) if isinstance(inputs, (tuple, list)) else inputs,)
 
@@ -170,16 +170,16 @@ def _cell(cell: Cell, inputs: Any) -> GraphFacts:
     variables = {node.name: node for node in graph.nodes if node.op is None}
     shapes: dict[Node, Shape | None] = {}
     dtypes: dict[Node, np.dtype | None] = {}
-    given = dict(zip(inspect.signature(cell.construct).parameters, values))
-    for name, value in [*given.items(), *[(parameter.name, parameter) for parameter in cell.get_parameters()]]:
+    inputs_by_name = dict(zip(inspect.signature(cell.construct).parameters, values))
+    for name, value in [*inputs_by_name.items(), *[(parameter.name, parameter) for parameter in cell.get_parameters()]]:
         if name in variables:
             shapes[variables[name]] = value if isinstance(value, tuple) else value.shape
             dtypes[variables[name]] = np.dtype(np.float32) if isinstance(value, tuple) else value._data.dtype
     specs = _joined(graph, inference.infer_shapes(graph, shapes),
                     (inference.decide_dtypes if values else inference.infer_dtypes)(graph, dtypes))
     parameters = {parameter.name for parameter in cell.get_parameters()}
-    titles = {tuple(path.split(".")): f"{path.rpartition('.')[2]} · {type(each).__name__}"
-              for path, each in cell.cells_and_names() if path}
+    titles = {tuple(path.split(".")): f"{path.rpartition('.')[2]} · {type(member).__name__}"
+              for path, member in cell.cells_and_names() if path}
     return GraphFacts(symbol, graph, specs, set(), titles, parameters=parameters)
 
 
@@ -190,8 +190,8 @@ def _executor(executor: Executor, is_train: bool | None) -> GraphFacts:
     arrays = dict(zip([*arguments, *states], [*executor.arg_arrays, *executor.aux_arrays]))
     specs = _joined(graph, inference.infer_shapes(graph, {node: array.shape for node, array in arrays.items()}),
                     inference.decide_dtypes(graph, {node: array._data.dtype for node, array in arrays.items()}))
-    found = GraphFacts(symbol, graph, specs, set(), None, executor)
+    facts = GraphFacts(symbol, graph, specs, set(), None, executor)
     if not isinstance(executor, Staged):  # an executor with several plans is shown as its graph
-        found.plan = executor.plan(executor._keeps_gradients if is_train is None else is_train)
-        found.segments = list(executor._plans_of(found.plan.is_train)[0].segments)
-    return found
+        facts.plan = executor.plan(executor._keeps_gradients if is_train is None else is_train)
+        facts.segments = list(executor._plans_of(facts.plan.is_train)[0].segments)
+    return facts

@@ -102,9 +102,9 @@ class _Net:
         for link in links:
             path = self._path(link, chains.setdefault((link.source, link.key), {}))
             self.paths.append(path)
-            for one, (upper, lower) in enumerate(pairwise(path)):
-                start = link.start if one == 0 else 0.0
-                end = (link.end or 0.0) if one == len(path) - 2 else 0.0
+            for layer, (upper, lower) in enumerate(pairwise(path)):
+                start = link.start if layer == 0 else 0.0
+                end = (link.end or 0.0) if layer == len(path) - 2 else 0.0
                 piece = upper, lower, start, end
                 if piece not in joined:
                     joined.add(piece)
@@ -183,14 +183,14 @@ def _crossings(net: _Net, place: Sequence[float]) -> int:
 
 def _begin(net: _Net) -> None:
     """The initial order: depth-first along the lines, from the left."""
-    seen = [False] * len(net.row)
+    visited = [False] * len(net.row)
     for root in sorted(range(len(net.row)), key=lambda i: net.row[i]):
         stack = [root]
         while stack:
             item = stack.pop()
-            if seen[item]:
+            if visited[item]:
                 continue
-            seen[item] = True
+            visited[item] = True
             net.order[net.row[item]].append(item)
             stack += [target for target, _, _ in reversed(net.below[item])]
 
@@ -217,7 +217,7 @@ def _sort(net: _Net, sweeps: int) -> None:
             for item in row:
                 near = neighbours[item]
                 means[item] = place[item] if not near else sum(
-                    place[other] + off / (net.widths[other] + 1) for other, _, off in near) / len(near)
+                    place[neighbour] + off / (net.widths[neighbour] + 1) for neighbour, _, off in near) / len(near)
             row.sort(key=means.__getitem__)
             number(row)
         count = _crossings(net, place)
@@ -229,18 +229,18 @@ def _sort(net: _Net, sweeps: int) -> None:
 # --------------------------------------------------------------------------------------------- coordinates
 
 
-def _fitted(wanted: Sequence[float], weights: Sequence[float], apart: Sequence[float]) -> list[float]:
-    """Positions with the least weighted squared distance to ``wanted`` that preserve order and distances."""
+def _fitted(targets: Sequence[float], weights: Sequence[float], apart: Sequence[float]) -> list[float]:
+    """Positions with the least weighted squared distance to ``targets`` that preserve order and distances."""
     ahead, total = [0.0], 0.0
     for step in apart:
         total += step
         ahead.append(total)
     blocks: list[tuple[float, float, int]] = []  # mean, weight, length
-    for want, weight, before in zip(wanted, weights, ahead):
+    for want, weight, before in zip(targets, weights, ahead):
         mean, heavy, length = want - before, weight, 1
         while blocks and blocks[-1][0] > mean:
-            other, other_heavy, other_length = blocks.pop()
-            mean = (mean * heavy + other * other_heavy) / (heavy + other_heavy)
+            block, other_heavy, other_length = blocks.pop()
+            mean = (mean * heavy + block * other_heavy) / (heavy + other_heavy)
             heavy, length = heavy + other_heavy, length + other_length
         blocks.append((mean, heavy, length))
     means = [mean for mean, _, length in blocks for _ in range(length)]
@@ -263,17 +263,17 @@ def _coordinates(net: _Net, sweeps: int) -> list[float]:
             sides = net.above, net.below  # type: ignore[assignment]
         rows = list(zip(net.order, apart))
         for row, steps in rows if sweep % 2 == 0 else reversed(rows):
-            wanted, weights = [], []
+            targets, weights = [], []
             for item in row:
                 total = heavy = 0.0
                 for side in sides:
-                    for other, own_off, other_off in side[item]:
-                        weight = straight[item] * straight[other]
-                        total += weight * (x[other] + other_off - own_off)
+                    for neighbour, own_off, other_off in side[item]:
+                        weight = straight[item] * straight[neighbour]
+                        total += weight * (x[neighbour] + other_off - own_off)
                         heavy += weight
-                wanted.append(total / heavy if heavy else x[item])
+                targets.append(total / heavy if heavy else x[item])
                 weights.append(heavy or 0.05)
-            for item, place in zip(row, _fitted(wanted, weights, steps)):
+            for item, place in zip(row, _fitted(targets, weights, steps)):
                 x[item] = place
     return x
 
@@ -342,8 +342,8 @@ def arrange(items: Sequence[Item], links: Sequence[Link]) -> Rows:
     sweeps = _SWEEPS if len(net.row) < _LARGE else _FEW_SWEEPS
     _sort(net, sweeps)
     x = _coordinates(net, sweeps)
-    left = min((x[i] - net.widths[i] / 2 for i in range(len(x))), default=0.0)
-    x = [each - left for each in x]
+    leftmost = min((x[i] - net.widths[i] / 2 for i in range(len(x))), default=0.0)
+    x = [position - leftmost for position in x]
     right = max((x[i] + net.widths[i] / 2 for i in range(len(x))), default=0.0)
     lanes, right = _lanes(net, right)
     routes = []

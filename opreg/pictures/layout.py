@@ -126,11 +126,11 @@ def _size(box: Box) -> tuple[float, float]:
 def starts(box: Box) -> list[float]:
     """The starts of lines below a node, relative to its middle, one per output."""
     widths = _label_widths(box)
-    at, found = -sum(widths) / 2, []
+    at, positions = -sum(widths) / 2, []
     for width in widths:
-        found.append(at + width / 2)
+        positions.append(at + width / 2)
         at += width
-    return found
+    return positions
 
 
 # -------------------------------------------------------------------------------------------------- groups
@@ -192,8 +192,8 @@ class _Part:
         sources: dict[int, list[int]] = {}
         targets: dict[int, list[int]] = {}
         for wire in inner:
-            one, other = cycle.get(self.thing[wire.source]), cycle.get(self.thing[wire.target])
-            if one is not None and one == other:
+            source_place, target_place = cycle.get(self.thing[wire.source]), cycle.get(self.thing[wire.target])
+            if source_place is not None and source_place == target_place:
                 sources.setdefault(wire.target, []).append(wire.source)
                 targets.setdefault(wire.source, []).append(wire.target)
         for number in self.members:
@@ -249,7 +249,7 @@ class _Part:
     def _links(self, result: Level, number_of: Mapping[_Thing, int], items: list[Item]
                ) -> tuple[list[Link], list[Line], dict[_Output, int], dict[_Output, int]]:
         """The lines of this level; ports are added to the items."""
-        links, lines, seen = [], [], set()
+        links, lines, visited = [], [], set()
         ports_in: dict[_Output, int] = {}
         ports_out: dict[_Output, int] = {}
 
@@ -267,9 +267,9 @@ class _Part:
                 continue  # the wire stays inside a group
             into = None if target is None else result.items[target].level
             ends_here = target is not None and into is None
-            if not ends_here and (output, target) in seen:
+            if not ends_here and (output, target) in visited:
                 continue
-            seen.add((output, target))
+            visited.add((output, target))
             start, end = 0.0, 0.0 if target is None else None
             if source is not None:
                 level = result.items[source].level
@@ -287,33 +287,33 @@ def _cycles(pairs: Sequence[tuple[_Thing, _Thing]]) -> dict[_Thing, int]:
     """Items on cycles, each with the number of its strongly connected component, by Kosaraju's algorithm."""
     ahead: dict[_Thing, list[_Thing]] = {}
     behind: dict[_Thing, list[_Thing]] = {}
-    for one, other in dict.fromkeys(pairs):
-        if one != other:
-            ahead.setdefault(one, []).append(other)
-            behind.setdefault(other, []).append(one)
+    for start, end in dict.fromkeys(pairs):
+        if start != end:
+            ahead.setdefault(start, []).append(end)
+            behind.setdefault(end, []).append(start)
     finished: list[_Thing] = []
-    seen: set[_Thing] = set()
+    visited: set[_Thing] = set()
     for root in ahead:
-        stack = [] if root in seen else [(root, iter(ahead[root]))]
-        seen.add(root)
+        stack = [] if root in visited else [(root, iter(ahead[root]))]
+        visited.add(root)
         while stack:
-            thing, rest = stack[-1]
-            following = next((other for other in rest if other not in seen), None)
+            thing, successors = stack[-1]
+            following = next((successor for successor in successors if successor not in visited), None)
             if following is None:
                 finished.append(thing)
                 stack.pop()
             else:
-                seen.add(following)
+                visited.add(following)
                 stack.append((following, iter(ahead.get(following, ()))))
     component: dict[_Thing, int] = {}
     size: dict[int, int] = {}
     for root in reversed(finished):
-        left = [] if root in component else [root]
+        members = [] if root in component else [root]
         number = len(size)
-        while left:
-            thing = left.pop()
+        while members:
+            thing = members.pop()
             if thing not in component:
                 component[thing] = number
                 size[number] = size.get(number, 0) + 1
-                left += behind.get(thing, ())
+                members += behind.get(thing, ())
     return {thing: number for thing, number in component.items() if size[number] > 1}

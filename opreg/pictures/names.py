@@ -19,11 +19,11 @@ _BACKWARD = "_backward"
 
 def _operators(nodes: Iterable[Node]) -> set[str]:
     """The names of operators, in the form used in default names of nodes."""
-    found: set[str] = set()
+    names_found: set[str] = set()
     for node in nodes:
         if node.op is not None:
-            found.update(name.lower().strip("_") for name in (node.op.name, *node.attrs.get("operators", ())))
-    return found
+            names_found.update(name.lower().strip("_") for name in (node.op.name, *node.attrs.get("operators", ())))
+    return names_found
 
 
 def _scope(name: str, operators: set[str]) -> Path:
@@ -40,7 +40,7 @@ def _unnamed(node: Node) -> bool:
     name = node.name.removesuffix(_BACKWARD)
     bare = name.rstrip("0123456789")
     return node.op is not None and bare != name and bare.strip("_").lower() in {
-        each.strip("_").lower() for each in (node.op.name, *node.op.aliases)}
+        alias.strip("_").lower() for alias in (node.op.name, *node.op.aliases)}
 
 
 def _scopes(nodes: Sequence[Node]) -> list[Path]:
@@ -102,13 +102,13 @@ def by_cells(nodes: Sequence[Node], cells: Mapping[Path, str]) -> list[Path]:
     """The Cells around each node, without a Cell that contains everything; names of nodes start with the Cell's
     path."""
     ways = {"_".join(path): path for path in cells}
-    found: list[Path] = []
+    paths: list[Path] = []
     for node in nodes:
         parts = _BREAK.split(node.name)
-        found.append(next((ways[way] for end in range(len(parts) - 1, 0, -1)
+        paths.append(next((ways[way] for end in range(len(parts) - 1, 0, -1)
                            if (way := "_".join(parts[:end])) in ways), ()))
-    count = Counter(path[:depth] for path in found for depth in range(1, len(path) + 1))
-    return [path[:sum(count[path[:depth]] > 1 for depth in range(1, len(path) + 1))] for path in found]
+    count = Counter(path[:depth] for path in paths for depth in range(1, len(path) + 1))
+    return [path[:sum(count[path[:depth]] > 1 for depth in range(1, len(path) + 1))] for path in paths]
 
 
 def short_name(node: Node, path: Path) -> str:

@@ -64,12 +64,12 @@ def _things(level: Level, depth: int) -> Iterator[tuple[Level, Box | Level]]:
 
 
 def _inner(level: Level) -> list[Box]:
-    return [item.box for each in level.levels() for item in each.items if item.box is not None]
+    return [item.box for level in level.levels() for item in level.items if item.box is not None]
 
 
 def _drawn(drawing: Drawing, level: Level, things: list[tuple[Level, Box | Level]]) -> Overview:
     number_of = drawing.numbers()
-    level_of = {id(each): number for number, each in enumerate(level.levels())}
+    level_of = {id(level): number for number, level in enumerate(level.levels())}
     thing_of: dict[int, int] = {}
     for i, (_, thing) in enumerate(things):
         for box in _inner(thing) if isinstance(thing, Level) else [thing]:
@@ -88,7 +88,7 @@ def _drawn(drawing: Drawing, level: Level, things: list[tuple[Level, Box | Level
     place: dict[int, int] = {}
     for i in TopologicalSorter(sources).static_order():
         parent, thing = things[i]
-        leaving = {output for (source, _), each in outputs.items() if source == i for output in each}
+        leaving = {output for (source, _), readers in outputs.items() if source == i for output in readers}
         labels = {drawing.boxes[node].outputs[output] for node, output in leaving
                   if output < len(drawing.boxes[node].outputs)}
         label = [labels.pop() if len(labels) == 1 else ""]

@@ -109,35 +109,35 @@ def page(value: object, shape: Mapping[str, Any] | Any = None, *, dtype: Mapping
     '<!DOCTYPE html>'
     """
     named = isinstance(shape, Mapping)
-    found = seen("page", value, shape if named else None, dtype, hide_weights, None if named else shape, is_train)
+    facts = seen("page", value, shape if named else None, dtype, hide_weights, None if named else shape, is_train)
     if profile is not None:
-        if found.plan is None:
+        if facts.plan is None:
             raise ArgumentError("page: the profile is of another executor")
-        if profile.is_train is not found.plan.is_train:
+        if profile.is_train is not facts.plan.is_train:
             raise ArgumentError(f"page: the profile is of the {'training' if profile.is_train else 'inference'} plan; "
                                 f"give is_train={profile.is_train}")
-    drawing = found.drawing(title or _title(value, found), profile)
+    drawing = facts.drawing(title or _title(value, facts), profile)
     level = lay_out(drawing)
-    return Page(drawing.title, _written(found, drawing, level, profile))
+    return Page(drawing.title, _written(facts, drawing, level, profile))
 
 
-def _title(value: object, found: GraphFacts) -> str:
-    name = found.symbol.name or ", ".join(found.symbol.list_outputs())
+def _title(value: object, facts: GraphFacts) -> str:
+    name = facts.symbol.name or ", ".join(facts.symbol.list_outputs())
     return shortened({Symbol: name, Executor: f"executor of {name}"}.get(type(value), type(value).__name__), 60)
 
 
 # ------------------------------------------------------------------------------------------------------ parts
 
 
-def _written(found: GraphFacts, drawing: Drawing, level: Level, profile: Profile | None) -> str:
+def _written(facts: GraphFacts, drawing: Drawing, level: Level, profile: Profile | None) -> str:
     above = overview(drawing, level) if len(drawing.boxes) > _SEVERAL else None
     style = f"{_file('page.css')}\n{STYLE}\n{_dark()}"
     script = _file("page.js")
-    arenas = [] if found.plan is None else timelines(found.plan, found.segments)
+    arenas = [] if facts.plan is None else timelines(facts.plan, facts.segments)
     policy = (f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
               "base-uri 'none'; form-action 'none'")
-    memory = "".join(f'<section class="wide arenas"><h2>Memory on {escaped(str(each.ctx))}, step by step</h2>'
-                     f'<div class="scroll">{each.svg(drawing.nodes)}</div></section>' for each in arenas)
+    memory = "".join(f'<section class="wide arenas"><h2>Memory on {escaped(str(arena.ctx))}, step by step</h2>'
+                     f'<div class="scroll">{arena.svg(drawing.nodes)}</div></section>' for arena in arenas)
     buttons = {"close": "Close all", "open": "Open all", "smaller": "−", "larger": "+", "fit": "Fit",
                "theme": "Light / dark"}
     if arenas:
@@ -148,7 +148,7 @@ def _written(found: GraphFacts, drawing: Drawing, level: Level, profile: Profile
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{escaped(drawing.title)}</title><style>{style}</style></head><body>",
-        f'<header><h1>{escaped(drawing.title)}</h1><p class="about">{escaped(_about(found, drawing, profile))}'
+        f'<header><h1>{escaped(drawing.title)}</h1><p class="about">{escaped(_about(facts, drawing, profile))}'
         '</p><div class="tools"><input type="search" placeholder="Search" aria-label="Search">'
         f'<span class="found" aria-live="polite"></span>{tools}</div></header>',
         f'<main>{_above(above)}<section class="graph"><h2>Graph</h2><div class="scroll">',
@@ -179,12 +179,12 @@ def _json(value: object) -> str:
     return text.replace("<", "\\u003c")
 
 
-def _about(found: GraphFacts, drawing: Drawing, profile: Profile | None) -> str:
+def _about(facts: GraphFacts, drawing: Drawing, profile: Profile | None) -> str:
     operators = sum(box.kind != "variable" for box in drawing.boxes)
     parts = [f"{operators} operators, {len(drawing.wires)} edges"]
-    if found.plan is not None:
-        parts = [f"{'training' if found.plan.is_train else 'inference'} plan", *parts,
-                 f"{size_text(found.plan.nbytes)} beside what is bound"]
+    if facts.plan is not None:
+        parts = [f"{'training' if facts.plan.is_train else 'inference'} plan", *parts,
+                 f"{size_text(facts.plan.nbytes)} beside what is bound"]
     if profile is not None:
         parts.append(f"{timed(profile.seconds)} a run")
     return ", ".join(parts)
@@ -206,7 +206,7 @@ def _data(level: Level, drawing: Drawing, above: Overview | None) -> dict[str, o
         numbers[id(each)] = number
     return {"nodes": [box.facts for box in drawing.boxes], "pad": PADDING, "title": TITLE,
             "closed": _CLOSED, "many": _MANY, "groups": {} if above is None else above.members,
-            "levels": [_geometry(each, numbers) for each in levels]}
+            "levels": [_geometry(level, numbers) for level in levels]}
 
 
 def _geometry(level: Level, numbers: Mapping[int, int]) -> dict[str, object]:
@@ -223,7 +223,7 @@ def _outline(level: Level, drawing: Drawing, numbers: dict[int, int]) -> Iterato
     numbers = numbers or drawing.numbers()
     for item in sorted(level.items, key=lambda item: (item.row, item.x)):
         if item.level is not None:
-            count = sum(each.box is not None for inner in item.level.levels() for each in inner.items)
+            count = sum(item.box is not None for inner in item.level.levels() for item in inner.items)
             yield (f'<details open><summary>{escaped(item.level.title)} <span class="sum">{count} nodes</span>'
                    '</summary>')
             yield from _outline(item.level, drawing, numbers)

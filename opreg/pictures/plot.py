@@ -206,12 +206,12 @@ def plot_network(symbol: object, title: str = "plot", save_format: str = "pdf",
         "flat" -> "x" [dir="back" arrowtail="open" label="5"]
     }
     """
-    found = seen("plot_network", symbol, shape, dtype, hide_weights, inputs)
-    repeated = [name for name, count in Counter(node.name for node in found.graph.nodes).items() if count > 1]
-    if repeated and found.symbol is symbol:
+    facts = seen("plot_network", symbol, shape, dtype, hide_weights, inputs)
+    repeated = [name for name, count in Counter(node.name for node in facts.graph.nodes).items() if count > 1]
+    if repeated and facts.symbol is symbol:
         warnings.warn("There are multiple variables with the same name in your graph, which are drawn apart. Repeated "
                       f"names: {', '.join(repeated)}", RuntimeWarning, stacklevel=2)
-    return Plot(_dot(found, title, node_attrs or {}), title, save_format, found.drawing(title))
+    return Plot(_dot(facts, title, node_attrs or {}), title, save_format, facts.drawing(title))
 
 
 # ------------------------------------------------------------------------------------------------------ DOT
@@ -226,21 +226,21 @@ def _with(attrs: Mapping[str, object]) -> str:
     return "[" + " ".join(f"{name}={_quoted(str(value))}" for name, value in attrs.items()) + "]"
 
 
-def _dot(found: GraphFacts, title: str, node_attrs: Mapping[str, str]) -> str:
+def _dot(facts: GraphFacts, title: str, node_attrs: Mapping[str, str]) -> str:
     """The graph as DOT text, with the outputs at the top."""
-    names = _unique(found.graph)
+    names = _unique(facts.graph)
     lines = [f"digraph {_quoted(title)} {{"]
     edges = []
-    for node in found.graph.nodes:
-        if node in found.hidden:
+    for node in facts.graph.nodes:
+        if node in facts.hidden:
             continue
         label = node.name if node.op is None else f"{node.name}\n{detail(node)}"
         style = {"label": label, "shape": "oval" if node.op is None else "box", "style": "filled",
                  "fillcolor": COLOURS.get(kind_of(node), COLOURS["other"]), **node_attrs}
         lines.append(f"    {_quoted(names[node])} {_with(style)}")
         for source, index in node.inputs:
-            if source not in found.hidden:
-                flow = {"dir": "back", "arrowtail": "open", "label": found.by_sample(source, index)}
+            if source not in facts.hidden:
+                flow = {"dir": "back", "arrowtail": "open", "label": facts.by_sample(source, index)}
                 edges.append(f"    {_quoted(names[node])} -> {_quoted(names[source])} {_with(flow)}")
     return "\n".join([*lines, *edges, "}"]) + "\n"
 

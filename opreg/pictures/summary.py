@@ -107,27 +107,27 @@ def _print_row(fields: Sequence[str], ends: Sequence[int]) -> None:
 # ------------------------------------------------------------------------------------------------- symbols
 
 
-def _rows_of_graph(found: GraphFacts) -> tuple[list[_Row], list[str]]:
+def _rows_of_graph(facts: GraphFacts) -> tuple[list[_Row], list[str]]:
     """Title, output shape, number of parameters and inputs of every layer; and the total number of parameters."""
-    learned, states, labels = roles(found.graph)
+    learned, states, labels = roles(facts.graph)
     aside = learned | states | labels
     counted: set[Node] = set()
     rows = []
-    for node in found.graph.nodes:
+    for node in facts.graph.nodes:
         if node in aside:
             continue
         new = {source for source, _ in node.inputs if source in learned} - counted
         counted |= new
         visible = 1 if node.op is None else node.op.signature.visible(node.attrs)
         rows.append((f"{node.name}({stored_name(node)})",
-                     " ".join(by_sample(spec.shape) for spec in found.specs[node][:visible]), _numbers(new, found),
+                     " ".join(by_sample(spec.shape) for spec in facts.specs[node][:visible]), _numbers(new, facts),
                      [source.name for source, _ in node.inputs if source not in aside]))
-    return rows, [f"Total params: {_numbers(counted, found)}"]
+    return rows, [f"Total params: {_numbers(counted, facts)}"]
 
 
-def _numbers(variables: set[Node], found: GraphFacts) -> str:
+def _numbers(variables: set[Node], facts: GraphFacts) -> str:
     """The number of elements of variables, as text: ``?`` if unknown."""
-    shapes = [found.specs[node][0].shape for node in variables]
+    shapes = [facts.specs[node][0].shape for node in variables]
     total = sum(size(shape) for shape in shapes if known(shape))
     if all(known(shape) for shape in shapes):
         return str(total)
@@ -177,7 +177,7 @@ def _shapes(output: object) -> str:
 
 def rows_of_cell(cell: Cell, inputs: tuple[Any, ...]) -> tuple[list[_Row], list[str]]:
     """Title, output shape, number of parameters and of trained parameters of every call; and the totals."""
-    calls = [(path, each, "") for path, each in cell.cells_and_names()]
+    calls = [(path, member, "") for path, member in cell.cells_and_names()]
     if inputs:
         with _Calls(cell) as noted:
             try:
@@ -190,12 +190,12 @@ def rows_of_cell(cell: Cell, inputs: tuple[Any, ...]) -> tuple[list[_Row], list[
         calls = noted.rows
     counted: set[int] = set()
     rows = []
-    for path, each, shapes in calls:
-        new = [own for own in each._params.values() if own is not None and id(own) not in counted]
+    for path, member, shapes in calls:
+        new = [own for own in member._params.values() if own is not None and id(own) not in counted]
         counted.update(map(id, new))
         depth = path.count(".") + 1 if path else 0
-        title = f"{'  ' * depth}{path.rpartition('.')[2]} ({type(each).__name__})" if path else type(each).__name__
-        rows.append((title, shapes, _count(new), [_count([own for own in new if own.requires_grad])]))
+        title = f"{'  ' * depth}{path.rpartition('.')[2]} ({type(member).__name__})" if path else type(member).__name__
+        rows.append((title, shapes, _count(new), [_count([parameter for parameter in new if parameter.requires_grad])]))
     every = list(cell.get_parameters())
     trained = [parameter for parameter in every if parameter.requires_grad]
     return rows, [f"Total params: {_count(every)}", f"Trainable params: {_count(trained)}",

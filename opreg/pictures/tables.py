@@ -195,5 +195,5 @@ class _Right:
 
 
 def _cut(caption: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    left = len(rows) - _ROWS
-    return table(caption + (f"; {left} more" if left > 0 else ""), head, rows[:_ROWS])
+    hidden = len(rows) - _ROWS
+    return table(caption + (f"; {hidden} more" if hidden > 0 else ""), head, rows[:_ROWS])

@@ -164,7 +164,7 @@ def timelines(plan: Plan, segments: Sequence[tuple[str, Segment]]) -> list[Timel
     steps = [step for half, segment in segments for step in segment.steps]
     forward = sum(len(segment.steps) for half, segment in segments if half == "forward")
     last: dict[Storage, int] = {}
-    made: dict[Storage, list[tuple[int, Entry]]] = {}
+    entries: dict[Storage, list[tuple[int, Entry]]] = {}
     lying = {id(array): plan.memory.storage[entry] for entry, array in plan.arrays.items()
              if entry in plan.memory.storage}
     for position, step in enumerate(steps):
@@ -178,11 +178,11 @@ def timelines(plan: Plan, segments: Sequence[tuple[str, Segment]]) -> list[Timel
                 entry = step.node, i
                 storage = plan.memory.storage.get(entry)
                 if storage is not None and storage.pinned is None and entry not in plan.memory.view_of:
-                    made.setdefault(storage, []).append((position, entry))
+                    entries.setdefault(storage, []).append((position, entry))
                     read.append(storage)
         last.update(dict.fromkeys(read, position))
     numbers = places(plan, segments)
-    return [_timeline(plan, ctx, nbytes, made, last, numbers, len(steps), forward)
+    return [_timeline(plan, ctx, nbytes, entries, last, numbers, len(steps), forward)
             for ctx, nbytes in plan.memory.arena.items() if nbytes]
 
 

@@ -96,5 +96,5 @@ def rewritten(before: str, today: ConvertedText, place: Place | None = None) -> 
             break
         lines = [lines[line - 1] for line in source.origins()]
         source = Source(changed, place, source.old)
-    problems = sorted({*said, *(Problem(1, each) for each in today.failed)})
+    problems = sorted({*said, *(Problem(1, failure) for failure in today.failed)})
     return Ported(before, source, problems, lines)

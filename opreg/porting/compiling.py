@@ -25,8 +25,8 @@ class _ImportedModule(Place):
         self.package = package
 
     def sibling(self, top: str, old: bool) -> bool:
-        there = bool(self.package) and _is_module(os.path.join(self.folder, top))
-        return there and (old or (top not in sys.modules and importlib.util.find_spec(top) is None))
+        is_sibling = bool(self.package) and _is_module(os.path.join(self.folder, top))
+        return is_sibling and (old or (top not in sys.modules and importlib.util.find_spec(top) is None))
 
     def found(self, module: str, level: int) -> bool:
         if level and not self.package:
@@ -148,7 +148,7 @@ class _ChangedMeanings(ast.NodeTransformer):
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         self.generic_visit(node)
         if isinstance(node.op, ast.Div) and self._divides and not any(
-                isinstance(each, ast.Call) for each in ast.walk(node.target)):
+                isinstance(part, ast.Call) for part in ast.walk(node.target)):
             quotient = self._call(node, divide_in_place, _read(node.target), self._stored(node.target, node.value))
             return ast.copy_location(ast.Assign([node.target], quotient), node)
         node.value = self._stored(node.target, node.value)

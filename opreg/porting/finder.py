@@ -113,16 +113,16 @@ class _Library:
         name = module.__name__
         if name == self.name:
             return
-        rest = name.removeprefix(f"{self.name}.")
+        submodule = name.removeprefix(f"{self.name}.")
         try:
-            sys.modules[name] = aliases.below(rest)
+            sys.modules[name] = aliases.below(submodule)
         except ModuleNotFoundError as error:
             if error.name is None or not error.name.startswith("opreg."):
                 raise
             try:
                 getattr(opreg, error.name.split(".")[1])
                 library, page = _PAGES[self.name]
-                message = f"{rest!r} of {library} is no part of opreg. See docs/{page}.md"
+                message = f"{submodule!r} of {library} is no part of opreg. See docs/{page}.md"
             except AttributeError as absent:
                 message = str(absent)
             raise ModuleNotFoundError(message, name=name) from None

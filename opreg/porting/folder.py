@@ -77,8 +77,8 @@ class _InFolder(Place):
 
 def _is_module(path: Path) -> bool:
     return path.with_name(path.name + ".py").is_file() or (path / "__init__.py").is_file() or any(
-        each.name.startswith(path.name + ".") and each.suffix in _BINARY
-        for each in (path.parent.iterdir() if path.parent.is_dir() else ()))
+        entry.name.startswith(path.name + ".") and entry.suffix in _BINARY
+        for entry in (path.parent.iterdir() if path.parent.is_dir() else ()))
 
 
 def _files(root: Path) -> Iterator[Path]:
@@ -150,15 +150,15 @@ def _absent(ported: Ported) -> Iterator[Problem]:
     source = ported.source
     for node in source.parents:
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "opreg" and not node.level:
-            wanted = [f"{node.module}.{alias.name}" for alias in node.names if alias.name != "*"]
+            modules = [f"{node.module}.{alias.name}" for alias in node.names if alias.name != "*"]
         elif isinstance(node, ast.Import):
-            wanted = [alias.name for alias in node.names if alias.name.startswith("opreg.")]
+            modules = [alias.name for alias in node.names if alias.name.startswith("opreg.")]
         elif isinstance(node, ast.Attribute) and not isinstance(source.parents[node], ast.Attribute):
-            wanted = [full] if (full := source.resolve(node)).startswith("opreg.") else []
+            modules = [full] if (full := source.resolve(node)).startswith("opreg.") else []
         else:
             continue
         if not source.guarded(node):
-            yield from (Problem(node.lineno, reason) for full in wanted if (reason := _import_failure(full)))
+            yield from (Problem(node.lineno, reason) for full in modules if (reason := _import_failure(full)))
 
 
 @functools.cache

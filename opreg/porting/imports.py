@@ -29,7 +29,7 @@ def imported(node: ast.Import, source: Source) -> None:
     lines = []
     for alias in node.names:
         name = alias.name
-        top, dot, rest = name.partition(".")
+        top, dot, path_after = name.partition(".")
         bound = alias.asname
         if (bound or not dot) and _unbuilt(name, 0, source):
             lines.append(f"import {_as(_DETECTION, bound or name)}")
@@ -50,7 +50,7 @@ def imported(node: ast.Import, source: Source) -> None:
             new = source.place.names[top]
             if dot and not bound:
                 lines.append(f"import {_as(new, top)}")
-            name = f"{new}{dot}{rest}"
+            name = f"{new}{dot}{path_after}"
             bound = bound or (top if not dot else None)
         elif name in MODULES:
             name, bound = MODULES[name], bound or name
@@ -200,10 +200,10 @@ def _opened(file: ast.AST, source: Source) -> None:
         return
 
     def find() -> bool:
-        found = [up.context_expr for each in source.named(scope, file.id)
-                 if isinstance(up := source.parents[each], ast.withitem) and up.optional_vars is each]
-        for each in (*found, *source.assigned(scope, file.id)):
-            _binary(each, source)
+        contexts = [up.context_expr for context in source.named(scope, file.id)
+                 if isinstance(up := source.parents[context], ast.withitem) and up.optional_vars is context]
+        for value in (*contexts, *source.assigned(scope, file.id)):
+            _binary(value, source)
         return True
 
     scope = source.scope(file)
@@ -234,7 +234,7 @@ def loads(node: ast.Call, source: Source) -> None:
     scope = source.scope(node)
     inside = source.parents.get(scope)
     if isinstance(argument, ast.Name) and isinstance(scope, ast.FunctionDef) and scope.name == "__init__" \
-            and argument.id in {each.arg for each in scope.args.args} and isinstance(inside, ast.ClassDef) \
+            and argument.id in {argument.arg for argument in scope.args.args} and isinstance(inside, ast.ClassDef) \
             and any(ast.unparse(base).endswith("Prop") for base in inside.bases):
         source.need("import ast")
         source.wrap(argument, "ast.literal_eval(", f") if isinstance({argument.id}, str) else {argument.id}")

@@ -179,9 +179,9 @@ def formatted(a: Any, b: Any) -> Any:
     """
     if isinstance(a, (str, bytes)):
         if isinstance(b, tuple):
-            b = tuple([_Shown(each) if _is_number(each) else each for each in b])
+            b = tuple([_Shown(value) if _is_number(value) else value for value in b])
         elif isinstance(b, dict):
-            b = {key: _Shown(each) if _is_number(each) else each for key, each in b.items()}
+            b = {key: _Shown(value) if _is_number(value) else value for key, value in b.items()}
         elif _is_number(b):
             b = _Shown(b)
     return a % b

@@ -95,7 +95,7 @@ def methods(node: ast.Call, source: Source) -> None:
     if function.attr == "tostring" and not node.args and not node.keywords:
         source.rename(function, "tobytes")
     elif function.attr == "ptp" and "numpy" in source.aliases.values():
-        arguments = [source.of(function.value), *(source.of(each) for each in (*node.args, *node.keywords))]
+        arguments = [source.of(function.value), *(source.of(argument) for argument in (*node.args, *node.keywords))]
         name = next(name for name, full in source.aliases.items() if full == "numpy")
         source.replace(node, f"{name}.ptp({', '.join(arguments)})")
     elif function.attr == "itemset" and node.args and not node.keywords and isinstance(
@@ -108,7 +108,7 @@ def methods(node: ast.Call, source: Source) -> None:
 def _item(array: str, value: ast.expr, index: list[ast.expr], source: Source) -> str:
     """The target of ``itemset``: an integer is a flat index, a tuple a subscript; empty if this cannot be told without
     computing the array twice."""
-    text = ", ".join(source.of(each) for each in index)
+    text = ", ".join(source.of(part) for part in index)
     if len(index) != 1 or isinstance(index[0], ast.Tuple):
         return f"{array}[{text or '()'}]"
     if isinstance(index[0], (ast.Constant, ast.UnaryOp, ast.BinOp)):
@@ -202,11 +202,11 @@ def _slices(node: ast.AST, source: Source) -> bool:
 
 
 def _named_slices(names: Sequence[ast.Name], source: Source) -> bool:
-    stored = [source.parents[each] for each in names if isinstance(each.ctx, ast.Store)]
-    values = [each.value for each in stored if isinstance(each, ast.Assign)]
+    stored = [source.parents[name] for name in names if isinstance(name.ctx, ast.Store)]
+    values = [statement.value for statement in stored if isinstance(statement, ast.Assign)]
     return bool(stored) and len(values) == len(stored) and all(
         isinstance(value, (ast.List, ast.ListComp, ast.BinOp)) for value in values) and (
-        any(_slices(value, source) for value in values) or any(_appends_slice(each, source) for each in names))
+        any(_slices(value, source) for value in values) or any(_appends_slice(name, source) for name in names))
 
 
 def _appends_slice(name: ast.Name, source: Source) -> bool:

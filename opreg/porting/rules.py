@@ -35,13 +35,13 @@ def looks_old(source: Source) -> bool:
     """Whether a file that Python 3 can parse uses names or methods of Python 2 only."""
     for node in source.parents:
         if isinstance(node, ast.Name):
-            found = node.id in BUILTINS and node.id not in source.bound and not source.guarded(node)
+            is_old = node.id in BUILTINS and node.id not in source.bound and not source.guarded(node)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             method = node.func.attr
-            found = method in _VIEWS and method not in source.functions and not node.args and not source.guarded(node)
+            is_old = method in _VIEWS and method not in source.functions and not node.args and not source.guarded(node)
         else:
             continue
-        if found:
+        if is_old:
             return True
     return False
 
@@ -78,11 +78,11 @@ def methods(node: ast.Call, source: Source) -> None:
     function = node.func
     if not isinstance(function, ast.Attribute) or source.guarded(node):
         return
-    name, own = function.attr, function.attr in source.functions
-    if name in _VIEWS and not node.args and not own:
+    name, is_own = function.attr, function.attr in source.functions
+    if name in _VIEWS and not node.args and not is_own:
         source.rename(function, _VIEWS[name])
         # A list of a view is not needed: lazy iterators must not see changes in either Python.
-    elif name == "has_key" and len(node.args) == 1 and not own:
+    elif name == "has_key" and len(node.args) == 1 and not is_own:
         key, of = source.of(node.args[0]), source.of(function.value)
         if not isinstance(node.args[0], (ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Call)):
             key = f"({key})"
@@ -144,7 +144,7 @@ def bare_print(node: ast.Expr, source: Source) -> None:
 @rule(ast.ClassDef)
 def special_methods(node: ast.ClassDef, source: Source) -> None:
     """``next`` of an iterator, ``__nonzero__``, ``__div__``, and the metaclass."""
-    methods = {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}
+    methods = {method.name: method for method in node.body if isinstance(method, ast.FunctionDef)}
     names = {*methods, *(ast.unparse(target) for each in node.body if isinstance(each, ast.Assign)
                          for target in each.targets)}
     bases = [ast.unparse(base) for base in node.bases]
@@ -170,7 +170,7 @@ def comparing(node: ast.Call, source: Source) -> None:
     """``sort(cmp=f)``: the comparison becomes a key function."""
     name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
     for keyword in node.keywords if name in ("sort", "sorted") else ():
-        if keyword.arg == "cmp" and not any(other.arg == "key" for other in node.keywords):
+        if keyword.arg == "cmp" and not any(keyword.arg == "key" for keyword in node.keywords):
             source.need("import functools")
             source.replace(keyword, f"key=functools.cmp_to_key({source.of(keyword.value)})")
     if name == "sort" and len(node.args) == 1 and not node.keywords and isinstance(
@@ -243,8 +243,8 @@ def _named_list(node: ast.AST, name: str, source: Source) -> bool:
     word = up.targets[0].id
     scope = source.scope(up)
     stands = source.named(scope, word)
-    stored = any(isinstance(each.ctx, ast.Store) and each is not up.targets[0] for each in stands)
-    return not stored and any(isinstance(each.ctx, ast.Load) and _fails(each, name, source) for each in stands)
+    stored = any(isinstance(use.ctx, ast.Store) and use is not up.targets[0] for use in stands)
+    return not stored and any(isinstance(use.ctx, ast.Load) and _fails(use, name, source) for use in stands)
 
 
 def _changes_meanwhile(node: ast.Call, source: Source) -> bool:
@@ -364,7 +364,7 @@ def _must_be_integer(node: ast.BinOp, source: Source) -> bool:
 
 
 def _all_slices(node: ast.AST) -> bool:
-    return isinstance(node, ast.Tuple) and any(isinstance(each, ast.Slice) for each in node.elts)
+    return isinstance(node, ast.Tuple) and any(isinstance(elt, ast.Slice) for elt in node.elts)
 
 
 def _continuous(keyword: ast.keyword, source: Source) -> bool:

@@ -113,7 +113,7 @@ def unbuilt(path: str) -> bool:
     endings = {each[len(name):] for each in (os.listdir(folder) if os.path.isdir(folder) else ())
                if each.startswith(f"{name}.")}
     return bool(endings & {".pyx", ".cpp", ".c", ".cu"}) and not any(
-        each.endswith((".so", ".pyd", ".dll", ".dylib", ".py")) for each in endings)
+        ending.endswith((".so", ".pyd", ".dll", ".dylib", ".py")) for ending in endings)
 
 
 class Source:

@@ -60,12 +60,12 @@ def deterministic(use: Subject) -> str | None:
     """The same inputs give the same outputs; random values come from the generators that ``mx.random.seed`` seeds."""
 
     def twice(seed: Callable[[], None]) -> bool:
-        found = []
+        differences = []
         for _ in range(3):
             seed()
-            found.append(use.run().outs)
+            differences.append(use.run().outs)
         return all(np.array_equal(out, want, equal_nan=is_numpy_float(out.dtype))
-                   for outs in found[1:] for out, want in zip(outs, found[0]))
+                   for outs in differences[1:] for out, want in zip(outs, differences[0]))
 
     if use.stochastic:
         use.stochastic = False
@@ -93,20 +93,20 @@ def _seed_others() -> None:
 @check("inputs")
 def inputs_stay(use: Subject) -> None:
     """Running leaves inputs and output gradients unchanged."""
-    given = output_gradients(use)
-    sent = None if given is None else [None if g is None else g.copy() for g in given]
+    out_grads = output_gradients(use)
+    sent = None if out_grads is None else [None if g is None else g.copy() for g in out_grads]
     moved = ({*use.op.traits.mutates} if isinstance(use, Use) else set())
     runs = [("forward", use.run())]
     if use.wanted:
         with contextlib.suppress(NotDifferentiableError):
-            runs.append(("backward", use.run(given, grads=True)))
+            runs.append(("backward", use.run(out_grads, grads=True)))
     for way, result in runs:
         for i, (before, after) in list(enumerate(zip(use.arrays, result.after)))[:use.count]:
             if i not in moved and not np.array_equal(before, after, equal_nan=is_numpy_float(before.dtype)):
                 raise Failed(f"{way} changes the input {use.names[i]!r}: {disagreement(after, before, 0.0)}",
                              f"work on a copy: {use.names[i]} = {use.names[i]}.copy()")
-    for g, kept in zip(given or (), sent or ()):
-        if g is not None and kept is not None and not np.array_equal(g, kept):
+    for g, sent_copy in zip(out_grads or (), sent or ()):
+        if g is not None and sent_copy is not None and not np.array_equal(g, sent_copy):
             raise Failed("backward changes an output gradient in place", "work on a copy of it")
 
 
@@ -115,7 +115,7 @@ def own_memory(use: Subject) -> None:
     """No output shares memory with an input or with another output."""
     if isinstance(use, TensorUse):
         raise Skipped("tensors cannot be changed in place")
-    values = [array(each, None, each.dtype) for each in use.arrays]
+    values = [array(value, None, value.dtype) for value in use.arrays]
     outs = use.invoke(values, cpu())
     outs = list(outs) if isinstance(outs, (list, tuple)) else [outs]
     for i, out in enumerate(outs):

@@ -53,19 +53,19 @@ def examine(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any],
 
 def names() -> list[tuple[str, str]]:
     """The name and the question of each check, in the order in which they run."""
-    return [(each.name, each.asks) for each in CHECKS]
+    return [(check.name, check.asks) for check in CHECKS]
 
 
 def _verdicts(use: Subject) -> Iterator[Verdict]:
     failed: set[str] = set()
-    for each in CHECKS:
-        missing = [name for name in each.needs if name in failed]
+    for check in CHECKS:
+        missing = [name for name in check.needs if name in failed]
         if missing:
-            yield Verdict(each.name, each.asks, "skipped", f"{NOT_ASKED} {missing[0]!r} failed")
+            yield Verdict(check.name, check.asks, "skipped", f"{NOT_ASKED} {missing[0]!r} failed")
             continue
-        verdict = _verdict(each, use)
+        verdict = _verdict(check, use)
         if verdict.outcome == "failed":
-            failed.add(each.name)
+            failed.add(check.name)
         yield verdict
 
 
@@ -88,43 +88,43 @@ def _short(error: BaseException) -> str:
     return (str(error) or "without a message").split("\n")[0]
 
 
-def _verdict(each: Check, use: Subject) -> Verdict:
-    outcome, text, change = _check_result(each.ask, use)
+def _verdict(check: Check, use: Subject) -> Verdict:
+    outcome, text, change = _check_result(check.ask, use)
     example = ""
     if outcome == "failed":
         small = use
         for _ in range(3):
-            found = next(((other, reason) for other in itertools.islice(_smaller(small), _TRIALS)
-                          if (reason := _same_failure(other, each, text))), None)
-            if found is None:
+            failure = next(((smaller, reason) for smaller in itertools.islice(_smaller(small), _TRIALS)
+                          if (reason := _same_failure(smaller, check, text))), None)
+            if failure is None:
                 break
-            small, text = found  # the text of the smaller example, since a failure may not repeat
+            small, text = failure  # the text of the smaller example, since a failure may not repeat
         example = _shown(small)
-    return Verdict(each.name, each.asks, outcome, text, change, example)
+    return Verdict(check.name, check.asks, outcome, text, change, example)
 
 
-def _same_failure(use: Subject, each: Check, text: str) -> str | None:
+def _same_failure(use: Subject, check: Check, text: str) -> str | None:
     """The text of a failure of this check on smaller inputs that begins as the first failure did; else None."""
-    if each.name != "runs" and _check_result(runs, use)[0] != "ok":
+    if check.name != "runs" and _check_result(runs, use)[0] != "ok":
         return None
-    outcome, found, _ = _check_result(each.ask, use)
-    return found if outcome == "failed" and found.split()[:1] == text.split()[:1] else None
+    outcome, outcome_text, _ = _check_result(check.ask, use)
+    return outcome_text if outcome == "failed" and outcome_text.split()[:1] == text.split()[:1] else None
 
 
 def _smaller(use: Subject) -> Iterator[Subject]:
     """The same subject with fewer rows and columns, then with rounded values."""
-    for size in sorted({dim for each in use.arrays for dim in each.shape if dim > 1}, reverse=True):
+    for size in sorted({dim for array in use.arrays for dim in array.shape if dim > 1}, reverse=True):
         for fewer in (1, 2):
             if fewer < size:
                 arrays = []
-                for each in use.arrays:
-                    for axis, dim in enumerate(each.shape):
+                for array in use.arrays:
+                    for axis, dim in enumerate(array.shape):
                         if dim == size:
-                            each = each.take(range(fewer), axis)
-                    arrays.append(each)
+                            array = array.take(range(fewer), axis)
+                    arrays.append(array)
                 yield use.having(arrays)
-    round_ones = [np.round(each, 1) if is_numpy_float(each.dtype) else each for each in use.arrays]
-    if any((one != each).any() for one, each in zip(round_ones, use.arrays)):
+    round_ones = [np.round(array, 1) if is_numpy_float(array.dtype) else array for array in use.arrays]
+    if any((rounded != array).any() for rounded, array in zip(round_ones, use.arrays)):
         yield use.having(round_ones)
 
 

@@ -68,11 +68,11 @@ def slopes(total: Callable[[np.ndarray], float], base: np.ndarray, directions: S
            ) -> list[float]:
     """Derivatives of a function at an array, along each direction, by central differences."""
     step = (_COARSE if coarse else _FINE)[0]
-    found = []
+    reasons = []
     for direction in directions:
         move = (step * direction).astype(base.dtype)
-        found.append((total(base + move) - total(base - move)) / (2 * step))
-    return found
+        reasons.append((total(base + move) - total(base - move)) / (2 * step))
+    return reasons
 
 
 def worst_slope(total: Callable[[np.ndarray], float], base: np.ndarray, gradient: np.ndarray, coarse: bool,

@@ -89,20 +89,20 @@ def name_of_body(use: Subject) -> str:
     return "forward" if isinstance(use, FunctionUse) else "construct"
 
 
-def compare(found: Result, expected: Result, use: Subject, what: str, change: str = "",
+def compare(actual: Result, expected: Result, use: Subject, what: str, change: str = "",
             tolerance: float | None = None) -> None:
     """Fail where outputs, states or gradients differ."""
-    if len(found.outs) != len(expected.outs):
-        raise Failed(f"{what} there are {len(found.outs)} outputs, not {len(expected.outs)}", change)
-    for i, (out, want) in enumerate(zip(found.outs, expected.outs)):
+    if len(actual.outs) != len(expected.outs):
+        raise Failed(f"{what} there are {len(actual.outs)} outputs, not {len(expected.outs)}", change)
+    for i, (out, want) in enumerate(zip(actual.outs, expected.outs)):
         far = disagreement(out, want, tolerance)
         if far:
             raise Failed(f"{what} output {i} differs: {far}", change)
     for i, want in expected.grads.items():
-        far = disagreement(found.grads[i], want, tolerance) if i in found.grads else "it is missing"
+        far = disagreement(actual.grads[i], want, tolerance) if i in actual.grads else "it is missing"
         if far:
             raise Failed(f"{what} the gradient of {use.names[i]!r} differs: {far}", change)
-    for i, (after, want) in list(enumerate(zip(found.after, expected.after)))[use.count:]:
+    for i, (after, want) in list(enumerate(zip(actual.after, expected.after)))[use.count:]:
         far = disagreement(after, want, tolerance)
         if far:
             raise Failed(f"{what} the state {use.names[i]!r} differs afterwards: {far}", change)
@@ -116,13 +116,13 @@ def output_gradients(use: Subject) -> Heads:
 def differentiated(use: Subject) -> tuple[Heads, Result]:
     """Output gradients, and a run with input gradients; a run without them where there are none."""
     result = use.run()
-    given = heads(use, result.outs)
+    out_grads = heads(use, result.outs)
     if not use.wanted or not any(is_floating(out.dtype) for out in result.outs):
-        return given, result
+        return out_grads, result
     try:
-        return given, use.run(given, grads=True)
+        return out_grads, use.run(out_grads, grads=True)
     except NotDifferentiableError:
-        return given, result
+        return out_grads, result
 
 
 def moved(use: Subject) -> Subject:

@@ -40,7 +40,7 @@ _ASIDE = 1 + 2.0 ** -40
 
 def whole_numbers(use: Subject) -> str:
     """The dtypes of inputs that have no gradient, and a hint to give floating values."""
-    kinds = sorted({each.dtype.name for each in use.arrays[:use.count]})
+    kinds = sorted({value.dtype.name for value in use.arrays[:use.count]})
     return f"the inputs are {', '.join(kinds)}, give floating numbers"
 
 
@@ -55,7 +55,7 @@ def _wide(use: Subject) -> tuple[Subject, bool]:
     coarse = _in_float32(outs)
     if coarse:  # a copy of float32 values looks the same: values between those of float32 decide
         with contextlib.suppress(Exception):
-            neighbour = wide.having([each * _ASIDE if is_numpy_float(each.dtype) else each for each in wide.arrays])
+            neighbour = wide.having([value * _ASIDE if is_numpy_float(value.dtype) else value for value in wide.arrays])
             coarse = _in_float32([out for out in neighbour.run().outs if is_numpy_float(out.dtype)])
     return wide, any(out.dtype.itemsize < 8 for out in outs) or (coarse and not _integral(outs))
 
@@ -72,12 +72,12 @@ def _integral(outs: Sequence[np.ndarray]) -> bool:
         return all(np.array_equal(out * 1024, np.round(out * 1024), equal_nan=True) for out in outs)
 
 
-def _weighed(use: Subject, given: Heads, arrays: Sequence[np.ndarray]) -> float:
+def _weighed(use: Subject, out_grads: Heads, arrays: Sequence[np.ndarray]) -> float:
     outs = use.having(arrays).run().outs
-    for i, (out, g) in enumerate(zip(outs, given or ())):
+    for i, (out, g) in enumerate(zip(outs, out_grads or ())):
         if g is not None and out.shape != g.shape:
             raise Skipped(f"output {i} changes its shape when inputs move a little: give inputs where it does not")
-    return float(sum((out.astype(np.float64) * g).sum() for out, g in zip(outs, given or ()) if g is not None))
+    return float(sum((out.astype(np.float64) * g).sum() for out, g in zip(outs, out_grads or ()) if g is not None))
 
 
 def _jittered(use: Subject) -> Subject:
@@ -92,10 +92,10 @@ def _off(use: Subject, coarse: bool, ones: bool = False) -> tuple[int, Slope, li
 
     Output gradients are random, or ``ones``, which make the numbers of a report easier to read.
     """
-    given, result = differentiated(use)
+    out_grads, result = differentiated(use)
     if ones:
-        given = [None if g is None else np.ones_like(g) for g in given or ()]
-        result = use.run(given, grads=True)
+        out_grads = [None if g is None else np.ones_like(g) for g in out_grads or ()]
+        result = use.run(out_grads, grads=True)
     for i in use.wanted:
         base = use.arrays[i]
         gradient = result.grads.get(i)
@@ -103,7 +103,7 @@ def _off(use: Subject, coarse: bool, ones: bool = False) -> tuple[int, Slope, li
             continue
 
         def total(moved: np.ndarray, i: int = i) -> float:
-            return _weighed(use, given, [*use.arrays[:i], moved, *use.arrays[i + 1:]])
+            return _weighed(use, out_grads, [*use.arrays[:i], moved, *use.arrays[i + 1:]])
 
         worst, every = worst_slope(total, base, gradient, coarse or base.dtype.itemsize < 8, i)
         if worst is not None:
@@ -115,18 +115,18 @@ def _inference(wide: Subject, coarse: bool) -> Subject | None:
     """The subject outside of training, if its gradient is right there; None otherwise."""
     if len(wide.arrays) == wide.count or not wide.train:
         return None
-    rest = wide.in_mode(False)
-    return rest if _off(rest, coarse) is None else None
+    inference = wide.in_mode(False)
+    return inference if _off(inference, coarse) is None else None
 
 
 def _check_inference_gradient(wide: Subject, coarse: bool) -> None:
     """Fail where the outputs outside of training differ from those in training, and the gradient there is wrong."""
-    rest = wide.in_mode(False)
+    inference = wide.in_mode(False)
     if not (isinstance(wide, Use) and wide.op.where is not None and wide.train) or not any(
-            map(disagreement, wide.run().outs, rest.run().outs)):
+            map(disagreement, wide.run().outs, inference.run().outs)):
         return
-    off = _off(rest, coarse)
-    if off is not None and _off(_jittered(rest), coarse) is not None:
+    off = _off(inference, coarse)
+    if off is not None and _off(_jittered(inference), coarse) is not None:
         i, worst, _ = off
         raise Failed(f"outside of training the gradient of {wide.names[i]!r}"
                      f"{position(worst.flat, wide.arrays[i].shape)} is {worst.exact:.6g}, central differences say "
@@ -144,24 +144,24 @@ def gradient(use: Subject) -> str | None:
     """Gradients agree with central differences in float64, along random directions, and are never NaN."""
     if use.loss:
         raise Skipped("a loss: its gradient is not the derivative of its output")
-    if use.count and not any(is_floating(each.dtype) for each in use.arrays):
+    if use.count and not any(is_floating(value.dtype) for value in use.arrays):
         raise Skipped(NOT_LOOKED_AT + whole_numbers(use))
-    given = output_gradients(use)
-    if not use.wanted or all(g is None for g in given or ()):
+    out_grads = output_gradients(use)
+    if not use.wanted or all(g is None for g in out_grads or ()):
         raise Skipped("no floating input, or no floating output")
-    use.run(given, grads=True)
+    use.run(out_grads, grads=True)
     wide, coarse = _wide(use)
-    if not all(np.isfinite(each).all() for each in (*wide.arrays, *wide.run().outs) if is_numpy_float(each.dtype)):
+    if not all(np.isfinite(value).all() for value in (*wide.arrays, *wide.run().outs) if is_numpy_float(value.dtype)):
         raise Skipped("an input or output is infinite or NaN: give it other values")
     for out in wide.run().outs:
         if is_floating(out.dtype) and not is_numpy_float(out.dtype):
             raise Skipped(f"an output is {out.dtype}, which has too few digits for central differences")
-    for i, found in differentiated(wide)[1].grads.items():
-        if np.isnan(found).any():
-            place = position(int(np.argmax(np.isnan(found))), found.shape)
+    for i, grad in differentiated(wide)[1].grads.items():
+        if np.isnan(grad).any():
+            place = position(int(np.argmax(np.isnan(grad))), grad.shape)
             raise Failed(f"the gradient of {use.names[i]!r}{place} is nan, where inputs and outputs are finite",
                          f"{place_of(use, i)}: give it a number there, as mx.nd.where(x == 0, 0, …) does for 0 / 0")
-        if np.isinf(found).any():
+        if np.isinf(grad).any():
             raise Skipped(f"the gradient of {use.names[i]!r} is infinite here: give it other values")
     off = _off(wide, coarse)
     if off is None or _off(_jittered(wide), coarse) is None:  # steps and corners have no derivative
@@ -178,7 +178,7 @@ def gradient(use: Subject) -> str | None:
 
 def _factor(every: Sequence[Slope]) -> float | None:
     """The factor by which all elements are too large, if it is one; else None."""
-    pairs = np.array([(each.exact, each.numeric) for each in every])
+    pairs = np.array([(direction.exact, direction.numeric) for direction in every])
     pairs = pairs[np.abs(pairs[:, 1]) > 1e-6 + 1e-3 * np.abs(pairs[:, 1]).max()]
     if len(pairs) < 2:
         return None
@@ -189,12 +189,12 @@ def _factor(every: Sequence[Slope]) -> float | None:
 def _mend(use: Subject, i: int, every: Sequence[Slope]) -> str:
     """The change to suggest."""
     name, place = use.names[i], place_of(use, i)
-    if all(each.exact == 0 for each in every):
+    if all(direction.exact == 0 for direction in every):
         return f"the gradient of {name!r} is all zeros: {place} is never computed"
-    given = output_gradients(use) or []
-    doubled = [None if g is None else 2 * g for g in given]
+    out_grads = output_gradients(use) or []
+    doubled = [None if g is None else 2 * g for g in out_grads]
     try:
-        once, twice = use.run(given, grads=True).grads[i], use.run(doubled, grads=True).grads[i]
+        once, twice = use.run(out_grads, grads=True).grads[i], use.run(doubled, grads=True).grads[i]
     except Exception:
         once = twice = np.zeros(0)
     if once.size and np.array_equal(once, twice):
@@ -215,34 +215,34 @@ def second_order(use: Subject) -> str | None:
     if use.loss:
         raise Skipped("a loss: its gradient is not the derivative of its output")
     wide, coarse = _wide(use)
-    given = output_gradients(wide)
-    wanted = [i for i in wide.wanted if not (isinstance(wide, TensorUse) and i >= len(wide.places))]
-    if not wanted or all(g is None for g in given or ()):
+    out_grads = output_gradients(wide)
+    floating = [i for i in wide.wanted if not (isinstance(wide, TensorUse) and i >= len(wide.places))]
+    if not floating or all(g is None for g in out_grads or ()):
         raise Skipped("no floating input, or no floating output")
-    if coarse or any(wide.arrays[i].dtype.itemsize < 8 for i in wanted):
+    if coarse or any(wide.arrays[i].dtype.itemsize < 8 for i in floating):
         raise Skipped("it does not compute in float64, which second differences need")
-    wide.run(given, grads=True)
-    rest = None
+    wide.run(out_grads, grads=True)
+    remaining = None
     if _off(wide, coarse) is not None:
-        rest = _inference(wide, coarse)
-        if rest is None:
+        remaining = _inference(wide, coarse)
+        if remaining is None:
             raise Skipped("the gradient has no derivative here")
-        wide = rest
+        wide = remaining
     rng = np.random.default_rng(2)
-    weights = {i: rng.standard_normal(wide.arrays[i].shape) for i in wanted}
+    weights = {i: rng.standard_normal(wide.arrays[i].shape) for i in floating}
     try:
-        found = wide.second(given, weights)
+        seconds = wide.second(out_grads, weights)
     except NotDifferentiableError as error:
         raise Skipped(f"refused: {first_line(error)}") from None
-    for i in wanted:
-        if i not in found:
+    for i in floating:
+        if i not in seconds:
             continue
 
         def total(moved: np.ndarray, i: int = i) -> float:
-            grads = wide.having([*wide.arrays[:i], moved, *wide.arrays[i + 1:]]).run(given, grads=True).grads
+            grads = wide.having([*wide.arrays[:i], moved, *wide.arrays[i + 1:]]).run(out_grads, grads=True).grads
             return float(sum((grads[j] * weight).sum() for j, weight in weights.items()))
 
-        worst, _ = worst_slope(total, wide.arrays[i], found[i], coarse, i)
+        worst, _ = worst_slope(total, wide.arrays[i], seconds[i], coarse, i)
         if worst is not None and abs(worst.numeric) > 1e6 * max(1.0, abs(worst.exact)):
             raise Skipped("the gradient is discontinuous here")
         if worst is not None:
@@ -250,9 +250,9 @@ def second_order(use: Subject) -> str | None:
                          f"{worst.exact:.6g}, central differences of the gradient say {worst.numeric:.6g}",
                          "write the gradient with operators on its arguments; values that were taken out (asnumpy, "
                          "detach, BlockGrad) count as constants")
-    if rest is not None:
+    if remaining is not None:
         return _INFERENCE_ONLY
-    return None if any(each.any() for each in found.values()) else "it is zero: the function is linear here"
+    return None if any(each.any() for each in seconds.values()) else "it is zero: the function is linear here"
 
 
 @check("directions")
@@ -268,24 +268,24 @@ def directions(use: Subject) -> None:
     values = [array(each, None, each.dtype) for each in wide.arrays]
 
     def outputs(*moved: NDArray) -> list[NDArray]:
-        given = list(values)
-        for i, each in zip(moves, moved):
-            given[i] = each
-        outs = wide.invoke(given, cpu())
+        tensors = list(values)
+        for i, tensor in zip(moves, moved):
+            tensors[i] = tensor
+        outs = wide.invoke(tensors, cpu())
         outs = outs if isinstance(outs, (list, tuple)) else [outs]
         return [out for out in outs if is_numpy_float(np.dtype(out.dtype))]
 
     with Recording(False, wide.train):
-        _, along = jvp(outputs, [values[i] for i in moves], [array(each, None, each.dtype) for each in moves.values()])
-    for i, found in enumerate(along if isinstance(along, (list, tuple)) else [along]):
-        weight = rng.standard_normal(found.shape)
+        _, along = jvp(outputs, [values[i] for i in moves], [array(move, None, move.dtype) for move in moves.values()])
+    for i, derivative in enumerate(along if isinstance(along, (list, tuple)) else [along]):
+        weight = rng.standard_normal(derivative.shape)
 
         def total(step: np.ndarray, i: int = i, weight: np.ndarray = weight) -> float:
             arrays = [each + step * moves[j] if j in moves else each for j, each in enumerate(wide.arrays)]
             outs = [out for out in wide.having(arrays).run().outs if is_numpy_float(out.dtype)]
             return float((outs[i] * weight).sum())
 
-        worst, _ = worst_slope(total, np.zeros(()), np.asarray((found.asnumpy() * weight).sum()), coarse)
+        worst, _ = worst_slope(total, np.zeros(()), np.asarray((derivative.asnumpy() * weight).sum()), coarse)
         if worst is not None:
             raise Failed(f"along a random direction the derivative of output {i}, in a random weighted sum, is "
                          f"{worst.exact:.6g}, central differences say {worst.numeric:.6g}",
@@ -303,18 +303,18 @@ def attributes(use: Subject) -> str | None:
     looked = []
     for field in use.op.signature.schema.fields:
         value = use.given.get(field.name, field.default)
-        other = None if field.name in (use.op.signature.variadic, "need_top_grad") else _another(field.kind, value)
-        if other is None:
+        changed = None if field.name in (use.op.signature.variadic, "need_top_grad") else _another(field.kind, value)
+        if changed is None:
             continue
-        each = Use(use.op, use.arrays, {**use.given, field.name: other}, use.train)
-        each.stochastic = use.stochastic
+        variant = Use(use.op, use.arrays, {**use.given, field.name: changed}, use.train)
+        variant.stochastic = use.stochastic
         try:
-            each.run()
+            variant.run()
         except Exception:  # it refuses the value
             continue
-        _look_for_cached(use, each, field.name, value, other)
-        _check_gradient(each, f"{field.name}={other!r}", field.name)
-        looked.append(f"{field.name}={other!r}")
+        _look_for_cached(use, variant, field.name, value, changed)
+        _check_gradient(variant, f"{field.name}={changed!r}", field.name)
+        looked.append(f"{field.name}={changed!r}")
     if not looked:
         raise Skipped("it has no attribute that takes another value")
     return ", ".join(looked)
@@ -323,7 +323,7 @@ def attributes(use: Subject) -> str | None:
 def _another(kind: Any, value: Any) -> Any:
     """Another value for an attribute, or None for types without a known one."""
     if typing.get_origin(kind) is Literal:
-        return next((each for each in typing.get_args(kind) if each != value), None)
+        return next((argument for argument in typing.get_args(kind) if argument != value), None)
     if isinstance(value, bool):
         return not value
     if isinstance(value, int):
@@ -339,10 +339,10 @@ def _look_for_cached(use: Use, other: Use, name: str, value: object, changed: ob
     First check that the attribute changes the results, and that the result of a row does not depend on the number of
     rows.
     """
-    def repeated(each: Use, times: int) -> list[np.ndarray]:
-        arrays = [np.concatenate([a] * times) if i < each.count and a.ndim and len(a) == rows else a
-                  for i, a in enumerate(each.arrays)]
-        return [out[:rows] for out in each.having(arrays).run().outs if out.ndim]
+    def repeated(use: Use, times: int) -> list[np.ndarray]:
+        arrays = [np.concatenate([a] * times) if i < use.count and a.ndim and len(a) == rows else a
+                  for i, a in enumerate(use.arrays)]
+        return [out[:rows] for out in use.having(arrays).run().outs if out.ndim]
 
     if any(map(disagreement, use.run().outs, other.run().outs)) or not use.arrays or not use.arrays[0].ndim:
         return
@@ -359,12 +359,12 @@ def _look_for_cached(use: Use, other: Use, name: str, value: object, changed: ob
 
 def _check_gradient(use: Use, title: str, name: str) -> None:
     """Fail where a gradient disagrees with central differences."""
-    given, result = differentiated(use)
-    if use.loss or not result.grads or all(g is None for g in given or ()):
+    out_grads, result = differentiated(use)
+    if use.loss or not result.grads or all(g is None for g in out_grads or ()):
         return
     wide, coarse = _wide(use)
     outs = [*wide.arrays, *wide.run().outs, *differentiated(wide)[1].grads.values()]
-    if not all(np.isfinite(each).all() for each in outs if is_numpy_float(each.dtype)):
+    if not all(np.isfinite(output).all() for output in outs if is_numpy_float(output.dtype)):
         return
     off = _off(wide, coarse)
     if off is None or _off(_jittered(wide), coarse) is None or _inference(wide, coarse) is not None:

@@ -53,7 +53,7 @@ def pure(use: Subject) -> None:
     """``list_*`` and ``infer_*`` methods repeat their answers, and do not change their arguments."""
     use = _operator(use)
     arguments = use.arrays[:use.count]
-    shapes, kinds = [list(each.shape) for each in arguments], [each.dtype.type for each in arguments]
+    shapes, kinds = [list(argument.shape) for argument in arguments], [argument.dtype.type for argument in arguments]
     if not isinstance(use.attrs, PropUse):
         count = len(use.op.signature.outputs(use.attrs))
         first, second = (use.op.infer_shapes([each.shape for each in use.arrays], [None] * count,
@@ -70,36 +70,36 @@ def pure(use: Subject) -> None:
     for method, args in questions:
         answers = []
         for who in (prop, prop, again):
-            given = [] if args is None else [[list(each) if isinstance(each, list) else each for each in args]]
+            given = [] if args is None else [[list(answer) if isinstance(answer, list) else answer for answer in args]]
             answers.append(_copied_answer(getattr(who, method)(*given)))
             if given and given[0] != args:
                 raise Failed(f"{kind}.{method} changes the list it is given: {args} became {given[0]}",
                              f"make a new list in {method}, as in [in_shape[0], …]")
-        for found in answers[1:]:
-            if found != answers[0]:
-                raise Failed(f"{kind}.{method} returns {answers[0]}, then {found}, for the same arguments",
+        for answer in answers[1:]:
+            if answer != answers[0]:
+                raise Failed(f"{kind}.{method} returns {answers[0]}, then {answer}, for the same arguments",
                              "compute it from attributes and arguments alone")
 
 
 def _copied_answer(answer: Any) -> Any:
     """A copy of an answer, since the Prop may change its lists later."""
-    return [_copied_answer(each) for each in answer] if isinstance(answer, (list, tuple)) else answer
+    return [_copied_answer(part) for part in answer] if isinstance(answer, (list, tuple)) else answer
 
 
 def _sizes(use: Use) -> list[Use]:
     """Subjects with other sizes: each length is replaced by one and by its double, in all inputs that have it."""
-    found = [use]
+    uses = [use]
     for size in sorted({dim for each in use.arrays for dim in each.shape if dim}):
         for factor in (0, 2):
             arrays = []
-            for each in use.arrays:
-                for axis, dim in enumerate(each.shape):
+            for example in use.arrays:
+                for axis, dim in enumerate(example.shape):
                     if dim == size:
-                        each = np.concatenate([each] * factor, axis) if factor else each.take([0], axis)
-                arrays.append(each)
+                        example = np.concatenate([example] * factor, axis) if factor else example.take([0], axis)
+                arrays.append(example)
             if sum(each.size for each in arrays) <= 1 << 16:
-                found.append(use.having(arrays))
-    return found[:9]
+                uses.append(use.having(arrays))
+    return uses[:9]
 
 
 @check("inferred", ())
@@ -115,23 +115,23 @@ def inferred(use: Subject) -> str | None:
             variants.append(use.cast(dtype))
         except OpError:
             continue
-    for each in variants:
+    for variant in variants:
         try:
-            specs = each.op.specs(each.arrays, each.attrs)
+            specs = variant.op.specs(variant.arrays, variant.attrs)
         except Exception:  # inputs that the operator refuses
             continue
         shapes, kinds = [spec.shape for spec in specs], [spec.dtype for spec in specs]
-        _assigned(each, shapes, kinds)
+        _assigned(variant, shapes, kinds)
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                outs = each.run().outs
+                outs = variant.run().outs
         except ShapeError as error:
-            if each is use or each.op.op_type:
+            if variant is use or variant.op.op_type:
                 raise Failed(first_line(error), "return the shape of the output from infer_shape") from None
             continue
         except Exception:  # the operator does not support these sizes
-            if each is use:
+            if variant is use:
                 raise
             continue
         for warning in caught:
@@ -153,11 +153,11 @@ def _assigned(use: Use, shapes: Sequence[Any], kinds: Sequence[Any]) -> None:
     custom_op = use.attrs.create(ctx, {}, use.arrays)
     if not is_default(custom_op.assign):
         return
-    given: dict[int, Any] = {}
+    changed: dict[int, Any] = {}
     outs = [NDArray(np.zeros(shape, kind or np.float32), ctx) for shape, kind in zip(shapes, kinds)]
 
     def assign(dst: Any, req: str, src: Any) -> None:
-        given[next((i for i, out in enumerate(outs) if out is dst), -1)] = src
+        changed[next((i for i, out in enumerate(outs) if out is dst), -1)] = src
         type(custom_op).assign(custom_op, dst, req, src)
 
     custom_op.assign = assign  # type: ignore[method-assign]
@@ -168,15 +168,15 @@ def _assigned(use: Use, shapes: Sequence[Any], kinds: Sequence[Any]) -> None:
                               aux=ins[use.count:])
     except Exception:  # another check reports that
         return
-    widest = max([each.dtype.itemsize for each in use.arrays if is_floating(each.dtype)], default=0)
-    for i, src in given.items():
+    widest = max([value.dtype.itemsize for value in use.arrays if is_floating(value.dtype)], default=0)
+    for i, src in changed.items():
         if i < 0 or not hasattr(src, "dtype") or not np.shape(src):
             continue
-        found, kind = np.dtype(src.dtype), np.dtype(outs[i].dtype)
-        if (is_floating(found) and not is_floating(kind)) or (
-                is_floating(found) and kind.itemsize < min(found.itemsize, widest)):
-            raise Failed(f"{names[i]!r} is inferred to be {kind} and is assigned {found}: values are rounded",
-                         f"let infer_type return {found} for it" if not is_floating(kind) else
+        source_dtype, kind = np.dtype(src.dtype), np.dtype(outs[i].dtype)
+        if (is_floating(source_dtype) and not is_floating(kind)) or (
+                is_floating(source_dtype) and kind.itemsize < min(source_dtype.itemsize, widest)):
+            raise Failed(f"{names[i]!r} is inferred to be {kind} and is assigned {source_dtype}: values are rounded",
+                         f"let infer_type return {source_dtype} for it" if not is_floating(kind) else
                          "let infer_type return the dtype of the input, in_type[0], for it")
 
 
@@ -184,7 +184,7 @@ def _assigned(use: Use, shapes: Sequence[Any], kinds: Sequence[Any]) -> None:
 
 
 def _filled(like: Sequence[np.ndarray], fill: int) -> list[NDArray]:
-    return [array(np.full_like(each, fill), None, each.dtype) for each in like]
+    return [array(np.full_like(output, fill), None, output.dtype) for output in like]
 
 
 def _fresh(use: Use) -> list[NDArray]:
@@ -206,8 +206,8 @@ def _backward(use: Use, reqs: Sequence[str], fill: int, blind: bool = False) -> 
     custom_op: Any = use.attrs.create(cpu(), {}, use.arrays)  # type: ignore[attr-defined]
     like = use.run().outs
     ins, outs, grads = _fresh(use), _filled(like, 0), _filled(use.arrays[:use.count], fill)
-    given = heads(use, like) or [np.ones_like(out) for out in like]
-    tops = [array(np.zeros_like(out) if g is None else g, None, out.dtype) for g, out in zip(given, like)]
+    out_grads = heads(use, like) or [np.ones_like(out) for out in like]
+    tops = [array(np.zeros_like(out) if g is None else g, None, out.dtype) for g, out in zip(out_grads, like)]
     with Recording(False, use.train):
         custom_op.forward(is_train=True, req=["write"] * len(outs), in_data=ins[:use.count], out_data=outs,
                           aux=ins[use.count:])
@@ -237,20 +237,20 @@ def written(use: Subject) -> None:
     use, prop = _prop(use)
     like = use.run().outs
     first, second = (_forward(use, ["write"] * len(like), fill, like) for fill in _FILLS)
-    for i, (one, two) in enumerate(zip(first, second)):
-        left = (one == np.full_like(one, _FILLS[0])) & (two == np.full_like(two, _FILLS[1]))
-        if left.any() and one.dtype.itemsize > 1:
+    for i, (first_run, two) in enumerate(zip(first, second)):
+        unwritten = (first_run == np.full_like(first_run, _FILLS[0])) & (two == np.full_like(two, _FILLS[1]))
+        if unwritten.any() and first_run.dtype.itemsize > 1:
             raise Failed(f"forward never writes {use.attrs.outputs[i]!r}"  # type: ignore[attr-defined]
-                         f"{position(int(np.argmax(left)), left.shape)}: old memory content stays",
+                         f"{position(int(np.argmax(unwritten)), unwritten.shape)}: old memory content stays",
                          f"self.assign(out_data[{i}], req[{i}], value) with a value for every element")
     if not _differentiable(use, prop):
         return
     first, second = (_backward(use, ["write"] * use.count, fill) for fill in _FILLS)
     for i in use.wanted:
-        left = (first[i] == _FILLS[0]) & (second[i] == _FILLS[1])
-        if left.any() and not ("label" in use.names[i] and left.all()):
-            where = ": it counts as zeros" if left.all() else \
-                f"{position(int(np.argmax(left)), left.shape)}: old memory content stays"
+        unwritten = (first[i] == _FILLS[0]) & (second[i] == _FILLS[1])
+        if unwritten.any() and not ("label" in use.names[i] and unwritten.all()):
+            where = ": it counts as zeros" if unwritten.all() else \
+                f"{position(int(np.argmax(unwritten)), unwritten.shape)}: old memory content stays"
             raise Failed(f"backward never writes the gradient of {use.names[i]!r}{where}",
                          f"self.assign(in_grad[{i}], req[{i}], value), with 0 where the gradient is zero")
 
@@ -263,13 +263,13 @@ def requests(use: Subject) -> str | None:
         _requests_of(use)
     if not plannable(use) or use.stochastic:
         raise Skipped("it draws random numbers" if use.stochastic else "its shapes depend on values")
-    given, expected = differentiated(use)
+    out_grads, expected = differentiated(use)
     if not expected.grads:
         return "it has no gradient"
     before = {i: np.full_like(use.arrays[i], _FILLS[0]) for i in expected.grads}
     for turn in range(3):
         reqs = {i: ("write", "add", "null")[(i + turn) % 3] for i in expected.grads}
-        result = graph(use, given=given, reqs=reqs, before=before, grads=True)
+        result = graph(use, given=out_grads, reqs=reqs, before=before, grads=True)
         for i, req in reqs.items():
             _fulfilled(f"backward in a graph: the gradient of {use.names[i]!r}", f"in_grad[{i}]", i, req,
                        result.grads[i], expected.grads[i])
@@ -292,13 +292,13 @@ def _requests_of(use: Use) -> None:
                 _fulfilled(f"backward: the gradient of {use.names[i]!r}", f"in_grad[{i}]", i, req, grad, expected[i])
 
 
-def _fulfilled(what: str, place: str, i: int, req: str, found: np.ndarray, result: np.ndarray) -> None:
-    old = np.full_like(found, _FILLS[0])
-    want = {"write": result, "add": (old + result).astype(found.dtype) if found.dtype != bool else old,
+def _fulfilled(what: str, place: str, i: int, req: str, actual: np.ndarray, result: np.ndarray) -> None:
+    old = np.full_like(actual, _FILLS[0])
+    want = {"write": result, "add": (old + result).astype(actual.dtype) if actual.dtype != bool else old,
             "null": old}[req]
-    if found.dtype == bool and req == "add":
+    if actual.dtype == bool and req == "add":
         return
-    far = disagreement(found, want, 1e-5 if found.dtype.itemsize > 2 else 2e-2)
+    far = disagreement(actual, want, 1e-5 if actual.dtype.itemsize > 2 else 2e-2)
     if far:
         does = {"write": "is not stored", "add": "is not added to the old value", "null": "is written"}
         raise Failed(f"{what}: with the request {req!r} it {does[req]}: {far}",
@@ -336,8 +336,8 @@ def dependencies(use: Subject) -> str | None:
         return None
     if use.op.traits.unread:
         unread = use.op.traits.unread
-        blind_use = use.having([np.full_like(each, np.nan if is_floating(each.dtype) else 0) if i in unread else each
-                                for i, each in enumerate(use.arrays)])
+        blind_use = use.having([np.full_like(value, np.nan if is_floating(value.dtype) else 0) if i in unread else value
+                                for i, value in enumerate(use.arrays)])
         compare(blind_use.run(), use.run(), use, "without the numbers of inputs that are declared unread")
         return None
     raise Skipped("it declares no dependencies")
@@ -349,7 +349,7 @@ def dependencies(use: Subject) -> str | None:
 def plannable(use: Use) -> bool:
     """Whether the operator has outputs whose shapes do not depend on values."""
     outputs: list[Any] = [None] * len(use.op.signature.outputs(use.attrs))
-    shapes = use.op.infer_shapes([each.shape for each in use.arrays], outputs, use.attrs)[1]
+    shapes = use.op.infer_shapes([value.shape for value in use.arrays], outputs, use.attrs)[1]
     return bool(shapes) and all(known(shape) for shape in shapes)
 
 
@@ -359,20 +359,20 @@ def in_a_graph(use: Subject) -> None:
     use = _operator(use)
     if not plannable(use):
         raise Skipped("its shapes depend on values")
-    given, expected = differentiated(use)
+    out_grads, expected = differentiated(use)
     change = "let what is computed depend on what the method is given, nothing else"
-    compare(graph(use, given=given, grads=bool(expected.grads)), expected, use, "in a graph", change)
+    compare(graph(use, given=out_grads, grads=bool(expected.grads)), expected, use, "in a graph", change)
     if use.arrays and not use.loss:
-        compare(graph(use, given=given, grads=bool(expected.grads), around=True), expected, use,
+        compare(graph(use, given=out_grads, grads=bool(expected.grads), around=True), expected, use,
                 "between other nodes of a graph", change)
-    other = moved(use)
-    executor, wanted = bind(use), other.run()
+    moved_use = moved(use)
+    executor, expected_after = bind(use), moved_use.run()
     executor.forward(is_train=use.train)
     places = {**executor.arg_dict, **executor.aux_dict}
-    for name, each in zip(use.names, other.arrays):
-        places[name][:] = array(each, None, each.dtype)
+    for name, value in zip(use.names, moved_use.arrays):
+        places[name][:] = array(value, None, value.dtype)
     use.seed()
-    for out, want in zip(executor.forward(is_train=use.train), wanted.outs):
+    for out, want in zip(executor.forward(is_train=use.train), expected_after.outs):
         far = disagreement(out.asnumpy(), want)
         if far:
             raise Failed(f"a second run in a graph, on other inputs, differs from eager: {far}", change)
@@ -388,8 +388,8 @@ def states(use: Subject) -> None:
     if len(use.arrays) == use.count:
         raise Skipped("it has no states")
     after = use.in_mode(False).run().after
-    for name, state, found in zip(use.names[use.count:], use.arrays[use.count:], after[use.count:]):
-        far = disagreement(found, state)
+    for name, state, actual in zip(use.names[use.count:], use.arrays[use.count:], after[use.count:]):
+        far = disagreement(actual, state)
         if far:
             raise Failed(f"it changes the state {name!r} outside of training: {far}",
                          "change it only if is_train: a keyword-only parameter of a function, a parameter of forward")
@@ -420,15 +420,15 @@ def saved(use: Subject) -> None:
                              f"annotate it with its type, as in {name}: {type(value).__name__}, or take it as text")
     if not plannable(use) or not use.arrays:
         raise Skipped("its shapes depend on values" if use.arrays else "it has no inputs")
-    made = symbol(use)
-    loaded: Any = load_json(made.tojson(remove_amp_cast=False))
+    net = symbol(use)
+    loaded: Any = load_json(net.tojson(remove_amp_cast=False))
     for question in ("list_arguments", "list_outputs", "list_auxiliary_states"):
-        if getattr(loaded, question)() != getattr(made, question)():
+        if getattr(loaded, question)() != getattr(net, question)():
             raise Failed(f"{question} returns {getattr(loaded, question)()} after loading, "
-                         f"{getattr(made, question)()} before", "compute it from the attributes alone")
+                         f"{getattr(net, question)()} before", "compute it from the attributes alone")
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "check.params")
-        save_arrays(path, {name: array(each, None, each.dtype) for name, each in zip(use.names, use.arrays)})
+        save_arrays(path, {name: array(value, None, value.dtype) for name, value in zip(use.names, use.arrays)})
         weights: Any = load_arrays(path)
     if use.stochastic:
         return None
@@ -447,7 +447,7 @@ def _checkpoint(use: TensorUse) -> None:
     weights = [*use.parameters, *use.states]
     if not weights:
         raise Skipped("it has no parameters")
-    names = [each.name for each in weights]
+    names = [weight.name for weight in weights]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise Failed(f"two parameters are called {twice!r}: a checkpoint holds one of them",
@@ -458,6 +458,6 @@ def _checkpoint(use: TensorUse) -> None:
                            for name, each in zip(names, use.arrays[len(use.places):])})
         loaded: Any = load_arrays(path)
     expected = use.run()
-    found = use.having([*use.arrays[:len(use.places)], *[loaded[name].asnumpy() for name in names]]).run()
+    restored = use.having([*use.arrays[:len(use.places)], *[loaded[name].asnumpy() for name in names]]).run()
     if not use.stochastic:
-        compare(found, expected, use, "with weights that were saved and loaded")
+        compare(restored, expected, use, "with weights that were saved and loaded")

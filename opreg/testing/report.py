@@ -98,7 +98,7 @@ class Report(Sequence[Verdict]):
             for verdict in self._verdicts:
                 if verdict.name == key:
                     return verdict
-            raise KeyError(f"there is no check {key!r}, but {', '.join(each.name for each in self._verdicts)}")
+            raise KeyError(f"there is no check {key!r}, but {', '.join(verdict.name for verdict in self._verdicts)}")
         return self._verdicts[key]
 
     def __iter__(self) -> Iterator[Verdict]:
@@ -143,11 +143,11 @@ class Report(Sequence[Verdict]):
                     " " * (width + 9)
                 lines += textwrap.wrap(text, max(_WIDTH, width + 50), initial_indent=head,
                                        subsequent_indent=" " * (width + 9)) or [head.rstrip()]
-        left: dict[str, list[str]] = {}
+        skipped: dict[str, list[str]] = {}
         for verdict in self:
             if verdict.text.startswith(NOT_ASKED):
-                left.setdefault(verdict.text, []).append(verdict.name)
-        for reason, unasked in left.items():
+                skipped.setdefault(verdict.text, []).append(verdict.name)
+        for reason, unasked in skipped.items():
             lines += textwrap.wrap(f"{reason}: {', '.join(unasked)}", _WIDTH, initial_indent="skipped  ",
                                    subsequent_indent=" " * 9)
         return "\n".join(lines)

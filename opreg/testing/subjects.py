@@ -80,19 +80,19 @@ class TensorUse(Subject):
 
     def __init__(self, function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any], title: str):
         self.function, self.args, self.keywords, self.title = function, list(args), dict(keywords), title
-        self.places = [i for i, each in enumerate(args) if _is_array(each)]
+        self.places = [i for i, argument in enumerate(args) if _is_array(argument)]
         owner = getattr(function, "function", function)
         self.parameters: list[Any] = list(owner.trainable_params()) if isinstance(owner, Cell) else []
-        self.states: list[Any] = ([each for each in owner.get_parameters() if not each.requires_grad]
+        self.states: list[Any] = ([parameter for parameter in owner.get_parameters() if not parameter.requires_grad]
                                   if isinstance(owner, Cell) else [])
         self.arrays = [_as_array(args[i]) for i in self.places] + [
-            each.asnumpy() for each in (*self.parameters, *self.states)]
+            weight.asnumpy() for weight in (*self.parameters, *self.states)]
         self._words = _parameters(getattr(owner, "construct", owner), len(args))
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the inputs: the function's parameters, then the weights."""
-        return (*[self._words[i] for i in self.places], *[each.name for each in (*self.parameters, *self.states)])
+        return (*[self._words[i] for i in self.places], *[weight.name for weight in (*self.parameters, *self.states)])
 
     @property
     def count(self) -> int:
@@ -101,22 +101,22 @@ class TensorUse(Subject):
 
     def calling(self, function: Callable[..., Any]) -> TensorUse:
         """A copy of this subject that calls another function."""
-        other = copy.copy(self)
-        other.function = function
-        return other
+        copied = copy.copy(self)
+        copied.function = function
+        return copied
 
-    def run(self, given: Heads = None, grads: bool = False, raw: Sequence[np.ndarray] | None = None,
+    def run(self, heads: Heads = None, grads: bool = False, raw: Sequence[np.ndarray] | None = None,
             ctx: Context | None = None, between: Callable[[], object] | None = None) -> Result:
         """Run it as users do; see ``Subject.run``."""
         with Recording(None, self.train):
-            return self._run(given, grads, raw, ctx or cpu(), between)
+            return self._run(heads, grads, raw, ctx or cpu(), between)
 
     def _run(self, given: Heads, grads: bool, raw: Sequence[np.ndarray] | None, ctx: Context,
              between: Callable[[], object] | None) -> Result:
         values = [made(_on(each, ctx), ctx) for each in (raw or self._copies())[:len(self.places)]]
         self._place_weights(raw or self._copies(), ctx)
         self.seed()
-        found: dict[int, np.ndarray] = {}
+        gradients: dict[int, np.ndarray] = {}
         if grads:
             outs, back = self._differentiated(values)
             if between is not None:
@@ -126,11 +126,11 @@ class TensorUse(Subject):
                      [made(_on(np.ones_like(out.asnumpy()), ctx), ctx) for out in outs if is_floating(out._dt)])
             if heads and back is not None:
                 arrived = back(*heads)
-                found = {i: each.asnumpy() for i, each in zip(self.wanted, arrived)}
+                gradients = {i: each.asnumpy() for i, each in zip(self.wanted, arrived)}
         else:
             outs = self._call(values)
         after = [each.asnumpy() for each in (*values, *self.parameters, *self.states)]
-        return Result([each.asnumpy() for each in outs], after, found)
+        return Result([output.asnumpy() for output in outs], after, gradients)
 
     def second(self, given: Heads, weights: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
         """Second derivatives with respect to the arguments: the gradients of a weighted sum of first derivatives."""
@@ -152,11 +152,11 @@ class TensorUse(Subject):
         return {i: each.asnumpy() for i, each in zip(places, arrived)}
 
     def _copies(self) -> list[np.ndarray]:
-        return [each.copy() for each in self.arrays]
+        return [array.copy() for array in self.arrays]
 
     def _place_weights(self, arrays: Sequence[np.ndarray], ctx: Context) -> None:
-        for each, numbers in zip((*self.parameters, *self.states), arrays[len(self.places):]):
-            each._data, each._ctx = _on(numbers, ctx), ctx
+        for weight, numbers in zip((*self.parameters, *self.states), arrays[len(self.places):]):
+            weight._data, weight._ctx = _on(numbers, ctx), ctx
 
     def _call(self, values: Sequence[Any]) -> list[Any]:
         args = list(self.args)
@@ -172,7 +172,7 @@ class TensorUse(Subject):
         for i, value in zip(places, moved):
             values[i] = value
         every[:] = self._call(values)
-        floating = [each for each in every if is_floating(each._dt)]
+        floating = [tensor for tensor in every if is_floating(tensor._dt)]
         return floating[0] if len(floating) == 1 else tuple(floating)
 
     def _differentiated(self, values: Sequence[Any]) -> tuple[list[Any], Callable[..., Sequence[Any]] | None]:
@@ -215,14 +215,14 @@ def _in_tensors(use: Subject) -> TensorUse:
     if isinstance(use, TensorUse):
         return use
     assert isinstance(use, Use)
-    op, given, count = use.op, use.given, use.count
-    states = [Parameter(made(each, cpu()), name=name, requires_grad=False)
-              for name, each in zip(use.names[count:], use.arrays[count:])]
+    op, attrs, count = use.op, use.given, use.count
+    states = [Parameter(made(array, cpu()), name=name, requires_grad=False)
+              for name, array in zip(use.names[count:], use.arrays[count:])]
 
     def call(*values: Any) -> Any:
-        return op(*values, *states, **given)
+        return op(*values, *states, **attrs)
 
-    tensors = TensorUse(call, [made(each, cpu()) for each in use.arrays[:count]], {}, use.title)
+    tensors = TensorUse(call, [made(array, cpu()) for array in use.arrays[:count]], {}, use.title)
     tensors.arrays, tensors.states, tensors.stochastic, tensors.train = use.arrays, states, use.stochastic, use.train
     return tensors
 
@@ -246,7 +246,7 @@ def subject(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Subje
     if op is not None:
         return _operator_use(op, _as_arrays(op, inputs, dict(attrs)), dict(attrs))
     if isinstance(what, autograd.Function) or (isinstance(what, type) and issubclass(what, autograd.Function)):
-        return FunctionUse(what, [_as_array(each) for each in inputs], attrs)
+        return FunctionUse(what, [_as_array(value) for value in inputs], attrs)
     if isinstance(what, type) and issubclass(what, Cell):
         raise ArgumentError(f"check: {what.__name__} is a class: make a Cell of it, as in check({what.__name__}(), x)")
     if callable(what) and not isinstance(what, type):
@@ -257,7 +257,7 @@ def subject(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Subje
         if isinstance(inner, Cell):
             with contextlib.suppress(Exception):  # a Cell that cannot be copied is checked itself
                 inner = copy.deepcopy(inner)
-        if not any(_is_array(each) for each in inputs):
+        if not any(_is_array(value) for value in inputs):
             raise ArgumentError(f"check: {title} has no input: call check({name}, x) with a typical x")
         return TensorUse(inner, inputs, attrs, title)
     raise ArgumentError(f"check: expected an operator, its name or Prop, an autograd.Function, a Cell or a function of "
@@ -271,20 +271,20 @@ def _cells(what: Any) -> list[Cell]:
     if inspect.isfunction(what):
         names = inspect.getclosurevars(what)
         known_by += [*names.nonlocals.values(), *names.globals.values()]
-    return [each for each in known_by if isinstance(each, Cell)]
+    return [value for value in known_by if isinstance(value, Cell)]
 
 
 @contextlib.contextmanager
 def weights_restored(what: Any) -> Iterator[None]:
     """A context that restores the weights of Cells at its end."""
-    weights = [each for cell in _cells(what) for each in cell.get_parameters()]
-    before = [(each, each._data, each._data.copy()) for each in weights]
+    weights = [parameter for cell in _cells(what) for parameter in cell.get_parameters()]
+    before = [(weight, weight._data, weight._data.copy()) for weight in weights]
     try:
         yield
     finally:
-        for each, data, numbers in before:
-            if each._data is not data or not bool((data == numbers).all()):
-                each._data = data
+        for weight, data, numbers in before:
+            if weight._data is not data or not bool((data == numbers).all()):
+                weight._data = data
                 data[...] = numbers
 
 
@@ -309,9 +309,9 @@ def _operator_use(op: Op, arrays: list[np.ndarray], attrs: dict[str, Any]) -> Us
         raise ArgumentError(f"check: {use.title} takes {len(names)} inputs ({', '.join(names)}), got {count}")
     if count == len(names):
         return use
-    shapes, _ = op.infer_shapes([*[each.shape for each in arrays], *[None] * (len(names) - count)],
+    shapes, _ = op.infer_shapes([*[array.shape for array in arrays], *[None] * (len(names) - count)],
                                 [None] * len(op.signature.outputs(use.attrs)), use.attrs)
-    dtypes, _ = op.infer_dtypes([*[each.dtype for each in arrays], *[None] * (len(names) - count)],
+    dtypes, _ = op.infer_dtypes([*[array.dtype for array in arrays], *[None] * (len(names) - count)],
                                 [None] * len(op.signature.outputs(use.attrs)), use.attrs)
     rng = np.random.default_rng(0)
     for name, shape, dtype in list(zip(names, shapes, dtypes))[count:]:
@@ -324,19 +324,19 @@ def _operator_use(op: Op, arrays: list[np.ndarray], attrs: dict[str, Any]) -> Us
 
 def _as_arrays(op: Op, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[np.ndarray]:
     """Inputs as NumPy arrays; a list gets the operator's declared dtype, or the dtype of the other inputs."""
-    arrays = [_as_array(each) for each in inputs]
-    lists = [i for i, each in enumerate(inputs) if not _is_array(each)]
+    arrays = [_as_array(value) for value in inputs]
+    lists = [i for i, value in enumerate(inputs) if not _is_array(value)]
     use = Use(op, arrays, attrs)
-    floating = {each.dtype for i, each in enumerate(arrays) if i not in lists and is_floating(each.dtype)}
+    floating = {array.dtype for i, array in enumerate(arrays) if i not in lists and is_floating(array.dtype)}
     usual = floating.pop() if len(floating) == 1 else np.dtype(np.float32)
     declared: Sequence[np.dtype | None] = [None] * len(use.names)
     if lists and len(arrays) <= len(use.names) and not (isinstance(use.attrs, DefinedUse) and not use.attrs.declares):
-        given = [None if i in lists else each.dtype for i, each in enumerate(arrays)]
+        dtypes = [None if i in lists else array.dtype for i, array in enumerate(arrays)]
         with contextlib.suppress(OpError):
-            declared, _ = op.infer_dtypes([*given, *[None] * (len(use.names) - len(given))],
+            declared, _ = op.infer_dtypes([*dtypes, *[None] * (len(use.names) - len(dtypes))],
                                           [None] * len(op.signature.outputs(use.attrs)), use.attrs)
-    return [each.astype(declared[i] or usual) if i in lists and i < len(declared) else each
-            for i, each in enumerate(arrays)]
+    return [array.astype(declared[i] or usual) if i in lists and i < len(declared) else array
+            for i, array in enumerate(arrays)]
 
 
 def _is_array(value: object) -> bool:

@@ -73,9 +73,9 @@ class Subject:
 
     def having(self, arrays: Sequence[np.ndarray]) -> Self:
         """A copy of this subject with other inputs."""
-        other = copy.copy(self)
-        other.arrays = list(arrays)
-        return other
+        copied = copy.copy(self)
+        copied.arrays = list(arrays)
+        return copied
 
     def seed(self) -> None:
         """Seed the generators, so that random values are the same in every run."""
@@ -84,9 +84,9 @@ class Subject:
 
     def in_mode(self, train: bool) -> Self:
         """A copy of this subject in training mode, or not."""
-        other = self.having(self.arrays)
-        other.train = train
-        return other
+        copied = self.having(self.arrays)
+        copied.train = train
+        return copied
 
     def cast(self, dtype: Any) -> Self:
         """A copy of this subject with floating inputs in another dtype."""
@@ -122,10 +122,10 @@ class Use(Subject):
     attrs: dict[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        given = dict(self.given)
-        if self.op.signature.variadic and self.op.signature.variadic not in given:
-            given[self.op.signature.variadic] = len(self.arrays)
-        self.attrs = self.op.complete(given)
+        attributes = dict(self.given)
+        if self.op.signature.variadic and self.op.signature.variadic not in attributes:
+            attributes[self.op.signature.variadic] = len(self.arrays)
+        self.attrs = self.op.complete(attributes)
 
     @classmethod
     def of(cls, row: Any, dtype: str | None = None) -> Use:
@@ -138,9 +138,9 @@ class Use(Subject):
         floats = [i for i, each in enumerate(self.arrays) if is_numpy_float(each.dtype)]
         if not floats:
             return self
-        known = [np.dtype(dtype) if i == floats[0] else None if i in floats else each.dtype
+        known_dtypes = [np.dtype(dtype) if i == floats[0] else None if i in floats else each.dtype
                  for i, each in enumerate(self.arrays)]
-        found, _ = self.op.infer_dtypes(known, [None] * len(self.op.signature.outputs(self.attrs)), self.attrs)
+        found, _ = self.op.infer_dtypes(known_dtypes, [None] * len(self.op.signature.outputs(self.attrs)), self.attrs)
         arrays = list(self.arrays)
         for i in floats:
             kind = found[i]
@@ -204,12 +204,12 @@ class Result:
 
 def _placed(value: Any, ctx: Any) -> Any:
     if isinstance(value, tuple):
-        return tuple(_placed(each, ctx) for each in value)
+        return tuple(_placed(part, ctx) for part in value)
     return ctx.backend.asarray(value, device=ctx.device_id) if isinstance(value, np.ndarray) else value
 
 
-def _listed(found: Any) -> list[Any]:
-    return list(found) if isinstance(found, (list, tuple)) else [found]
+def _listed(results: Any) -> list[Any]:
+    return list(results) if isinstance(results, (list, tuple)) else [results]
 
 
 def heads(use: Subject, outs: Sequence[np.ndarray]) -> list[np.ndarray | None] | None:
@@ -234,7 +234,7 @@ def eager(use: Subject, ctx: Any = None, given: Sequence[np.ndarray | None] | No
           between: Callable[[], object] | None = None) -> Result:
     """Run eagerly; with ``grads`` also backward from the given head gradients."""
     ctx = ctx or cpu()
-    values = list(raw) if raw is not None else [array(each, ctx, each.dtype) for each in use.arrays]
+    values = list(raw) if raw is not None else [array(value, ctx, value.dtype) for value in use.arrays]
     if grads:
         for i in use.wanted:
             values[i].attach_grad()
@@ -243,13 +243,13 @@ def eager(use: Subject, ctx: Any = None, given: Sequence[np.ndarray | None] | No
         outs = _listed(use.invoke(values, ctx, out))
     if between is not None:
         between()
-    found = {}
+    gradients = {}
     if grads:
         targets, arrived = _differentiable(outs, given, ctx)
         if targets:
             backward(targets, arrived, train_mode=use.train)
-        found = {i: _gradient(values[i]) for i in use.wanted}
-    return Result([each.asnumpy() for each in outs], [value.asnumpy() for value in values], found)
+        gradients = {i: _gradient(values[i]) for i in use.wanted}
+    return Result([output.asnumpy() for output in outs], [value.asnumpy() for value in values], gradients)
 
 
 def _gradient(value: NDArray) -> np.ndarray:
@@ -266,14 +266,14 @@ def second(use: Subject, given: Sequence[np.ndarray | None], weights: dict[int, 
     use.seed()
     with Recording(True, use.train):
         targets, arrived = _differentiable(_listed(use.invoke(values, cpu())), given, cpu())
-        for each in arrived or ():
-            each.attach_grad()
+        for output in arrived or ():
+            output.attach_grad()
         first = grad(targets, [values[i] for i in weights], arrived, create_graph=True, train_mode=use.train)
     live = [(g, array(w, None, w.dtype)) for g, w in zip(first, weights.values()) if g._entry is not None]
     if live:
         backward([g for g, _ in live], [w for _, w in live], train_mode=use.train)
     return ({i: _gradient(values[i]) for i in use.wanted},
-            {i: each.grad.asnumpy() for i, each in enumerate(arrived or ())})
+            {i: output.grad.asnumpy() for i, output in enumerate(arrived or ())})
 
 
 def symbol(use: Use, around: bool = False, ctx: Any = None) -> Symbol:
@@ -281,16 +281,16 @@ def symbol(use: Use, around: bool = False, ctx: Any = None) -> Symbol:
     values: list[Any] = [Variable(name) for name in use.names]
     count = len(use.op.signature.arguments(use.attrs))
     if around:
-        moved = [i < count and i not in use.op.traits.mutates and is_numpy_float(each.dtype)
-                 for i, each in enumerate(use.arrays)]
+        moved = [i < count and i not in use.op.traits.mutates and is_numpy_float(value.dtype)
+                 for i, value in enumerate(use.arrays)]
         values = [value + 0.0 if apart else value for value, apart in zip(values, moved)]
     args, keywords = use.call(values, ctx)
-    made = create(use.op, args, {**keywords, "name": "op"}, "op")
+    net = create(use.op, args, {**keywords, "name": "op"}, "op")
     if around:
         kinds = [spec.dtype for spec in use.op.specs(use.arrays, use.attrs)]
-        made = Group([each if kind is None or not is_numpy_float(kind) else each + 0.0
-                      for each, kind in zip(made, kinds)])
-    return made
+        net = Group([head if kind is None or not is_numpy_float(kind) else head + 0.0
+                     for head, kind in zip(net, kinds)])
+    return net
 
 
 def bind(use: Use, ctx: Any = None, reqs: dict[int, str] | None = None, before: dict[int, np.ndarray] | None = None,
@@ -316,11 +316,11 @@ def graph(use: Use, ctx: Any = None, given: Sequence[np.ndarray | None] | None =
         reqs = dict.fromkeys(use.wanted, "write")
     executor = bind(use, ctx, reqs, before, around)
     use.seed()
-    outs = [each.asnumpy() for each in executor.forward(is_train=use.train)]
-    found = {}
+    outs = [output.asnumpy() for output in executor.forward(is_train=use.train)]
+    gradients = {}
     if grads:
         executor.backward(None if given is None else [
             array(np.zeros_like(out) if each is None else each, ctx, out.dtype) for each, out in zip(given, outs)])
-        found = {i: executor.grad_dict[use.names[i]].asnumpy() for i in reqs or ()}
+        gradients = {i: executor.grad_dict[use.names[i]].asnumpy() for i in reqs or ()}
     by_name = {**executor.arg_dict, **executor.aux_dict}
-    return Result(outs, [by_name[name].asnumpy() for name in use.names], found)
+    return Result(outs, [by_name[name].asnumpy() for name in use.names], gradients)

@@ -35,11 +35,11 @@ _NO_VALUES = "must not read values, or store any: use mx.nd.where instead of if,
 @check("interleaved")
 def interleaved(use: Subject) -> None:
     """Backward of one run is right after another forward run: runs store nothing in common."""
-    given, expected = differentiated(use)
+    out_grads, expected = differentiated(use)
     if not expected.grads:
         raise Skipped("no gradient")
-    other = moved(use)
-    result = use.run(given, grads=True, between=lambda: other.run(given, grads=True))
+    moved_use = moved(use)
+    result = use.run(out_grads, grads=True, between=lambda: moved_use.run(out_grads, grads=True))
     compare(Result(result.outs, [], result.grads), expected, use, "when it runs once more before backward",
             "store nothing outside of the call: backward reads its arguments and the arrays saved by its own forward")
 
@@ -67,23 +67,23 @@ def threads(use: Subject) -> None:
         raise Skipped("its Cell has one set of parameters")
     if use.stochastic:
         raise Skipped("it draws random values, whose order depends on the threads")
-    pairs = [(each, *differentiated(each)) for each in (use, moved(use))]
+    pairs = [(subject, *differentiated(subject)) for subject in (use, moved(use))]
     ready, wrong = threading.Barrier(len(pairs)), []
     runs = [threading.Barrier(len(pairs)) for _ in range(_RUNS)]
 
-    def in_step(lines: threading.Barrier, each: Subject, given: Heads, expected: Result) -> Result:
+    def in_step(lines: threading.Barrier, subject: Subject, heads: Heads, expected: Result) -> Result:
         ready.wait()
         sys.settrace(_in_step(lines))
         try:
-            return _run_like(each, given, expected)
+            return _run_like(subject, heads, expected)
         finally:
             sys.settrace(None)
             lines.abort()
 
-    def run(each: Subject, given: Heads, expected: Result) -> None:
+    def run(subject: Subject, heads: Heads, expected: Result) -> None:
         try:
             for lines in runs:
-                compare(in_step(lines, each, given, expected), expected, use, "in two threads at once",
+                compare(in_step(lines, subject, heads, expected), expected, use, "in two threads at once",
                         "store nothing outside of the call: both threads write to memory that calls share")
         except threading.BrokenBarrierError:
             pass  # the other thread found the fault
@@ -107,8 +107,8 @@ def threads(use: Subject) -> None:
 def runs_compiled(use: Subject) -> str | None:
     """``jit`` gives the eager results and gradients."""
     _in_graphs(use)
-    given, expected = differentiated(use)
-    compare(_run_like(compiled(use), given, expected), expected, use, "compiled",
+    out_grads, expected = differentiated(use)
+    compare(_run_like(compiled(use), out_grads, expected), expected, use, "compiled",
             f"{name_of_body(use)} must depend on its inputs alone: no values of other arrays, no time, no counters")
     return None
 
@@ -118,12 +118,12 @@ def runs_in_a_cell(use: Subject) -> None:
     """A Cell around it gives its results and gradients, eager and compiled, in training and outside of it."""
     _in_graphs(use)
     change = f"{name_of_body(use)} must depend on its inputs alone, and on its mode by is_train"
-    for each in (use.in_mode(True), use.in_mode(False)) if isinstance(use, Use) else (use,):
-        given, expected = differentiated(each)
-        cell = in_a_cell(each)
-        mode = "in training" if each.train else "outside of training"
-        compare(_run_like(cell, given, expected), expected, use, f"in a Cell {mode}", change)
-        compare(_run_like(compiled(cell), given, expected), expected, use, f"in a compiled Cell {mode}", change)
+    for mode_use in (use.in_mode(True), use.in_mode(False)) if isinstance(use, Use) else (use,):
+        out_grads, expected = differentiated(mode_use)
+        cell = in_a_cell(mode_use)
+        mode = "in training" if mode_use.train else "outside of training"
+        compare(_run_like(cell, out_grads, expected), expected, use, f"in a Cell {mode}", change)
+        compare(_run_like(compiled(cell), out_grads, expected), expected, use, f"in a compiled Cell {mode}", change)
 
 
 @check("traced")
@@ -132,13 +132,13 @@ def traced(use: Subject) -> str | None:
     if isinstance(use, FunctionUse) or (isinstance(use, Use) and not use.op.traits.traced):
         raise Skipped("not traced: it runs as Python")
     _in_graphs(use)
-    graph, other = compiled(use), moved(use)
-    for each in (use, other, use):
-        given, expected = differentiated(each)
-        if isinstance(each, Use) and isinstance(each.attrs, CustomUse):
-            compare(Result(expected.outs, []), _called(each), use, "traced", f"{name_of_body(use)} {_NO_VALUES}")
-        compare(_run_like(graph.having(each.arrays), given, expected), expected, use,
-                "traced once and run on other inputs" if each is other else "traced",
+    graph, moved_use = compiled(use), moved(use)
+    for subject in (use, moved_use, use):
+        out_grads, expected = differentiated(subject)
+        if isinstance(subject, Use) and isinstance(subject.attrs, CustomUse):
+            compare(Result(expected.outs, []), _called(subject), use, "traced", f"{name_of_body(use)} {_NO_VALUES}")
+        compare(_run_like(graph.having(subject.arrays), out_grads, expected), expected, use,
+                "traced once and run on other inputs" if subject is moved_use else "traced",
                 f"{name_of_body(use)} {_NO_VALUES}")
     outside = sorted({name for function in _bodies(use) for name in _read_outside(function)})
     return f"it reads {', '.join(outside)} from outside: graphs use their values at the time of tracing" \
@@ -159,10 +159,10 @@ def samples(use: Subject) -> None:
 
     for batched in dict.fromkeys([(True,) * use.count, *[tuple(i == j for j in range(use.count))
                                                          for i in range(use.count)]]):
-        each = [use, moved(use), use]
-        stacked = [np.stack([one.arrays[i] for one in each]) if own else use.arrays[i] for i, own in enumerate(batched)]
+        uses = [use, moved(use), use]
+        stacked = [np.stack([one.arrays[i] for one in uses]) if own else use.arrays[i] for i, own in enumerate(batched)]
         alone = [use.having([one.arrays[i] if own else use.arrays[i] for i, own in enumerate(batched)]).run().outs
-                 for one in each]
+                 for one in uses]
         with Recording(False, use.train):
             outs = vmap(outputs, tuple([0 if own else None for own in batched]))(
                 *[array(one, ctx, one.dtype) for one in stacked])
@@ -179,7 +179,7 @@ def _called(use: Use) -> Result:
     use.seed()
     with Recording(False, use.train), ctx:
         outs = attrs.compute([array(each, ctx, each.dtype).shown() for each in use.arrays], ctx, use.train)
-    return Result([each.asnumpy() if isinstance(each, NDArray) else np.asarray(each) for each in outs], [])
+    return Result([output.asnumpy() if isinstance(output, NDArray) else np.asarray(output) for output in outs], [])
 
 
 def _bodies(use: Subject) -> list[Any]:
@@ -216,8 +216,8 @@ def _in_graphs(use: Subject) -> None:
         raise Skipped("its shapes depend on values")
 
 
-def _run_like(use: Subject, given: Heads, expected: Result) -> Result:
-    return use.run(given, grads=True) if expected.grads else use.run()
+def _run_like(use: Subject, heads: Heads, expected: Result) -> Result:
+    return use.run(heads, grads=True) if expected.grads else use.run()
 
 
 # ---------------------------------------------------------------------------------------------------- other inputs
@@ -226,7 +226,7 @@ def _run_like(use: Subject, given: Heads, expected: Result) -> Result:
 @check("dtypes")
 def dtypes(use: Subject) -> str | None:
     """Results in float16 and float32 agree with float64, within the precision of the dtype."""
-    if not any(is_numpy_float(each.dtype) for each in use.arrays) or use.stochastic:
+    if not any(is_numpy_float(value.dtype) for value in use.arrays) or use.stochastic:
         raise Skipped("its random numbers differ from call to call" if use.stochastic else "no floating input")
     try:
         rounded = use.cast(np.float16).cast(np.float64)
@@ -278,12 +278,12 @@ def _same_in(title: str, tolerance: float, use: Subject, result: Result, wide: R
 @check("empty", ())
 def empty(use: Subject) -> str | None:
     """Inputs without rows give outputs without rows, or an error that says so."""
-    shapes = [each.shape for each in use.arrays[:_places(use)]]
+    shapes = [value.shape for value in use.arrays[:_places(use)]]
     if not shapes or not shapes[0]:
         raise Skipped("its first input has no dimensions")
     rows = shapes[0][0]
-    none = use.having([each[:0] if i < len(shapes) and each.ndim and each.shape[0] == rows else each
-                       for i, each in enumerate(use.arrays)])
+    none = use.having([value[:0] if i < len(shapes) and value.ndim and value.shape[0] == rows else value
+                       for i, value in enumerate(use.arrays)])
     expected = None
     try:
         if isinstance(use, Use):
@@ -321,12 +321,12 @@ LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 @check("strided")
 def strided(use: Subject) -> None:
     """Inputs of any memory layout give the same results."""
-    if not any(each.ndim and each.size > 1 for each in use.arrays):
+    if not any(value.ndim and value.size > 1 for value in use.arrays):
         raise Skipped("its inputs have one element")
-    given, expected = differentiated(use)
+    out_grads, expected = differentiated(use)
     for name, layout in LAYOUTS.items():
-        raw = [layout(each) if each.ndim else each.copy() for each in use.arrays]
-        result = use.run(given, grads=bool(expected.grads), raw=raw)
+        raw = [layout(value) if value.ndim else value.copy() for value in use.arrays]
+        result = use.run(out_grads, grads=bool(expected.grads), raw=raw)
         compare(result, expected, use, f"on {name} inputs",
                 "index elements, do not rely on their order in memory: np.ascontiguousarray(x) first, where code "
                 "needs that")
@@ -340,9 +340,9 @@ def devices(use: Subject) -> None:
     """A GPU gives the results of the host."""
     if not num_gpus():
         raise Skipped("no GPU here")
-    given, expected = differentiated(use)
+    out_grads, expected = differentiated(use)
     if use.stochastic:
         raise Skipped("its random numbers differ between devices")
     tolerance = max([1e-6, *[{2: 2e-2, 4: 1e-3}.get(out.dtype.itemsize, 1e-6) for out in expected.outs]])
-    compare(use.run(given, grads=bool(expected.grads), ctx=gpu(0)), expected, use, "on the GPU",
+    compare(use.run(out_grads, grads=bool(expected.grads), ctx=gpu(0)), expected, use, "on the GPU",
             "use nd, or the array's own module", tolerance)

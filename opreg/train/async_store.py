@@ -119,10 +119,10 @@ class AsyncKVStore(DistKVStore):
         def moved(array: NDArray) -> NDArray:
             nonlocal end
             host = array.asnumpy()
-            own = memory[end:end + host.nbytes].view(host.dtype).reshape(host.shape)
-            own[...] = host
+            copy = memory[end:end + host.nbytes].view(host.dtype).reshape(host.shape)
+            copy[...] = host
             end += _lines(array)
-            return NDArray(own, cpu())
+            return NDArray(copy, cpu())
 
         return _Entry(window, owner, offset, memory, memory[:8].view(np.int64), moved(weight), mapped(state, moved))
 
@@ -186,7 +186,7 @@ class AsyncKVStore(DistKVStore):
         self._updater(name, total, entry.weight)
         entry.updates[...] = optimizer._index_update_count[name]
         if before is not None:
-            changed = [each for each, number in _numbers(optimizer).items() if before.get(each) != number]
+            changed = [name for name, number in _numbers(optimizer).items() if before.get(name) != number]
             if changed:
                 raise ArgumentError(f"kvstore: {type(optimizer).__name__} changes its own {', '.join(changed)} with "
                                     f"every update, of which ranks would know apart; stores of the kind {self.type!r} "
@@ -251,8 +251,8 @@ class AsyncKVStore(DistKVStore):
             with entry.locked(f"new states of {name!r}"):
                 entry.fetch()
                 entry.updates[...] = counts.get(name, updater.optimizer.begin_num_update)
-                for own, array in zip(arrays_in(entry.state), arrays_in(state)):
-                    own[:] = array
+                for restored, array in zip(arrays_in(entry.state), arrays_in(state)):
+                    restored[:] = array
                 entry.bring()
             updater.states[name] = entry.state
 

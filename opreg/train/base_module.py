@@ -70,9 +70,9 @@ def _check_input_names(symbol: Symbol, names: Sequence[str], typename: str, thro
 
 def _check_names_match(data_names: Sequence[str], data_shapes: Descriptions, name: str, throw: bool) -> None:
     """Refuse descriptions whose names differ from the inputs' names, or warn of them."""
-    found = [desc[0] for desc in data_shapes]
-    if sorted(found) != sorted(data_names):
-        _object(f"{name}_shapes: described are {', '.join(found) or 'none'}; {name}_names says "
+    names = [desc[0] for desc in data_shapes]
+    if sorted(names) != sorted(data_names):
+        _object(f"{name}_shapes: described are {', '.join(names) or 'none'}; {name}_names says "
                 f"{', '.join(data_names) or 'none'}", throw)
 
 
@@ -301,8 +301,8 @@ class BaseModule:
         """
         if isinstance(eval_data, (NDArray, np.ndarray)):
             self._needs("binded", "params_initialized")
-            whole = eval_data if isinstance(eval_data, NDArray) else array(eval_data)
-            self.forward(DataBatch([whole]), is_train=False)
+            batch = eval_data if isinstance(eval_data, NDArray) else array(eval_data)
+            self.forward(DataBatch([batch]), is_train=False)
             outputs = [out.copy() for out in self.get_outputs()]
             return outputs[0] if len(outputs) == 1 and not always_output_list else outputs
         if not isinstance(eval_data, DataIter) and not hasattr(eval_data, "reset"):

@@ -113,9 +113,9 @@ def _first_of(owner: type[Optimizer], several: str) -> Callable[..., float]:
     return lambda self, index: vars(owner)[several](self, [index])[0]
 
 
-def _each_of(owner: type[Optimizer], one: str) -> Callable[..., list[float]]:
+def _each_of(owner: type[Optimizer], method_name: str) -> Callable[..., list[float]]:
     """The method for several weights that follows from a class's method for one."""
-    return lambda self, indices: [vars(owner)[one](self, index) for index in indices]
+    return lambda self, indices: [vars(owner)[method_name](self, index) for index in indices]
 
 
 class Factors(Protocol):
@@ -201,12 +201,12 @@ class Optimizer:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        for one, several in (("_get_lr", "_get_lrs"), ("_get_wd", "_get_wds")):
-            owner = next(base for base in cls.__mro__ if one in vars(base) or several in vars(base))
-            if one not in vars(owner):
-                setattr(cls, one, _first_of(owner, several))
+        for single, several in (("_get_lr", "_get_lrs"), ("_get_wd", "_get_wds")):
+            owner = next(base for base in cls.__mro__ if single in vars(base) or several in vars(base))
+            if single not in vars(owner):
+                setattr(cls, single, _first_of(owner, several))
             elif several not in vars(owner):
-                setattr(cls, several, _each_of(owner, one))
+                setattr(cls, several, _each_of(owner, single))
 
     @staticmethod
     def register(klass: type[Optimizer]) -> type[Optimizer]:
@@ -415,15 +415,15 @@ class Optimizer:
                                               or part._ctx is not weight._ctx):
                 self._compare(index, weight, "state", part, shape)
 
-    def _compare(self, index: Index, weight: NDArray, what: str, other: NDArray, shape: Shape) -> None:
-        if other.shape != shape:
-            raise ShapeError(f"{self._label(index)} of shape {weight.shape} got a {what} of shape {other.shape}"
+    def _compare(self, index: Index, weight: NDArray, what: str, operand: NDArray, shape: Shape) -> None:
+        if operand.shape != shape:
+            raise ShapeError(f"{self._label(index)} of shape {weight.shape} got a {what} of shape {operand.shape}"
                              + ("" if shape == weight.shape else f", expected {shape}"))
-        if not np.can_cast(other.dtype, weight.dtype, "same_kind"):
+        if not np.can_cast(operand.dtype, weight.dtype, "same_kind"):
             raise DTypeError(f"{self._label(index)} of dtype {np.dtype(weight.dtype)} got a {what} of dtype "
-                             f"{np.dtype(other.dtype)}")
-        if not other.context.shares(weight.context):
-            raise DeviceError(f"{self._label(index)} on {weight.context} got a {what} on {other.context}: move it "
+                             f"{np.dtype(operand.dtype)}")
+        if not operand.context.shares(weight.context):
+            raise DeviceError(f"{self._label(index)} on {weight.context} got a {what} on {operand.context}: move it "
                               f"with {what}.as_in_context({weight.context})")
 
     def _shape_of_states(self, weight: NDArray) -> Shape:
@@ -462,9 +462,9 @@ class Optimizer:
         attrs, names = self.sym_info
         return {name: float(attrs[name][key]) for name in names if key in attrs.get(name, ())}
 
-    def _factor(self, index: Index, own: str, by_name: Mapping[Index, float]) -> float:
+    def _factor(self, index: Index, attribute: str, by_name: Mapping[Index, float]) -> float:
         if index in self.param_dict:
-            return getattr(self.param_dict[index], own)
+            return getattr(self.param_dict[index], attribute)
         if index in by_name:
             return by_name[index]
         return by_name.get(self.idx2name.get(index, ""), 1.0)
@@ -559,22 +559,22 @@ class Optimizer:
         FileFormatError
             For a name that ``settings`` does not have, or a value of another type.
         """
-        own = self.settings()
+        defaults = self.settings()
         for name, value in settings.items():
-            if name not in own:
+            if name not in defaults:
                 raise FileFormatError(f"optimizer states: {type(self).__name__} has no setting {name!r}. "
-                                      f"{did_you_mean(name, own)}")
-            now = own[name]
+                                      f"{did_you_mean(name, defaults)}")
+            now = defaults[name]
             if name in ("num_update", "begin_num_update"):
-                wanted, fits = "a number of updates", type(value) is int and value >= 0
+                expected, fits = "a number of updates", type(value) is int and value >= 0
             elif isinstance(now, (bool, str)):
-                wanted, fits = f"a {type(now).__name__}", type(value) is type(now)
+                expected, fits = f"a {type(now).__name__}", type(value) is type(now)
             elif value is None:
-                wanted, fits = "a number", now is None or name in self._may_be_none
+                expected, fits = "a number", now is None or name in self._may_be_none
             else:
-                wanted, fits = "a number", type(value) in (int, float) and value == value
+                expected, fits = "a number", type(value) in (int, float) and value == value
             if not fits:
-                raise FileFormatError(f"optimizer states: setting {name}: expected {wanted}, got {value!r}")
+                raise FileFormatError(f"optimizer states: setting {name}: expected {expected}, got {value!r}")
 
 
 _RATE_METHODS = _rate_methods(Optimizer)

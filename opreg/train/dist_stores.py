@@ -66,9 +66,9 @@ class DistKVStore(KVStore):
             f"{name!r}: {array.dtype} {array.shape}" for name, array in begun))
         super().init(key, value)
         for name, _ in begun:
-            own = self._kept[name]
-            self._group.broadcast(own._data, out=own._data)
-            wrote(own._data)
+            stored = self._kept[name]
+            self._group.broadcast(stored._data, out=stored._data)
+            wrote(stored._data)
 
     def _merged(self, what: str, key: Any, value: Any) -> dict[Key, NDArray]:
         local = super()._merged(what, key, value)

@@ -205,8 +205,8 @@ class DataParallelExecutorGroup(GroupSteps):
                 self._shaped.popitem(last=False)
         self._shaped.move_to_end(key)
         last, (self.execs, self.shares) = self.execs, self._shaped[key]
-        for executor, other in zip(self.execs, last):
-            executor._watch_as(other)
+        for executor, previous in zip(self.execs, last):
+            executor._watch_as(previous)
 
     def _check_weights(self, executor: Executor) -> None:
         for name in self.param_names:

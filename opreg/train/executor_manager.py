@@ -46,8 +46,8 @@ def _load_general(data: Sequence[NDArray], targets: Sequence[Any]) -> None:
             continue
         if target[-1][0].stop != source.shape[0]:
             raise ShapeError(f"a batch of {source.shape[0]}, expected {target[-1][0].stop}")
-        for share, own in target:
-            own[:] = source[share]
+        for share, destination in target:
+            destination[:] = source[share]
 
 
 def _load_data(batch: Any, targets: Sequence[Any]) -> None:

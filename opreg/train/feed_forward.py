@@ -106,8 +106,8 @@ class FeedForward:
         if self.allow_extra_params:
             for what, names in (("arg_params", self.symbol.list_arguments()),
                                 ("aux_params", self.symbol.list_auxiliary_states())):
-                given = getattr(self, what)
-                setattr(self, what, given and {name: value for name, value in given.items() if name in names})
+                weights = getattr(self, what)
+                setattr(self, what, weights and {name: value for name, value in weights.items() if name in names})
 
     @staticmethod
     def _is_data_arg(name: str) -> bool:
@@ -116,31 +116,31 @@ class FeedForward:
     def _init_params(self, inputs: Descriptions, overwrite: bool = False) -> tuple[list[str], list[str], list[str]]:
         """Weights and auxiliary states for inputs like these: the existing ones, or initialized ones."""
         described = [desc if isinstance(desc, DataDesc) else DataDesc(*desc) for desc in inputs]
-        known = {desc.name: desc for desc in described if desc.name in self.symbol.list_arguments()}
-        shapes = self.symbol.infer_shape(**{name: desc.shape for name, desc in known.items()})
-        dtypes = self.symbol.infer_type(**{name: desc.dtype for name, desc in known.items()})
+        inputs_by_name = {desc.name: desc for desc in described if desc.name in self.symbol.list_arguments()}
+        shapes = self.symbol.infer_shape(**{name: desc.shape for name, desc in inputs_by_name.items()})
+        dtypes = self.symbol.infer_type(**{name: desc.dtype for name, desc in inputs_by_name.items()})
         fill, arg_names = create(self.initializer or SMALL), self.symbol.list_arguments()
         aux_names, states = self.symbol.list_auxiliary_states(), beginnings(self.symbol._graph())
 
-        def made(names: Sequence[str], own_shapes: Any, own_dtypes: Any, given: Mapping[str, NDArray] | None
+        def arrays_of(names: Sequence[str], own_shapes: Any, own_dtypes: Any, present: Mapping[str, NDArray] | None
                  ) -> dict[str, NDArray]:
             values = {}
             for name, shape, dtype in zip(names, own_shapes, own_dtypes):
-                if name in known:
+                if name in inputs_by_name:
                     continue
                 values[name] = zeros(shape, dtype=dtype)
-                if given and name in given and not overwrite:
-                    if given[name].shape != shape:
-                        raise ShapeError(f"FeedForward: {name} has shape {given[name].shape}, expected {shape}")
-                    values[name][:] = given[name]
+                if present and name in present and not overwrite:
+                    if present[name].shape != shape:
+                        raise ShapeError(f"FeedForward: {name} has shape {present[name].shape}, expected {shape}")
+                    values[name][:] = present[name]
                 else:
                     desc = InitDesc(name, {"__init__": states[name]} if name in states else None)
                     desc.is_state = names is aux_names
                     fill(desc, values[name])
             return values
 
-        self.arg_params = made(arg_names, shapes[0], dtypes[0], self.arg_params)
-        self.aux_params = made(aux_names, shapes[2], dtypes[2], self.aux_params)
+        self.arg_params = arrays_of(arg_names, shapes[0], dtypes[0], self.arg_params)
+        self.aux_params = arrays_of(aux_names, shapes[2], dtypes[2], self.aux_params)
         return arg_names, list(self.arg_params), aux_names
 
     # -------------------------------------------------------------------------------------- data
@@ -183,7 +183,7 @@ class FeedForward:
         """An executor for inputs like these, with the weights."""
         shapes = {**{name: value.shape for name, value in self.arg_params.items()}, **dict(input_shapes)}
         executor = self._pred_exec
-        if executor is None or self.symbol.infer_shape(**shapes)[0] != [each.shape for each in executor.arg_arrays]:
+        if executor is None or self.symbol.infer_shape(**shapes)[0] != [array.shape for array in executor.arg_arrays]:
             executor = self._pred_exec = self.symbol.simple_bind(self.ctx[0], grad_req="null", type_dict=type_dict,
                                                                  **shapes)
         executor.copy_params_from(self.arg_params, self.aux_params)
@@ -225,8 +225,8 @@ class FeedForward:
         if not rows:
             raise ArgumentError("predict: there are no batches. Is the iterator at its end, and wants a reset?")
         joined = [[np.concatenate(arrays) for arrays in zip(*kind)] for kind in zip(*rows)]
-        whole = [kind[0] if len(kind) == 1 else kind for kind in joined]
-        return tuple(whole) if return_data else whole[0]
+        results = [kind[0] if len(kind) == 1 else kind for kind in joined]
+        return tuple(results) if return_data else results[0]
 
     def score(self, X: Any, eval_metric: metrics.MetricLike = "acc", num_batch: int | None = None,
               batch_end_callback: Callbacks = None, reset: bool = True) -> Any:
@@ -288,9 +288,9 @@ class FeedForward:
                 values, scores = line.values(metric), line.values(None)
                 logger.info("Epoch[%d] Time cost=%.3f", epoch, time.perf_counter() - began)
                 if epoch_end_callback or epoch + 1 == self.num_epoch:
-                    for own, now in zip((self.arg_params, self.aux_params), module.get_params()):
+                    for weights, now in zip((self.arg_params, self.aux_params), module.get_params()):
                         for name, value in now.items():
-                            own[name][:] = value
+                            weights[name][:] = value
                 _call(epoch_end_callback, epoch, self.symbol, self.arg_params, self.aux_params)
                 if eval_data is not None:
                     self._validate(epoch, module, eval_data, metric, eval_end_callback,

@@ -32,6 +32,6 @@ def _make_directory(path: str, arg_name: str = "path") -> str:
         raise TypeError(f"{arg_name} must be text, got {type(path).__name__}")
     if not path.strip():
         raise ValueError(f"{arg_name} must not be blank")
-    whole = os.path.realpath(path)
-    os.makedirs(whole, exist_ok=True)
-    return whole
+    real_path = os.path.realpath(path)
+    os.makedirs(real_path, exist_ok=True)
+    return real_path

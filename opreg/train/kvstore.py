@@ -58,8 +58,8 @@ def create(name: str = "local") -> KVStoreBase:
     if kind.startswith(_ELSEWHERE):
         raise ArgumentError(f"kvstore {name!r} needs servers, which are no part of opreg; 'dist_sync' adds up over all "
                             "processes without, and another way is a class of your own, by KVStoreBase.register")
-    known = (*_KINDS, *_DISTRIBUTED, _ASYNC)
-    raise ArgumentError(f"kvstore: there is no kind {name!r}. {did_you_mean(kind, known)}")
+    kinds = (*_KINDS, *_DISTRIBUTED, _ASYNC)
+    raise ArgumentError(f"kvstore: there is no kind {name!r}. {did_you_mean(kind, kinds)}")
 
 
 # ------------------------------------------------------------------------------- what training loops ask
@@ -68,18 +68,18 @@ def create(name: str = "local") -> KVStoreBase:
 def _create_kvstore(kvstore: KVStoreBase | str | None, num_device: int, arg_params: Mapping[str, NDArray]
                     ) -> tuple[KVStoreBase | None, bool]:
     """A store, or None if one device needs none, and whether the weights are updated in it, decided as in MXNet."""
-    there = bool(int(os.environ.get("MXNET_UPDATE_ON_KVSTORE", "1")))
+    on_store = bool(int(os.environ.get("MXNET_UPDATE_ON_KVSTORE", "1")))
     store: KVStoreBase | None
     if isinstance(kvstore, str):
         alone = num_device == 1 and "dist" not in kvstore and kvstore != "horovod"
         store = None if alone else create(kvstore)
         if kvstore == "local" and not alone:
-            there = there and max((array.size for array in arg_params.values()), default=0) <= _UPDATED_THERE
+            on_store = on_store and max((array.size for array in arg_params.values()), default=0) <= _UPDATED_THERE
     elif kvstore is None or isinstance(kvstore, KVStoreBase):
         store = kvstore
     else:
         raise TypeError(f"kvstore: expected a KVStore, its kind or None, got {type(kvstore).__name__}")
-    return store, store is not None and there and store.is_capable(KVStoreBase.OPTIMIZER)
+    return store, store is not None and on_store and store.is_capable(KVStoreBase.OPTIMIZER)
 
 
 def _create_sparse_kvstore(kvstore: KVStoreBase | str | None) -> tuple[KVStoreBase, bool]:

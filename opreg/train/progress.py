@@ -42,7 +42,7 @@ class TrainingLine:
 
     def __init__(self, wish: bool | None, data: Any, epochs: int, callbacks: Sequence[Callable[..., object]],
                  logger: Any):
-        draws = wanted(wish) and not any(isinstance(each, ProgressBar) for each in callbacks)
+        draws = wanted(wish) and not any(isinstance(callback, ProgressBar) for callback in callbacks)
         self._line = Line() if draws else None
         self._callbacks, self._epochs, self._logger = callbacks, epochs, logger
         self._data, self._total = data, batches_in(data)

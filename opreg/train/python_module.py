@@ -97,11 +97,11 @@ class PythonModule(BaseModule):
             raise ArgumentError(f"{type(self).__name__}: gradients are written; got grad_req={grad_req!r}")
         data = describe("data_shapes", data_shapes)
         labels = None if label_shapes is None else describe("label_shapes", label_shapes)
-        for what, expected, found in (("data_shapes", self._data_names, data),
+        for what, expected, descriptions in (("data_shapes", self._data_names, data),
                                       ("label_shapes", self._label_names, labels)):
-            if found is not None and [desc.name for desc in found] != (expected or []):
+            if descriptions is not None and [desc.name for desc in descriptions] != (expected or []):
                 raise ArgumentError(f"{type(self).__name__}: {what}: expected {', '.join(expected or ['none'])}, got "
-                                    f"{', '.join(desc.name for desc in found)}")
+                                    f"{', '.join(desc.name for desc in descriptions)}")
         self._data_shapes, self._label_shapes = data, labels
         self.for_training, self.inputs_need_grad, self.binded = for_training, inputs_need_grad, True
         self._output_shapes = self._compute_output_shapes()

@@ -151,8 +151,8 @@ class BaseRNNCell:
             if func is None:
                 states.append(symbol.zeros(name=name, **{"shape": info["shape"], **kwargs}))
             else:
-                known = {key: value for key, value in info.items() if func is not symbol.zeros or key == "shape"}
-                states.append(func(name=name, **{**known, **kwargs}))
+                arguments = {key: value for key, value in info.items() if func is not symbol.zeros or key == "shape"}
+                states.append(func(name=name, **{**arguments, **kwargs}))
         return states
 
     def unpack_weights(self, args: Weights) -> dict[str, NDArray]:
@@ -163,10 +163,10 @@ class BaseRNNCell:
         count = len(self._gate_names)
         for group in ("i2h", "h2h"):
             for kind in ("weight", "bias"):
-                whole = args.pop(f"{self._prefix}{group}_{kind}")
-                rows = whole.shape[0] // count
+                stacked = args.pop(f"{self._prefix}{group}_{kind}")
+                rows = stacked.shape[0] // count
                 for number, gate in enumerate(self._gate_names):
-                    args[f"{self._prefix}{group}{gate}_{kind}"] = whole[number * rows:(number + 1) * rows].copy()
+                    args[f"{self._prefix}{group}{gate}_{kind}"] = stacked[number * rows:(number + 1) * rows].copy()
         return args
 
     def pack_weights(self, args: Weights) -> dict[str, NDArray]:
@@ -369,14 +369,14 @@ class FusedRNNCell(BaseRNNCell):
 
     def unpack_weights(self, args: Weights) -> dict[str, NDArray]:
         args = dict(args)
-        whole = args.pop(f"{self._prefix}parameters")
-        return {**args, **self._packed.unpack(whole)}
+        vector = args.pop(f"{self._prefix}parameters")
+        return {**args, **self._packed.unpack(vector)}
 
     def pack_weights(self, args: Weights) -> dict[str, NDArray]:
-        whole = self._packed.pack(args)
-        packed = {name for name, _, _ in self._packed.parts(whole.size)}
+        vector = self._packed.pack(args)
+        packed = {name for name, _, _ in self._packed.parts(vector.size)}
         return {**{name: value for name, value in args.items() if name not in packed},
-                f"{self._prefix}parameters": whole}
+                f"{self._prefix}parameters": vector}
 
     def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         raise OpError("a FusedRNNCell has no single steps: use unroll, or the cells that unfuse gives")
@@ -384,15 +384,15 @@ class FusedRNNCell(BaseRNNCell):
     def unroll(self, length: int, inputs: Steps, begin_state: list[Symbol] | None = None, layout: str = "NTC",
                merge_outputs: bool | None = None) -> tuple[Any, list[Symbol]]:
         self.reset()
-        whole, axis = _sequence(length, inputs, layout, True)
+        sequence, axis = _sequence(length, inputs, layout, True)
         swap = symbol.surface("swapaxes")
         if axis == 1:
-            whole = swap(whole, dim1=0, dim2=1)
+            sequence = swap(sequence, dim1=0, dim2=1)
         elif axis != 0:
             raise ArgumentError(f"layout={layout!r}: expected NTC or TNC")
         states = self.begin_state() if begin_state is None else begin_state
         own = {"state": states[0], **({"state_cell": states[1]} if self._mode == "lstm" else {})}
-        results = symbol.surface("RNN")(data=whole, parameters=self._parameter, **own, state_size=self._num_hidden,
+        results = symbol.surface("RNN")(data=sequence, parameters=self._parameter, **own, state_size=self._num_hidden,
                                         num_layers=self._num_layers, bidirectional=self._bidirectional,
                                         p=self._dropout, state_outputs=self._get_next_state, mode=self._mode,
                                         name=f"{self._prefix}rnn")
@@ -500,11 +500,11 @@ class SequentialRNNCell(_ComposedCell):
     def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         self._counter += 1
         after: list[Symbol] = []
-        for cell, own in self._own(states):
+        for cell, cell_states in self._own(states):
             if isinstance(cell, BidirectionalCell):
                 raise OpError("a BidirectionalCell has no single steps: use unroll")
-            inputs, own = cell(inputs, own)
-            after += own
+            inputs, cell_states = cell(inputs, cell_states)
+            after += cell_states
         return inputs, after
 
     def unroll(self, length: int, inputs: Steps, begin_state: list[Symbol] | None = None, layout: str = "NTC",
@@ -512,10 +512,10 @@ class SequentialRNNCell(_ComposedCell):
         self.reset()
         states = self.begin_state() if begin_state is None else begin_state
         after: list[Symbol] = []
-        for number, (cell, own) in enumerate(self._own(states)):
+        for number, (cell, cell_states) in enumerate(self._own(states)):
             last = number == len(self._cells) - 1
-            inputs, own = cell.unroll(length, inputs, own, layout, merge_outputs if last else None)
-            after += own
+            inputs, cell_states = cell.unroll(length, inputs, cell_states, layout, merge_outputs if last else None)
+            after += cell_states
         return inputs, after
 
 

@@ -59,10 +59,10 @@ class SequentialModule(BaseModule):
         auto_wiring : bool
             Whether outputs of the module before are matched to its inputs by order instead of name.
         """
-        known = [self.META_TAKE_LABELS, self.META_AUTO_WIRING]
+        keywords = [self.META_TAKE_LABELS, self.META_AUTO_WIRING]
         for name in kwargs:
-            if name not in known:
-                raise ArgumentError(f"SequentialModule.add: no word {name!r}. {did_you_mean(name, known)}")
+            if name not in keywords:
+                raise ArgumentError(f"SequentialModule.add: no word {name!r}. {did_you_mean(name, keywords)}")
         self._modules.append(module)
         self._metas.append(kwargs)
         self.binded = self.params_initialized = self.optimizer_initialized = False

@@ -154,10 +154,10 @@ def _restored(place: str, packed: Any, arrays: dict[str, Any], depth: int) -> An
         _check(dtype == stored or (dtype, stored) == ("bfloat16", "uint16"), place, f"the array's dtype {stored}",
                dtype)
         try:
-            known = as_dtype(dtype)
+            stored_dtype = as_dtype(dtype)
         except DTypeError as error:
             raise FileFormatError(f"{_NAME}: {place}: {error}") from None
-        return array(host.view(known), dtype=known)
+        return array(host.view(stored_dtype), dtype=stored_dtype)
     if packed.keys() == {"tuple"}:
         _check(isinstance(packed["tuple"], list), place, "a list", packed["tuple"])
         return tuple([_restored(place, part, arrays, depth + 1) for part in packed["tuple"]])

@@ -97,7 +97,7 @@ class TestStore(KVStoreBase):
                  priority: int = 0) -> None:
         """Sum values, and copy the sum into arrays, by default the pushed ones."""
         values = value if isinstance(value, list) else [value]
-        total = sum(each.as_in_context(values[0].context) for each in values)
+        total = sum(value.as_in_context(values[0].context) for value in values)
         for array in values if out is None else out if isinstance(out, list) else [out]:
             array[:] = total
 
@@ -155,9 +155,9 @@ class KVStore(KVStoreBase):
         for name, (array, *_) in pairs("init", key, value):
             if name in self._kept:
                 raise ArgumentError(f"kvstore: the key {name!r} is initialized already")
-            other = next((each for each in self._kept if type(each) is not type(name)), None)
-            if other is not None:
-                raise ArgumentError(f"kvstore: keys are numbers or names, not both: got {name!r} beside {other!r}")
+            existing = next((key_before for key_before in self._kept if type(key_before) is not type(name)), None)
+            if existing is not None:
+                raise ArgumentError(f"kvstore: keys are numbers or names, not both: got {name!r} beside {existing!r}")
             self._kept[name] = array.copy()
 
     def _merged(self, what: str, key: Any, value: Any) -> dict[Key, NDArray]:
@@ -168,15 +168,15 @@ class KVStore(KVStoreBase):
             values.setdefault(name, []).extend(arrays)
         merged = {}
         for name, arrays in values.items():
-            own = self._kept[name]
+            stored = self._kept[name]
             for array in arrays:
-                if array.shape != own.shape:
-                    raise ShapeError(f"kvstore: {what}: {name!r} has the shape {own.shape}, got {array.shape}")
+                if array.shape != stored.shape:
+                    raise ShapeError(f"kvstore: {what}: {name!r} has the shape {stored.shape}, got {array.shape}")
             if self._threshold is not None and len(arrays) > 1 and "device" in self.type:
                 arrays = [self._compressed(name, i, array) for i, array in enumerate(arrays)]
-            total = arrays[0].as_in_context(own.context)
+            total = arrays[0].as_in_context(stored.context)
             for array in arrays[1:]:
-                total = total + array.as_in_context(own.context)
+                total = total + array.as_in_context(stored.context)
             merged[name] = total
         return merged
 
@@ -236,10 +236,10 @@ class KVStore(KVStoreBase):
         if out is None:
             raise ArgumentError("kvstore: pull: expected arrays to copy into, out=")
         for name, arrays in pairs("pull", key, out):
-            own = self._own("pull", name)
+            stored = self._own("pull", name)
             for array in arrays:
                 if not (ignore_sparse and array.stype == "row_sparse"):
-                    array[:] = own
+                    array[:] = stored
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
         """``push`` and ``pull``; without ``out`` the pushed arrays are overwritten."""
@@ -272,13 +272,13 @@ class KVStore(KVStoreBase):
         """
         if out is None or row_ids is None:
             raise ArgumentError("kvstore: row_sparse_pull: expected arrays to copy into, out=, and rows, row_ids=")
-        wanted = [rows for each in (row_ids if isinstance(row_ids, (list, tuple)) else [row_ids])
-                  for rows in (each if isinstance(each, (list, tuple)) else [each])]
+        row_lists = [rows for rows_of_key in (row_ids if isinstance(row_ids, (list, tuple)) else [row_ids])
+                  for rows in (rows_of_key if isinstance(rows_of_key, (list, tuple)) else [rows_of_key])]
         targets = [(name, array) for name, arrays in pairs("row_sparse_pull", key, out) for array in arrays]
-        if len(wanted) not in (1, len(targets)):
+        if len(row_lists) not in (1, len(targets)):
             raise ArgumentError(f"kvstore: row_sparse_pull: {len(targets)} arrays want as many row_ids, got "
-                                f"{len(wanted)}")
-        for (name, array), rows in zip(targets, wanted * len(targets) if len(wanted) == 1 else wanted):
+                                f"{len(row_lists)}")
+        for (name, array), rows in zip(targets, row_lists * len(targets) if len(row_lists) == 1 else row_lists):
             if array.stype != "row_sparse":
                 raise ArgumentError(f"kvstore: row_sparse_pull: {name!r}: expected a row_sparse array, got one of "
                                     f"storage type {array.stype!r}")
@@ -368,10 +368,10 @@ def pairs(what: str, key: Any, value: Any) -> list[tuple[Key, list[NDArray]]]:
     else:
         keys, values = [key], [value]
     pairs = []
-    for name, given in zip(keys, values):
+    for name, values_of_key in zip(keys, values):
         if not isinstance(name, (int, str)):
             raise ArgumentError(f"kvstore: {what}: a key is a number or a name, got {type(name).__name__}")
-        arrays = list(given) if isinstance(given, (list, tuple)) else [given]
+        arrays = list(values_of_key) if isinstance(values_of_key, (list, tuple)) else [values_of_key]
         for array in arrays:
             if not isinstance(array, NDArray):
                 raise ArgumentError(f"kvstore: {what}: {name!r}: expected NDArrays, got {type(array).__name__}")

@@ -191,8 +191,8 @@ class Module(BaseModule):
         """Pairs of name and shape."""
         self._needs("binded")
         shapes = {desc.name: desc.shape for desc in self._data_shapes + self._label_shapes}
-        known = {name: shape for name, shape in shapes.items() if name in self._symbol.list_arguments()}
-        return list(zip(self.output_names, self._symbol.infer_shape(**known)[1]))
+        input_shapes = {name: shape for name, shape in shapes.items() if name in self._symbol.list_arguments()}
+        return list(zip(self.output_names, self._symbol.infer_shape(**input_shapes)[1]))
 
     # Attributes of a module that programs of MXNet read.
 
@@ -396,11 +396,11 @@ class Module(BaseModule):
     def _spread(self) -> None:
         """Copy the first context's weights to the others."""
         first = self._exec_group.execs[0]
-        for other in self._exec_group.execs[1:]:
+        for executor in self._exec_group.execs[1:]:
             for name in self._param_names:
-                other.arg_dict[name]._store(Ellipsis, first.arg_dict[name])
+                executor.arg_dict[name]._store(Ellipsis, first.arg_dict[name])
             for name in self._aux_names:
-                other.aux_dict[name]._store(Ellipsis, first.aux_dict[name])
+                executor.aux_dict[name]._store(Ellipsis, first.aux_dict[name])
 
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
         """Copies of weights and auxiliary states, on the host; the latter are averaged over the contexts."""
@@ -439,15 +439,15 @@ class Module(BaseModule):
             return
         group, count = self._exec_group, len(self._context)
         weights = {name: group.execs[0].arg_dict[name] for name in self._param_names}
-        store, there = _create_kvstore(kvstore, count, weights)
+        store, on_store = _create_kvstore(kvstore, count, weights)
         if self._reduction is not None:  # in a store that was set before
             self._reduction = None
             group.reduce(None)
         if isinstance(kvstore, str) and type(store) is KVStore and self._compression_params is None:
-            store, there = None, False  # update() does both in one step
-        each = count if store is not None and not there else 1  # each context updates its own weights
-        names: dict[int | str, str] = {i * each + k: name for i, name in enumerate(self._param_names)
-                                       for k in range(each)}
+            store, on_store = None, False  # update() does both in one step
+        copies = count if store is not None and not on_store else 1  # each context updates its own weights
+        names: dict[int | str, str] = {i * copies + k: name for i, name in enumerate(self._param_names)
+                                       for k in range(copies)}
         workers = store.num_workers if store is not None and "dist" in store.type and "_sync" in store.type else 1
         scale = 1.0 / ((parts.samples(self._data_shapes) or 1) * workers)
         if isinstance(optimizer, str):
@@ -462,15 +462,15 @@ class Module(BaseModule):
             store.agree("the network", parts.structure(self._symbol))
         if isinstance(kvstore, str) and type(store) is DistKVStore and self._compression_params is None and count == 1:
             self._reduce(store, optimizer)
-            store, there = None, False  # here, too, during backward
-        self._optimizer, self._updater = optimizer, None if there else optimizers.get_updater(optimizer)
-        self._kvstore, self._update_on_kvstore = store, there
+            store, on_store = None, False  # here, too, during backward
+        self._optimizer, self._updater = optimizer, None if on_store else optimizers.get_updater(optimizer)
+        self._kvstore, self._update_on_kvstore = store, on_store
         if store is not None:
             if self._compression_params is not None:
                 store.set_gradient_compression(self._compression_params)
-            if there:
+            if on_store:
                 store.set_optimizer(optimizer)
-            _initialize_kvstore(store, group.param_arrays, weights, group.param_names, there)
+            _initialize_kvstore(store, group.param_arrays, weights, group.param_names, on_store)
         self.optimizer_initialized = True
         if self._preload_opt_states is not None:
             self.load_optimizer_states(self._preload_opt_states)
@@ -555,7 +555,7 @@ class Module(BaseModule):
             of_labels = self._without_labels(data)
         if data != self._data_shapes or of_labels != self._label_shapes:
             self.reshape(data, of_labels)
-        arrays = [[*batch.data, *own] for batch, own in zip(batches, labels)]
+        arrays = [[*batch.data, *label] for batch, label in zip(batches, labels)]
         described = [*data, *(of_labels if any(labels) else ())]
         for number, (executor, share) in enumerate(zip(self._exec_group.execs, self._exec_group.shares)):
             for i, desc in enumerate(described):
@@ -575,15 +575,15 @@ class Module(BaseModule):
         ordered = old
         if provided:
             names = [desc.name for desc in describe("the batch", provided)]
-            known = {desc.name: desc for desc in old}
-            if set(names) == set(known):
-                ordered = [known[name] for name in names]
+            description_of = {desc.name: desc for desc in old}
+            if set(names) == set(description_of):
+                ordered = [description_of[name] for name in names]
         descriptions = []
         for i, desc in enumerate(ordered):
             shape, axis = list(values[0][i].shape), DataDesc.get_batch_axis(desc.layout)
-            if any(list(own[i].shape) != shape for own in values):
+            if any(list(value[i].shape) != shape for value in values):
                 raise ShapeError(f"forward: {desc.name}: all batches of a list must have one shape, got "
-                                 f"{', '.join(str(own[i].shape) for own in values)}")
+                                 f"{', '.join(str(value[i].shape) for value in values)}")
             if axis >= 0:
                 shape[axis] *= len(values)
             descriptions.append(DataDesc(desc.name, shape, desc.dtype, desc.layout))
@@ -626,13 +626,13 @@ class Module(BaseModule):
         names = [name for name in self._param_names if first.grad_dict[name] is not None]
         weights = [first.arg_dict[name] for name in names]
         grads: list[Any] = [first.grad_dict[name] for name in names]
-        for other in self._exec_group.execs[1:]:
-            others: Any = other.grad_dict  # no gradient is None, since the first context has all
+        for executor in self._exec_group.execs[1:]:
+            others: Any = executor.grad_dict  # no gradient is None, since the first context has all
             grads = [grad + others[name].as_in_context(grad.context) for name, grad in zip(names, grads)]
         self._updater([self._numbers[name] for name in names], grads, weights)  # in one call, which is faster
-        for other in self._exec_group.execs[1:]:
+        for executor in self._exec_group.execs[1:]:
             for name, weight in zip(names, weights):
-                other.arg_dict[name]._store(Ellipsis, weight)
+                executor.arg_dict[name]._store(Ellipsis, weight)
 
     @property
     def _updates_in_plan(self) -> bool:
@@ -649,9 +649,9 @@ class Module(BaseModule):
         return executor
 
     def _learn(self, data_batch: Any) -> None:
-        own = all(getattr(getattr(self, name), "__func__", None) is getattr(Module, name)
+        is_inherited = all(getattr(getattr(self, name), "__func__", None) is getattr(Module, name)
                   for name in ("forward_backward", "forward", "backward", "update"))
-        if not own or not self.for_training or not self._updates_in_plan:
+        if not is_inherited or not self.for_training or not self._updates_in_plan:
             super()._learn(data_batch)
             return
         self._needs("binded", "params_initialized", "optimizer_initialized")

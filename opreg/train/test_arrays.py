@@ -99,8 +99,8 @@ def host(value: ArrayLike) -> np.ndarray:
 
 
 def _usual(dtype: DTypeLike) -> tuple[float, float]:
-    known = np.dtype(dtype)
-    return (0.0, 0.0) if known.kind in "biu" else _TOLERANCES[min(max(known.itemsize, 2), 8)]
+    kind = np.dtype(dtype)
+    return (0.0, 0.0) if kind.kind in "biu" else _TOLERANCES[min(max(kind.itemsize, 2), 8)]
 
 
 def get_rtol(rtol: float | None = None, dtype: DTypeLike = np.float64) -> float:
@@ -113,8 +113,8 @@ def get_atol(atol: float | None = None, dtype: DTypeLike = np.float64) -> float:
     return _usual(dtype)[1] if atol is None else atol
 
 
-def _tolerance(dtype: np.dtype, given: Tolerance, usual: float) -> float:
-    return given.get(dtype, usual) if isinstance(given, Mapping) else usual if given is None else given
+def _tolerance(dtype: np.dtype, tolerance: Tolerance, usual: float) -> float:
+    return tolerance.get(dtype, usual) if isinstance(tolerance, Mapping) else usual if tolerance is None else tolerance
 
 
 def get_tols(x: Any, y: Any, rtol: Tolerance, atol: Tolerance) -> tuple[float, float]:
@@ -125,7 +125,7 @@ def get_tols(x: Any, y: Any, rtol: Tolerance, atol: Tolerance) -> tuple[float, f
     >>> get_tols(np.ones(2, "float32"), np.ones(2), None, 0.5), get_tols(3, 4, None, None)
     ((0.0001, 0.5), (0.0, 0.0))
     """
-    dtypes = [np.dtype(each.dtype) if hasattr(each, "dtype") else np.asarray(each).dtype for each in (x, y)]
+    dtypes = [np.dtype(value.dtype) if hasattr(value, "dtype") else np.asarray(value).dtype for value in (x, y)]
     return (max(_tolerance(dtype, rtol, get_rtol(dtype=dtype)) for dtype in dtypes),
             max(_tolerance(dtype, atol, get_atol(dtype=dtype)) for dtype in dtypes))
 
@@ -301,7 +301,7 @@ def rand_sparse_ndarray(shape: Sequence[int], stype: str, density: float | None 
                             "'powerlaw'")
     if distribution == "powerlaw":
         array = _power_law(shape, density, dtype or default_dtype(), ctx)
-        return array, tuple(each.asnumpy() for each in (array.indptr, array.indices, array.data))
+        return array, tuple(part.asnumpy() for part in (array.indptr, array.indices, array.data))
     numbers = rng.uniform(-1.0, 1.0, tuple(shape))
     if data_init is not None:
         numbers[...] = data_init
@@ -310,7 +310,7 @@ def rand_sparse_ndarray(shape: Sequence[int], stype: str, density: float | None 
     numbers = numbers.astype(dtype or default_dtype())
     if stype == "csr":
         array = sparse.csr_matrix(np.where(rng.uniform(size=numbers.shape) < density, numbers, 0), ctx=ctx)
-        return array, tuple(each.asnumpy() for each in (array.indptr, array.indices, array.data))
+        return array, tuple(part.asnumpy() for part in (array.indptr, array.indices, array.data))
     if stype != "row_sparse":
         raise ArgumentError(f"rand_sparse_ndarray: storage type {stype!r}: expected 'row_sparse' or 'csr'")
     if rsp_indices is None:

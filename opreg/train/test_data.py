@@ -82,13 +82,13 @@ def download(url: str, fname: str | None = None, dirname: str | None = None, ove
         with reading(local) as source, atomic_write(target) as file:
             shutil.copyfileobj(source, file)
         return str(target)
-    for left in reversed(range(max(1, retries))):
+    for retries_left in reversed(range(max(1, retries))):
         try:
             with urllib.request.urlopen(url, timeout=_SECONDS) as source, atomic_write(target) as file:
                 shutil.copyfileobj(source, file)
             return str(target)
         except OSError as error:
-            if left == 0:
+            if retries_left == 0:
                 raise OpError(f"download: {url} cannot be fetched ({error}). Where this machine is offline, put a file "
                               f"{name!r} into {str(target.parent.resolve())!r} or {data_dir()!r}") from None
     raise AssertionError
@@ -102,12 +102,12 @@ def _mnist(name: str) -> np.ndarray:
 
 def get_mnist() -> dict[str, np.ndarray]:
     """The digits of MNIST: ``train_data`` and ``test_data`` of shape (n, 1, 28, 28) from 0 to 1, and their labels."""
-    found = {}
+    arrays = {}
     for what, prefix in (("train", "train"), ("test", "t10k")):
         images, labels = _mnist(f"{prefix}-images-idx3-ubyte"), _mnist(f"{prefix}-labels-idx1-ubyte")
-        found[f"{what}_data"] = images[:, None].astype(np.float32) / 255
-        found[f"{what}_label"] = labels.astype(np.int8)
-    return found
+        arrays[f"{what}_data"] = images[:, None].astype(np.float32) / 255
+        arrays[f"{what}_label"] = labels.astype(np.int8)
+    return arrays
 
 
 def get_mnist_ubyte() -> None:
@@ -157,7 +157,7 @@ def get_zip_data(data_dir: str, url: str, data_origin_name: str) -> None:
     name = download(url, data_origin_name, data_dir)
     try:
         with reading(name) as file, zipfile.ZipFile(file) as packed:
-            size = sum(each.file_size for each in packed.infolist())
+            size = sum(member.file_size for member in packed.infolist())
             if size > INFLATED * os.path.getsize(name):
                 raise FileFormatError(f"{name}: {size} bytes unpacked cannot be in a file of {os.path.getsize(name)}")
             packed.extractall(data_dir)

@@ -91,8 +91,8 @@ def assert_almost_equal_with_err(a: ArrayLike, b: ArrayLike, rtol: Tolerance = N
                                  equal_nan: bool = False, mismatches: tuple[int, int] = (10, 10)) -> None:
     """Fail unless two arrays are almost equal, except for a fraction ``etol`` of their elements."""
     if get_etol(etol) > 0:
-        one, other = host(a), host(b)
-        near = np.isclose(one, other, *get_tols(one, other, rtol, atol), equal_nan)
+        first, second = host(a), host(b)
+        near = np.isclose(first, second, *get_tols(first, second, rtol, atol), equal_nan)
         if 1 - np.count_nonzero(near) / max(near.size, 1) <= get_etol(etol):
             return
     assert_almost_equal(a, b, rtol, atol, names, equal_nan)
@@ -178,8 +178,8 @@ def check_speed(sym: Symbol, location: Mapping[str, np.ndarray] | None = None, c
     shapes = kwargs if location is None else {name: value.shape for name, value in location.items()}
     executor = sym.simple_bind(ctx or default_context(), "write" if grad_req is None else grad_req, **shapes)
     with drawing() as rng:
-        for name, own in executor.arg_dict.items():
-            own[:] = rng.normal(size=own.shape) if location is None else location.get(name, 0)
+        for name, target in executor.arg_dict.items():
+            target[:] = rng.normal(size=target.shape) if location is None else location.get(name, 0)
 
     def run() -> None:
         executor.forward(is_train=typ == "whole")

@@ -49,9 +49,9 @@ def environment(*args: str | Mapping[str, str | None] | None) -> Iterator[None]:
     '1'
     """
     if len(args) == 1 and isinstance(args[0], Mapping):
-        wanted: dict[str, Any] = dict(args[0])
+        variables: dict[str, Any] = dict(args[0])
     elif len(args) == 2 and isinstance(args[0], str):
-        wanted = {args[0]: args[1]}
+        variables = {args[0]: args[1]}
     else:
         raise ArgumentError("environment: expected a name and its value, or a dict of them")
 
@@ -62,8 +62,8 @@ def environment(*args: str | Mapping[str, str | None] | None) -> Iterator[None]:
             else:
                 os.environ[name] = value
 
-    before = {name: os.environ.get(name) for name in wanted}
-    put(wanted)
+    before = {name: os.environ.get(name) for name in variables}
+    put(variables)
     try:
         yield
     finally:
@@ -106,7 +106,7 @@ def collapse_sum_like(a: np.ndarray, shape: Sequence[int]) -> np.ndarray:
     [2.0, 2.0, 2.0]
     """
     ahead = a.ndim - len(shape)
-    if ahead < 0 or any(dim not in (1, whole) for dim, whole in zip(shape, a.shape[ahead:])):
+    if ahead < 0 or any(dim not in (1, length) for dim, length in zip(shape, a.shape[ahead:])):
         raise ArgumentError(f"collapse_sum_like: {tuple(shape)} does not broadcast to {a.shape}")
     along = [*range(ahead), *[i + ahead for i, dim in enumerate(shape) if dim == 1]]
     return a.sum(axis=tuple(along)).reshape(shape)
@@ -268,7 +268,7 @@ def compare_optimizer(opt1: Optimizer, opt2: Optimizer, shapes: Any, dtype: DTyp
     weights, gradients = drawn(w_stype), drawn(g_stype)
     results = []
     for optimizer, stypes in ((opt1, ("default", "default")), (opt2, (w_stype, g_stype))):
-        ws, gs = ([array(each, dtype=dtype).tostype(stype) for each in arrays]
+        ws, gs = ([array(weight, dtype=dtype).tostype(stype) for weight in arrays]
                   for arrays, stype in zip((weights, gradients), stypes))
         states = [optimizer.create_state_multi_precision(i, weight) for i, weight in enumerate(ws)]
         if ntensors > 1:

@@ -218,12 +218,12 @@ def _differences(sym: Symbol, ctx: Context, args: Mapping[str, NDArray], aux: Ma
         weighed, args, aux = _weighed(sym, ctx, _wide(args, ctx), _wide(aux, ctx), heads, is_train)
     except Exception:  # it does not run in float64, so its own dtype is used
         weighed, args, aux = _weighed(sym, ctx, args, aux, heads, is_train)
-    wanted = {name: args[name].asnumpy() for name, request in requests.items() if request != "null"}
+    requested = {name: args[name].asnumpy() for name, request in requests.items() if request != "null"}
     states = {name: value.asnumpy() for name, value in aux.items()}
-    slopes = numeric_grad(weighed, wanted, states, usual[0] if eps is None else eps, is_train)
+    slopes = numeric_grad(weighed, requested, states, usual[0] if eps is None else eps, is_train)
     if weighed.coarse and usual[1] < _COARSE[1]:
         usual = _COARSE
-        slopes = numeric_grad(weighed, wanted, states, usual[0], is_train) if eps is None else slopes
+        slopes = numeric_grad(weighed, requested, states, usual[0], is_train) if eps is None else slopes
     return slopes, usual[1:]
 
 
@@ -321,15 +321,15 @@ def check_symbolic_backward(sym: Symbol, location: Arrays, out_grads: Arrays, ex
     ctx = ctx or default_context()
     names = sym.list_arguments()
     args = _located(sym, "location", names, location, ctx, dtype)
-    wanted = dict(expected) if isinstance(expected, Mapping) else dict(zip(names, expected, strict=True))
+    expected_grads = dict(expected) if isinstance(expected, Mapping) else dict(zip(names, expected, strict=True))
     if isinstance(grad_req, str):
-        requests = {name: grad_req if name in wanted else "null" for name in names}
+        requests = {name: grad_req if name in expected_grads else "null" for name in names}
     else:
         requests = dict(grad_req) if isinstance(grad_req, Mapping) else dict(zip(names, grad_req))
     states = _located(sym, "aux_states", sym.list_auxiliary_states(), aux_states, ctx, dtype)
     with drawing() as rng:
         before: dict[str, np.ndarray] = {
-            name: rng.normal(size=args[name].shape).astype(args[name].dtype) for name in wanted}
+            name: rng.normal(size=args[name].shape).astype(args[name].dtype) for name in expected_grads}
         grads = {name: array(value, ctx, value.dtype).tostype((grad_stypes or {}).get(name) or "default")
                  for name, value in before.items()}
         executor = sym.bind(ctx, args, grads, requests, states)
@@ -339,7 +339,7 @@ def check_symbolic_backward(sym: Symbol, location: Arrays, out_grads: Arrays, ex
         heads = None if out_grads is None else [array(host(head), ctx, out.dtype)
                                                 for head, out in zip(out_grads, executor.outputs)]
         executor.backward(heads)
-        for name, value in wanted.items():
+        for name, value in expected_grads.items():
             request = requests.get(name, "null")
             target = {"write": host(value), "add": host(value) + before[name], "null": before[name]}[request]
             assert_almost_equal(target, grads[name], rtol, atol,
@@ -448,7 +448,7 @@ def check_gluon_hybridize_consistency(net_builder: Callable[..., Any], data_l: S
                 found.append(net(*inputs))
             found[-1].backward(found[-1])
             found += [each.grad for each in inputs]
-            found += [each.grad() for each in net.collect_params().values() if each.grad_req != "null"]
+            found += [parameter.grad() for parameter in net.collect_params().values() if parameter.grad_req != "null"]
         results.append([each.asnumpy() for each in found])
         net.hybridize()
     for plain, hybridized in zip(*results):

@@ -147,9 +147,9 @@ class Updater:
             When they are those of another kind of optimizer.
         """
         saved, optimizer = files.loads(states), self.optimizer
-        own = type(optimizer).__name__.lower()
-        if saved.optimizer not in (None, own):
-            raise ArgumentError(f"the states are those of optimizer {saved.optimizer!r}, this one is {own!r}")
+        class_name = type(optimizer).__name__.lower()
+        if saved.optimizer not in (None, class_name):
+            raise ArgumentError(f"the states are those of optimizer {saved.optimizer!r}, this one is {class_name!r}")
         optimizer.check_settings(saved.settings)
         vars(optimizer).update(saved.settings)
         self.states, self.states_synced = saved.states, dict.fromkeys(saved.states, False)

@@ -84,7 +84,7 @@ def test_a_killed_process_leaves_nothing(tmp_path: Path) -> None:
     program = f"""if True:
         import os, signal
         from opreg.core import files
-        with files.together(), files.whole({str(tmp_path / "file")!r}) as file:
+        with files.atomic_writes(), files.atomic_write({str(tmp_path / "file")!r}) as file:
             file.write(b"half" * 100000)
             file.flush()
             os.kill(os.getpid(), signal.SIGKILL)
@@ -326,11 +326,11 @@ def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
     write(file, b"before")
     run = subprocess.run([sys.executable, "-c", f"""
 import resource, signal
-from opreg.core.files import whole
+from opreg.core.files import atomic_write
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 try:
-    with whole({str(file)!r}) as file:
+    with atomic_write({str(file)!r}) as file:
         file.write(bytes(1000))
 except OSError as error:
     print(type(error).__name__, error.filename)

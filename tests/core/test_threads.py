@@ -290,7 +290,7 @@ def test_parts_run_and_their_errors_leave(monkeypatch):
 @pytest.mark.skipif(len(threads._cores()) < 2, reason="threads can be told of no other core")
 def test_helpers_may_be_kept_off_the_core_of_who_calls(monkeypatch):
     """The system may put a thread that wakes on the core of the one that woke it, where both would take turns."""
-    monkeypatch.setattr(threads._Pool, "made", None)
+    monkeypatch.setattr(threads._Pool, "current", None)
     monkeypatch.setattr(threads, "count", lambda: 3)
     cores = os.sched_getaffinity(0)
     first, second, *_ = sorted(cores)
@@ -316,7 +316,7 @@ def test_threads_that_may_not_be_told_work_all_the_same(monkeypatch):
     def refuse(*_):
         raise PermissionError
 
-    monkeypatch.setattr(threads._Pool, "made", None)
+    monkeypatch.setattr(threads._Pool, "current", None)
     monkeypatch.setattr(threads, "count", lambda: 2)
     monkeypatch.setattr(os, "sched_setaffinity", refuse)
     found: list[int] = []

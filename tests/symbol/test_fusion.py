@@ -454,7 +454,7 @@ def test_a_cast_is_an_instruction_of_two_dtypes():
 def many(monkeypatch):
     """A pool of its own with three threads."""
     monkeypatch.setattr(threads, "count", lambda: 3)
-    monkeypatch.setattr(threads._Pool, "made", None)
+    monkeypatch.setattr(threads._Pool, "current", None)
 
 
 def test_parts_run_on_threads_and_all_are_done(many):
@@ -526,7 +526,7 @@ def test_the_number_of_threads_does_not_matter(monkeypatch):
     found = []
     for number in (1, 2, 5):
         monkeypatch.setattr(threads, "count", lambda number=number: number)
-        monkeypatch.setattr(threads._Pool, "made", None)
+        monkeypatch.setattr(threads._Pool, "current", None)
         executor = bound(gelu(sym.Variable("x")), {"x": x.shape})
         found.append(results(executor))
     for other in found[1:]:
@@ -570,7 +570,7 @@ def test_rows_in_blocks_are_the_rows(monkeypatch, name, dtype):
     found = []
     for number in (1, 3):
         monkeypatch.setattr(threads, "count", lambda number=number: number)
-        monkeypatch.setattr(threads._Pool, "made", None)
+        monkeypatch.setattr(threads._Pool, "current", None)
         found.append(results(normalising(net, shapes, dtype)))
     for one, three, want in zip(*found, whole, strict=True):
         np.testing.assert_array_equal(one, three)

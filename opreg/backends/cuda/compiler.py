@@ -33,15 +33,15 @@ def can_compile(xp: ArrayModule) -> bool:
     return hasattr(xp, "RawModule")
 
 
-def declined(found: object | str) -> str | None:
+def declined(details: object | str) -> str | None:
     """The reason, if ``details`` is a text that gives one; None otherwise."""
-    return found if isinstance(found, str) else None
+    return details if isinstance(details, str) else None
 
 
-def keep_details(call: Call, found: object | str) -> str | None:
+def keep_details(call: Call, details: object | str) -> str | None:
     """Store with a call what its kernel needs; returns the reason if ``details`` is one, else None."""
-    call.details = found
-    return declined(found)
+    call.details = details
+    return declined(details)
 
 
 # The operator's name, which becomes a part of the names of kernels compiled now.
@@ -112,11 +112,11 @@ _WRONG = re.compile(r"\((\d+)\): (?:catastrophic )?error:? *(.*)")
 def first_error(report: str, code: str) -> str:
     """The first error in a compiler's report, with the line of the text; if none is found, the whole report in one
     line."""
-    found = _WRONG.search(report)
+    match = _WRONG.search(report)
     lines = code.splitlines()
-    if found is None or not 0 < int(found[1]) <= len(lines):
+    if match is None or not 0 < int(match[1]) <= len(lines):
         return " ".join(report.split())
-    return f"{found[2]}, in line {found[1]}: {lines[int(found[1]) - 1].strip()}"
+    return f"{match[2]}, in line {match[1]}: {lines[int(match[1]) - 1].strip()}"
 
 
 def grid_of(xp: ArrayModule, items: int, block: int) -> int:

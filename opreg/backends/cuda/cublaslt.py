@@ -178,8 +178,8 @@ def answer(name: str, status: int) -> str:
     >>> answer("cublasLtMatmul", 13)
     'cublasLtMatmul answers CUBLAS_STATUS_EXECUTION_FAILED (13)'
     """
-    known = f"CUBLAS_STATUS_{Status(status).name} ({status})" if status in set(Status) else f"status {status}"
-    return f"{name} answers {known}"
+    words = f"CUBLAS_STATUS_{Status(status).name} ({status})" if status in set(Status) else f"status {status}"
+    return f"{name} answers {words}"
 
 
 class Descriptor:

@@ -83,7 +83,7 @@ class Convolution(NamedTuple):
     tf32: bool
 
     def __str__(self) -> str:
-        x, w, y = [" x ".join(map(str, each.sizes)) for each in (self.x, self.w, self.y)]
+        x, w, y = [" x ".join(map(str, descriptor.sizes)) for descriptor in (self.x, self.w, self.y)]
         return f"{self.part} of {x} with {w} to {y} in {self.dtype}"
 
 
@@ -153,11 +153,11 @@ class BuiltGraph(NamedTuple):
 
 
 @cached(512)
-def build(found: Frontend, device: int, kind: Convolution) -> BuiltGraph | str:
+def build(library: Frontend, device: int, kind: Convolution) -> BuiltGraph | str:
     """The graph that cuDNN builds for a description of convolutions, or the reason why it builds none."""
     try:
-        with found.using:
-            return _build(found.module, found.handle(device), _with_two_places(kind))
+        with library.using:
+            return _build(library.module, library.handle(device), _with_two_places(kind))
     except Exception as error:  # the package has several classes of errors
         if passing(error):
             raise
@@ -230,13 +230,13 @@ class Convolve(PlainStep):
 
     def __init__(self, xp: ArrayModule, device: int, title: str, built: BuiltGraph, arrays: Mapping[str, Array],
                  writes: str, scratch: Callable[..., Array]):
-        found = frontend(xp)
-        assert isinstance(found, Frontend)
+        library = frontend(xp)
+        assert isinstance(library, Frontend)
         workspace = scratch((built.workspace,), np.uint8) if built.workspace else None
         addresses = {_UIDS[name]: address_of(array) for name, array in arrays.items()}
         place = None if workspace is None else address_of(workspace)
 
-        self.execute = functools.partial(found.execute, built, device)
+        self.execute = functools.partial(library.execute, built, device)
         self.stream, self.title = xp.cuda.get_current_stream, title
         self.addresses, self.place, self.held = addresses, place, (arrays, workspace)
         self.written = own_bytes(arrays[writes])

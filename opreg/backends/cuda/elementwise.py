@@ -115,25 +115,25 @@ def declines(expression: Expression, ins: Sequence[Array], outs: Sequence[Array 
     return None
 
 
-def bound(expression: Expression, found: Arrangement, xp: ArrayModule) -> Callable[[], None]:
+def bound(expression: Expression, arrangement: Arrangement, xp: ArrayModule) -> Callable[[], None]:
     """A step without arguments that computes an expression on its arrays."""
-    layout = found.layout
+    layout = arrangement.layout
     index, offset = (np.uint64, np.int64) if layout.far else (np.uint32, np.int32)
     strided = [n for n, operand in enumerate(layout.operands) if operand.reach in (Reach.PACKED, Reach.GATHERED)]
-    arguments = [*found.arrays, index(found.total), *[index(size) for size in found.sizes[1:]],
-                 *[offset(found.strides[n][axis]) for n in strided for axis in range(layout.axes)]]
-    blocks = grid_of(xp, math.ceil(found.total / layout.lanes), _BLOCK)
-    read = sum(own_bytes(found.arrays[n]) for n in {layout.ins[i] for i in expression.used})
-    written = sum(own_bytes(found.arrays[n]) for n in {n for n in layout.outs if n is not None})
+    arguments = [*arrangement.arrays, index(arrangement.total), *[index(size) for size in arrangement.sizes[1:]],
+                 *[offset(arrangement.strides[n][axis]) for n in strided for axis in range(layout.axes)]]
+    blocks = grid_of(xp, math.ceil(arrangement.total / layout.lanes), _BLOCK)
+    read = sum(own_bytes(arrangement.arrays[n]) for n in {layout.ins[i] for i in expression.used})
+    written = sum(own_bytes(arrangement.arrays[n]) for n in {n for n in layout.outs if n is not None})
     return Launch(kernel_of(xp, source(expression, layout), "elementwise"), blocks, _BLOCK, arguments, read, written)
 
 
 def bound_to(expression: Expression, ins: Sequence[Array], outs: Sequence[Array | None], xp: ArrayModule
              ) -> Callable[[], None]:
     """``bound`` for arrays that are known to be contiguous or to broadcast, and not to overlap."""
-    found = arrange(ins, outs)
-    assert isinstance(found, Arrangement), found
-    return bound(expression, found, xp)
+    arrangement = arrange(ins, outs)
+    assert isinstance(arrangement, Arrangement), arrangement
+    return bound(expression, arrangement, xp)
 
 
 def fuses(xp: ArrayModule, dtype: np.dtype) -> bool:

@@ -75,10 +75,10 @@ def bound_fold(expression: Expression, ins: Sequence[Array], roles: Sequence[Row
         groups = list(groups) or [(1, True)]
         if not any(reduced for _, reduced in groups):
             groups.append((1, True))
-        whole = sum(reduced for _, reduced in groups) == 1
+        one_group = sum(reduced for _, reduced in groups) == 1
         n, along = groups[-1]
         before = groups[:-1] if along else groups[:-2]
-        count = math.prod(each for each, _ in before)
+        count = math.prod(length for length, _ in before)
         length = n if along else groups[-2][0]
         alongs, cycle = _alongs(ins, roles, before, along)
         part = _part_of_rows(xp, count, n) if along else \
@@ -86,7 +86,7 @@ def bound_fold(expression: Expression, ins: Sequence[Array], roles: Sequence[Row
         parts = -(-length // part)
         step, places = expression, list(outs)
         others: list[int] = []
-        if not (whole and parts == 1):
+        if not (one_group and parts == 1):
             step, expression, others = parted(expression)
             dtype = np.dtype(np.float64 if any(array.dtype.itemsize == 8 for array in ins) else np.float32)
             places = [scratch(len(steps) * 4 + i, (count, parts, 1 if along else n), dtype)
@@ -97,7 +97,7 @@ def bound_fold(expression: Expression, ins: Sequence[Array], roles: Sequence[Row
         else:
             steps.append(bound_columns(RowExpression(step, alongs, RowLayout.COLUMN), ins, places, count, length, n, xp,
                                        size, cut))
-        if whole and parts == 1:
+        if one_group and parts == 1:
             return steps
         ins = [*[place for place in places if place is not None], *[ins[i] for i in others]]
         roles = [*[RowLayout.ELEMENT] * len(places), *[roles[i] for i in others]]

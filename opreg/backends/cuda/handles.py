@@ -30,6 +30,6 @@ class Handles:
         return self._made[device]
 
 
-def _destroy(destroy: Callable[[Any], object], made: dict[int, Any]) -> None:
-    for handle in made.values():
+def _destroy(destroy: Callable[[Any], object], handles: dict[int, Any]) -> None:
+    for handle in handles.values():
         destroy(handle)

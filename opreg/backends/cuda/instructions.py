@@ -90,9 +90,9 @@ def statement(name: str, prim: Primitive, args: Sequence[int | float], values: S
     type = "double" if any(values[a].type == "double" for a in args if isinstance(a, int)) else "float"
     text = _text(prim)
     assert text is not None, prim.name
-    made = Value(name, type if prim.dtype is None else computed_in(prim.dtype))
+    result = Value(name, type if prim.dtype is None else computed_in(prim.dtype))
     operands = [converted(values[a], type) if isinstance(a, int) else literal(a, type) for a in args]
-    return f"const {made.type} {name} = {text.format(*operands, T=type)};", made
+    return f"const {result.type} {name} = {text.format(*operands, T=type)};", result
 
 
 def statements(expression: Expression, inputs: Sequence[Value]) -> tuple[list[str], list[Value]]:
@@ -107,9 +107,9 @@ def statements(expression: Expression, inputs: Sequence[Value]) -> tuple[list[st
     values = list(inputs)
     lines = []
     for position, (prim, args) in enumerate(expression.code):
-        line, made = statement(f"r{position}", prim, args, values)
+        line, value = statement(f"r{position}", prim, args, values)
         lines.append(line)
-        values.append(made)
+        values.append(value)
     return lines, [values[r] if isinstance(r, int) else Value(literal(r, "double"), "double")
                    for r in expression.results]
 

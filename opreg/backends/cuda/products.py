@@ -179,12 +179,12 @@ class _Described:
         if bias:
             self.whole.set(DescriptorAttribute.BIAS_POINTER, ctypes.c_void_p(bias))
         self.layouts = []
-        for each in (product.right, product.left, product.out):
-            rows, columns = (each.rows, each.columns) if each.by_columns else (each.columns, each.rows)
-            layout = Descriptor(found, "MatrixLayout", stored, rows, columns, each.step)
+        for matrix in (product.right, product.left, product.out):
+            rows, columns = (matrix.rows, matrix.columns) if matrix.by_columns else (matrix.columns, matrix.rows)
+            layout = Descriptor(found, "MatrixLayout", stored, rows, columns, matrix.step)
             if product.batch > 1:
                 layout.set(LayoutAttribute.BATCH_COUNT, ctypes.c_int32(product.batch))
-                layout.set(LayoutAttribute.STRIDED_BATCH_OFFSET, ctypes.c_int64(each.apart))
+                layout.set(LayoutAttribute.STRIDED_BATCH_OFFSET, ctypes.c_int64(matrix.apart))
             self.layouts.append(layout)
 
 

@@ -46,10 +46,10 @@ class _Source:
 
     def __call__(self, size: int) -> Any:
         with self._cuda.Stream(null=True) as stream:
-            found = self.allocator(size)
+            memory = self.allocator(size)
             if not stream.done:
                 stream.synchronize()
-        return found
+        return memory
 
 
 class CudaRecorder(Recorder):

@@ -79,15 +79,15 @@ def shape_of(expression: RowExpression, ins: Sequence[Array], outs: Sequence[Arr
         The size of a row as the expression reads it; ``n`` by default.
     """
     counted = counted_in(n if size is None else max(n, size))
-    whole = [array for array, along in zip((*ins, *outs), (*expression.inputs, *expression.results))
+    elementwise = [array for array, along in zip((*ins, *outs), (*expression.inputs, *expression.results))
              if array is not None and along in (RowLayout.ELEMENT, RowLayout.COLUMN)]
-    lanes = 16 // min(array.itemsize for array in whole)
+    lanes = 16 // min(array.itemsize for array in elementwise)
     total, n = rows * n, n if part is None else part
-    aligned = not any(address_of(array) % min(16, lanes * array.itemsize) for array in whole)
+    aligned = not any(address_of(array) % min(16, lanes * array.itemsize) for array in elementwise)
     if not aligned or n % lanes or total // max(rows, 1) % lanes:
         lanes = 1
     inputs = max(1, sum(along is RowLayout.ELEMENT for along in expression.inputs))
-    width = 2 if any(array.dtype.itemsize == 8 for array in whole) else 1
+    width = 2 if any(array.dtype.itemsize == 8 for array in elementwise) else 1
     most_packs = max(1, _REGISTERS // (inputs * width * lanes))
     most = 1024 // width  # a double takes two registers, and the number of registers per block is limited
     threads = next((threads for threads in (32, 256, most) if n <= threads * lanes * min(most_packs, 8)), most)
@@ -161,10 +161,10 @@ def rows_source(rows: RowExpression, shape: Shape) -> str:
               f"    const {index} side = {block // shape.threads}u;  // rows that a block has at once",
               f"    for ({index} row = blockIdx.x * side + threadIdx.x / {shape.threads}u; row < rows; "
               "row += gridDim.x * side) {"]
-    own = "row / parts" if shape.cut else "row"
-    inner = [f"const {index} begin = {'row % parts * part' if shape.cut else '0'}, base = {own} * n + begin;",
+    row = "row / parts" if shape.cut else "row"
+    inner = [f"const {index} begin = {'row % parts * part' if shape.cut else '0'}, base = {row} * n + begin;",
              f"const {index} length = {'n - begin < part ? n - begin : part' if shape.cut else 'n'};"]
-    inner += [f"const {computed_in(shape.ins[i])} x{i} = wide(a{i}[{own}{' % cycle' * (along is RowLayout.CYCLE)}]);"
+    inner += [f"const {computed_in(shape.ins[i])} x{i} = wide(a{i}[{row}{' % cycle' * (along is RowLayout.CYCLE)}]);"
               for i, along in enumerate(rows.inputs) if along in (RowLayout.ROW, RowLayout.CYCLE)]
     inner += of_the_row(rows, text, 0)
     if shape.packs:
@@ -197,9 +197,9 @@ def _phases(rows: RowExpression, shape: Shape) -> list[tuple[list[int], list[int
 
 def _needed(rows: RowExpression, reduced: Sequence[int], outs: Sequence[int]) -> tuple[list[int], set[int | float]]:
     """The instructions of a phase, and the registers that it reads."""
-    wanted = [*[rows.expression.code[p].args[0] for p in reduced], *[rows.expression.results[i] for i in outs]]
-    needed = rows.needed(wanted)
-    return needed, {a for p in needed for a in rows.expression.code[p].args} | set(wanted)
+    registers = [*[rows.expression.code[p].args[0] for p in reduced], *[rows.expression.results[i] for i in outs]]
+    needed = rows.needed(registers)
+    return needed, {a for p in needed for a in rows.expression.code[p].args} | set(registers)
 
 
 def _passes(rows: RowExpression, shape: Shape) -> list[int]:

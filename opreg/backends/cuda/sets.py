@@ -51,30 +51,30 @@ def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Row
         return [bound_rows(rows, ins, outs, count, groups[-1][0], xp, cycle)]
     keep = tuple([1 if axis in axes else n for axis, n in enumerate(shape)])
     dtype = np.dtype(np.float64 if any(array.dtype.itemsize == 8 for array in ins) else np.float32)
-    known = dict(enumerate(zip(ins, roles)))
+    known_values = dict(enumerate(zip(ins, roles)))
     steps: list[Callable[[], None]] = []
     for phase in range(1, max(rows.phases) + 1):
-        wanted = _handed_on(rows, phase)
-        places: list[Array | None] = [scratch(len(known) + i, keep, dtype) for i in range(len(wanted))]
-        results: list[int | float] = [*wanted]
+        registers = _handed_on(rows, phase)
+        places: list[Array | None] = [scratch(len(known_values) + i, keep, dtype) for i in range(len(registers))]
+        results: list[int | float] = [*registers]
         for result, out in zip(expression.results, outs):
             if out is not None and isinstance(result, int) and rows.phases[result] == phase \
                     and rows.registers[result] is RowLayout.ROW:
                 results.append(result)
                 places.append(out)
-        part, read = extracted(expression, results, list(known))
-        given = [known[register] for register in read]
+        part, read = extracted(expression, results, list(known_values))
+        operands = [known_values[register] for register in read]
         base = 64 * phase
-        steps += bound_fold(part, [array for array, _ in given], [role for _, role in given], places, groups, xp,
+        steps += bound_fold(part, [array for array, _ in operands], [role for _, role in operands], places, groups, xp,
                             lambda i, shape, dtype, base=base: scratch(base + i, shape, dtype))  # type: ignore[misc]
-        for register, place in zip(wanted, places):
+        for register, place in zip(registers, places):
             assert place is not None
-            known[register] = place, RowLayout.ROW
+            known_values[register] = place, RowLayout.ROW
     elements = [(result, out) for i, (result, out) in enumerate(zip(expression.results, outs))
                 if out is not None and rows.results[i] is RowLayout.ELEMENT]
     if elements:
-        whole, read = extracted(expression, [result for result, _ in elements], list(known))
-        steps.append(elementwise.bound_to(whole, [known[register][0] for register in read],
+        elements_part, read = extracted(expression, [result for result, _ in elements], list(known_values))
+        steps.append(elementwise.bound_to(elements_part, [known_values[register][0] for register in read],
                                           [out for _, out in elements], xp))
     return steps
 
@@ -83,11 +83,11 @@ def _handed_on(rows: RowExpression, phase: int) -> list[int]:
     """The registers with one value per set that are computed in a phase and read by element-wise instructions or by
     later phases."""
     arity, code = rows.expression.arity, rows.expression.code
-    found = set()
+    registers = set()
     for position, (_, args) in enumerate(code):
         reader = arity + position
         for a in args:
             if isinstance(a, int) and a >= arity and rows.phases[a] == phase and rows.registers[a] is RowLayout.ROW \
                     and (rows.registers[reader] is RowLayout.ELEMENT or rows.phases[reader] > phase):
-                found.add(a)
-    return sorted(found)
+                registers.add(a)
+    return sorted(registers)

@@ -38,11 +38,11 @@ _NUMBER: dict[str, type[np.generic]] = {"float": np.float32, "double": np.float6
 
 
 @cached(64)
-def source(expression: Expression, count: int, apart: bool, dtype: np.dtype, lanes: int, held: bool = False) -> str:
+def source(expression: Expression, count: int, apart: bool, dtype: np.dtype, lanes: int, in_array: bool = False) -> str:
     """The text of the kernel ``updates``, for ``count`` arrays per weight; with ``apart`` the new weight is written to
     separate memory.
 
-    Its parameters are the table, the number of its rows, and the numbers that the expression reads; with ``held`` a
+    Its parameters are the table, the number of its rows, and the numbers that the expression reads; with ``in_array`` a
     pointer to these numbers on the device. A row of the table describes a part of a weight: the number of elements, and
     the addresses of the arrays.
     """
@@ -52,13 +52,13 @@ def source(expression: Expression, count: int, apart: bool, dtype: np.dtype, lan
     arrays = count + apart
     places = (count if apart else 0, *range(2, count))
     numbers = [f"{kind} x{i}" for i in range(count, expression.arity)]
-    compute = ", ".join([*[f"const {kind} x{i}" for i in range(count)], *[f"const {each}" for each in numbers],
+    compute = ", ".join([*[f"const {kind} x{i}" for i in range(count)], *[f"const {number}" for number in numbers],
                          *[f"{stored}& y{place}" for place in places]])
-    given = ", ".join(f"x{i}" for i in range(count, expression.arity))
+    rates = ", ".join(f"x{i}" for i in range(count, expression.arity))
 
     def stretch(start: str, end: str, step: str, lanes: int) -> list[str]:
         into = ", ".join(f"q{place}.at[lane]" for place in places)
-        values = ", ".join([*[f"wide(p{i}.at[lane])" for i in range(count)], *([given] if given else []), into])
+        values = ", ".join([*[f"wide(p{i}.at[lane])" for i in range(count)], *([rates] if rates else []), into])
         return [f"        for (unsigned at = {start}; at < {end}; at += {step}) {{",
                 *[f"            const auto p{i} = load<{lanes}>(a{i} + at);" for i in range(count)],
                 *[f"            Pack<{stored}, {lanes}> q{place};" for place in places],
@@ -69,8 +69,8 @@ def source(expression: Expression, count: int, apart: bool, dtype: np.dtype, lan
     text = [f"__device__ __forceinline__ void compute({compute}) {{", *[f"    {line}" for line in lines],
             *[f"    y{place} = narrow<{stored}>({result.text});" for place, result in zip(places, results)], "}", "",
             f'extern "C" __global__ void __launch_bounds__({_BLOCK}) updates(const unsigned long long* table, '
-            f"{', '.join(['unsigned rows', *([f'const {kind}* numbers'] if held else numbers)])}) {{",
-            *([f"    const {number} = numbers[{i}];" for i, number in enumerate(numbers)] if held else []),
+            f"{', '.join(['unsigned rows', *([f'const {kind}* numbers'] if in_array else numbers)])}) {{",
+            *([f"    const {number} = numbers[{i}];" for i, number in enumerate(numbers)] if in_array else []),
             "    for (unsigned row = blockIdx.x; row < rows; row += gridDim.x) {",
             f"        const unsigned long long* places = table + (unsigned long long)row * {arrays + 1}u;",
             "        const unsigned size = (unsigned)places[0];",
@@ -121,7 +121,7 @@ def move(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update]
                        getattr(rule, "__name__", ""))
     number = _NUMBER[computed_in(stored)]
     kernel((grid_of(xp, table.rows * _BLOCK, _BLOCK),), (_BLOCK,),
-           (table.numbers, np.uint32(table.rows), *[number(each) for each in formula.numbers]))
+           (table.numbers, np.uint32(table.rows), *[number(scalar) for scalar in formula.numbers]))
 
 
 def bind(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update], rates: Rates,

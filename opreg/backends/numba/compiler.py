@@ -341,14 +341,14 @@ def _caller() -> Callable[[int, int], None]:
 # --------------------------------------------------------------------------------------------------- running
 
 
-def runner(function: Function, arrays: Sequence[Array], rest: Sequence[int], total: int, numbers: int
+def runner(function: Function, arrays: Sequence[Array], extents: Sequence[int], total: int, numbers: int
            ) -> Callable[[], None]:
     """A function without arguments that runs a compiled one from 0 to ``total``.
 
-    Its table holds the addresses of the arrays, then the ``rest``. For each index up to ``total`` it computes
+    Its table holds the addresses of the arrays, then the ``extents``. For each index up to ``total`` it computes
     ``numbers`` elements.
     """
-    table = np.array([*map(address_of, arrays), *rest], np.int64)
+    table = np.array([*map(address_of, arrays), *extents], np.int64)
     keepalive = function, list(arrays), table  # referenced as long as they are read
     return over(function, table, total, total * numbers * function.length, keepalive)
 

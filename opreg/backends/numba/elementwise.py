@@ -185,9 +185,9 @@ def bound(expression: Expression, ins: Sequence[Array], outs: Sequence[Array]) -
 def _runner(function: Function, arrangement: Arrangement, constants: Sequence[float]) -> Callable[[], None]:
     sizes, strides = arrangement.sizes, arrangement.strides
     numbers = np.array(constants or [0.0], function.dtype)
-    rest = [*sizes[1:], *[step for steps in strides[:-1] for step in steps]]
+    extents = [*sizes[1:], *[step for steps in strides[:-1] for step in steps]]
     total = sizes[0] * sizes[1] if len(sizes) == 3 else sizes[0]
-    return runner(function, [*arrangement.arrays, numbers], rest, total, math.prod(sizes) // total)
+    return runner(function, [*arrangement.arrays, numbers], extents, total, math.prod(sizes) // total)
 
 
 # ------------------------------------------------------------------------------------------------- attaching

@@ -62,23 +62,23 @@ class _Program:
 
     def wanted(self, phase: int) -> list[int]:
         """The element-wise registers that a phase has to compute."""
-        found: list[int | float] = [self.code[p].args[0] for p in self.reduced(phase)]
+        registers: list[int | float] = [self.code[p].args[0] for p in self.reduced(phase)]
         if phase == self.last_phase:
-            found += [r for r, along in zip(self.rows.expression.results, self.rows.results)
+            registers += [r for r, along in zip(self.rows.expression.results, self.rows.results)
                       if along is RowLayout.ELEMENT]
-        return [r for r in found if isinstance(r, int)]
+        return [r for r in registers if isinstance(r, int)]
 
     def needed(self, phase: int) -> list[int]:
         """The element-wise instructions of a phase, without those whose values were stored by an earlier one."""
-        stack, found = self.wanted(phase), set()
+        stack, positions = self.wanted(phase), set()
         while stack:
             register = stack.pop()
-            if register < self.arity or register in found or self.rows.registers[register] is RowLayout.ROW or (
+            if register < self.arity or register in positions or self.rows.registers[register] is RowLayout.ROW or (
                     register in self.stored and self.rows.phases[register] < phase):
                 continue
-            found.add(register)
+            positions.add(register)
             stack += [a for a in self.code[register - self.arity].args if isinstance(a, int)]
-        return sorted(register - self.arity for register in found)
+        return sorted(register - self.arity for register in positions)
 
     def choose_stored(self) -> None:
         """Choose the register to store: an expensive one that the last phase needs, if it reads no element-wise
@@ -182,8 +182,8 @@ def program(rows: RowExpression) -> tuple[str, list[float]] | str:
             return f"{prim.name} has no vectorised form"
     if RowLayout.CYCLE in rows.inputs:
         return "an input is counted anew after some rows"
-    made = _Program(rows)
-    return made.text(), [float(text) for text in made.constants]
+    row_program = _Program(rows)
+    return row_program.text(), [float(text) for text in row_program.constants]
 
 
 def _task(loop: Loop, call: Call) -> Task | str:
@@ -196,10 +196,10 @@ def _task(loop: Loop, call: Call) -> Task | str:
         if loop.size > LONG:
             return f"{loop.size} numbers are added up pairwise"
     outs = [out for out in call.outs if out is not None]
-    made = program(of_results(loop.rows, tuple([out is not None for out in call.outs])))
-    if isinstance(made, str):
-        return made
-    text, constants = made
+    row_program = program(of_results(loop.rows, tuple([out is not None for out in call.outs])))
+    if isinstance(row_program, str):
+        return row_program
+    text, constants = row_program
     return Task(text, call.ins[:len(loop.rows.inputs)], outs, constants, *loop.view)
 
 

@@ -188,9 +188,9 @@ def _prepare(cell: CellKind) -> str:
     lines = []
     for i, (name, features) in enumerate((("input", "inputs"), ("state", "size"))):
         gates = [block[i] for block in cell.blocks]
-        known = tuple(gate for gate in gates if gate is not None)
-        lines.append(_PREPARE.format(name=name, features=features, gates=known, count=len(known),
-                                     before=gates.index(known[0])))
+        names = tuple(gate for gate in gates if gate is not None)
+        lines.append(_PREPARE.format(name=name, features=features, gates=names, count=len(names),
+                                     before=gates.index(names[0])))
     return "\n    ".join(lines)
 
 

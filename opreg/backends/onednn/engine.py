@@ -143,11 +143,11 @@ class Work:
 
     def _wanted(self, description: Object, argument: int) -> c_void_p:
         """The layout that a primitive chose for an argument; it is owned by the description."""
-        wanted = self._library.functions["primitive_desc_query_md"](description.pointer, QUERY[argument],
+        layout = self._library.functions["primitive_desc_query_md"](description.pointer, QUERY[argument],
                                                                     1 if argument == BIAS else 0)
-        if wanted is None:
+        if layout is None:
             raise OpError("oneDNN: a primitive does not say which layout it wants")
-        return c_void_p(wanted)
+        return c_void_p(layout)
 
     def _memory(self, layout: c_void_p, using: object) -> Object:
         return Object(self._library, "memory", "memory_create", layout, self._library.engine, None, using=using)
@@ -157,20 +157,20 @@ class Work:
         self._buffers.append(self._memory(layout, using))
         return self._buffers[-1]
 
-    def _inner(self, wanted: c_void_p, description: Object, which: int, argument: int, after: list[Step]
+    def _inner(self, chosen: c_void_p, description: Object, which: int, argument: int, after: list[Step]
                ) -> Object:
         """The memory of an array in the chosen layout: its own, or a buffer that it is copied to or from."""
         layout, memory = self._arrays[which]
-        if self._library.functions["memory_desc_equal"](layout.pointer, wanted):
+        if self._library.functions["memory_desc_equal"](layout.pointer, chosen):
             return memory
-        inner = self._buffer(wanted, description)
+        inner = self._buffer(chosen, description)
         if argument in (DST, DIFF_SRC, DIFF_WEIGHTS):
-            after.append(self._reorder(wanted, inner, layout.pointer, memory))
+            after.append(self._reorder(chosen, inner, layout.pointer, memory))
         elif argument == WEIGHTS:
             self.kept = len(self.nbytes) - 1
-            self._lays_out = self._reorder(layout.pointer, memory, wanted, inner)
+            self._lays_out = self._reorder(layout.pointer, memory, chosen, inner)
         else:
-            self._steps.append(self._reorder(layout.pointer, memory, wanted, inner))
+            self._steps.append(self._reorder(layout.pointer, memory, chosen, inner))
         return inner
 
     def _step(self, description: Object, operands: Sequence[tuple[int, Object]]) -> Step:

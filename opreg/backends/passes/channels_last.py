@@ -179,8 +179,8 @@ class _Decisions:
 def _moved_attributes(node: Node, move: Move) -> Attrs:
     """The attributes of a changed node."""
     if node.op is not None and node.op.where is not None:  # a user's, whose attributes hold more than values by name
-        given = {name: value for name, value in node.given.items() if name != "op_type"}
-        return node.op.complete({**given, **move.attrs}) if move.attrs else node.attrs
+        attributes = {name: value for name, value in node.given.items() if name != "op_type"}
+        return node.op.complete({**attributes, **move.attrs}) if move.attrs else node.attrs
     attrs = {**node.attrs, **move.attrs}
     attrs.pop("members", None)  # these are for the declared layout
     return attrs

@@ -65,7 +65,7 @@ def join(program: Program, joint: Joint) -> Program:
         attrs, inputs, outputs = joint.pair(node, pairs[node])
         new = Node(joint.op, outputs[0][0].name, attrs, [became.get(entry, entry) for entry in inputs],
                    where=outputs[0][0].where)
-        program.specs[new] = [program.specs[made][i] for made, i in outputs]
+        program.specs[new] = [program.specs[replaced_node][i] for replaced_node, i in outputs]
         program.contexts[new] = program.contexts[node]
         became.update((entry, (new, i)) for i, entry in enumerate(outputs))
         return [new]
@@ -84,9 +84,9 @@ def _pairs(program: Program, joint: Joint) -> dict[Node, Node]:
     for i, node in enumerate(program.nodes):
         for source, _ in node.inputs:
             read.setdefault(source, i)
-        found = firsts if node.op is joint.first else seconds if node.op is joint.second else None
-        if found is not None and (key := joint.key(program, node)) is not None:
-            found.setdefault(key, node)
+        candidates = firsts if node.op is joint.first else seconds if node.op is joint.second else None
+        if candidates is not None and (key := joint.key(program, node)) is not None:
+            candidates.setdefault(key, node)
     return {first: second for key, first in firsts.items()
             if (second := seconds.get(key)) is not None and read.get(second, len(position)) > position[first]
             and all(position[source] < position[first] for source, _ in second.inputs if source is not first)}

@@ -105,8 +105,8 @@ def all_gather(data, *, group: str = "world"):
 def _reduce_scatter_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, op: Reduction, group: str) -> Value:
     if _word(op) not in ("sum", "mean"):
         raise NotDifferentiableError(f"ReduceScatter with op={op!r} has no gradient; that of 'sum' and 'mean' is known")
-    whole = ops.AllGather(g, group=group)
-    return whole if op == "sum" else whole / find(group).size
+    gathered = ops.AllGather(g, group=group)
+    return gathered if op == "sum" else gathered / find(group).size
 
 
 @_collective("ReduceScatter", lambda group, data, out, op: group.reduce_scatter(data, _word(op), out),

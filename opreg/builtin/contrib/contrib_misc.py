@@ -76,5 +76,5 @@ def count_sketch_xp(xp, data, h, s, *, out_dim):
 
 @count_sketch.grad
 def count_sketch_grad(g, ins, outs):
-    places, signs = [ops.Reshape(each, shape=(-1,)) for each in ins[1:]]
+    places, signs = [ops.Reshape(index, shape=(-1,)) for index in ins[1:]]
     return (ops.broadcast_mul(ops.take(g, places, axis=-1, mode="wrap"), ops.Cast(signs, dtype=g.dtype)), None, None)

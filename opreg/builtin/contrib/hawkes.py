@@ -77,10 +77,10 @@ def hawkesll_xp(xp, lda, alpha, beta, state, lags, marks, valid_length, max_time
     before, _, end, _ = _follow(xp, beta, state, lags, marks, valid_length, max_time)
     row = xp.arange(lda.shape[0]).reshape(-1, 1)
     intensity = lda[row, marks] + alpha[marks] * beta[marks] * before
-    seen = xp.sum(xp.where(xp.any(member, axis=2), xp.log(intensity), 0.0), axis=1)
+    log_intensities = xp.sum(xp.where(xp.any(member, axis=2), xp.log(intensity), 0.0), axis=1)
     # the influence of an event sums up to alpha, less the part that has not yet decayed
     expected = lda * max_time.reshape(-1, 1) + alpha * (state + xp.sum(member, axis=1) - end)
-    return seen - xp.sum(expected, axis=1), end
+    return log_intensities - xp.sum(expected, axis=1), end
 
 
 @declare(name="_contrib_backward_hawkesll", types="*T:floating,I=int32,T,T->*T",
@@ -107,7 +107,7 @@ def backward_hawkesll_xp(xp, g, g_out_state, lda, alpha, beta, state, lags, mark
     d_alpha = beta * by_process(before * inverse) - (state + xp.sum(member, axis=1) - end)
     d_beta = alpha * (by_process((before + beta[marks] * before_slope) * inverse) + end_slope)
     # the remaining influence of events before the start, at each event and at the end
-    left, left_end = xp.exp(-beta[marks] * xp.cumsum(lags, axis=1)), xp.exp(-beta * length)
-    d_state = alpha * (beta * by_process(left * inverse) - 1.0 + left_end)
+    decay, left_end = xp.exp(-beta[marks] * xp.cumsum(lags, axis=1)), xp.exp(-beta * length)
+    d_state = alpha * (beta * by_process(decay * inverse) - 1.0 + left_end)
     return (g * d_lda, xp.sum(g * d_alpha, axis=0), xp.sum(g * d_beta + g_out_state * end_slope, axis=0),
             g * d_state + g_out_state * left_end)

@@ -106,11 +106,11 @@ leaky_relu.signature.tags = {"gamma": {"__init__": '["Constant", {"value": 0.25}
 
 def _aligned(gamma: Shape, data: Shape) -> Shape:
     """The shape of gamma that broadcasts with the data: its axes are the second and the first of the data."""
-    rest, result = list(gamma), [1] * len(data)
+    remaining, result = list(gamma), [1] * len(data)
     for axis in reversed(range(min(len(data), 2))):
-        if rest and (rest[-1] == data[axis] or rest[-1] == 1):
-            result[axis] = rest.pop()
-    if rest:
+        if remaining and (remaining[-1] == data[axis] or remaining[-1] == 1):
+            result[axis] = remaining.pop()
+    if remaining:
         raise ShapeError(f"gamma: expected a shape that fits the first axes of data {show(data)}, got {show(gamma)}")
     return tuple(result)
 
@@ -177,10 +177,10 @@ def leaky_relu_grad(g, ins, outs, *, act_type, slope):
 @composed(name="_backward_prelu", outputs=("data", "gamma"))
 def backward_prelu(g, data, gamma):
     """The gradients of ``LeakyReLU`` with ``prelu``."""
-    kept = _aligned(gamma.shape, data.shape)
+    gamma_shape = _aligned(gamma.shape, data.shape)
     above = data > 0.0  # one or zero: arithmetic can be fused, a choice cannot
-    d_data = (above + (1.0 - above) * gamma.reshape(kept)) * g
-    axes = tuple([i for i, dim in enumerate(kept) if dim == 1])
+    d_data = (above + (1.0 - above) * gamma.reshape(gamma_shape)) * g
+    axes = tuple([i for i, dim in enumerate(gamma_shape) if dim == 1])
     d_gamma = ops._minimum_scalar(data, scalar=0.0) * g
     return d_data, (ops.sum(d_gamma, axis=axes) if axes else d_gamma).reshape(gamma.shape)
 
@@ -236,9 +236,9 @@ def dropout_xp(xp, data, *, p, mode, axes, is_train, rng, out=None):
         out[0][...], out[1][...] = data, 1
         return out
     keep = 1.0 - p
-    kept = rng.random(shape, dtype=xp.float32) < keep
+    is_kept = rng.random(shape, dtype=xp.float32) < keep
     scale = number_on(xp, 1.0 / keep if keep else 0.0, data.dtype)
-    mask = xp.multiply(kept, scale, out=None if out is None else out[1])
+    mask = xp.multiply(is_kept, scale, out=None if out is None else out[1])
     return xp.multiply(data, mask, out=None if out is None else out[0]), mask
 
 

@@ -61,11 +61,11 @@ def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: C
     def among(scalar: float, dtype: np.dtype) -> Expression:
         """With integers the number is an integer; if the result is one, the number is cast to the dtype as in MXNet, so
         that a too large number wraps around."""
-        whole = expression({"scalar": float(math.trunc(scalar)) if math.isfinite(scalar) else scalar})
-        if wraps and whole.exact and dtype.kind != "b":
+        rounded = expression({"scalar": float(math.trunc(scalar)) if math.isfinite(scalar) else scalar})
+        if wraps and rounded.exact and dtype.kind != "b":
             typed = expression({"scalar": float(np.int64(scalar).astype(dtype))})
-            return typed if typed.exact else whole  # beside uint64 a negative number is an int64
-        return whole
+            return typed if typed.exact else rounded  # beside uint64 a negative number is an int64
+        return rounded
 
     def whole_xp(xp: ArrayModule, data: Array, *, scalar: float, is_int: bool) -> Array:
         return among(scalar, data.dtype)(xp, data) if is_int else expression({"scalar": scalar})(

@@ -109,8 +109,8 @@ def cast_grad(g, ins, outs):
 @composed(mixes=True)
 def amp_cast(data, *, dtype: np.dtype):
     """``data`` cast to ``dtype`` if it is floating-point; otherwise unchanged."""
-    own = np.dtype(data.dtype)
-    return ops.Cast(data, dtype=dtype if is_floating(own) else own)
+    data_dtype = np.dtype(data.dtype)
+    return ops.Cast(data, dtype=dtype if is_floating(data_dtype) else data_dtype)
 
 
 amp_cast.fill(as_output)
@@ -125,8 +125,8 @@ def amp_cast_types(ins, outs, *, dtype):
 
 def _common(dtypes: Iterable[np.dtype | None], cast_narrow: bool) -> np.dtype | None:
     """The widest or narrowest of the floating dtypes."""
-    known = [dtype for dtype in dtypes if dtype is not None and is_floating(dtype)]
-    return (min if cast_narrow else max)(known, key=lambda dtype: dtype.itemsize) if known else None
+    floating = [dtype for dtype in dtypes if dtype is not None and is_floating(dtype)]
+    return (min if cast_narrow else max)(floating, key=lambda dtype: dtype.itemsize) if floating else None
 
 
 @composed(variadic="num_outputs", outputs=lambda *, num_outputs: numbered(num_outputs), mixes=True)
@@ -134,7 +134,7 @@ def amp_multicast(*data, num_outputs: Few, cast_narrow: bool = False):
     """The inputs cast to the widest of their floating dtypes, or the narrowest; integers are not changed."""
     dtypes = [np.dtype(each.dtype) for each in data]
     common = _common(dtypes, cast_narrow)
-    return tuple([ops.Cast(each, dtype=common if is_floating(own) else own) for each, own in zip(data, dtypes)])
+    return tuple([ops.Cast(array, dtype=common if is_floating(dtype) else dtype) for array, dtype in zip(data, dtypes)])
 
 
 @amp_multicast.fill

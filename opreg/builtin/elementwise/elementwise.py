@@ -65,9 +65,9 @@ def _narrowed(expression: Traced, used: Sequence[int]) -> Traced:
     """The same expression, reduced to the inputs that it reads."""
 
     @cached(1024)
-    def narrow(whole: Expression) -> Expression:
-        assert whole.term is not None
-        return Expression([whole.inputs[i] for i in used], whole.term)
+    def narrow(integer_form: Expression) -> Expression:
+        assert integer_form.term is not None
+        return Expression([integer_form.inputs[i] for i in used], integer_form.term)
 
     return lambda attrs: narrow(expression(attrs))
 

@@ -31,13 +31,13 @@ def unary(name: str, function: Callable, derivative: Callable | None = None, doc
 
 
 def _round(x: Term) -> Term:
-    whole = trunc(x)
-    return whole + e.greater_equal(abs(x - whole), 0.5) * sign(x)
+    rounded = trunc(x)
+    return rounded + e.greater_equal(abs(x - rounded), 0.5) * sign(x)
 
 
 def _rint(x: Term) -> Term:
-    whole = e.floor(x)
-    return whole + greater(x - whole, 0.5)
+    rounded = e.floor(x)
+    return rounded + greater(x - rounded, 0.5)
 
 
 ROWS: list[tuple[str, Callable, Callable | None, str]] = [

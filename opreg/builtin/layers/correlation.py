@@ -574,8 +574,8 @@ def _summed(xp: ArrayModule, blocks: Sequence[tuple], shape: Shape, dtype: np.dt
             totals[number][g] += products(n, g, r)
 
     share(xp, [functools.partial(part, *numbered) for numbered in enumerate(parts)], plan.work)
-    for other in totals[1:]:
-        totals[0] += other
+    for total in totals[1:]:
+        totals[0] += total
     return totals[0]
 
 

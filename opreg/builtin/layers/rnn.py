@@ -226,19 +226,19 @@ def run(xp: ArrayModule, forward: Callable, arrays: Sequence[Array], is_train: b
     reserve = _target(xp, None if out is None else out[-1], (reserve_size(kind, time, batch),), data.dtype)
     counts = None if lengths is None else _counts(xp, time, lengths, data.dtype)
     layers, d, x = views(kind, reserve, time, batch), kind.directions, data
-    for layer, (parts, kept) in enumerate(zip(parts_of(kind, inputs), layers)):
-        own = slice(layer * d, (layer + 1) * d)
-        kept.states[:, 0] = state[own]
-        kept.cells[:, 0] = 0.0 if cell is None else cell[own]
-        forward(xp, kind, parts, parameters, _ahead(xp, kind, x, lengths), kept, counts)
-        if kept.mask.size:
+    for layer, (parts, residuals) in enumerate(zip(parts_of(kind, inputs), layers)):
+        states_of_layer = slice(layer * d, (layer + 1) * d)
+        residuals.states[:, 0] = state[states_of_layer]
+        residuals.cells[:, 0] = 0.0 if cell is None else cell[states_of_layer]
+        forward(xp, kind, parts, parameters, _ahead(xp, kind, x, lengths), residuals, counts)
+        if residuals.mask.size:
             if is_train:
-                kept.mask[...] = (rng.random(kept.mask.shape, dtype=xp.float32) >= kind.p) / (1.0 - kind.p)
+                residuals.mask[...] = (rng.random(residuals.mask.shape, dtype=xp.float32) >= kind.p) / (1.0 - kind.p)
             else:
-                kept.mask[...] = 1.0
-        x = _output(xp, kept, counts, lengths)
+                residuals.mask[...] = 1.0
+        x = _output(xp, residuals, counts, lengths)
     last = [xp.concatenate([states[:, -1] for states in group])
-            for group in zip(*[(kept.states, kept.cells)[:1 if cell is None else 2] for kept in layers])]
+            for group in zip(*[(layer.states, layer.cells)[:1 if cell is None else 2] for layer in layers])]
     return _stored((x, *last, reserve), out)
 
 
@@ -283,11 +283,11 @@ def _room_for_input(xp: ArrayModule, kind: Kind, x: Array, out: Outs, layer: int
     return [_target(xp, target if kind.directions == 1 else None, x.shape, x.dtype) for _ in range(kind.directions)]
 
 
-def _output(xp: ArrayModule, kept: Residuals, counts: Array | None, lengths: Array | None) -> Array:
+def _output(xp: ArrayModule, residuals: Residuals, counts: Array | None, lengths: Array | None) -> Array:
     """The output of a layer, input of the layer above."""
-    y = kept.states[:, 1:]
+    y = residuals.states[:, 1:]
     y = _together(xp, y if counts is None else y * counts, lengths)
-    return y * kept.mask if kept.mask.size else y
+    return y * residuals.mask if residuals.mask.size else y
 
 
 def _recurrent(data, parameters, mode, state_size, num_layers, bidirectional):

@@ -106,13 +106,13 @@ def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameter
     for d, source in enumerate(x):
         xp.matmul(rows_of(source), (w["input"][d] * scale).swapaxes(1, 2),
                   out=gates[d].reshape(kind.gates, time * batch, kind.size))
-    own, other = (xp.expand_dims(xp.stack(w[name]), 2) for name in ("input_bias", "state_bias"))
-    behind = other[:, 2].copy() if kind.mode == "gru" else None
+    input_bias, state_bias = (xp.expand_dims(xp.stack(w[name]), 2) for name in ("input_bias", "state_bias"))
+    behind = state_bias[:, 2].copy() if kind.mode == "gru" else None
     if behind is not None:  # the candidate's part from the state passes a gate, its bias included
-        other[:, 2] = 0.0
+        state_bias[:, 2] = 0.0
     # Broadcast to full size: addition is faster if no element is read again for every row.
     shape = kind.directions, kind.gates, batch, kind.size
-    bias = xp.ascontiguousarray(xp.broadcast_to((own + other) * scale, shape))
+    bias = xp.ascontiguousarray(xp.broadcast_to((input_bias + state_bias) * scale, shape))
     # In the candidate of a GRU nothing is halved.
     product = _Product(xp, kind, xp.stack([(matrix * scale).swapaxes(1, 2) for matrix in w["state"]]), batch)
     projection = xp.stack([part["projection"].of(parameters).T for part in parts]) if kind.projection else None
@@ -195,17 +195,17 @@ def backward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], paramete
     return dh, dc
 
 
-def _through_time(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, kept: Residuals,
+def _through_time(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, residuals: Residuals,
                   dy: Array, ends: tuple[Array, Array | None], counts: Array | None
                   ) -> tuple[Array, Array, Array, Array | None, Array | None]:
     """Gradients of what the gates' functions are applied to, by input and by state; of the first states and cells;
     of what is projected."""
     directions, time, batch, _ = dy.shape
-    db, extra = _slopes(xp, kind, kept)
+    db, extra = _slopes(xp, kind, residuals)
     product = _Product(xp, kind, xp.stack([of_gates(kind, part["state"], parameters) for part in parts]), batch)
     projection = xp.stack([part["projection"].of(parameters) for part in parts]) if kind.projection else None
     d_shown = xp.empty_like(dy) if kind.projection else None
-    cells = kept.cells[:, 1:]
+    cells = residuals.cells[:, 1:]
     inside = None if kind.clip is None else (cells > kind.clip[0]) & (cells < kind.clip[1])
     dh = ends[0].copy()
     dc = None if ends[1] is None else ends[1].copy()
@@ -230,11 +230,11 @@ def _through_time(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], par
             candidates, outputs = step[:, :3], step[:, 3]
             candidates *= dc[:, None]
             outputs *= past
-            dc *= kept.gates[:, 1, t]
+            dc *= residuals.gates[:, 1, t]
         else:
             step *= past[:, None]
         if kind.mode == "gru":
-            xp.multiply(past, kept.gates[:, 1, t], out=work)
+            xp.multiply(past, residuals.gates[:, 1, t], out=work)
             extra[:, t] *= past
         from_step = product(step)
         if kind.gates > 1:
@@ -313,7 +313,7 @@ def _gru_slopes(xp: ArrayModule, a: Array, cells: Array, before: Array, slopes: 
     xp.multiply(extra, reset, out=slopes[:, 2])
 
 
-def products(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, kept: Residuals,
+def products(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, residuals: Residuals,
              x: list[Array],
              da: Array, db: Array, d_shown: Array | None, d_parameters: Array, dx: Sequence[Array] | None) -> None:
     """Write the gradients of a layer's parameters and, unless ``dx`` is None, of its input."""
@@ -322,12 +322,12 @@ def products(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], paramete
         by_state = by_input if da is db else _rows_of_gates(xp, kind, "by state", db[d])
         into = {name: piece.of(d_parameters) for name, piece in part.items()}
         xp.matmul(by_input.T, rows_of(x[d]), out=into["input"])
-        xp.matmul(by_state.T, rows_of(kept.states[d, :-1]), out=into["state"])
+        xp.matmul(by_state.T, rows_of(residuals.states[d, :-1]), out=into["state"])
         ones = xp.ones((by_input.shape[0],), dtype=by_input.dtype)
         xp.matmul(ones, by_input, out=into["input_bias"])
         xp.matmul(ones, by_state, out=into["state_bias"])
         if d_shown is not None:
-            outputs = kept.gates[d, 3] * xp.tanh(kept.cells[d, 1:])
+            outputs = residuals.gates[d, 3] * xp.tanh(residuals.cells[d, 1:])
             xp.matmul(rows_of(d_shown[d]).T, rows_of(outputs), out=into["projection"])
         if dx is not None:
             xp.matmul(by_input, part["input"].of(parameters), out=rows_of(dx[d]))

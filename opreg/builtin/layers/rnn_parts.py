@@ -82,10 +82,10 @@ def _features(kind: Kind, inputs: int, layer: int) -> int:
 
 def count(kind: Kind, inputs: int) -> int:
     """Number of parameters; unknown if the number of inputs is unknown."""
-    rows, rest = kind.gates * kind.size, kind.projection * kind.size
-    first = rows * (inputs + kind.out) + rest
-    other = rows * (kind.directions + 1) * kind.out + rest
-    return kind.directions * (first + (kind.layers - 1) * other + kind.layers * 2 * rows)
+    rows, projections = kind.gates * kind.size, kind.projection * kind.size
+    first = rows * (inputs + kind.out) + projections
+    later = rows * (kind.directions + 1) * kind.out + projections
+    return kind.directions * (first + (kind.layers - 1) * later + kind.layers * 2 * rows)
 
 
 @cached(256)

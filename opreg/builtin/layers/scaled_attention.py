@@ -113,9 +113,9 @@ class Scores(NamedTuple):
             return None
         batch, heads, many, queries, _ = self.query.shape
         numbers = self.xp.arange(batch * heads * many * queries).reshape(batch, heads, many, queries)[at][..., rows]
-        found = _multiples(self.xp, self.draw, self.p, numbers.reshape(*numbers.shape[:-2], -1),
+        factors = _multiples(self.xp, self.draw, self.p, numbers.reshape(*numbers.shape[:-2], -1),
                            self.xp.arange(columns.start, min(columns.stop, self.key.shape[2])))
-        return found.astype(self.query.dtype)
+        return factors.astype(self.query.dtype)
 
     def blocks(self, on_host: bool) -> tuple[list[Any], list[slice], list[slice]]:
         """Blocks of heads that are independent, blocks of queries, and blocks of keys."""
@@ -183,9 +183,9 @@ def _multiples(xp: ArrayModule, draw: Array, p: float, rows: Array, columns: Arr
     key = draw.astype(xp.uint32)
     row = _mixed(rows.astype(xp.uint32) * 0x9E3779B1 + key[0])
     column = _mixed(columns.astype(xp.uint32) * 0x85EBCA77 + key[1])
-    kept = (_mixed(row[..., None] + column) >> 8) < round((1.0 - p) * (1 << 24))
-    kept = xp.logical_or(kept, key[2] == 0)
-    return kept * xp.where(key[2] == 0, 1.0, 1.0 / (1.0 - p) if p < 1.0 else 0.0)
+    is_kept = (_mixed(row[..., None] + column) >> 8) < round((1.0 - p) * (1 << 24))
+    is_kept = xp.logical_or(is_kept, key[2] == 0)
+    return is_kept * xp.where(key[2] == 0, 1.0, 1.0 / (1.0 - p) if p < 1.0 else 0.0)
 
 
 def drawn(xp: ArrayModule, drops: bool, rng: Any) -> Array:
@@ -257,10 +257,10 @@ def _checked(query: Shape, key: Shape, value: Shape, mask: Sequence[Shape], p: f
         raise ShapeError(f"value: expected shape {show((*key[:3], value[3]))} with key {show(key)}, got {show(value)}")
     if query[1] is not ANY and key[1] is not ANY and (not key[1] or query[1] % key[1]):
         raise ShapeError(f"query {show(query)}: {query[1]} heads are not as many for each of the {key[1]} of keys")
-    whole = (*query[:3], key[2])
+    full_shape = (*query[:3], key[2])
     for shape in mask:
-        if len(shape) > 4 or any(dim != 1 and dim != full for dim, full in zip(reversed(shape), reversed(whole))):
-            raise ShapeError(f"mask: expected a shape that broadcasts to {show(whole)}, got {show(shape)}")
+        if len(shape) > 4 or any(dim != 1 and dim != full for dim, full in zip(reversed(shape), reversed(full_shape))):
+            raise ShapeError(f"mask: expected a shape that broadcasts to {show(full_shape)}, got {show(shape)}")
 
 
 @scaled_dot_product_attention.infer
@@ -294,17 +294,17 @@ def attention_xp(xp, query, key, value, *mask, causal, scale, p, mode, fill, is_
     draw = drawn(xp, drops, rng)
     scores = Scores.of(xp, query, key, value, mask[0] if mask else None, draw if drops else None, scale, p,
                        causal, fill)
-    whole = slice(0, query.shape[2]), slice(0, key.shape[2])
+    full = slice(0, query.shape[2]), slice(0, key.shape[2])
     shape = (*query.shape[:3], value.shape[3])
     if not key.size or not query.size:
         empty = xp.full(shape, math.nan if query.size else 0.0, dtype=query.dtype)
         return empty, xp.full(shape[:3], -math.inf, dtype=_sums(query.dtype)), draw
-    _, weights = scores.block((), *whole)
+    _, weights = scores.block((), *full)
     top = weights.max(axis=-1, keepdims=True)
     weights = xp.exp(weights - _base(xp, top))
     total = weights.sum(axis=-1, keepdims=True)
     weights /= total
-    multiples = scores.multiples((), *whole)
+    multiples = scores.multiples((), *full)
     if multiples is not None:
         weights *= multiples
     output = _product(xp, weights, scores.value).reshape(shape).astype(query.dtype)
@@ -325,16 +325,16 @@ def attention_grad(g, ins, outs, *, needs, causal, scale, p, use_mask, fill):
     delta = ops.sum(_like(g, logsum) * _like(output, logsum), axis=3)
     if g_sums is not None:
         delta = delta - g_sums
-    given = (g, *ins[:3], logsum, delta, *ins[3:], *((draw,) if p else ()))
+    operands = (g, *ins[:3], logsum, delta, *ins[3:], *((draw,) if p else ()))
     words = {"causal": causal, "scale": scale, "p": p, "use_mask": use_mask, "fill": fill}
     if use_mask and needs[3] and not _truths(ins[3]):
-        return ops._attention_gradients(*given, **words)
-    return (*ops._backward_scaled_dot_product_attention(*given, **words), *[None] * use_mask)
+        return ops._attention_gradients(*operands, **words)
+    return (*ops._backward_scaled_dot_product_attention(*operands, **words), *[None] * use_mask)
 
 
-def _like(x: Any, other: Any) -> Any:
+def _like(x: Any, like: Any) -> Any:
     """A value in the dtype of another."""
-    dtype = as_dtype(other.dtype)
+    dtype = as_dtype(like.dtype)
     return x if as_dtype(x.dtype) == dtype else ops.Cast(x, dtype=dtype)
 
 
@@ -347,16 +347,16 @@ def _samples(ins: Sequence[Any], batched: Sequence[bool], mask: int) -> list[Any
     """Inputs, of which one is a mask, with all samples in one batch."""
     size = size_of(ins, batched)
     merged = []
-    for i, (value, own) in enumerate(zip(ins, batched)):
+    for i, (value, has_samples) in enumerate(zip(ins, batched)):
         if i == mask:
-            shape = value.shape[own:]
-            if not own and (len(shape) < 4 or shape[0] == 1):
+            shape = value.shape[has_samples:]
+            if not has_samples and (len(shape) < 4 or shape[0] == 1):
                 merged.append(value)
                 continue
             batch = ins[1].shape[batched[1]]
-            value = value.reshape((*([size] if own else [1]), *[1] * (4 - len(shape)), *shape))
+            value = value.reshape((*([size] if has_samples else [1]), *[1] * (4 - len(shape)), *shape))
             value = ops.broadcast_to(value, shape=(size, batch, *value.shape[2:]))
-        elif not own:
+        elif not has_samples:
             value = ops.broadcast_to(value.reshape((1, *value.shape)), shape=(size, *value.shape))
         merged.append(folded(value))
     return merged
@@ -390,7 +390,7 @@ def attention_gradients(g, query, key, value, logsum, delta, mask=None, draw=Non
                         scale: float | None = None, p: float = 0.0, use_mask: bool = False, fill: float = -math.inf):
     """All gradients of ``_contrib_scaled_dot_product_attention``, including that of a mask, from the array of all
     scores."""
-    given = query
+    reference = query
     g, query, key, value = [_like(x, logsum) for x in (g, query, key, value)]
     many, scale = query.shape[1] // max(key.shape[1], 1), scale_of(scale, query.shape[3])
     all_keys, all_values = [ops.repeat(x, repeats=many, axis=1) if many > 1 else x for x in (key, value)]
@@ -409,21 +409,21 @@ def attention_gradients(g, query, key, value, logsum, delta, mask=None, draw=Non
     if causal:
         scores = ops._npi_where_rscalar(ops._npi_tril(ops.ones_like(scores)), scores, scalar=-math.inf)
     weights = ops.exp(ops.broadcast_sub(scores, ops.expand_dims(logsum, axis=3)))
-    kept, d_weights = weights, ops._npi_matmul(g, _turned(all_values))
+    used_weights, d_weights = weights, ops._npi_matmul(g, _turned(all_values))
     if p:
         multiples = ops._attention_dropout(scores, draw, p=p)
-        kept, d_weights = weights * multiples, d_weights * multiples
+        used_weights, d_weights = weights * multiples, d_weights * multiples
     d_scores = weights * ops.broadcast_sub(d_weights, ops.expand_dims(delta, axis=3))
     if mask is not None and _truths(mask) and fill != -math.inf:
         d_scores = ops._npi_where_rscalar(mask, d_scores, scalar=0.0)
     d_query = ops._npi_matmul(d_scores, all_keys) * scale
-    d_key, d_value = ops._npi_matmul(_turned(d_scores), query * scale), ops._npi_matmul(_turned(kept), g)
+    d_key, d_value = ops._npi_matmul(_turned(d_scores), query * scale), ops._npi_matmul(_turned(used_weights), g)
     if many > 1:
         d_key, d_value = [ops.sum(x.reshape((x.shape[0], -1, many, *x.shape[2:])), axis=2) for x in (d_key, d_value)]
-    found = [_like(x, given) for x in (d_query, d_key, d_value)]
+    results = [_like(x, reference) for x in (d_query, d_key, d_value)]
     if mask is None:
-        return tuple(found)
-    return (*found, ops.zeros_like(mask) if _truths(mask) else ops._reduce_like(_like(d_scores, mask), mask))
+        return tuple(results)
+    return (*results, ops.zeros_like(mask) if _truths(mask) else ops._reduce_like(_like(d_scores, mask), mask))
 
 
 def _turned(x: Any) -> Any:
@@ -453,9 +453,9 @@ def attention_gradients_infer(g, query, key, value, *rest, p, use_mask):
 
 
 def _gradient_types(ins, outs, *, use_mask):
-    known, sums, mask = _types([*ins[1:4], *(ins[6:7] if use_mask else ())], [ins[0], *outs[:3]])
+    dtype, sums, mask = _types([*ins[1:4], *(ins[6:7] if use_mask else ())], [ins[0], *outs[:3]])
     behind = [as_dtype("int32")] * (len(ins) - 6 - use_mask)
-    return ([known] * 4 + [sums] * 2 + [mask] * use_mask + behind), [known] * 3 + [mask] * (len(outs) - 3)
+    return ([dtype] * 4 + [sums] * 2 + [mask] * use_mask + behind), [dtype] * 3 + [mask] * (len(outs) - 3)
 
 
 backward_attention.types(_gradient_types)
@@ -476,7 +476,7 @@ def backward_attention_xp(xp, g, query, key, value, *rest, causal, scale, p, use
     scores = _given(xp, query, key, value, rest, causal, scale, p, use_mask, fill)
     back = _Backward.of(scores, g, rest[:2], results)
     back.block((), slice(0, query.shape[2]), slice(0, key.shape[2]))
-    return tuple([found.astype(x.dtype) for found, x in zip(results, (query, key, value))])
+    return tuple([result.astype(x.dtype) for result, x in zip(results, (query, key, value))])
 
 
 class _Backward(NamedTuple):
@@ -510,12 +510,12 @@ class _Backward(NamedTuple):
             d_scores *= multiples
         _turn(xp, weights, d_scores, logsum, delta)
         if scores.mask is not None and scores.fill is not None:
-            seen = scores.mask[at][..., rows, columns]
-            further = d_scores.reshape(seen.shape)
-            further[...] = xp.where(seen, further, 0.0)
-        kept = weights if multiples is None else weights * multiples
+            mask = scores.mask[at][..., rows, columns]
+            further = d_scores.reshape(mask.shape)
+            further[...] = xp.where(mask, further, 0.0)
+        used_weights = weights if multiples is None else weights * multiples
         into = self.value[at][..., columns, :]
-        into += _product(xp, xp.swapaxes(kept, -1, -2), g)
+        into += _product(xp, xp.swapaxes(used_weights, -1, -2), g)
         into = self.key[at][..., columns, :]
         into += _product(xp, xp.swapaxes(d_scores, -1, -2), query)
         into = self.query[at][..., rows, :]
@@ -536,9 +536,9 @@ for _gradient in (backward_attention, attention_gradients):
 
 @backward_attention.grad
 def backward_attention_grad(h, ins, outs, *, needs, causal, scale, p, use_mask, fill):
-    whole = get("_attention_gradients")
-    use = whole.complete({"causal": causal, "scale": scale, "p": p, "use_mask": use_mask, "fill": fill})
-    return whole.differentiate([*h, *[ops.zeros_like(mask) for mask in ins[6:6 + use_mask]]], ins, outs, use, needs)
+    op = get("_attention_gradients")
+    use = op.complete({"causal": causal, "scale": scale, "p": p, "use_mask": use_mask, "fill": fill})
+    return op.differentiate([*h, *[ops.zeros_like(mask) for mask in ins[6:6 + use_mask]]], ins, outs, use, needs)
 
 
 @backward_attention.vmap
@@ -589,9 +589,9 @@ def run(xp: ArrayModule, ins: Sequence[Array], out: Sequence[Array], is_train: b
     places, queries, keys = scores.blocks(xp is np)
     work = functools.partial(_rows, scores, keys, _by_head(output, heads), _by_head(logsum, heads))
     share(xp, [functools.partial(work, at, rows) for at in places for rows in queries], _work(scores))
-    for target, made in zip(out, (output, logsum)):
-        if target is not made:
-            target[...] = made
+    for target, result in zip(out, (output, logsum)):
+        if target is not result:
+            target[...] = result
 
 
 def _work(scores: Scores) -> int:
@@ -604,14 +604,14 @@ def _soften(xp: ArrayModule, weights: Array, top: Array, total: Array) -> Array:
 
     It returns by what was summed before is multiplied.
     """
-    here = xp.maximum(weights.max(axis=-1, keepdims=True), top)
-    base = _base(xp, here)
+    largest = xp.maximum(weights.max(axis=-1, keepdims=True), top)
+    base = _base(xp, largest)
     weights -= base
     xp.exp(weights, out=weights)
     shrunk = xp.exp(top - base)
     total *= shrunk
     total += weights.sum(axis=-1, keepdims=True)
-    top[...] = here
+    top[...] = largest
     return shrunk
 
 

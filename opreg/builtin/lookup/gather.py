@@ -27,8 +27,8 @@ __all__: list[str] = []
 
 def _columns(xp: ArrayModule, indices: Array) -> tuple:
     """The rows of an index array, one for each indexed axis."""
-    whole = indices.astype(xp.int64)
-    return tuple([whole[i] for i in range(whole.shape[0])])
+    integers = indices.astype(xp.int64)
+    return tuple([integers[i] for i in range(integers.shape[0])])
 
 
 def _replaces(op: Op, values: int, places: Callable[[ArrayModule, Array], Any], read: str | None = None) -> None:
@@ -43,10 +43,10 @@ def _replaces(op: Op, values: int, places: Callable[[ArrayModule, Array], Any], 
 
     @op.grad
     def replacing_grad(g, ins, outs):
-        others, found = list(ins[1:]), [None] * 3
+        others, gradients = list(ins[1:]), [None] * 3
         others[values - 1] = ops.zeros_like(ins[values])
-        found[0], found[values] = op.current(g, *others), getattr(ops, read)(g, ins[3 - values])
-        return found
+        gradients[0], gradients[values] = op.current(g, *others), getattr(ops, read)(g, ins[3 - values])
+        return gradients
 
 
 # ------------------------------------------------------------------------------- gather_nd and scatter_nd
@@ -253,7 +253,7 @@ nonzero.grad(ZERO)
 def _unique_outputs(*, return_index: bool, return_inverse: bool, return_counts: bool) -> tuple[str, ...]:
     """Names of the outputs of ``unique``."""
     requested = {"index": return_index, "inverse": return_inverse, "counts": return_counts}
-    return ("output", *[name for name, wanted in requested.items() if wanted])
+    return ("output", *[name for name, is_requested in requested.items() if is_requested])
 
 
 @declare(name="_npi_unique", types="T->T,*int64", outputs=_unique_outputs)
@@ -289,7 +289,7 @@ def unique_shape(xp, data, *, return_index, return_inverse, return_counts, axis)
 def _unique(xp: ArrayModule, data: Array, *, return_index: bool, return_inverse: bool, return_counts: bool,
             axis: int | None) -> Any:
     found = xp.unique(data, return_index, return_inverse, return_counts, axis)
-    return (found[0], *[each.reshape(each.size) for each in found[1:]]) if isinstance(found, tuple) else found
+    return (found[0], *[array.reshape(array.size) for array in found[1:]]) if isinstance(found, tuple) else found
 
 
 computed(unique, _unique)  # no body: its shape depends on values
@@ -434,10 +434,10 @@ def unravel_index_infer(data, *, shape):
 
 @unravel_index.kernel()  # no body: each row follows from the remainder of the one before
 def unravel_index_xp(xp, data, *, shape):
-    rest, rows = data.astype(xp.int64), []
+    remaining, rows = data.astype(xp.int64), []
     for stride in _strides(shape):
-        rows.append(rest // stride)
-        rest = rest % stride
+        rows.append(remaining // stride)
+        remaining = remaining % stride
     return xp.stack(rows)
 
 

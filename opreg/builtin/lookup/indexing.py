@@ -104,11 +104,11 @@ def puts_back(op: Op, places: Callable[..., Array], sums: bool = True, spare: bo
     def puts_back_xp(xp, g, *indices, shape=None, **attrs):
         if shape is None:
             indices, shape = indices[:-1], indices[-1].shape
-        found = places(xp, *indices, shape, **attrs)
+        positions = places(xp, *indices, shape, **attrs)
         if sums:
-            return add_at(xp, shape, found, g.reshape(found.shape), spare)
+            return add_at(xp, shape, positions, g.reshape(positions.shape), spare)
         result = xp.zeros(math.prod(shape), dtype=g.dtype)
-        result[found.reshape(-1)] = g.reshape(-1)
+        result[positions.reshape(-1)] = g.reshape(-1)
         return result.reshape(shape)
 
 

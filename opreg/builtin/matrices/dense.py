@@ -482,11 +482,11 @@ def _factor_of_samples(op: Op, right: bool) -> None:
 
     @op.vmap
     def factor_vmap(ins, batched, *, transpose_a, transpose_b, **attrs):
-        g, other, factor = repeated(ins, batched)
-        if len(factor.shape) != 3 or len(other.shape) != 3:
+        g, factor_of_other, factor = repeated(ins, batched)
+        if len(factor.shape) != 3 or len(factor_of_other.shape) != 3:
             return NotImplemented
-        own, others = (transpose_b, transpose_a) if right else (transpose_a, transpose_b)
-        factors = [(other, others), (g, True)] if own else [(g, False), (other, not others)]
+        transposed, others = (transpose_b, transpose_a) if right else (transpose_a, transpose_b)
+        factors = [(factor_of_other, others), (g, True)] if transposed else [(g, False), (factor_of_other, not others)]
         (a, turns_a), (b, turns_b) = reversed(factors) if right else factors
         return ops.batch_dot(a, b, transpose_a=turns_a, transpose_b=turns_b)
 

@@ -152,8 +152,8 @@ def _into(xp: ArrayModule, a: Array, b: Array, shape: Shape, out: Array | None) 
     if xp is np and b.ndim == 2 and a.ndim > 2 and 2 * a.shape[-2] <= b.shape[1]:
         a = np.ascontiguousarray(a)  # BLAS packs b anew for each matrix of a: to copy these few rows takes less
     a, b = _folded(a, b)
-    whole = broadcast(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1])
-    target = None if out is None or not out.flags.c_contiguous else out.reshape(whole)
+    full = broadcast(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1])
+    target = None if out is None or not out.flags.c_contiguous else out.reshape(full)
     result = product(xp, a, b, target)
     if target is None and out is not None:
         out[...] = result.reshape(shape)
@@ -200,7 +200,7 @@ def _multiplying(op: Op, factors: Callable[..., tuple[Array, ...]], product_shap
     """
 
     def sums(left: Array, right: Array, *like: Array) -> bool:
-        return any(broadcast(left.shape[:-2], right.shape[:-2]) != each.shape[:-2] for each in like)
+        return any(broadcast(left.shape[:-2], right.shape[:-2]) != array.shape[:-2] for array in like)
 
     @op.kernel()  # no body: others multiply by it
     def multiplying_xp(xp: ArrayModule, *arrays: Array, out: Array | None = None) -> Array:
@@ -257,10 +257,10 @@ def _factor_of_samples(op: Op, right: bool) -> None:
 
     @op.vmap
     def factor_vmap(ins, batched):
-        g, other, factor = repeated(ins, batched)
-        if min(len(other.shape), len(factor.shape)) < 3:
+        g, other_factor, factor = repeated(ins, batched)
+        if min(len(other_factor.shape), len(factor.shape)) < 3:
             return NotImplemented
-        turned = ops.swapaxes(other, dim1=-1, dim2=-2)
+        turned = ops.swapaxes(other_factor, dim1=-1, dim2=-2)
         product = ops._npi_matmul(*aligned([turned, g] if right else [g, turned], (True, True)))
         return summed_like(product, product.shape[1:], factor.shape[1:])
 
@@ -272,21 +272,21 @@ _factor_of_samples(matmul_b, right=True)
 # --------------------------------------------------------------------------------------------------- where
 
 
-def _choice(op: Op, there: int | None, elsewhere: int | None) -> None:
+def _choice(op: Op, chosen: int | None, elsewhere: int | None) -> None:
     """Declare that an operator chooses by its first input: from which input if it is not zero, and from which
     elsewhere; from none it takes the number ``scalar``."""
     op.infer(broadcast)
-    alike(op, broadcasts=None not in (there, elsewhere))
+    alike(op, broadcasts=None not in (chosen, elsewhere))
 
-    choosing(op, there is None)
+    choosing(op, chosen is None)
 
     @op.grad
     def choice_grad(g, ins, outs, *, needs):
-        found: list[Value | None] = [None] * len(ins)
-        for place, kept in ((there, ops._npi_where_rscalar), (elsewhere, ops._npi_where_lscalar)):
+        gradients: list[Value | None] = [None] * len(ins)
+        for place, select in ((chosen, ops._npi_where_rscalar), (elsewhere, ops._npi_where_lscalar)):
             if place is not None and needs[place]:
-                found[place] = ops._reduce_like(kept(ins[0], g, scalar=0.0), ins[place])
-        return found
+                gradients[place] = ops._reduce_like(select(ins[0], g, scalar=0.0), ins[place])
+        return gradients
 
 
 @declare(name="_npi_where", types="C,T,T->T", inplace=(2,))

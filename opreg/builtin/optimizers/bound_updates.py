@@ -86,20 +86,20 @@ def bind(xp: ArrayModule, kernel: Rule, updates: Sequence[Update], attrs: Attrs)
 
     The results are those of the kernel's ``together``.
     """
-    own = vars(kernel.function)
-    rates = Rates(own["rule"].traced, len(updates[0][1]), attrs)
-    ufuncs = functools.partial(_ufuncs, own["rule"], updates, rates)
+    settings = vars(kernel.function)
+    rates = Rates(settings["rule"].traced, len(updates[0][1]), attrs)
+    ufuncs = functools.partial(_ufuncs, settings["rule"], updates, rates)
     declined: list[tuple[str, str]] = []
     for updater in group_updaters:
         if updater.serves(xp):
-            found = updater.bind(xp, own["rule"], updates, rates, ufuncs)
-            if not isinstance(found, str):
-                return Bound(updater.name, declined, found, rates)
-            declined.append((updater.name, found))
+            attempt = updater.bind(xp, settings["rule"], updates, rates, ufuncs)
+            if not isinstance(attempt, str):
+                return Bound(updater.name, declined, attempt, rates)
+            declined.append((updater.name, attempt))
     if xp is np:
         return Bound("ufuncs", declined, ufuncs(), rates)
     return Bound("reference", declined,
-                 [_RatesByRun(functools.partial(own["together"], xp, updates=updates), kernel, rates)], rates)
+                 [_RatesByRun(functools.partial(settings["together"], xp, updates=updates), kernel, rates)], rates)
 
 
 class _RatesByRun:
@@ -145,8 +145,8 @@ class _Gather(PlainStep):
 
     __slots__ = ("arrays", "whole")
 
-    def __init__(self, arrays: Sequence[Array], whole: Array):
-        self.arrays, self.whole = arrays, whole
+    def __init__(self, arrays: Sequence[Array], flat: Array):
+        self.arrays, self.whole = arrays, flat
 
     def __call__(self) -> None:
         np.concatenate(self.arrays, out=self.whole)
@@ -162,6 +162,6 @@ def _group(rule: Any, rates: Rates, updates: Sequence[Update], workspace: Worksp
     functions += rule.bound(rates, flat[0], flat, workspace.array)
     ends = list(itertools.accumulate(new.size for new, _ in updates))
     for i in (0, *range(2, len(columns))):
-        functions += [functools.partial(own.__setitem__, Ellipsis, flat[i][end - own.size:end])
-                      for own, end in zip(columns[i], ends)]
+        functions += [functools.partial(array.__setitem__, Ellipsis, flat[i][end - array.size:end])
+                      for array, end in zip(columns[i], ends)]
     return functions

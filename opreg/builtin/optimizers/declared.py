@@ -133,16 +133,16 @@ def _declare_multi_update(op: Op, rule: Callable, tail: int, wide: bool, preload
     """Declare the update of several weights by the rule of a single one."""
     names = op.signature.arguments({})
     parts, last = names[:len(names) - tail], names[len(names) - tail:]
-    own = [name for name in _OWN if name in op.signature.schema.names]
+    per_weight = [name for name in _OWN if name in op.signature.schema.names]
     count = Field("num_weights", int, 1, Few)
-    fields = [Field(f"{field.name}s", tuple[float, ...]) if field.name in own else field
+    fields = [Field(f"{field.name}s", tuple[float, ...]) if field.name in per_weight else field
               for field in op.signature.schema.fields if field.name != "lazy_update"]
     multi = _named(op, "multi_{}", f"``{{}}`` of several weights: {', '.join(parts)} of each"
                    f"{''.join([f', and one {name} at the end' for name in last])}.", [*fields, count],
                    **groups("num_weights", parts, last))
-    grouped(multi, len(parts), tail, range(2, len(parts)) if wide else (), [f"{name}s" for name in own])
+    grouped(multi, len(parts), tail, range(2, len(parts)) if wide else (), [f"{name}s" for name in per_weight])
     run = widened(rule, tail) if wide else rule
-    multi.kernel()(_together(run, len(parts), wide, own))  # no body: it moves states
+    multi.kernel()(_together(run, len(parts), wide, per_weight))  # no body: it moves states
     if preloaded:
         loaded = _named(multi, "preloaded_{}", "``{}`` with rates and decays in two arrays, the last inputs.",
                         [*[field for field in fields if field.name not in ("lrs", "wds")], count],
@@ -232,9 +232,9 @@ def grouped(op: Op, parts: int, tail: int = 0, wide: Sequence[int] = (), lists: 
         number = attrs[count]
         dtypes = list(ins)
         for i in range(number):
-            own = [i * parts + j for j in range(parts) if j not in wide]
-            dtype = common_dtype([*(ins[j] for j in own), outs[i]])
-            for j in own:
+            positions = [i * parts + j for j in range(parts) if j not in wide]
+            dtype = common_dtype([*(ins[j] for j in positions), outs[i]])
+            for j in positions:
                 dtypes[j] = dtype
             for j in wide:
                 dtypes[i * parts + j] = common_dtype([ins[i * parts + j], as_dtype("float32")])

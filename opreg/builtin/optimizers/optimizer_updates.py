@@ -335,7 +335,7 @@ def group_adagrad_update(weight, grad, history, *, lr: float, rescale_grad: floa
 def group_adagrad_fill(ins, outs):
     weight = next((shape for shape in (ins[0], ins[1], outs[0]) if shape is not None), None)
     rows = None if weight is None else (weight[0], *[1] * (len(weight) - 1))
-    return [shape if known is None else known for known, shape in zip(ins, (weight, weight, rows))]
+    return [shape if input_shape is None else input_shape for input_shape, shape in zip(ins, (weight, weight, rows))]
 
 
 @group_adagrad_update.infer

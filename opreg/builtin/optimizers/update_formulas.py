@@ -260,11 +260,11 @@ class Formula:
     def traced(self, count: int, attrs: Attrs) -> tuple[Expression, list[Any]]:
         """The expression for ``count`` arrays, and its scalar inputs."""
         # Some values determine the structure of a formula, as a zero decay does.
-        given = {**self.defaults, **attrs}
+        settings = {**self.defaults, **attrs}
         fixed = tuple([value if isinstance(value, (int, float)) and (value <= 0 or value == 1) else None
-                       for value in map(given.__getitem__, self.names)])
+                       for value in map(settings.__getitem__, self.names)])
         expression, numbers = self._traced(count, fixed)
-        return expression, [number(given) for number in numbers]
+        return expression, [number(settings) for number in numbers]
 
     def bound(self, rates: Rates, new: Array, arrays: Sequence[Array], scratch: Callable[[int, Shape, np.dtype], Array]
               ) -> list[Callable[[], object]]:

@@ -172,9 +172,9 @@ def divided(updates: Sequence[Update], many: int) -> tuple[list[Update], list[li
 def _tiles(new: Array, arrays: Sequence[Array]) -> list[Update]:
     if new.size <= TILE:
         return [(new, arrays)]
-    whole = [a.size == new.size for a in arrays]
-    tiles = pieces([new, *itertools.compress(arrays, whole)], TILE)
-    return [(tile, [parts.pop(0) if is_cut else a for is_cut, a in zip(whole, arrays)]) for tile, *parts in tiles]
+    is_full = [a.size == new.size for a in arrays]
+    tiles = pieces([new, *itertools.compress(arrays, is_full)], TILE)
+    return [(tile, [parts.pop(0) if is_cut else a for is_cut, a in zip(is_full, arrays)]) for tile, *parts in tiles]
 
 
 def _apply(xp: ArrayModule, rule: Callable, dtype: np.dtype | None, attrs: Attrs, new: Array, arrays: Sequence[Array]
@@ -251,8 +251,8 @@ def single(rule: Callable, at_once: Callable[..., bool] | None = None, *, copy: 
     run = rule if copy is None else widened(rule, -1 - copy, moves)
 
     def kernel(xp: ArrayModule, weight: Array, *rest: Array, out: Array | None = None, **attrs: Any) -> Array:
-        held, dtype = (weight, None) if copy is None else (rest[copy], rest[copy].dtype)
-        new = xp.empty_like(weight if moves else held) if out is None else out
+        reference, dtype = (weight, None) if copy is None else (rest[copy], rest[copy].dtype)
+        new = xp.empty_like(weight if moves else reference) if out is None else out
         if xp is np and new.size <= SMALL:
             run(xp, _scratch(xp, new, dtype), new, weight, *rest, **attrs)
         elif not (at_once and xp is np and new.size <= TILE and at_once(new, weight, *rest, **attrs)):
@@ -264,6 +264,6 @@ def single(rule: Callable, at_once: Callable[..., bool] | None = None, *, copy: 
         kernel.rule = rule  # type: ignore[attr-defined]
     # Its signature lists the attributes that the rule reads, so that it gets just these.
     read = [p for p in inspect.signature(rule).parameters.values() if p.kind is p.KEYWORD_ONLY]
-    own = [p for p in inspect.signature(kernel).parameters.values() if p.kind is not p.VAR_KEYWORD]
-    kernel.__signature__ = inspect.Signature([*own, *read])  # type: ignore[attr-defined]
+    parameters = [p for p in inspect.signature(kernel).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    kernel.__signature__ = inspect.Signature([*parameters, *read])  # type: ignore[attr-defined]
     return kernel

@@ -62,43 +62,43 @@ def quantize_v2(data, *, out_type: AutoByte = "int8", min_calib_range: float | N
     There are 127.5 steps of int8, or 255.5 of uint8, up to the end that is farther from zero. "auto" is uint8 for a
     calibrated range without negative values. Quantised data are returned unchanged.
     """
-    made, kind = np.dtype(data.dtype).name, _dtype(out_type, min_calib_range, max_calib_range)
+    source_dtype, kind = np.dtype(data.dtype).name, _dtype(out_type, min_calib_range, max_calib_range)
     limit: Any = calibrated(min_calib_range, max_calib_range)
-    if made not in EDGES and limit is None:
+    if source_dtype not in EDGES and limit is None:
         low, high = _least_and_most(data)
         reach = distance(low, high)
         return whole(data * per_unit(EDGES[kind], reach), dtype=kind), *_ends(kind, low, high, reach)
     limits: tuple[Any, Any] = min_calib_range, max_calib_range
-    if made not in EDGES:
+    if source_dtype not in EDGES:
         data = whole(data * per_unit(EDGES[kind], limit), dtype=kind)
         limits = (-limit, limit) if kind == "int8" else limits
     elif limit is None:
-        limits = -EDGES[made] if made == "int8" else 0, EDGES[made]
+        limits = -EDGES[source_dtype] if source_dtype == "int8" else 0, EDGES[source_dtype]
     return data, *[number(ops.size_array(data), end) for end in limits]
 
 
 @quantize_v2.types
 def quantize_v2_types(ins, outs, *, out_type, min_calib_range, max_calib_range):
-    made = as_dtype(_dtype(out_type, min_calib_range, max_calib_range))
+    output_dtype = as_dtype(_dtype(out_type, min_calib_range, max_calib_range))
     if ins[0] is not None and ins[0] != FLOAT:
         bytewise(ins)
-        if out_type != "auto" and ins[0] != made:
+        if out_type != "auto" and ins[0] != output_dtype:
             raise DTypeError(f"data: quantised to {ins[0]} already, out_type is {out_type!r}")
-        made = ins[0]
-    return ins, [made if ins[0] is not None or out_type != "auto" else None, FLOAT, FLOAT]
+        output_dtype = ins[0]
+    return ins, [output_dtype if ins[0] is not None or out_type != "auto" else None, FLOAT, FLOAT]
 
 
 @composed(name="_contrib_quantize_asym", outputs=("output", "scale", "shift"))
 def quantize_asym(data, *, min_calib_range: float | None = None, max_calib_range: float | None = None):
     """``data * scale + shift`` as uint8, with the smallest and largest element mapped to 0 and 255; scale and shift."""
-    made, steps, one = np.dtype(data.dtype).name, ENDS["uint8"], ops.size_array(data)
-    if made in EDGES:
-        shift = 128.0 if made == "int8" else 0.0
-        return ops.Cast(ops.Cast(data, dtype="float32") + shift, dtype="uint8"), number(one, 1), number(one, shift)
+    source_dtype, steps, size = np.dtype(data.dtype).name, ENDS["uint8"], ops.size_array(data)
+    if source_dtype in EDGES:
+        shift = 128.0 if source_dtype == "int8" else 0.0
+        return ops.Cast(ops.Cast(data, dtype="float32") + shift, dtype="uint8"), number(size, 1), number(size, shift)
     if calibrated(min_calib_range, max_calib_range) is None:
         low, high = _least_and_most(data)
     else:
-        low, high = number(one, min_calib_range), number(one, max_calib_range)
+        low, high = number(size, min_calib_range), number(size, max_calib_range)
     scale = per_unit(steps, high - low)
     shift = steps - high * scale
     return whole(data * scale + shift, dtype="uint8"), scale, shift
@@ -126,15 +126,15 @@ def requantize(data, min_range, max_range, *, out_type: AutoByte = "int8", min_c
     step = distance(min_range, max_range) / ENDS["int32"]
     reach = calibrated(min_calib_range, max_calib_range)
     numbers = ops.Cast(data, dtype="float32")
-    made = distance(*_least_and_most(numbers)) * step if reach is None else number(step, reach)
-    steps = step * per_unit(ENDS[kind], made if reach is None else reach)
-    return whole(numbers * steps, dtype=kind), -made if kind == "int8" else ops.zeros_like(made), made
+    own_reach = distance(*_least_and_most(numbers)) * step if reach is None else number(step, reach)
+    steps = step * per_unit(ENDS[kind], own_reach if reach is None else reach)
+    return whole(numbers * steps, dtype=kind), -own_reach if kind == "int8" else ops.zeros_like(own_reach), own_reach
 
 
 @requantize.types
 def requantize_types(ins, outs, *, out_type, min_calib_range, max_calib_range):
-    made = as_dtype(_dtype(out_type, min_calib_range, max_calib_range))
-    return [as_dtype("int32"), FLOAT, FLOAT], [made, FLOAT, FLOAT]
+    output_dtype = as_dtype(_dtype(out_type, min_calib_range, max_calib_range))
+    return [as_dtype("int32"), FLOAT, FLOAT], [output_dtype, FLOAT, FLOAT]
 
 
 # ----------------------------------------------------------------------------------------- to fractions
@@ -181,10 +181,10 @@ def calibrate_entropy_xp(xp, hist, hist_edges, *, num_quantized_bins):
     counts, middle = hist.astype("float64").ravel(), hist.size // 2
     widths = range(num_quantized_bins // 2, middle + 1)
     ranges = [slice(middle - width, middle + width + 1) for width in widths]
-    found = xp.stack([_divergence(xp, counts, part, num_quantized_bins) for part in ranges])
-    best = xp.argmin(found).reshape(1)
+    divergences = xp.stack([_divergence(xp, counts, part, num_quantized_bins) for part in ranges])
+    best = xp.argmin(divergences).reshape(1)
     edges = hist_edges.ravel()[ranges[0].stop:ranges[-1].stop + 1]
-    return edges[best], found[best].astype("float32")
+    return edges[best], divergences[best].astype("float32")
 
 
 calibrate_entropy.grad(ZERO)
@@ -197,8 +197,8 @@ def _divergence(xp: ArrayModule, counts: Array, part: slice, bins: int) -> Array
     inner = counts[part].copy()
     inner[0] = 0
     group = xp.minimum(xp.arange(p.size) // (p.size // bins), bins - 1)
-    held = xp.bincount(group, inner, bins) / xp.maximum(xp.bincount(group, inner != 0, bins), 1)
-    q = held[group] * (p != 0)
+    means = xp.bincount(group, inner, bins) / xp.maximum(xp.bincount(group, inner != 0, bins), 1)
+    q = means[group] * (p != 0)
     p, _ = _smoothed(xp, p)
     q, sound = _smoothed(xp, q)
     p, q = p / p.sum(), xp.where(sound, q / xp.where(sound, q.sum(), 1), p)
@@ -207,6 +207,6 @@ def _divergence(xp: ArrayModule, counts: Array, part: slice, bins: int) -> Array
 
 def _smoothed(xp: ArrayModule, numbers: Array) -> tuple[Array, Array]:
     """A distribution whose zeros take a small share from the other elements, and whether those had enough."""
-    there = numbers != 0
-    given = _SMOOTH * (~there).sum() / xp.maximum(there.sum(), 1)
-    return numbers + xp.where(there, -given, _SMOOTH), there.any() & (given < 1)
+    nonzero = numbers != 0
+    share = _SMOOTH * (~nonzero).sum() / xp.maximum(nonzero.sum(), 1)
+    return numbers + xp.where(nonzero, -share, _SMOOTH), nonzero.any() & (share < 1)

@@ -124,9 +124,9 @@ def _norm(node: Any) -> Any:
     return node.op.rules.norm and node.op.rules.norm(node.attrs)
 
 
-def _inferred(body: Body, rule: str, known: Sequence[Any]) -> tuple[list[Any], Any]:
+def _inferred(body: Body, rule: str, specs: Sequence[Any]) -> tuple[list[Any], Any]:
     """Shapes or dtypes of a subgraph's variables and of its result, by that rule of its operators."""
-    found = dict(zip(body.entries, known))
+    found = dict(zip(body.entries, specs))
     for node in body.nodes:
         ins, outs = getattr(node.op, rule)([found.get(entry) for entry in node.inputs], [None] * node.count, node.attrs)
         found.update(zip(node.inputs, ins))
@@ -206,9 +206,9 @@ def _result(body: Body, arrays: dict[str, Value], factor: Factor, data_reach: Va
         reach = of_products(data, data_reach, factor.reach)
         steps = ops.Cast(factor.steps, dtype=dtype) * ops.Cast(data_steps, dtype=dtype)
         return whole(y * steps, dtype="int32"), -reach, reach
-    made = "uint8" if body.unsigned else "int8"
+    output_dtype = "uint8" if body.unsigned else "int8"
     ends = [number(data_steps, attrs[name]) for name in ("min_calib_range", "max_calib_range")]
-    return whole(y * per_unit(EDGES[made], limit), dtype=made), *ends
+    return whole(y * per_unit(EDGES[output_dtype], limit), dtype=output_dtype), *ends
 
 
 def _dtype(body: Body, attrs: Attrs) -> Any:
@@ -264,23 +264,23 @@ class Fusion:
         return dict(zip(self.arguments(attrs) + self.auxiliary(attrs), values))
 
     def shapes(self, attrs: Attrs, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-        body, given = self.body(attrs), self.named(attrs, ins)
-        found, result = _inferred(body, "infer_shapes", [given[name] for name in body.names])
-        known = {**dict.fromkeys(given, (1,)), **dict(zip(body.names, found))}
-        return ([agreed(name, shape, known[name]) for name, shape in given.items()],
+        body, named_specs = self.body(attrs), self.named(attrs, ins)
+        inferred, result = _inferred(body, "infer_shapes", [named_specs[name] for name in body.names])
+        spec_of = {**dict.fromkeys(named_specs, (1,)), **dict(zip(body.names, inferred))}
+        return ([agreed(name, shape, spec_of[name]) for name, shape in named_specs.items()],
                 [agreed("output", outs[0], result), *[(1,)] * (len(outs) - 1)])
 
     def types(self, attrs: Attrs, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-        body, given = self.body(attrs), self.named(attrs, ins)
+        body, named_specs = self.body(attrs), self.named(attrs, ins)
         if not attrs["quantized"]:
-            found, result = _inferred(body, "infer_dtypes", [given[name] for name in body.names])
-            known = dict(zip(body.names, found))
-            return [known[name] for name in given], [result]
-        weights = as_dtype("int8") if "min_weight" in given else FLOAT
-        known = {**dict.fromkeys(given, FLOAT), "weight": weights, "bias": weights}
+            inferred, result = _inferred(body, "infer_dtypes", [named_specs[name] for name in body.names])
+            spec_of = dict(zip(body.names, inferred))
+            return [spec_of[name] for name in named_specs], [result]
+        weights = as_dtype("int8") if "min_weight" in named_specs else FLOAT
+        spec_of = {**dict.fromkeys(named_specs, FLOAT), "weight": weights, "bias": weights}
         for name in ("data", "sum"):
-            known[name] = bytewise([given.get(name)])[0]
-        return [known[name] for name in given], [_dtype(body, attrs), *[FLOAT] * (len(outs) - 1)]
+            spec_of[name] = bytewise([named_specs.get(name)])[0]
+        return [spec_of[name] for name in named_specs], [_dtype(body, attrs), *[FLOAT] * (len(outs) - 1)]
 
     def compute(self, values: Sequence[Value], attrs: Attrs) -> Any:
         """The body of the operator."""

@@ -69,16 +69,16 @@ def along_channels(op: Op, numbers: Any, like: Any) -> Any:
     return numbers.reshape((-1, *[1] * (len(like.shape) - 2))) if op is convolution else numbers
 
 
-def _ending(made: Op, op: Op, count: Callable[..., int]) -> None:
+def _ending(quantized: Op, op: Op, count: Callable[..., int]) -> None:
     """Declare that an operator has ``count`` inputs of a layer, then the ends of ranges, and no gradient."""
     counted = Rule(count)
 
-    @made.fill
+    @quantized.fill
     def ending_fill(ins, outs, **attrs):
-        own = counted(attrs)
-        return [*op.infer_shapes(ins[:own], outs[:1], attrs)[0], *[(1,)] * (len(ins) - own)]
+        layer_inputs = counted(attrs)
+        return [*op.infer_shapes(ins[:layer_inputs], outs[:1], attrs)[0], *[(1,)] * (len(ins) - layer_inputs)]
 
-    made.grad(ZERO)
+    quantized.grad(ZERO)
 
 
 # -------------------------------------------------------------------------------- layers with weights
@@ -106,16 +106,16 @@ def _weighted(name: str, op: Op, doc: str) -> Op:
         return ops.Cast(y, dtype="int32"), -made_reach, made_reach
 
     layer.__doc__ = doc
-    made = composed(layer, name=name, like=op, arguments=_with_ends, outputs=OUTPUTS, variadic=None,
+    quantized = composed(layer, name=name, like=op, arguments=_with_ends, outputs=OUTPUTS, variadic=None,
                     input_names=_with_ends(no_bias=False))
-    _ending(made, op, lambda *, no_bias: 2 if no_bias else 3)
+    _ending(quantized, op, lambda *, no_bias: 2 if no_bias else 3)
 
-    @made.types
+    @quantized.types
     def types(ins, outs, *, no_bias):
         count = 1 if no_bias else 2
         return [*bytewise(ins[:1]), *[_INT8] * count, *[FLOAT] * (len(ins) - 1 - count)], [_INT32, FLOAT, FLOAT]
 
-    return made
+    return quantized
 
 
 quantized_conv = _weighted("_contrib_quantized_conv", convolution, """
@@ -142,9 +142,9 @@ def _keeping(name: str, op: Op, doc: str, compute: Callable[..., Value], names: 
 
     layer.__doc__ = doc
     every = (*names, f"min_{names[-1]}", f"max_{names[-1]}")
-    made = composed(layer, name=name, like=op, arguments=every, input_names=every, outputs=OUTPUTS, variadic=None,
+    quantized = composed(layer, name=name, like=op, arguments=every, input_names=every, outputs=OUTPUTS, variadic=None,
                     types=types)
-    _ending(made, op, lambda: len(names))
+    _ending(quantized, op, lambda: len(names))
 
 
 def _pooled(data: Value, *, pool_type: str, **attrs: Any) -> Value:
@@ -203,8 +203,8 @@ _ending(quantized_concat, REGISTERED["Concat"], lambda *, num_args: num_args)
 @quantized_concat.types
 def quantized_concat_types(ins, outs, *, num_args):
     kinds = bytewise(ins[:num_args])
-    made = None if None in kinds else _INT8 if _INT8 in kinds else kinds[0]
-    return [*kinds, *[FLOAT] * (2 * num_args)], [made, FLOAT, FLOAT]
+    output_dtype = None if None in kinds else _INT8 if _INT8 in kinds else kinds[0]
+    return [*kinds, *[FLOAT] * (2 * num_args)], [output_dtype, FLOAT, FLOAT]
 
 
 @composed(name="_contrib_quantized_elemwise_add", outputs=OUTPUTS)
@@ -217,12 +217,12 @@ def quantized_elemwise_add(lhs, rhs, lhs_min, lhs_max, rhs_min, rhs_max, *, min_
     left, right = distance(lhs_min, lhs_max), distance(rhs_min, rhs_max)
     limit = calibrated(min_calib_range, max_calib_range)
     if limit is not None:
-        made = kind(lhs) if lhs.dtype == rhs.dtype else "int8"
+        output_dtype = kind(lhs) if lhs.dtype == rhs.dtype else "int8"
         total = of_whole(lhs, left) + of_whole(rhs, right)
         ends = number(left, min_calib_range), number(left, max_calib_range)
-        return whole(total * per_unit(EDGES[made], limit), dtype=made), *ends
+        return whole(total * per_unit(EDGES[output_dtype], limit), dtype=output_dtype), *ends
     high = left + right
-    left, right, reach = [ops.Cast(each, dtype="float64") for each in (left, right, high)]
+    left, right, reach = [ops.Cast(value, dtype="float64") for value in (left, right, high)]
     total = of_whole(lhs, left) + of_whole(rhs, right)
     return whole(total * per_unit(EDGES["int32"], reach), dtype="int32"), -high, high
 
@@ -248,16 +248,16 @@ def quantized_elemwise_mul(lhs, rhs, lhs_min, lhs_max, rhs_min, rhs_max, *, min_
 @quantized_elemwise_add.types
 def quantized_elemwise_add_types(ins, outs, *, min_calib_range, max_calib_range):
     kinds = bytewise(ins[:2])
-    made: Any = _INT32
+    output_dtype: Any = _INT32
     if calibrated(min_calib_range, max_calib_range) is not None:
-        made = None if None in kinds else kinds[0] if kinds[0] == kinds[1] else _INT8
-    return [*kinds, *[FLOAT] * 4], [made, FLOAT, FLOAT]
+        output_dtype = None if None in kinds else kinds[0] if kinds[0] == kinds[1] else _INT8
+    return [*kinds, *[FLOAT] * 4], [output_dtype, FLOAT, FLOAT]
 
 
 @quantized_elemwise_mul.types
 def quantized_elemwise_mul_types(ins, outs, *, min_calib_range, max_calib_range, enable_float_output):
-    made = _INT32 if calibrated(min_calib_range, max_calib_range) is None else _INT8
-    return [_INT8, _INT8, *[FLOAT] * 4], [FLOAT] if enable_float_output else [made, FLOAT, FLOAT]
+    output_dtype = _INT32 if calibrated(min_calib_range, max_calib_range) is None else _INT8
+    return [_INT8, _INT8, *[FLOAT] * 4], [FLOAT] if enable_float_output else [output_dtype, FLOAT, FLOAT]
 
 
 for _op in (quantized_elemwise_add, quantized_elemwise_mul):
@@ -275,11 +275,11 @@ def _normalised(data, gamma, beta, min_data, max_data, moving_mean, moving_var, 
     limit = calibrated(min_calib_range, max_calib_range)
     if limit is None:
         raise AttrError("min_calib_range and max_calib_range are required: the range of the result")
-    kept = tuple([-1 if i == axis % len(data.shape) else 1 for i in range(len(data.shape))])
+    broadcast_shape = tuple([-1 if i == axis % len(data.shape) else 1 for i in range(len(data.shape))])
     scale = 1.0 / ops.sqrt(moving_var + eps)
     scale = scale if fix_gamma else scale * gamma
     offset = beta - moving_mean * scale
-    y = of_whole(data, distance(min_data, max_data)) * scale.reshape(kept) + offset.reshape(kept)
+    y = of_whole(data, distance(min_data, max_data)) * scale.reshape(broadcast_shape) + offset.reshape(broadcast_shape)
     ends = number(min_data, min_calib_range), number(max_data, max_calib_range)
     return whole(y * per_unit(EDGES["int8"], limit), dtype="int8"), *ends
 

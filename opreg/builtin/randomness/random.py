@@ -420,14 +420,14 @@ def unique_zipfian_xp(xp, *, rng, range_max, shape):
         candidates = xp.exp(rng.random((rows, block)) * math.log(range_max + 1.0)).astype("int64") - 1
         drawn = xp.concatenate([drawn, xp.minimum(candidates, range_max - 1)], axis=1)
         first = _first_seen(xp, drawn)
-        seen = xp.cumsum(first, axis=1)
+        counts = xp.cumsum(first, axis=1)
         # The number of draws depends on the drawn values: the only place where the host must read them.
-        if bool((seen[:, -1] >= count).all()):
+        if bool((counts[:, -1] >= count).all()):
             break
         block *= 2
-    kept = first & (seen <= count)
-    trials = xp.argmax(seen >= count, axis=1) + 1
-    return drawn[kept].reshape(shape), trials
+    accepted = first & (counts <= count)
+    trials = xp.argmax(counts >= count, axis=1) + 1
+    return drawn[accepted].reshape(shape), trials
 
 
 def _first_seen(xp: ArrayModule, drawn: Array) -> Array:

@@ -28,8 +28,8 @@ def of_others(data, *, axis: Axes = None, exclude: bool = False):
 
 def _others(x: Any) -> Any:
     zero = equal(x, 0.0)
-    rest = where(zero, 1.0, x)
-    return where(greater_equal(zero, row_sum(zero)), row_product(rest) / rest, 0.0)
+    nonzero = where(zero, 1.0, x)
+    return where(greater_equal(zero, row_sum(zero)), row_product(nonzero) / nonzero, 0.0)
 
 
 @looped(of_others)
@@ -49,10 +49,10 @@ def of_pairs(h, data, *, axis: Axes = None, exclude: bool = False):
 
 def _pairs(h: Any, x: Any) -> Any:
     zero = equal(x, 0.0)
-    rest, zeros = where(zero, 1.0, x), row_sum(zero)
-    at_zeros, elsewhere = where(zero, h, 0.0), where(zero, 0.0, h / rest)
+    nonzero, zeros = where(zero, 1.0, x), row_sum(zero)
+    at_zeros, elsewhere = where(zero, h, 0.0), where(zero, 0.0, h / nonzero)
     one = where(equal(zero, zeros - 1.0), row_sum(at_zeros) - at_zeros, 0.0)
-    return where(greater_equal(zero, zeros), row_sum(elsewhere) - elsewhere, one) * (row_product(rest) / rest)
+    return where(greater_equal(zero, zeros), row_sum(elsewhere) - elsewhere, one) * (row_product(nonzero) / nonzero)
 
 
 @looped(of_pairs)

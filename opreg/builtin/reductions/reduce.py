@@ -153,8 +153,8 @@ gradient_by(mean, mean_backward)  # divides before it repeats
 @prod.grad
 def prod_grad(g, ins, outs, *, axis, keepdims, exclude):
     (x,) = ins
-    whole = axis is None or axis == ()
-    others = ops._prod_of_others(x, axis=None if whole else axis, exclude=exclude and not whole)
+    reduces_all = axis is None or axis == ()
+    others = ops._prod_of_others(x, axis=None if reduces_all else axis, exclude=exclude and not reduces_all)
     return ops.elemwise_mul(ops._backward_sum(g, x, axis=axis, keepdims=keepdims, exclude=exclude), others)
 
 
@@ -250,8 +250,8 @@ def placing(op: Op, function: str, left: Callable[..., Shape], axis: int | None 
 
     @op.kernel()  # no body: the function is the array module's
     def placing_xp(xp, data, *, axis=axis, keepdims=False):
-        found = getattr(xp, function)(data, axis=axis)
-        return found.reshape(left(data.shape, check_axes(axis, data.ndim), keepdims))
+        indices = getattr(xp, function)(data, axis=axis)
+        return indices.reshape(left(data.shape, check_axes(axis, data.ndim), keepdims))
 
 
 def _place(name: str, doc: str) -> None:

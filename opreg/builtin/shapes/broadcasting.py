@@ -68,7 +68,7 @@ def repeating(op: Op, target: Callable[..., Shape], narrow: Callable[..., Shape]
     """
     rule, reshaping = Rule(target), None if narrow is None else Rule(narrow)
 
-    def seen(data: Shape, shape: Shape, attrs: Attrs) -> Shape:
+    def view_shape(data: Shape, shape: Shape, attrs: Attrs) -> Shape:
         return data if reshaping is None else reshaping(attrs, shape)
 
     def times(data: Shape, shape: Shape) -> int:
@@ -77,20 +77,20 @@ def repeating(op: Op, target: Callable[..., Shape], narrow: Callable[..., Shape]
     if not mean:
         @op.view
         def repeating_view(array, *, out_shape, xp, **attrs):
-            view = None if out_shape is None else as_view(array, seen(array.shape, out_shape, attrs))
+            view = None if out_shape is None else as_view(array, view_shape(array.shape, out_shape, attrs))
             return None if view is None else xp.broadcast_to(view, out_shape)
 
     @op.kernel()  # no body: others repeat by it
     def repeating_xp(xp, data, *like, out=None, **attrs):
         shape = rule(attrs, data.shape, *[array.shape for array in like])
         out = xp.empty(shape, data.dtype) if out is None else out
-        data = data.reshape(seen(data.shape, shape, attrs))
+        data = data.reshape(view_shape(data.shape, shape, attrs))
         return _repeated(data / times(data.shape, shape) if mean else data, _parts(data.shape, shape), out)
 
     @op.prepare
     def repeating_prepare(data, *like, **attrs):
         shape, dtype, empty = rule(attrs, data.shape, *[array.shape for array in like]), data.dtype, np.empty
-        before = seen(data.shape, shape, attrs)
+        before = view_shape(data.shape, shape, attrs)
         parts, count = _parts(before, shape), np.asarray(times(before, shape), dtype)
         if mean:
             return lambda data, *like: _repeated((data / count).reshape(before), parts, empty(shape, dtype))
@@ -296,8 +296,8 @@ def tile(data, *, reps: Count | tuple[Count, ...]):
     """``data`` repeated ``reps`` times along each axis."""
     times, dims = _repetitions(reps, data.shape)
     apart = ops._np_reshape(data, newshape=tuple([length for dim in dims for length in (1, dim)]))
-    whole = ops._np_broadcast_to(apart, shape=tuple([length for pair in zip(times, dims) for length in pair]))
-    return ops._np_reshape(whole, newshape=tuple([rep * dim for rep, dim in zip(times, dims)]))
+    copies = ops._np_broadcast_to(apart, shape=tuple([length for pair in zip(times, dims) for length in pair]))
+    return ops._np_reshape(copies, newshape=tuple([rep * dim for rep, dim in zip(times, dims)]))
 
 
 @tile.infer
@@ -322,8 +322,8 @@ def repeat(data, *, repeats: Count, axis: int | None = None):
     shape, place = flattened(data.shape, axis)
     outer, inner = math.prod(shape[:place + 1]), math.prod(shape[place + 1:])
     apart = ops._np_reshape(data, newshape=(outer, 1, inner))
-    whole = ops._np_broadcast_to(apart, shape=(outer, repeats, inner))
-    return ops._np_reshape(whole, newshape=repeat_infer(data.shape, repeats=repeats, axis=axis))
+    copies = ops._np_broadcast_to(apart, shape=(outer, repeats, inner))
+    return ops._np_reshape(copies, newshape=repeat_infer(data.shape, repeats=repeats, axis=axis))
 
 
 @repeat.infer

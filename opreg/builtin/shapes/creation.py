@@ -114,9 +114,9 @@ def _count(start: float, stop: float | None, step: float, repeat: int) -> int:
         raise AttrError("step=0: expected a step other than zero")
     if stop == start or (stop > start) != (step > 0):
         raise AttrError(f"there is nothing from {start} to {stop} in steps of {step}")
-    whole = [int(number) for number in (start, stop, step)]
-    if whole == [start, stop, step]:  # a difference of large floats is rounded
-        return -((whole[0] - whole[1]) // whole[2]) * repeat
+    integers = [int(number) for number in (start, stop, step)]
+    if integers == [start, stop, step]:  # a difference of large floats is rounded
+        return -((integers[0] - integers[1]) // integers[2]) * repeat
     return math.ceil((stop - start) / step) * repeat
 
 
@@ -138,8 +138,8 @@ def _counting(op: Op, numbers: Callable[..., Array]) -> None:
 
     @op.kernel()  # no body: it reads no elements, and operators in a body have inputs
     def counting_xp(xp, *like, out=None, **attrs):
-        made = rule(attrs, xp, None if out is None else out.shape, *like)
-        return made if out is None else stored(xp, made, out)
+        values = rule(attrs, xp, None if out is None else out.shape, *like)
+        return values if out is None else stored(xp, values, out)
 
     @op.prepare
     def counting_prepare(*like, **attrs):

@@ -37,14 +37,14 @@ def _axis_slice(axis: int, start: int | None, stop: int | None) -> tuple[slice, 
 def _joined(shapes: Sequence[Shape], dim: int) -> Shape:
     """The shape of arrays concatenated along an axis."""
     axis = check_axis(dim, len(shapes[0]), "dim")
-    rest: Any = None
+    common: Any = None
     for shape in shapes:
         try:
-            rest = unify(rest, (*shape[:axis], ANY, *shape[axis + 1:]))
+            common = unify(common, (*shape[:axis], ANY, *shape[axis + 1:]))
         except ShapeError:
             raise ShapeError(f"expected shapes that differ along axis {axis} alone, got "
                              + ", ".join(show(shape) for shape in shapes)) from None
-    return (*rest[:axis], sum(shape[axis] for shape in shapes), *rest[axis + 1:])
+    return (*common[:axis], sum(shape[axis] for shape in shapes), *common[axis + 1:])
 
 
 def _join_fill(ins: list, outs: list, dim: int, equal: bool) -> list:
@@ -63,9 +63,9 @@ def _join_fill(ins: list, outs: list, dim: int, equal: bool) -> list:
     ins = [unify(shape, common) for shape in ins]
     unsure = [i for i, shape in enumerate(ins) if shape[axis] is ANY]
     if unsure and (equal or len(unsure) == 1) and outs[0] is not None and outs[0][axis] is not ANY:
-        left = outs[0][axis] - sum(shape[axis] for i, shape in enumerate(ins) if i not in unsure)
-        for position in unsure if left % len(unsure) == 0 else ():
-            ins[position] = (*ins[position][:axis], left // len(unsure), *ins[position][axis + 1:])
+        missing = outs[0][axis] - sum(shape[axis] for i, shape in enumerate(ins) if i not in unsure)
+        for position in unsure if missing % len(unsure) == 0 else ():
+            ins[position] = (*ins[position][:axis], missing // len(unsure), *ins[position][axis + 1:])
     return ins
 
 

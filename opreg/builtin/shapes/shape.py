@@ -60,19 +60,19 @@ def copying(op: Op, view: Callable[..., Callable[[Array], Any]]) -> None:
 
     @op.kernel()  # no body: there is nothing to compute
     def copying_xp(xp: ArrayModule, data: Array, *others: Array, out: Any = None, **attrs: Any) -> Any:
-        seen = rule(attrs, data.shape, *[other.shape for other in others])(data)
-        if not isinstance(seen, tuple):
-            return stored(xp, seen, out)
-        outs = out if isinstance(out, (tuple, list)) else (out,) * len(seen)
-        return single([stored(xp, each, target) for each, target in zip(seen, outs)])
+        views = rule(attrs, data.shape, *[other.shape for other in others])(data)
+        if not isinstance(views, tuple):
+            return stored(xp, views, out)
+        outs = out if isinstance(out, (tuple, list)) else (out,) * len(views)
+        return single([stored(xp, view, target) for view, target in zip(views, outs)])
 
     @op.prepare
     def copying_prepare(data: Array, *others: Array, **attrs: Any) -> Callable[..., Any]:
         see = rule(attrs, data.shape, *[other.shape for other in others])
-        seen = see(data)
-        if isinstance(seen, tuple):
-            return lambda data, *others: single([stored(np, each) for each in see(data)])
-        if apart(seen):
+        views = see(data)
+        if isinstance(views, tuple):
+            return lambda data, *others: single([stored(np, view) for view in see(data)])
+        if apart(views):
             return lambda data, *others: stored(np, see(data))
         return lambda data, *others: see(data).copy()
 
@@ -190,10 +190,10 @@ def _refill(ins: list, outs: list) -> list:
     (data,), (out,) = ins, outs
     if data is None or out is None or not known(out) or sum(dim is ANY for dim in data) != 1:
         return ins
-    rest = math.prod(dim for dim in data if dim is not ANY)
-    if rest == 0 or size(out) % rest:
+    known_size = math.prod(dim for dim in data if dim is not ANY)
+    if known_size == 0 or size(out) % known_size:
         return ins
-    return [tuple(size(out) // rest if dim is ANY else dim for dim in data)]
+    return [tuple(size(out) // known_size if dim is ANY else dim for dim in data)]
 
 
 def reshaping(op: Op, target: Callable[..., Shape | None]) -> None:

@@ -118,10 +118,10 @@ def box_nms(data, *, overlap_thresh: float = 0.5, valid_thresh: float = 0.0, top
         ordered = ops.Concat(ordered[:, :, :coord_start], converted, ordered[:, :, coord_start + 4:], num_args=3, dim=2)
     first = ops.argsort(ops._npi_logical_not(alive), axis=1, dtype="int64")
     alive = first_of(ops._np_sum(alive, axis=1), n)
-    kept = ops._npi_where_rscalar(alive[:, :, None], rows_at(ordered, first), scalar=-1.0)
+    survivors = ops._npi_where_rscalar(alive[:, :, None], rows_at(ordered, first), scalar=-1.0)
     places = ops._take_along_axis(order, first, axis=1)
     places = ops._npi_where(alive, places, -1 - places)
-    return ops._np_reshape(kept, newshape=data.shape), ops.Cast(
+    return ops._np_reshape(survivors, newshape=data.shape), ops.Cast(
         ops._np_reshape(places, newshape=(*outer, n, 1)), dtype="int32")
 
 
@@ -140,9 +140,9 @@ def box_nms_infer(data, *, coord_start, score_index, id_index):
 @box_nms.grad
 def box_nms_grad(g, ins, outs):
     places = ops.broadcast_like(outs[1], ins[0])
-    kept = places >= 0
-    g = ops.where(kept, g[0], ops.zeros_like(g[0]))
-    return (ops._backward_take_along_axis(g, ops.where(kept, places, -1 - places), ins[0], axis=-2),)
+    survives = places >= 0
+    g = ops.where(survives, g[0], ops.zeros_like(g[0]))
+    return (ops._backward_take_along_axis(g, ops.where(survives, places, -1 - places), ins[0], axis=-2),)
 
 
 # --------------------------------------------------------------------------------------------- box_iou
@@ -172,8 +172,8 @@ def bipartite_matching(data, *, is_ascend: bool = False, threshold: float, topk:
     number of matches.
     """
     most = topk + 1 if topk > 0 else -1  # MXNet counts only after the match
-    found = ops._matching(-data if is_ascend else data, above=-threshold if is_ascend else threshold, most=most)
-    return tuple([ops.Cast(places, dtype=data.dtype) for places in found])
+    matches = ops._matching(-data if is_ascend else data, above=-threshold if is_ascend else threshold, most=most)
+    return tuple([ops.Cast(places, dtype=data.dtype) for places in matches])
 
 
 formed(bipartite_matching, "(..., rows, columns) -> (..., rows) (..., columns)")

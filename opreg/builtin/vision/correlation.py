@@ -51,11 +51,11 @@ class _Form(NamedTuple):
     def parts(self) -> Iterator[tuple[int, tuple, tuple]]:
         """For each displacement its number, and the corresponding parts of both padded images."""
         # A patch is given by its upper left corner, which is ``reach`` from the border of the padded image.
-        own = tuple([slice(self.reach, self.reach + n) for n in self.inner()])
+        inner = tuple([slice(self.reach, self.reach + n) for n in self.inner()])
         for i, down in enumerate(self.shifts):
             for j, right in enumerate(self.shifts):
-                other = tuple([slice(s.start + by, s.stop + by) for s, by in zip(own, (down, right))])
-                yield i * len(self.shifts) + j, (..., *own), (..., *other)
+                shifted = tuple([slice(s.start + by, s.stop + by) for s, by in zip(inner, (down, right))])
+                yield i * len(self.shifts) + j, (..., *inner), (..., *shifted)
 
 
 def _form(data: Shape, kernel_size: int, max_displacement: int, stride1: int, stride2: int, pad_size: int) -> _Form:
@@ -117,8 +117,8 @@ def correlation_xp(xp, data1, data2, *, kernel_size, max_displacement, stride1, 
     form = _form(data1.shape, kernel_size, max_displacement, stride1, stride2, pad_size)
     a, b = [_padded_images(xp, x, form) for x in (wide(data1), wide(data2))]
     y = xp.zeros((a.shape[0], len(form.shifts) ** 2, *form.places), a.dtype)
-    for shift, own, other in form.parts():
-        alike = (a[own] * b[other] if is_multiply else xp.abs(a[own] - b[other])).sum(1)
+    for shift, inner, shifted in form.parts():
+        alike = (a[inner] * b[shifted] if is_multiply else xp.abs(a[inner] - b[shifted])).sum(1)
         for tap in _taps(form):
             y[:, shift] += alike[tap]
     y /= kernel_size * kernel_size * a.shape[1]
@@ -140,16 +140,16 @@ def correlation_data_xp(xp, g, data1, data2, *, kernel_size, max_displacement, s
     g, *data = map(wide, (g, data1, data2))
     a, b = [_padded_images(xp, x, form) for x in data]
     of_a, of_b = xp.zeros_like(a), xp.zeros_like(b)
-    for shift, own, other in form.parts():
+    for shift, inner, shifted in form.parts():
         spread = xp.zeros((a.shape[0], *form.inner()), g.dtype)
         for tap in _taps(form):
             spread[tap] += g[:, shift]
         spread = spread[:, None] / (kernel_size * kernel_size * a.shape[1])
         if is_multiply:
-            of_a[own] += spread * b[other]
-            of_b[other] += spread * a[own]
+            of_a[inner] += spread * b[shifted]
+            of_b[shifted] += spread * a[inner]
         else:
-            signed = xp.where(a[own] >= b[other], spread, -spread)  # equal ones count as the first being greater
-            of_a[own] += signed
-            of_b[other] -= signed
+            signed = xp.where(a[inner] >= b[shifted], spread, -spread)  # equal ones count as the first being greater
+            of_a[inner] += signed
+            of_b[shifted] -= signed
     return _unpadded_images(of_a, form), _unpadded_images(of_b, form)

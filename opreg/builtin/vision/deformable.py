@@ -77,13 +77,13 @@ def _corners(xp: ArrayModule, offset: Array, form: _Form, size: tuple[int, int],
     # The first version reads zero outside the image, and extends the last row and column up to its border.
     inside = (y >= 0) & (y < size[0]) & (x >= 0) & (x < size[1])
     down, right = inside & (y < size[0] - 1), inside & (x < size[1] - 1)
-    found = corners(xp, xp.minimum(y, size[0] - 1), xp.minimum(x, size[1] - 1), size, group, slopes)
+    corner_samples = corners(xp, xp.minimum(y, size[0] - 1), xp.minimum(x, size[1] - 1), size, group, slopes)
 
     def where(reached: Array, part: Any) -> Any:
         return None if part is None else xp.where(reached, part, 0)
 
     return [Corner(corner.row, where(inside, corner.weight), where(down, corner.down), where(right, corner.right))
-            for corner in found]
+            for corner in corner_samples]
 
 
 def _moved(xp: ArrayModule, data: Array, offset: Array, form: _Form, modulated: bool, slopes: bool

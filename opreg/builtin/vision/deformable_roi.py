@@ -32,10 +32,10 @@ def deformable_pooling(data, rois, trans=None, *, spatial_scale: float, output_d
     form = _form(None if trans is None else trans.shape, spatial_scale, output_dim, group_size, pooled_size, part_size,
                  sample_per_part, trans_std)
     *places, inside = _samples(widened(ops.BlockGrad(rois)), None if trans is None else widened(trans), form, x.shape)
-    found = ops._bilinear(_turned(x, form), *[ops._np_reshape(each, newshape=(-1,)) for each in places])
-    found = ops._npi_where_rscalar(ops._np_reshape(inside, newshape=(-1, 1)), found, scalar=0.0)
+    values = ops._bilinear(_turned(x, form), *[ops._np_reshape(place, newshape=(-1,)) for place in places])
+    values = ops._npi_where_rscalar(ops._np_reshape(inside, newshape=(-1, 1)), values, scalar=0.0)
     cells = (count, form.classes, form.cells, form.cells)
-    sums = ops._np_sum(ops._np_reshape(found, newshape=(*cells, form.samples ** 2, form.each)), axis=4)
+    sums = ops._np_sum(ops._np_reshape(values, newshape=(*cells, form.samples ** 2, form.each)), axis=4)
     counts = ops.Cast(ops._np_sum(inside, axis=(4, 5)), dtype=x.dtype)
     means = ops.broadcast_div(sums, ops._maximum_scalar(counts, scalar=1)[:, :, :, :, None])
     shape = (count, output_dim, pooled_size, pooled_size)

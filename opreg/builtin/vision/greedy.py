@@ -110,17 +110,17 @@ def _kept_on_device(xp: ArrayModule, rows: Array, counts: Array, groups: Array |
 
 def _kept_on_host(xp: ArrayModule, rows: Array, counts: Array, groups: Array | None, clash: Clash, most: int) -> Array:
     """Removed boxes are not compared any more, and boxes of different groups never are, unless they are few."""
-    kept = np.zeros(rows.shape[1:], bool)
+    survives = np.zeros(rows.shape[1:], bool)
     for batch, count in enumerate(counts.tolist()):
-        whole, group = rows[:, batch, :count], None if groups is None else groups[batch, :count]
+        boxes, group = rows[:, batch, :count], None if groups is None else groups[batch, :count]
         if group is None or count <= BLOCK:
-            chosen = _chosen(whole, clash, group, most)
+            chosen = _chosen(boxes, clash, group, most)
         else:
             order = np.argsort(group, kind="stable")
             parts = np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
-            chosen = [place for part in parts for place in part[_chosen(whole[:, part], clash, None, most)].tolist()]
-        kept[batch, chosen] = True
-    return kept if most == rows.shape[2] else kept & (np.cumsum(kept, axis=1) <= most)
+            chosen = [place for part in parts for place in part[_chosen(boxes[:, part], clash, None, most)].tolist()]
+        survives[batch, chosen] = True
+    return survives if most == rows.shape[2] else survives & (np.cumsum(survives, axis=1) <= most)
 
 
 def _chosen(rest: Array, clash: Clash, group: Array | None, most: int) -> list[int]:
@@ -144,11 +144,11 @@ def _chosen(rest: Array, clash: Clash, group: Array | None, most: int) -> list[i
 
 def _alive(hits: Sequence[int]) -> list[int]:
     """The numbers of those that remain, given for each the ones that it removes, as bits."""
-    alive, left = [], (1 << len(hits)) - 1
-    while left:
-        first = left & -left
+    alive, remaining_bits = [], (1 << len(hits)) - 1
+    while remaining_bits:
+        first = remaining_bits & -remaining_bits
         alive.append(first.bit_length() - 1)
-        left &= ~(hits[alive[-1]] | first)
+        remaining_bits &= ~(hits[alive[-1]] | first)
     return alive
 
 
@@ -212,8 +212,8 @@ def _match_on_host(xp: ArrayModule, scores: Array, rounds: int, above: float, co
             columns[batch, row], rows[batch, column] = column, row
             by_column[batch, :, row], best[column], row_of[column] = -math.inf, -math.inf, -1
             while row in row_of:
-                other = row_of.index(row)
-                left = by_column[batch, other]
-                place = int(left.argmax())
-                best[other] = left.item(place)
-                row_of[other] = -1 if best[other] == -math.inf else place
+                column_before = row_of.index(row)
+                scores_left = by_column[batch, column_before]
+                place = int(scores_left.argmax())
+                best[column_before] = scores_left.item(place)
+                row_of[column_before] = -1 if best[column_before] == -math.inf else place

@@ -112,9 +112,9 @@ linear(normalize, normalize, without=("mean",))
 
 def _part(data: Shape, like: Shape = (), *, x: int, y: int, width: int, height: int) -> Cut:
     _image(data)
-    for name, start, size, whole in (("x", x, width, data[-2]), ("y", y, height, data[-3])):
-        if start < 0 or size < 1 or whole < start + size:
-            raise AttrError(f"{name}={start}: {size} from there on is not a part of {whole}")
+    for name, start, size, length in (("x", x, width, data[-2]), ("y", y, height, data[-3])):
+        if start < 0 or size < 1 or length < start + size:
+            raise AttrError(f"{name}={start}: {size} from there on is not a part of {length}")
     return (*(slice(None),) * (len(data) - 3), slice(y, y + height), slice(x, x + width))
 
 

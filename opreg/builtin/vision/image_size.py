@@ -100,8 +100,8 @@ def _lanczos(xp: ArrayModule, part: Array) -> list[Array]:
     total = weights[0]
     for weight in weights[1:]:
         total = total + weight
-    whole = 1 / xp.where(exact, 1.0, total)
-    return [xp.where(exact, 1.0 if i == 3 else 0.0, weight * whole) for i, weight in enumerate(weights)]
+    scale = 1 / xp.where(exact, 1.0, total)
+    return [xp.where(exact, 1.0 if i == 3 else 0.0, weight * scale) for i, weight in enumerate(weights)]
 
 
 def _taps(xp: ArrayModule, n: int, m: int, interp: int, area: bool, axis: int, part: slice
@@ -159,8 +159,8 @@ def _weighed_bytes(xp: ArrayModule, data: Array, columns: list[tuple[Array, Arra
     flat = data.reshape(batch, height, width * channels)
     x: Any = 0
     for place, weight in columns:  # byte by byte, which is faster than pixels of three bytes
-        each = (place[:, None] * channels + xp.arange(channels)).reshape(-1)
-        part = xp.take(flat, each, axis=2).astype(xp.int32)
+        positions = (place[:, None] * channels + xp.arange(channels)).reshape(-1)
+        part = xp.take(flat, positions, axis=2).astype(xp.int32)
         part *= xp.repeat(_in_parts(xp, weight.reshape(-1)), channels)
         x = xp.add(part, x, out=part)
     linear = len(rows) == 2
@@ -194,9 +194,9 @@ def _averaged(xp: ArrayModule, data: Array, height: int, width: int, part: tuple
     """
     batch, old_height, old_width, channels = data.shape
     scales = _scale(old_height, height), _scale(old_width, width)
-    whole = all(abs(scale - round(scale)) < 2.2e-16 for scale in scales)
+    are_integers = all(abs(scale - round(scale)) < 2.2e-16 for scale in scales)
     is_integer, dtype = data.dtype.kind in "iu", xp.float32 if data.dtype.name == "uint8" else _computed_in(xp, data)
-    if not whole:
+    if not are_integers:
         x = data.astype(dtype)
         for axis, n, m in ((2, old_width, width), (1, old_height, height)):
             total: Any = 0

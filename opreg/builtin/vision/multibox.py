@@ -117,8 +117,8 @@ def target(anchor, label, cls_pred, *, overlap_threshold: float = 0.5, ignore_la
     classes = ops._npi_where_lscalar(background, np.full((batch, n), ignore_label, label.dtype), scalar=0.0)
     classes = ops._npi_where(positive, matched[:, :, 0] + 1, classes)
     mask = ops.broadcast_to(ops.Cast(mask, dtype=dtype), shape=(batch, n, 4))
-    flat = [ops._np_reshape(each, newshape=(batch, -1)) for each in (codes, mask, classes)]
-    return tuple([ops.Cast(each, dtype=dtype) for each in flat])
+    flat = [ops._np_reshape(array, newshape=(batch, -1)) for array in (codes, mask, classes)]
+    return tuple([ops.Cast(array, dtype=dtype) for array in flat])
 
 
 formed(target, "(1, n, 4) (batch, objects, numbers > 4) (batch, classes, n) -> (batch, 4n) (batch, 4n) (batch, n)")
@@ -181,9 +181,9 @@ def detection(cls_prob, loc_pred, anchor, *, clip: bool = True, threshold: float
     if suppress:
         kinds, groups = rows[:, :, :1], [] if force_suppress else [rows[:, :, 0]]
         first = counts if top == n else ops._minimum_scalar(counts, scalar=top)
-        kept = ops._survivors(rows[:, :, 2:], first, *groups, threshold=nms_threshold, closed=True,
+        survivors = ops._survivors(rows[:, :, 2:], first, *groups, threshold=nms_threshold, closed=True,
                               grouped=not force_suppress)
-        kinds = ops._npi_where_rscalar(kept[:, :, None], kinds, scalar=-1.0)
+        kinds = ops._npi_where_rscalar(survivors[:, :, None], kinds, scalar=-1.0)
         rows = ops.Concat(kinds, rows[:, :, 1:], num_args=2, dim=2)
     return in_dtype_of(ops._npi_where_rscalar(first_of(counts, n)[:, :, None], rows, scalar=-1.0), cls_prob)
 

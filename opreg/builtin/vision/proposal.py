@@ -121,10 +121,10 @@ def _proposed(cls_prob: Any, bbox_pred: Any, im_info: Any, first: int, most: int
     if 0 < first < count:
         order, count = order[:, :first], first
     boxes = rows_at(boxes, order)
-    kept = ops._survivors(boxes, np.full(batch, count), threshold=threshold, border=1, most=most)
-    found = ops._maximum_scalar(ops._np_sum(kept, axis=1), scalar=1)[:, None]
-    place = ops._npi_mod(np.arange(most)[None], found)
-    place = ops._take_along_axis(ops.argsort(ops._npi_logical_not(kept), axis=1, dtype="int64"), place, axis=1)
+    survives = ops._survivors(boxes, np.full(batch, count), threshold=threshold, border=1, most=most)
+    survivor_count = ops._maximum_scalar(ops._np_sum(survives, axis=1), scalar=1)[:, None]
+    place = ops._npi_mod(np.arange(most)[None], survivor_count)
+    place = ops._take_along_axis(ops.argsort(ops._npi_logical_not(survives), axis=1, dtype="int64"), place, axis=1)
     scores = ops._take_along_axis(scores, ops._take_along_axis(order, place, axis=1), axis=1)
     image = np.repeat(np.arange(batch, dtype=boxes.dtype), most)[:, None]
     regions = ops.Concat(image, ops._np_reshape(rows_at(boxes, place), newshape=(-1, 4)), num_args=2, dim=1)

@@ -162,9 +162,9 @@ def _weighing(op: Op, function: Callable[..., Array], cells: Rule) -> None:
     """Declare that ``function(xp, given, cells, shape)`` computes an operator, for images of a shape."""
 
     @op.kernel()  # no body: blocks of regions are written to one array, which limits the memory
-    def weighing_xp(xp, given, rois, *like, **attrs):
-        given, shape = wide(given), (*like, given)[0].shape
-        return function(xp, given, cells(attrs, xp, rois, shape[2:], given.dtype), shape)
+    def weighing_xp(xp, weights, rois, *like, **attrs):
+        weights, shape = wide(weights), (*like, weights)[0].shape
+        return function(xp, weights, cells(attrs, xp, rois, shape[2:], weights.dtype), shape)
 
 
 # -------------------------------------------------------------------------------------------- ROIAlign
@@ -293,8 +293,8 @@ def _spans(xp: ArrayModule, start: Array, stop: Array, cells: int, n: int) -> tu
 def _better(xp: ArrayModule, left: tuple[Array, Array], right: tuple[Array, Array]) -> tuple[Array, Array]:
     """The larger of two maxima with its index; of equal ones the one with the smaller index."""
     (a, i), (b, j) = left, right
-    other = (b > a) | ((b == a) & (j < i))
-    return xp.where(other, b, a), xp.where(other, j, i)
+    takes_second = (b > a) | ((b == a) & (j < i))
+    return xp.where(takes_second, b, a), xp.where(takes_second, j, i)
 
 
 def _doubled(xp: ArrayModule, table: tuple[Array, Array], axis: int, step: int) -> tuple[Array, Array]:
@@ -384,8 +384,8 @@ def roi_pooling_at(h, rois, maxidx):
     image = ops._minimum_scalar(ops._maximum_scalar(ops.Cast(rois[:, 0], dtype="int64"), scalar=0), scalar=n - 1)
     first = ops.broadcast_add(ops._np_reshape(image * (channels * height * width), newshape=(-1, 1, 1, 1)),
                               np.arange(0, channels * height * width, height * width).reshape(-1, 1, 1))
-    found = ops.take(ops._np_reshape(h, newshape=(-1,)), ops.broadcast_add(first, ops.Cast(maxidx, dtype="int64")))
-    return ops._npi_where_rscalar(ops._npi_greater_equal_scalar(maxidx, scalar=0), found, scalar=0.0)
+    values = ops.take(ops._np_reshape(h, newshape=(-1,)), ops.broadcast_add(first, ops.Cast(maxidx, dtype="int64")))
+    return ops._npi_where_rscalar(ops._npi_greater_equal_scalar(maxidx, scalar=0), values, scalar=0.0)
 
 
 roi_pooling_at.infer(like_inputs(2))

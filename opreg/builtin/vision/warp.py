@@ -30,8 +30,8 @@ def grid_generator(data, *, transform_type: Literal["affine", "warp"], target_sh
     """
     x = widened(data)
     if transform_type == "affine":
-        made = ops.dot(ops._np_reshape(x, newshape=(2 * x.shape[0], 3)), _base(target_shape, x.dtype))
-        return in_dtype_of(ops._np_reshape(made, newshape=(x.shape[0], 2, *target_shape)), data)
+        grid = ops.dot(ops._np_reshape(x, newshape=(2 * x.shape[0], 3)), _base(target_shape, x.dtype))
+        return in_dtype_of(ops._np_reshape(grid, newshape=(x.shape[0], 2, *target_shape)), data)
     size = x.shape[2:]
     return in_dtype_of(ops.broadcast_add(ops.broadcast_mul(x, _steps(size, x.dtype)), _places(size, x.dtype)), data)
 

@@ -91,14 +91,14 @@ compression_params
             count, padding = count + 1, getattr(batch, "pad", None) or 0
         if not count:
             raise ArgumentError("update_full_grads: there are no batches")
-        whole = count - padding / train_data.batch_size
-        self._param_dict = [{name: total / whole for name, total in own.items()} for own in sums]
+        batch_count = count - padding / train_data.batch_size
+        self._param_dict = [{name: total / batch_count for name, total in totals.items()} for totals in sums]
 
     def update(self) -> None:
         """Move the weights along the corrected gradients."""
-        for own, before, mean in zip(self._exec_group.execs, self._mod_aux._exec_group.execs, self._param_dict):
+        for executor, before, mean in zip(self._exec_group.execs, self._mod_aux._exec_group.execs, self._param_dict):
             for name, full in mean.items():
-                grad: Any = own.grad_dict[name]
+                grad: Any = executor.grad_dict[name]
                 grad[:] = grad - before.grad_dict[name] + full
         super().update()
 

@@ -120,26 +120,26 @@ class CustomEmbedding(_Embedding):
     def __init__(self, pretrained_file_path: str | Path, elem_delim: str = " ", encoding: str = "utf8",
                  init_unknown_vec: Callable[..., NDArray] = zeros, vocabulary: Vocabulary | None = None, **kwargs: Any):
         super().__init__(**kwargs)
-        path, found, first = Path(pretrained_file_path).expanduser(), dict[str, np.ndarray](), len(self)
+        path, vectors_by_word, first = Path(pretrained_file_path).expanduser(), dict[str, np.ndarray](), len(self)
         with path.open(encoding=encoding) as lines:
             for number, line in enumerate(lines, 1):
                 word, *parts = line.rstrip().split(elem_delim)
                 if not parts:
                     raise TextError(f"{path}, line {number}: expected a word and its numbers, got {line!r}")
-                if word in found:
+                if word in vectors_by_word:
                     warn(f"{path}, line {number}: {word!r} has a vector already")
                 elif len(parts) > 1:
-                    found[word] = np.array(parts, np.float32)
-                    if len(parts) != len(next(iter(found.values()))):
-                        raise TextError(f"{path}, line {number}: expected {len(next(iter(found.values())))} "
+                    vectors_by_word[word] = np.array(parts, np.float32)
+                    if len(parts) != len(next(iter(vectors_by_word.values()))):
+                        raise TextError(f"{path}, line {number}: expected {len(next(iter(vectors_by_word.values())))} "
                                         f"numbers, got {len(parts)}")
-        if not found:
+        if not vectors_by_word:
             raise TextError(f"{path} has no vectors")
-        length = len(next(iter(found.values())))
-        unknown = found.pop(self.unknown_token, None)
-        vectors = np.zeros((first + len(found), length), np.float32)
+        length = len(next(iter(vectors_by_word.values())))
+        unknown = vectors_by_word.pop(self.unknown_token, None)
+        vectors = np.zeros((first + len(vectors_by_word), length), np.float32)
         vectors[0] = init_unknown_vec(shape=length).asnumpy() if unknown is None else unknown
-        for word, row in found.items():
+        for word, row in vectors_by_word.items():
             if word not in self._numbers:
                 self._add([word])
             vectors[self._numbers[word]] = row

@@ -132,12 +132,12 @@ class _PixelShuffle(HybridBlock):
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """See ``HybridBlock``."""
-        dims, kept = self._dims, (0,) * self._dims
-        left = math.prod(self._factors)
-        x = F.reshape(x, (0, -4, -1, left, *kept))
+        dims, unchanged = self._dims, (0,) * self._dims
+        remaining = math.prod(self._factors)
+        x = F.reshape(x, (0, -4, -1, remaining, *unchanged))
         for number, factor in enumerate(self._factors[:-1]):
-            left //= factor
-            x = F.reshape(x, (0, 0, *(0,) * number, -4, factor, left, *kept))
+            remaining //= factor
+            x = F.reshape(x, (0, 0, *(0,) * number, -4, factor, remaining, *unchanged))
         x = F.transpose(x, (0, 1, *[axis for dim in range(dims) for axis in (2 + dims + dim, 2 + dim)]))
         return F.reshape(x, (0, 0, *(-3,) * dims))
 

@@ -60,10 +60,10 @@ class _ConvCell(HybridRecurrentCell):
             setattr(self, name, self.params.get(name, shape=shape, init=init, allow_deferred_init=True))
 
     def _each(self, what: str, value: Sizes) -> tuple[int, ...]:
-        each = value if isinstance(value, (tuple, list)) else (value,) * self._dims
-        if len(each) != self._dims:
+        sizes = value if isinstance(value, (tuple, list)) else (value,) * self._dims
+        if len(sizes) != self._dims:
             raise ArgumentError(f"{type(self).__name__}: {what}={value}: expected a number, or {self._dims}")
-        return tuple(each)
+        return tuple(sizes)
 
     def _with_channels(self, first: tuple[int, ...], channels: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
         return (*first, channels, *sizes) if self._axis == 1 else (*first, *sizes, channels)

@@ -90,9 +90,9 @@ def get_model_file(name: str, root: str | os.PathLike | None = None) -> str:
         When the file is missing; the message says where to put it.
     """
     folder, names = _folder(root), [f"{name}-{short_hash(name)}.params", f"{name}.params"]
-    for each in names:
-        if (folder / each).is_file():
-            return str(folder / each)
+    for file_name in names:
+        if (folder / file_name).is_file():
+            return str(folder / file_name)
     raise OpError(f"pretrained parameters of {name} are not fetched: put {names[0]!r} into {str(folder.absolute())!r}, "
                   "or say by root= where it is")
 

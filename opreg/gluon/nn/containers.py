@@ -25,12 +25,12 @@ class _Chain(Block):
         return listing(self, self._children)
 
     def __getitem__(self, key: Any) -> Any:
-        found = list(self._children.values())[key]
-        if not isinstance(found, list):
-            return found
+        selected = list(self._children.values())[key]
+        if not isinstance(selected, list):
+            return selected
         chain = type(self)(prefix=self._prefix)
         with chain.name_scope():
-            chain.add(*found)
+            chain.add(*selected)
         return chain
 
     def __len__(self) -> int:

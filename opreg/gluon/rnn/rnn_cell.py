@@ -333,11 +333,11 @@ class _Stack(RecurrentCell):
     def __call__(self, inputs: Any, states: Any) -> Any:
         self.__dict__["_counter"] += 1
         following = []
-        for cell, own in self._shared_out(states):
+        for cell, cell_states in self._shared_out(states):
             if isinstance(cell, BidirectionalCell):
                 raise BlockError("BidirectionalCell cannot be stepped: unroll the stack")
-            inputs, own = cell(inputs, own)
-            following.append(own)
+            inputs, cell_states = cell(inputs, cell_states)
+            following.append(cell_states)
         return inputs, joined(following)
 
     def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
@@ -347,11 +347,11 @@ class _Stack(RecurrentCell):
         inputs, _, F, batch_size = format_sequence(length, inputs, layout, None)
         pairs = self._shared_out(begun(self, F, begin_state, inputs, batch_size))
         following = []
-        for i, (cell, own) in enumerate(pairs, 1):
-            inputs, own = cell.unroll(length, inputs=inputs, begin_state=own, layout=layout,
+        for i, (cell, cell_states) in enumerate(pairs, 1):
+            inputs, cell_states = cell.unroll(length, inputs=inputs, begin_state=cell_states, layout=layout,
                                       merge_outputs=merge_outputs if i == len(pairs) else None,
                                       valid_length=valid_length)
-            following.append(own)
+            following.append(cell_states)
         return inputs, joined(following)
 
     def __getitem__(self, i: int) -> Any:
@@ -507,13 +507,13 @@ class ZoneoutCell(ModifierCell):
         output, following = self.base_cell(inputs, states)
         before = F.zeros_like(output) if self._prev_output is None else self._prev_output
 
-        def kept(rate: float, new: Any, old: Any) -> Any:
+        def mixed(rate: float, new: Any, old: Any) -> Any:
             return F.where(F.Dropout(F.ones_like(new), p=rate), new, old)
 
         if self.zoneout_outputs:
-            output = kept(self.zoneout_outputs, output, before)
+            output = mixed(self.zoneout_outputs, output, before)
         if self.zoneout_states:
-            following = [kept(self.zoneout_states, new, old) for new, old in zip(following, states)]
+            following = [mixed(self.zoneout_states, new, old) for new, old in zip(following, states)]
         self.__dict__["_prev_output"] = output
         return output, following
 

@@ -78,17 +78,17 @@ class _RNNLayer(HybridBlock):
     def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
         """Parameters by the paths that the same weights have in a stack of cells, so that both read the same files."""
         prefix = f"{prefix}." if prefix else ""
-        found = {}
+        parameters = {}
         for name, parameter in self._reg_params.items():
             match = re.fullmatch(r"(l|r)(\d+)_(\w+)", name)
             if match is None:
-                found[prefix + name] = parameter
+                parameters[prefix + name] = parameter
                 continue
             way = f".{match[1]}_cell" if self._dir == 2 else ""
-            found[f"{prefix}_unfused.{match[2]}{way}.{match[3]}"] = parameter
+            parameters[f"{prefix}_unfused.{match[2]}{way}.{match[3]}"] = parameter
         for name, child in self._children.items():
-            found.update(child._collect_params_with_prefix(prefix + name))
-        return found
+            parameters.update(child._collect_params_with_prefix(prefix + name))
+        return parameters
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         """Shape, layout and dtype of each state."""

@@ -34,12 +34,12 @@ def format_sequence(length: int | None, inputs: Any, layout: str, merge: bool | 
         raise BlockError("unroll: expected inputs, got None: make variables outside of it")
     axis, batch_size = layout.find("T"), 0
     in_axis = axis if in_layout is None else in_layout.find("T")
-    one = inputs if isinstance(inputs, tensor_types) else inputs[0]
-    F: Any = symbol if isinstance(one, Symbol) else ndarray
+    sample = inputs if isinstance(inputs, tensor_types) else inputs[0]
+    F: Any = symbol if isinstance(sample, Symbol) else ndarray
     if isinstance(inputs, NDArray):
         batch_size = inputs.shape[layout.find("N")]
-    elif isinstance(one, NDArray):
-        batch_size = one.shape[0]
+    elif isinstance(sample, NDArray):
+        batch_size = sample.shape[0]
     if isinstance(inputs, tensor_types):
         if merge is False:
             if isinstance(inputs, Symbol) and len(inputs._entries) != 1:

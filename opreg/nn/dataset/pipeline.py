@@ -27,9 +27,9 @@ Rows: TypeAlias = Callable[[Epoch], Iterator[Row]]
 def as_column(value: Any, owner: str) -> np.ndarray:
     """The result of a user's function as an array; a dict becomes an object array without axes."""
     if isinstance(value, dict):
-        held = np.empty((), object)
-        held[()] = value
-        return held
+        column = np.empty((), object)
+        column[()] = value
+        return column
     array = np.asarray(value.asnumpy() if isinstance(value, TensorBase) or hasattr(value, "asnumpy") else value)
     if array.dtype.kind == "O":
         raise ArgumentError(f"{owner}: expected numbers, text, arrays of them or a dict, got {type(value).__name__}")
@@ -91,18 +91,18 @@ class Dataset:
 
     def _then(self, rows: Rows, size: Callable[[], int] | None, names: Sequence[str] | None = None) -> Dataset:
         """A dataset whose rows are computed from this one's."""
-        made = Dataset(self._names if names is None else names, rows, size)
-        made._batch_size, made._repeats = self._batch_size, self._repeats
-        return made
+        dataset = Dataset(self._names if names is None else names, rows, size)
+        dataset._batch_size, dataset._repeats = self._batch_size, self._repeats
+        return dataset
 
     def _places(self, columns: str | Sequence[str] | None, owner: str) -> tuple[int, ...]:
         """Indices of columns; that of the first one by default."""
-        wanted = self._names[:1] if columns is None or not columns else (columns,) if isinstance(columns, str) \
+        selected = self._names[:1] if columns is None or not columns else (columns,) if isinstance(columns, str) \
             else tuple(columns)
-        for name in wanted:
+        for name in selected:
             if name not in self._names:
                 raise ArgumentError(f"{owner}: there is no column {name!r}. {did_you_mean(name, self._names)}")
-        return tuple(map(self._names.index, wanted))
+        return tuple(map(self._names.index, selected))
 
     # -------------------------------------------------------------------------------------------- what it has
 
@@ -199,9 +199,9 @@ class Dataset:
             for i in range(count):
                 yield from self._rows(epoch.inner(count, i))
 
-        made = self._then(rows, lambda: self.get_dataset_size() * count)
-        made._repeats = self._repeats * count
-        return made
+        dataset = self._then(rows, lambda: self.get_dataset_size() * count)
+        dataset._repeats = self._repeats * count
+        return dataset
 
     def shuffle(self, buffer_size: int) -> Dataset:
         """The rows in random order, each drawn from a buffer of the next ``buffer_size`` rows."""
@@ -209,16 +209,16 @@ class Dataset:
 
         def rows(epoch: Epoch) -> Iterator[Row]:
             random = epoch.random()
-            held: list[Row] = []
+            buffer: list[Row] = []
             for row in self._rows(epoch):
-                if len(held) < buffer_size:
-                    held.append(row)
+                if len(buffer) < buffer_size:
+                    buffer.append(row)
                 else:
                     at = int(random.integers(buffer_size))
-                    given, held[at] = held[at], row
-                    yield given
-            for at in random.permutation(len(held)):
-                yield held[at]
+                    drawn, buffer[at] = buffer[at], row
+                    yield drawn
+            for at in random.permutation(len(buffer)):
+                yield buffer[at]
 
         return self._then(rows, self.get_dataset_size)
 
@@ -231,8 +231,8 @@ class Dataset:
             Whether rows are shuffled first, in one order for all epochs.
         """
         count = self.get_dataset_size()
-        counts = [round(each * count) if isinstance(each, float) else int(each) for each in sizes]
-        if all(isinstance(each, float) for each in sizes):
+        counts = [round(size * count) if isinstance(size, float) else int(size) for size in sizes]
+        if all(isinstance(size, float) for size in sizes):
             counts[0] += count - sum(counts)
         if sum(counts) != count or min(counts) < 1:
             raise ArgumentError(f"split: {list(sizes)} of {count} rows are {counts}")
@@ -240,27 +240,27 @@ class Dataset:
         order = random.permutation(count) if randomize else np.arange(count)
         seed = int(random.integers(2 ** 31))  # a random order is the same for all parts
         parts, start = [], 0
-        for each in counts:
-            parts.append(self._chosen(order[start:start + each].tolist(), seed))
-            start += each
+        for part in counts:
+            parts.append(self._chosen(order[start:start + part].tolist(), seed))
+            start += part
         return parts
 
     def _chosen(self, places: list[int], seed: int) -> Dataset:
         def rows(epoch: Epoch) -> Iterator[Row]:
-            wanted = set(places)
-            found = {i: row for i, row in enumerate(self._rows(Epoch(0, seed))) if i in wanted}
-            return iter([found[place] for place in places])
+            wanted_rows = set(places)
+            row_at = {i: row for i, row in enumerate(self._rows(Epoch(0, seed))) if i in wanted_rows}
+            return iter([row_at[place] for place in places])
 
         return self._then(rows, lambda: len(places))
 
     def concat(self, datasets: Dataset | Sequence[Dataset]) -> Dataset:
         """The rows of this dataset, then those of others, which have the same columns."""
-        each = [self, *([datasets] if isinstance(datasets, Dataset) else datasets)]
-        for other in each[1:]:
-            if other._names != self._names:
-                raise ArgumentError(f"concat: expected the columns {list(self._names)}, got {list(other._names)}")
-        return self._then(lambda epoch: itertools.chain.from_iterable(one._rows(epoch) for one in each),
-                          lambda: sum(one.get_dataset_size() for one in each))
+        joined = [self, *([datasets] if isinstance(datasets, Dataset) else datasets)]
+        for dataset in joined[1:]:
+            if dataset._names != self._names:
+                raise ArgumentError(f"concat: expected the columns {list(self._names)}, got {list(dataset._names)}")
+        return self._then(lambda epoch: itertools.chain.from_iterable(dataset._rows(epoch) for dataset in joined),
+                          lambda: sum(dataset.get_dataset_size() for dataset in joined))
 
     def __add__(self, datasets: Dataset | Sequence[Dataset]) -> Dataset:
         return self.concat(datasets)
@@ -271,10 +271,10 @@ class Dataset:
 
     def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
         """The dataset that a function returns for this one."""
-        made = apply_func(self)
-        if not isinstance(made, Dataset):
-            raise TypeError(f"apply: expected the function to give a dataset, got {type(made).__name__}")
-        return made
+        result = apply_func(self)
+        if not isinstance(result, Dataset):
+            raise TypeError(f"apply: expected the function to give a dataset, got {type(result).__name__}")
+        return result
 
     # ------------------------------------------------------------------------------------------------- columns
 
@@ -324,30 +324,30 @@ class Dataset:
         places = self._places(input_columns, "map")
         new = tuple(self._names[i] for i in places) if not output_columns else \
             (output_columns,) if isinstance(output_columns, str) else tuple(output_columns)
-        rest = [i for i in range(len(self._names)) if i not in places]
+        remaining = [i for i in range(len(self._names)) if i not in places]
         stay = len(new) == len(places)
         names = [new[places.index(i)] if i in places else name for i, name in enumerate(self._names)] if stay else \
-            [*new, *(self._names[i] for i in rest)]
+            [*new, *(self._names[i] for i in remaining)]
 
         workers = count_of(num_parallel_workers, python_multiprocessing)
 
         def changed(at: int, row: Row) -> Row:
-            given = _called(steps, tuple(row[i] for i in places), f"map of row {at}")
-            if len(given) != len(new):
+            results = _called(steps, tuple(row[i] for i in places), f"map of row {at}")
+            if len(results) != len(new):
                 raise ArgumentError(f"map: expected {len(new)} columns, {list(new)}, and the functions gave "
-                                    f"{len(given)}; say output_columns")
+                                    f"{len(results)}; say output_columns")
             if not stay:
-                return (*given, *(row[i] for i in rest))
+                return (*results, *(row[i] for i in remaining))
             columns = list(row)
-            for place, value in builtins.zip(places, given):
+            for place, value in builtins.zip(places, results):
                 columns[place] = value
             return tuple(columns)
 
         def rows(epoch: Epoch) -> Iterator[Row]:
             return computed("map", workers, changed, self._rows(epoch), epoch)
 
-        made = self._then(rows, self.get_dataset_size, names)
-        return made if column_order is None else made.project(column_order)
+        dataset = self._then(rows, self.get_dataset_size, names)
+        return dataset if column_order is None else dataset.project(column_order)
 
     def filter(self, predicate: Callable[..., Any], input_columns: str | Sequence[str] | None = None,
                num_parallel_workers: int | None = None) -> Dataset:
@@ -409,27 +409,27 @@ class Dataset:
             source = self._rows(epoch)
             for number in itertools.count():
                 info = BatchInfo(number, epoch.number)
-                wanted = int(batch_size(info)) if callable(batch_size) else batch_size
-                some = list(itertools.islice(source, wanted))
-                if not some or (drop_remainder and len(some) < wanted):
+                length = int(batch_size(info)) if callable(batch_size) else batch_size
+                some = list(itertools.islice(source, length))
+                if not some or (drop_remainder and len(some) < length):
                     return
                 yield info, some
 
-        def together(number: int, given: tuple[BatchInfo, list[Row]]) -> Row:
-            info, some = given
+        def together(number: int, batch: tuple[BatchInfo, list[Row]]) -> Row:
+            info, some = batch
             lists: list[list[Any]] = [[_seen(row[i]) for row in some] for i in range(len(self._names))]
             if per_batch_map is not None:
-                found = _called([per_batch_map], (*(lists[i] for i in places), info), f"batch {number}", list)
-                if len(found) != len(new):
-                    raise ArgumentError(f"batch: per_batch_map gave {len(found)} columns for {list(new)}")
-                kept = iter(found)
-                lists = [next(kept) if i in places else each for i, each in enumerate(lists)] \
+                results = _called([per_batch_map], (*(lists[i] for i in places), info), f"batch {number}", list)
+                if len(results) != len(new):
+                    raise ArgumentError(f"batch: per_batch_map gave {len(results)} columns for {list(new)}")
+                result_columns = iter(results)
+                lists = [next(result_columns) if i in places else column for i, column in enumerate(lists)] \
                     if len(new) == len(places) else \
-                    [*found, *(each for i, each in enumerate(lists) if i not in places)]
+                    [*results, *(column for i, column in enumerate(lists) if i not in places)]
             if pad_info is not None:
-                lists = [_padded(each, *pad_info[name]) if name in pad_info else each
-                         for name, each in builtins.zip(names, lists)]
-            return tuple([_stacked(name, each) for name, each in builtins.zip(names, lists)])
+                lists = [_padded(column, *pad_info[name]) if name in pad_info else column
+                         for name, column in builtins.zip(names, lists)]
+            return tuple([_stacked(name, column) for name, column in builtins.zip(names, lists)])
 
         def rows(epoch: Epoch) -> Iterator[Row]:
             return computed("batch", workers, together, groups(epoch), epoch)
@@ -440,9 +440,9 @@ class Dataset:
                 return sum(1 for _ in rows(Epoch()))
             return count // batch_size if drop_remainder else -(-count // batch_size)
 
-        made = self._then(rows, size, names)
-        made._batch_size = -1 if callable(batch_size) else batch_size
-        return made
+        dataset = self._then(rows, size, names)
+        dataset._batch_size = -1 if callable(batch_size) else batch_size
+        return dataset
 
     def padded_batch(self, batch_size: int, drop_remainder: bool = False, num_parallel_workers: int | None = None,
                      pad_info: Mapping[str, Any] | None = None) -> Dataset:
@@ -524,18 +524,18 @@ class Dataset:
                 shapes = {name: (shape and [bounds[bucket] - 1 if n is None else n for n in shape], number)
                           for name, (shape, number) in shapes.items()}
             columns = [[_seen(row[i]) for row in some] for i in range(len(self._names))]
-            return tuple([_stacked(name, _padded(each, *shapes[name]) if name in shapes else each)
-                          for name, each in builtins.zip(self._names, columns)])
+            return tuple([_stacked(name, _padded(column, *shapes[name]) if name in shapes else column)
+                          for name, column in builtins.zip(self._names, columns)])
 
         def rows(epoch: Epoch) -> Iterator[Row]:
-            held: list[list[Row]] = [[] for _ in sizes]
+            samples: list[list[Row]] = [[] for _ in sizes]
             for at, row in enumerate(self._rows(epoch)):
                 bucket = bisect.bisect_right(bounds, length(at, row))
-                held[bucket].append(row)
-                if len(held[bucket]) == sizes[bucket]:
-                    yield batch(bucket, held[bucket])
-                    held[bucket] = []
-            for bucket, some in enumerate(held):
+                samples[bucket].append(row)
+                if len(samples[bucket]) == sizes[bucket]:
+                    yield batch(bucket, samples[bucket])
+                    samples[bucket] = []
+            for bucket, some in enumerate(samples):
                 if some and not drop_remainder:
                     yield batch(bucket, some)
 
@@ -544,13 +544,13 @@ class Dataset:
 
 def zip(datasets: Sequence[Dataset]) -> Dataset:
     """The columns of several datasets, row by row, until one has no more rows."""
-    each = list(datasets)
-    if not each or not all(isinstance(one, Dataset) for one in each):
+    joined = list(datasets)
+    if not joined or not all(isinstance(dataset, Dataset) for dataset in joined):
         raise TypeError("zip: expected a tuple of datasets")
-    return Dataset([name for one in each for name in one._names],
+    return Dataset([name for dataset in joined for name in dataset._names],
                    lambda epoch: (tuple(itertools.chain.from_iterable(rows))
-                                  for rows in _rowwise([one._rows(epoch) for one in each])),
-                   lambda: min(one.get_dataset_size() for one in each))
+                                  for rows in _rowwise([dataset._rows(epoch) for dataset in joined])),
+                   lambda: min(dataset.get_dataset_size() for dataset in joined))
 
 
 def _rowwise(sources: list[Iterator[Row]]) -> Iterator[list[Row]]:
@@ -600,9 +600,9 @@ def _given(column: np.ndarray, output_numpy: bool) -> Any:
 
 def _given_inside(value: Any, output_numpy: bool) -> Any:
     if isinstance(value, dict):
-        return {key: _given_inside(each, output_numpy) for key, each in value.items()}
+        return {key: _given_inside(part, output_numpy) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        inside = [_given_inside(each, output_numpy) for each in value]
+        inside = [_given_inside(parts, output_numpy) for parts in value]
         return tuple(inside) if isinstance(value, tuple) else inside
     return _given(as_column(value, "a dict of a row"), output_numpy)
 
@@ -615,14 +615,14 @@ def _positive(owner: str, count: Any, least: int = 1) -> None:
 def _called(steps: Sequence[Callable[..., Any]], columns: tuple[Any, ...], where: str, kind: Any = None
             ) -> tuple[Any, ...]:
     """Columns transformed by functions in a row; an error names the function."""
-    columns = tuple([_seen(each) if isinstance(each, np.ndarray) else each for each in columns])
+    columns = tuple([_seen(column) if isinstance(column, np.ndarray) else column for column in columns])
     for step in steps:
         try:
-            given = step(*columns)
+            results = step(*columns)
         except Exception as error:
             note(error, f"in {getattr(step, '__qualname__', type(step).__name__)}, called by {where}")
             raise
-        columns = given if isinstance(given, tuple) else (given,)
+        columns = results if isinstance(results, tuple) else (results,)
     return columns if kind is list else tuple([as_column(value, where) for value in columns])
 
 
@@ -630,15 +630,15 @@ def _padded(values: Sequence[Any], shape: Sequence[int | None] | None, number: f
     """Values padded at their ends, to a shape or to the longest."""
     arrays = [np.asarray(value) for value in values]
     most = np.max([array.shape for array in arrays], axis=0)
-    lengths = [int(longest) if wanted is None else wanted
-               for longest, wanted in builtins.zip(most, [None] * len(most) if shape is None else shape)]
+    lengths = [int(longest) if target is None else target
+               for longest, target in builtins.zip(most, [None] * len(most) if shape is None else shape)]
     filled = []
     for array in arrays:
         if any(length < have for length, have in builtins.zip(lengths, array.shape)):
             raise ShapeError(f"padded_batch: a row of the shape {array.shape} is larger than {tuple(lengths)}")
-        whole = np.full(lengths, number, array.dtype)
-        whole[tuple([slice(length) for length in array.shape])] = array
-        filled.append(whole)
+        padded = np.full(lengths, number, array.dtype)
+        padded[tuple([slice(length) for length in array.shape])] = array
+        filled.append(padded)
     return filled
 
 

@@ -116,9 +116,9 @@ class GeneratorDataset(MappableDataset):
             columns = value if isinstance(value, tuple) else (value,)
             if len(columns) != len(names):
                 raise ArgumentError(f"GeneratorDataset: the source gave {len(columns)} columns for {names}")
-            arrays = [as_column(each, f"GeneratorDataset: column {name!r}") for each, name in zip(columns, names)]
+            arrays = [as_column(column, f"GeneratorDataset: column {name!r}") for column, name in zip(columns, names)]
             if column_types is not None:
-                arrays = [each.astype(dtype_to_nptype(wanted)) for each, wanted in zip(arrays, column_types)]
+                arrays = [array.astype(dtype_to_nptype(dtype)) for array, dtype in zip(arrays, column_types)]
             return tuple(arrays)
 
         if hasattr(source, "__getitem__") and hasattr(source, "__len__"):
@@ -176,15 +176,15 @@ class NumpySlicesDataset(MappableDataset):
             names = [column_names] if isinstance(column_names, str) else list(column_names)
         if len(names) != len(columns):
             raise ArgumentError(f"NumpySlicesDataset: {len(columns)} columns for the names {names}")
-        arrays = [each if isinstance(each, (list, tuple)) else as_column(each, "NumpySlicesDataset")
-                  for each in columns]
-        lengths = {len(each) for each in arrays}
+        arrays = [column if isinstance(column, (list, tuple)) else as_column(column, "NumpySlicesDataset")
+                  for column in columns]
+        lengths = {len(array) for array in arrays}
         if len(lengths) != 1:
             raise ArgumentError(f"NumpySlicesDataset: the columns {names} have the lengths "
-                                f"{[len(each) for each in arrays]}")
+                                f"{[len(array) for array in arrays]}")
         chosen = sampler_of("NumpySlicesDataset", sampler, shuffle, num_samples, num_shards, shard_id)
         self._sampled(names, _each(lambda place: tuple(
-            [as_column(each[place], "NumpySlicesDataset") for each in arrays])), lengths.pop(), chosen)
+            [as_column(array[place], "NumpySlicesDataset") for array in arrays])), lengths.pop(), chosen)
 
 
 class ImageFolderDataset(MappableDataset):
@@ -231,7 +231,7 @@ class ImageFolderDataset(MappableDataset):
         root = Path(dataset_dir)
         if not root.is_dir():
             raise FileNotFoundError(f"ImageFolderDataset: there is no folder {os.fspath(dataset_dir)!r}")
-        folders = sorted(each.name for each in root.iterdir() if each.is_dir())
+        folders = sorted(folder.name for folder in root.iterdir() if folder.is_dir())
         self._labels = dict(class_indexing) if class_indexing else {name: i for i, name in enumerate(folders)}
         strange = sorted(self._labels.keys() - folders)
         if strange:
@@ -339,7 +339,7 @@ class Cifar10Dataset(MappableDataset):
                 raise FileNotFoundError(f"{owner}: there is no {name} in {os.fspath(dataset_dir)!r}")
             with reading(path) as file:
                 parts.append(of_rows(file.read(), len(self._labels), path))
-        images, labels = (np.concatenate(each) for each in zip(*parts))
+        images, labels = (np.concatenate(arrays) for arrays in zip(*parts))
         chosen = sampler_of(owner, sampler, shuffle, num_samples, num_shards, shard_id)
         rows = _each(lambda place: (images[place], *(np.asarray(label, np.uint32) for label in labels[place])))
         self._sampled(["image", *self._labels], rows, len(images), chosen)
@@ -359,7 +359,7 @@ def _used(owner: str, usage: str | None, train: list[str], test: list[str], is_t
           ) -> list[str]:
     """The parts to read, by ``usage``; for "all", those that exist."""
     if usage in ("all", None):
-        return [each for each in train + test if is_there(each)] or train
+        return [part for part in train + test if is_there(part)] or train
     if usage not in ("train", "test"):
         raise ArgumentError(f"{owner}: usage must be 'train', 'test' or 'all', got {usage!r}")
     return train if usage == "train" else test
@@ -368,11 +368,11 @@ def _used(owner: str, usage: str | None, train: list[str], test: list[str], is_t
 def _file(folder: str | os.PathLike, part: str, name: str) -> Path | None:
     """A file of MNIST under any of its names; None if it is missing."""
     names = f"{part}-{name}", f"{part}-{name}.gz", f"{part}-{name.replace('-idx', '.idx')}"
-    return next((Path(folder) / each for each in names if (Path(folder) / each).is_file()), None)
+    return next((Path(folder) / name for name in names if (Path(folder) / name).is_file()), None)
 
 
 def _found(owner: str, folder: str | os.PathLike, part: str, name: str) -> Path:
-    found = _file(folder, part, name)
-    if found is None:
+    path = _file(folder, part, name)
+    if path is None:
         raise FileNotFoundError(f"{owner}: there is no {part}-{name} in {os.fspath(folder)!r}")
-    return found
+    return path

@@ -28,8 +28,8 @@ _Step = Callable[..., Any]
 def applied(steps: Sequence[_Step], columns: tuple[Any, ...]) -> Any:
     """Functions applied in a row, each to the results of the one before."""
     for step in steps:
-        given = step(*columns)
-        columns = given if isinstance(given, tuple) else (given,)
+        results = step(*columns)
+        columns = results if isinstance(results, tuple) else (results,)
     return columns if len(columns) > 1 else columns[0]
 
 
@@ -180,7 +180,7 @@ class Slice:
     """
 
     def __init__(self, *slices: int | Sequence[int] | slice | None):
-        self._parts = [[each] if isinstance(each, int) and not isinstance(each, bool) else each for each in slices]
+        self._parts = [[part] if isinstance(part, int) and not isinstance(part, bool) else part for part in slices]
 
     def __call__(self, column: Any) -> np.ndarray:
         array = np.asarray(column)
@@ -218,7 +218,7 @@ class PadEnd:
 
     def __call__(self, column: Any) -> np.ndarray:
         array = np.asarray(column)
-        lengths = [have if wanted is None else wanted for have, wanted in zip(array.shape, self._shape, strict=True)]
+        lengths = [have if target is None else target for have, target in zip(array.shape, self._shape, strict=True)]
         array = array[tuple(slice(length) for length in lengths)]
         return np.pad(array, [(0, length - have) for have, length in zip(array.shape, lengths)],
                       constant_values=self._value)

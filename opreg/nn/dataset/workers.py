@@ -69,13 +69,13 @@ def computed(owner: str, workers: int, function: Callable[[int, Any], Any], rows
         Number of processes, which run during the iteration; 0 for none.
     """
     if not workers:
-        yield from (function(number, given) for number, given in enumerate(rows))
+        yield from (function(number, row) for number, row in enumerate(rows))
         return
     processes = Processes(workers, _MappedDataset(function), _only, owner, "row")
     ordered: deque[int] = deque()
     try:
-        for number, given in enumerate(rows):
-            ordered.append(processes.order([_Row(epoch.number, number, given)]))
+        for number, row in enumerate(rows):
+            ordered.append(processes.order([_Row(epoch.number, number, row)]))
             if len(ordered) > _AHEAD * workers:
                 yield processes.take(ordered.popleft())
         while ordered:

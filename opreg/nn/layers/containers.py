@@ -63,10 +63,10 @@ def _prefix(cells: Mapping[str, Cell]) -> str:
              for parameter in islice(cell.get_parameters(), 1)][:2]
     prefix: list[str] = []
     for place in range(len(named[0][1]) if named else 0):
-        here = [words[place:place + 1] == [name] for name, words in named]
-        if here[0]:
+        matches = [words[place:place + 1] == [name] for name, words in named]
+        if matches[0]:
             prefix = named[0][1][:place]
-            if here[1:] == [True]:
+            if matches[1:] == [True]:
                 break
     return "".join(f"{word}." for word in prefix)
 

@@ -36,8 +36,8 @@ class TransformerDecoderLayer(TransformerLayer):
                   tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None) -> Tensor:
         """Apply the layer to ``tgt``, with attention to ``memory``; for the masks see ``MultiheadAttention``."""
         def look(x: Tensor) -> Tensor:
-            found = self.multihead_attn(x, memory, memory, memory_key_padding_mask, False, memory_mask)[0]
-            return self.dropout2(found)
+            attended = self.multihead_attn(x, memory, memory, memory_key_padding_mask, False, memory_mask)[0]
+            return self.dropout2(attended)
 
         if self.norm_first:
             x = tgt + self._attend(self.norm1(tgt), tgt_mask, tgt_key_padding_mask)

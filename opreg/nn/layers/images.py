@@ -86,8 +86,8 @@ class _Structure(Cell):
         spread = blurred(x * x) + blurred(y * y) - squares
         structure = ((blurred(x * y) - both) * 2.0 + c2) / (spread + c2)
         whole_ = (both * 2.0 + c1) / (squares + c1) * structure
-        found = [ops._npi_mean(each, axis=(1, 2, 3)).reshape((n, channels)) for each in (whole_, structure)]
-        return found[0], found[1]
+        means = [ops._npi_mean(image, axis=(1, 2, 3)).reshape((n, channels)) for image in (whole_, structure)]
+        return means[0], means[1]
 
 
 class _Window(Cell):

@@ -52,7 +52,7 @@ def _turned(x: Tensor, transpose: bool) -> Tensor:
 def _axes(cell: Cell, axis: Axes) -> Axes:
     """Check axes: an int or several."""
     many = axis if isinstance(axis, (tuple, list)) else (axis,)
-    if not all(isinstance(each, int) and not isinstance(each, bool) for each in many):
+    if not all(isinstance(axis, int) and not isinstance(axis, bool) for axis in many):
         raise ArgumentError(f"{type(cell).__name__}: axis must be an int or a tuple of them, got {axis!r}")
     return axis
 

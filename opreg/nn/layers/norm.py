@@ -127,7 +127,7 @@ class SyncBatchNorm(BatchNorm2d):
                  dtype: TensorDType = float32):
         super().__init__(num_features, eps, momentum, affine, gamma_init, beta_init, moving_mean_init,
                          moving_var_init, use_batch_statistics, dtype=dtype)
-        if process_groups is not None and [sorted(each) for each in process_groups] != [list(range(world().size))]:
+        if process_groups is not None and [sorted(group) for group in process_groups] != [list(range(world().size))]:
             raise ArgumentError(f"SyncBatchNorm: process_groups must be all {world().size} processes in one, got "
                                 f"{process_groups!r}")
 

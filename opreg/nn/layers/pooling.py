@@ -101,9 +101,9 @@ class _MaxPool(_Pool):
         """The maximum of each window of ``x`` ([batch,] channels, ...), and with ``return_indices`` its index."""
         if not self._places:
             return super().construct(x)
-        found = windows.max_windows(x, self._dims, self._kernel, self._stride, self._pad, self._dilation,
+        pooled = windows.max_windows(x, self._dims, self._kernel, self._stride, self._pad, self._dilation,
                                     self.ceil_mode)
-        return found if self.return_indices else found[0]
+        return pooled if self.return_indices else pooled[0]
 
 
 class MaxPool2d(_MaxPool):

@@ -34,10 +34,10 @@ class PrimitiveAttribute:
     def __get__(self, cell: Cell | None, owner: type) -> Any:
         if cell is None:
             return self
-        own = cell.__dict__
-        if self._name not in own:
-            own[self._name] = self._make(cell)  # without __setattr__, which would count as a change
-        return own[self._name]
+        attributes = cell.__dict__
+        if self._name not in attributes:
+            attributes[self._name] = self._make(cell)  # without __setattr__, which would count as a change
+        return attributes[self._name]
 
     def __set__(self, cell: Cell, value: object) -> None:
         if isinstance(value, Primitive) and type(cell).construct is self._construct:

@@ -73,8 +73,8 @@ class _Recurrent(Cell):
             return tuple(create(get("_zeros"), shape=shape, dtype=x._dt) for _ in range(count))
         states = hx if isinstance(hx, (tuple, list)) else (hx,)
         if len(states) != count or (count == 2 and not isinstance(hx, (tuple, list))):
-            wanted = "a pair of tensors" if count == 2 else "a tensor"
-            raise ArgumentError(f"{type(self).__name__}: hx must be {wanted}, got {type(hx).__name__}")
+            expected = "a pair of tensors" if count == 2 else "a tensor"
+            raise ArgumentError(f"{type(self).__name__}: hx must be {expected}, got {type(hx).__name__}")
         for state in states:
             if state.shape != shape:
                 raise ShapeError(f"{type(self).__name__}: expected states of shape {show(shape)}, got "

@@ -91,8 +91,8 @@ class LossBase(Cell):
     def _alike(self, **values: TensorBase) -> None:
         """Refuse tensors of different shapes."""
         self._tensors(**values)
-        (first, like), *rest = values.items()
-        for name, value in rest:
+        (first, like), *others = values.items()
+        for name, value in others:
             if value.shape != like.shape:
                 raise ShapeError(f"{self.cls_name}: {first} and {name} must have one shape, got {show(like.shape)} and "
                                  f"{show(value.shape)}")

@@ -172,8 +172,8 @@ class MultiMarginLoss(LossBase):
     def construct(self, x: Tensor, target: Tensor) -> Tensor:
         self._tensors(x=x, target=target)
         x, count = floating(x), x.shape[1]
-        other = 1.0 - ops.one_hot(target, depth=count, dtype=x._dt)
-        behind = above(x - ops.pick(x, target, axis=1, keepdims=True, mode="index") + self.margin) * other
+        remainder = 1.0 - ops.one_hot(target, depth=count, dtype=x._dt)
+        behind = above(x - ops.pick(x, target, axis=1, keepdims=True, mode="index") + self.margin) * remainder
         rows = sum_over(behind if self.p == 1 else ops.square(behind), 1) / count
         if self.weight is not None:
             rows = rows * ops.take(self.weight, target, axis=0, mode="index")

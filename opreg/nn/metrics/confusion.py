@@ -134,12 +134,12 @@ class ConfusionMatrixMetric(Metric):
         if not self.calculation_method:
             self._counts += counts.sum(axis=(0, 1))
             return
-        rates, known = _DECREASES[self.decrease](self._rate(*np.moveaxis(counts, -1, 0)))
+        rates, defined = _DECREASES[self.decrease](self._rate(*np.moveaxis(counts, -1, 0)))
         if np.size(rates) != 1:
             raise ValueError(f"ConfusionMatrixMetric: decrease={self.decrease!r} leaves rates of the shape "
                              f"{np.shape(rates)}, expected one, as 'mean' and 'sum' leave")
-        self._sum += float(rates) * int(known)
-        self._rates += int(known)
+        self._sum += float(rates) * int(defined)
+        self._rates += int(defined)
 
     def eval(self) -> Any:
         if self.calculation_method:
@@ -153,7 +153,7 @@ def _positives(y_pred: np.ndarray, y: np.ndarray, first: bool) -> np.ndarray:
     """True and false positives, true and false negatives, for each sample and class."""
     if not first and y.shape[1] > 1:
         y_pred, y = y_pred[:, 1:], y[:, 1:]
-    predicted, actual = (each.reshape(*each.shape[:2], -1).astype(float) for each in (y_pred, y))
+    predicted, actual = (array.reshape(*array.shape[:2], -1).astype(float) for array in (y_pred, y))
     both, neither = ((predicted + actual == n).sum(axis=2, dtype=float) for n in (2, 0))
     positives = actual.sum(axis=2)
     return np.stack([both, actual.shape[2] - positives - neither, neither, positives - both], axis=-1)
@@ -322,11 +322,11 @@ def auc(x: np.ndarray, y: np.ndarray, reorder: bool = False) -> Any:
     >>> float(auc(np.array([0.0, 0.5, 1.0]), np.array([0.0, 1.0, 1.0])))
     0.75
     """
-    for name, each in ("x", x), ("y", y):
-        if not isinstance(each, np.ndarray):
-            raise TypeError(f"auc: {name} must be a numpy.ndarray, got {type(each).__name__}")
-        if each.ndim != 1 and (each.ndim != 2 or each.shape[1] != 1):
-            raise ValueError(f"auc: {name} must have one axis, got the shape {each.shape}")
+    for name, values in ("x", x), ("y", y):
+        if not isinstance(values, np.ndarray):
+            raise TypeError(f"auc: {name} must be a numpy.ndarray, got {type(values).__name__}")
+        if values.ndim != 1 and (values.ndim != 2 or values.shape[1] != 1):
+            raise ValueError(f"auc: {name} must have one axis, got the shape {values.shape}")
     x, y = x.ravel(), y.ravel()
     if len(x) != len(y) or len(x) < 2:
         raise ValueError(f"auc: expected two points or more, as many x as y, got {len(x)} and {len(y)}")

@@ -88,7 +88,7 @@ class Metric(ABC):
         if len(inputs) != len(what):
             raise ValueError(f"{type(self).__name__}.update: expected {len(what)} inputs, {' and '.join(what)}, got "
                              f"{len(inputs)}")
-        return [self._convert_data(each) for each in inputs]
+        return [self._convert_data(value) for value in inputs]
 
     def _pair(self, inputs: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
         y_pred, y = self._arrays(inputs, "predictions", "labels")

@@ -76,8 +76,8 @@ class OcclusionSensitivity(Metric):
         for start in range(0, len(points), self.n_batch):
             covered = [self._covered(sample, first + point) for point in points[start:start + self.n_batch]]
             scores += model(Tensor(np.concatenate(covered))).asnumpy()[:, column].tolist()
-        whole = model(Tensor(sample)).asnumpy()[0, column].item()
-        self._falls = np.squeeze(whole - np.array(scores).reshape(last - first + 1))
+        full_score = model(Tensor(sample)).asnumpy()[0, column].item()
+        self._falls = np.squeeze(full_score - np.array(scores).reshape(last - first + 1))
 
     def _covered(self, sample: np.ndarray, point: np.ndarray) -> np.ndarray:
         result = sample.copy()

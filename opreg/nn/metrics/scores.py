@@ -200,7 +200,7 @@ class _ClassMeasure(Metric):
         if y.shape != expected or y_pred.ndim < 2:
             raise ValueError(f"{type(self).__name__}.update: predictions of the shape {y_pred.shape} want labels of "
                              f"{expected}, got {y.shape}")
-        if many and not all(np.isin(each, (0, 1)).all() for each in (y_pred, y)):
+        if many and not all(np.isin(array, (0, 1)).all() for array in (y_pred, y)):
             raise ValueError(f"{type(self).__name__}.update: predictions and labels of several classes are 0 and 1")
         if self._class_num not in (0, y_pred.shape[1]):
             raise ValueError(f"{type(self).__name__}.update: predictions are of {y_pred.shape[1]} classes, those "
@@ -254,7 +254,7 @@ class _Positives(_ClassMeasure):
         y_pred, y = self._checked(inputs)
         first = not self._counts.any()
         if self._type == "multilabel":
-            y_pred, y = (np.moveaxis(each, 1, 0).reshape(self._class_num, -1) for each in (y_pred, y))
+            y_pred, y = (np.moveaxis(array, 1, 0).reshape(self._class_num, -1) for array in (y_pred, y))
         else:
             if y.max() >= self._class_num:
                 raise ValueError(f"{type(self).__name__}.update: a label is {y.max()}, but predictions are of "

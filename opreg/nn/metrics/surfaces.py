@@ -99,8 +99,8 @@ class HausdorffDistance(_Surfaces):
 
     def eval(self) -> Any:
         y_pred, y = self._surfaces()
-        found = self._farthest(y_pred, y)
-        return found if self.directed else max(found, self._farthest(y, y_pred))
+        farthest = self._farthest(y_pred, y)
+        return farthest if self.directed else max(farthest, self._farthest(y, y_pred))
 
     def _farthest(self, surface: np.ndarray, other: np.ndarray) -> Any:
         if not (surface.any() and other.any()):
@@ -135,8 +135,8 @@ class MeanSurfaceDistance(_Surfaces):
         """The mean of distances to a power from predictions to truth; if symmetric, also from truth to predictions."""
         y_pred, y = self._surfaces()
         ways = [(y_pred, y), (y, y_pred)] if self.symmetric else [(y_pred, y)]
-        found = [self._distances(*way) for way in ways]
-        return [np.mean(each**power) if each.size else np.float64(np.inf) for each in found]
+        distances = [self._distances(*way) for way in ways]
+        return [np.mean(values**power) if values.size else np.float64(np.inf) for values in distances]
 
     def eval(self) -> Any:
         return np.mean(self._means(1))
@@ -178,8 +178,8 @@ def _eroded(region: np.ndarray) -> np.ndarray:
     """The points of a region whose neighbours along all axes are in it."""
     inner = region.copy()
     for axis in range(region.ndim):
-        for here, next_to, end in ((1, None), (None, -1), (None, 1)), ((None, -1), (1, None), (-1, None)):
-            inner[_along(axis, *here)] &= region[_along(axis, *next_to)]
+        for slices, next_to, end in ((1, None), (None, -1), (None, 1)), ((None, -1), (1, None), (-1, None)):
+            inner[_along(axis, *slices)] &= region[_along(axis, *next_to)]
             inner[_along(axis, *end)] = False
     return inner
 

@@ -236,8 +236,8 @@ def kthvalue(input: TensorLike, k: int, dim: int = -1, keepdim: bool = False) ->
     axis = one_axis(dim, x.ndim, "kthvalue")
     if not 1 <= k <= x.shape[axis]:
         raise ArgumentError(f"kthvalue: k must be an int from 1 to {x.shape[axis]}, got {k!r}")
-    found = [ops.narrow(each, axis, k - 1, 1) for each in sort(x, dim=axis)]
-    numbers, places = found if keepdim else [ops.squeeze(each, axis) for each in found]
+    selected = [ops.narrow(operand, axis, k - 1, 1) for operand in sort(x, dim=axis)]
+    numbers, places = selected if keepdim else [ops.squeeze(result, axis) for result in selected]
     return numbers, places
 
 
@@ -312,8 +312,8 @@ def unique(input: TensorLike, sorted: bool = True, return_inverse: bool = False,
     """The distinct elements, sorted; on request the index of each element among them, and their counts."""
     x = tensor(input)
     _all_axes("unique", x, dim)
-    found = unique_consecutive(ops.sort(x.reshape((-1,)))[0], return_counts=return_counts)
-    numbers, *counts = found if return_counts else [found]
+    uniques = unique_consecutive(ops.sort(x.reshape((-1,)))[0], return_counts=return_counts)
+    numbers, *counts = uniques if return_counts else [uniques]
     places = [ops.searchsorted(numbers, x)] if return_inverse else []
     return (numbers, *places, *counts) if places or counts else numbers
 

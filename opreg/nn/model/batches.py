@@ -37,15 +37,15 @@ class Batches:
     def __init__(self, owner: str, dataset: Any):
         self._owner, self._dataset = owner, dataset
         names = ("create_tuple_iterator", "create_dict_iterator", "__iter__")
-        found = [getattr(dataset, name) for name in names if hasattr(dataset, name)]
-        if not found:
+        sizes = [getattr(dataset, name) for name in names if hasattr(dataset, name)]
+        if not sizes:
             raise TypeError(f"{owner}: a dataset must be iterable, or have create_tuple_iterator, got "
                             f"{type(dataset).__name__}")
-        self._begin = found[0]
-        known = batches_in(dataset)
-        if known == 0:
+        self._begin = sizes[0]
+        count = batches_in(dataset)
+        if count == 0:
             raise ValueError(f"{owner}: the dataset has no batches")
-        self.count = sys.maxsize if known is None else known
+        self.count = sys.maxsize if count is None else count
         self.batch_size = 0
 
     def get_dataset_size(self) -> int | None:
@@ -74,9 +74,9 @@ def _columns(batch: Any, trim: bool) -> tuple[Any, ...]:
     if isinstance(batch, DataBatch):
         columns = [*batch.data, *(batch.label or ())]
         if trim and batch.pad:
-            columns = [each[:len(each) - batch.pad] for each in columns]
+            columns = [column[:len(column) - batch.pad] for column in columns]
     elif isinstance(batch, Mapping):
         columns = list(batch.values())
     else:
         columns = list(batch) if isinstance(batch, (tuple, list)) else [batch]
-    return tuple([each if isinstance(each, Tensor) else Tensor(each) for each in columns])
+    return tuple([column if isinstance(column, Tensor) else Tensor(column) for column in columns])

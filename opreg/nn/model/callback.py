@@ -173,8 +173,8 @@ class Callbacks:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            entered = [(stack.enter_context(each), each) for each in self.all]
-            self.all = [other if isinstance(other, Callback) else each for other, each in entered]
+            entered = [(stack.enter_context(callback), callback) for callback in self.all]
+            self.all = [result if isinstance(result, Callback) else callback for result, callback in entered]
             self._stack = stack.pop_all()
         return self
 
@@ -183,8 +183,8 @@ class Callbacks:
 
     def call(self, name: str, run_context: RunContext) -> None:
         """Call a method of all callbacks."""
-        for each in self.all:
-            getattr(each, name)(run_context)
+        for callback in self.all:
+            getattr(callback, name)(run_context)
 
     def refuse_old(self) -> None:
         """Raise an error if a user's callback has methods that would be called in training and evaluation."""
@@ -199,9 +199,9 @@ def _listed(callbacks: object) -> list[Callback]:
     if not isinstance(callbacks, Iterable):
         raise TypeError(f"callbacks must be a Callback or a list of them, got {type(callbacks).__name__}")
     result = list(callbacks)
-    for i, each in enumerate(result):
-        if not isinstance(each, Callback):
-            raise TypeError(f"callbacks: element {i} must be a Callback, got {type(each).__name__}")
+    for i, item in enumerate(result):
+        if not isinstance(item, Callback):
+            raise TypeError(f"callbacks: element {i} must be a Callback, got {type(item).__name__}")
     return result
 
 

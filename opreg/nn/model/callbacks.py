@@ -122,11 +122,11 @@ class LambdaCallback(Callback):
                  on_train_end: Hook = None, on_eval_epoch_begin: Hook = None, on_eval_epoch_end: Hook = None,
                  on_eval_step_begin: Hook = None, on_eval_step_end: Hook = None, on_eval_begin: Hook = None,
                  on_eval_end: Hook = None):
-        given = {name: value for name, value in locals().items() if name.startswith("on_") and value}
-        for name, function in given.items():
+        functions = {name: value for name, value in locals().items() if name.startswith("on_") and value}
+        for name, function in functions.items():
             if not callable(function):
                 raise TypeError(f"LambdaCallback: {name} must be a function, got {type(function).__name__}")
-        vars(self).update(given)
+        vars(self).update(functions)
 
 
 class History(Callback):

@@ -87,13 +87,13 @@ def _appended(info: Sequence[object] | None) -> dict[str, Any] | None:
     if not isinstance(info, list):
         raise TypeError(f"CheckpointConfig: append_info must be a list, got {type(info).__name__}")
     result: dict[str, Any] = {}
-    for each in info:
-        if isinstance(each, Mapping):
-            result.update(each)
-        elif each in ("epoch_num", "step_num"):
-            result.setdefault(str(each), 0)
+    for entry in info:
+        if isinstance(entry, Mapping):
+            result.update(entry)
+        elif entry in ("epoch_num", "step_num"):
+            result.setdefault(str(entry), 0)
         else:
-            raise ValueError(f"CheckpointConfig: append_info has 'epoch_num', 'step_num' or a dict, got {each!r}")
+            raise ValueError(f"CheckpointConfig: append_info has 'epoch_num', 'step_num' or a dict, got {entry!r}")
     return result
 
 

@@ -240,13 +240,13 @@ class Model:
                            ) -> dict[str, Any]:
         """Evaluate after an epoch; the callbacks' state is that of the training again afterwards, with the metrics
         added."""
-        kept = {name: params[name] for name in ("mode", "cur_step_num", "batch_num", "dataset_sink_mode",
+        saved = {name: params[name] for name in ("mode", "cur_step_num", "batch_num", "dataset_sink_mode",
                                                 "net_outputs")}
         params.update(mode="eval", cur_step_num=0, batch_num=tests.count, valid_dataset=valid,
                       eval_network=self._eval_network)
-        inner = Callbacks([each for each in called.all if type(each) not in _TRAINING_ALONE])
+        inner = Callbacks([callback for callback in called.all if type(callback) not in _TRAINING_ALONE])
         scores = self._evaluate(tests, inner, params, True, line)
-        params.update(kept)
+        params.update(saved)
         return scores
 
     def eval(self, valid_dataset: Any, callbacks: Given = None, dataset_sink_mode: bool = False) -> dict[str, Any]:
@@ -329,10 +329,10 @@ class Model:
         *predict_data : Tensor
             Its inputs.
         """
-        for each in predict_data:
-            if each is not None and not isinstance(each, (Tensor, int, float, str, tuple, list, dict)):
-                raise TypeError(f"Model.predict: inputs must be Tensors, got {type(each).__name__}")
-            if isinstance(each, Tensor) and not each.size:
+        for batch in predict_data:
+            if batch is not None and not isinstance(batch, (Tensor, int, float, str, tuple, list, dict)):
+                raise TypeError(f"Model.predict: inputs must be Tensors, got {type(batch).__name__}")
+            if isinstance(batch, Tensor) and not batch.size:
                 raise ValueError("Model.predict: an input is empty")
         if self._network.training:
             self._network.set_train(False)

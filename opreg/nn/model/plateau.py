@@ -50,13 +50,13 @@ class _Watched(Callback):
         return value < before - self.min_delta if self._less else value > before + self.min_delta
 
     def _value(self, params: dict[str, Any]) -> float | None:
-        known = {**params.get("eval_results", {}), "loss": params.get("net_outputs")}
-        value = known.get(self.monitor)
+        logged = {**params.get("eval_results", {}), "loss": params.get("net_outputs")}
+        value = logged.get(self.monitor)
         if self.monitor == "loss":
             value = loss_of(value[0] if isinstance(value, (tuple, list)) and value else value)
         if value is None:
             warnings.warn(f"{type(self).__name__}: there is no {self.monitor!r} to look at, but "
-                          f"{', '.join(map(repr, sorted(known)))}", UserWarning, stacklevel=2)
+                          f"{', '.join(map(repr, sorted(logged)))}", UserWarning, stacklevel=2)
             return None
         if np.ndim(value):
             raise ValueError(f"{type(self).__name__}: {self.monitor!r} must be one number, its shape is "
@@ -127,8 +127,8 @@ class EarlyStopping(_Watched):
             run_context.request_stop()
             if self._weights and self.verbose:
                 print("Restoring model weights from the end of the best epoch.", flush=True)
-            for parameter, kept in self._weights:
-                parameter.set_data(Tensor(kept))
+            for parameter, values in self._weights:
+                parameter.set_data(Tensor(values))
 
     def on_train_end(self, run_context: RunContext) -> None:
         """Print a message if it stopped."""

@@ -199,9 +199,9 @@ class SummaryRecord:
         values, self._values = self._values, []
         if self._file.closed:
             return False
-        kept = [field(1, value) for plugin, value in values if plugin_filter is None or plugin_filter(plugin)]
-        if kept:
-            self._write(field(1, time.time()) + field(2, int(step)) + field(5, b"".join(kept)))
+        fields = [field(1, value) for plugin, value in values if plugin_filter is None or plugin_filter(plugin)]
+        if fields:
+            self._write(field(1, time.time()) + field(2, int(step)) + field(5, b"".join(fields)))
         return True
 
     def flush(self) -> None:

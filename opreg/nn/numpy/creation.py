@@ -54,8 +54,8 @@ def asarray(a: TensorLike, dtype: TensorDType = None) -> Tensor:
 
 def asfarray(a: TensorLike, dtype: TensorDType = np.float32) -> Tensor:
     """A floating-point tensor, float32 by default."""
-    wanted = whole_dtype(dtype, np.float32)
-    return as_tensor(a)._cast(wanted if is_floating(wanted) else _FLOAT32)
+    target = whole_dtype(dtype, np.float32)
+    return as_tensor(a)._cast(target if is_floating(target) else _FLOAT32)
 
 
 def _lengths(shape: TensorShape, what: str) -> tuple[int, ...]:
@@ -377,7 +377,7 @@ class _Grid:
         self._sparse = sparse
 
     def __getitem__(self, key: slice | tuple[slice, ...]) -> Any:
-        vectors = [self._along(each) for each in (key if isinstance(key, tuple) else (key,))]
+        vectors = [self._along(part) for part in (key if isinstance(key, tuple) else (key,))]
         if not isinstance(key, tuple):
             return vectors[0]
         grid = meshgrid(*vectors, sparse=self._sparse, indexing="ij")

@@ -51,7 +51,7 @@ def axes_of(axis: Axes, rank: int, what: str) -> tuple[int, ...]:
     chosen = axes(axis)
     if chosen is None:
         return tuple(range(rank))
-    return tuple(one_axis(each, rank, what) for each in (chosen if isinstance(chosen, tuple) else (chosen,)))
+    return tuple(one_axis(position, rank, what) for position in (chosen if isinstance(chosen, tuple) else (chosen,)))
 
 
 def known(value: TensorLike) -> np.ndarray:

@@ -70,9 +70,9 @@ def piecewise(x: TensorLike, condlist: TensorLike,
     conditions = [as_tensor(each) != 0 for each in (condlist if isinstance(condlist, (list, tuple)) else [condlist])]
     if len(funclist) - len(conditions) not in (0, 1):
         raise ArgumentError(f"piecewise: expected {len(conditions)} functions or one more, got {len(funclist)}")
-    parts = [as_tensor(each(x, *args, **kw) if callable(each) else each) for each in funclist]
-    rest = parts[-1] if len(parts) > len(conditions) else ops.zeros_like(parts[0])
-    value = ops.broadcast_to(rest, x.shape)
+    parts = [as_tensor(branch(x, *args, **kw) if callable(branch) else branch) for branch in funclist]
+    default = parts[-1] if len(parts) > len(conditions) else ops.zeros_like(parts[0])
+    value = ops.broadcast_to(default, x.shape)
     for condition, part in zip(conditions, parts):
         value = where(condition, part, value)
     return value
@@ -98,7 +98,7 @@ def take_along_axis(arr: TensorLike, indices: TensorLike, axis: int | None) -> T
     if axis is None:
         return ops.gather_elements(x.reshape((-1,)), 0, index)
     axis = one_axis(axis, x.ndim, "take_along_axis")
-    shape = np.broadcast_shapes(*((*each.shape[:axis], 1, *each.shape[axis + 1:]) for each in (x, index)))
+    shape = np.broadcast_shapes(*((*array.shape[:axis], 1, *array.shape[axis + 1:]) for array in (x, index)))
     wide, places = (ops.broadcast_to(each, (*shape[:axis], each.shape[axis], *shape[axis + 1:])) for each in (x, index))
     return ops.gather_elements(wide, axis, places)
 
@@ -106,7 +106,7 @@ def take_along_axis(arr: TensorLike, indices: TensorLike, axis: int | None) -> T
 def choose(a: TensorLike, choices: TensorLike, mode: str = "clip") -> Tensor:
     """For each element the value of the choice that it names."""
     index = as_tensor(a)
-    parts = together(*(as_tensor(each) for each in (
+    parts = together(*(as_tensor(choice) for choice in (
         choices if isinstance(choices, (list, tuple)) else ops.unbind(as_tensor(choices)))))
     shape = np.broadcast_shapes(index.shape, *(part.shape for part in parts))
     places = ops.broadcast_to(_taken_places(index, len(parts), mode, "choose"), shape)
@@ -129,11 +129,11 @@ def unravel_index(indices: TensorLike, shape: TensorShape, order: str = "C") -> 
     if order not in ("C", "F"):
         raise ArgumentError(f"unravel_index: order must be 'C' or 'F', got {order!r}")
     rest = ops.clamp(ops.where(rest < 0, rest + math.prod(lengths), rest), 0, math.prod(lengths) - 1)
-    found = []
+    indices_found = []
     for length in lengths if order == "F" else lengths[::-1]:
-        found.append(rest % length)
+        indices_found.append(rest % length)
         rest = rest // length
-    return tuple(found if order == "F" else found[::-1])
+    return tuple(indices_found if order == "F" else indices_found[::-1])
 
 
 def ravel_multi_index(multi_index: Sequence[TensorLike], dims: Sequence[int], mode: str = "clip", order: str = "C"
@@ -193,8 +193,8 @@ def unique(x: TensorLike, return_inverse: bool = False) -> Any:
 def isin(element: TensorLike, test_elements: TensorLike, invert: bool = False) -> Tensor:
     """Whether each element is in ``test_elements``, or with ``invert`` is not."""
     x, tested = together(as_tensor(element), as_tensor(test_elements).reshape((-1,)))
-    found = ops.any(ops.expand_dims(x, -1) == tested, -1)
-    return ops.logical_not(found) if invert else found
+    is_member = ops.any(ops.expand_dims(x, -1) == tested, -1)
+    return ops.logical_not(is_member) if invert else is_member
 
 
 def in1d(ar1: TensorLike, ar2: TensorLike, invert: bool = False) -> Tensor:
@@ -215,12 +215,12 @@ def setdiff1d(ar1: TensorLike, ar2: TensorLike, assume_unique: bool = False) -> 
 
 def intersect1d(ar1: TensorLike, ar2: TensorLike, assume_unique: bool = False, return_indices: bool = False) -> Any:
     """The distinct elements that both have, sorted; with ``return_indices`` also their first indices."""
-    x, y = together(*(as_tensor(each).reshape((-1,)) for each in (ar1, ar2)))
+    x, y = together(*(as_tensor(array).reshape((-1,)) for array in (ar1, ar2)))
     common = _sorted(unique(ops.masked_select(x, in1d(x, y))))
     if not return_indices:
         return common
-    first = [ops.argmax((each.reshape((1, -1)) == common.reshape((-1, 1)))._cast(_INT32), 1)._cast(_INT32)
-             for each in (x, y)]
+    first = [ops.argmax((array.reshape((1, -1)) == common.reshape((-1, 1)))._cast(_INT32), 1)._cast(_INT32)
+             for array in (x, y)]
     return common, *first
 
 
@@ -270,7 +270,7 @@ def interp(x: TensorLike, xp: TensorLike, fp: TensorLike, left: TensorLike | Non
     if at.size == 1:
         answer = ops.broadcast_to(value, place.shape) if place.ndim else value[0]
     else:
-        x0, x1, y0, y1 = (ops.gather(each, places, 0) for each in (at, value) for places in (behind - 1, behind))
+        x0, x1, y0, y1 = (ops.gather(point, places, 0) for point in (at, value) for places in (behind - 1, behind))
         wide = x1 - x0
         share = ops.where(wide == 0, 0.0, (place - x0) / ops.where(wide == 0, 1.0, wide))
         answer = y0 + (y1 - y0) * ops.clamp(share, 0.0, 1.0)
@@ -354,18 +354,18 @@ def histogramdd(sample: TensorLike, bins: int | Sequence[int | TensorLike] = 10,
                 range: Sequence[tuple[float, float] | None] | None = None, weights: TensorLike | None = None,
                 density: bool = False) -> tuple[Tensor, list[Tensor]]:
     """Counts of rows in each cell of a grid of bins, and the edges along each axis; see ``histogram``."""
-    x = as_tensor(ops.stack([as_tensor(each) for each in sample], 1)
+    x = as_tensor(ops.stack([as_tensor(column) for column in sample], 1)
                   if isinstance(sample, (list, tuple)) else sample)
     if x.ndim != 2:
         raise ShapeError(f"histogramdd: expected rows of numbers, got the shape {x.shape}")
     count = x.shape[1]
-    each = [bins] * count if isinstance(bins, (int, np.integer)) else list(bins)
+    bins_of_axes = [bins] * count if isinstance(bins, (int, np.integer)) else list(bins)
     ranges = [None] * count if range is None else list(range)
-    if len(each) != count or len(ranges) != count:
-        raise ArgumentError(f"histogramdd: expected bins and ranges for {count} axes, got {len(each)} and "
+    if len(bins_of_axes) != count or len(ranges) != count:
+        raise ArgumentError(f"histogramdd: expected bins and ranges for {count} axes, got {len(bins_of_axes)} and "
                             f"{len(ranges)}")
     columns = ops.unbind(x, 1)
-    edges = [histogram_bin_edges(*parts) for parts in zip(columns, each, ranges)]
+    edges = [histogram_bin_edges(*parts) for parts in zip(columns, bins_of_axes, ranges)]
     lengths = tuple(edge.size - 1 for edge in edges)
     cell: Tensor | int = 0
     inside: Tensor | bool = True
@@ -401,15 +401,15 @@ def promote_types(type1: TensorDType, type2: TensorDType) -> dtypes.DType:
 
 def result_type(*arrays_and_dtypes: TensorLike | TensorDType) -> dtypes.DType:
     """The dtype that tensors, numbers and dtypes have in common."""
-    found = []
-    for each in arrays_and_dtypes:
+    dtype_names = []
+    for dtype in arrays_and_dtypes:
         try:
-            found.append(as_dtype(each))
+            dtype_names.append(as_dtype(dtype))
         except (TypeError, ValueError):
-            found.append(as_tensor(each)._dt)  # type: ignore[arg-type]
-    if not found:
+            dtype_names.append(as_tensor(dtype)._dt)  # type: ignore[arg-type]
+    if not dtype_names:
         raise ArgumentError("result_type: expected arrays or dtypes, got none")
-    common = found[0]
-    for each in found[1:]:
-        common = dtypes.promote(common, each)
+    common = dtype_names[0]
+    for dtype in dtype_names[1:]:
+        common = dtypes.promote(common, dtype)
     return dtypes.of(common)

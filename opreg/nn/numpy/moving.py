@@ -94,7 +94,7 @@ def broadcast_to(array: TensorLike, shape: TensorShape) -> Tensor:
 
 def broadcast_arrays(*args: TensorLike) -> list[Tensor]:
     """The tensors broadcast to their common shape."""
-    tensors = [as_tensor(each) for each in args]
+    tensors = [as_tensor(argument) for argument in args]
     shape = np.broadcast_shapes(*(x.shape for x in tensors))
     return [ops.broadcast_to(x, shape) for x in tensors]
 
@@ -160,7 +160,7 @@ def rot90(a: TensorLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
 
 def _together(tensors: Sequence[TensorLike], what: str) -> list[Tensor]:
     """The tensors, cast to their common dtype."""
-    lifted = [as_tensor(each) for each in tensors]
+    lifted = [as_tensor(tensor) for tensor in tensors]
     if not lifted:
         raise ArgumentError(f"{what}: expected tensors, got none")
     common = lifted[0]._dt
@@ -262,9 +262,9 @@ def apply_along_axis(func1d: Callable[..., TensorLike], axis: int, arr: TensorLi
     axis = one_axis(axis, x.ndim, "apply_along_axis")
     rows = ops.moveaxis(x, axis, -1).reshape((-1, x.shape[axis]))
     around = (*x.shape[:axis], *x.shape[axis + 1:])
-    given = ops.stack([as_tensor(func1d(row, *args, **kwargs)) for row in ops.unbind(rows)])
-    answer = given.reshape((*around, *given.shape[1:]))
-    for i in range(given.ndim - 1):
+    rows_computed = ops.stack([as_tensor(func1d(row, *args, **kwargs)) for row in ops.unbind(rows)])
+    answer = rows_computed.reshape((*around, *rows_computed.shape[1:]))
+    for i in range(rows_computed.ndim - 1):
         answer = ops.moveaxis(answer, len(around) + i, axis + i)
     return answer
 
@@ -273,10 +273,10 @@ def apply_over_axes(func: Callable[[Tensor, int], TensorLike], a: TensorLike, ax
     """The result of a function applied over each axis in turn; an axis that it drops is kept with length one."""
     x = as_tensor(a)
     for axis in axes_of(axes, x.ndim, "apply_over_axes"):
-        given = as_tensor(func(x, axis))
-        if given.ndim not in (x.ndim, x.ndim - 1):
-            raise ShapeError(f"apply_over_axes: the function made {given.shape} of {x.shape}")
-        x = given if given.ndim == x.ndim else ops.expand_dims(given, axis)
+        reduced = as_tensor(func(x, axis))
+        if reduced.ndim not in (x.ndim, x.ndim - 1):
+            raise ShapeError(f"apply_over_axes: the function made {reduced.shape} of {x.shape}")
+        x = reduced if reduced.ndim == x.ndim else ops.expand_dims(reduced, axis)
     return x
 
 

@@ -66,8 +66,8 @@ def multi_dot(arrays: Sequence[TensorLike]) -> Tensor:
     if len(arrays) < 2:
         raise ArgumentError(f"multi_dot: expected two arrays at least, got {len(arrays)}")
     product = as_tensor(arrays[0])
-    for each in arrays[1:]:
-        product = dot(product, each)
+    for array in arrays[1:]:
+        product = dot(product, array)
     return product
 
 
@@ -75,7 +75,7 @@ def kron(a: TensorLike, b: TensorLike) -> Tensor:
     """The Kronecker product."""
     x, y = _pair(a, b)
     rank = max(x.ndim, y.ndim)
-    wide, narrow = ((*(1,) * (rank - each.ndim), *each.shape) for each in (x, y))
+    wide, narrow = ((*(1,) * (rank - matrix.ndim), *matrix.shape) for matrix in (x, y))
     product = x.reshape(tuple(n for length in wide for n in (length, 1))) * y.reshape(
         tuple(n for length in narrow for n in (1, length)))
     return product.reshape(tuple(m * n for m, n in zip(wide, narrow)))
@@ -97,8 +97,8 @@ def cross(a: TensorLike, b: TensorLike, axisa: int = -1, axisb: int = -1, axisc:
     lengths = x.shape[-1], y.shape[-1]
     if not set(lengths) <= {2, 3}:
         raise ShapeError(f"cross: expected vectors of two or three numbers, got the shapes {x.shape} and {y.shape}")
-    (x0, x1, x2), (y0, y1, y2) = ([each[..., i] for i in range(n)] + [ops.zeros_like(each[..., 0])] * (3 - n)
-                                  for each, n in ((x, lengths[0]), (y, lengths[1])))
+    (x0, x1, x2), (y0, y1, y2) = ([vector[..., i] for i in range(n)] + [ops.zeros_like(vector[..., 0])] * (3 - n)
+                                  for vector, n in ((x, lengths[0]), (y, lengths[1])))
     if lengths == (2, 2):
         return x0 * y1 - x1 * y0
     return ops.moveaxis(ops.stack([x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0], -1), -1, axisc)
@@ -126,11 +126,11 @@ def _convolved_vectors(x: Tensor, y: Tensor, mode: str, what: str) -> Tensor:
     n, m = x.size, y.size
     wide = ops.pad(x, (m - 1, m - 1))
     places = as_tensor((np.arange(n + m - 1)[:, None] + np.arange(m)[::-1]).astype(np.int32))
-    whole = ops.matmul(ops.gather(wide, places, 0), y)
+    products = ops.matmul(ops.gather(wide, places, 0), y)
     if mode == "full":
-        return whole
+        return products
     start, count = ((m - 1) // 2, n) if mode == "same" else (m - 1, n - m + 1)
-    return whole[start:start + count]
+    return products[start:start + count]
 
 
 def convolve(a: TensorLike, v: TensorLike, mode: str = "full") -> Tensor:
@@ -154,9 +154,9 @@ def correlate(a: TensorLike, v: TensorLike, mode: str = "valid") -> Tensor:
     x, y = _pair(a, v)
     answer = _convolved_vectors(x, ops.flip(y, (0,)), mode, "correlate")
     if mode == "same" and x.size < y.size and not x.size % 2:  # counted from the other end, as the longer one is moved
-        whole = _convolved_vectors(x, ops.flip(y, (0,)), "full", "correlate")
-        start = whole.size - y.size - (x.size - 1) // 2
-        return whole[start:start + y.size]
+        convolved = _convolved_vectors(x, ops.flip(y, (0,)), "full", "correlate")
+        start = convolved.size - y.size - (x.size - 1) // 2
+        return convolved[start:start + y.size]
     return answer
 
 
@@ -174,7 +174,7 @@ def _aligned(a1: TensorLike, a2: TensorLike, what: str) -> tuple[Tensor, Tensor]
     """The coefficients of two polynomials, padded with zeros to the same degree."""
     x, y = together(_factors(a1, what), _factors(a2, what))
     longest = max(x.size, y.size)
-    left, right = (ops.pad(each, (longest - each.size, 0)) for each in (x, y))
+    left, right = (ops.pad(vector, (longest - vector.size, 0)) for vector in (x, y))
     return left, right
 
 

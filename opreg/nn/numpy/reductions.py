@@ -239,7 +239,7 @@ def gradient(f: TensorLike, *varargs: Number | TensorLike, axis: int | Sequence[
     x = as_real(f)
     along = axes_of(axis, x.ndim, "gradient")
     distances = list(varargs) * len(along) if len(varargs) == 1 else list(varargs) or [1.0] * len(along)
-    if len(distances) != len(along) or any(as_tensor(each).ndim for each in distances):
+    if len(distances) != len(along) or any(as_tensor(distance).ndim for distance in distances):
         raise ArgumentError(f"gradient: expected one number as a distance for each of {len(along)} axes")
     changes = []
     for i, distance in zip(along, distances):

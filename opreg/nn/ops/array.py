@@ -315,8 +315,8 @@ def channel_shuffle(x: TensorLike, groups: int) -> Tensor:
         raise TypeError(f"channel_shuffle: groups must be an int, got {type(groups).__name__}")
     if groups < 1 or x.ndim < 2 or x.shape[1] % groups:
         raise ShapeError(f"channel_shuffle: the channels of {x.shape} do not fall into {groups} groups")
-    n, channels, *rest = x.shape
-    return x.reshape((n, groups, channels // groups, -1)).transpose((0, 2, 1, 3)).reshape((n, channels, *rest))
+    n, channels, *sizes = x.shape
+    return x.reshape((n, groups, channels // groups, -1)).transpose((0, 2, 1, 3)).reshape((n, channels, *sizes))
 
 
 def chunk(input: TensorLike, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
@@ -361,8 +361,8 @@ def unstack(input_x: TensorLike, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices along an axis, without that axis."""
     x = tensor(input_x)
     axis = one_axis(axis, x.ndim, "unstack")
-    rest = x.shape[:axis] + x.shape[axis + 1:]
-    return tuple(part.reshape(rest) for part in _cut(x, axis, range(x.shape[axis])))
+    trailing = x.shape[:axis] + x.shape[axis + 1:]
+    return tuple(part.reshape(trailing) for part in _cut(x, axis, range(x.shape[axis])))
 
 
 def unbind(input: TensorLike, dim: int = 0) -> tuple[Tensor, ...]:
@@ -426,18 +426,18 @@ def repeat_elements(x: TensorLike, rep: int, axis: int = 0) -> Tensor:
 
 def broadcast_to(input: TensorLike, shape: TensorShape) -> Tensor:
     """Broadcast to a shape; -1 keeps a length."""
-    x, wanted = tensor(input), list(shape_of(shape))
-    extra = len(wanted) - x.ndim
+    x, target = tensor(input), list(shape_of(shape))
+    extra = len(target) - x.ndim
     if extra < 0:
-        raise ShapeError(f"broadcast_to: {x.shape} has more axes than {tuple(wanted)}")
+        raise ShapeError(f"broadcast_to: {x.shape} has more axes than {tuple(target)}")
     for i, dim in enumerate(x.shape):
-        have = wanted[i + extra]
-        wanted[i + extra] = dim if have == -1 else have
-        if dim not in (1, wanted[i + extra]):
-            raise ShapeError(f"broadcast_to: {x.shape} does not broadcast to {tuple(wanted)}")
-    if -1 in wanted[:extra]:
-        raise ShapeError(f"broadcast_to: -1 keeps a length, and {tuple(wanted)} has it for a new axis")
-    return ops._np_broadcast_to(x, shape=tuple(wanted)) if wanted else x
+        have = target[i + extra]
+        target[i + extra] = dim if have == -1 else have
+        if dim not in (1, target[i + extra]):
+            raise ShapeError(f"broadcast_to: {x.shape} does not broadcast to {tuple(target)}")
+    if -1 in target[:extra]:
+        raise ShapeError(f"broadcast_to: -1 keeps a length, and {tuple(target)} has it for a new axis")
+    return ops._np_broadcast_to(x, shape=tuple(target)) if target else x
 
 
 def expand(input_x: TensorLike, size: TensorShape) -> Tensor:

@@ -55,9 +55,9 @@ def flash_attention_score(query: TensorLike, key: TensorLike, value: TensorLike,
     >>> flash_attention_score(x, x, x, 4, sparse_mode=2).shape
     (2, 4, 64)
     """
-    given = {"drop_mask": drop_mask, "padding_mask": padding_mask, "prefix": prefix,
+    options = {"drop_mask": drop_mask, "padding_mask": padding_mask, "prefix": prefix,
              "actual_seq_qlen": actual_seq_qlen, "actual_seq_kvlen": actual_seq_kvlen}
-    for name, setting in given.items():
+    for name, setting in options.items():
         if setting is not None:
             raise ArgumentError(f"flash_attention_score: {name} is not available, only None")
     if keep_prob != 1.0:

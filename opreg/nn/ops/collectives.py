@@ -108,7 +108,7 @@ class Broadcast(_Collective):
     def __call__(self, input_x: tuple[TensorLike, ...]) -> tuple[Tensor, ...]:
         if not isinstance(input_x, tuple):
             raise TypeError(f"Broadcast: expected a tuple of tensors, got {type(input_x).__name__}")
-        return tuple(ops.Broadcast(tensor(each), root_rank=self.root_rank, group=self.group) for each in input_x)
+        return tuple(ops.Broadcast(tensor(item), root_rank=self.root_rank, group=self.group) for item in input_x)
 
 
 class AlltoAll(_Collective):

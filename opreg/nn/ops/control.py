@@ -142,18 +142,18 @@ def cond(pred: TensorLike, true_fn: Callable, false_fn: Callable, *inputs: Any) 
     inputs = _live(_tensors(inputs))
     test = _Body("cond_pred", lambda truth: truth, (truth,))
     branches = [_Body(f"cond_{name}", function, inputs) for name, function in (("then", true_fn), ("else", false_fn))]
-    then, other = branches
-    if [v._spec for v in then.values] != [v._spec for v in other.values] or \
-            then.structure != other.structure:
+    then, otherwise = branches
+    if [v._spec for v in then.values] != [v._spec for v in otherwise.values] or \
+            then.structure != otherwise.structure:
         raise ShapeError("cond: both functions must return tensors of the same shapes and dtypes, in one nesting")
     leaves: list[TracedTensor] = []
     flatten(inputs, leaves)
     operands, locations = Operands(), []
-    for body, values in ((test, [truth]), (then, leaves), (other, leaves)):
-        known = dict(zip([slot._entry[0] for slot in body.slots], values))
-        read = [known[node] if node in known else body.outside[node] for node in body.inputs]
+    for body, values in ((test, [truth]), (then, leaves), (otherwise, leaves)):
+        value_of = dict(zip([slot._entry[0] for slot in body.slots], values))
+        read = [value_of[node] if node in value_of else body.outside[node] for node in body.inputs]
         locations.append(_placed(operands, read))
-    outputs = _node(COND, operands.values, [test, then, other], num_outputs=len(then.values),
+    outputs = _node(COND, operands.values, [test, then, otherwise], num_outputs=len(then.values),
                     cond_input_locs=locations[0], then_input_locs=locations[1], else_input_locs=locations[2])
     return rebuild(then.structure, iter(outputs))
 
@@ -223,8 +223,8 @@ def while_true(cond_func: Callable, loop_func: Callable, init: Any, max_iteratio
     _check("while_loop", structure, leaves, body.structure[2][1], body.values[count:])
     operands, locations = Operands(leaves), []
     for part in (test, body):
-        own = {slot._entry[0]: i for i, slot in enumerate(part.slots)}
-        locations.append(tuple([own[node] if node in own else _placed(operands, [part.outside[node]])[0]
+        place_of = {slot._entry[0]: i for i, slot in enumerate(part.slots)}
+        locations.append(tuple([place_of[node] if node in place_of else _placed(operands, [part.outside[node]])[0]
                                 for node in part.inputs]))
     first = body.extra + count
     outputs = _node(WHILE_LOOP, operands.values, [test, body], num_outputs=first + len(leaves), num_out_data=first,
@@ -324,9 +324,9 @@ def foreach(loop_func: Callable, init: Any, xs: Sequence[TensorLike]) -> tuple[A
     """
     assert STATE.trace is not None
     value = _live(_tensors(init))
-    data = [STATE.trace.read(tensor(each)) for each in xs]
-    scalars = [len(each._spec.shape or ()) == 1 for each in data]  # the operator has shape (1,) for scalars
-    data = [STATE.trace.read(each.reshape(-1, 1)) if single else each for each, single in zip(data, scalars)]
+    data = [STATE.trace.read(tensor(x)) for x in xs]
+    scalars = [len(value._spec.shape or ()) == 1 for value in data]  # the operator has shape (1,) for scalars
+    data = [STATE.trace.read(value.reshape(-1, 1)) if single else value for value, single in zip(data, scalars)]
     leaves: list[TracedTensor] = []
     structure = flatten(value, leaves)
     outs: list[Any] = []
@@ -339,11 +339,11 @@ def foreach(loop_func: Callable, init: Any, xs: Sequence[TensorLike]) -> tuple[A
     _check("scan", structure, leaves, body.structure[2][1], body.values[count:])
     places = body.places()
     states, rows = places[:len(leaves)], places[len(leaves):]
-    rest = [i for i in range(len(body.inputs)) if i not in places]
-    inputs = [*data, *leaves, *(body.outside[body.inputs[i]] for i in rest)]
+    captured = [i for i in range(len(body.inputs)) if i not in places]
+    inputs = [*data, *leaves, *(body.outside[body.inputs[i]] for i in captured)]
     outputs = _node(FOREACH, inputs, [body], num_outputs=body.extra + len(body.values),
                     num_out_data=body.extra + count, in_state_locs=tuple(states), in_data_locs=tuple(rows),
-                    remain_locs=tuple(rest))
+                    remain_locs=tuple(captured))
     first = body.extra + count
     return rebuild(structure, iter(outputs[first:])), rebuild(outs[0], iter(outputs[body.extra:first]))
 

@@ -98,12 +98,12 @@ def arange(start: Tensor | Number = 0, end: Tensor | Number | None = None, step:
     default = np.float32 if any(isinstance(number, float) for number in (begin, stop, step)) else np.int64
     if step == 0:
         raise ArgumentError("arange: step must not be zero")
-    wanted = whole_dtype(dtype, default)
+    target = whole_dtype(dtype, default)
     if begin == stop or (stop > begin) != (step > 0):
-        return zeros((0,), wanted)
+        return zeros((0,), target)
     # The operator computes integers by whole steps.
-    counted = np.dtype(np.float64) if default is np.float32 and wanted.kind in "iu" else wanted
-    return create(get("_arange"), start=begin, stop=stop, step=step, dtype=counted)._cast(wanted)
+    counted = np.dtype(np.float64) if default is np.float32 and target.kind in "iu" else target
+    return create(get("_arange"), start=begin, stop=stop, step=step, dtype=counted)._cast(target)
 
 
 def range(start: Tensor | Number, end: Tensor | Number, step: Tensor | Number, maxlen: int = 1000000) -> Tensor:

@@ -26,9 +26,9 @@ _add = adder(globals(), __all__)
 
 def _boxes(name: str, *given: TensorLike) -> tuple[Tensor, ...]:
     boxes = together(*given, real=True) if len(given) > 1 else (floating(given[0]),)
-    if any(each.ndim != 2 or each.shape[1] != 4 or each.shape != boxes[0].shape for each in boxes):
+    if any(box.ndim != 2 or box.shape[1] != 4 or box.shape != boxes[0].shape for box in boxes):
         raise ShapeError(f"{name}: expected boxes of four numbers, as many of each, got shapes "
-                         f"{', '.join(show(each.shape) for each in boxes)}")
+                         f"{', '.join(show(box.shape) for box in boxes)}")
     return tuple(boxes)
 
 
@@ -93,8 +93,8 @@ def _without_overlaps(bboxes: TensorLike, *, iou_threshold: float) -> tuple[Tens
     ends = ops.sort(boxes[:, :4].reshape((-1, 2, 2)), axis=1).reshape((-1, 4))  # corners may come in any order
     ranked = concat((place, count - place, ends), 1)
     kept = ops._contrib_box_nms(ranked, overlap_thresh=iou_threshold, coord_start=2, score_index=1)[:, 0]
-    there = kept >= 0
-    chosen = scatter_nd(ops.relu(kept)._cast(np.dtype(np.int32)).reshape((-1, 1)), there._cast(np.dtype(np.int32)),
+    is_kept = kept >= 0
+    chosen = scatter_nd(ops.relu(kept)._cast(np.dtype(np.int32)).reshape((-1, 1)), is_kept._cast(np.dtype(np.int32)),
                         (count,)) > 0
     return boxes, tensor(np.arange(count, dtype=np.int32)), chosen
 

@@ -68,12 +68,12 @@ def gather(input_params: TensorLike, input_indices: TensorLike, axis: int, batch
         return ops.take(x, index, axis=axis, mode="index")
     if batch_dims > axis or x.shape[:batch_dims] != index.shape[:batch_dims]:
         raise ShapeError(f"gather: batch_dims={batch_dims} does not fit {x.shape}, {index.shape} and axis {axis}")
-    between, length, rest = x.shape[batch_dims:axis], x.shape[axis], x.shape[axis + 1:]
+    between, length, trailing = x.shape[batch_dims:axis], x.shape[axis], x.shape[axis + 1:]
     batch, middle = math.prod(x.shape[:batch_dims]), math.prod(between)
-    rows = x.reshape((batch * middle * length, *rest))
+    rows = x.reshape((batch * middle * length, *trailing))
     per = _within(index, length).reshape((batch, 1, -1))
     return ops.take(rows, per + tensor(np.arange(batch * middle).reshape(batch, middle, 1) * length), axis=0).reshape(
-        (*x.shape[:batch_dims], *between, *index.shape[batch_dims:], *rest))
+        (*x.shape[:batch_dims], *between, *index.shape[batch_dims:], *trailing))
 
 
 def take(input: TensorLike, index: TensorLike, axis: int | None = None, mode: str = "clip") -> Tensor:
@@ -306,12 +306,12 @@ def _combined(name: str, neutral: Callable[[np.dtype], float], reduce: str, join
         x, index, updates = tensor(input_x), _index(indices, name), tensor(updates)
         updates = like(updates, x)
         depth = index.shape[-1]
-        lengths, rest = x.shape[:depth], x.shape[depth:]
+        lengths, trailing = x.shape[:depth], x.shape[depth:]
         at = sum((_within(index[..., i], length) * math.prod(lengths[i + 1:]) for i, length in enumerate(lengths)),
                  tensor(np.zeros(1, np.int64)))
         hit = at.reshape((1, -1)) == tensor(np.arange(math.prod(lengths)).reshape(-1, 1))
-        hit = hit.reshape((*hit.shape, *(1 for _ in rest)))
-        named = where(hit, updates.reshape((1, -1, *rest)), neutral(x._dt))
+        hit = hit.reshape((*hit.shape, *(1 for _ in trailing)))
+        named = where(hit, updates.reshape((1, -1, *trailing)), neutral(x._dt))
         return join(x, getattr(ops, reduce)(named, axis=1).reshape(x.shape)._cast(x._dt))
 
     function.__name__ = function.__qualname__ = name
@@ -379,10 +379,10 @@ def unsorted_segment_sum(input_x: TensorLike, segment_ids: TensorLike, num_segme
     """Sums of the slices along the first axes that have the same number in ``segment_ids``; slices with a negative
     number are left out."""
     x, ids = tensor(input_x), _index(segment_ids, "unsorted_segment_sum")
-    rest = x.shape[ids.ndim:]
+    trailing = x.shape[ids.ndim:]
     count = int(num_segments)
     segments = where(ids < 0, count, _within(maximum(ids, 0), count))  # they are summed in an additional segment
-    return scatter_nd(segments.reshape((-1, 1)), x.reshape((-1, *rest)), (count + 1, *rest))[:count]
+    return scatter_nd(segments.reshape((-1, 1)), x.reshape((-1, *trailing)), (count + 1, *trailing))[:count]
 
 
 # ---------------------------------------------------------------------------------------------------- in order
@@ -426,8 +426,8 @@ def reverse_sequence(x: TensorLike, seq_lengths: TensorLike, seq_dim: int, batch
 
 def cartesian_prod(*inputs: TensorLike) -> Tensor:
     """The Cartesian product of vectors, a combination in each row."""
-    vectors = [tensor(each) for each in inputs]
-    return ops.stack(*[each.reshape((-1,)) for each in meshgrid(*vectors, indexing="ij")], axis=1,
+    vectors = [tensor(vector) for vector in inputs]
+    return ops.stack(*[grid.reshape((-1,)) for grid in meshgrid(*vectors, indexing="ij")], axis=1,
                      num_args=len(vectors)) if len(vectors) > 1 else vectors[0].reshape((-1, 1))
 
 
@@ -528,12 +528,12 @@ def unique_consecutive(input: TensorLike, return_inverse: bool = False, return_c
     flat = rows.reshape((rows.shape[0], -1))
     differs = ops._np_sum((flat[1:] != flat[:-1])._cast(np.dtype(np.int64)), axis=1) > 0
     begins = concat((tensor(np.array([True])), differs), 0)
-    kept = masked(rows, begins)
-    found = [kept if dim is None else swapaxes(kept, 0, dim)]
+    uniques = masked(rows, begins)
+    results = [uniques if dim is None else swapaxes(uniques, 0, dim)]
     if return_inverse:
         place = ops._np_cumsum(begins._cast(np.dtype(np.int64)), axis=0) - 1
-        found.append(place.reshape(x.shape) if dim is None else place)
+        results.append(place.reshape(x.shape) if dim is None else place)
     if return_counts:
         at = masked(arange(rows.shape[0]), begins)
-        found.append(concat((at[1:], tensor(np.array([rows.shape[0]]))), 0) - at)
-    return found[0] if len(found) == 1 else tuple(found)
+        results.append(concat((at[1:], tensor(np.array([rows.shape[0]]))), 0) - at)
+    return results[0] if len(results) == 1 else tuple(results)

@@ -58,9 +58,9 @@ def _conv_transpose(dout: TensorLike, weight: TensorLike, input_size: Sequence[i
     size = tuple(input_size)[2:]
     pads = nn.same_pads(size, kernel, strides, dilate) if pad_mode.lower() == "same" else \
         [(count, count) for count in nn.sizes(pad, 2, "pad")]
-    whole = [n + before + after for n, (before, after) in zip(size, pads)]
+    lengths = [n + before + after for n, (before, after) in zip(size, pads)]
     adj = [n - (s * (m - 1) + d * (k - 1) + 1)
-           for n, s, m, d, k in zip(whole, strides, dout.shape[2:], dilate, kernel)]
+           for n, s, m, d, k in zip(lengths, strides, dout.shape[2:], dilate, kernel)]
     x = ops.Deconvolution(dout, weight, kernel=kernel, stride=strides, dilate=dilate, adj=tuple(adj),
                           num_filter=weight.shape[1] * group, num_group=group)
     for axis, ((before, _after), n) in enumerate(zip(pads, size), 2):
@@ -152,14 +152,14 @@ def _batch_norm(x: TensorLike, scale: TensorLike, bias: TensorLike, mean: Tensor
         factor = scale * ops.rsqrt(variance + epsilon)
         y = x * factor.reshape(wide)._cast(x._dt) + (bias - mean * factor).reshape(wide)._cast(x._dt)
         return y, mean, variance, mean, variance
-    own = ops._npi_mean(x, axis=over), ops._npi_var(x, axis=over)
+    statistics = ops._npi_mean(x, axis=over), ops._npi_var(x, axis=over)
     if isinstance(mean, Parameter) and isinstance(variance, Parameter):
         with Recording(None, True):
             y = ops._nn_batch_norm(x, scale, bias, mean, variance, eps=epsilon, axis=axis, momentum=1 - momentum)
     else:
-        factor = scale * ops.rsqrt(own[1] + epsilon)
-        y = (x - own[0].reshape(wide)) * factor.reshape(wide) + bias.reshape(wide)
-    return y, *own, *own
+        factor = scale * ops.rsqrt(statistics[1] + epsilon)
+        y = (x - statistics[0].reshape(wide)) * factor.reshape(wide) + bias.reshape(wide)
+    return y, *statistics, *statistics
 
 
 def _batch_norm_check(*, is_training: bool, epsilon: float, momentum: float, data_format: str) -> None:
@@ -181,11 +181,11 @@ def _weights(old: int, new: int, align_corners: bool, half_pixel_centers: bool) 
     scale = (old - 1) / (new - 1) if align_corners and new > 1 else old / new
     places = np.arange(new, dtype=np.float64)
     places = (places + 0.5) * scale - 0.5 if half_pixel_centers else places * scale
-    left = np.clip(np.floor(places), 0, old - 1).astype(np.int64)
-    right = np.minimum(left + 1, old - 1)
-    part = np.clip(places - left, 0.0, 1.0)
+    lower = np.clip(np.floor(places), 0, old - 1).astype(np.int64)
+    right = np.minimum(lower + 1, old - 1)
+    part = np.clip(places - lower, 0.0, 1.0)
     shares = np.zeros((new, old))
-    np.add.at(shares, (np.arange(new), left), 1.0 - part)
+    np.add.at(shares, (np.arange(new), lower), 1.0 - part)
     np.add.at(shares, (np.arange(new), right), part)
     return shares
 

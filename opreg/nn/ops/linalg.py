@@ -102,14 +102,14 @@ def tensor_dot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int | Sequen
         second: Sequence[int] = range(axes)
     else:
         first, second = ((side,) if isinstance(side, int) else side for side in axes)
-    left = [one_axis(axis, x.ndim, "tensor_dot") for axis in first]
+    axes_left = [one_axis(axis, x.ndim, "tensor_dot") for axis in first]
     right = [one_axis(axis, y.ndim, "tensor_dot") for axis in second]
-    if [x.shape[i] for i in left] != [y.shape[i] for i in right]:
-        raise ShapeError(f"tensor_dot: axes {left} of {x.shape} and {right} of {y.shape} differ in length")
-    rows = [i for i in range(x.ndim) if i not in left]
+    if [x.shape[i] for i in axes_left] != [y.shape[i] for i in right]:
+        raise ShapeError(f"tensor_dot: axes {axes_left} of {x.shape} and {right} of {y.shape} differ in length")
+    rows = [i for i in range(x.ndim) if i not in axes_left]
     columns = [i for i in range(y.ndim) if i not in right]
-    length = math.prod(x.shape[i] for i in left)
-    a = x.transpose((*rows, *left)).reshape((-1, length))
+    length = math.prod(x.shape[i] for i in axes_left)
+    a = x.transpose((*rows, *axes_left)).reshape((-1, length))
     b = y.transpose((*right, *columns)).reshape((length, -1))
     return matmul(a, b).reshape((*(x.shape[i] for i in rows), *(y.shape[i] for i in columns)))
 
@@ -255,8 +255,8 @@ def bidense(input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: Te
         raise ShapeError(f"bidense: inputs of shapes {x.shape} and {y.shape} do not fit a weight of shape {w.shape}")
     k, m, n = w.shape
     left = matmul(x.reshape((-1, m)), w.transpose((1, 0, 2)).reshape((m, k * n))).reshape((-1, k, n))
-    found = ops._np_sum(left * y.reshape((-1, 1, n)), axis=-1).reshape((*x.shape[:-1], k))
-    return found if bias is None else found + like(bias, found)
+    result = ops._np_sum(left * y.reshape((-1, 1, n)), axis=-1).reshape((*x.shape[:-1], k))
+    return result if bias is None else result + like(bias, result)
 
 
 def bias_add(input_x: TensorLike, bias: TensorLike) -> Tensor:
@@ -311,12 +311,12 @@ def matrix_power(input: TensorLike, n: int) -> Tensor:
         return broadcast_to(eye(x.shape[-1], x.shape[-1], x._dt), x.shape)
     factor = x if n > 0 else inverse(x)
     result: Tensor | None = None
-    left = abs(int(n))
-    while left:
-        if left % 2:
+    remaining = abs(int(n))
+    while remaining:
+        if remaining % 2:
             result = factor if result is None else matmul(result, factor)
-        left //= 2
-        factor = matmul(factor, factor) if left else factor
+        remaining //= 2
+        factor = matmul(factor, factor) if remaining else factor
     assert result is not None
     return result
 
@@ -370,13 +370,13 @@ def cholesky_solve(input: TensorLike, input2: TensorLike, upper: bool = False) -
 
 def block_diag(*inputs: TensorLike) -> Tensor:
     """A block-diagonal matrix of matrices; a vector is a row."""
-    blocks = [each.reshape((1, -1)) if each.ndim < 2 else each for each in together(*inputs)]
-    if any(each.ndim != 2 for each in blocks):
-        raise ShapeError(f"block_diag: expected two axes at most, got shapes {[each.shape for each in blocks]}")
-    width, before, rows = sum(each.shape[1] for each in blocks), 0, []
-    for each in blocks:
-        rows.append(pad(each, (before, width - before - each.shape[1])))
-        before += each.shape[1]
+    blocks = [matrix.reshape((1, -1)) if matrix.ndim < 2 else matrix for matrix in together(*inputs)]
+    if any(block.ndim != 2 for block in blocks):
+        raise ShapeError(f"block_diag: expected two axes at most, got shapes {[block.shape for block in blocks]}")
+    width, before, rows = sum(block.shape[1] for block in blocks), 0, []
+    for block in blocks:
+        rows.append(pad(block, (before, width - before - block.shape[1])))
+        before += block.shape[1]
     return concat(rows, 0)
 
 
@@ -395,7 +395,7 @@ def cov(input: TensorLike, *, correction: int = 1, fweights: TensorLike | None =
     if x.ndim > 2:
         raise ShapeError(f"cov: expected one axis or two, got the shape {x.shape}")
     x = x.reshape((1, -1)) if x.ndim < 2 else x
-    weights = [tensor(each)._cast(x._dt) for each in (fweights, aweights) if each is not None]
+    weights = [tensor(weight)._cast(x._dt) for weight in (fweights, aweights) if weight is not None]
     w = ones((x.shape[1],), x._dt) if not weights else weights[0] if len(weights) == 1 else weights[0] * weights[1]
     total = ops._np_sum(w)
     less = correction if aweights is None else correction * ops._np_sum(w * weights[-1]) / total
@@ -442,9 +442,9 @@ def _once(term: str, x: Tensor) -> tuple[str, Tensor]:
     return term, x
 
 
-def _summed(term: str, x: Tensor, kept: set[str]) -> tuple[str, Tensor]:
-    gone = tuple(i for i, letter in enumerate(term) if letter not in kept)
-    return "".join(letter for letter in term if letter in kept), ops._np_sum(x, axis=gone) if gone else x
+def _summed(term: str, x: Tensor, kept_letters: set[str]) -> tuple[str, Tensor]:
+    gone = tuple(i for i, letter in enumerate(term) if letter not in kept_letters)
+    return "".join(letter for letter in term if letter in kept_letters), ops._np_sum(x, axis=gone) if gone else x
 
 
 def _product(left: str, x: Tensor, right: str, y: Tensor, later: set[str]) -> tuple[str, Tensor]:

@@ -194,8 +194,8 @@ def cosine_embedding_loss(input1: TensorLike, input2: TensorLike, target: Tensor
                           reduction: str = "mean") -> Tensor:
     """One minus the cosine along the second axis where the target is 1, ``max(0, cosine - margin)`` where it is -1."""
     x, y = together(input1, input2, real=True)
-    length, other = (ops.sqrt(ops._np_sum(ops.square(each), axis=1)) for each in (x, y))
-    near, target = ops._np_sum(x * y, axis=1) / (length * other), tensor(target)
+    length, norms_product = (ops.sqrt(ops._np_sum(ops.square(vector), axis=1)) for vector in (x, y))
+    near, target = ops._np_sum(x * y, axis=1) / (length * norms_product), tensor(target)
     loss = where(target == 1, 1 - near, 0.0) + where(target == -1, ops.relu(near - margin), 0.0)
     return reduced(loss, reduction, "cosine_embedding_loss")
 
@@ -318,12 +318,12 @@ def ctc_greedy_decoder(inputs: TensorLike, sequence_length: TensorLike, merge_re
     best = ops._npi_argmax(x, axis=-1)._cast(np.dtype(np.int64)).swapaxes(0, 1)
     within = tensor(np.arange(x.shape[0])) < steps.reshape((-1, 1))
     score = -ops._np_sum(where(within, amax(x, -1).swapaxes(0, 1), 0.0), axis=1, keepdims=True)
-    left = logical_and(within, best != x.shape[2] - 1)
+    emitted = logical_and(within, best != x.shape[2] - 1)
     if merge_repeated:
         before = concat((ops._npi_full_like(best[:, :1], fill_value=-1.0), best[:, :-1]), 1)
-        left = logical_and(left, best != before)
-    places = cumsum(left._cast(np.dtype(np.int64)), 1)
-    found = nonzero(left)
+        emitted = logical_and(emitted, best != before)
+    places = cumsum(emitted._cast(np.dtype(np.int64)), 1)
+    found = nonzero(emitted)
     indices = stack((found[:, 0], gather_nd(places, found) - 1), 1)
     longest = amax(places[:, -1])
     return indices, gather_nd(best, found), stack((tensor(np.asarray(x.shape[1])), longest)), score

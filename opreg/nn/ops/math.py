@@ -362,7 +362,7 @@ def signbit(input: TensorLike) -> Tensor:
 
 def gcd(input: TensorLike, other: TensorLike) -> Tensor:
     """The greatest common divisor of integers, by as many steps of Euclid's algorithm as the widest integers need."""
-    x, y = (abs(each) for each in together(input, other))
+    x, y = (abs(value) for value in together(input, other))
     if x._dt.kind not in "iu":
         raise ArgumentError(f"gcd: expected integers, got {x.dtype}")
     for _ in range(_STEPS[x._dt.itemsize]):
@@ -377,7 +377,7 @@ _STEPS = {1: 13, 2: 24, 4: 47, 8: 93}
 
 def lcm(input: TensorLike, other: TensorLike) -> Tensor:
     """The least common multiple of integers."""
-    x, y = (abs(each) for each in together(input, other))
+    x, y = (abs(value) for value in together(input, other))
     divisor = gcd(x, y)
     return x // where(divisor == 0, 1, divisor) * y
 
@@ -440,7 +440,7 @@ def clip_by_value(x: Any, clip_value_min: TensorLike | None = None, clip_value_m
     Tensor(shape=[1], dtype=Float32, value= [-1.00000000e+00])
     """
     if isinstance(x, (tuple, list)) and (not x or tree.tensors(x)):
-        return tuple([clip_by_value(each, clip_value_min, clip_value_max) for each in x])
+        return tuple([clip_by_value(item, clip_value_min, clip_value_max) for item in x])
     return clamp(x, clip_value_min, clip_value_max)
 
 

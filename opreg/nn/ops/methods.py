@@ -60,11 +60,11 @@ def listed(*names: str) -> Callable[[Callable[..., _R]], Callable[..., _R]]:
         @functools.wraps(function)
         def method(self: Tensor, *args: Any, **keywords: Any) -> _R:
             if keywords:
-                given = [name for name in names if name in keywords]
-                if len(given) > 1 or (given and args):
-                    passed = " and ".join([*given, *["arguments"] * bool(args)])
+                methods_named = [name for name in names if name in keywords]
+                if len(methods_named) > 1 or (methods_named and args):
+                    passed = " and ".join([*methods_named, *["arguments"] * bool(args)])
                     raise TypeError(f"{function.__name__}: {passed} are one parameter")
-                args = (*args, *[keywords.pop(name) for name in given])
+                args = (*args, *[keywords.pop(name) for name in methods_named])
             return function(self, *args, **keywords)
 
         return method
@@ -194,10 +194,10 @@ def count_nonzero(self: Tensor, axis: Axes = (), keepdims: bool = False, dtype: 
 def transpose(self: Tensor, *axes: int | Sequence[int], dim0: int | None = None, dim1: int | None = None) -> Tensor:
     """Permute the axes, by default reverse them; with more than two axes, two ints swap two axes, as ``dim0`` and
     ``dim1`` do."""
-    wanted = _many(axes)
+    target = _many(axes)
     if len(axes) == 2 and len(self.shape) > 2:
-        return array.swapaxes(self, *wanted)
-    return _transpose(self, *wanted, dim0=dim0, dim1=dim1)
+        return array.swapaxes(self, *target)
+    return _transpose(self, *target, dim0=dim0, dim1=dim1)
 
 
 _transpose = TensorBase.transpose
@@ -224,8 +224,8 @@ def flatten(self: Tensor, order: str = "C", *, start_dim: int = 0, end_dim: int 
 @listed("axis")
 def squeeze(self: Tensor, *axis: int | Sequence[int] | None) -> Tensor:
     """Remove the given axes, or all axes of length one."""
-    wanted = _many(axis)
-    return array.squeeze(self, None if not wanted or axis[0] is None else wanted)
+    target = _many(axis)
+    return array.squeeze(self, None if not target or axis[0] is None else target)
 
 
 @listed("shape")
@@ -346,8 +346,8 @@ def fill(self: Tensor, value: Tensor | Number) -> Tensor:
 
 def to(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
     """The values in another dtype, or in the dtype of another tensor."""
-    wanted = keywords.get("dtype", args[0] if args else None)
-    return self.astype(wanted._dt if isinstance(wanted, TensorBase) else wanted)
+    target = keywords.get("dtype", args[0] if args else None)
+    return self.astype(target._dt if isinstance(target, TensorBase) else target)
 
 
 def type_as(self: Tensor, other: Tensor) -> Tensor:
@@ -463,7 +463,7 @@ def sum_to_size(self: Tensor, *size: int) -> Tensor:
     """Sums over the axes along which ``size`` has length one, or which it lacks."""
     shape = tuple(_many(size))
     more = self.ndim - len(shape)
-    if more < 0 or any(n not in (1, own) for n, own in zip(shape, self.shape[more:])):
+    if more < 0 or any(n not in (1, own_length) for n, own_length in zip(shape, self.shape[more:])):
         raise ShapeError(f"sum_to_size: a tensor of shape {self.shape} has no sums of shape {shape}")
     over = tuple(i for i in range(self.ndim) if i < more or (shape[i - more] == 1 and self.shape[i] != 1))
     return (reduce.sum(self, over, True) if over else self).reshape(shape)

@@ -61,8 +61,8 @@ def _kind(name: str | dtypes.DType, strict: bool = True) -> _Test:
             return _KINDS[kind]
         return lambda value: is_number(value) and width in _OF_PYTHON.get(type(value), (str(np.asarray(value).dtype),))
     if name not in _KINDS:
-        known = did_you_mean(name, (*_KINDS, *_WIDTHS))
-        raise ArgumentError(f"MultitypeFuncGraph: there is no type {name!r}. {known}")
+        suggestion = did_you_mean(name, (*_KINDS, *_WIDTHS))
+        raise ArgumentError(f"MultitypeFuncGraph: there is no type {name!r}. {suggestion}")
     return _KINDS[name]
 
 
@@ -122,9 +122,9 @@ class MultitypeFuncGraph:
             for (_, function), kinds in zip(self.entries, manner):
                 if len(kinds) == len(args) and all(kind(arg) for kind, arg in zip(kinds, args)):
                     return function(*args)
-        known = "; ".join(f"({', '.join(map(str, names))})" for names, _ in self.entries)
+        overloads = "; ".join(f"({', '.join(map(str, names))})" for names, _ in self.entries)
         raise ArgumentError(f"MultitypeFuncGraph {self.name}: cannot find fn match given args "
-                            f"({', '.join(type(arg).__name__ for arg in args)}); there are {known or 'none'}")
+                            f"({', '.join(type(arg).__name__ for arg in args)}); there are {overloads or 'none'}")
 
     def __repr__(self) -> str:
         return f"MultitypeFuncGraph[{self.name}]"

@@ -57,7 +57,7 @@ def same_total(length: int, kernel: int, stride: int, dilation: int = 1) -> int:
 def same_pads(lengths: Sequence[int], kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
               ) -> list[tuple[int, int]]:
     """Padding before and after each axis that gives ``ceil(length / stride)`` windows."""
-    totals = [max(same_total(*each), 0) for each in zip(lengths, kernel, stride, dilation)]
+    totals = [max(same_total(*sizes_of_axis), 0) for sizes_of_axis in zip(lengths, kernel, stride, dilation)]
     return [(total // 2, total - total // 2) for total in totals]
 
 
@@ -141,8 +141,8 @@ def windows_along(length: int, kernel: int, stride: int, pad: int, ceil: bool) -
     """The number of windows of length ``kernel`` along an axis. With ``ceil``, the last one may extend beyond the end,
     but does not begin in the padding after it."""
     room = length + 2 * pad - kernel
-    found = (-(-room // stride) if ceil else room // stride) + 1
-    return found - (ceil and (found - 1) * stride >= length + pad)
+    count = (-(-room // stride) if ceil else room // stride) + 1
+    return count - (ceil and (count - 1) * stride >= length + pad)
 
 
 def pool(kind: str, count: int, x: TensorLike, kernel: Sizes, stride: Sizes, padding: Sizes, ceil: bool, **attrs: object
@@ -154,10 +154,10 @@ def pool(kind: str, count: int, x: TensorLike, kernel: Sizes, stride: Sizes, pad
     if axes not in (None, count + 1, count + 2):
         raise ShapeError(f"{kind} pooling: expected {count + 2} axes, got shape {x.shape}")
     x = ops.expand_dims(x, axis=0) if single else x
-    each = sizes(kernel, count, "kernel_size"), sizes(stride, count, "stride"), sizes(padding, count, "padding")
-    y = ops.Pooling(x, kernel=each[0], stride=each[1], pad=each[2], pool_type=kind,
+    geometry = sizes(kernel, count, "kernel_size"), sizes(stride, count, "stride"), sizes(padding, count, "padding")
+    y = ops.Pooling(x, kernel=geometry[0], stride=geometry[1], pad=geometry[2], pool_type=kind,
                     pooling_convention="full" if ceil else "valid", **attrs)
-    for axis, (size, step, pad) in enumerate(zip(*each), 2):
+    for axis, (size, step, pad) in enumerate(zip(*geometry), 2):
         if ceil and step + pad > size:  # MXNet adds a window that begins in the padding after the end
             y = ops.slice_axis(y, axis=axis, begin=0, end=windows_along(x.shape[axis], size, step, pad, ceil))
     return squeeze(y, 0) if single else y
@@ -201,12 +201,12 @@ def adaptive_pool(kind: str, count: int, input: TensorLike, output_size: int | S
     Cell ``i`` of ``m`` along an axis of length ``n`` covers ``floor(i n / m)`` to before ``ceil((i + 1) n / m)``.
     """
     x = _pooled(kind, input)
-    wanted = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * count
-    if len(wanted) != count or x.ndim not in (count + 1, count + 2):
+    target = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * count
+    if len(target) != count or x.ndim not in (count + 1, count + 2):
         raise ShapeError(f"adaptive pooling: expected {count + 1} or {count + 2} axes and {count} lengths, got shape "
-                         f"{x.shape} and {tuple(wanted)}")
+                         f"{x.shape} and {tuple(target)}")
     lead, lengths = x.shape[:-count], x.shape[-count:]
-    grid = tuple([n if m is None else int(m) for n, m in zip(lengths, wanted)])
+    grid = tuple([n if m is None else int(m) for n, m in zip(lengths, target)])
     if kind == "avg" and count < 3:
         flat = (1,) * (2 - count)
         y = ops._contrib_AdaptiveAvgPooling2D(x.reshape((1, math.prod(lead), *flat, *lengths)),
@@ -389,39 +389,39 @@ def interpolate(input: TensorLike, size: Sizes | None = None, scale_factor: floa
     x = tensor(input) if mode == "nearest" else floating(input)
     count, factors = x.ndim - 2, list[float]()
     if size is not None and scale_factor is None:
-        wanted = sizes(size, count, "size")
+        target = sizes(size, count, "size")
     elif size is not None or scale_factor is None:
         raise ArgumentError("interpolate: expected size or scale_factor, one of both")
     else:
         factors = [scale_factor] * count if isinstance(scale_factor, (int, float)) else list(scale_factor)
-        wanted = tuple(math.floor(n * f) for n, f in zip(x.shape[2:], factors))
+        target = tuple(math.floor(n * f) for n, f in zip(x.shape[2:], factors))
     if mode == "area":
-        return _means(x, wanted)
+        return _means(x, target)
     if mode not in ("nearest", "linear", "bilinear", "trilinear", "bicubic"):
         raise ArgumentError("interpolate: mode must be nearest, linear, bilinear, trilinear, bicubic or area, got "
                             f"{mode!r}")
     # The operator would take a single element from the front instead of the middle.
-    if mode == "bilinear" and count == 2 and 1 not in wanted:
-        return ops._contrib_BilinearResize2D(x, height=wanted[0], width=wanted[1], align_corners=bool(align_corners))
-    steps = [n / m for n, m in zip(x.shape[2:], wanted)]
+    if mode == "bilinear" and count == 2 and 1 not in target:
+        return ops._contrib_BilinearResize2D(x, height=target[0], width=target[1], align_corners=bool(align_corners))
+    steps = [n / m for n, m in zip(x.shape[2:], target)]
     # The given factor is used, not the quotient of the rounded lengths.
     if mode == "trilinear" and factors and not recompute_scale_factor:
         steps = [1 / factor for factor in factors]
-    for axis, (m, step) in enumerate(zip(wanted, steps), 2):
+    for axis, (m, step) in enumerate(zip(target, steps), 2):
         x = _resized(x, axis, m, mode, bool(align_corners), step)
     return x
 
 
-def _means(x: Tensor, wanted: tuple[int, ...]) -> Tensor:
+def _means(x: Tensor, target: tuple[int, ...]) -> Tensor:
     """Means over cells; of volumes first along height and width, then along depth."""
-    if len(wanted) == 1:
-        return adaptive_avg_pool1d(x, wanted[0])
-    if len(wanted) == 2:
-        return adaptive_avg_pool2d(x, wanted)
+    if len(target) == 1:
+        return adaptive_avg_pool1d(x, target[0])
+    if len(target) == 2:
+        return adaptive_avg_pool2d(x, target)
     n, channels, depth, *plane = x.shape
-    flat = adaptive_avg_pool2d(x.reshape((n, channels * depth, *plane)), wanted[1:])
-    rows = adaptive_avg_pool2d(flat.reshape((n, channels, depth, -1)), (wanted[0], wanted[1] * wanted[2]))
-    return rows.reshape((n, channels, *wanted))
+    flat = adaptive_avg_pool2d(x.reshape((n, channels * depth, *plane)), target[1:])
+    rows = adaptive_avg_pool2d(flat.reshape((n, channels, depth, -1)), (target[0], target[1] * target[2]))
+    return rows.reshape((n, channels, *target))
 
 
 def _resized(x: Tensor, axis: int, m: int, mode: str, align: bool, step: float) -> Tensor:
@@ -435,18 +435,18 @@ def _resized(x: Tensor, axis: int, m: int, mode: str, align: bool, step: float) 
     at = steps * ((n - 1) / max(m - 1, 1)) if align else (steps + 0.5) * step - 0.5
     if mode != "bicubic":
         at = np.maximum(at, 0)
-    left = np.floor(at).astype(np.int64)
+    lower = np.floor(at).astype(np.int64)
     along = [-1 if i == axis else 1 for i in range(x.ndim)]
 
-    def there(offset: int) -> Tensor:
-        return ops.take(x, tensor(np.clip(left + offset, 0, n - 1)), axis=axis)
+    def sample(offset: int) -> Tensor:
+        return ops.take(x, tensor(np.clip(lower + offset, 0, n - 1)), axis=axis)
 
     if mode == "bicubic":
-        shares = _cubic(at - left, left, n, align)
-        return ops.add_n(*[there(offset) * tensor(share.reshape(along).astype(x._dt))
+        shares = _cubic(at - lower, lower, n, align)
+        return ops.add_n(*[sample(offset) * tensor(share.reshape(along).astype(x._dt))
                            for offset, share in zip((-1, 0, 1, 2), shares)], num_args=4)
-    before = there(0)
-    return before + (there(1) - before) * tensor((at - left).reshape(along).astype(x._dt))
+    before = sample(0)
+    return before + (sample(1) - before) * tensor((at - lower).reshape(along).astype(x._dt))
 
 
 def _cubic(part: np.ndarray, left: np.ndarray, n: int, align: bool) -> np.ndarray:
@@ -548,5 +548,5 @@ def iou(anchor_boxes: TensorLike, gt_boxes: TensorLike, mode: str = "iou") -> Te
     both = minimum(a[..., 2:], b[..., 2:]) - maximum(a[..., :2], b[..., :2]) + 1
     both = ops.relu(both)
     inside = both[..., 0] * both[..., 1]
-    own, other = ((each[..., 2] - each[..., 0] + 1) * (each[..., 3] - each[..., 1] + 1) for each in (a, b))
-    return inside / (other if mode == "iof" else own + other - inside)
+    area_a, area_b = ((box[..., 2] - box[..., 0] + 1) * (box[..., 3] - box[..., 1] + 1) for box in (a, b))
+    return inside / (area_b if mode == "iof" else area_a + area_b - inside)

@@ -85,9 +85,9 @@ def _diag_part(x: TensorLike) -> Tensor:
 def _embedding_lookup(x: TensorLike, indices: TensorLike, offset: int) -> Tensor:
     """Rows at indices less ``offset``; zeros for an index out of range."""
     x, at = tensor(x), tensor(indices) - offset
-    there = math.logical_and(at >= 0, at < x.shape[0])
-    rows = ops.take(x, math.where(there, at, 0), axis=0)
-    return math.where(there.reshape((*at.shape, *(1,) * (x.ndim - 1))), rows, 0)
+    inside = math.logical_and(at >= 0, at < x.shape[0])
+    rows = ops.take(x, math.where(inside, at, 0), axis=0)
+    return math.where(inside.reshape((*at.shape, *(1,) * (x.ndim - 1))), rows, 0)
 
 
 def _inverted(places: Sequence[int]) -> tuple[int, ...]:
@@ -518,8 +518,8 @@ def _channels(name: str, count: int) -> Callable[..., tuple[Tensor, Tensor]]:
 
 def _dropout(x: TensorLike, *, keep_prob: float, **_: object) -> tuple[Tensor, Tensor]:
     x = floating(x)
-    y, kept = random.dropped(x, keep_prob, range(x.ndim))
-    return y, kept._cast(x._dt)
+    y, mask = random.dropped(x, keep_prob, range(x.ndim))
+    return y, mask._cast(x._dt)
 
 
 def _standard_normal(shape: TensorShape, **_: object) -> Tensor:

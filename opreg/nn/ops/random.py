@@ -66,9 +66,9 @@ def _spread(shape: TensorShape, *parameters: Tensor | Number) -> tuple[int, ...]
 def uniform(shape: TensorShape, minval: Tensor | float, maxval: Tensor | float, seed: int | None = None,
             dtype: TensorDType = None) -> Tensor:
     """Uniform values from ``minval`` to before ``maxval``; integers for an integer dtype."""
-    wanted = whole_dtype(dtype, _F32)
+    target = whole_dtype(dtype, _F32)
     drawn = _uniform(_spread(shape, minval, maxval)) * (maxval - minval) + minval
-    return (drawn if is_floating(wanted) else ops.floor(drawn))._cast(wanted)
+    return (drawn if is_floating(target) else ops.floor(drawn))._cast(target)
 
 
 def laplace(shape: TensorShape, mean: Tensor | Number, lambda_param: Tensor | Number, seed: int | None = None
@@ -95,10 +95,10 @@ def randint_like(input: TensorLike, low: int, high: int, seed: int | None = None
                 ) -> Tensor:
     """``randint`` in the shape of a tensor, and in its dtype or another."""
     x = tensor(input)
-    wanted = whole_dtype(dtype, x._dt)
-    if wanted.kind not in "iu":
-        raise ValueError(f"randint_like: dtype must be an integer dtype, got {wanted}")
-    return randint(low, high, x.shape, dtype=wanted)
+    target = whole_dtype(dtype, x._dt)
+    if target.kind not in "iu":
+        raise ValueError(f"randint_like: dtype must be an integer dtype, got {target}")
+    return randint(low, high, x.shape, dtype=target)
 
 
 def rand(*size: TensorShape, dtype: TensorDType = None, seed: int | None = None) -> Tensor:
@@ -192,9 +192,9 @@ def dropped(x: Tensor, keep: float, alone: Collection[int]) -> tuple[Tensor, Ten
     The mask is drawn for each index of the ``alone`` axes, and shared along the other axes.
     """
     shape = tuple(dim if i in alone else 1 for i, dim in enumerate(x.shape))
-    kept = ops._npi_less_scalar(_uniform(shape), scalar=float(keep))
-    kept = kept if shape == x.shape else ops._np_broadcast_to(kept, shape=x.shape)
-    return x * kept._cast(x._dt) * (1 / keep if keep else 0.0), kept
+    mask = ops._npi_less_scalar(_uniform(shape), scalar=float(keep))
+    mask = mask if shape == x.shape else ops._np_broadcast_to(mask, shape=x.shape)
+    return x * mask._cast(x._dt) * (1 / keep if keep else 0.0), mask
 
 
 _plain = _dropout("dropout", (), "")

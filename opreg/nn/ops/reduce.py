@@ -62,9 +62,9 @@ def _mean_of_integers(x: Tensor, axis: int | tuple[int, ...] | None, keepdims: b
     lengths = x.shape if axis is None else [x.shape[i] for i in (axis if isinstance(axis, tuple) else (axis,))]
     count = math.prod(lengths)
     quotient = x // count
-    rest = sum(x - quotient * count, axis, keepdims)
-    down = sum(quotient, axis, keepdims) + rest // count
-    return down + ((down < 0) & (rest % count != 0))._cast(x._dt)
+    remainder = sum(x - quotient * count, axis, keepdims)
+    down = sum(quotient, axis, keepdims) + remainder // count
+    return down + ((down < 0) & (remainder % count != 0))._cast(x._dt)
 
 
 def prod(input: TensorLike, axis: Axes = None, keep_dims: bool = False, dtype: TensorDType = None) -> Tensor:
@@ -191,10 +191,10 @@ def std_mean(input: TensorLike, axis: Axes = None, ddof: int | bool = 0, keepdim
 def logsumexp(input: TensorLike, dim: Axes, keepdim: bool = False) -> Tensor:
     """The logarithm of the sum of exponentials, without overflow."""
     x = floating(input)
-    kept: Mapping[str, object] = dict(axis=axes(dim), keepdims=True)
-    most = ops._np_max(ops.BlockGrad(x), **kept)
+    settings: Mapping[str, object] = dict(axis=axes(dim), keepdims=True)
+    most = ops._np_max(ops.BlockGrad(x), **settings)
     most = choose(ops._npi_isfinite(most), most, 0.0)
-    total = ops.log(ops._np_sum(ops.exp(x - most), **kept)) + most
+    total = ops.log(ops._np_sum(ops.exp(x - most), **settings)) + most
     return total if keepdim else ops._np_sum(total, axis=axes(dim))
 
 
@@ -238,8 +238,8 @@ def _matrix_norm(x: Tensor, ord: Number | str, axis: tuple[int, ...], keepdim: b
         raise ArgumentError(f"norm: of matrices ord must be 1, -1, 2, -2, inf, -inf, 'fro', 'nuc' or None, got {ord!r}")
     if not is_number(ord) or ord in (2, -2):
         values = _singular_values(x.transpose((*(i for i in range(x.ndim) if i not in (row, column)), row, column)))
-        found = ops._np_sum(values, axis=-1) if ord == "nuc" else values[..., -1 if ord == 2 else 0]
-        return _with_reduced_axes(found, (row, column)) if keepdim else found
+        result = ops._np_sum(values, axis=-1) if ord == "nuc" else values[..., -1 if ord == 2 else 0]
+        return _with_reduced_axes(result, (row, column)) if keepdim else result
     first = row if ord in (1, -1) else column
     sums = ops._np_sum(ops.abs(x), axis=first, keepdims=True)
     return (ops._np_max if ord > 0 else ops._np_min)(sums, axis=(row, column), keepdims=bool(keepdim))
@@ -271,10 +271,10 @@ def vector_norm(x: TensorLike, ord: Number = 2, axis: Axes = None, keepdims: boo
     x, over = tensor(x), axes(axis)
     order = tuple(range(x.ndim)) if over is None else over if isinstance(over, tuple) else (over,)
     last = [one_axis(place, x.ndim, "vector_norm") for place in order]
-    rest = [place for place in range(x.ndim) if place not in last]
-    rows = x.transpose((*rest, *last)) if x.ndim > 1 else x
-    found = norm(rows.reshape((*(x.shape[place] for place in rest), -1)), ord, -1, dtype=dtype)
-    return _with_reduced_axes(found, tuple(last)) if keepdims else found
+    remaining = [place for place in range(x.ndim) if place not in last]
+    rows = x.transpose((*remaining, *last)) if x.ndim > 1 else x
+    result = norm(rows.reshape((*(x.shape[place] for place in remaining), -1)), ord, -1, dtype=dtype)
+    return _with_reduced_axes(result, tuple(last)) if keepdims else result
 
 
 def matrix_norm(A: TensorLike, ord: Number | str = "fro", axis: tuple[int, int] = (-2, -1), keepdims: bool = False, *,

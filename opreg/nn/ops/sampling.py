@@ -93,8 +93,8 @@ def _place(x: Tensor, n: int, padding: str, align: bool) -> Tensor:
             return at * 0
         beyond = math.abs(at - start)
         turns = math.floor(beyond / span)
-        rest = beyond - turns * span
-        at = math.where(turns % 2 == 0, rest, span - rest) + start
+        offset = beyond - turns * span
+        at = math.where(turns % 2 == 0, offset, span - offset) + start
     return at if padding == "zeros" else math.clamp(at, 0, n - 1)
 
 

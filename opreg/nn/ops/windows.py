@@ -74,8 +74,8 @@ def _pooled(count: int, x: TensorLike, kernel: Sizes, stride: Sizes | None, padd
     stride = kernel if stride is None else stride
     if not places and set(sizes(dilation, count, "dilation")) == {1}:
         return pool("max", count, x, kernel, stride, padding, ceil)
-    found = max_windows(x, count, kernel, stride, padding, dilation, ceil)
-    return found if places else found[0]
+    pooled = max_windows(x, count, kernel, stride, padding, dilation, ceil)
+    return pooled if places else pooled[0]
 
 
 def max_pool2d(x: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
@@ -155,20 +155,20 @@ def _fractional(count: int, input: TensorLike, kernel: Sizes, size: Sizes | None
     if x.ndim not in (count + 1, count + 2):
         raise ShapeError(f"{what}: expected {count + 1} or {count + 2} axes, got shape {show(x.shape)}")
     if x.ndim == count + 1:
-        found = _fractional(count, ops.expand_dims(x, axis=0), kernel, size, ratio, True, samples, order)
-        each = tuple([ops.squeeze(part, axis=(0,)) for part in found])
-        return (each[0], each[1]) if places else each[0]
+        pooled = _fractional(count, ops.expand_dims(x, axis=0), kernel, size, ratio, True, samples, order)
+        squeezed = tuple([ops.squeeze(part, axis=(0,)) for part in pooled])
+        return (squeezed[0], squeezed[1]) if places else squeezed[0]
     n, channels = x.shape[:2]
     lengths = x.shape[2:]
-    windows, wanted = sizes(kernel, count, f"{what}: kernel_size"), output_sizes(what, count, lengths, size, ratio)
-    if any(k < 1 or m < 1 or k + m - 1 > length for k, m, length in zip(windows, wanted, lengths)):
-        raise ShapeError(f"{what}: {show(wanted)} windows of {show(windows)} do not fit images of {show(lengths)}")
+    windows, target = sizes(kernel, count, f"{what}: kernel_size"), output_sizes(what, count, lengths, size, ratio)
+    if any(k < 1 or m < 1 or k + m - 1 > length for k, m, length in zip(windows, target, lengths)):
+        raise ShapeError(f"{what}: {show(target)} windows of {show(windows)} do not fit images of {show(lengths)}")
     chances = rand(n, channels, count) if samples is None else tensor(samples)
     if chances.shape != (n, channels, count):
         raise ShapeError(f"{what}: _random_samples must have the shape {show((n, channels, count))}, got "
                          f"{show(chances.shape)}")
     at: Tensor = tensor(np.zeros((1, 1, 1, 1), np.int64))
-    for axis, (k, m, length) in enumerate(zip(windows, wanted, lengths)):
+    for axis, (k, m, length) in enumerate(zip(windows, target, lengths)):
         rows = ops.expand_dims(_starts(chances[..., order[axis]], k, m, length), axis=-1) + tensor(np.arange(k))
         both = at.reshape((*at.shape[:3], 1, at.shape[3], 1)) * length + rows.reshape((n, channels, 1, m, 1, k))
         at = both.reshape((n, channels, at.shape[2] * m, at.shape[3] * k))
@@ -176,7 +176,7 @@ def _fractional(count: int, input: TensorLike, kernel: Sizes, size: Sizes | None
     picked = gather_elements(flat, -1, at.reshape((n, channels, -1))).reshape(at.shape)
     first = ops._npi_argmax(picked, axis=-1)._cast(np.dtype(np.int64))
     chosen = gather_elements(at, -1, ops.expand_dims(first, axis=-1)).reshape(first.shape)
-    values, shape = gather_elements(flat, -1, chosen), (n, channels, *wanted)
+    values, shape = gather_elements(flat, -1, chosen), (n, channels, *target)
     return (values.reshape(shape), chosen.reshape(shape)) if places else values.reshape(shape)
 
 
@@ -209,18 +209,18 @@ def _unpooled(count: int, x: TensorLike, indices: TensorLike, kernel: Sizes, str
     lead, lengths = x.shape[:-count], x.shape[-count:]
     usual = tuple([(n - 1) * s - 2 * p + k
                    for n, k, s, p in zip(lengths, windows, steps, sizes(padding, count, f"{what}: padding"))])
-    wanted = tuple(size[-count:]) if size else usual
-    if len(wanted) != count or not all(n - s < m < n + s for n, s, m in zip(usual, steps, wanted)):
+    target = tuple(size[-count:]) if size else usual
+    if len(target) != count or not all(n - s < m < n + s for n, s, m in zip(usual, steps, target)):
         raise ShapeError(f"{what}: output_size must be less than a stride from {show(usual)}, got {size!r}")
-    places = math.prod(wanted)
+    places = math.prod(target)
     if has_values(at):
         numbers = at.asnumpy()
         if numbers.size and not 0 <= numbers.min() <= numbers.max() < places:
-            raise ArgumentError(f"{what}: indices must be from 0 to {places - 1}, those of {show(wanted)} numbers, got "
+            raise ArgumentError(f"{what}: indices must be from 0 to {places - 1}, those of {show(target)} numbers, got "
                                 f"{numbers.min()} to {numbers.max()}")
     rows = (*lead, math.prod(lengths))
     return tensor_scatter_elements(zeros((*lead, places), x._dt), at.reshape(rows), x.reshape(rows), -1).reshape(
-        (*lead, *wanted))
+        (*lead, *target))
 
 
 def max_unpool1d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,

@@ -26,12 +26,12 @@ def _one(name: str) -> Parameter:
 
 def _once(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """The function, computed once for each distinct argument: parameters share learning rates."""
-    known: dict[int, tuple[Tensor, Tensor]] = {}
+    updated: dict[int, tuple[Tensor, Tensor]] = {}
 
     def call(value: Tensor) -> Tensor:
-        if id(value) not in known:
-            known[id(value)] = value, function(value)
-        return known[id(value)][1]
+        if id(value) not in updated:
+            updated[id(value)] = value, function(value)
+        return updated[id(value)][1]
 
     return call
 

@@ -134,19 +134,19 @@ class Optimizer(Cell):
     # ------------------------------------------------------------- settings, given at first or set later
 
     def __setattr__(self, name: str, value: Any) -> None:
-        own = self.__dict__
-        if name == "weight_decay" and "_decays" in own:
+        attributes = self.__dict__
+        if name == "weight_decay" and "_decays" in attributes:
             self._set_decays(self._given(value))
-        elif name == "learning_rate" and "_decays" in own and self.is_group_lr:
+        elif name == "learning_rate" and "_decays" in attributes and self.is_group_lr:
             self._check_rates(value)
             self._set_rates(value)
         else:
             if name == "loss_scale":
                 value = number(self.cls_name, name, value, inside=True)
             super().__setattr__(name, value)
-            if name == "learning_rate" and "_decays" in own:
+            if name == "learning_rate" and "_decays" in attributes:
                 self._share_rate()
-            elif name == "loss_scale" and "_decays" in own:
+            elif name == "loss_scale" and "_decays" in attributes:
                 self.need_scale = value != 1.0 and not self._wrapped
                 self._set_decays(self._given_decays)
 
@@ -165,8 +165,8 @@ class Optimizer(Cell):
         """Set the learning rates of groups: one for each parameter, all of them Cells if one is."""
         self.dynamic_lr = any(isinstance(rate, Cell) for rate in rates)
         if self.dynamic_lr:
-            held = {id(rate): HeldRate(rate) for rate in rates if isinstance(rate, Parameter)}
-            rates = [held.get(id(rate), rate) for rate in rates]
+            held_rates = {id(rate): HeldRate(rate) for rate in rates if isinstance(rate, Parameter)}
+            rates = [held_rates.get(id(rate), rate) for rate in rates]
         self._rates = tuple(rates)
         self._adopt_all(self._rates)
         self.__dict__["learning_rate"] = self._rates
@@ -192,13 +192,13 @@ class Optimizer(Cell):
                              f"each parameter of the groups, got {len(decay)}")
         plain = [value.asnumpy().item() if isinstance(value, NDArray) and value.size == 1 else value
                  for value in (decay if several else [decay])]
-        given = [value if isinstance(value, Cell) else value / self.loss_scale for value in map(self._decay, plain)]
-        return given * len(self.parameters) if self.is_group and not several else given
+        decays = [value if isinstance(value, Cell) else value / self.loss_scale for value in map(self._decay, plain)]
+        return decays * len(self.parameters) if self.is_group and not several else decays
 
     def _adopt_all(self, settings: Sequence[object]) -> None:
         """Register Cells among settings as children, and Parameters as parameters, each once."""
-        known = {id(member) for member in (*self._cells.values(), *self._params.values())}
-        for setting in {id(setting): setting for setting in settings if id(setting) not in known}.values():
+        known_ids = {id(member) for member in (*self._cells.values(), *self._params.values())}
+        for setting in {id(setting): setting for setting in settings if id(setting) not in known_ids}.values():
             if isinstance(setting, Cell):
                 self.insert_child_to_cell(f"schedule{len(self._cells)}", setting)
             elif isinstance(setting, Parameter):
@@ -313,11 +313,11 @@ class Optimizer(Cell):
 
     def _now(self, settings: Sequence[Any]) -> list[Any]:
         """Settings at this step; each Cell among them is called once."""
-        known: dict[int, Tensor] = {}
+        values: dict[int, Tensor] = {}
         for setting in settings:
-            if isinstance(setting, Cell) and id(setting) not in known:
-                known[id(setting)] = setting(self.global_step).reshape(())
-        return [known.get(id(setting), setting) for setting in settings]
+            if isinstance(setting, Cell) and id(setting) not in values:
+                values[id(setting)] = setting(self.global_step).reshape(())
+        return [values.get(id(setting), setting) for setting in settings]
 
     @overload
     def get_lr_parameter(self, param: Parameter) -> Parameter | LearningRateSchedule: ...

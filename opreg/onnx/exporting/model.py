@@ -347,9 +347,9 @@ def _of_function(function: Any, examples: Sequence[Any], dynamic: Dynamic, opset
         leaves.append(each)
         return LEAF
 
-    arguments = Structure(("list", None, tuple([placed(each) for each in examples])))
+    arguments = Structure(("list", None, tuple([placed(example) for example in examples])))
     structure = Structure(("list", None, (arguments, flatten({}, leaves))))
-    given = [_example(f"input{i}", each) for i, each in enumerate(leaves)]
+    given = [_example(f"input{i}", leaf) for i, leaf in enumerate(leaves)]
 
     def traced(shapes: Sequence[Shape | None]) -> Any:
         with Recording(None, False):
@@ -496,7 +496,7 @@ def _model_of(program: _Program, opset: int | None) -> Draft:
     result = helper.make_model(graph, opset_imports=opsets, functions=list(model.functions.values()),
                                producer_name="opreg")
     result.ir_version = max(helper.find_min_ir_version_for(
-        [each for each in opsets if each.domain != DOMAIN]), 8 if model.functions else 3)
+        [opset for opset in opsets if opset.domain != DOMAIN]), 8 if model.functions else 3)
     return Draft(result, {name: array for name, array in g.initializers.items() if name in used})
 
 

@@ -176,11 +176,11 @@ def _use(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[V
     """The use, with shapes and dtypes of the outputs for each sample size."""
     shapes: list[Sequence[Shape | None]] = []
     dtypes: Sequence[np.dtype] = ()
-    for size, each in enumerate(attrs):
-        nothing: list[Any] = [None] * len(op.signature.outputs(each))
+    for size, attribute in enumerate(attrs):
+        nothing: list[Any] = [None] * len(op.signature.outputs(attribute))
         _, found = op.infer_shapes([None if x is None else x.shapes[size] for x in ins],
-                                   list(nothing if known is None else known[size]), each)
-        _, kinds = op.infer_dtypes([None if x is None else x.dtype for x in ins], nothing, each)
+                                   list(nothing if known is None else known[size]), attribute)
+        _, kinds = op.infer_dtypes([None if x is None else x.dtype for x in ins], nothing, attribute)
         dtypes = [kind or np.dtype(np.float32) for kind in kinds]
         shapes.append(found)
     return Use(op, attrs[0], [Value(g, "", each, dtype) for each, dtype in zip(zip(*shapes), dtypes)], name,
@@ -194,7 +194,7 @@ def _fitted(g: Builder, value: Value, out: Value) -> Value:
     before, after = value.known_shape, out.known_shape
     if before is not None and after is not None and len(before) != len(after):
         value = g.reshape(value, after)
-    elif not all(left is None or right is None or left == right for left, right in zip(value.shapes, out.shapes)):
+    elif not all(shape is None or right is None or shape == right for shape, right in zip(value.shapes, out.shapes)):
         raise Untranslatable(f"its shape is {after}, and would be {before}")  # unknown lengths are equal to any
     if after is not None:
         value.shapes = out.shapes
@@ -388,11 +388,11 @@ def _function(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], ins: Seq
     ``kernel`` an operator whose reference kernel can be traced."""
     op = use.op
     traces = []
-    for size, each in enumerate(attrs):
+    for size, attribute in enumerate(attrs):
         specs = [Spec(x.shapes[size], x.dtype) for x in ins]
         outs = [Spec(out.shapes[size], out.dtype) for out in use.outs]
-        traces.append(_traced_kernel(op, each, specs) if kernel else translation.trace_of(
-            op, each, specs, outs, use.is_train))
+        traces.append(_traced_kernel(op, attribute, specs) if kernel else translation.trace_of(
+            op, attribute, specs, outs, use.is_train))
     first = traces[0]
     if any([node.op for node in trace.body.nodes] != [node.op for node in first.body.nodes] for trace in traces):
         raise Untranslatable(f"the body of {op.name} differs with the length of a dynamic dimension")

@@ -34,7 +34,7 @@ class Length:
 
     def _with(self, other: Any, what: Callable[[Any, Any], Any]) -> Any:
         others = other.sizes if isinstance(other, Length) else (other,) * len(self.sizes)
-        return length_of([what(size, each) for size, each in zip(self.sizes, others)])
+        return length_of([what(size, other) for size, other in zip(self.sizes, others)])
 
     def __mul__(self, other: Any) -> Any:
         return self._with(other, operator.mul)

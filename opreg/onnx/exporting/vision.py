@@ -158,7 +158,7 @@ def _detection(g: Builder, use: Use, prob: Value, loc: Value, anchor: Value) -> 
     width, height = g("Exp", dw) * width * 0.5, g("Exp", dh) * height * 0.5
     corners = [x - width, y - height, x + width, y + height]
     if attrs["clip"]:
-        corners = [g.clip(each, 0.0, 1.0) for each in corners]
+        corners = [g.clip(corner, 0.0, 1.0) for corner in corners]
     rows = g.concat([g.unsqueeze(each, [2]) for each in (g.cast(kind, score.dtype), score, *corners)], 2)
     most = attrs["nms_topk"] if 0 < attrs["nms_topk"] < count else count
     suppress = 0 < attrs["nms_threshold"] <= 1

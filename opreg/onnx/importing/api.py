@@ -91,8 +91,8 @@ def _parameters(graph: Graph) -> dict[str, bool]:
     that nodes read on the host, and values that are only compared with constants, such as masks."""
     kinds: dict[str, set[str]] = {name: {"value"} for name in graph.outputs}
     for node in graph.nodes:
-        for name, own in node.kinds().items():
-            kinds.setdefault(name, set()).update(own)
+        for name, kind in node.kinds().items():
+            kinds.setdefault(name, set()).update(kind)
     masks = _masks(graph)
     return {name: kinds[name] != {"state"} for name, value in graph.initializers.items()
             if value.ndim and name not in masks and computes(value.dtype) and is_floating(value.dtype)

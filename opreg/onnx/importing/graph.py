@@ -114,8 +114,8 @@ class Model:
             raise FileFormatError(f"{name}: the model has no graph")
         if not self.opsets:
             self.opsets[""] = 1
-        self.functions = {(ordinary(each.domain), each.name, getattr(each, "overload", "")): each
-                          for each in proto.functions}
+        self.functions = {(ordinary(function.domain), function.name, getattr(function, "overload", "")): function
+                          for function in proto.functions}
         self.graph = Graph(proto.graph, self, self.opsets, frozenset(), {}, 0)
 
     def fail(self, place: str, what: str) -> FileFormatError:
@@ -414,8 +414,8 @@ class Node:
 
     def _of_schema(self, schema: Any) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
         """The node as a call of the function by which ONNX defines its operator."""
-        defaults = {name: self._value(each.default_value) for name, each in schema.attributes.items()
-                    if each.default_value.type}
+        defaults = {name: self._value(attribute.default_value) for name, attribute in schema.attributes.items()
+                    if attribute.default_value.type}
         bound = {**defaults, **self.attributes}
 
         def apply(inputs: Sequence[Any], outside: Mapping[str, Any]) -> Any:
@@ -437,10 +437,10 @@ class Node:
         """The function by which ONNX defines an operator, for these input types."""
         protos = onnx()
         if schema.has_function:
-            fit = [each for each in schema.function_opset_versions if each <= self.opset]
+            fit = [version for version in schema.function_opset_versions if version <= self.opset]
             text = schema.get_function_with_opset_version(max(fit or schema.function_opset_versions))
         else:
-            fit = [each for each in schema.context_dependent_function_opset_versions if each <= self.opset]
+            fit = [version for version in schema.context_dependent_function_opset_versions if version <= self.opset]
             version = max(fit or schema.context_dependent_function_opset_versions)
             plain = protos.NodeProto()
             plain.CopyFrom(self.proto)

@@ -76,9 +76,9 @@ def row(*names: str, since: int = 1, domain: str = "", draws: bool = False,
 
 def find(domain: str, name: str, opset: int) -> Row | None:
     """The row of an operator for an opset, or None."""
-    for each in versions(domain, name):
-        if each.since <= opset:
-            return each
+    for version in versions(domain, name):
+        if version.since <= opset:
+            return version
     return None
 
 

@@ -47,12 +47,12 @@ def _tensor(shape: Shape, layout: str | None) -> Tensor:
     return Tensor(channels_first(shape, layout), channels_first(strides_of(shape), layout))
 
 
-def _planned(found: Frontend, device: int, kind: Convolution) -> _Plan | str:
+def _planned(library: Frontend, device: int, kind: Convolution) -> _Plan | str:
     """The plan for a convolution, without the bias if cuDNN has none with it; or the reason why there is none."""
-    built = build(found, device, kind)
+    built = build(library, device, kind)
     if isinstance(built, str) and kind.bias:
         kind = kind._replace(bias=False)
-        built = build(found, device, kind)
+        built = build(library, device, kind)
     return built if isinstance(built, str) else _Plan(kind, built)
 
 
@@ -88,22 +88,22 @@ class _Kernel:
 
     def accepts(self, call: Call) -> str | None:
         """The reason why the library does not compute a call, or None."""
-        found = frontend(call.xp)
-        if not isinstance(found, Frontend):
-            return found
+        library = frontend(call.xp)
+        if not isinstance(library, Frontend):
+            return library
         if call.attrs["cudnn_off"]:
             return "cudnn_off=True"
         arrays = self.named(call)
         dtype = call.outs[0].dtype.name
         if dtype not in DTYPES or any(array.dtype.name != dtype for array in arrays.values()):
-            given = ", ".join(sorted({str(array.dtype) for array in arrays.values()}))
-            return f"dtype {given}: cuDNN takes one of {', '.join(DTYPES)}"
+            dtypes = ", ".join(sorted({str(array.dtype) for array in arrays.values()}))
+            return f"dtype {dtypes}: cuDNN takes one of {', '.join(DTYPES)}"
         if not all(array.size for array in arrays.values()):
             return "nothing to compute"
         if not all(array.flags.c_contiguous for array in arrays.values()) or not aligned([*arrays.values()]):
             return "an array does not lie in one piece, from where 16 bytes begin"
         kind = self.describe({name: array.shape for name, array in arrays.items()}, call.attrs, dtype)
-        return keep_details(call, kind if isinstance(kind, str) else _planned(found, call.ctx.device_id, kind))
+        return keep_details(call, kind if isinstance(kind, str) else _planned(library, call.ctx.device_id, kind))
 
     def bound(self, call: Call) -> list[Callable]:
         """The steps of a plan."""
@@ -122,14 +122,14 @@ class _Kernel:
 
         Without tensor cores it is fastest with channels first, and copies other arrays to that layout in its workspace.
         """
-        found, dtype = frontend(xp), str(outs[0].dtype)
-        if not isinstance(found, Frontend) or dtype not in DTYPES or attrs["cudnn_off"]:
+        library, dtype = frontend(xp), str(outs[0].dtype)
+        if not isinstance(library, Frontend) or dtype not in DTYPES or attrs["cudnn_off"]:
             return "cuDNN does not compute it"
         if dtype == "float64" or (dtype == "float32" and not tf32()):
             return f"cuDNN computes {dtype} with channels first"
         shapes = {name: spec.shape or () for name, spec in (*zip(self.reads, ins), (self.writes, outs[0]))}
         kind = self.describe(shapes, attrs, dtype)
-        plan = kind if isinstance(kind, str) else _planned(found, device, kind)
+        plan = kind if isinstance(kind, str) else _planned(library, device, kind)
         return plan if isinstance(plan, str) else None
 
 

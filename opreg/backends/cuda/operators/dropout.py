@@ -46,21 +46,21 @@ def source(dtype: np.dtype, data: bool, out: bool, mask: bool, lanes: int, far: 
     stored, kind, index = STORED[dtype.name], computed_in(dtype), "unsigned long long" if far else "unsigned"
     width = max(4, lanes)
     arrays = [*[f"const {stored}* data"] * data, *[f"{stored}* out"] * out, *[f"{stored}* mask"] * mask]
-    whole, single = [], []
+    vector_lines, single = [], []
     if data:
-        whole.append(f"const auto x = load<{width}>(data + at);")
-    whole += [f"Pack<{stored}, {width}> {name};" for name in ["y"] * out + ["m"] * mask]
-    each = ["y.at[lane] = narrow<{0}>(wide(x.at[lane]) * factors[lane]);"] * out
-    each += ["m.at[lane] = narrow<{0}>(factors[lane]);"] * mask
-    whole += ["#pragma unroll", f"for (int lane = 0; lane < {width}; ++lane) {{",
-              *[f"    {line.format(stored)}" for line in each], "}"]
-    whole += [*["store(out + at, y);"] * out, *["store(mask + at, m);"] * mask]
+        vector_lines.append(f"const auto x = load<{width}>(data + at);")
+    vector_lines += [f"Pack<{stored}, {width}> {name};" for name in ["y"] * out + ["m"] * mask]
+    element_lines = ["y.at[lane] = narrow<{0}>(wide(x.at[lane]) * factors[lane]);"] * out
+    element_lines += ["m.at[lane] = narrow<{0}>(factors[lane]);"] * mask
+    vector_lines += ["#pragma unroll", f"for (int lane = 0; lane < {width}; ++lane) {{",
+              *[f"    {line.format(stored)}" for line in element_lines], "}"]
+    vector_lines += [*["store(out + at, y);"] * out, *["store(mask + at, m);"] * mask]
     single += [f"out[at + lane] = narrow<{stored}>(wide(data[at + lane]) * factors[lane]);"] * out
     single += [f"mask[at + lane] = narrow<{stored}>(factors[lane]);"] * mask
     inside = ["if (at + lane < total) {", *[f"    {line}" for line in single], "}"]
     one_by_one = ["#pragma unroll", f"for (int lane = 0; lane < {width}; ++lane)", *[f"    {line}" for line in inside]]
     store = one_by_one if lanes == 1 else [
-        f"if (at + {width}u <= total) {{", *[f"    {line}" for line in whole], "} else {",
+        f"if (at + {width}u <= total) {{", *[f"    {line}" for line in vector_lines], "} else {",
         *[f"    {line}" for line in one_by_one], "}"]
     return "\n".join([
         f'extern "C" __global__ void __launch_bounds__({_BLOCK}) dropout({", ".join(arrays)}, '

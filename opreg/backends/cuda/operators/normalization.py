@@ -107,27 +107,27 @@ def _batch_norm(relu: bool = False, variance: bool = False, population: bool = F
         layout = layout_of(data.shape, "batch", attrs.get("axis", 1), 0)
         scaled = not attrs.get("fix_gamma", False)
         vectors = [*([gamma] if scaled else []), beta, moving_mean, moving_var]
-        ins = [(data.reshape(layout.view), _ELEMENT), *[(each.reshape(layout.keep), _SET) for each in vectors]]
+        ins = [(data.reshape(layout.view), _ELEMENT), *[(vector.reshape(layout.keep), _SET) for vector in vectors]]
         y = _view(call.outs[0], layout.view)
         axes = _reduced(layout)
         if not call.is_train or attrs.get("use_global_stats", False):
             factors = [call.scratch(i, layout.keep, beta.dtype) for i in range(2)]
-            made = [_elementwise(call, _factors, [array for array, _ in ins[1:]], factors, eps=attrs["eps"],
+            result = [_elementwise(call, _factors, [array for array, _ in ins[1:]], factors, eps=attrs["eps"],
                                  scaled=scaled),
                     _elementwise(call, _applied, [ins[0][0], *factors], [y], relu=relu)] if y is not None else []
             if any(out is not None for out in call.outs[1:]):
-                made.append(_elementwise(call, _given, [moving_mean, moving_var], call.outs[1:], eps=attrs["eps"],
+                result.append(_elementwise(call, _given, [moving_mean, moving_var], call.outs[1:], eps=attrs["eps"],
                                          variance=variance))
-            return made
+            return result
         new = [call.xp.empty_like(state) for state in call.states]
         before, near = _near(call, ins[0][0], layout.keep, axes)
         statistics = [_view(out, layout.keep) for out in (*call.outs[1:], *new)]
-        made = _sets(call, _trained, [*ins, (near, _SET)], [y, *statistics, *[None] * (2 - len(new))], axes,
+        result = _sets(call, _trained, [*ins, (near, _SET)], [y, *statistics, *[None] * (2 - len(new))], axes,
                      eps=attrs["eps"], momentum=attrs["momentum"], scaled=scaled, relu=relu, variance=variance,
                      population=population)
         if new:
             call.store = functools.partial(_store, call.states, new)
-        return [*before, *made]
+        return [*before, *result]
 
     return steps
 
@@ -181,8 +181,8 @@ def _backward_sums(g: Any, x: Any, mean: Any, inverse: Any) -> tuple[Any, Any]:
     return row_sum(g * (x - mean)) * inverse, row_sum(g)
 
 
-def _backward(g: Any, x: Any, *rest: Any) -> Any:
-    *gamma, mean, inverse, product, total, share = rest
+def _backward(g: Any, x: Any, *statistics: Any) -> Any:
+    *gamma, mean, inverse, product, total, share = statistics
     slope = (g - total * share) - (x - mean) * (inverse * product * share)
     return slope * (inverse * gamma[0] if gamma else inverse)
 
@@ -220,8 +220,8 @@ def _backward_steps(call: Call) -> list[Callable]:
     layout, _ = _layout(call, data)
     share = call.xp.full((1,) * len(layout.view), 1.0 / layout.size, dtype=mean.dtype)
     return [_elementwise(call, _backward, [g.reshape(layout.view), data.reshape(layout.view),
-                                           *[each.reshape(layout.scale) for each in gamma],
-                                           *[each.reshape(layout.keep) for each in (mean, inverse, product, total)],
+                                           *[array.reshape(layout.scale) for array in gamma],
+                                           *[array.reshape(layout.keep) for array in (mean, inverse, product, total)],
                                            share], [_view(call.outs[0], layout.view)])]
 
 

@@ -80,9 +80,9 @@ def _head(shape: Shape, name: str, arrays: Sequence[str], taken: str) -> list[st
              f"    const {shape.indices} step = gridDim.x * {_BLOCK}u;",
              f"    for ({shape.indices} item = blockIdx.x * {_BLOCK}u + threadIdx.x; item < total; item += step) {{",
              f"        {shape.indices} left = item / rest;", f"        const {shape.indices} behind = item % rest;"]
-    own = "q" if taken == "m" else "i"
+    letter = "q" if taken == "m" else "i"
     for axis in reversed(axes):
-        lines += [f"        const int {own}{axis} = (int)(left % {taken}{axis}); left /= {taken}{axis};"]
+        lines += [f"        const int {letter}{axis} = (int)(left % {taken}{axis}); left /= {taken}{axis};"]
     return lines
 
 
@@ -165,16 +165,16 @@ def gather_source(shape: Shape) -> str:
     if shape.kind == "max":
         arrays[1:1] = [f"const {stored}* data", f"const {stored}* maxima"]
         order = " || ".join(
-            "(" + " && ".join([*[f"j{other} == i{other}" for other in range(axis)], f"j{axis} < i{axis}"]) + ")"
+            "(" + " && ".join([*[f"j{earlier} == i{earlier}" for earlier in range(axis)], f"j{axis} < i{axis}"]) + ")"
             for axis in range(len(shape.kernel)))
         before = [f"const {kind} x = wide(data[{where_i}]);"]
         body = [f"const {kind} top = wide(maxima[{where_q}]);", "if (x != top) continue;", "bool first = true;",
                 *_taps(shape, [f"if (({order}) && wide(data[{_place(shape, 'n', 'j')}]) == top) first = false;"], True),
                 f"if (first) t[0] += wide(g[{where_q}]);"]
     else:
-        each = "wide(p.at[lane]) / count" if shape.kind == "avg" else "wide(p.at[lane])"
+        term = "wide(p.at[lane]) / count" if shape.kind == "avg" else "wide(p.at[lane])"
         body = [*(_count(shape) if shape.kind == "avg" else []), f"const auto p = load<{lanes}>(g + {where_q});",
-                "#pragma unroll", f"for (int lane = 0; lane < {lanes}; ++lane) t[lane] += {each};"]
+                "#pragma unroll", f"for (int lane = 0; lane < {lanes}; ++lane) t[lane] += {term};"]
     lines = [f"{kind} t[{lanes}] = {{}};", *before, *_windows(shape, body), f"Pack<{stored}, {lanes}> y;",
              "#pragma unroll", f"for (int lane = 0; lane < {lanes}; ++lane) y.at[lane] = narrow<{stored}>(t[lane]);",
              f"store(out + {where_i}, y);"]
@@ -196,8 +196,8 @@ def _held(pool: Pool) -> float:
     part = 1.0
     for _, n, k, s, p, places in pool.axes:
         ends = [min(q * s - p + k, n) for q in range(places)]
-        held = [end - max(q * s - p, 0, before) for q, (end, before) in enumerate(zip(ends, [0, *ends]))]
-        part *= sum(max(count, 0) for count in held) / n
+        lengths = [end - max(q * s - p, 0, before) for q, (end, before) in enumerate(zip(ends, [0, *ends]))]
+        part *= sum(max(count, 0) for count in lengths) / n
     return part
 
 
@@ -210,9 +210,9 @@ def _share_with_inputs(pool: Pool) -> float:
 def _launch(call: Call, text: Callable[[Shape], str], name: str, pool: Pool, arrays: Sequence[Array], total: int
             ) -> Launch:
     """The launch of a kernel over ``total`` elements, inputs or outputs."""
-    attrs, dtype, rest = call.attrs, arrays[0].dtype, pool.x[-1]
+    attrs, dtype, channels = call.attrs, arrays[0].dtype, pool.x[-1]
     lanes = 16 // dtype.itemsize
-    if (name == "unpool" and len(arrays) > 2) or rest % lanes or any(address_of(array) % 16 for array in arrays):
+    if (name == "unpool" and len(arrays) > 2) or channels % lanes or any(address_of(array) % 16 for array in arrays):
         lanes = 1
     kind = attrs.get("pool_type", "max") if name == "pool" or len(arrays) == 2 else "max"
     edge = pool.win.pad if attrs.get("count_include_pad") is not False else (0,) * len(pool.win.pad)
@@ -223,7 +223,7 @@ def _launch(call: Call, text: Callable[[Shape], str], name: str, pool: Pool, arr
     blocks = grid_of(call.xp, total // lanes, _BLOCK)
     *read, out = arrays
     return Launch(kernel_of(call.xp, text(shape), name), blocks, _BLOCK,
-                  [*arrays, *map(np.int32, pool.x[1:-1]), *map(np.int32, pool.y[1:-1]), index(rest // lanes),
+                  [*arrays, *map(np.int32, pool.x[1:-1]), *map(np.int32, pool.y[1:-1]), index(channels // lanes),
                    index(total // lanes)], _read(name, pool, read), own_bytes(out))
 
 

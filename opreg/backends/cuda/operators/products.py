@@ -41,22 +41,22 @@ class _Plan(NamedTuple):
 def _planned(call: Call, arrays: tuple[Array, Array, Array], epilogue: Epilogue = Epilogue.DEFAULT,
              bias: Array | None = None) -> _Plan | str:
     """The plan for the product of a call, or the reason why the library does not compute it."""
-    found = cublaslt.library(call.xp)
-    if isinstance(found, str):
-        return found
+    library = cublaslt.library(call.xp)
+    if isinstance(library, str):
+        return library
     product = describe(*arrays, add=call.reqs[0] == "add", epilogue=epilogue, bias=bias, tf32=tf32())
     if isinstance(product, str):
         return product
     try:
-        chosen = choose(found, call.ctx.device_id, product)
+        chosen = choose(library, call.ctx.device_id, product)
     except OpError as error:
         return str(error)
     return chosen if isinstance(chosen, str) else _Plan(product, chosen, arrays)
 
 
 def _multiply(call: Call, bias: Array | None = None) -> Multiply:
-    found: _Plan = call.details
-    return Multiply(call.xp, call.ctx.device_id, call.op.name, found.product, found.chosen, found.arrays,
+    plan: _Plan = call.details
+    return Multiply(call.xp, call.ctx.device_id, call.op.name, plan.product, plan.chosen, plan.arrays,
                     functools.partial(call.scratch, 0), call.attrs.get("alpha", 1.0), bias)
 
 

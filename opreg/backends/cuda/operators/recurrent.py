@@ -126,28 +126,28 @@ class _Steps:
 
 
 def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, x: Sequence[Array],
-            kept: Residuals, counts: Array | None) -> None:
+            residuals: Residuals, counts: Array | None) -> None:
     """Run a layer, as ``rnn_layer.forward`` does."""
-    gates = kept.gates if kind.gates > 1 else kept.states[:, None, 1:]
+    gates = residuals.gates if kind.gates > 1 else residuals.states[:, None, 1:]
     time, batch = gates.shape[2:4]
     w = {name: [of_gates(kind, part[name], parameters) for part in parts]
          for name in ("input", "state", "input_bias", "state_bias")}
     for d, source in enumerate(x):
         xp.matmul(rows_of(source), w["input"][d].swapaxes(1, 2),
                   out=gates[d].reshape(kind.gates, time * batch, kind.size))
-    bias, other = xp.stack(w["input_bias"]), xp.stack(w["state_bias"])
-    bias[:, :2] += other[:, :2]  # a GRU's candidate part from the state is multiplied by a gate first
-    arrays = [xp.empty((kind.directions, kind.gates, batch, kind.size), dtype=gates.dtype), bias, kept.states]
+    bias, state_bias = xp.stack(w["input_bias"]), xp.stack(w["state_bias"])
+    bias[:, :2] += state_bias[:, :2]  # a GRU's candidate part from the state is multiplied by a gate first
+    arrays = [xp.empty((kind.directions, kind.gates, batch, kind.size), dtype=gates.dtype), bias, residuals.states]
     if kind.gates > 1:
-        arrays += [kept.gates, kept.cells]
+        arrays += [residuals.gates, residuals.cells]
     if kind.mode == "gru":
-        arrays.append(xp.ascontiguousarray(other[:, 2]))
+        arrays.append(xp.ascontiguousarray(state_bias[:, 2]))
     elif kind.mode == "lstm":
-        bias[:, 2:] += other[:, 2:]
+        bias[:, 2:] += state_bias[:, 2:]
     steps = _Steps(xp, forward_source(kind.mode, gates.dtype), "cell", arrays, time, batch, kind.size, kind.directions)
     matrices = xp.ascontiguousarray(xp.stack(w["state"]).swapaxes(2, 3))
     for t in range(time):
-        xp.matmul(kept.states[:, None, t], matrices, out=arrays[0])
+        xp.matmul(residuals.states[:, None, t], matrices, out=arrays[0])
         steps(t)
 
 

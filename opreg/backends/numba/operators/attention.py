@@ -320,13 +320,13 @@ def _forward(function: Function, call: Call, outs: Sequence[Array]) -> None:
     draw = scaled_attention.drawn(np, call.attrs["p"] > 0 and (call.is_train or call.attrs["mode"] == "always"),
                                   call.rng)
     outs[2][...] = draw
-    given = _Operands((query, key, value), mask[0] if mask else None, draw, call.attrs)
-    results = [out if out.dtype == given.dtype and out.flags.c_contiguous else np.empty(out.shape, given.dtype)
+    operands = _Operands((query, key, value), mask[0] if mask else None, draw, call.attrs)
+    results = [out if out.dtype == operands.dtype and out.flags.c_contiguous else np.empty(out.shape, operands.dtype)
                for out in outs[:2]]
-    chunk = min(_CHUNK, given.queries)
-    units = given.batch * given.heads * -(-given.queries // chunk)
-    work_size = given.work_size() + chunk * (given.up()[1] + 2)
-    threads.run(given.calls(function, results, units, chunk, 1, work_size), apart=True)
+    chunk = min(_CHUNK, operands.queries)
+    units = operands.batch * operands.heads * -(-operands.queries // chunk)
+    work_size = operands.work_size() + chunk * (operands.up()[1] + 2)
+    threads.run(operands.calls(function, results, units, chunk, 1, work_size), apart=True)
     for out, result in zip(outs, results):
         if out is not result:
             out[...] = result
@@ -334,9 +334,9 @@ def _forward(function: Function, call: Call, outs: Sequence[Array]) -> None:
 
 def _backward(function: Function, call: Call) -> None:
     """Compute the gradients of a call."""
-    g, query, key, value, logsum, delta, *rest = call.ins
-    given = _Operands((query, key, value), rest[0] if call.attrs["use_mask"] else None,
-                      rest[-1] if call.attrs["p"] else None, call.attrs)
+    g, query, key, value, logsum, delta, *optional = call.ins
+    given = _Operands((query, key, value), optional[0] if call.attrs["use_mask"] else None,
+                      optional[-1] if call.attrs["p"] else None, call.attrs)
     g, logsum, delta = [np.ascontiguousarray(x, given.dtype) for x in (g, logsum, delta)]
     places, (columns, features, size) = given.batch * given.key_heads, given.up()
     # Every block of keys adds to the gradient of queries. If there are few heads, the keys are split into parts, each
@@ -350,9 +350,9 @@ def _backward(function: Function, call: Call) -> None:
                             work_size), apart=True)
     for more in of_query[1:]:
         of_query[0] += more
-    found = of_query[0][..., :given.size]
-    found *= given.numbers[1]
-    for out, result in zip(call.outs, (found, of_key, of_value)):
+    query_grad = of_query[0][..., :given.size]
+    query_grad *= given.numbers[1]
+    for out, result in zip(call.outs, (query_grad, of_key, of_value)):
         if out is not None:
             out[...] = result
 
@@ -365,8 +365,8 @@ def _declines(call: Call) -> str | None:
     reason = unavailable(call) or scaled_attention.several(call)
     if reason is not None:
         return reason
-    known = wide(call.ins[0][:0]).dtype in FORMATS
-    return None if known else f"dtype {call.ins[0].dtype}: float32 and float64 are compiled"
+    compiled = wide(call.ins[0][:0]).dtype in FORMATS
+    return None if compiled else f"dtype {call.ins[0].dtype}: float32 and float64 are compiled"
 
 
 @scaled_dot_product_attention.kernel("numba", bound=True, accepts=_declines, rank=Rank.COMPILED)

@@ -92,8 +92,8 @@ def _declines(call: Call) -> str | None:
         return "parameters, or the residuals, are not contiguous"
     if not all(out is None or out.flags.writeable for out in call.outs):
         return "an output is read-only"
-    known = wide(call.ins[0][:0]).dtype in FORMATS
-    return None if known else f"dtype {call.ins[0].dtype}: float32 and float64 are compiled"
+    compiled = wide(call.ins[0][:0]).dtype in FORMATS
+    return None if compiled else f"dtype {call.ins[0].dtype}: float32 and float64 are compiled"
 
 
 #: A function that computes a layer, such as ``forward`` or ``backward`` here.

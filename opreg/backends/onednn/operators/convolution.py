@@ -323,8 +323,8 @@ class _FoldedKernels(_ConvolutionKernels):
 
     def bound(self, call: Call) -> Callable[[], object]:
         call.memo[HERE] = True
-        (data, weight, *rest), (out,), attrs = call.ins, call.outs, call.attrs
-        bias, norm, other = parts_of(rest, attrs["no_bias"], attrs["normalized"], attrs["added"])
+        (data, weight, *optional), (out,), attrs = call.ins, call.outs, call.attrs
+        bias, norm, other = parts_of(optional, attrs["no_bias"], attrs["normalized"], attrs["added"])
         geometry, strides = self.describe([data.shape, weight.shape], out.shape, attrs)
         work = engine.Work("forward", geometry, strides)
         folded = [np.empty(weight.shape[0], np.float32) for _ in range(2)] if norm else []  # scale and shift

@@ -20,8 +20,8 @@ batch_norm_gradient.infer(like_inputs(1, -1, -1))
 
 
 @batch_norm_gradient.kernel()
-def batch_norm_gradient_xp(xp, g, data, *rest, axis):
-    *gamma, mean, inverse = rest
+def batch_norm_gradient_xp(xp, g, data, *vectors, axis):
+    *gamma, mean, inverse = vectors
     words = {"over": "batch", "axis": axis, "num_groups": 0}
     product, total = backward_sums_xp(xp, g, data, mean, inverse, **words)
     return backward_normalize_xp(xp, g, data, *gamma, mean, inverse, product, total, **words), product, total

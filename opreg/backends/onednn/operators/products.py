@@ -116,28 +116,28 @@ def matrices_of(call: Call) -> Matrices | str:
 
 def _accepts(call: Call) -> str | None:
     """The reason why another kernel computes the product, or None; stores the operands with the call."""
-    found = matrices_of(call)
-    if isinstance(found, str):
-        return found
-    if found.work <= matmul.SMALL:
+    matrices = matrices_of(call)
+    if isinstance(matrices, str):
+        return matrices
+    if matrices.work <= matmul.SMALL:
         return "the product is small"
-    call.details = found
-    return _impossible(*_describe(found)) or _left_to_blas(call, found)
+    call.details = matrices
+    return _impossible(*_describe(matrices)) or _left_to_blas(call, matrices)
 
 
-def _left_to_blas(call: Call, found: Matrices) -> str | None:
+def _left_to_blas(call: Call, matrices: Matrices) -> str | None:
     """The reason why BLAS computes the products of a plan, or None; its first large product decides."""
-    here, small = convolution.HERE in call.memo, _is_small(found)
-    if here and not (small and shared_library.openmp() is not None and trials.allowed()):
+    in_plan, small = convolution.HERE in call.memo, _is_small(matrices)
+    if in_plan and not (small and shared_library.openmp() is not None and trials.allowed()):
         return None
     if small or _DECIDED not in call.memo:
-        if found.a.ndim > 2:
+        if matrices.a.ndim > 2:
             return "no convolution of this plan runs there, and no large product before it"
         if shared_library.openmp() is None:
             return "the library has no threads to be held"
         if not trials.allowed():
             return "nothing is tried, says OPREG_TUNE"
-        choice = _tried(found.a, found.b, here, small and _keeps(call))
+        choice = _tried(matrices.a, matrices.b, in_plan, small and _keeps(call))
         reason = choice.reason if choice.way == _BLAS else None
         if small:
             return reason
@@ -145,9 +145,9 @@ def _left_to_blas(call: Call, found: Matrices) -> str | None:
     return call.memo[_DECIDED]
 
 
-def _is_small(found: Matrices) -> bool:
+def _is_small(matrices: Matrices) -> bool:
     """Whether the product has a trial of its own, and decides for no other."""
-    return found.work < _LEAST and found.a.ndim == 2
+    return matrices.work < _LEAST and matrices.a.ndim == 2
 
 
 def _keeps(call: Call) -> bool:
@@ -156,22 +156,22 @@ def _keeps(call: Call) -> bool:
             and call.xp.may_share_memory(call.details.b, call.ins[1]) and stays(call.details.b, now()))
 
 
-def _tried(a: Array, b: Array, here: bool = False, kept: bool = False) -> trials.Choice:
+def _tried(a: Array, b: Array, in_plan: bool = False, kept: bool = False) -> trials.Choice:
     """The faster library for products of such matrices, with the threads of a plan.
 
-    A small product has those of oneDNN if the plan uses them already (``here``), and then none of BLAS's.
+    A small product has those of oneDNN if the plan uses them already (``in_plan``), and then none of BLAS's.
     """
-    found, layout = _sample(a, b)
-    run, small = _bound(found, kept=kept), _is_small(found)
-    by_onednn = functools.partial(_on_one_thread, run) if small and not here else _by_threads(run, found)
-    by_blas: Callable[..., object] = blas.matmul_on_one_thread if here else blas.multiplier(np, found.a, found.b)
+    sample, layout = _sample(a, b)
+    run, small = _bound(sample, kept=kept), _is_small(sample)
+    by_onednn = functools.partial(_on_one_thread, run) if small and not in_plan else _by_threads(run, sample)
+    by_blas: Callable[..., object] = blas.matmul_on_one_thread if in_plan else blas.multiplier(np, sample.a, sample.b)
     if isinstance(by_blas, blas.Watched):
         by_blas = by_blas.function
-    usual, other = (_BLAS, _ONEDNN) if small else (_ONEDNN, _BLAS)
-    meanwhile = " computes before" if here else " keeps the right one" if kept else ""
-    question = f"{layout}: {usual} or {other}, {_ONEDNN} {shared_library.version()}{meanwhile}"
-    return trials.faster(question, usual, other, {
-        _ONEDNN: by_onednn, _BLAS: functools.partial(by_blas, found.a, found.b, found.out)}, apart=True)
+    usual, alternative = (_BLAS, _ONEDNN) if small else (_ONEDNN, _BLAS)
+    meanwhile = " computes before" if in_plan else " keeps the right one" if kept else ""
+    question = f"{layout}: {usual} or {alternative}, {_ONEDNN} {shared_library.version()}{meanwhile}"
+    return trials.faster(question, usual, alternative, {
+        _ONEDNN: by_onednn, _BLAS: functools.partial(by_blas, sample.a, sample.b, sample.out)}, apart=True)
 
 
 def _sample(a: Array, b: Array) -> tuple[Matrices, str]:
@@ -183,19 +183,19 @@ def _sample(a: Array, b: Array) -> tuple[Matrices, str]:
     return Matrices(left, right, None, np.empty((len(left), right.shape[1]), np.float32)), layout
 
 
-def _by_threads(run: Callable[[], object], found: Matrices) -> Callable[[], object]:
+def _by_threads(run: Callable[[], object], matrices: Matrices) -> Callable[[], object]:
     """A product with the number of threads that a plan uses for it: one if there is only one, or if several give other
     bits and the product is not large."""
-    several = threads.count() > 1 and (found.work >= blas.LARGE or _same_bits(*_describe(found)))
+    several = threads.count() > 1 and (matrices.work >= blas.LARGE or _same_bits(*_describe(matrices)))
     return run if several else functools.partial(_on_one_thread, run)
 
 
-def _arranged(found: Matrices, room: Allocate) -> tuple[Matrices, list[Callable[[], None]]]:
+def _arranged(matrices: Matrices, room: Allocate) -> tuple[Matrices, list[Callable[[], None]]]:
     """The operands of the product, and the functions that copy the left one first, if a trial shows that to be
     faster."""
-    a, b = found.a, found.b
-    if a.ndim > 2 or a.strides[1] <= a.strides[0] or found.work < _LEAST or not trials.allowed():
-        return found, []
+    a, b = matrices.a, matrices.b
+    if a.ndim > 2 or a.strides[1] <= a.strides[0] or matrices.work < _LEAST or not trials.allowed():
+        return matrices, []
     sample, layout = _sample(a, b)
     straight, copy = _copied(sample.a, _new)
     product, after = _bound(sample), _bound(sample._replace(a=straight))
@@ -207,9 +207,9 @@ def _arranged(found: Matrices, room: Allocate) -> tuple[Matrices, list[Callable[
     choice = trials.faster(f"{layout}: {_IN_PLACE} or {_COPIED}, {_ONEDNN} {shared_library.version()}", _IN_PLACE,
                            _COPIED, {_IN_PLACE: _by_threads(product, sample), _COPIED: _by_threads(both, sample)})
     if choice.way == _IN_PLACE:
-        return found, []
+        return matrices, []
     straight, copy = _copied(a, room)
-    return found._replace(a=straight), [copy]
+    return matrices._replace(a=straight), [copy]
 
 
 def _copied(a: Array, room: Allocate) -> tuple[Array, Callable[[], None]]:
@@ -220,15 +220,15 @@ def _copied(a: Array, room: Allocate) -> tuple[Array, Callable[[], None]]:
                                        for i, n in enumerate(work.nbytes)])
 
 
-def _describe(found: Matrices, kept: bool = False) -> tuple[Product, tuple[Shape, ...]]:
+def _describe(matrices: Matrices, kept: bool = False) -> tuple[Product, tuple[Shape, ...]]:
     """The geometry of a product and the strides of its arrays."""
-    return Product(found.a.shape, found.b.shape, found.bias is not None, kept), tuple([
-        tuple([step // 4 for step in array.strides]) for array in _arrays(found)])
+    return Product(matrices.a.shape, matrices.b.shape, matrices.bias is not None, kept), tuple([
+        tuple([step // 4 for step in array.strides]) for array in _arrays(matrices)])
 
 
-def _arrays(found: Matrices) -> list[Array]:
+def _arrays(matrices: Matrices) -> list[Array]:
     """The arrays in the library's order; a bias is reshaped to the rank of the others."""
-    a, b, bias, out = found
+    a, b, bias, out = matrices
     return [a, b, out] if bias is None else [a, b, out, bias.reshape((1,) * (a.ndim - 1) + (-1,))]
 
 
@@ -243,10 +243,10 @@ def _new(number: int, shape: Shape, dtype: np.dtype) -> Array:
     return np.empty(shape, dtype)
 
 
-def _bound(found: Matrices, room: Allocate = _new, kept: bool = False) -> Callable[[], None]:
+def _bound(matrices: Matrices, room: Allocate = _new, kept: bool = False) -> Callable[[], None]:
     """A function that multiplies these matrices; ``room`` gives the memory of temporaries."""
-    work = engine.Work("forward", *_describe(found, kept))
-    return work.bind(_arrays(found), [(_new if kept and i == work.kept else room)(i, (n,), np.dtype(np.uint8))
+    work = engine.Work("forward", *_describe(matrices, kept))
+    return work.bind(_arrays(matrices), [(_new if kept and i == work.kept else room)(i, (n,), np.dtype(np.uint8))
                                       for i, n in enumerate(work.nbytes)], kept)
 
 
@@ -267,17 +267,17 @@ def _steps(call: Call) -> Callable[[], object]:
     if convolution.HERE not in call.memo and _is_small(call.details):
         return engine.step_of(call, functools.partial(_on_one_thread, _bound(call.details, call.scratch, _keeps(call))))
     call.memo[convolution.HERE] = True
-    found, before = _arranged(call.details, call.scratch)
-    product = _bound(found, call.scratch)
+    matrices, before = _arranged(call.details, call.scratch)
+    product = _bound(matrices, call.scratch)
 
     def multiply() -> None:
         for copy in before:
             copy()
         product()
 
-    run: Callable[[], object] = _by_threads(multiply if before else product, found)
-    if found.work < blas.LARGE and not isinstance(run, functools.partial):
-        run = _Watched(run, found.work)
+    run: Callable[[], object] = _by_threads(multiply if before else product, matrices)
+    if matrices.work < blas.LARGE and not isinstance(run, functools.partial):
+        run = _Watched(run, matrices.work)
     return engine.step_of(call, run)
 
 

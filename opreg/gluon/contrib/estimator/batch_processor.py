@@ -30,6 +30,6 @@ class BatchProcessor:
         with autograd.record():
             pred = [estimator.net(x) for x in data]
             loss = [estimator.loss(y, target) for y, target in zip(pred, label, strict=True)]
-        for each in loss:
-            each.backward()
+        for single_loss in loss:
+            single_loss.backward()
         return data, label, pred, loss

@@ -99,8 +99,8 @@ class Estimator:
         if trainer is None:
             warn("No trainer specified: SGD with a learning rate of 0.001 is used")
             trainer = Trainer(net.collect_params(), "sgd", {"learning_rate": 0.001})
-        given: object = trainer
-        if not isinstance(given, Trainer):
+        checked_trainer: object = trainer
+        if not isinstance(checked_trainer, Trainer):
             raise ArgumentError(f"Estimator: trainer={trainer!r}: expected a gluon.Trainer")
         self.trainer = trainer
         self.batch_processor = BatchProcessor() if batch_processor is None else batch_processor
@@ -118,17 +118,17 @@ class Estimator:
         return loss
 
     def _contexts(self, context: object) -> list[Context]:
-        there = num_gpus()
+        gpu_count = num_gpus()
         if context is None or context == []:
-            if there > 1:
+            if gpu_count > 1:
                 warn("Estimator: gpu(0) alone is used; to use others, give context=[mx.gpu(0), mx.gpu(1)]")
-            return [gpu(0)] if there else [cpu()]
+            return [gpu(0)] if gpu_count else [cpu()]
         several = [context] if isinstance(context, Context) else context
-        if not isinstance(several, list) or not all(isinstance(each, Context) for each in several):
+        if not isinstance(several, list) or not all(isinstance(place, Context) for place in several):
             raise ArgumentError(f"Estimator: context={context!r}: expected a Context, or a list of them")
-        for each in several:
-            if not each.device_type.startswith("cpu") and each.device_id >= there:
-                raise UnusedError(f"Estimator: {each} is not there: there are {there} GPUs")
+        for place in several:
+            if not place.device_type.startswith("cpu") and place.device_id >= gpu_count:
+                raise UnusedError(f"Estimator: {place} is not there: there are {gpu_count} GPUs")
         return several
 
     def _initialize(self, initializer: Any) -> None:
@@ -250,16 +250,16 @@ class Estimator:
             defaults.append(ValidationHandler(val_data, self.evaluate))
         return self._with_defaults(event_handlers, self.train_metrics, self.train_metrics + self.val_metrics, defaults)
 
-    def _with_defaults(self, given: Any, metrics: list[EvalMetric], known: list[EvalMetric],
+    def _with_defaults(self, passed_handlers: Any, metrics: list[EvalMetric], known_metrics: list[EvalMetric],
                        defaults: list[EventHandler]) -> list[Any]:
         """Handlers in their order: the given ones, and the default ones whose class is not among them."""
-        handlers = handlers_of(given)
+        handlers = handlers_of(passed_handlers)
         for default in (*defaults, MetricHandler(metrics), LoggingHandler(metrics=metrics)):
             if isinstance(default, StoppingHandler) or not any(isinstance(each, type(default)) for each in handlers):
                 handlers.append(default)
         for handler in handlers:
             for metric in getattr(handler, "metrics", None) or ():
-                if not any(metric is each for each in known):
+                if not any(metric is metric_known for metric_known in known_metrics):
                     raise ArgumentError(f"Estimator: a {type(handler).__name__} has a metric {metric.name!r} that is "
                                         "none of the estimator's train_metrics and val_metrics")
         return sorted(handlers, key=lambda handler: getattr(handler, "priority", 0))

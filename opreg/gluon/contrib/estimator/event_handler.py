@@ -81,9 +81,9 @@ def handlers_of(handlers: Any) -> list[Any]:
         When one of them is no handler.
     """
     several = [handlers] if isinstance(handlers, EventHandler) else list(handlers or [])
-    for each in several:
-        if not isinstance(each, EventHandler):
-            raise ArgumentError(f"event_handlers: expected handlers, got {each!r}")
+    for handler in several:
+        if not isinstance(handler, EventHandler):
+            raise ArgumentError(f"event_handlers: expected handlers, got {handler!r}")
     return several
 
 
@@ -96,9 +96,9 @@ def metrics_of(metrics: Any) -> list[EvalMetric]:
         When one of them is no metric.
     """
     if isinstance(metrics, CompositeEvalMetric):
-        return [each for inner in metrics.metrics for each in metrics_of(inner)]
+        return [part for inner in metrics.metrics for part in metrics_of(inner)]
     several = [metrics] if isinstance(metrics, EvalMetric) else metrics or []
-    if isinstance(several, str) or not all(isinstance(each, EvalMetric) for each in several):
+    if isinstance(several, str) or not all(isinstance(metric, EvalMetric) for metric in several):
         raise ArgumentError(f"expected a metric or a list of them, got {metrics!r}")
     return list(several)
 
@@ -333,8 +333,8 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
             self.best = _worst(self.monitor_op)
         if self.resume_from_checkpoint:
             by = self.batch_period if estimator.max_batch else self.epoch_period
-            other = self.epoch_period if estimator.max_batch else self.batch_period
-            if not by or other:
+            counts_other = self.epoch_period if estimator.max_batch else self.batch_period
+            if not by or counts_other:
                 raise ArgumentError("CheckpointHandler: to go on from a checkpoint, write them after batches where the "
                                     "estimator counts batches, and after epochs where it counts epochs; set the other "
                                     "period to None")
@@ -401,12 +401,12 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
     def _resume(self, estimator: Any) -> None:
         pattern = re.compile(rf"{re.escape(self.model_prefix)}-(epoch(\d+)batch(\d+))\.params")
         matches = [match for match in map(pattern.fullmatch, os.listdir(self.model_dir)) if match]
-        found = sorted((int(match[2]), int(match[3]), match[1]) for match in matches)
-        if not found:
+        checkpoints = sorted((int(match[2]), int(match[3]), match[1]) for match in matches)
+        if not checkpoints:
             estimator.logger.info("CheckpointHandler: there is no checkpoint, training begins anew")
             return
-        self.saved_checkpoints = [name for _, _, name in found]
-        self.trained_epoch, self.trained_batch, name = found[-1]
+        self.saved_checkpoints = [name for _, _, name in checkpoints]
+        self.trained_epoch, self.trained_batch, name = checkpoints[-1]
         for what, trained in (("max_epoch", self.trained_epoch), ("max_batch", self.trained_batch)):
             most = getattr(estimator, what)
             if most:
@@ -485,4 +485,4 @@ class GradientUpdateHandler(BatchEnd):
 
     def batch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
         loss = kwargs["loss"]
-        estimator.trainer.step(sum(each.shape[0] for each in (loss if isinstance(loss, list) else [loss])))
+        estimator.trainer.step(sum(part.shape[0] for part in (loss if isinstance(loss, list) else [loss])))

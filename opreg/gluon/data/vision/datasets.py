@@ -142,7 +142,7 @@ class CIFAR10(_Files):
 
     def _read(self) -> tuple[np.ndarray, np.ndarray]:
         parts = [of_rows(content, self._labels, name) for name, content in self._contents(self._names[self._train])]
-        images, labels = (np.concatenate(each) for each in zip(*parts))
+        images, labels = (np.concatenate(arrays) for arrays in zip(*parts))
         return np.ascontiguousarray(images), labels[:, self._place].astype(np.int32)
 
     def _contents(self, names: Sequence[str]) -> Iterator[tuple[Path, bytes]]:

@@ -34,7 +34,7 @@ def _column(channels: int, length: int = 7) -> _Conv:
 
 
 def _branch(*convs: _Conv) -> HybridBlock:
-    return chain(*[_conv(*each) for each in convs])
+    return chain(*[_conv(*conv) for conv in convs])
 
 
 def _averaged(channels: int) -> HybridBlock:
@@ -47,7 +47,7 @@ def _largest() -> HybridBlock:
 
 def _split(*convs: _Conv) -> HybridBlock:
     both = HybridConcurrent(axis=1, prefix="")
-    both.add(*[_branch(each) for each in convs])
+    both.add(*[_branch(conv) for conv in convs])
     return both
 
 

@@ -111,13 +111,13 @@ class MobileNetV2(Classifier):
 
         def features() -> list[HybridBlock]:
             before = int(32 * multiplier)
-            made = _conv(before, 3, 2, 1, active=RELU6)
+            layers = _conv(before, 3, 2, 1, active=RELU6)
             for times, channels, count, first in _BOTTLENECKS:
                 for number in range(count):
                     after = int(channels * multiplier)
-                    made.append(LinearBottleneck(before, after, times, 1 if number else first))
+                    layers.append(LinearBottleneck(before, after, times, 1 if number else first))
                     before = after
-            return [*made, *_conv(max(1280, int(1280 * multiplier)), active=RELU6), GlobalAvgPool2D()]
+            return [*layers, *_conv(max(1280, int(1280 * multiplier)), active=RELU6), GlobalAvgPool2D()]
 
         with self.name_scope():
             self.features = scoped(HybridSequential(prefix="features_"), features)

@@ -26,9 +26,9 @@ class Classifier(HybridBlock):
 
 def chain(*layers: HybridBlock) -> HybridSequential:
     """Layers in a row, named as if they were outside of any scope."""
-    made = HybridSequential(prefix="")
-    made.add(*layers)
-    return made
+    block = HybridSequential(prefix="")
+    block.add(*layers)
+    return block
 
 
 def scoped(container: _Container, layers: Callable[..., Iterable[HybridBlock]], *arguments: Any) -> _Container:

@@ -37,8 +37,8 @@ def _cropped(boxes: np.ndarray, crop: Crop) -> np.ndarray:
     start = np.array([crop.left, crop.top], np.float32)
     end = start + np.array([crop.width, crop.height], np.float32)
     low, high = boxes[:, :2], boxes[:, :2] + boxes[:, 2:4]
-    kept = ((low <= end) & (high >= start)).all(axis=1)
-    boxes, low, high = boxes[kept], np.clip(low, start, end)[kept], np.clip(high, start, end)[kept]
+    remains = ((low <= end) & (high >= start)).all(axis=1)
+    boxes, low, high = boxes[remains], np.clip(low, start, end)[remains], np.clip(high, start, end)[remains]
     boxes[:, :2], boxes[:, 2:4] = low - start, high - low
     return boxes
 

@@ -145,7 +145,7 @@ def _from_hsv(hue: np.ndarray, saturation: np.ndarray, value: np.ndarray) -> np.
     sixths = np.arange(256, dtype=np.float32) * np.float32(6 / 255)
     sector = np.floor(sixths)
     part = (sixths - sector)[hue]
-    ratio, value = (each.astype(np.float32) * np.float32(1 / 255) for each in (saturation, value))
+    ratio, value = (channel.astype(np.float32) * np.float32(1 / 255) for channel in (saturation, value))
     shades = np.empty((*value.shape, 4), np.uint8)
     # Cut off: OpenCV's vectors do so; only the last pixels of a row, which fill no vector, are rounded.
     for i, factor in enumerate((np.float32(1), 1 - ratio.astype(np.float64) * part,
@@ -208,12 +208,12 @@ class AutoContrast:
 
     def __call__(self, image: Any) -> np.ndarray:
         pixels, counts = _histograms("AutoContrast", image)
-        return _looked_up(pixels, [self._table(each) for each in counts], np.shape(image))
+        return _looked_up(pixels, [self._table(count) for count in counts], np.shape(image))
 
     def _table(self, counts: np.ndarray) -> np.ndarray:
         counts[self._ignore] = 0
         cut = int(self._cutoff / np.float32(100) * np.float32(counts.sum()))
-        low, high = (self._first(each, cut) for each in (counts, counts[::-1]))
+        low, high = (self._first(histogram, cut) for histogram in (counts, counts[::-1]))
         high = 255 - high
         every = np.arange(256)
         if high <= low:
@@ -224,8 +224,8 @@ class AutoContrast:
     @staticmethod
     def _first(counts: np.ndarray, cut: int) -> int:
         """The first byte of which pixels are left after the cut."""
-        left = np.cumsum(counts) > cut
-        return int(left.argmax()) if left.any() else 255
+        above = np.cumsum(counts) > cut
+        return int(above.argmax()) if above.any() else 255
 
 
 class Equalize:
@@ -233,7 +233,7 @@ class Equalize:
 
     def __call__(self, image: Any) -> np.ndarray:
         pixels, counts = _histograms("Equalize", image)
-        return _looked_up(pixels, [self._table(each) for each in counts], np.shape(image))
+        return _looked_up(pixels, [self._table(count) for count in counts], np.shape(image))
 
     @staticmethod
     def _table(counts: np.ndarray) -> np.ndarray:
@@ -356,11 +356,11 @@ class RgbToHsv(_ColorSpace):
         red, green, _ = channels
         most, least = np.maximum.reduce(channels), np.minimum.reduce(channels)
         spread = most - least
-        unit, whole = np.where(spread == 0, 1, spread), np.where(most == 0, 1, most)
-        far_red, far_green, far_blue = ((most - each) / unit for each in channels)
+        unit, divisor = np.where(spread == 0, 1, spread), np.where(most == 0, 1, most)
+        far_red, far_green, far_blue = ((most - channel) / unit for channel in channels)
         hue = np.where(red == most, far_blue - far_green,
                        np.where(green == most, 2 + far_red - far_blue, 4 + far_green - far_red))
-        return np.where(spread == 0, 0, hue / 6 % 1), spread / whole, most
+        return np.where(spread == 0, 0, hue / 6 % 1), spread / divisor, most
 
 
 class HsvToRgb(_ColorSpace):
@@ -400,10 +400,10 @@ class GaussianBlur:
             raise ArgumentError(f"GaussianBlur: kernel_size must be odd, got {kernel_size!r}")
         sigmas = (sigma or 0.0,) if isinstance(sigma, (int, float, type(None))) else tuple(sigma)
         # In float32; one for both follows from the width.
-        usual = [float(np.float32(each) if each > 0 else np.float32(size * 0.15 + 0.35))
-                 for size, each in zip(sizes, sigmas)]
-        self._kernels = [self._kernel(size, each)
-                         for size, each in zip(sizes * (3 - len(sizes)), usual * (3 - len(usual)))]
+        usual = [float(np.float32(sigma) if sigma > 0 else np.float32(size * 0.15 + 0.35))
+                 for size, sigma in zip(sizes, sigmas)]
+        self._kernels = [self._kernel(size, sigma)
+                         for size, sigma in zip(sizes * (3 - len(sizes)), usual * (3 - len(usual)))]
 
     @staticmethod
     def _kernel(size: int, sigma: float) -> np.ndarray:
@@ -429,9 +429,9 @@ def _in_parts(kernel: np.ndarray) -> np.ndarray:
     """The weights of a symmetric kernel in parts of 256: what is cut off is carried on, up to the middle."""
     weights, carried = np.zeros(len(kernel), np.int64), 0.0
     for i in range(len(kernel) // 2):
-        whole = kernel[i] * 256 + carried
-        weights[i] = weights[-1 - i] = np.rint(whole)
-        carried = whole - weights[i]
+        products = kernel[i] * 256 + carried
+        weights[i] = weights[-1 - i] = np.rint(products)
+        carried = products - weights[i]
     weights[len(kernel) // 2] = 256 - weights.sum()
     return weights
 

@@ -88,7 +88,7 @@ class Normalize:
 
     def __call__(self, image: Any) -> np.ndarray:
         pixels = np.asarray(image).astype(np.float32)
-        mean, std = (each if self._last else each[:, None, None] for each in (self._mean, self._std))
+        mean, std = (statistic if self._last else statistic[:, None, None] for statistic in (self._mean, self._std))
         return (pixels - mean) / std
 
 

@@ -110,7 +110,7 @@ class Pad:
         around = [(self.top, self._bottom), (self.left, self._right), *[(0, 0)] * (pixels.ndim - 2)]
         if self._mode is not Border.CONSTANT:
             return np.pad(pixels, around, self._mode.value)
-        shape = tuple(length + sum(each) for length, each in zip(pixels.shape, around))
+        shape = tuple(length + sum(margin) for length, margin in zip(pixels.shape, around))
         wide = np.empty(shape, pixels.dtype)
         wide[...] = self._value
         wide[self.top:shape[0] - self._bottom, self.left:shape[1] - self._right] = pixels
@@ -395,11 +395,11 @@ class CutOut:
 
     def __call__(self, image: Any) -> np.ndarray:
         pixels = checked("CutOut", image).copy()
-        seen = pixels if self._last else np.moveaxis(pixels, 0, 2)
+        channels_last = pixels if self._last else np.moveaxis(pixels, 0, 2)
         random = stream()
         for _ in range(self._count):
-            ends = [int(random.integers(length + self._length + 1)) for length in seen.shape[:2]]
-            seen[tuple(slice(max(end - self._length, 0), end) for end in ends)] = 0
+            ends = [int(random.integers(length + self._length + 1)) for length in channels_last.shape[:2]]
+            channels_last[tuple(slice(max(end - self._length, 0), end) for end in ends)] = 0
         return pixels
 
 
@@ -423,8 +423,8 @@ class RandomErasing:
     def __init__(self, prob: float = 0.5, scale: Sequence[float] = (0.02, 0.33), ratio: Sequence[float] = (0.3, 3.3),
                  value: Fill | str = 0, inplace: bool = False, max_attempts: int = 10):
         self._prob = chance("RandomErasing", prob)
-        self._scale, self._ratio = (reach("RandomErasing", name, given, least=0.0)
-                                    for name, given in (("scale", scale), ("ratio", ratio)))
+        self._scale, self._ratio = (reach("RandomErasing", name, bounds, least=0.0)
+                                    for name, bounds in (("scale", scale), ("ratio", ratio)))
         if isinstance(value, str) and value != "random":
             raise ArgumentError(f"RandomErasing: value must be numbers or 'random', got {value!r}")
         self._value, self._inplace, self._attempts = value, inplace, max_attempts

@@ -48,16 +48,16 @@ class MixUp:
         self._before: tuple[Any, Any] | None = None
 
     def __call__(self, image: Any, label: Any) -> tuple[np.ndarray, np.ndarray]:
-        given = np.asarray(image), np.asarray(label)
+        arrays = np.asarray(image), np.asarray(label)
         parts = stream().beta(self._alpha, self._alpha, self._count)
         if self._single:
-            others: Any = tuple(np.roll(each[:self._count], -1, axis=0) for each in given)
+            others: Any = tuple(np.roll(array[:self._count], -1, axis=0) for array in arrays)
         elif self._before is None:
             parts, others = np.ones(self._count), (0, 0)
         else:
             others = self._before
-        mixed = [parts.reshape((-1, *(1,) * axes)) * each + (1 - parts.reshape((-1, *(1,) * axes))) * other
-                 for each, other, axes in zip(given, others, (3, 1))]
+        mixed = [parts.reshape((-1, *(1,) * axes)) * array + (1 - parts.reshape((-1, *(1,) * axes))) * partner
+                 for array, partner, axes in zip(arrays, others, (3, 1))]
         self._before = mixed[0], mixed[1]
         return self._before
 
@@ -104,10 +104,10 @@ class CutMixBatch:
     def __call__(self, image: Any, label: Any) -> tuple[np.ndarray, np.ndarray]:
         images, labels = _batch("CutMixBatch", image, label)
         random, order = stream(), stream().permutation(len(images))
-        made, mixed = images.copy(), labels.astype(np.float32)
-        seen, others = (each if self._last else np.moveaxis(each, 1, 3) for each in (made, images))
-        height, width = seen.shape[1:3]
-        for i, other in enumerate(order):
+        result, mixed = images.copy(), labels.astype(np.float32)
+        views, others = (view if self._last else np.moveaxis(view, 1, 3) for view in (result, images))
+        height, width = views.shape[1:3]
+        for i, partner in enumerate(order):
             if random.random() >= self._prob:
                 continue
             side = np.sqrt(1 - random.beta(self._alpha, self._alpha))
@@ -115,7 +115,7 @@ class CutMixBatch:
             for length in (height, width):
                 middle, half = int(random.integers(length)), int(length * side) // 2
                 part.append(slice(max(middle - half, 0), min(middle + half, length)))
-            seen[i][tuple(part)] = others[other][tuple(part)]
-            kept = 1 - (part[0].stop - part[0].start) * (part[1].stop - part[1].start) / (height * width)
-            mixed[i] = kept * labels[i] + (1 - kept) * labels[other]
-        return made, mixed
+            views[i][tuple(part)] = others[partner][tuple(part)]
+            image_share = 1 - (part[0].stop - part[0].start) * (part[1].stop - part[1].start) / (height * width)
+            mixed[i] = image_share * labels[i] + (1 - image_share) * labels[partner]
+        return result, mixed

@@ -20,8 +20,8 @@ __all__ = ["Affine", "Perspective", "RandomAffine", "RandomPerspective", "Random
 def _warped(warping: Any, pixels: np.ndarray, matrix: np.ndarray, size: tuple[int, int], fill: Fill,
             interpolation: Inter) -> np.ndarray:
     wide = pixels.reshape((*pixels.shape[:2], -1))
-    made = warping(wide, matrix, *size, filled(fill, wide.shape[2]), OPENCV[Inter(interpolation)])
-    return made.reshape((*size, *pixels.shape[2:]))
+    warped = warping(wide, matrix, *size, filled(fill, wide.shape[2]), OPENCV[Inter(interpolation)])
+    return warped.reshape((*size, *pixels.shape[2:]))
 
 
 class Rotate:
@@ -117,7 +117,7 @@ def moved(pixels: np.ndarray, degrees: float, move: Sequence[float], scale: floa
 def _affine(x: float, y: float, degrees: float, move: Sequence[float], scale: float, shear: Sequence[float]
             ) -> np.ndarray:
     """The matrix of a rotation, shear and scale around a point, and a move, in float32."""
-    angle, rows, columns = (float(np.radians(np.float32(each))) for each in (degrees, *shear))
+    angle, rows, columns = (float(np.radians(np.float32(angle))) for angle in (degrees, *shear))
     scale = float(np.float32(scale))
     turn = scale * np.array([
         [math.cos(angle - columns) / math.cos(columns),
@@ -233,6 +233,6 @@ class RandomPerspective(Sometimes):
             for far, length in ((right, width), (low, height)):
                 most = int(length / 2 * self._scale)
                 place.append((far * (length - 1), abs(far * (length - 1) - int(random.integers(most + 1)))))
-            start.append([each for each, _ in place])
-            end.append([each for _, each in place])
+            start.append([low for low, _ in place])
+            end.append([high for _, high in place])
         return Perspective(start, end, self._interpolation)(image)

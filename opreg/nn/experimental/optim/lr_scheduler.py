@@ -20,8 +20,8 @@ __all__ = ["ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "Cy
 
 def _set(optimizer: Optimizer, rates: Sequence[Any]) -> None:
     """Set the learning rates of the groups."""
-    for held, rate in zip(optimizer.lrs, rates, strict=True):
-        held.set_data(tensor(np.float32(float(rate))))
+    for parameter, rate in zip(optimizer.lrs, rates, strict=True):
+        parameter.set_data(tensor(np.float32(float(rate))))
 
 
 class LRScheduler:
@@ -217,10 +217,10 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def get_lr(self) -> Sequence[Any]:
         """The learning rates of this step, one for each group."""
-        left, length = self.last_epoch, self.T_0
-        while left >= length:
-            left, length = left - length, length * self.T_mult
-        return [_cosine(rate, self.eta_min, left / length) for rate in self.base_lrs]
+        remaining, length = self.last_epoch, self.T_0
+        while remaining >= length:
+            remaining, length = remaining - length, length * self.T_mult
+        return [_cosine(rate, self.eta_min, remaining / length) for rate in self.base_lrs]
 
 
 class CyclicLR(LRScheduler):
@@ -248,8 +248,8 @@ class CyclicLR(LRScheduler):
             raise ArgumentError(f"CyclicLR: mode must be one of {', '.join(scales)}, got {mode!r}")
         self._scale, self._of = scales[mode] if scale_fn is None else (scale_fn, scale_mode)
         count = len(getattr(optimizer, "param_groups", ()))
-        self._low, self._high = (list(each) if isinstance(each, (list, tuple)) else [each] * count
-                                 for each in (base_lr, max_lr))
+        self._low, self._high = (list(rate) if isinstance(rate, (list, tuple)) else [rate] * count
+                                 for rate in (base_lr, max_lr))
         if len(self._low) != count or len(self._high) != count:
             raise ArgumentError(f"CyclicLR: expected one rate or {count}, got {base_lr!r} and {max_lr!r}")
         self._up = _count("CyclicLR", "step_size_up", step_size_up)

@@ -90,13 +90,13 @@ class Optimizer(Cell):
         group = {**self.defaults, **param_group}
         members = group["params"]
         group["params"] = [members] if isinstance(members, Parameter) else list(members)
-        known = {id(p) for p in self.parameters}
+        known_ids = {id(p) for p in self.parameters}
         for p in group["params"]:
             if not isinstance(p, Parameter):
                 raise TypeError(f"{self.cls_name}: params of group {at} must be Parameters, got {type(p).__name__}")
-            if id(p) in known:
+            if id(p) in known_ids:
                 raise ArgumentError(f"{self.cls_name}: Parameter {p.name} is in two places of the groups")
-            known.add(id(p))
+            known_ids.add(id(p))
         group["lr"] = Parameter(_rate(self.cls_name, group["lr"]), name=f"learning_rate_group_{at}",
                                 requires_grad=False)
         group["weight_decay"] = checked(self.cls_name, "weight_decay", group.get("weight_decay", 0.0))

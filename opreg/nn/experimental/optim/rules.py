@@ -41,12 +41,12 @@ class _Rule(Optimizer):
             raise ArgumentError(f"{self.cls_name}: expected {len(self.parameters)} gradients, got {len(gradients)}")
         step = assign(self.step_t, self.step_t + 1.0)
         for start, end, group, rate in zip(self.group_start_id, self.group_start_id[1:], self.param_groups, self.lrs):
-            params, given = self.parameters[start:end], tuple(gradients[start:end])
-            given = tuple([-g for g in given]) if group.get("maximize") else given
-            given = self._decay_weight(group["weight_decay"], params, given) if self._decays else given
+            params, grads = self.parameters[start:end], tuple(gradients[start:end])
+            grads = tuple([-g for g in grads]) if group.get("maximize") else grads
+            grads = self._decay_weight(group["weight_decay"], params, grads) if self._decays else grads
             states = [getattr(self, name)[start:end] for name in self._states]
-            for p, g, *own in zip(params, given, *states):
-                self._change(group, rate, step, p, g, *own)
+            for p, g, *moments in zip(params, grads, *states):
+                self._change(group, rate, step, p, g, *moments)
         return True
 
     def _change(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, *states: Any) -> None:

@@ -174,8 +174,8 @@ def conv_transpose2d(input: TensorLike, weight: TensorLike, bias: TensorLike | N
         Additional rows and columns at the end of the output.
     """
     x, w = together(input, weight)
-    given = (x, w) if bias is None else (x, w, like(bias, x))
-    return operators.Deconvolution(*given, kernel=w.shape[2:], stride=sizes(stride, 2, "stride"),
+    inputs = (x, w) if bias is None else (x, w, like(bias, x))
+    return operators.Deconvolution(*inputs, kernel=w.shape[2:], stride=sizes(stride, 2, "stride"),
                                    dilate=sizes(dilation, 2, "dilation"), pad=sizes(padding, 2, "padding"),
                                    adj=sizes(output_padding, 2, "output_padding"), num_filter=w.shape[1] * groups,
                                    num_group=groups, no_bias=bias is None)

@@ -60,7 +60,7 @@ class _Applied(Cell):
 def _applied(name: str, function: Callable[..., Any], says: str, inputs: int = 1) -> type[_Applied]:
     """The layer class of a function whose first parameters are the inputs."""
     parameters = list(inspect.signature(function).parameters.values())[inputs:]
-    signature = inspect.Signature([each.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in parameters])
+    signature = inspect.Signature([item.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) for item in parameters])
     return type(name, (_Applied,), {"__doc__": says, "__module__": __name__, "__signature__": signature,
                                     "_signature": signature, "_function": staticmethod(function)})
 
@@ -221,7 +221,7 @@ class _Conv(Cell):
                 raise ArgumentError(f"{type(self).__name__}: padding must be numbers with padding_mode "
                                     f"{self.padding_mode!r}, got {padding!r}")
             assert isinstance(padding, tuple)
-            sides = tuple(width for each in reversed(padding) for width in (each, each))
+            sides = tuple(width for amount in reversed(padding) for width in (amount, amount))
             input, padding = functional.pad(input, sides, self.padding_mode), 0
         return function(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 

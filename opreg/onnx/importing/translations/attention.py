@@ -14,7 +14,7 @@ from opreg.errors import ArgumentError, ShapeError
 from ..graph import Node
 from ..rows import row
 from ..tensors import dtype_of
-from .shapes import padded
+from .parts import padded
 
 __all__ = ["heads_of", "joined", "places"]
 

@@ -16,7 +16,8 @@ from opreg.nn.ops.control import foreach, while_true
 from ..graph import Graph, Node, UnknownNumbers
 from ..rows import Given, Host, row
 from ..tensors import computes, dtype_of
-from .shapes import MOST, numbers, parts_of
+from .parts import parts_of
+from .shapes import MOST, numbers
 
 __all__: list[str] = []
 
@@ -103,9 +104,9 @@ def _same_states(node: Node, before: Sequence[Any], now: Sequence[Any]) -> bool:
 
 def _fixed_condition(body: Graph) -> str | None:
     """The name of the value that a body copies as its condition, if it is the same in each iteration."""
-    copied = {copy: name for each in body.nodes if each.op_type == "Identity"
-              for name, copy in zip(each.inputs, each.outputs)}
-    others = {name for each in body.nodes if each.op_type != "Constant" for name in each.outputs}
+    copied = {copy: name for node in body.nodes if node.op_type == "Identity"
+              for name, copy in zip(node.inputs, node.outputs)}
+    others = {name for node in body.nodes if node.op_type != "Constant" for name in node.outputs}
     others.update(body.inputs[:1], body.inputs[2:])  # the iteration's index, and the states
     name = body.outputs[0]
     while name in copied:

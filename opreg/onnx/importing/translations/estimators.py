@@ -16,7 +16,8 @@ from opreg.nn.ops import while_loop
 
 from ..graph import Node
 from ..rows import Given, row
-from .shapes import along, sane
+from .parts import along
+from .shapes import sane
 
 __all__: list[str] = []
 
@@ -228,12 +229,12 @@ class _Forest:
         self.children = [np.where(leaf, own, [own[i] if leaf[i] else self.place(tree, child)
                                               for i, (tree, child) in enumerate(zip(trees, each))])
                          for each in (yes, no)]
-        below = np.concatenate([each[~leaf] for each in self.children])
+        below = np.concatenate([child[~leaf] for child in self.children])
         self.roots = np.setdiff1d(own, below)
         self.depth, reached, passed = 0, self.roots, np.zeros(len(modes), bool)
         passed[reached] = True
         while not leaf[reached].all() and self.depth <= len(modes):
-            reached = np.unique(np.concatenate([each[reached] for each in self.children]))
+            reached = np.unique(np.concatenate([child[reached] for child in self.children]))
             passed[reached] = True
             self.depth += 1
         if self.depth > len(modes) or not passed.all():  # a circle may have no root
@@ -252,7 +253,7 @@ class _Forest:
         at = ops.broadcast_add(first, node.lift(self.roots.astype(np.int64).reshape(1, -1)))
         for _ in range(self.depth):
             value = along(node, x, ops.take(node.lift(self.features), at, axis=0), 1)
-            yes, no = [ops.take(node.lift(each.astype(np.int64)), at, axis=0) for each in self.children]
+            yes, no = [ops.take(node.lift(child.astype(np.int64)), at, axis=0) for child in self.children]
             at = ops._npi_where(self._goes(value, at), yes, no)
         return at
 

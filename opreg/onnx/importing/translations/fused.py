@@ -16,9 +16,10 @@ from ..rows import Given, Host, row
 from .elementwise import clip_by_attributes, gelu, swish
 from .images import grid_sample
 from .layers import conv, instance_norm, layer_normalized
+from .parts import gather, gather_nd, pad, trilu
 from .recurrent import activation
 from .reductions import gemm, mat_mul
-from .shapes import arange, gather, gather_nd, pad, trilu, unsqueeze
+from .shapes import arange, unsqueeze
 
 __all__ = ["channels_second", "plus"]
 

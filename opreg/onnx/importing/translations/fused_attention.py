@@ -16,9 +16,9 @@ from ..graph import Node
 from ..rows import Given, Host, row
 from .attention import heads_of, joined, places
 from .fused import plus
+from .parts import along, gather, padded
 from .quantized import product_of_integers
 from .reductions import mat_mul
-from .shapes import along, gather, padded
 
 __all__: list[str] = []
 

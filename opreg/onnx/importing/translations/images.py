@@ -19,7 +19,8 @@ from ..graph import Node
 from ..open_lengths import Length, is_open
 from ..rows import Given, Host, row
 from .layers import all_axes
-from .shapes import along, numbers, padded, sane
+from .parts import along, padded
+from .shapes import numbers, sane
 
 __all__: list[str] = []
 
@@ -44,8 +45,8 @@ def col2im(node: Node, x: Any, image_shape: Host, block_shape: Host, *, dilation
     canvas = node.lift(np.zeros((*full, shape[0], channels), node.dtype(x)))
     canvas = ops._backward_gather_nd(moved, node.lift(np.stack(places).astype(np.int64)), canvas)
     canvas = ops.transpose(canvas, axes=(count, count + 1, *range(count)))
-    return padded(node, canvas, all_axes(node, canvas, [-each for each in pads[:count]],
-                                          [-each for each in pads[count:]]), 0, "constant")
+    return padded(node, canvas, all_axes(node, canvas, [-pad for pad in pads[:count]],
+                                          [-pad for pad in pads[count:]]), 0, "constant")
 
 
 _NEAREST: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -110,7 +111,7 @@ def upsample_by_attribute(node: Node, x: Any, scale: Host = None, *, scales: Any
 
 @row("Resize")
 def resize_10(node: Node, x: Any, scales: Host, *, mode: str = "nearest") -> Any:
-    return _resized(node, x, list(range(len(scales))), None, [float(each) for each in scales], mode, how="asymmetric",
+    return _resized(node, x, list(range(len(scales))), None, [float(scale) for scale in scales], mode, how="asymmetric",
                     rounding="floor")
 
 
@@ -120,7 +121,7 @@ def resize(node: Node, x: Any, roi: Host = None, scales: Host = None, sizes: Giv
            exclude_outside: int = 0, extrapolation_value: float = 0.0, keep_aspect_ratio_policy: str = "stretch",
            mode: str = "nearest", nearest_mode: str = "round_prefer_floor") -> Any:
     places = list(range(node.rank(x))) if axes is None else [node.axis(axis, x) for axis in axes]
-    factors = [float(each) for each in scales] if scales is not None and scales.size else None
+    factors = [float(scale) for scale in scales] if scales is not None and scales.size else None
     wanted = None if sizes is None else _sizes(node, x, sizes, places)
     if wanted:
         lengths = node.lengths(x)

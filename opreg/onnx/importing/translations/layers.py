@@ -16,7 +16,8 @@ from opreg.errors import ArgumentError, AttrError, ShapeError
 
 from ..graph import Node
 from ..rows import Given, Host, row
-from .shapes import numbers, padded, reshaped
+from .parts import padded
+from .shapes import numbers, reshaped
 
 __all__ = ["all_axes", "conv", "layer_normalized", "window_pads"]
 
@@ -35,7 +36,7 @@ def window_pads(node: Node, x: Any, kernel: Sequence[int], strides: Sequence[int
     if auto_pad not in ("SAME_UPPER", "SAME_LOWER"):
         raise AttrError(f"auto_pad={auto_pad!r}: expected NOTSET, VALID, SAME_UPPER or SAME_LOWER")
     before, behind = [], []
-    lengths = (1,) * count if all(each == 1 for each in strides) else node.shape(x)[-count:]
+    lengths = (1,) * count if all(stride == 1 for stride in strides) else node.shape(x)[-count:]
     for length, size, stride, dilation in zip(lengths, kernel, strides, dilations):
         total = max((-(-length // stride) - 1) * stride + (size - 1) * dilation + 1 - length, 0)
         small, large = total // 2, total - total // 2
@@ -311,7 +312,7 @@ def max_unpool(node: Node, x: Any, indices: Given, output_shape: Host = None, *,
     result = ops._np_reshape(flat, newshape=own)
     if output_shape is None:
         return result
-    more = [wanted - length for wanted, length in zip(numbers(output_shape), own)]
+    more = [number - length for number, length in zip(numbers(output_shape), own)]
     return padded(node, result, [0] * len(more) + more, 0, "constant")
 
 

@@ -16,9 +16,9 @@ from ..rows import Given, Host, find, row
 from .elementwise import where
 from .fused import channels_second
 from .layers import average_pool, global_average_pool, max_pool
+from .parts import concat, gather
 from .quantized import dequantize, product_of_integers, q_linear_conv, quantize
 from .recurrent import lstm
-from .shapes import concat, gather
 
 __all__: list[str] = []
 
