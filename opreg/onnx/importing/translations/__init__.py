@@ -25,5 +25,5 @@ from . import (
 )
 
 __all__ = ["attention", "columns", "control", "elementwise", "equations", "estimators", "experts", "fused",
-           "fused_attention", "images", "layers", "microsoft", "parts", "quantized", "recurrent", "reductions", "shapes",
-           "text", "training"]
+           "fused_attention", "images", "layers", "microsoft", "parts", "quantized", "recurrent", "reductions",
+           "shapes", "text", "training"]
