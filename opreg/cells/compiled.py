@@ -267,7 +267,7 @@ class Compiled:
             plan.check(node)
         leaves: Sequence[Any] = [] if node is None else node.inputs
         if plan.landing and (tape.PASS.last is not node or not all(
-                (leaf := leaves[at][0]).__class__ is tape.Leaf and leaf.req == "write" and leaf.grad._data is data
+                getattr(leaves[at][0], "req", "") == "write" and leaves[at][0].grad._data is data
                 for at, data in plan.landing.items())):
             plan = self._run_apart_from_leaves(run, ins[run.count:])
         elif run.spent:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 
@@ -42,15 +43,16 @@ class SmallPlan:
         self.weights = groups, w[0] // groups, taps
         self.outs = images, groups, w[0] // groups, self.places
         self.padded = *x[:2], *[n + 2 * p for n, p in zip(self.size, win.pad)]
-        self.inner = (..., *[slice(p, p + n) for n, p in zip(self.size, win.pad)])
+        self.inner: tuple[Any, ...] = (..., *[slice(p, p + n) for n, p in zip(self.size, win.pad)])
         self.is_padded = any(win.pad)
         # Strides in elements of the view of the padded data.
         steps = [math.prod(self.padded[axis + 1:]) for axis in range(len(self.padded))]
         self.steps = (steps[0], w[1] * steps[1], steps[1], *[step * d for step, d in zip(steps[2:], win.dilate)],
                       *[step * s for step, s in zip(steps[2:], win.stride)])
-        self.reads = [(tap, (..., *[slice(t * d, t * d + s * (q - 1) + 1, s) for t, d, s, q in
-                                    zip(tap, win.dilate, win.stride, places)]))
-                      for tap in itertools.product(*map(range, win.kernel))]
+        self.reads: list[tuple[tuple[int, ...], tuple[Any, ...]]] = [
+            (tap, (..., *[slice(t * d, t * d + s * (q - 1) + 1, s)
+                          for t, d, s, q in zip(tap, win.dilate, win.stride, places)]))
+            for tap in itertools.product(*map(range, win.kernel))]
 
     def columns(self, x: Array) -> Array:
         """The elements under each kernel position, (N, G, C * taps, places)."""
