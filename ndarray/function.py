@@ -11,7 +11,7 @@ import numpy as np
 from opreg.core.arguments import ordered, split
 from opreg.core.cache import Recent
 from opreg.core.dispatch import INVOKE
-from opreg.core.keys import exact, lasting
+from opreg.core.keys import PLAIN, exact, lasting
 from opreg.core.mode import MODE
 from opreg.core.namespaces import CONTRIB, WRITTEN, Namespace, dressed, front, standing
 from opreg.core.op import Op
@@ -62,7 +62,8 @@ def _by_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
                 arrays.append(value)
                 form.append(None)
             else:
-                form.append(exact(value))
+                kind = value.__class__
+                form.append((kind, value) if kind in PLAIN else exact(value))
         key = tuple(form)
         completed = _FORMS[key]
     except TypeError:  # an argument without a key, such as a NumPy array or a list of arrays

@@ -230,7 +230,10 @@ class Parameter:
         DeferredInitializationError
             When its shape is still unknown.
         """
-        return self._check_and_get(self._data, ctx)
+        arrays = self._data
+        if arrays is not None and len(arrays) == 1 and (ctx is None or ctx is self._ctx_list[0]):  # the usual case
+            return arrays[0]
+        return self._check_and_get(arrays, ctx)
 
     def list_data(self) -> list[NDArray]:
         """Its arrays on all contexts, in the order of initialization."""

@@ -8,6 +8,7 @@ from types import FunctionType
 from typing import Any
 
 from opreg import ndarray, symbol
+from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.io import save
 from opreg.np.values import NumpySymbol, NumpyValue
 from opreg.symbol.json import load_json
@@ -365,7 +366,7 @@ class HybridBlock(Block):
             When inputs mix arrays and symbols, or are neither; in a hybridized block, when arrays have different
             contexts.
         """
-        has_symbols, contexts = inspected((x, *args))
+        has_symbols, contexts = inspected((x, *args)) if args else inspected(x)
         if has_symbols and contexts:
             raise BlockError("In HybridBlock, we do not support mixed NDArrays and Symbols types for the input. Please "
                              "check the type of the args.")
@@ -377,20 +378,26 @@ class HybridBlock(Block):
             raise BlockError("In HybridBlock, there must be one NDArray or one Symbol in the input. Please check the "
                              "type of the args.")
         ctx = contexts[0]
+        if current_context() is ctx:
+            return self._computed(ctx, contexts, x, *args)
         with ctx:
-            if self._active:
-                if contexts.count(ctx) != len(contexts):
-                    raise BlockError(f"Find multiple contexts in the input, After hybridized, the HybridBlock only "
-                                     f"supports one input context: {sorted(set(map(str, contexts)))}")
-                return self._call_cached_op(x, *args)
-            try:
-                parameters = {name: parameter.data(ctx) for name, parameter in self._reg_params.items()}
-            except DeferredInitializationError:
-                self._deferred_infer_shape(x, *args)
-                for parameter in self.params.values():
-                    parameter._finish_deferred_init()
-                parameters = {name: parameter.data(ctx) for name, parameter in self._reg_params.items()}
-            return self.hybrid_forward(ndarray, x, *args, **parameters)
+            return self._computed(ctx, contexts, x, *args)
+
+    def _computed(self, ctx: Context, contexts: Sequence[Context], x: Any, *args: Any) -> Any:
+        """The outputs for arrays in these contexts, the first of which is the current one."""
+        if self._active:
+            if contexts.count(ctx) != len(contexts):
+                raise BlockError(f"Find multiple contexts in the input, After hybridized, the HybridBlock only "
+                                 f"supports one input context: {sorted(set(map(str, contexts)))}")
+            return self._call_cached_op(x, *args)
+        try:
+            parameters = {name: parameter.data(ctx) for name, parameter in self._reg_params.items()}
+        except DeferredInitializationError:
+            self._deferred_infer_shape(x, *args)
+            for parameter in self.params.values():
+                parameter._finish_deferred_init()
+            parameters = {name: parameter.data(ctx) for name, parameter in self._reg_params.items()}
+        return self.hybrid_forward(ndarray, x, *args, **parameters)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Compute outputs with functions of ``F``, which is ``nd`` or ``sym``.

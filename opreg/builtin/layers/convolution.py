@@ -15,7 +15,7 @@ from ...core.attrs import Positive
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import Attrs
-from ...core.spec import ANY, Shape, show
+from ...core.spec import ANY, Shape, is_single_or_double, show
 from ...core.value import Value
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
@@ -23,8 +23,9 @@ from ..layouts import by_layout
 from ..matrices.dense import adjoint, bilinear, with_bias
 from ..outputs import wide
 from ..samples import of_rows
-from .correlation import correlate, match, plus, spread
+from .correlation import correlate, match, plus, small, spread
 from .sliding import Window, channels_first, channels_last, extent, needed, spatial, window
+from .small_correlation import SmallPlan
 
 __all__ = ["run_convolution", "of_deconvolution", "of_weight"]
 
@@ -121,6 +122,34 @@ def convolution_xp(xp, data, weight, bias=None, *, kernel, stride, dilate, pad, 
                 lambda y, x, w, b: correlate(xp, x, w, y, win, num_group, plus(b, num_group, len(kernel))))
 
 
+@convolution.prepare
+def convolution_prepare(data, weight, bias=None, *, kernel, stride, dilate, pad, num_filter, num_group, layout):
+    shape = convolution_infer(data.shape, weight.shape, kernel=kernel, stride=stride, dilate=dilate, pad=pad,
+                              num_filter=num_filter, layout=layout)
+    plan = _small(data, weight, shape, window(kernel, stride, dilate, pad), num_group, layout)
+    if plan is None:
+        return None
+    dtype, along = data.dtype, (-1, *(1,) * len(kernel))
+
+    def run(data: Array, weight: Array, bias: Array | None = None) -> Array:
+        y = np.empty(shape, dtype)
+        plan.correlate(data, weight, y)
+        if bias is not None:
+            np.add(y, bias.reshape(along), y)
+        return y
+
+    return run
+
+
+def _small(data: Array, weight: Array, shape: Shape, win: Window, groups: int, layout: Layout | None
+           ) -> SmallPlan | None:
+    """The plan of a convolution that the host computes without blocks, if all arrays have channels on axis 1."""
+    if layout not in (None, "NCW", "NCHW", "NCDHW") or not is_single_or_double(data.dtype) \
+            or data.dtype != weight.dtype:
+        return None
+    return small(data.shape, weight.shape, shape, win, groups)
+
+
 convolution_data = adjoint("_backward_Convolution_data", convolution, ("g", "weight", "data"))
 of_rows(convolution_data, 0, 2)
 by_layout(convolution_data, (0, 2), weights_first=True)
@@ -148,6 +177,27 @@ def _computing(op: Op, forward: Op, compute: Callable[..., object]) -> None:
 
 _computing(convolution_data, convolution, spread)
 _computing(convolution_weight, convolution, match)
+
+
+@convolution_data.prepare
+def convolution_data_prepare(g, weight, data, *, kernel, stride, dilate, pad, num_group, layout):
+    plan = _small(data, weight, g.shape, window(kernel, stride, dilate, pad), num_group, layout)
+    return None if plan is None or g.dtype != data.dtype else lambda g, weight, data: _written(
+        plan.spread, g, weight, data)
+
+
+@convolution_weight.prepare
+def convolution_weight_prepare(g, data, weight, *, kernel, stride, dilate, pad, num_group, layout):
+    plan = _small(data, weight, g.shape, window(kernel, stride, dilate, pad), num_group, layout)
+    return None if plan is None or g.dtype != data.dtype else lambda g, data, weight: _written(
+        plan.match, g, data, weight)
+
+
+def _written(compute: Callable[[Array, Array, Array], None], g: Array, other: Array, like: Array) -> Array:
+    """The gradient of an array that ``compute`` writes."""
+    into = np.empty(like.shape, like.dtype)
+    compute(g, other, into)
+    return into
 
 
 @declare(name="_backward_Convolution_bias")

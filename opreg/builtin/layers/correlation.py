@@ -34,9 +34,9 @@ from ...core.spec import Shape
 from ...typing import Array, ArrayModule
 from ..matrices.dense import product
 from .sliding import Window, span
-from .small_correlation import small_plan
+from .small_correlation import SmallPlan, small_plan
 
-__all__ = ["Then", "correlate", "spread", "match", "plus", "product_alone"]
+__all__ = ["Then", "correlate", "spread", "match", "plus", "product_alone", "small"]
 
 #: Bytes of one buffer: 3 MB measured best or near it for images of 7 to 224 pixels, with 3 to 512 channels, on
 #: processors with 1 MB of second-level cache a core. It decides in which order gradients of weights are added up.
@@ -130,7 +130,7 @@ class _Plan:
     """
 
     def __init__(self, x: Shape, w: Shape, y: Shape, win: Window, groups: int):
-        self.images, self.groups, self.win, self.small = x[0], groups, win, small_plan(x, w, y, win, groups)
+        self.images, self.groups, self.win = x[0], groups, win
         self.size, self.places = x[2:], y[2:]
         self.ins, self.outs = w[1], w[0] // groups
         self.flat_x, self.flat_w = (x[0], math.prod(x[1:])), (w[0], math.prod(w[1:]))
@@ -142,6 +142,7 @@ class _Plan:
         self.folded = self.ins * self.first * self.taps > 4 * math.prod(self.places)
         self.spans = list(enumerate(map(self._trailing, itertools.product(*map(range, self.rest)))))
         self.spans.sort(key=lambda tap: tap[1][1] != tuple([slice(0, n, 1) for n in self.size[1:]]))
+        self.small = None if self.whole() or self.pointwise() else small_plan(x, w, y, win, groups)
 
     def _trailing(self, tap: Shape) -> tuple[tuple, tuple]:
         """Slices of the output and of the input for a kernel position along the trailing axes."""
@@ -336,6 +337,11 @@ def product_alone(x: Shape, w: Shape, y: Shape, win: Window, groups: int = 1) ->
     """
     plan = _plan(x, w, y, win, groups)
     return plan.pointwise() or plan.whole()
+
+
+def small(x: Shape, w: Shape, y: Shape, win: Window, groups: int = 1) -> SmallPlan | None:
+    """How the host computes a convolution of these shapes and its gradients without blocks; None for another."""
+    return _plan(x, w, y, win, groups).small
 
 
 # --------------------------------------------------------------------------------- the three functions

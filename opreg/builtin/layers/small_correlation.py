@@ -49,7 +49,7 @@ class SmallPlan:
         steps = [math.prod(self.padded[axis + 1:]) for axis in range(len(self.padded))]
         self.steps = (steps[0], w[1] * steps[1], steps[1], *[step * d for step, d in zip(steps[2:], win.dilate)],
                       *[step * s for step, s in zip(steps[2:], win.stride)])
-        self.reads: list[tuple[tuple[int, ...], Any]] = [
+        self.reads: list[tuple[tuple[int, ...], tuple[Any, ...]]] = [
             (tap, (..., *[slice(t * d, t * d + s * (q - 1) + 1, s)
                           for t, d, s, q in zip(tap, win.dilate, win.stride, places)]))
             for tap in itertools.product(*map(range, win.kernel))]
