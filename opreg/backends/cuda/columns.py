@@ -62,7 +62,7 @@ def tile_of(ins: Sequence[Array], inputs: Sequence[RowLayout], n: int) -> Tile:
     A pack has 16 bytes of the smallest dtype, or fewer if rows or addresses are no multiples of that.
     """
     whole = [array for array, along in zip(ins, inputs)
-             if array is not None and along in (RowLayout.ELEMENT, RowLayout.COLUMN)]
+             if along in (RowLayout.ELEMENT, RowLayout.COLUMN)]
     lanes = 16 // min([array.itemsize for array in whole], default=16)
     while lanes > 1 and (n % lanes or any(address_of(each) % min(16, lanes * each.itemsize) for each in whole)):
         lanes //= 2
