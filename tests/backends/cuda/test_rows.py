@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -46,3 +48,36 @@ def test_remainders_of_infinite_divisors_are_numpys(dtype: str) -> None:
         for one, other in zip(found, expected):
             assert one.dtype == other.dtype
             np.testing.assert_array_equal(one.asnumpy(), other)
+
+
+#: Gradients that add at indices which repeat: operator, inputs and attributes.
+ADDING: dict[str, tuple[list[Any], dict[str, Any]]] = {
+    "_backward_take": ([np.arange(12).reshape(4, 3), np.array([1, 0, 1, 1]), np.zeros((2, 3))],
+                       {"axis": 0, "mode": "clip"}),
+    "_backward_gather_nd": ([np.arange(4), np.array([[0, 1, 1, 1], [2, 0, 0, 1]]), np.zeros((2, 3))], {}),
+}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "bfloat16", "float32", "uint64"])
+@pytest.mark.parametrize("name", ["_backward_take", "_backward_gather_nd"])
+def test_numbers_of_any_dtype_are_added_at_indices(name: str, dtype: str) -> None:
+    """CuPy itself adds neither bfloat16 nor small integers."""
+    inputs, attrs = ADDING[name]
+    found = []
+    with gpus():
+        for ctx in (mx.cpu(), mx.gpu(0)):
+            arrays = [mx.nd.array(each, ctx=ctx, dtype="int64" if i == 1 else dtype) for i, each in enumerate(inputs)]
+            found.append(getattr(mx.nd, name)(*arrays, **attrs))
+        assert found[0].dtype == found[1].dtype
+        np.testing.assert_array_equal(found[0].asnumpy(), found[1].asnumpy())
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_rows_that_are_read_again_get_sums_of_any_dtype(dtype: str) -> None:
+    with gpus():
+        x = mx.nd.array(np.arange(6).reshape(3, 2), ctx=mx.gpu(0), dtype=dtype)
+        x.attach_grad()
+        with mx.autograd.record():
+            y = x[[2, 0, 2]] * 3 + mx.nd.Embedding(mx.nd.array([1, 1, 0], ctx=mx.gpu(0)), x, input_dim=3, output_dim=2)
+        y.backward()
+        assert x.grad.asnumpy().astype(float).tolist() == [[4, 4], [2, 2], [6, 6]]
