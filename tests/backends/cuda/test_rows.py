@@ -15,7 +15,7 @@ from tests.builtin.test_operators import named, plannable
 from tests.cuda import host
 from tests.cuda.device import gpus
 from tests.rows import Row
-from tests.running import graph
+from tests.running import Use, eager, graph, heads
 
 _OPERATORS = [name for name, op in REGISTERED.items()
               if op.rules.expression is None and any(kernel.name == "cuda" for kernel in op.kernels)]
@@ -70,6 +70,15 @@ def test_numbers_of_any_dtype_are_added_at_indices(name: str, dtype: str) -> Non
             found.append(getattr(mx.nd, name)(*arrays, **attrs))
         assert found[0].dtype == found[1].dtype
         np.testing.assert_array_equal(found[0].asnumpy(), found[1].asnumpy())
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_times_of_16_bits_are_added_up(dtype: str) -> None:
+    with gpus():
+        row = next(row for row in FIXED if row.op == "_contrib_hawkesll")
+        use = Use.of(row, dtype)
+        found = eager(use, mx.gpu(0), grads=True, given=heads(use, eager(use).outs))
+        assert all(out.dtype.name == dtype and np.isfinite(out.astype(float)).all() for out in found.outs)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
