@@ -16,6 +16,7 @@ from typing import NoReturn
 import numpy as np
 
 from opreg.backends.devices import recorder
+from opreg.core.effects import draws
 from opreg.core.steps import Recorder, RefusedError, is_plain
 from opreg.errors import OpError, note
 from opreg.ndarray.context import Context
@@ -156,7 +157,9 @@ class RecordedSegment(Segment):
         reason, op = runs_python(step), None if step.node is None else step.node.op
         if reason is not None:
             return reason
-        if op is not None and op.traits.random and not all(map(_keeps_state, step.run)):
+        node = step.node
+        if node is not None and op is not None and op.traits.random and draws(op, node.attrs) \
+                and not all(map(_keeps_state, step.run)):
             return "draws random numbers"
         if not all(getattr(function, "capturable", True) for function in step.run):
             return "is given numbers of the host"

@@ -42,7 +42,8 @@ from opreg.core.spec import Shape
 from opreg.core.steps import PlainStep
 from opreg.typing import Array, ArrayModule
 
-__all__ = ["Watched", "add_multiple", "aside", "matmul_on_one_thread", "multiple", "multiplier", "noise", "share"]
+__all__ = ["Watched", "add_multiple", "aside", "device_products", "matmul", "matmul_on_one_thread", "multiple",
+           "multiplier", "noise", "share"]
 
 #: ``matmul`` of two arrays, and optionally the array to write to.
 Matmul: TypeAlias = Callable[..., Array]
@@ -148,10 +149,28 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_HOLD.forked)
 
 
+#: Functions of an array module that give the ``matmul`` of a back end for its arrays, or None; back ends add theirs.
+device_products: list[Callable[[ArrayModule], Matmul | None]] = []
+
+
+def matmul(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> Array:
+    """``a @ b`` by one thread of BLAS or more, as BLAS decides; on a device by its back end if that multiplies.
+
+    A product of CuPy's own cannot be a part of a graph that is replayed.
+    """
+    return np.matmul(a, b, out=out) if xp is np else _on_device(xp)(a, b, out)
+
+
+@cached(16)
+def _on_device(xp: ArrayModule) -> Matmul:
+    found = filter(None, (product(xp) for product in device_products))
+    return next(found, functools.partial(_by_keyword, xp))
+
+
 def multiplier(xp: ArrayModule, a: Array, b: Array) -> Matmul:
     """The ``matmul`` for arrays like these; it takes the two and optionally the array to write to."""
     if xp is not np:
-        return functools.partial(_by_keyword, xp)
+        return _on_device(xp)
     if threads.count() < 2 or a.dtype.char not in "fdFD":  # not computed by BLAS
         return np.matmul
     return _host_multiplier(a.shape, a.strides, b.shape, b.strides, a.dtype)

@@ -14,9 +14,9 @@ from ..core.spec import Shape, common_dtype, is_floating, is_narrow, unify
 from ..errors import DTypeError
 from ..typing import Array, ArrayModule
 
-__all__ = ["adjoint_pair", "linear", "gradient_by", "agreeing", "computed", "like_inputs", "numbered", "as_output",
-           "together", "one_of", "floating", "wide", "widened", "in_dtype_of", "out_like", "out_or_empty_like",
-           "write_out"]
+__all__ = ["add_into", "adjoint_pair", "linear", "gradient_by", "agreeing", "computed", "like_inputs", "numbered",
+           "as_output", "together", "one_of", "floating", "wide", "widened", "in_dtype_of", "out_like",
+           "out_or_empty_like", "write_out"]
 
 
 def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
@@ -308,3 +308,19 @@ def write_out(out: Array | None, target: Array | None, result: Array, shape: Sha
     if target is None:
         out[...] = result.reshape(shape)
     return out
+
+
+#: The dtypes that CuPy adds at indices without losing digits; it refuses bfloat16, integers of 8 and 16 bits, and bool.
+_ADDED = frozenset(("float32", "float64", "int32", "int64", "uint32", "uint64", "complex64", "complex128"))
+
+
+def add_into(xp: ArrayModule, target: Array, key: Any, values: Array) -> None:
+    """Add values to an array at indices, which may repeat. On a device, numbers of 16 bits and others that CuPy does
+    not add are added up in a wider dtype first."""
+    if xp is np or target.dtype.name in _ADDED:
+        xp.add.at(target, key, values)
+        return
+    dtype = np.dtype(np.int64 if target.dtype.kind in "iub" else np.float32)
+    total = xp.zeros(target.shape, dtype=dtype)
+    xp.add.at(total, key, values.astype(dtype))
+    target[...] = (target.astype(dtype) + total).astype(target.dtype)

@@ -46,8 +46,9 @@ class Primitive(NamedTuple):
     None, the derivative is zero. ``operator`` is the name of the operator, its key in ``value.BINARY``, or a function
     that applies it to values. ``exact`` says that integers give integers, ``logical`` that the result is 0 or 1.
     ``dtype`` is the dtype of the result if it differs from the arguments'. ``whole`` computes it on integers, if
-    ``function`` does not. ``cost`` is its cost relative to an addition; a primitive without one is never computed twice
-    to save memory. ``equality`` says that it compares its arguments for exact equality.
+    ``function`` does not, and ``device`` on arrays of a device whose ufunc differs from NumPy's. ``cost`` is its cost
+    relative to an addition; a primitive without one is never computed twice to save memory. ``equality`` says that it
+    compares its arguments for exact equality.
     """
 
     name: str
@@ -60,11 +61,14 @@ class Primitive(NamedTuple):
     whole: Callable[..., Array] | None = None
     cost: int | None = None
     equality: bool = False
+    device: Callable[..., Array] | None = None
 
     def resolve(self, xp: ArrayModule, whole: bool = False) -> Callable[..., Array]:
         """The function that computes it on arrays of ``xp``, with ``whole`` on integers. The output may be given as a
         last positional argument, except to a function for integers."""
         function = self.whole if whole and self.whole is not None else self.function
+        if xp is not np and not whole and self.device is not None:
+            function = self.device
         return getattr(xp, function) if isinstance(function, str) else functools.partial(function, xp)
 
 
@@ -85,10 +89,11 @@ class Instruct(Protocol):
 def primitive(name: str, function: str | Callable[..., Array] | None = None,
               derivative: Callable[..., Sequence[Operand | None]] | None = None,
               operator: str | Callable[..., Value] | None = None, *, exact: bool = False, logical: bool = False,
-              whole: Callable[..., Array] | None = None, cost: int | None = None, equality: bool = False) -> Instruct:
+              whole: Callable[..., Array] | None = None, cost: int | None = None, equality: bool = False,
+              device: Callable[..., Array] | None = None) -> Instruct:
     """Define a primitive and return the function that applies it to terms, or computes it for floats."""
     prim = Primitive(name, function or name, derivative, operator or name, exact or logical, logical, None, whole, cost,
-                     equality)
+                     equality, device)
     PRIMITIVES[name] = prim
 
     def call(*args: Operand) -> Operand:
@@ -238,7 +243,22 @@ subtract = primitive("subtract", cost=1, derivative=lambda g, y, a, b: (g, -g), 
 multiply = primitive("multiply", cost=1, derivative=lambda g, y, a, b: (g * b, g * a), operator="mul", exact=True)
 divide = primitive("divide", cost=1, derivative=lambda g, y, a, b: (g / b, -g * y / b), operator="truediv",
                    whole=integers.quotient)
-mod = primitive("mod", derivative=lambda g, y, a, b: (g, -g * floor(a / b)), exact=True,
+
+
+def _mod_on_device(xp: ArrayModule, x: Any, y: Any, out: Array | None = None) -> Array:
+    """The remainder with the sign of ``y``; CuPy's is no number if ``y`` is infinite."""
+    found = xp.mod(x, y)
+    if hasattr(y, "shape") or math.isinf(y):
+        endless = xp.logical_and(abs(y) == math.inf, abs(x) < math.inf)
+        other = xp.where(xp.logical_and(x != 0.0, xp.not_equal(x < 0.0, y < 0.0)), y, x)
+        found = xp.where(endless, other, found)
+    if out is None:
+        return found
+    out[...] = found
+    return out
+
+
+mod = primitive("mod", device=_mod_on_device, derivative=lambda g, y, a, b: (g, -g * floor(a / b)), exact=True,
                 whole=integers.remainder)
 negative = primitive("negative", cost=1, derivative=lambda g, y, a: (-g,), exact=True)
 absolute = primitive("absolute", cost=1, derivative=lambda g, y, a: (g * sign(a),), operator="abs", exact=True)

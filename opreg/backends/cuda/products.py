@@ -19,6 +19,7 @@ import numpy as np
 
 from opreg.core.addresses import address_of
 from opreg.core.cache import cached
+from opreg.core.rounding import tf32
 from opreg.core.steps import PlainStep, own_bytes
 from opreg.errors import OpError
 from opreg.typing import Array, ArrayModule
@@ -41,7 +42,7 @@ from .cublaslt import (
     library,
 )
 
-__all__ = ["ChosenAlgorithm", "DTYPES", "Matrices", "Multiply", "Product", "choose", "describe"]
+__all__ = ["ChosenAlgorithm", "DTYPES", "Matrices", "Multiply", "Product", "choose", "describe", "multiply"]
 
 #: For each dtype, the type of stored elements, the type of the computation, and the type of scale factors.
 DTYPES: dict[str, tuple[DataType, ComputeType, DataType]] = {
@@ -55,6 +56,8 @@ DTYPES: dict[str, tuple[DataType, ComputeType, DataType]] = {
 _WORKSPACE = 32 << 20
 # The alignment in bytes that the library assumes by default, for arrays and its workspace.
 _ALIGNED = 256
+# Why a stack is refused that may be multiplied by parts, and the greatest number of parts.
+_APART, _PARTS = "the matrices are not equally far apart", 8
 
 
 class Matrices(NamedTuple):
@@ -124,7 +127,7 @@ def describe(a: Array, b: Array, out: Array, *, add: bool = False, epilogue: Epi
     steps = [_batch_steps(each, stack) for each in (a, b, out)]
     sizes, by_axis = joined_axes(stack, steps)
     if len(sizes) > 1:
-        return "the matrices are not equally far apart"
+        return _APART
     batch, aparts = (sizes[0], by_axis[0]) if sizes[0] > 1 else (1, (0, 0, 0))
     found = [_matrices(each, apart) for each, apart in zip((a, b, out), aparts)]
     left, right, into = found
@@ -188,6 +191,12 @@ class _Described:
             self.layouts.append(layout)
 
 
+@cached(1024)
+def _described(found: Library, product: Product) -> _Described:
+    """The descriptors of a product without a bias, for those that are computed once."""
+    return _Described(found, product, 0)
+
+
 class ChosenAlgorithm(NamedTuple):
     """The algorithm for a kind of product, and the size of its workspace in bytes."""
 
@@ -235,6 +244,8 @@ class Multiply(PlainStep):
         The factor by which the product is multiplied.
     bias : array or None
         The array that the epilogue reads or writes.
+    described : optional
+        The library's descriptors, if there are some already.
     """
 
     __slots__ = ("call", "stream", "title", "held", "read", "written")
@@ -242,10 +253,11 @@ class Multiply(PlainStep):
 
     def __init__(self, xp: ArrayModule, device: int, title: str, product: Product, chosen: ChosenAlgorithm,
                  arrays: tuple[Array, Array, Array], scratch: Callable[..., Array], scale: float,
-                 bias: Array | None):
+                 bias: Array | None, described: _Described | None = None):
         found = library(xp)
         assert isinstance(found, Library)
-        described = _Described(found, product, 0 if bias is None else address_of(bias))
+        if described is None:
+            described = _Described(found, product, 0 if bias is None else address_of(bias))
         number = ctypes.c_double if DTYPES[product.dtype][2] is DataType.R_64F else ctypes.c_float
         a, b, out = map(address_of, arrays)
         first, second, result = [layout.value for layout in described.layouts]
@@ -271,3 +283,42 @@ class Multiply(PlainStep):
         status = self.call(self.stream().ptr)
         if status:
             raise OpError(f"{self.title}: {answer('cublasLtMatmul', status)}")
+
+
+def multiply(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> Array:
+    """``xp.matmul(a, b, out=out)`` by cublasLt, which a graph may hold; by the array module if the library has no
+    algorithm for it.
+
+    Vectors are matrices of one row or column, as there.
+    """
+    left, right = a[None] if a.ndim == 1 else a, b[:, None] if b.ndim == 1 else b
+    stack = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    shape = (*stack, left.shape[-2], right.shape[-1])
+    if out is not None:
+        into = out.reshape(shape) if a.ndim == 1 or b.ndim == 1 else out
+    else:
+        into = xp.empty(shape, dtype=a.dtype)
+    if into.shape != shape or not _multiplied(xp, left, right, into):
+        return xp.matmul(a, b, out=out)
+    return into.reshape((*stack, *shape[-2:-1] * (a.ndim > 1), *shape[-1:] * (b.ndim > 1))) if out is None else out
+
+
+def _multiplied(xp: ArrayModule, a: Array, b: Array, out: Array) -> bool:
+    """Write a product, if the library has an algorithm for it; that of stacks which are not equally far apart by parts,
+    if these are few."""
+    found, device = library(xp), xp.cuda.Device().id
+    product = describe(a, b, out, tf32=tf32())
+    if product == _APART and out.shape[0] <= _PARTS:
+        return all(_multiplied(xp, _part(a, i, out.ndim), _part(b, i, out.ndim), out[i]) for i in range(out.shape[0]))
+    if isinstance(found, str) or isinstance(product, str):
+        return False
+    chosen = choose(found, device, product)
+    if isinstance(chosen, str):
+        return False
+    Multiply(xp, device, "matmul", product, chosen, (a, b, out), xp.empty, 1.0, None, _described(found, product))()
+    return True
+
+
+def _part(array: Array, i: int, rank: int) -> Array:
+    """A part of a stack of this rank, in which a smaller array repeats."""
+    return array if array.ndim < rank else array[i if array.shape[0] > 1 else 0]

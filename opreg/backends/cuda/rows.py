@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from opreg.core import spec
 from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.steps import own_bytes
@@ -21,11 +22,14 @@ from opreg.typing import Array, ArrayModule
 from .compiler import Launch, grid_of, kernel_of
 from .instructions import STORED, Value, computed_in, converted, indented, literal, statement
 
-__all__ = ["KINDS", "Shape", "Text", "bound_rows", "counted_in", "of_the_row", "parameters", "rows_source",
-           "shape_of", "sized"]
+__all__ = ["KINDS", "Shape", "Text", "bound_rows", "bound_rows_with_sums", "counted_in", "of_the_row", "parameters",
+           "rows_source", "shape_of", "sized"]
 
 # Threads of a block if each warp computes a row, and the greatest number of elements that a thread holds in registers.
 _WARPS, _REGISTERS = 128, 32
+# The number of rows that a team of threads adds at least, if there are enough rows for all multiprocessors; and the
+# greatest team: the threads of a larger one have too few registers for sums beside the row.
+_EACH, _ADDING = 16, 256
 #: Names of the reductions in ``device.cuh``.
 KINDS = {"row_sum": "Sum", "row_max": "Largest", "row_min": "Smallest", "row_product": "Product"}
 
@@ -50,6 +54,9 @@ class Shape(NamedTuple):
         Whether rows are split into parts.
     counted : str
         The type of indices of columns and of the size of a row in expressions; see ``counted_in``.
+    summed : tuple of int
+        The results that are added over rows, in registers, so rows must be held there: each of the teams of threads
+        that compute rows stores one row of sums.
     """
 
     ins: tuple[np.dtype, ...]
@@ -60,6 +67,17 @@ class Shape(NamedTuple):
     far: bool
     cut: bool = False
     counted: str = "float"
+    summed: tuple[int, ...] = ()
+
+    @property
+    def block(self) -> int:
+        """The number of threads of a block."""
+        return max(self.threads, _WARPS)
+
+    @property
+    def side(self) -> int:
+        """The number of rows that a block computes at a time, by a team of threads each."""
+        return self.block // self.threads
 
 
 def counted_in(size: int) -> str:
@@ -145,20 +163,20 @@ def rows_source(rows: RowExpression, shape: Shape) -> str:
     for i, dtype in enumerate(shape.ins):
         text.values[i] = Value(f"x{i}", computed_in(dtype))
     index = "unsigned long long" if shape.far else "unsigned"
-    block = max(shape.threads, _WARPS)
     kind = "double" if any(value.type == "double" for value in text.values[:expression.arity]) else "float"
     elements = [i for i, along in enumerate(rows.inputs) if along is RowLayout.ELEMENT]
     packed = [i for i, along in enumerate(rows.inputs) if along in (RowLayout.ELEMENT, RowLayout.COLUMN)]
     numbers = ["rows", "n", *["part", "parts"] * shape.cut, *["size"] * sized(expression),
                *["cycle"] * (RowLayout.CYCLE in rows.inputs)]
-    lines = [f'extern "C" __global__ void __launch_bounds__({block}) rows('
+    lines = [f'extern "C" __global__ void __launch_bounds__({shape.block}) rows('
              f"{', '.join([*parameters(shape.ins, shape.outs), *[f'{index} {name}' for name in numbers]])}) {{"]
     shared = "(" + kind + "*)0"
     if shape.threads > 32:
         lines.append(f"    __shared__ {kind} shared[{2 * shape.threads // 32}];")
         shared = "shared"
     lines += ["    int turn = 0;", f"    const {index} own = threadIdx.x % {shape.threads}u;",
-              f"    const {index} side = {block // shape.threads}u;  // rows that a block has at once",
+              f"    const {index} side = {shape.side}u;  // rows that a block has at once",
+              *[f"    {kind} s{i}[{shape.packs * shape.lanes}] = {{}};" for i in shape.summed],
               f"    for ({index} row = blockIdx.x * side + threadIdx.x / {shape.threads}u; row < rows; "
               "row += gridDim.x * side) {"]
     row = "row / parts" if shape.cut else "row"
@@ -183,7 +201,20 @@ def rows_source(rows: RowExpression, shape: Shape) -> str:
     for i, (result, stored) in enumerate(zip(expression.results, shape.outs)):
         if stored is not None and rows.results[i] is RowLayout.ROW:
             inner.append(f"if (own == 0) b{i}[row] = {text.result(result, STORED[stored.name])};")
-    return "\n".join([*lines, *indented(inner, 2), "    }", "}", ""])
+    return "\n".join([*lines, *indented(inner, 2), "    }", *indented(_stored_sums(shape, kind, index)), "}", ""])
+
+
+def _stored_sums(shape: Shape, kind: str, index: str) -> list[str]:
+    """The lines behind all rows, which store the sums of a team."""
+    if not shape.summed:
+        return []
+    body = []
+    for i in shape.summed:
+        body += [f"Pack<{kind}, {shape.lanes}> q{i};", "#pragma unroll",
+                 f"for (int lane = 0; lane < {shape.lanes}; ++lane) q{i}.at[lane] = s{i}[k * {shape.lanes} + lane];",
+                 f"store(b{i} + team * n + at, q{i});"]
+    return [f"const {index} team = blockIdx.x * side + threadIdx.x / {shape.threads}u, length = n;",
+            *_over(shape, body, index)]
 
 
 def _phases(rows: RowExpression, shape: Shape) -> list[tuple[list[int], list[int]]]:
@@ -251,6 +282,9 @@ def _phase(rows: RowExpression, shape: Shape, text: Text, packed: Sequence[int],
     for i in outs:
         dtype, result = shape.outs[i], expression.results[i]
         assert dtype is not None
+        if i in shape.summed:
+            inside.append(f"s{i}[k * {shape.lanes} + lane] += {text.result(result, kind)};")
+            continue
         stored = STORED[dtype.name]
         before.append(f"Pack<{stored}, {shape.lanes}> q{i};")
         inside.append(f"q{i}.at[lane] = {text.result(result, stored)};")
@@ -271,11 +305,48 @@ def bound_rows(rows: RowExpression, ins: Sequence[Array], outs: Sequence[Array |
     shape = shape_of(rows, ins, outs, count, n, part, size)
     index = np.uint64 if shape.far else np.uint32
     parts = 1 if part is None else -(-n // part)
-    block = max(shape.threads, _WARPS)
-    blocks = grid_of(xp, count * parts * shape.threads, block)
+    blocks = grid_of(xp, count * parts * shape.threads, shape.block)
     numbers = [count * parts, n, *([] if part is None else [part, parts]),
                *[n if size is None else size] * sized(rows.expression), *[cycle] * (RowLayout.CYCLE in rows.inputs)]
     written = [out for out in outs if out is not None]
     read = sum(own_bytes(array) * times for array, times in zip(ins, _passes(rows, shape)))
-    return Launch(kernel_of(xp, rows_source(rows, shape), "rows"), blocks, block,
+    return Launch(kernel_of(xp, rows_source(rows, shape), "rows"), blocks, shape.block,
                   [*ins, *written, *map(index, numbers)], read, sum(map(own_bytes, written)))
+
+
+def bound_rows_with_sums(rows: RowExpression, ins: Sequence[Array], out: Array | None, wanted: Sequence[bool],
+                         count: int, n: int, xp: ArrayModule, scratch: Callable[[int, spec.Shape, np.dtype], Array]
+                         ) -> tuple[Launch, list[Array]] | None:
+    """A step without arguments that computes rows as ``bound_rows``, and adds further results over rows in the same
+    run through the data; and the sums of the teams of threads, which are to be added up.
+
+    Parameters
+    ----------
+    rows : RowExpression
+        Its first result is written to ``out``; those behind are added if they are ``wanted``. All are values of
+        elements.
+    scratch : function of number, shape and dtype
+        Gives memory for the sums.
+
+    Returns
+    -------
+    tuple or None
+        None if registers do not hold a row and its sums.
+    """
+    shape = shape_of(rows, ins, [out, *[None] * len(wanted)], count, n)
+    if not shape.packs or shape.threads > _ADDING:
+        return None
+    # Each team has a few rows, so that its sums are small beside the data, if that leaves a block to each processor.
+    each = max(1, min(_EACH, 8 * count // (shape.side * grid_of(xp, 1 << 30, 1))))
+    blocks = -(-count // (shape.side * each))
+    dtype = np.dtype(np.float64 if any(array.dtype.itemsize == 8 for array in ins) else np.float32)
+    sums = [scratch(i, (blocks * shape.side, n), dtype) for i, want in enumerate(wanted) if want]
+    shape = shape._replace(outs=(*shape.outs[:1], *[dtype if want else None for want in wanted]),
+                           summed=tuple([1 + i for i, want in enumerate(wanted) if want]))
+    written = [*([] if out is None else [out]), *sums]
+    numbers = [count, n, *[n] * sized(rows.expression)]
+    index = np.uint64 if shape.far else np.uint32
+    return Launch(kernel_of(xp, rows_source(rows, shape), "rows"), blocks, shape.block,
+                  [*ins, *written, *map(index, numbers)],
+                  sum(own_bytes(array) * times for array, times in zip(ins, _passes(rows, shape))),
+                  sum(map(own_bytes, written))), sums

@@ -7,7 +7,7 @@ from ...core.spec import show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
-from ..outputs import adjoint_pair, computed, wide
+from ..outputs import add_into, adjoint_pair, computed, wide
 
 __all__: list[str] = []
 
@@ -70,7 +70,7 @@ def count_sketch_infer(data, h, s, *, out_dim):
 @count_sketch.kernel()  # no body: a body can only add to existing arrays, and none has this length
 def count_sketch_xp(xp, data, h, s, *, out_dim):
     result = xp.zeros((*data.shape[:-1], out_dim), wide(data).dtype)
-    xp.add.at(result, (..., h.reshape(-1).astype(xp.int64)), data * s.reshape(-1))
+    add_into(xp, result, (..., h.reshape(-1).astype(xp.int64)), data * s.reshape(-1))
     return result
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...core.registry import declare
 from ...typing import Array, ArrayModule
 from ..forms import formed
-from ..outputs import gradient_by
+from ..outputs import gradient_by, wide
 
 __all__: list[str] = []
 
@@ -38,6 +38,11 @@ formed(hawkesll, "(batch, processes) (processes) (processes) (batch, processes) 
                  "(batch) (batch) -> (batch) (batch, processes)")
 
 
+def _sums(xp: ArrayModule, lags: Array) -> Array:
+    """The time of each event, added up in float32 for 16 bits; CuPy has no running sums of bfloat16."""
+    return xp.cumsum(wide(lags), axis=1).astype(lags.dtype, copy=False)
+
+
 def _follow(xp: ArrayModule, beta: Array, state: Array, lags: Array, marks: Array, valid_length: Array, max_time: Array
             ) -> tuple[Array, Array, Array, Array]:
     """The influence and its derivative by ``beta``: for each event's process just before the event, and for all at the
@@ -46,7 +51,7 @@ def _follow(xp: ArrayModule, beta: Array, state: Array, lags: Array, marks: Arra
     row = xp.arange(batch)
     memory, slope, last = state.copy(), xp.zeros_like(state), xp.zeros_like(state)
     before, before_slope = xp.zeros_like(lags), xp.zeros_like(lags)
-    time = xp.cumsum(lags, axis=1)
+    time = _sums(xp, lags)
     for j in range(events):
         counts = j < valid_length
         at = row, marks[:, j]
@@ -107,7 +112,7 @@ def backward_hawkesll_xp(xp, g, g_out_state, lda, alpha, beta, state, lags, mark
     d_alpha = beta * by_process(before * inverse) - (state + xp.sum(member, axis=1) - end)
     d_beta = alpha * (by_process((before + beta[marks] * before_slope) * inverse) + end_slope)
     # the remaining influence of events before the start, at each event and at the end
-    decay, left_end = xp.exp(-beta[marks] * xp.cumsum(lags, axis=1)), xp.exp(-beta * length)
+    decay, left_end = xp.exp(-beta[marks] * _sums(xp, lags)), xp.exp(-beta * length)
     d_state = alpha * (beta * by_process(decay * inverse) - 1.0 + left_end)
     return (g * d_lda, xp.sum(g * d_alpha, axis=0), xp.sum(g * d_beta + g_out_state * end_slope, axis=0),
             g * d_state + g_out_state * left_end)

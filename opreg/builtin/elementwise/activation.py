@@ -145,6 +145,11 @@ def _only(act_type: str) -> Callable[[Call], str | None]:
     return accepts
 
 
+@leaky_relu.chance
+def leaky_relu_chance(*, act_type):
+    return act_type == "rrelu"
+
+
 @leaky_relu.kernel("prelu", accepts=_only("prelu"), rank=Rank.OPERATOR)  # no body: other types are an expression
 def prelu_xp(xp, data, gamma, *, out=None):
     y = xp.multiply(data, gamma.reshape(_aligned(gamma.shape, data.shape)))

@@ -136,6 +136,11 @@ def _stored(results: tuple[Array, ...], out: Outs) -> Sequence[Array | None]:
     return out
 
 
+@rnn.chance
+def rnn_chance(*, p, num_layers):
+    return p > 0 and num_layers > 1
+
+
 @rnn.kernel()  # no body: each time step follows from the one before
 def rnn_xp(xp, *arrays, is_train, rng, out=None, **attrs):
     return run(xp, rnn_layer.forward, arrays, is_train, rng, out, attrs)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...backends.blas import matmul
 from ...core.host_memory import OwnWorkspace
 from ...core.threads import by_rows
 from ...typing import Array, ArrayModule
@@ -321,16 +322,16 @@ def products(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], paramete
         by_input = _rows_of_gates(xp, kind, "by input", da[d])
         by_state = by_input if da is db else _rows_of_gates(xp, kind, "by state", db[d])
         into = {name: piece.of(d_parameters) for name, piece in part.items()}
-        xp.matmul(by_input.T, rows_of(x[d]), out=into["input"])
-        xp.matmul(by_state.T, rows_of(residuals.states[d, :-1]), out=into["state"])
+        matmul(xp, by_input.T, rows_of(x[d]), out=into["input"])
+        matmul(xp, by_state.T, rows_of(residuals.states[d, :-1]), out=into["state"])
         ones = xp.ones((by_input.shape[0],), dtype=by_input.dtype)
-        xp.matmul(ones, by_input, out=into["input_bias"])
-        xp.matmul(ones, by_state, out=into["state_bias"])
+        matmul(xp, ones, by_input, out=into["input_bias"])
+        matmul(xp, ones, by_state, out=into["state_bias"])
         if d_shown is not None:
             outputs = residuals.gates[d, 3] * xp.tanh(residuals.cells[d, 1:])
-            xp.matmul(rows_of(d_shown[d]).T, rows_of(outputs), out=into["projection"])
+            matmul(xp, rows_of(d_shown[d]).T, rows_of(outputs), out=into["projection"])
         if dx is not None:
-            xp.matmul(by_input, part["input"].of(parameters), out=rows_of(dx[d]))
+            matmul(xp, by_input, part["input"].of(parameters), out=rows_of(dx[d]))
 
 
 def _rows_of_gates(xp: ArrayModule, kind: Kind, name: str, gates: Array) -> Array:

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ...backends.blas import share
+from ...backends.blas import matmul, share
 from ...core.launch import Call, Rank
 from ...core.registry import declare, get, ops
 from ...core.rules import BatchedCall
@@ -159,7 +159,7 @@ def _by_head(x: Array, heads: int) -> Array:
 
 
 def _product(xp: ArrayModule, a: Array, b: Array) -> Array:
-    return xp.matmul(a, b)
+    return matmul(xp, a, b)
 
 
 # ---------------------------------------------------------------------------------------------- dropout
@@ -286,6 +286,11 @@ def _sums(dtype: np.dtype | None) -> np.dtype | None:
 def attention_types(ins, outs):
     dtype, sums, mask = _types(ins, outs[:1])
     return [dtype, dtype, dtype, *([mask] if len(ins) > 3 else [])], [dtype, sums, as_dtype("int32")]
+
+
+@scaled_dot_product_attention.chance
+def scaled_dot_product_attention_chance(*, p):
+    return p > 0
 
 
 @scaled_dot_product_attention.kernel()  # no body: scores are held for a block of queries alone

@@ -14,7 +14,7 @@ from ...core.registry import declare
 from ...core.spec import as_dtype, common_dtype, show
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import floating, gradient_by, wide
+from ..outputs import add_into, floating, gradient_by, wide
 from .softmax import log_softmax_of
 
 __all__: list[str] = []
@@ -189,6 +189,6 @@ def backward_ctc_loss_xp(xp, g, data, label, *rest, use_data_lengths, use_label_
     share = xp.exp(share + alpha + loss.reshape(1, batch, 1).astype(alpha.dtype))
     dx = xp.exp(logp)
     at = (xp.arange(time).reshape(-1, 1, 1), xp.arange(batch).reshape(1, -1, 1), xp.expand_dims(spelling.words, 0))
-    xp.add.at(dx, at, -share)
+    add_into(xp, dx, at, -share)
     counts = (xp.arange(time).reshape(-1, 1) < spelling.steps) & spelling.possible
     return xp.where(xp.expand_dims(counts, 2), dx * g.reshape(1, batch, 1), 0.0)

@@ -24,7 +24,7 @@ from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
-from ..outputs import adjoint_pair, linear, one_of
+from ..outputs import add_into, adjoint_pair, linear, one_of
 from ..places import reading, writing
 from ..samples import alike, along, repeated
 from ..shapes.shape import constant, delivered, out_or_empty
@@ -81,7 +81,7 @@ def add_at(xp: ArrayModule, shape: Shape, places: Array, values: Array, spare: b
     size = math.prod(shape)
     flat = xp.zeros(size + spare, dtype=values.dtype)
     # In one flat array, the form that NumPy has a fast loop for.
-    xp.add.at(flat, xp.broadcast_to(places, values.shape).reshape(-1), values.reshape(-1))
+    add_into(xp, flat, xp.broadcast_to(places, values.shape).reshape(-1), values.reshape(-1))
     return flat[:size].reshape(shape)
 
 

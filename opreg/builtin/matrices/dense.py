@@ -43,7 +43,7 @@ def product(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> Ar
     if is_narrow(a.dtype):
         a, b = wide(a), wide(b)
         if out is not None and out.dtype != a.dtype:
-            out[...] = xp.matmul(a, b)
+            out[...] = multiplier(xp, a, b)(a, b)
             return out
     return multiplier(xp, a, b)(a, b, out)
 

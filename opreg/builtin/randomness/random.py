@@ -25,7 +25,7 @@ from ...core.spec import ANY, Shape, common_dtype, show, whole_up_to
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
-from ..outputs import as_output, like_inputs
+from ..outputs import add_into, as_output, like_inputs
 from ..shapes.creation import Dims, array_shape, inferred_shape
 
 __all__: list[str] = []
@@ -375,7 +375,7 @@ def multinomial_backward_xp(xp, g, data, drawn):
     rows = data.size // classes if classes else 0
     place = drawn.reshape(rows, drawn.size // max(rows, 1)).astype("int64") + xp.arange(rows)[:, None] * classes
     result = xp.zeros(data.size, dtype=data.dtype)
-    xp.add.at(result, place.reshape(-1), g.reshape(-1))
+    add_into(xp, result, place.reshape(-1), g.reshape(-1))
     chosen = result != 0
     return (result / xp.where(chosen, data.reshape(-1), xp.ones_like(result))).reshape(data.shape)
 

@@ -10,7 +10,7 @@ from ...core.attrs import Key
 from ...core.registry import declare, ops
 from ...core.spec import known
 from ...errors import SubscriptError
-from ..outputs import adjoint_pair, linear
+from ..outputs import add_into, adjoint_pair, linear
 from ..places import reading
 from ..samples import repeated
 from .shape import apart
@@ -80,7 +80,7 @@ adjoint_pair(subscript, subscript_scatter)
 @subscript_scatter.kernel()  # no body: it adds at the elements that a key selects
 def subscript_scatter_xp(xp, g, data, *, key):
     result = xp.zeros(data.shape, g.dtype)
-    xp.add.at(result, key, g.reshape(result[key].shape))
+    add_into(xp, result, key, g.reshape(result[key].shape))
     return result
 
 

@@ -13,7 +13,7 @@ from ...core.registry import declare, ops
 from ...core.spec import Shape
 from ...typing import Array, ArrayModule
 from ..forms import formed
-from ..outputs import gradient_by
+from ..outputs import add_into, gradient_by
 
 __all__ = ["Corner", "corners", "rows", "images", "read", "spread", "slopes"]
 
@@ -87,7 +87,7 @@ def spread(xp: ArrayModule, count: int, g: Array, places: list[Corner]) -> Array
     total, channel = xp.zeros(count * channels, g.dtype), xp.arange(channels)
     for corner in places:  # in one flat array, the form that NumPy has a fast loop for
         flat = corner.row[:, None] * channels + channel
-        xp.add.at(total, flat.reshape(-1), (g * corner.weight[:, None]).reshape(-1))
+        add_into(xp, total, flat.reshape(-1), (g * corner.weight[:, None]).reshape(-1))
     return total.reshape(count, channels)
 
 

@@ -258,6 +258,44 @@ def test_threads_of_a_block_do_not_race() -> None:
     device.run("thread")
 
 
+def _gradient_with_sums(device: Host, count: int, n: int, dtype: Any) -> list[np.ndarray]:
+    """The gradient of LayerNorm and the sums of its teams."""
+    rng = np.random.default_rng(5)
+    ins = [array(rng.standard_normal(shape), dtype) for shape in ((count, n), (count, n), (n,), (count,), (count,))]
+    out = blank((count, n), dtype)
+    expression = trace_rows(row_operators._with_sums, (ELEMENT, ELEMENT, COLUMN, ROW, ROW))
+    found = rows.bound_rows_with_sums(expression, ins, out, (True, True), count, n, device,  # type: ignore[arg-type]
+                                      lambda i, shape, dtype: blank(shape, dtype))
+    assert found is not None
+    found[0]()
+    return [out, *found[1]]
+
+
+@needs_compiler
+def test_rows_that_are_added_do_not_race_and_have_one_order() -> None:
+    found = []
+    for sanitizer, order in (("thread", "forward"), ("address", "reversed")):
+        device = Host()
+        outs = [out for count, n in ((90, 24), (5, 33), (40, 600)) for out in _gradient_with_sums(
+            device, count, n, np.float32)]
+        device.run(sanitizer, order)
+        assert not any(np.isnan(out).any() for out in outs)
+        found.append(outs)
+    for one, other in zip(*found):
+        np.testing.assert_array_equal(one, other)
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("architecture", [75, 80, 90])
+def test_rows_that_are_added_compile_without_spilling(architecture: int) -> None:
+    device = Host()
+    for dtype, n in itertools.product((np.float16, BFLOAT, np.float32, np.float64), (64, 768, 4096)):
+        if (dtype, n) != (np.float64, 4096):
+            _gradient_with_sums(device, 8, n, dtype)
+    for made in nvrtc.compile([each.text for each in device.launches], architecture):
+        assert made.spills == made.stack == 0
+
+
 # ------------------------------------------------------------------------------------ the means of these tests
 
 
@@ -377,7 +415,7 @@ def test_an_executor_on_a_gpu_gives_the_numbers_of_one_on_the_host(processors: i
     with gpus(processors) as xp:
         found = run(mx.gpu(0))
         alone = isinstance(cublaslt.library(xp), str)  # else the library sums the gradient of the bias
-        assert xp.kernels == ["elementwise", "rows", "rows", "rows", "elementwise", "columns", "rows", "elementwise",
+        assert xp.kernels == ["elementwise", "rows", "rows", "rows", "elementwise", "rows", "columns", "elementwise",
                               *["columns"] * alone]
     for one, other in zip(found, expected):
         np.testing.assert_allclose(one, other, 1e-5, 1e-6)

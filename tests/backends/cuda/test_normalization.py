@@ -92,6 +92,17 @@ def test_layer_norm_along_any_axis(shape: tuple[int, ...], axis: int, dtype: str
 
 
 @needs_compiler
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(3, 7), (70, 24), (300, 64), (9, 1000), (2, 3, 4100)], ids=str)
+def test_layer_norm_of_rows(shape: tuple[int, ...], dtype: str) -> None:
+    """Rows of a warp and of a block, packs and tails, a team with many rows, rows that are read again for the sums."""
+    symbol = mx.sym.LayerNorm(*[mx.sym.var(each) for each in ("x", "gamma", "beta")])
+    values = {name: np.round(each * 8) / 8 for name, each in arrays(shape, shape[-1]).items()}
+    ran = compared(symbol, values, dtype, tolerance={"float16": 6e-2, "float32": 2e-4, "float64": 1e-10}[dtype])
+    assert ran.count("rows") >= 2
+
+
+@needs_compiler
 def test_16_bits_have_statistics_of_32() -> None:
     width, values = 3, arrays((8, 3, 10), 3)
     data = mx.sym.Cast(mx.sym.var("x"), dtype="float16")

@@ -142,6 +142,19 @@ def test_a_network(name: str, dtype: str, gpu: Gpu) -> None:
     assert check(executor, gpu, True, [[mx.nd.ones(out.shape, ctx=mx.gpu(0), dtype=out.dtype) for out in outs]])
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_the_gradient_of_layer_norm_reads_its_data_once(dtype: str, gpu: Gpu) -> None:
+    net, _ = layer_norm((640, 256))
+    executor = net.simple_bind(mx.gpu(0), type_dict={"x": dtype}, x=(640, 256))
+    out, = executor.forward(is_train=True)
+    executor.backward(mx.nd.ones(out.shape, ctx=mx.gpu(0), dtype=dtype))
+    whole = out.size * np.dtype(dtype).itemsize
+    step, = [step for step in executor.plan(True).backward.steps
+             if step.run and step.node.op.name == "_backward_LayerNorm"]
+    read, written = map(sum, zip(*map(bytes_moved, step.run)))
+    assert 2 * whole < read < 2.5 * whole and whole < written < 1.5 * whole
+
+
 def test_a_pass_that_is_not_said_is_found(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "_passes", lambda expression, shape: [1] * len(expression.inputs))
     with pytest.raises(AssertionError, match="read"):

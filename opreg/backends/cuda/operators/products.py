@@ -18,13 +18,14 @@ from opreg.core.registry import REGISTERED
 from opreg.core.rounding import tf32
 from opreg.elementwise.rows import RowLayout, row_sum, traced
 from opreg.errors import OpError
-from opreg.typing import Array
+from opreg.typing import Array, ArrayModule
 
+from ... import blas
 from .. import cublaslt
 from ..compiler import can_compile, declined, keep_details
 from ..cublaslt import Epilogue
 from ..folds import bound_fold, groups_of
-from ..products import ChosenAlgorithm, Multiply, Product, choose, describe
+from ..products import ChosenAlgorithm, Multiply, Product, choose, describe, multiply
 from .private import dense_backward
 
 __all__: list[str] = []
@@ -147,3 +148,16 @@ def _sums_columns(call: Call) -> str | None:
 
 REGISTERED["sum"].kernel("cublasLt", bound=True, accepts=_accepts_sum, serves=can_compile, adds=True,
                          rank=Rank.LIBRARY)(_multiply)
+
+
+# ------------------------------------------------------------------------------- products inside of kernels
+
+
+def _product_on(xp: ArrayModule) -> Callable[..., Array] | None:
+    """``multiply`` for the array module of a GPU, if the library loads."""
+    if not can_compile(xp) or isinstance(cublaslt.library(xp), str):
+        return None
+    return functools.partial(multiply, xp)
+
+
+blas.device_products.append(_product_on)

@@ -21,6 +21,7 @@ from opreg.core.cache import cached
 from opreg.core.launch import Call
 from opreg.typing import Array, ArrayModule
 
+from ...blas import matmul
 from ..compiler import attach, grid_of, kernel_of
 from ..instructions import indented
 
@@ -133,7 +134,7 @@ def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameter
     w = {name: [of_gates(kind, part[name], parameters) for part in parts]
          for name in ("input", "state", "input_bias", "state_bias")}
     for d, source in enumerate(x):
-        xp.matmul(rows_of(source), w["input"][d].swapaxes(1, 2),
+        matmul(xp, rows_of(source), w["input"][d].swapaxes(1, 2),
                   out=gates[d].reshape(kind.gates, time * batch, kind.size))
     bias, state_bias = xp.stack(w["input_bias"]), xp.stack(w["state_bias"])
     bias[:, :2] += state_bias[:, :2]  # a GRU's candidate part from the state is multiplied by a gate first
@@ -147,7 +148,7 @@ def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameter
     steps = _Steps(xp, forward_source(kind.mode, gates.dtype), "cell", arrays, time, batch, kind.size, kind.directions)
     matrices = xp.ascontiguousarray(xp.stack(w["state"]).swapaxes(2, 3))
     for t in range(time):
-        xp.matmul(residuals.states[:, None, t], matrices, out=arrays[0])
+        matmul(xp, residuals.states[:, None, t], matrices, out=arrays[0])
         steps(t)
 
 
@@ -167,7 +168,7 @@ def backward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], paramete
     matrices = xp.stack([of_gates(kind, part["state"], parameters) for part in parts])
     for t in reversed(range(time)):
         steps(t)
-        xp.matmul(slopes[:, :, t], matrices, out=from_step)
+        matmul(xp, slopes[:, :, t], matrices, out=from_step)
     da = xp.concatenate([slopes[:, :2], extra[:, None]], axis=1) if kind.mode == "gru" else slopes
     products(xp, kind, parts, parameters, kept, x, da, slopes, None, d_parameters, dx)
     return carry + from_step.sum(axis=1), dc

@@ -22,7 +22,7 @@ from .. import elementwise, updates
 from ..compiler import attach, can_compile, keep_details
 from ..folds import bound_fold, groups_of
 from ..instructions import declines
-from ..rows import bound_rows, counted_in
+from ..rows import bound_rows, bound_rows_with_sums, counted_in
 from ..sets import bound_sets
 
 __all__: list[str] = []
@@ -119,6 +119,12 @@ def _backward_layer_norm(g: Any, x: Any, gamma: Any, mean: Any, inverse: Any) ->
     return _normal_slope(g * gamma, (x - mean) * inverse, inverse)
 
 
+def _with_sums(g: Any, x: Any, gamma: Any, mean: Any, inverse: Any) -> Any:
+    """The gradient, and what is added over rows for those of gamma and beta."""
+    normal = (x - mean) * inverse
+    return _normal_slope(g * gamma, normal, inverse), g * normal, g
+
+
 def _layer_norm_sums(g: Any, x: Any, mean: Any, inverse: Any) -> Any:
     return row_sum(g * ((x - mean) * inverse)), row_sum(g)
 
@@ -139,6 +145,16 @@ def _gradient_steps(call: Call) -> list[Callable]:
         return _gradient_along(call, view)
     count, n = view
     g, data, _, mean, inverse = call.ins
+    wanted = [out is not None for out in call.outs[1:]]
+    if any(wanted) and call.outs[0] is not None:
+        found = bound_rows_with_sums(trace_rows(_with_sums, rows.inputs), call.ins, call.outs[0], wanted, count, n,
+                                     call.xp, lambda i, *spec: call.scratch(300 + i, *spec))
+        if found is not None:
+            step, sums = found
+            expression = traced(lambda *terms: tuple(map(row_sum, terms)), len(sums))
+            return [step, *bound_fold(expression, sums, [_ELEMENT] * len(sums), [out for out in call.outs[1:]
+                                                                                  if out is not None],
+                                      groups_of(sums[0].shape, (0,)), call.xp, call.scratch)]
     steps = []
     if any(out is not None for out in call.outs[1:]):
         steps += bound_fold(traced(_layer_norm_sums, 4), [g, data, mean, inverse],
