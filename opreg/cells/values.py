@@ -32,7 +32,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
-from opreg.ndarray.traced import TracedNDArray
+from opreg.ndarray.traced import TracedArray, TracedNDArray
 
 from ..core.bytecode_names import COMPUTED, HANDLERS, Loads, loads, module_keys
 from ..core.cache import cached
@@ -544,7 +544,7 @@ class Values:
     def _numbers(self, array: NDArray) -> None:
         """Note all numbers of an array."""
         label, data = "an array", getattr(array, "_data", None)
-        if data is None:  # it is being made
+        if data is None or isinstance(data, TracedArray):  # it is being made, or made by the trace
             return
         self.comparisons.path(array, "{}._data", data, label)
         if isinstance(data, np.ndarray):

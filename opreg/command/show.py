@@ -10,7 +10,7 @@ from pathlib import Path
 from opreg.core.arguments import signature
 from opreg.core.registry import find, get
 
-from . import models
+from . import models, parsing
 from .output import add_json, say
 
 __all__ = ["configure", "run"]
@@ -19,11 +19,14 @@ __all__ = ["configure", "run"]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("what", metavar="NAME|FILE", help="an operator, a graph as JSON, or an .onnx file")
+    models.add_import(parser)
     add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the description."""
+    for module in options.modules:
+        parsing.imported(module)
     if options.what.endswith(".json") or Path(options.what).is_file():
         _graph(options)
     else:
@@ -32,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _operator(options: argparse.Namespace) -> None:
-    op = get(options.what)
+    op = find(f"custom.{options.what}") or get(options.what)
     called = f"{op.name}{signature(op, further=())}"
     lines = [called, "", op.doc]
     if op.aliases:

@@ -190,11 +190,13 @@ def convert_symbol(sym: Symbol, target_dtype: Any = "float16", target_dtype_ops:
             return None
         count, name = len(node.op.signature.arguments(node.attrs)), node.op.name
         special = any(name == op and str(node.attrs.get(key)) in values for op, key, values in conditions)
+        users = node.op.op_type is not None  # whose states and other inputs are float32
+        special = special or (users and len(inputs) > count and name not in halves)
         if special or name in full:
             new = [wanted(entry, "float32") for entry in inputs[:count]]
         elif name in halves:
             new = [wanted(entry, half) for entry in inputs[:count]]
-        elif name in widest and count > 1 and any(source.op is not None for source, _ in inputs[:count]):
+        elif (users or name in widest) and count > 1 and any(source.op is not None for source, _ in inputs[:count]):
             given = {"num_outputs": count}
             joined = Node(multicast, f"{node.name}_amp_multicast", multicast.complete(given), inputs[:count], given)
             new = [(joined, i) for i in range(count)]

@@ -4,7 +4,7 @@ computes."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..core.op import Op
@@ -82,16 +82,20 @@ class PythonOp:
         """Whether ``backward`` reads the output gradients."""
         return self.need_top_grad_
 
-    def _applied(self, run: type[_PythonOpRun], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Apply the operator of this object, which is registered when it is applied first."""
+    #: The class of what computes.
+    _run: type[_PythonOpRun]
+
+    @property
+    def operator(self) -> Op:
+        """The operator of this object, which is registered when it is asked for first."""
         op = _OPERATORS.get(id(self))
         if op is None:
             kind = type(self).__name__
             rules = {name: _rule(getattr(self, name)) for name in RULES if hasattr(self, name)}
-            prop_class = type(kind, (_PythonOpProp,), {"made_of": self, "run": type(kind, (run,), {}), **rules})
+            prop_class = type(kind, (_PythonOpProp,), {"made_of": self, "run": type(kind, (self._run,), {}), **rules})
             op = _OPERATORS[id(self)] = of_prop(f"{kind}{next(_COUNT)}", prop_class)
             register(op)
-        return op(*args, **kwargs)
+        return op
 
 
 class NumpyOp(PythonOp):
@@ -112,7 +116,7 @@ class NumpyOp(PythonOp):
 
     def get_symbol(self, *args: Any, **kwargs: Any) -> Any:
         """The operator applied: to symbols, by position or by name, which makes a symbol; or to arrays."""
-        return self._applied(_NumpyOpRun, args, kwargs)
+        return self.operator(*args, **kwargs)
 
 
 class NDArrayOp(PythonOp):
@@ -120,7 +124,7 @@ class NDArrayOp(PythonOp):
 
     def get_symbol(self, *args: Any, **kwargs: Any) -> Any:
         """The operator applied: to symbols, by position or by name, which makes a symbol; or to arrays."""
-        return self._applied(_PythonOpRun, args, kwargs)
+        return self.operator(*args, **kwargs)
 
     def declare_backward_dependency(self, out_grad: list[int], in_data: list[int], out_data: list[int]) -> list[int]:
         """The arrays that ``backward`` reads, chosen from the given indices."""
@@ -188,3 +192,6 @@ class _NumpyOpRun(_PythonOpRun):
         function(**{name: [array.asnumpy() for array in arrays] for name, arrays in given.items()}, **{what: written})
         for result, request, value in zip(results, req, written):
             self.assign(result, request, value)
+
+
+NumpyOp._run, NDArrayOp._run = _NumpyOpRun, _PythonOpRun

@@ -106,8 +106,10 @@ def read(function: Any, auxiliary: Sequence[str] = ()) -> Signature:
             if name not in GIVEN:
                 fields.append(_field(name, annotated, REQUIRED if default is kinds.empty else default))
         elif default is not kinds.empty:
-            raise ArgumentError(f"{title}: positional parameters are inputs, which have no defaults. If {name} is an "
-                                f"attribute put * before it: (…, *, {name}={default!r})")
+            raise ArgumentError(f"{title}: positional parameters are inputs, which have no defaults. " + (
+                f"If {name} may be left out, take any number of last inputs, (…, *{name}); a Prop's list_arguments may "
+                f"depend on an attribute. " if default is None else "")
+                + f"If {name} is an attribute put * before it: (…, *, {name}={default!r})")
         else:
             inputs.append(name)
     states = _states(title, inputs, many, auxiliary)

@@ -27,6 +27,7 @@ from opreg.ndarray.arithmetic import attach, leave_trace
 from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.ndarray import AS_NUMPY, NDArray, numbers_of
 from opreg.ndarray.nesting import hosted
+from opreg.ndarray.traced import TracedArray, wrap_traced
 from opreg.symbol.symbol import Symbol
 from opreg.typing import Array, DTypeLike
 
@@ -226,6 +227,8 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
     def _beside(self, other: Any) -> Any:
         if isinstance(other, NDArray):
             return other.as_np_ndarray()
+        if isinstance(other, TracedArray):
+            return wrap_traced(other, self._ctx).as_np_ndarray()
         return made(other, self._ctx) if isinstance(other, (np.ndarray, np.generic, list, tuple)) else NotImplemented
 
     def _constant(self, number: Any) -> Any:

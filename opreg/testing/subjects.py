@@ -27,6 +27,7 @@ from ..core.spec import is_floating, known
 from ..custom.function import FunctionUse as DefinedUse
 from ..custom.operator import CustomOpProp
 from ..custom.prop import RegisteredProp, of_prop
+from ..custom.python_op import PythonOp
 from ..errors import ArgumentError, OpError
 from ..interop.jax_functions import function_of_jax
 from ..interop.torch_operators import function_of_torch
@@ -247,8 +248,9 @@ def subject(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Subje
         return _operator_use(op, _as_arrays(op, inputs, dict(attrs)), dict(attrs))
     if isinstance(what, autograd.Function) or (isinstance(what, type) and issubclass(what, autograd.Function)):
         return FunctionUse(what, [_as_array(value) for value in inputs], attrs)
-    if isinstance(what, type) and issubclass(what, Cell):
-        raise ArgumentError(f"check: {what.__name__} is a class: make a Cell of it, as in check({what.__name__}(), x)")
+    if isinstance(what, type) and issubclass(what, (Cell, PythonOp)):
+        kind = "a Cell" if issubclass(what, Cell) else "an object"
+        raise ArgumentError(f"check: {what.__name__} is a class: make {kind} of it, as in check({what.__name__}(), x)")
     if callable(what) and not isinstance(what, type):
         inner = getattr(what, "function", what)
         is_compiled, name = isinstance(what, Jitted), getattr(inner, "__name__", type(inner).__name__)
@@ -294,6 +296,8 @@ def operator_of(what: Any) -> Op | None:
         return what
     if isinstance(what, str):
         return find(f"custom.{what}") or get(what)
+    if isinstance(what, PythonOp):
+        return what.operator
     if isinstance(what, type) and issubclass(what, CustomOpProp):
         registered = [op for op in operators() if isinstance(op.signature.schema, RegisteredProp)
                       and op.signature.schema.prop_class is what]

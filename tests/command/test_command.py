@@ -381,6 +381,19 @@ def test_operators(capsys: pytest.CaptureFixture[str]) -> None:
     assert "FullyConnected" in capsys.readouterr().err
 
 
+def test_operators_of_users(tmp_path: Path, capsys: pytest.CaptureFixture[str], unregistered: None) -> None:
+    (tmp_path / "mine.py").write_text("import opreg as mx\n\n"
+                                      "@mx.operator.define(name='_example_command')\n"
+                                      "def example(x, *, by: float = 2.0):\n"
+                                      "    'A multiple.'\n"
+                                      "    return x * by\n")
+    file = str(tmp_path / "mine.py")
+    assert main(["ops", "_example_comm*", "--import", file]) == 0
+    assert "custom._example_command  A multiple." in capsys.readouterr().out
+    assert main(["show", "_example_command", "--import", file]) == 0
+    assert capsys.readouterr().out.startswith("custom._example_command(x, *, by: float = 2.0)")
+
+
 def test_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "net.json"
     mx.sym.relu(mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=2, name="fc")).save(str(path))

@@ -16,8 +16,8 @@ import pytest
 import opreg as mx
 from opreg import gluon, nd, nn, sym
 from opreg.contrib import amp
-from opreg.errors import ArgumentError, NotDifferentiableError, UnknownOperatorError
-from tests.custom.kinds import EVERYWHERE, IN_GRAPHS, TWICE, expected, gradients, operator_of
+from opreg.errors import ArgumentError, AttrError, NotDifferentiableError, UnknownOperatorError
+from tests.custom.kinds import EVERYWHERE, IN_GRAPHS, TWICE, OldInNumPy, expected, gradients, operator_of
 
 pytestmark = [pytest.mark.filterwarnings("ignore:.*runs once for each"),
               pytest.mark.filterwarnings("ignore:.*autograd.Function")]
@@ -177,7 +177,7 @@ def _buckets(op: Operator, path: Path) -> None:
 @in_graphs
 def _amp(op: Operator, path: Path) -> None:
     net = sym.FullyConnected(sym.var("data"), num_hidden=4, name="fc")
-    net = op(net, net, by=BY, name="act")
+    net = op(net, sym.var("act_weight", shape=(2, 4)), by=BY, name="act")
     for dtype in ("float16", "bfloat16"):
         amp.convert_symbol(net, target_dtype=dtype).simple_bind(mx.cpu(), data=(2, 3)).forward()
 
@@ -265,6 +265,26 @@ def _arrays(op: Operator) -> None:
     for dtype in ("float16", "float64"):
         x = nd.array(X, dtype=dtype)
         assert op(x, x, by=BY).dtype == x.dtype
+
+
+@in_graphs
+def _called(op: Operator, path: Path) -> None:
+    x, y = nd.array(X), nd.array(Y)
+    close(op(y=y, x=x, by=BY), VALUE)
+    close(op(x, y=y, by=BY), VALUE)
+    close(op(sym.var("x"), y=sym.var("y"), by=BY, name="node").eval(x=x, y=y)[0], VALUE)
+    close(op(x, y, by=BY, out=x), VALUE)
+    if hasattr(op, "op_type"):
+        x, name = nd.array(X), op.op_type
+        for each in (nd.Custom(x, y, op_type=name, by=BY), nd.Custom(x, op_type=name, y=y, by="3.0"),
+                     getattr(nd.custom, name)(x, y, by=BY), nd.op.Custom(x, y, op_type=name, by=BY),
+                     sym.op.Custom(sym.var("x"), sym.var("y"), op_type=name, by=BY).eval(x=x, y=y)[0],
+                     mx.ops.Custom(mx.Tensor(X), mx.Tensor(Y), op_type=name, by=BY)):
+            close(each, VALUE)
+        for call in (lambda: op(x, x=x), lambda: op(x, y, x), lambda: op(x, y, bye=1.0), lambda: op(x, y, by="z")):
+            with pytest.raises((ArgumentError, AttrError, TypeError)) as found:
+                call()
+            assert name in " ".join([str(found.value), *getattr(found.value, "__notes__", ())])
 
 
 @of_arrays
@@ -395,6 +415,19 @@ def test_a_cell_with_bprop_is_written_to_onnx(tmp_path: Path) -> None:
     close(mx.onnx.import_to_cell(str(tmp_path / "net.onnx"))(mx.Tensor(X), mx.Tensor(Y)), VALUE + 1)
 
 
+def test_onnx_takes_attributes_of_any_name_and_refuses_operators_that_nobody_registered(unregistered: None) -> None:
+    pytest.importorskip("onnx")
+
+    def body(x: Any, *, domain: str = "d", inputs: int = 3, kind: float = 1.0) -> Any:
+        return x * 1.0
+
+    symbol = mx.operator.define(body, name="_example_first_odd")(sym.var("x"), inputs=4, name="node")
+    kept = {each.name: each for each in mx.onnx.to_model(symbol, X).graph.node[0].attribute}
+    assert (kept["domain"].s, kept["inputs"].i, kept["kind"].f) == (b"d", 4, 1)
+    with pytest.raises(UnknownOperatorError, match="'node' needs the custom operator '_example_first_none'"):
+        mx.onnx.to_model(sym.load_json(symbol.tojson().replace("first_odd", "first_none")), X)
+
+
 @pytest.mark.parametrize("auxiliary", [(), ("y",)])
 def test_a_variable_that_nothing_is_known_of_is_refused_by_onnx(auxiliary: tuple[str, ...]) -> None:
     pytest.importorskip("onnx")
@@ -431,59 +464,10 @@ def test_an_operator_of_old_has_the_rules_of_others_and_is_registered_once() -> 
     close(mx.autograd.vmap(cube)(x), X ** 3)
     first, second = cube(sym.var("x"), name="n").tojson(), cube(sym.var("x"), name="n").tojson()
     assert first == second
-
-
-# ------------------------------------------------------------------------------------------- names that change
-
-
-@pytest.mark.filterwarnings("ignore:.*is replaced by")
-@pytest.mark.parametrize("traced", [False, True])
-def test_an_operator_that_is_registered_anew_is_heard_everywhere(traced: bool, unregistered: None) -> None:
-    name = "_example_first_anew"
-
-    def register(k: float) -> None:
-        op = mx.operator.define(lambda x: x * k, name=name, traced=traced)
-        if not traced:
-            op.grad(lambda g, ins, outs: g * k)
-
-    class Net(gluon.HybridBlock):
-        def hybrid_forward(self, F: Any, x: Any) -> Any:
-            return F.Custom(x, op_type=name)
-
-    register(2.0)
-    x, t = nd.array(X), mx.Tensor(X)
-    symbol = sym.Custom(sym.var("x"), op_type=name)
-    loop = sym.contrib.foreach(lambda d, s: (sym.Custom(d, op_type=name), s), sym.var("x"), sym.var("s"))[0]
-    plain, static, block = Net(), Net(), gluon.SymbolBlock(symbol, [sym.var("x")])
-    plain.hybridize()
-    static.hybridize(static_alloc=True, static_shape=True)
-    compiled = mx.jit(lambda t: mx.ops.Custom(t, op_type=name))
-    differentiated = mx.jit(mx.grad(lambda t: mx.ops.Custom(t, op_type=name).sum()))
-    cell = nn.from_symbol(symbol, inputs=["x"])
-    entries: list[Callable[[], Any]] = [
-        lambda: nd.Custom(x, op_type=name), lambda: symbol.eval(x=x)[0], lambda: loop.eval(x=x, s=nd.zeros((1,)))[0],
-        lambda: plain(x), lambda: static(x), lambda: block(x), lambda: compiled(t), lambda: cell(t)]
-    for k in (2.0, 3.0):
-        if k == 3.0:
-            register(k)
-        for entry in entries:
-            close(entry(), X * k)
-        close(differentiated(t), np.full_like(X, k))
-
-
-def test_names_with_points_and_of_other_case_are_operators_apart(unregistered: None) -> None:
-    for name, k in (("_example.first.it", 2.0), ("_Example.first.It", 3.0)):
-        op = mx.operator.define(_multiple(k), name=name)
-        symbol = sym.Custom(sym.var("x"), op_type=name)
-        for each in (op(nd.array(X)), nd.Custom(nd.array(X), op_type=name), getattr(nd.custom, name)(nd.array(X)),
-                     symbol.eval(x=nd.array(X))[0], sym.load_json(symbol.tojson()).eval(x=nd.array(X))[0]):
-            close(each, X * k)
-    with pytest.raises(UnknownOperatorError, match=r"_example\.first\.it"):
-        nd.Custom(nd.array(X), op_type="_example.first.It")
-
-
-def _multiple(k: float) -> Callable[..., Any]:
-    return lambda x: x * k
+    report = mx.operator.check(OldInNumPy(BY), X[:2], Y[:2])
+    assert report.ok, report
+    with pytest.raises(ArgumentError, match="make an object of it"):
+        mx.operator.check(Cube, X)
 
 
 def test_memory_that_backward_may_compute_again(monkeypatch: pytest.MonkeyPatch) -> None:

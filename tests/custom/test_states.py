@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
+from opreg.contrib import amp
 from opreg.errors import ArgumentError, AttrError
 
 _NUMBERS = itertools.count()
@@ -132,3 +133,12 @@ def test_a_state_that_is_left_out_on_arrays_says_what_to_give() -> None:
         op(mx.nd.ones((4, 2)))
     with pytest.raises(ArgumentError, match="missing mean, a state"):
         op(mx.Tensor([[1.0, 2.0]]))
+
+
+@pytest.mark.parametrize("op", [centring({"mean": "zeros"}), mx.operator.get("custom.test_states_prop")],
+                         ids=["function", "prop"])
+def test_states_and_what_meets_them_stay_float32_in_mixed_precision(op: Any) -> None:
+    symbol = op(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc"), name="op")
+    executor = amp.convert_symbol(symbol).simple_bind(mx.cpu(), data=(4, 2))
+    executor.forward(is_train=True)
+    assert executor.outputs[0].dtype == executor.aux_dict["op_mean"].dtype == np.float32

@@ -368,3 +368,18 @@ def test_integers_of_numpy_are_taken_in_the_same_dtype_everywhere(function, dtyp
         else:
             found = way(x)
             assert (found.asnumpy().tolist(), found.dtype) == (expected, np.dtype(dtype).type)
+
+
+MIXED = {"right": lambda x: np.exp(x) + mx.np.sin(x), "left": lambda x: mx.np.sin(x) + np.exp(x),
+         "read": lambda x: x.asnumpy() * mx.np.sin(x), "function": lambda x: mx.np.multiply(x.asnumpy(), mx.np.sin(x)),
+         "compared": lambda x: (x.asnumpy() > mx.np.sin(x)).astype("float32") * x}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_bodies_of_numpy_and_of_mx_np(name):
+    op = mx.operator.define(MIXED[name], name=f"_example_mixed_{name}", traced=True)
+    x = np.linspace(-1, 2, 6, dtype=np.float32).reshape(2, 3)
+    expected = np.asarray(MIXED[name](mx.np.array(x)).asnumpy())
+    for found in (op(mx.nd.array(x)), op(mx.np.array(x)), op(mx.sym.var("x")).eval(x=mx.nd.array(x))[0],
+                  mx.jit(op)(mx.Tensor(x))):
+        np.testing.assert_allclose(found.asnumpy(), expected, rtol=1e-6)

@@ -130,13 +130,15 @@ class Builder:
         return results[0] if count == 1 else results
 
     def custom(self, domain: str, kind: str, ins: Sequence[Value], outs: Sequence[tuple[Sequence[Shape | None], Any]],
-               **attrs: Any) -> list[Value]:
+               /, **attrs: Any) -> list[Value]:
         """Add a node of another domain, with outputs of the given shapes and dtypes."""
         self.model.domains.setdefault(domain, 1)
         names = [self.names(f"{self.prefix or kind}_output" + (f"{i}" if len(outs) > 1 else ""))
                  for i in range(len(outs))]
-        self.nodes.append(helper.make_node(kind, [value.name for value in ins], names, domain=domain,
-                                           name=self.names(self.prefix or kind), **attrs))
+        node = helper.make_node(kind, [value.name for value in ins], names, domain=domain,
+                                name=self.names(self.prefix or kind))
+        node.attribute.extend([helper.make_attribute(key, attrs[key]) for key in sorted(attrs)])
+        self.nodes.append(node)
         return [Value(self, name, shapes, dtype) for name, (shapes, dtype) in zip(names, outs)]
 
     def schema(self, kind: str) -> OpSchema:

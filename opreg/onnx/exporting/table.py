@@ -23,6 +23,7 @@ from opreg.symbol import Symbol
 from ...core.graph import Entry, Graph, Node
 from ...core.mode import Recording
 from ...core.op import Op
+from ...core.placeholder import placeholder
 from ...core.spec import Shape, Spec, is_floating, reduced_axes
 from ...elementwise.expression import Expression
 from ...elementwise.rows import RowLayout
@@ -110,6 +111,9 @@ def walk(g: Builder, nodes: Sequence[Sequence[Node]], values: dict[Entry, Value]
         node = alike[0]
         if node.op is None:
             continue
+        unregistered = placeholder(node)
+        if unregistered is not None:
+            raise unregistered.missing()
         ins = [values.get(entry) for entry in node.inputs]
         try:
             outs = apply(g, node.op, [each.attrs for each in alike], ins, node.name,

@@ -1,0 +1,69 @@
+"""Names of users' operators: registered anew, with points, and in capitals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg import gluon, nd, nn, sym
+from opreg.errors import UnknownOperatorError
+
+X = np.random.default_rng(5).standard_normal((3, 4)).astype(np.float32)
+
+
+def close(found: Any, wanted: Any) -> None:
+    np.testing.assert_allclose(found.asnumpy(), wanted, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.filterwarnings("ignore:.*is replaced by")
+@pytest.mark.parametrize("traced", [False, True])
+def test_an_operator_that_is_registered_anew_is_heard_everywhere(traced: bool, unregistered: None) -> None:
+    name = "_example_first_anew"
+
+    def register(k: float) -> None:
+        op = mx.operator.define(lambda x: x * k, name=name, traced=traced)
+        if not traced:
+            op.grad(lambda g, ins, outs: g * k)
+
+    class Net(gluon.HybridBlock):
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
+            return F.Custom(x, op_type=name)
+
+    register(2.0)
+    x, t = nd.array(X), mx.Tensor(X)
+    symbol = sym.Custom(sym.var("x"), op_type=name)
+    loop = sym.contrib.foreach(lambda d, s: (sym.Custom(d, op_type=name), s), sym.var("x"), sym.var("s"))[0]
+    plain, static, block = Net(), Net(), gluon.SymbolBlock(symbol, [sym.var("x")])
+    plain.hybridize()
+    static.hybridize(static_alloc=True, static_shape=True)
+    compiled = mx.jit(lambda t: mx.ops.Custom(t, op_type=name))
+    differentiated = mx.jit(mx.grad(lambda t: mx.ops.Custom(t, op_type=name).sum()))
+    cell = nn.from_symbol(symbol, inputs=["x"])
+    entries: list[Callable[[], Any]] = [
+        lambda: nd.Custom(x, op_type=name), lambda: symbol.eval(x=x)[0], lambda: loop.eval(x=x, s=nd.zeros((1,)))[0],
+        lambda: plain(x), lambda: static(x), lambda: block(x), lambda: compiled(t), lambda: cell(t)]
+    for k in (2.0, 3.0):
+        if k == 3.0:
+            register(k)
+        for entry in entries:
+            close(entry(), X * k)
+        close(differentiated(t), np.full_like(X, k))
+
+
+def test_names_with_points_and_of_other_case_are_operators_apart(unregistered: None) -> None:
+    for name, k in (("_example.first.it", 2.0), ("_Example.first.It", 3.0)):
+        op = mx.operator.define(_multiple(k), name=name)
+        symbol = sym.Custom(sym.var("x"), op_type=name)
+        for each in (op(nd.array(X)), nd.Custom(nd.array(X), op_type=name), getattr(nd.custom, name)(nd.array(X)),
+                     symbol.eval(x=nd.array(X))[0], sym.load_json(symbol.tojson()).eval(x=nd.array(X))[0]):
+            close(each, X * k)
+    with pytest.raises(UnknownOperatorError, match=r"_example\.first\.it"):
+        nd.Custom(nd.array(X), op_type="_example.first.It")
+
+
+def _multiple(k: float) -> Callable[..., Any]:
+    return lambda x: x * k
