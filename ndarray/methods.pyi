@@ -213,7 +213,7 @@ class Methods(Value):
              ret_typ: Literal['value', 'indices', 'mask', 'both'] = 'indices', is_ascend: bool = False,
              dtype: DType = 'float32', *, out: Out = None) -> NDArray:
         """The ``k`` largest elements along ``axis`` or of flat ``data``, or with ``is_ascend`` the smallest."""
-    def transpose(self, axes: Ints = (), *, out: Out = None) -> NDArray:
+    def transpose(self, axes: Ints | None = (), *, out: Out = None) -> NDArray:
         """``data`` with its axes in the order of ``axes``, or in reverse."""
     def trunc(self, *, out: Out = None) -> NDArray:
         """The next whole number towards zero."""

@@ -1654,7 +1654,7 @@ def topk(data: Input, axis: int | None = -1, k: int = 1,
     >>> mx.nd.topk(x, k=2).asnumpy(), mx.nd.topk(x, k=2, ret_typ="value").asnumpy()
     (array([[1., 2.]], dtype=float32), array([[3., 2.]], dtype=float32))
     """
-def transpose(data: Input, axes: Ints = (), *, out: Out = None, name: str | None = None) -> NDArray:
+def transpose(data: Input, axes: Ints | None = (), *, out: Out = None, name: str | None = None) -> NDArray:
     """``data`` with its axes in the order of ``axes``, or in reverse.
 
     Examples

@@ -46,7 +46,7 @@ _OPERATORS = {
     "softmax": "softmax", "topk": "topk", "ctc_loss": "CTCLoss", "stop_gradient": "BlockGrad",
     "box_nms": "_contrib_box_nms", "box_iou": "_contrib_box_iou",
     "bipartite_matching": "_contrib_bipartite_matching", "sign_ste": "_contrib_sign_ste",
-    "round_ste": "_contrib_round_ste",
+    "round_ste": "_contrib_round_ste", "constraint_check": "_npx_constraint_check",
 }
 
 

@@ -218,7 +218,7 @@ class Methods(Value):
              ret_typ: Literal['value', 'indices', 'mask', 'both'] = 'indices', is_ascend: bool = False,
              dtype: DType = 'float32', *, name: str | None = None) -> Symbol:
         """The ``k`` largest elements along ``axis`` or of flat ``data``, or with ``is_ascend`` the smallest."""
-    def transpose(self, axes: Ints = (), *, name: str | None = None) -> Symbol:
+    def transpose(self, axes: Ints | None = (), *, name: str | None = None) -> Symbol:
         """``data`` with its axes in the order of ``axes``, or in reverse."""
     def trunc(self, *, name: str | None = None) -> Symbol:
         """The next whole number towards zero."""

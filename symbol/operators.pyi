@@ -805,7 +805,7 @@ def topk(data: Input, axis: int | None = -1, k: int = 1,
          ret_typ: Literal['value', 'indices', 'mask', 'both'] = 'indices', is_ascend: bool = False,
          dtype: DType = 'float32', *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The ``k`` largest elements along ``axis`` or of flat ``data``, or with ``is_ascend`` the smallest."""
-def transpose(data: Input, axes: Ints = (), *, name: str | None = None,
+def transpose(data: Input, axes: Ints | None = (), *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
     """``data`` with its axes in the order of ``axes``, or in reverse."""
 def trunc(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:

@@ -120,7 +120,8 @@ class Drawing:
 
 
 _RANDOM = Drawing(("uniform", "normal", "lognormal", "exponential", "laplace", "gumbel", "logistic", "rayleigh",
-                   "weibull", "pareto", "power", "gamma", "beta", "chisquare"))
+                   "weibull", "pareto", "power", "gamma", "beta", "chisquare",
+                   "multivariate_normal"))
 
 
 def __getattr__(name: str) -> Any:

@@ -296,8 +296,14 @@ def multinomial(n: int, pvals: Any, size: Any = None) -> Any:
     return made(rng.multinomial(int(n), chances / max(1.0, float(chances.sum())), size))
 
 
-def multivariate_normal(mean: Any, cov: Any, size: Any = None) -> Any:
+def multivariate_normal(mean: Any, cov: Any, size: Any = None, ctx: Context | None = None) -> Any:
     """Vectors of a normal distribution with a mean and a covariance matrix."""
+    if any_symbol((mean, cov)):
+        middle = held(mean)
+        noise = _graph("_numpy_noise", [middle], () if size is None else size, distribution="normal", batch=True)
+        factor = ops.SwapAxis(ops._linalg_potrf(held(cov)), dim1=-1, dim2=-2)
+        rows = ops._npi_matmul(ops.expand_dims(noise, axis=-2), factor)
+        return ops._np_squeeze(rows, axis=-2) + middle
     rng = np.random.default_rng(int(drawn.randint(0, 2 ** 31 - 1, shape=(1,), dtype="int64").asnumpy()[0]))
     mean, cov = (parameter.asnumpy() if isinstance(parameter, NDArray) else parameter for parameter in (mean, cov))
     return made(rng.multivariate_normal(mean, cov, size), dtype=np.float32)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -126,6 +128,18 @@ def test_symbols_refuse_what_reads_shapes(text: str) -> None:
     x, y = (mx.sym.Variable(name).as_np_ndarray() for name in "xy")
     with pytest.raises((mx.errors.OpError, AttributeError)):
         _value(text, mx.sym.np, x, y).eval(x=mx.nd.array(X))
+
+
+#: MXNet's operators.
+NAMES = frozenset((Path(mx.__file__).parent / "builtin" / "mxnet_names.txt").read_text().split()) | {"null"}
+
+
+@pytest.mark.usefixtures("numpy_manners")
+@pytest.mark.parametrize("text", [text for text in GRADED if text not in SHAPED and not any(
+    word in text for word in ("[", "resize", "triu", "linalg.det"))])  # it has no such operators
+def test_files_hold_mxnets_names(text: str) -> None:
+    graph = _value(text, mx.sym.np, *[mx.sym.Variable(name).as_np_ndarray() for name in "xy"])
+    assert {node["op"] for node in json.loads(graph.tojson())["nodes"]} <= NAMES
 
 
 def test_an_error_says_that_a_function_has_no_operator() -> None:

@@ -65,6 +65,8 @@ for _name, _number, _function in [("add", 2.0, lambda x, n: x + n), ("subtract",
              Row(f"_npi_{_name}_scalar", [_FEW], {"scalar": _number}, name="integers",
                  expected=lambda x, f=_function, n=_number: f(x, np.int32(n)))]
 
+ROWS += [Row("_npx_constraint_check", [np.ones((2, 3), bool)], expected=lambda x: np.array(True))]
+
 # ----------------------------------------------------------------------------------- means, differences, statistics
 
 _POSITIVE = uniform(0.5, 2.0, 3, 4)

@@ -95,7 +95,7 @@ ROWS: list[tuple[str, Callable, Callable | None, str]] = [
 ]
 for _name, _function, _derivative, _doc in ROWS:
     unary(_name, _function, _derivative, _doc,
-          (f"_npx_{_name}",) if _name in ("erf", "erfinv", "gamma", "gammaln") else ())
+          (f"_npx_{_name}",) if _name in ("erf", "erfinv", "gamma", "gammaln", "relu", "sigmoid") else ())
 
 
 # ------------------------------------------------------------------------------------------ with attributes

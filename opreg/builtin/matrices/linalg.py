@@ -282,7 +282,7 @@ def _mirrored(value: Value) -> Value:
     return ops.elemwise_add(low, _transposed(strict))
 
 
-@_linalg
+@_linalg(aliases=("_npi_cholesky",))
 def potrf(A, *, lower: bool = True):
     """The Cholesky factor: lower triangular ``L`` with ``A = L @ L.T``; without ``lower``, ``L.T``."""
 

@@ -16,9 +16,9 @@ from ...core.attrs import Field, Number, Schema
 from ...core.declarations import ZERO
 from ...core.launch import Call, Rank
 from ...core.op import Op
-from ...core.registry import register
+from ...core.registry import declare, register
 from ...core.spec import broadcast, fits, is_single_or_double, wrapped
-from ...errors import DTypeError
+from ...errors import ArgumentError, DTypeError
 from ...typing import Array, ArrayModule
 from ..samples import alike
 
@@ -157,3 +157,22 @@ for _name, _doc in {"and": "The bits that are set in both", "or": "The bits that
                   f"{_doc}, ``data`` and a number.")
 _ufunc("_npi_bitwise_not", "invert", ("x",), "*T:whole->T",
        "The bits that are not set; of a truth value, the other one.")
+
+
+# --------------------------------------------------------------------------------------------------- conditions
+
+
+@declare(name="_npx_constraint_check", types="T->bool", capturable=False)
+def constraint_check(input, *, msg: str = "Constraint violated!"):
+    """True where all elements of ``input`` hold, an array without axes; else an error with the message."""
+
+
+constraint_check.infer(lambda input: ())
+constraint_check.grad(ZERO)
+
+
+@constraint_check.kernel()  # no body: it may raise
+def constraint_check_xp(xp, input, *, msg):
+    if not bool(xp.all(input)):
+        raise ArgumentError(msg)
+    return xp.ones((), dtype=bool)

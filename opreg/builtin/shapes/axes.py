@@ -39,7 +39,7 @@ def _reordering(op: Op, order: Callable[..., tuple[int, ...]]) -> None:
     viewing(op, lambda data, *_, **attrs: methodcaller("transpose", rule(attrs, len(data))))
 
 
-def _order(rank: int, *, axes: Sequence[int]) -> tuple[int, ...]:
+def _order(rank: int, *, axes: Sequence[int] | None) -> tuple[int, ...]:
     if not axes:
         return tuple(range(rank))[::-1]
     order = tuple([check_axis(axis, rank, "axes") for axis in axes])
@@ -48,8 +48,8 @@ def _order(rank: int, *, axes: Sequence[int]) -> tuple[int, ...]:
     return order
 
 
-@declare
-def transpose(data, *, axes: tuple[int, ...] = ()):
+@declare(aliases=("_np_transpose",))
+def transpose(data, *, axes: tuple[int, ...] | None = ()):
     """``data`` with its axes in the order of ``axes``, or in reverse."""
 
 
@@ -58,7 +58,7 @@ _reordering(transpose, _order)
 
 @transpose.grad
 def transpose_grad(g, ins, outs, *, axes):
-    order = tuple([axis % len(axes) for axis in axes])
+    order = tuple([axis % len(axes) for axis in axes]) if axes else ()
     return (ops.transpose(g, axes=tuple([order.index(i) for i in range(len(order))])),)
 
 

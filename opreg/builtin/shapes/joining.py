@@ -140,7 +140,7 @@ def concat_split_grad(g, ins, outs, *, dim):
 # -------------------------------------------------------------------------------------------------- stack
 
 
-@declare(cheap=True)
+@declare(cheap=True, aliases=("_npi_stack",))
 def stack(*data, axis: int = 0, num_args: Few = 1):
     """The inputs stacked along a new axis."""
 

@@ -37,7 +37,8 @@ def _centered(boxes: Any) -> list[Any]:
 # ------------------------------------------------------------------------------------------------- prior
 
 
-@composed(name="_contrib_MultiBoxPrior", types="*T:floating->*T", aliases=("MultiBoxPrior",), unread=(0,))
+@composed(name="_contrib_MultiBoxPrior", types="*T:floating->*T", aliases=("MultiBoxPrior", "_npx_multibox_prior"),
+          unread=(0,))
 def prior(data, *, sizes: tuple[float, ...] = (1.0,), ratios: tuple[float, ...] = (1.0,), clip: bool = False,
           steps: tuple[float, ...] = (-1.0, -1.0), offsets: tuple[float, ...] = (0.5, 0.5)):
     """Prior boxes around each position of the feature map ``data`` (batch, channel, height, width), whose values are
@@ -78,7 +79,7 @@ prior.grad(ZERO)
 # ------------------------------------------------------------------------------------------------ target
 
 
-@composed(name="_contrib_MultiBoxTarget", types="*T:floating->*T", aliases=("MultiBoxTarget",),
+@composed(name="_contrib_MultiBoxTarget", types="*T:floating->*T", aliases=("MultiBoxTarget", "_npx_multibox_target"),
           outputs=("loc_target", "loc_mask", "cls_target"))
 def target(anchor, label, cls_pred, *, overlap_threshold: float = 0.5, ignore_label: float = -1.0,
            negative_mining_ratio: float = -1.0, negative_mining_thresh: float = 0.5,
@@ -148,7 +149,8 @@ def _hard(cls_pred: Any, free: Any, objects: Any, share: float) -> Any:
 # --------------------------------------------------------------------------------------------- detection
 
 
-@composed(name="_contrib_MultiBoxDetection", types="*T:floating->*T", aliases=("MultiBoxDetection",))
+@composed(name="_contrib_MultiBoxDetection", types="*T:floating->*T",
+          aliases=("MultiBoxDetection", "_npx_multibox_detection"))
 def detection(cls_prob, loc_pred, anchor, *, clip: bool = True, threshold: float = 0.01, background_id: int = 0,
               nms_threshold: float = 0.5, force_suppress: bool = False, variances: Variances = _VARIANCES,
               nms_topk: int = -1):
