@@ -995,6 +995,8 @@ def test_a_loop_that_counts_in_a_state_in_a_symbol() -> None:
         np.testing.assert_allclose(found.asnumpy(), want, rtol=1e-6)
     with pytest.raises(OpError, match=r"Loop: it never ends: after round \d its states are those of round \d"):
         import_model(counting(4, 0.0))
+    with pytest.raises(OpError, match="Loop needs more than 32768 nodes for its rounds"):
+        import_model(counting(1 << 30))
 
 
 LOOPS = [(counted, "_foreach"), (conditional, "_while_loop"), (scanned, "_foreach")]

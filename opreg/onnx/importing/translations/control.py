@@ -20,8 +20,8 @@ from .shapes import MOST, numbers, parts_of
 
 __all__: list[str] = []
 
-#: Greatest number of rounds that a constant numbers.
-_MANY = 1 << 16
+#: Greatest number of rounds that a constant numbers, and of nodes that loops of a model are unrolled to.
+_MANY, _UNROLLED = 1 << 16, 1 << 15
 _ENDLESS = "it has no greatest number of rounds that could be reached"
 
 
@@ -64,6 +64,8 @@ def loop(node: Node, most: Host, condition: Given, *states: Given, body: Graph) 
     before, since, watched = kept, 0, not bounded and _repeats(body)
     columns: list[list[Any]] = [[] for _ in body.outputs[1 + count:]]
     while on and (rounds is None or step < rounds):
+        if STATE.trace is not None:
+            _count_unrolled(node, body)
         results = node.body(body, [np.array(step, np.int64), np.array(True), *kept])
         on = bool(node.host(results[0]).reshape(-1)[0])
         fixed = _fixed_condition(body) if on and not bounded and step == 0 else None
@@ -80,6 +82,19 @@ def loop(node: Node, most: Host, condition: Given, *states: Given, body: Graph) 
         step += 1
     infos = body.output_infos[1 + count:]
     return (*kept, *[_stacked(node, column, info) for column, info in zip(columns, infos)])
+
+
+def _count_unrolled(node: Node, body: Graph) -> None:
+    """Count the nodes of a round that is unrolled.
+
+    Raises
+    ------
+    UnknownNumbers
+        If all loops of the model together come to more than a graph should have.
+    """
+    node.model.unrolled += len(body.nodes)
+    if node.model.unrolled > _UNROLLED:
+        raise UnknownNumbers.of("Loop", f"more than {_UNROLLED} nodes for its rounds")
 
 
 def _repeats(body: Graph) -> bool:
