@@ -9,7 +9,7 @@ import numpy as np
 
 from opreg.cells.state import STATE
 from opreg.core.registry import ops
-from opreg.errors import ArgumentError, OpError, ShapeError
+from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError
 from opreg.nn.ops import cond
 from opreg.nn.ops.control import foreach, while_true
 
@@ -25,10 +25,25 @@ _MANY, _UNROLLED = 1 << 16, 1 << 15
 _ENDLESS = "it has no greatest number of rounds that could be reached"
 
 
+def _one(node: Node, array: Any, what: str) -> Any:
+    """The single number of an array that decides what a node runs.
+
+    Raises
+    ------
+    ShapeError, DTypeError
+        If it holds more or fewer, or none that is a number.
+    """
+    if array.size != 1:
+        raise ShapeError(f"{node.op_type}: its {what} has shape {array.shape}, expected one number")
+    if array.dtype.kind not in "biuf":
+        raise DTypeError(f"{node.op_type}: its {what} has dtype {array.dtype}")
+    return array.reshape(-1)[0]
+
+
 @row("If")
 def branch(node: Node, condition: Given, *, then_branch: Graph, else_branch: Graph) -> Any:
     try:
-        truth = bool(node.host(condition).reshape(-1)[0])
+        truth = bool(_one(node, node.host(condition), "condition"))
     except UnknownNumbers:
         def side(graph: Graph) -> Any:
             return lambda: tuple([node.lift(value) for value in node.body(graph, [])])
@@ -51,7 +66,7 @@ def _stacked(node: Node, values: Sequence[Any], info: Any, axis: int = 0) -> Any
 
 @row("Loop")
 def loop(node: Node, most: Host, condition: Given, *states: Given, body: Graph) -> Any:
-    rounds = None if most is None else int(most.reshape(-1)[0])
+    rounds = None if most is None else int(_one(node, most, "number of rounds"))
     bounded = rounds is not None and rounds <= MOST
     if STATE.trace is not None and rounds is not None and 1 < rounds <= MOST:
         for one_node in (_counted, _conditional):
@@ -59,7 +74,7 @@ def loop(node: Node, most: Host, condition: Given, *states: Given, body: Graph) 
                 return one_node(node, rounds, condition, states, body)
             except OpError:  # a body that cannot be one node is unrolled, which raises the error otherwise
                 pass
-    on = condition is None or bool(node.host(condition).reshape(-1)[0])
+    on = condition is None or bool(_one(node, node.host(condition), "condition"))
     kept, count, step = list(states), len(states), 0
     before, since, watched = kept, 0, not bounded and _repeats(body)
     columns: list[list[Any]] = [[] for _ in body.outputs[1 + count:]]
@@ -67,7 +82,7 @@ def loop(node: Node, most: Host, condition: Given, *states: Given, body: Graph) 
         if STATE.trace is not None:
             _count_unrolled(node, body)
         results = node.body(body, [np.array(step, np.int64), np.array(True), *kept])
-        on = bool(node.host(results[0]).reshape(-1)[0])
+        on = bool(_one(node, node.host(results[0]), "condition"))
         fixed = _fixed_condition(body) if on and not bounded and step == 0 else None
         if fixed is not None:
             raise ArgumentError(f"Loop: it never ends: no round changes its condition {fixed!r}, and {_ENDLESS}")
@@ -137,14 +152,14 @@ def _counted(node: Node, rounds: int, condition: Any, states: Sequence[Any], bod
         If the condition is known only when the graph runs, or is false, or if the rounds are too many to be numbered
         in a constant.
     """
-    if condition is not None and not node.host(condition).reshape(-1)[0]:
+    if condition is not None and not _one(node, node.host(condition), "condition"):
         raise UnknownNumbers("no round")
     if rounds > _MANY:
         raise UnknownNumbers("numbers of many rounds")
 
     def step(kept: Any, number: Any) -> tuple[Any, Any]:
         on, *results = node.body(body, [number, np.array(True), *kept])
-        if not node.host(on).reshape(-1)[0]:
+        if not _one(node, node.host(on), "condition"):
             raise UnknownNumbers("one round")
         lifted = [node.lift(value) for value in results]
         return tuple(lifted[:len(states)]), tuple(lifted[len(states):])
