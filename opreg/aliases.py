@@ -79,6 +79,8 @@ _DEEPER = {
                                              "opreg.nn.dataset.vision"),
     "opreg.cells.strategies": dict.fromkeys(("_utils", "_auto_parallel_context"), "opreg.cells.strategies"),
     "opreg.cells.communication": {"management": "opreg.cells.communication"},
+    "opreg.onnx.onnx2mx": dict.fromkeys(("import_model", "import_to_gluon"), "opreg.onnx.importing"),
+    "opreg.onnx.mx2onnx": {"_export_model": "opreg.onnx.exporting"},
     "opreg.train": {"_utils": "opreg.train.folders",
                     **dict.fromkeys(("amp", "loss_scale_manager"), "opreg.nn.amp"),
                     "serialization": "opreg.nn.checkpoint", "summary": "opreg.nn.model.summaries",

@@ -89,7 +89,7 @@ OTHERWISE = {
         symbol.inspect.estimate: _SHOWN
         onnx.importing.graph: _DEEPEST
         onnx.importing.open_lengths: _DEEPEST
-        onnx.importing.translations.control: _MANY
+        onnx.importing.translations.control: _MANY _UNROLLED
         onnx.importing.translations.recurrent: _ALPHAS _BETAS _GATES
         onnx.importing.translations.shapes: MOST END
         onnx.exporting.builder: _FAR

@@ -287,3 +287,13 @@ def test_trees_that_contradict_themselves(change: dict[str, Any], words: str) ->
     attrs = trees("BRANCH_LEQ", "BRANCH_LEQ", **weighted("target", [0] * 5))
     with pytest.raises(OpError, match=words):
         found("TreeEnsembleRegressor", **{**attrs, **change})
+
+
+@pytest.mark.parametrize("x, wanted", [
+    (np.array([["b", "c"], ["a", "b"]], object), np.array([[2, -7], [1, 2]], np.int64)),
+    (np.array([2, 1, 5], np.int64), np.array(["b", "a", "?"], object))])
+def test_categories_by_name_and_number(x: np.ndarray, wanted: np.ndarray) -> None:
+    node = onnx.helper.make_node("CategoryMapper", ["x"], ["y"], domain="ai.onnx.ml", cats_strings=["a", "b"],
+                                 cats_int64s=[1, 2], default_int64=-7, default_string="?")
+    result, = mx.onnx.backend.run_node(node, [x])
+    assert result.dtype == wanted.dtype and result.tolist() == wanted.tolist()

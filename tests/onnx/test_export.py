@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -419,9 +421,16 @@ def test_a_branch_of_a_dynamic_length() -> None:
 
 
 def test_mxnets_other_names() -> None:
+    """Its modules, too, from which scripts import."""
     assert mx.onnx.mx2onnx.export_model is mx.onnx.export_model is mx.contrib.onnx.export_model
     assert mx.contrib.onnx.onnx2mx.import_model is mx.onnx.import_model
     assert mx.contrib.onnx.onnx2mx.import_to_gluon is mx.onnx.import_to_gluon
+    script = ("from opreg.contrib.onnx.onnx2mx.import_model import get_model_metadata, import_model\n"
+              "from opreg.contrib.onnx.onnx2mx.import_to_gluon import import_to_gluon\n"
+              "from opreg.onnx.mx2onnx._export_model import export_model\nimport opreg as mx\n"
+              "assert import_model is mx.onnx.import_model and export_model is mx.onnx.mx2onnx.export_model\n"
+              "assert (get_model_metadata, import_to_gluon) == (mx.onnx.get_model_metadata, mx.onnx.import_to_gluon)\n")
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_export_model_takes_the_arguments_of_mxnet(tmp_path: Any) -> None:

@@ -938,6 +938,16 @@ def test_a_loop_without_end() -> None:
     np.testing.assert_allclose(found.asnumpy(), np.tanh(x), rtol=1e-6)
 
 
+@pytest.mark.parametrize("array, words", [(np.zeros(0, bool), r"shape \(0,\), expected one number"),
+                                          (np.zeros(2, bool), r"shape \(2,\), expected one number"),
+                                          (np.array("on", object), "dtype object")])
+def test_a_loop_whose_condition_is_no_truth_value(array: np.ndarray, words: str) -> None:
+    nodes = [helper.make_node("Constant", [], ["next"], value=numpy_helper.from_array(array)),
+             helper.make_node("Tanh", ["h"], ["new"])]
+    with pytest.raises(OpError, match=f"Loop: its condition has {words}"):
+        import_to_cell(loop(body_of(nodes, ["next", "new"]), 0, rounds=None))(mx.Tensor(numbers(2, 3)))
+
+
 #: Bodies of loops whose states come back to what they were: nodes that make ``new`` of ``h``, and after which round.
 ROUNDS = {
     "the same": (("Identity", "h", "new"),),
@@ -995,6 +1005,8 @@ def test_a_loop_that_counts_in_a_state_in_a_symbol() -> None:
         np.testing.assert_allclose(found.asnumpy(), want, rtol=1e-6)
     with pytest.raises(OpError, match=r"Loop: it never ends: after round \d its states are those of round \d"):
         import_model(counting(4, 0.0))
+    with pytest.raises(OpError, match="Loop needs more than 32768 nodes for its rounds"):
+        import_model(counting(1 << 30))
 
 
 LOOPS = [(counted, "_foreach"), (conditional, "_while_loop"), (scanned, "_foreach")]

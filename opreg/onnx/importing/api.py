@@ -146,6 +146,7 @@ class ModelCell(Cell):
         if len(inputs) != len(graph.inputs):
             raise ArgumentError(f"{self.model.name}: the model has {len(graph.inputs)} inputs "
                                 f"({', '.join(graph.inputs)}), {len(inputs)} were given")
+        self.model.unrolled = 0
         results = graph.run(inputs, parameters=self._parameters)
         lifted = [lift(value) for value in results]
         return lifted[0] if len(lifted) == 1 else tuple(lifted)

@@ -105,10 +105,15 @@ class Model:
         The model.
     name : str
         Name for error messages.
+
+    Attributes
+    ----------
+    unrolled : int
+        Nodes that the trace under way has unrolled loops to.
     """
 
     def __init__(self, proto: Any, name: str):
-        self.proto, self.name = proto, name
+        self.proto, self.name, self.unrolled = proto, name, 0
         self.opsets = {ordinary(entry.domain): entry.version for entry in proto.opset_import}
         if not proto.HasField("graph"):
             raise FileFormatError(f"{name}: the model has no graph")

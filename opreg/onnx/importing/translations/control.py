@@ -9,7 +9,7 @@ import numpy as np
 
 from opreg.cells.state import STATE
 from opreg.core.registry import ops
-from opreg.errors import ArgumentError, OpError, ShapeError
+from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError
 from opreg.nn.ops import cond
 from opreg.nn.ops.control import foreach, while_true
 
@@ -21,15 +21,30 @@ from .shapes import MOST, numbers
 
 __all__: list[str] = []
 
-#: Greatest number of rounds that a constant numbers.
-_MANY = 1 << 16
+#: Greatest number of rounds that a constant numbers, and of nodes that loops of a model are unrolled to.
+_MANY, _UNROLLED = 1 << 16, 1 << 15
 _ENDLESS = "it has no greatest number of rounds that could be reached"
+
+
+def _one(node: Node, array: Any, what: str) -> Any:
+    """The single number of an array that decides what a node runs.
+
+    Raises
+    ------
+    ShapeError, DTypeError
+        If it holds more or fewer, or none that is a number.
+    """
+    if array.size != 1:
+        raise ShapeError(f"{node.op_type}: its {what} has shape {array.shape}, expected one number")
+    if array.dtype.kind not in "biuf":
+        raise DTypeError(f"{node.op_type}: its {what} has dtype {array.dtype}")
+    return array.reshape(-1)[0]
 
 
 @row("If")
 def branch(node: Node, condition: Given, *, then_branch: Graph, else_branch: Graph) -> Any:
     try:
-        truth = bool(node.host(condition).reshape(-1)[0])
+        truth = bool(_one(node, node.host(condition), "condition"))
     except UnknownNumbers:
         def side(graph: Graph) -> Any:
             return lambda: tuple([node.lift(value) for value in node.body(graph, [])])
@@ -52,7 +67,7 @@ def _stacked(node: Node, values: Sequence[Any], info: Any, axis: int = 0) -> Any
 
 @row("Loop")
 def loop(node: Node, most: Host, condition: Given, *states: Given, body: Graph) -> Any:
-    rounds = None if most is None else int(most.reshape(-1)[0])
+    rounds = None if most is None else int(_one(node, most, "number of rounds"))
     bounded = rounds is not None and rounds <= MOST
     if STATE.trace is not None and rounds is not None and 1 < rounds <= MOST:
         for one_node in (_counted, _conditional):
@@ -60,13 +75,15 @@ def loop(node: Node, most: Host, condition: Given, *states: Given, body: Graph) 
                 return one_node(node, rounds, condition, states, body)
             except OpError:  # a body that cannot be one node is unrolled, which raises the error otherwise
                 pass
-    on = condition is None or bool(node.host(condition).reshape(-1)[0])
+    on = condition is None or bool(_one(node, node.host(condition), "condition"))
     kept, count, step = list(states), len(states), 0
     before, since, watched = kept, 0, not bounded and _repeats(body)
     columns: list[list[Any]] = [[] for _ in body.outputs[1 + count:]]
     while on and (rounds is None or step < rounds):
+        if STATE.trace is not None:
+            _count_unrolled(node, body)
         results = node.body(body, [np.array(step, np.int64), np.array(True), *kept])
-        on = bool(node.host(results[0]).reshape(-1)[0])
+        on = bool(_one(node, node.host(results[0]), "condition"))
         fixed = _fixed_condition(body) if on and not bounded and step == 0 else None
         if fixed is not None:
             raise ArgumentError(f"Loop: it never ends: no round changes its condition {fixed!r}, and {_ENDLESS}")
@@ -81,6 +98,19 @@ def loop(node: Node, most: Host, condition: Given, *states: Given, body: Graph) 
         step += 1
     infos = body.output_infos[1 + count:]
     return (*kept, *[_stacked(node, column, info) for column, info in zip(columns, infos)])
+
+
+def _count_unrolled(node: Node, body: Graph) -> None:
+    """Count the nodes of a round that is unrolled.
+
+    Raises
+    ------
+    UnknownNumbers
+        If all loops of the model together come to more than a graph should have.
+    """
+    node.model.unrolled += len(body.nodes)
+    if node.model.unrolled > _UNROLLED:
+        raise UnknownNumbers.of("Loop", f"more than {_UNROLLED} nodes for its rounds")
 
 
 def _repeats(body: Graph) -> bool:
@@ -123,14 +153,14 @@ def _counted(node: Node, rounds: int, condition: Any, states: Sequence[Any], bod
         If the condition is known only when the graph runs, or is false, or if the rounds are too many to be numbered
         in a constant.
     """
-    if condition is not None and not node.host(condition).reshape(-1)[0]:
+    if condition is not None and not _one(node, node.host(condition), "condition"):
         raise UnknownNumbers("no round")
     if rounds > _MANY:
         raise UnknownNumbers("numbers of many rounds")
 
     def step(kept: Any, number: Any) -> tuple[Any, Any]:
         on, *results = node.body(body, [number, np.array(True), *kept])
-        if not node.host(on).reshape(-1)[0]:
+        if not _one(node, node.host(on), "condition"):
             raise UnknownNumbers("one round")
         lifted = [node.lift(value) for value in results]
         return tuple(lifted[:len(states)]), tuple(lifted[len(states):])

@@ -130,6 +130,14 @@ def label_encoder(node: Node, x: Host, *, keys_floats: Any = None, keys_int64s: 
     return _texts(found, x.shape) if dtype.kind == "O" else np.array(found, dtype).reshape(x.shape)
 
 
+@row("CategoryMapper", domain="ai.onnx.ml")
+def category_mapper(node: Node, x: Host, *, cats_int64s: Any, cats_strings: Any, default_int64: int = -1,
+                    default_string: str = "_Unused") -> Any:
+    if x.dtype.kind == "O":
+        return label_encoder(node, x, keys_strings=cats_strings, values_int64s=cats_int64s, default_int64=default_int64)
+    return label_encoder(node, x, keys_int64s=cats_int64s, values_strings=cats_strings, default_string=default_string)
+
+
 @row("TreeEnsemble", domain="ai.onnx.ml")
 def tree_ensemble(node: Node, x: Host, *, aggregate_function: int = 1, leaf_targetids: Any, leaf_weights: Any,
                   membership_values: Any = None, n_targets: int | None = None, nodes_falseleafs: Any,
