@@ -203,9 +203,9 @@ def download(url: str, path: str | os.PathLike | None = None, overwrite: bool = 
     source = Path(urllib.request.url2pathname(split.path)) if split.scheme in ("", "file") else nearby(target.name)
     if source is None or not is_it(source):
         other = " of another SHA-1" if sha1_hash and target.is_file() else ""
-        raise OpError(f"download: nothing is fetched from {url}: put the file {target.name!r} into "
+        raise OpError(f"download: {url} is not downloaded: put the file {target.name!r} into "
                       f"{str(target.absolute().parent)!r} or {data_dir()!r}"
-                      + (f"; the one that is there is{other}, expected {sha1_hash}" if other else ""))
+                      + (f"; the existing one is{other}, expected {sha1_hash}" if other else ""))
     if source.absolute() != target.absolute():
         target.parent.mkdir(parents=True, exist_ok=True)
         with reading(source) as file, whole(target) as copy:

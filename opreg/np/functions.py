@@ -730,7 +730,7 @@ def _product(left: Any, have: str, right: Any, word: str, later: set[str]) -> tu
 
 
 def _product_of_symbols(left: Any, have: str, right: Any, word: str, letters: Contraction) -> tuple[Any, str]:
-    """The product of two operands whose lengths are unknown: one letter at most is a row, a sum or a column."""
+    """The product of two operands whose lengths are unknown: each of rows, sums and columns has at most one letter."""
     batch, summed, rows, columns = letters
     if not rows and not columns:
         products = transpose(left, [have.index(c) for c in batch + summed]) * transpose(right, [

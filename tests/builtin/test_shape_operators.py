@@ -157,7 +157,7 @@ def test_reshape_codes_keep_the_number_of_elements(shape, data):
 
 
 @pytest.mark.parametrize("op, attrs, shapes, kind, words", [
-    ("Reshape", {"shape": (5, -1)}, [(2, 3)], ShapeError, r"does not fit \(2, 3\), 6 numbers"),
+    ("Reshape", {"shape": (5, -1)}, [(2, 3)], ShapeError, r"does not fit \(2, 3\), which has 6 elements"),
     ("Reshape", {"shape": (7,)}, [(2, 3)], ShapeError, "does not fit"),
     ("Reshape", {"shape": (-1, -1)}, [(2, 3)], AttrError, "only one dimension"),
     ("Reshape", {"shape": (-5,)}, [(2, 3)], AttrError, "codes 0 to -4, got -5"),

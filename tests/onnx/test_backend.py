@@ -23,7 +23,7 @@ KNOWN = {
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, str]:
-    """Of every test by its name "", or what went wrong. Whole networks are left out: they take long."""
+    """The result of every test by its name: "", or the failure. Whole networks are left out: they take long."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from onnx.backend.test.runner import Runner
@@ -55,7 +55,7 @@ def test_passing_tests(results: dict[str, str]) -> None:
 
 
 def test_how_many_there_are(results: dict[str, str]) -> None:
-    """Of the version of the package that the tests are run with; another has others."""
+    """The numbers are those of the package's version that tests run with; other versions differ."""
     import onnx
 
     if onnx.__version__ == "1.23.2":
@@ -64,6 +64,6 @@ def test_how_many_there_are(results: dict[str, str]) -> None:
 
 
 def test_random_numbers_are_the_only_chance(results: dict[str, str]) -> None:
-    """What is known to fail fails still, but for what chance decides."""
+    """Known failures still fail, except tests with random numbers."""
     better = [name for name, why in KNOWN.items() if "random" not in why and not results.get(f"test_{name}_cpu", "x")]
     assert better == []
