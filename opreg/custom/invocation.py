@@ -46,7 +46,7 @@ class _Undeclared:
         self._what = what
 
     def __repr__(self) -> str:
-        return f"<{self._what}, not asked for>"
+        return f"<{self._what}, not available in backward>"
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise OpError(f"{self._what} is not available in backward: need_top_grad=False or declare_backward_dependency "
