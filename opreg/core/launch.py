@@ -160,7 +160,7 @@ class Call:
                 for i, (out, spec) in enumerate(zip(self.outs, self.specs))]
 
     def aside(self) -> list[Step]:
-        """Redirect outputs with the request ``add`` to temporary memory; the functions that add them afterwards."""
+        """Redirect outputs with the request ``add`` to temporary memory; return functions that add them later."""
         adding: list[Step] = []
         for i, (out, req) in enumerate(zip(self.outs, self.reqs)):
             if req == "add":

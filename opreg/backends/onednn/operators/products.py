@@ -159,7 +159,8 @@ def _keeps(call: Call) -> bool:
 def _tried(a: Array, b: Array, here: bool = False, kept: bool = False) -> trials.Choice:
     """The faster library for products of such matrices, with the threads of a plan.
 
-    A small product has those of oneDNN if the plan uses them already (``here``), and then none of BLAS's.
+    A small product uses oneDNN's threads, and not BLAS's, if the plan already uses oneDNN (``here``); otherwise it uses
+    one thread.
     """
     found, layout = _sample(a, b)
     run, small = _bound(found, kept=kept), _is_small(found)
