@@ -53,8 +53,8 @@ class Kernel:
 
     ``accepts(call)`` returns None, or the reason why the kernel declines. Among the kernels that accept, the one of the
     highest ``order`` runs: first users' kernels, then kernels with ``serves``, and among these and the others the one
-    of the highest ``rank``; among equal kernels, the last one attached. ``serves(xp)`` tells whether the kernel is for
-    an array module. A bound kernel with ``adds`` supports the request ``add``. ``channels_last`` is set if the layout of
+    of the highest ``rank``; of equal ones, the last one attached. ``serves(xp)`` tells whether the kernel serves an
+    array module. A bound kernel with ``adds`` supports the request ``add``. ``channels_last`` is set if the layout of
     the operator may be changed to channels-last only when this kernel runs: it returns None, or the reason why the
     kernel declines contiguous arrays with given specs.
     """
