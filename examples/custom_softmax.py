@@ -60,7 +60,7 @@ def points() -> tuple[np.ndarray, np.ndarray]:
 
 
 def train_recorded(data: mx.nd.NDArray, label: mx.nd.NDArray) -> mx.nd.NDArray:
-    """The weights after some steps of gradient descent, each recorded and walked back."""
+    """The weights after some steps of gradient descent by ``autograd``."""
     weight = mx.nd.zeros((CLASSES, FEATURES))
     weight.attach_grad()
     for step in range(STEPS):

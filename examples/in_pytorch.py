@@ -23,7 +23,7 @@ def swish(x, *, beta: float = 1.0):
 
 @mx.operator.define
 def soft_rank(x):
-    """Of how many numbers in its row each is the larger one, softly."""
+    """A smooth rank: each element's sum of sigmoids of its differences to all elements of its row."""
     x = x.asnumpy()
     return (1 / (1 + np.exp(x[:, None, :] - x[:, :, None]))).sum(2).astype(x.dtype)
 

@@ -1,7 +1,8 @@
 """The second stage of Faster R-CNN: a CustomOp chooses regions and says what to predict for each, inside of a Module.
 
-Which regions are trained on depends on numbers: some near an object, the rest background, drawn anew each time. That is
-NumPy in ``forward``, in the middle of a graph that pools the chosen regions from a feature map and classifies them.
+The regions for training depend on values: some are near an object, the rest background, drawn anew each time. NumPy
+selects them in ``forward``, in the middle of a graph that pools the chosen regions from a feature map and classifies
+them.
 
     python examples/proposal_target.py
 """

@@ -30,7 +30,7 @@ def own_rows(count: int, kv: mx.kv.KVStore) -> slice:
 
 
 def accuracy(executor: mx.Executor, digits: Digits, kv: mx.kv.KVStore) -> float:
-    """The share of pictures read right, of which each process reads a part."""
+    """The share of images that are classified correctly; each process reads a part of them."""
     size, right, total = executor.arg_dict["data"].shape[0], 0, 0
     for start in range(0, len(digits.labels) - BATCH + 1, BATCH):
         rows = slice(start + kv.rank * size, start + (kv.rank + 1) * size)

@@ -285,7 +285,7 @@ class NDArray(ScalarConversions, Methods):
         return data.copy("K") if data.__class__ is np.ndarray else self._ctx.backend.to_numpy(data)
 
     def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> np.ndarray:
-        self._warn_recorded("a recorded array becomes a NumPy array, which has no gradient: say asnumpy()")
+        self._warn_recorded("a recorded array becomes a NumPy array, which has no gradient: call asnumpy()")
         return self._as_numpy(dtype, copy)
 
     def _as_numpy(self, dtype: DTypeLike, copy: bool | None) -> np.ndarray:
@@ -315,17 +315,18 @@ class NDArray(ScalarConversions, Methods):
     def _warn_recorded(self, text: str) -> None:
         """Warn that values of a recorded array lose their gradient in a conversion that the program did not ask for."""
         if self._entry is not None and MODE.now().recording:
-            warnings.warn(f"{text} where that is meant", stacklevel=3)
+            warnings.warn(f"{text} if that is intended", stacklevel=3)
 
     def __jax_array__(self) -> Any:
         """A copy as an array of JAX, whose functions call this."""
         import jax.numpy as jnp
 
-        self._warn_recorded("a recorded array becomes one of JAX, which has no gradient here: say asnumpy()")
+        self._warn_recorded("a recorded array becomes a JAX array, which has no gradient here: call asnumpy()")
         return jnp.asarray(self.asnumpy())
 
     def __dlpack__(self, **keywords: Any) -> object:
-        self._warn_recorded("a recorded array shares its memory, and what is done there has no gradient: say detach()")
+        self._warn_recorded("a recorded array shares its memory with another library, whose operations have no "
+                            "gradient: call detach()")
         if isinstance(self._data, np.ndarray):
             share(self._data)
             return dlpack.export(self._data, **keywords)
@@ -350,8 +351,8 @@ class NDArray(ScalarConversions, Methods):
         if interface is None:
             raise AttributeError(f"an array on {self._ctx} has no __cuda_array_interface__")
         if self._data.dtype.name == "bfloat16":
-            raise DTypeError("__cuda_array_interface__ has no name for bfloat16, and who reads it takes numbers for "
-                             "bytes: take the array by DLPack, as cupy.from_dlpack(x) and torch.from_dlpack(x) do")
+            raise DTypeError("__cuda_array_interface__ has no name for bfloat16, and its readers would see raw "
+                             "bytes: use DLPack, as in cupy.from_dlpack(x) and torch.from_dlpack(x)")
         return interface
 
     def __reduce__(self) -> tuple[Callable[..., NDArray], tuple[object, ...]]:

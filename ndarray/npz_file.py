@@ -33,7 +33,7 @@ def _writer(records: Pairs, names: Sequence[str]) -> Callable[[BinaryIO], None]:
     called = names or [f"arr_{i}" for i in range(len(records))]
     for (array, *_), label, name in zip(records, labels, called, strict=True):
         if array is None:
-            raise ArgumentError(f"{label}: a .npz file cannot say that there is no array; a .params file can")
+            raise ArgumentError(f"{label}: a .npz file cannot hold None in place of an array; a .params file can")
         if array.dtype.kind not in "biuc" and not is_numpy_float(array.dtype):
             raise DTypeError(f"{label}: a .npz file has no dtype {array.dtype}; cast it, or save as .params")
         if "\0" in name or len(name.encode("utf-8")) > 65000:

@@ -141,7 +141,7 @@ class Record(NamedTuple):
         most = DENSE_FLOOR + DENSE_RATIO * (self.array.nbytes + sum(part.nbytes for part in self.sparse.indices))
         if nbytes > most:
             raise FileFormatError(f"a {self.sparse.stype} array of shape {self.sparse.shape} takes {nbytes} bytes "
-                                  f"once dense, expected at most {most} for what is stored of it")
+                                  f"once dense, expected at most {most} for its stored elements")
         dense = np.zeros(self.sparse.shape, self.array.dtype)
         dense[_places(self.sparse)] = self.array
         return dense
@@ -685,7 +685,7 @@ def whole_arrays(records: Pairs, names: Sequence[str], kind: str, dtypes: Collec
     arrays: dict[str, np.ndarray] = {}
     for (array, *_), label, name in zip(records, labels, names, strict=True):
         if array is None:
-            raise ArgumentError(f"{label}: a {kind} file cannot say that there is no array; a .params file can")
+            raise ArgumentError(f"{label}: a {kind} file cannot hold None in place of an array; a .params file can")
         if array.dtype.name not in dtypes:
             raise DTypeError(f"{label}: a {kind} file has no dtype {array.dtype}, but {listed([*dtypes], 20)}")
         arrays[name] = array

@@ -47,8 +47,8 @@ _ALIGNED = 8
 def _writer(records: Pairs, names: Sequence[str]) -> Callable[[BinaryIO], None]:
     arrays = whole_arrays(records, names, ".safetensors", _NAMES)
     if _METADATA in arrays:
-        raise ArgumentError(f"array {list(arrays).index(_METADATA)} ({_METADATA!r}): a .safetensors file has no array "
-                            "of that name; it is that of what is said of the file")
+        raise ArgumentError(f"array {list(arrays).index(_METADATA)} ({_METADATA!r}): a .safetensors file reserves "
+                            "this name for its metadata; choose another one")
     begins, end = {}, 0
     for name in sorted(arrays, key=lambda name: -arrays[name].itemsize):
         begins[name] = end

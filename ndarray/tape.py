@@ -347,8 +347,8 @@ def _seeds(heads: Sequence[NDArray], head_grads: Sequence[Any] | None, recorded:
         entry = head._entry
         if entry is None:
             raise OpError(f"head {i}: cannot differentiate an array that is not in a recorded computation; compute "
-                          "it inside `with autograd.record()`, from arrays with attach_grad(), by operators: what went "
-                          "through asnumpy(), detach() or pause() is numbers")
+                          "it inside `with autograd.record()`, from arrays with attach_grad(), by operators; results "
+                          "of asnumpy(), detach() and pause() are not recorded")
         head_grad = None if head_grads is None else head_grads[i]
         if head_grad is None:
             value: Any = _filled(head, 1) if recorded else _ones(head)

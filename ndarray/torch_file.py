@@ -100,7 +100,7 @@ def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> _Tens
                               f"{stride}, from number {offset}")
     most = DENSE_FLOOR + DENSE_RATIO * values.nbytes  # an axis with a stride of 0 repeats its numbers
     if math.prod(size) * values.itemsize > most:
-        raise FileFormatError(f"expected at most {most} bytes for what is stored, found a tensor of shape {size}")
+        raise FileFormatError(f"expected at most {most} bytes for the stored data, found a tensor of shape {size}")
     steps = [step * values.itemsize for step in stride]
     view = np.lib.stride_tricks.as_strided(values[offset:], size, steps) if math.prod(size) else np.empty(
         size, values.dtype)
@@ -309,7 +309,7 @@ def _read(file: BinaryIO, size: int, name: str) -> tuple[list[Record], list[str]
         tensors[key] = tensor
     nbytes, most = sum(tensor.view.nbytes for tensor in tensors.values()), DENSE_FLOOR + DENSE_RATIO * size
     if nbytes > most:  # tensors may share a storage
-        raise FileFormatError(f"{name}: expected at most {most} bytes for what is stored, found tensors of {nbytes}")
+        raise FileFormatError(f"{name}: expected at most {most} bytes for the stored data, found tensors of {nbytes}")
     if skipped:
         warn(f"{name}: {len(skipped)} things that are no tensors are left out: {listed(skipped, 5)}")
     arrays = [meant(view.astype(view.dtype.newbyteorder("=")), dtype) for view, dtype in tensors.values()]

@@ -118,8 +118,8 @@ class BodyTracer(Tracer):
             value = value._data
         if isinstance(value, TracedArray):
             if value.body is not self:
-                raise TraceError("a value of another body: what forward keeps on self is not there in backward. Read "
-                                 "in_data and out_data, or make it an output")
+                raise TraceError("a value of another body: values that forward keeps on self are unknown in backward. "
+                                 "Read in_data and out_data, or make it an output")
             return value.entry
         lifted = self._lifted.get(Same(value))
         array = value if isinstance(value, NDArray) else NDArray(

@@ -224,7 +224,7 @@ def _rule(prepared: CachedUse, out_grads: Sequence[bool], ins: Sequence[Array], 
 def _first(recipes: dict[tuple[object, ...], Recipe | None], key: tuple[object, ...], prepared: CachedUse,
            out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array], needs: tuple[bool, ...],
            is_train: bool) -> Sequence[Array | None] | None:
-    """The first gradients of a kind. That there is no recipe is cached only if the rule cannot have one; after another
+    """The first gradients of a kind. The absence of a recipe is cached only if the rule cannot have one; after another
     error, such as one of memory, the next call tries again."""
     try:
         recipes[key], results = _traced(prepared, out_grads, ins, outs, needs, is_train)

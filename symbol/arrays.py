@@ -46,8 +46,8 @@ class Named(dict[str, A]):
         raise KeyError(f"{self.what}: there is no {name!r}. {did_you_mean(name, self)}")
 
     def __setitem__(self, name: str, value: A) -> None:
-        warnings.warn(f"{self.what}[{name!r}] = … changes this dict alone, as in MXNet, not what is bound: write into "
-                      f"the array, {self.what}[{name!r}][:] = …", UserWarning, stacklevel=2)
+        warnings.warn(f"{self.what}[{name!r}] = … changes only this dict, as in MXNet, and not the bound array: write "
+                      f"into the array, {self.what}[{name!r}][:] = …", UserWarning, stacklevel=2)
         super().__setitem__(name, value)
 
 
@@ -59,8 +59,8 @@ class Listed(list[A]):
         self.what = what
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        warnings.warn(f"{self.what}[{index!r}] = … changes this list alone, not what is bound: write into the array, "
-                      f"{self.what}[{index!r}][:] = …", UserWarning, stacklevel=2)
+        warnings.warn(f"{self.what}[{index!r}] = … changes only this list, and not the bound array: write into the "
+                      f"array, {self.what}[{index!r}][:] = …", UserWarning, stacklevel=2)
         super().__setitem__(index, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -168,7 +168,7 @@ class BoundArrays:
                 raise ArgumentError(f"forward: {name} must be an NDArray or a NumPy array, got {type(value).__name__}")
             if tuple(value.shape) != arguments[name].shape:
                 raise ShapeError(f"forward: {name} has shape {show(value.shape)}, it is bound with "
-                                 f"{show(arguments[name].shape)}; executor.reshape makes room for another")
+                                 f"{show(arguments[name].shape)}; executor.reshape binds another shape")
         for name, value in values.items():
             argument = arguments[name]
             if isinstance(value, NDArray) or argument._sparse or isinstance(argument._data, np.ndarray):

@@ -121,7 +121,7 @@ class _Results:
         """Whether an entry may be computed in place in an array: not while the variable that the array holds is still
         read.
 
-        Element-wise operators read an element of every input before they write that element of any output. Of other
+        Element-wise operators read an element of every input before they write that element of any output. In other
         operators, only the first output may overwrite an input.
         """
         maker, index = entry
@@ -184,8 +184,7 @@ def _split(nodes: list[Node], heads: Sequence[Entry], outputs: int) -> int:
 def _brought(plan: Plan, results: Sequence[tuple[Entry, Array, str]]) -> list[Step]:
     """Steps that copy entries to the arrays that callers read.
 
-    One copy may overwrite an array that a later one reads, as when two variables are swapped. That array is saved
-    first.
+    One copy may overwrite an array that a later one reads, as when two variables are swapped. The array is saved first.
     """
     saved: list[Step] = []
     steps: list[Step] = []

@@ -334,5 +334,5 @@ def _specs_of(nodes: Sequence[Node], shape_of: Known[Shape | None], dtype_of: Kn
 def _unknown(nodes: Sequence[Node]) -> InferenceError:
     variables = [node.name for node in nodes if node.op is None]
     names = ", ".join(variables or [node.name for node in nodes][:10])
-    return InferenceError(f"shapes do not follow from what is given for: {names}. Give the shapes of more arguments"
+    return InferenceError(f"cannot infer the shapes of {names}. Give the shapes of more arguments"
                           " to bind, or shape= to their Variable")

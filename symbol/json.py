@@ -517,7 +517,7 @@ class _Loader:
             self.strangers.setdefault((op, attribute), []).append(stored.name)
 
     def sane(self, stored: _Stored, op: Op, attrs: Attrs, inputs: list[Entry]) -> None:
-        """Refuse an attribute for the number of inputs that is larger than their number."""
+        """Refuse an attribute that counts the inputs and exceeds their number."""
         count = attrs.get(op.signature.variadic) if op.signature.variadic else None
         if isinstance(count, int) and count > len(inputs):
             self.fail(stored.place, f"operator {op.name}: {op.signature.variadic} is {count}, "

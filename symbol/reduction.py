@@ -88,7 +88,7 @@ class Reduction:
         """The reduction that arguments of ``bind`` ask for; None for none, or for a single rank."""
         if reduce is None:
             if shard is not None:
-                raise ArgumentError(f"shard={shard!r} wants a group that parts are divided among: give reduce=, too")
+                raise ArgumentError(f"shard={shard!r} needs a group of ranks: give reduce=, too")
             return None
         reduction = reduce if isinstance(reduce, Reduction) else cls(reduce, shard=shard)
         if shard not in (None, reduction.shard):

@@ -192,8 +192,8 @@ class RecordedSegment(Segment):
                 _restore(arrays, before)
         if not agrees:
             raise _Differs(step, OpError(
-                f"{node.describe()} says capturable=True, but on other inputs a replay of its {step.kernel} gives "
-                "other numbers than a run: it reads or keeps something beside the arrays that it is given, which stays "
+                f"{node.describe()} declares capturable=True, but on other inputs a replay of its {step.kernel} gives "
+                "other values than a run: it reads or keeps something besides its arrays, which stays "
                 "as it was when it was captured"))
 
     # ----------------------------------------------------------------------------------------- questions
@@ -259,7 +259,7 @@ def runs_python(step: Step) -> str | None:
     """The reason why no device may record a step; None if that depends on the kernel."""
     op = None if step.node is None else step.node.op
     if op is not None and op.traits.capturable is False:
-        return "runs users' code, which does not say capturable=True"
+        return "runs users' code that does not declare capturable=True"
     if op is not None and op.traits.has_side_effect:
         return "does something beside computing"
     if op is not None and op.signature.per_instance and op.traits.capturable is None:

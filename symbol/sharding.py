@@ -2,7 +2,8 @@
 the weights; then all ranks gather the whole weights.
 
 Each bucket is divided into equal parts, one for each rank. So a rank has a slice of some weights, all of others, and
-none of many. Of the latter it has empty arrays, so that all ranks count the same updates of the same weights.
+none of many. A rank has empty arrays for weights of which it stores nothing, so that all ranks count the same updates
+of the same weights.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ class Symbol(Methods):
         return self._surface("cast")(self, dtype=dtype)
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise NotImplementedForSymbol(f"{self!r} stands for numbers that do not exist yet: bind it, or call eval")
+        raise NotImplementedForSymbol(f"{self!r} has no values before it is bound: bind it, or call eval")
 
     __bool__ = __iadd__ = __isub__ = __imul__ = __itruediv__ = __imod__ = __float__ = __int__ = _refuse
     asnumpy = asscalar = wait_to_read = backward = copy = as_in_context = detach = __array__ = _refuse
@@ -617,7 +617,7 @@ def _tag(value: Any) -> str:
 
 
 def _tags(op: Op, written: Mapping[str, Any] | None, keywords: dict[str, Any]) -> dict[str, str]:
-    """The attributes of a node that its operator does not declare. Those among the keywords are removed from there."""
+    """The attributes of a node that its operator does not declare. Tags among the keywords are removed from there."""
     loose = {key: keywords.pop(key) for key in list(keywords)
              if (key.startswith("__") and key.endswith("__")) or (key in HIDDEN and key not in op.signature.schema)}
     declared = {key: value for key, value in (written or {}).items() if not (key in HIDDEN or key.startswith("__"))}

@@ -28,7 +28,7 @@ settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
 
-#: What imports CuPy, which is not there as a rule.
+#: Tests that import CuPy, which is usually not installed.
 collect_ignore = ["cuda/bed/libraries.py"]
 
 

@@ -86,8 +86,8 @@ MODULES = {_name(path): path for package in PACKAGES
 
 @functools.cache
 def _imports(name: str, types: bool = False) -> list[tuple[str, int, bool]]:
-    """What a module imports, on which line, and whether when it is itself imported; what only type checkers import as
-    well, where ``types`` says so. A name that is only known when the program runs is a question mark."""
+    """The imports of a module, with their lines, and whether they run when it is imported; with ``types`` also those
+    for type checkers only. A name that is only known when the program runs is a question mark."""
     package = name if MODULES[name].name == "__init__.py" else name.rpartition(".")[0]
     found = []
     for each in imports(MODULES[name].read_text(), package):
@@ -318,7 +318,7 @@ def known_one_by_one(text: str, space: Mapping[str, object], names: Set[str], na
 
 @of_each([name for name in MODULES if re.match(r"opreg\.(symbol|core|backends)\b", name)])
 def test_facts_about_operators_stand_on_them(name: str) -> None:
-    """What holds for some operators is a trait or a rule, so that others can say the same."""
+    """Facts that hold for some operators are traits or rules, so that users' operators can declare them."""
     importlib.import_module("opreg.symbol.control_flow")  # it declares operators when it is first asked for
     known = {name for name in registry.names() if registry.get(name).where is None}
     module = importlib.import_module(name)

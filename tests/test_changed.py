@@ -1,4 +1,4 @@
-"""What has changed chooses its tests: by name, by folder, by import, and operators by their rows."""
+"""Changed files choose their tests: by name, by folder, by import, and operators by their rows."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def run(word: str) -> dict[str, Any]:
 
 
 def lines(text: str) -> int:
-    """Those of code."""
+    """The number of lines of code."""
     return sum(bool(line.strip()) and not line.startswith(("import ", "from ")) for line in text.splitlines())
 
 

@@ -27,7 +27,7 @@ def again(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
 
 
 def numbers(array: Any) -> Any:
-    """What can be compared, of anything that holds arrays."""
+    """The comparable values of any object that holds arrays."""
     if hasattr(array, "asnumpy"):
         return array.asnumpy().tolist()
     if isinstance(array, dict):
@@ -133,7 +133,7 @@ def each_of(module: Any, base: type, *without: str) -> pytest.MarkDecorator:
         ids=lambda kind: kind.__name__)
 
 
-#: What classes that need arguments are made of; all others are made without.
+#: Arguments of classes that need some; all others are made without.
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "MultiFactorScheduler": ([1, 3],), "FactorScheduler": (3,), "PolyScheduler": (9,), "CosineScheduler": (9,),
     "TopKAccuracy": (2,), "Perplexity": (None,), "CustomMetric": (np.subtract,),

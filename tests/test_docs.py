@@ -120,7 +120,7 @@ def test_the_first_program_learns_and_keeps_what_it_learnt(tmp_path):
 
 
 def test_readme_stands_alone_on_the_page_of_an_index():
-    """What lies beside it is not at hand there: links lead to the sources' public address, or are none."""
+    """The package index has no other files: links lead to the sources' public address, or become text."""
     pytest.importorskip("setuptools", reason="builds the package; environments of Python 3.12 and later begin without")
     alone = runpy.run_path(str(ROOT / "setup.py"))["standing_alone"]
     text = "See [the *page*](docs/a.md) and [that](https://example.org), [this](#here)."
@@ -131,7 +131,7 @@ def test_readme_stands_alone_on_the_page_of_an_index():
 
 
 def test_the_version_is_in_one_place():
-    """What is built reads it there, and the changelog has it."""
+    """The package reads the version there, and the changelog has it."""
     (version,) = re.findall(r'__version__ = "(.*)"', (ROOT / "opreg" / "__init__.py").read_text())
     assert f"## [{version}] - 20" in (ROOT / "CHANGELOG.md").read_text()
     assert "version = attr: opreg.__version__" in (ROOT / "setup.cfg").read_text()

@@ -54,7 +54,7 @@ NAMES = {
 
 
 def _run(code: str, folder: Path) -> str:
-    """What a program prints that starts in a folder, which comes first where modules are looked for."""
+    """The output of a program that starts in a folder, which is the first one in which modules are looked for."""
     (folder / "script.py").write_text(code)
     done = subprocess.run([sys.executable, "script.py"], cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)},
                           capture_output=True, text=True, check=False)
@@ -95,7 +95,7 @@ def test_modules_below_a_door_are_its_attributes(tmp_path: Path) -> None:
 
 
 def test_every_module_below_a_package_is_its_attribute(tmp_path: Path) -> None:
-    """Those of MindSpore, too, which programs reach as ``ops.operations.MatMul`` without an import."""
+    """So are modules of MindSpore, which programs reach as ``ops.operations.MatMul`` without an import."""
     printed = _run("""if True:
         import importlib
         from opreg import aliases

@@ -1,4 +1,4 @@
-"""What the profiler notes, writes and adds up."""
+"""The profiler records, writes and summarizes events."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def executor():
 
 
 def spans(category="operator"):
-    """What was noted of a category: names, and what else is known."""
+    """The recorded spans of a category: names and details."""
     return [(span.name, span.args) for span in profiler._PROFILER.events.spans if span.category == category]
 
 

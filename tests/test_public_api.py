@@ -1,4 +1,4 @@
-"""What is public is listed, exists and says what it is; and the front door costs nothing."""
+"""Public names are listed, exist and have docstrings; importing the package costs nothing."""
 
 from __future__ import annotations
 

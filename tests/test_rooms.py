@@ -341,7 +341,7 @@ def test_mnist(mnist):
 def test_damaged_mnist(mnist):
     path = mnist / "t10k-labels-idx1-ubyte"
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(FileFormatError, match="t10k-labels-idx1-ubyte: its head says"):
+    with pytest.raises(FileFormatError, match="t10k-labels-idx1-ubyte: its header gives"):
         mx.test_utils.get_mnist()
 
 

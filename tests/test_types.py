@@ -1,4 +1,4 @@
-"""What type checkers see: stubs that are current, a typed program without an error, wrong ones with one each."""
+"""Type checkers find current stubs, no error in a typed program, and one error in each wrong one."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Swish(mx.operator.CustomOp):
 
 @mx.operator.register("typed_swish")
 class SwishProp(mx.operator.CustomOpProp):
-    """What ``Swish`` is."""
+    """The Prop of ``Swish``."""
 
     def __init__(self, beta: float = 1.0):
         super().__init__(need_top_grad=True)

@@ -1,7 +1,7 @@
 """Applications: calls whose gradient is a user's function, as one entry of the tape or one node of a graph.
 
 A call of a Cell with ``bprop`` is one, and so is a call of a ``_Function``. The operators inside are not recorded: the
-tape records the application, whose gradient calls the user's function. That function is written in operators, so it is
+tape records the application, whose gradient calls the user's function. The function is written in operators, so it is
 itself recorded, or traced, and can be differentiated again.
 """
 

@@ -342,7 +342,7 @@ class SampleTracer(FunctionTracer):
                 number, drawn = values[entry]
                 if not drawn:
                     return TENSOR_READS[title].of(number) if self.parent is None else self.parent.ask(number, title)
-        raise TraceError(f"{title} asks for the numbers of one sample in {self.title}, which computes all of them at "
+        raise TraceError(f"{title} reads the values of one sample in {self.title}, which computes all samples at "
                          "once. Use ops.select for a choice of values, or a plain loop over the samples")
 
     def leave(self, reason: str) -> NoReturn:

@@ -71,7 +71,7 @@ class _Gradients:
         if not callable(function):
             raise TypeError(f"grad: expected a function or a Cell, got {type(function).__name__}")
         if grad_position is None and weights is None:
-            raise ValueError("grad: grad_position and weights are both None; one must say with respect to what")
+            raise ValueError("grad: grad_position and weights are both None; give positions of inputs, or weights")
         for what, value in (("has_aux", has_aux), ("return_ids", return_ids)):
             if not isinstance(value, bool):
                 raise TypeError(f"grad: {what} must be a bool, got {type(value).__name__}")

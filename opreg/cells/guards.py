@@ -349,7 +349,7 @@ class TraceValues:
                 self._same[node, 0] = outside._entry
                 return
             place = place.parent
-        raise NotComputable("in the body of a loop or a branch, where they differ from round to round")
+        raise NotComputable("in the body of a loop or a branch, where they differ between iterations")
 
     def _computed(self, node: Node) -> list[Array]:
         op, ctx = node.op, self.ctx

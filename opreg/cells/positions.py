@@ -21,7 +21,7 @@ def positions_of(grad_position: object) -> tuple[int, ...]:
     if grad_position is None:
         return ()
     if grad_position == ():
-        raise OpError("grad: grad_position is empty; it must say with respect to what, or be None beside weights")
+        raise OpError("grad: grad_position is empty; expected positions of inputs, or None with weights")
     listed = (grad_position,) if isinstance(grad_position, int) else grad_position
     if not isinstance(listed, tuple) or isinstance(grad_position, bool) or not all(
             isinstance(position, int) and not isinstance(position, bool) for position in listed):

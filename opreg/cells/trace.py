@@ -214,7 +214,7 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
 
         return method
 
-    __array__ = _refuse("NumPy", "Use functions of ops, or a CustomOp; x.asnumpy() where numbers are meant")
+    __array__ = _refuse("NumPy", "Use functions of ops, or a CustomOp; or x.asnumpy() for a value outside of the graph")
     backward = attach_grad = _refuse("backward()", "Use grad, which compiles too")
 
 
@@ -574,7 +574,7 @@ class FunctionTracer(Tracer):
         if root.numbers is None and not root.symbolic:
             self.leave(f"its gradient asks for {title} of an output gradient")
         if root.path is None or root.numbers is None:
-            raise TraceError(f"{title} needs the numbers of a tensor, which a Symbol does not know. Use "
+            raise TraceError(f"{title} reads the values of a tensor, which a Symbol does not have. Use "
                              "ops.select for a choice of values, ops.cond for one of computations, ops.while_loop for "
                              "a loop")
 
@@ -595,7 +595,7 @@ class FunctionTracer(Tracer):
         if self.parent is not None and not self.assigns:  # the guard stands before the body
             outside = [self.outer.get(source) for source, _ in entries]
             if any(value is None for value in outside):
-                self.leave(f"{what} in the body of a loop or a branch, where they differ from round to round")
+                self.leave(f"{what} in the body of a loop or a branch, where they differ between iterations")
             return self.parent._guarded(look, find, [each._entry for each in outside if each is not None], what, node)
         assert root.path is not None
         if len(root.path.steps) >= MOST_READS:

@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
         endings = [*weights.ENDINGS, _GRAPH, _ONNX]
         raise ArgumentError(f"{target}: there is no format {ending!r}. {did_you_mean(ending, endings)}")
     if ending == _GRAPH and not source.endswith(_ONNX):
-        raise ArgumentError(f"{target}: a graph is made of an .onnx file alone; {source} holds none")
+        raise ArgumentError(f"{target}: only an .onnx file can be converted to a graph; {source} has none")
     if ending == _ONNX and source.endswith(weights.ENDINGS):
         raise ArgumentError(f"{target}: a model is a graph with weights, and {source} holds weights alone: convert "
                             f"net-symbol.json {target} --params {source}")
@@ -87,12 +87,12 @@ def _to_weights(options: argparse.Namespace) -> _ConversionReport:
         options.model = options.source
         arrays, named = models.model(options).weights, True
         if not arrays:
-            raise ArgumentError(f"{options.source}: no weights lie beside it; --params says where they are")
+            raise ArgumentError(f"{options.source}: there are no weights beside it; give them by --params")
     else:
         arrays, named = weights.load(options.source)
     if not named and not options.target.endswith((".params", ".npz")):
         ending = os.path.splitext(options.target)[1]
-        raise ArgumentError(f"{options.source}: its arrays have no names, and those of a {ending} file have")
+        raise ArgumentError(f"{options.source}: its arrays have no names, which a {ending} file needs")
     records, names = [params_file.Record(value) for value in arrays.values()], list(arrays) if named else ()
     put = (params_file.MINDSPORE_WRITER.function(records, names) if options.target.endswith(".ckpt")
            else params_file.writer(options.target, records, names))
@@ -110,7 +110,7 @@ def _to_onnx(options: argparse.Namespace) -> _ConversionReport:
     names = [name for name in net.symbol.list_arguments() if name not in net.weights and not name.endswith("label")]
     missing = [name for name in names if name not in arrays]
     if missing:
-        raise ArgumentError(f"nobody says which shape {' and '.join(missing)} have: inputs are given by --input "
+        raise ArgumentError(f"the shapes of {' and '.join(missing)} are unknown: give inputs by --input "
                             f"{missing[0]}=1x3x224x224, weights by --params FILE")
     dynamic = {name: {0: "batch"} for name in names if arrays[name].ndim} if options.dynamic else None
     onnx.export(net.symbol, options.target, *[arrays[name] for name in names], params=net.weights, dynamic=dynamic,

@@ -203,7 +203,7 @@ def bound(net: Model, arrays: Mapping[str, Array], options: argparse.Namespace, 
     except InferenceError as error:
         if not missing:
             raise
-        raise ArgumentError(f"shapes do not follow from what is given: {listed(missing)} may be missing, as "
+        raise ArgumentError(f"cannot infer all shapes: give more of them, such as {listed(missing)}: "
                             f"--input {missing[0]}=1x3x224x224") from error
     bound_arrays = {**executor.arg_dict, **executor.aux_dict}
     rng = np.random.default_rng(0)

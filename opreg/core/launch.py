@@ -35,7 +35,7 @@ ChannelsLast: TypeAlias = Callable[[Attrs, Sequence[Spec], Sequence[Spec], bool,
 
 
 class Rank(enum.IntEnum):
-    """The origin of a kernel. Of the kernels that accept a call, the one of the highest rank runs."""
+    """The origin of a kernel. If several kernels accept a call, the one of the highest rank runs."""
 
     OPERATOR = 0  # in the operator's module
     COMPILED = 1  # a back end that compiles
@@ -51,9 +51,9 @@ class Kernel:
     it gets a ``Call`` with the arrays of one step, and returns a function without arguments, or a list of them, which
     is called in each run.
 
-    ``accepts(call)`` returns None, or the reason why the kernel declines. Of the kernels that accept, the one of the
+    ``accepts(call)`` returns None, or the reason why the kernel declines. Among the kernels that accept, the one of the
     highest ``order`` runs: first users' kernels, then kernels with ``serves``, and among these and the others the one
-    of the highest ``rank``; of equal kernels, the last one attached. ``serves(xp)`` tells whether the kernel is for an
+    of the highest ``rank``; of equal ones, the last one attached. ``serves(xp)`` tells whether the kernel serves an
     array module. A bound kernel with ``adds`` supports the request ``add``. ``channels_last`` is set if the layout of
     the operator may be changed to channels-last only when this kernel runs: it returns None, or the reason why the
     kernel declines contiguous arrays with given specs.
@@ -159,7 +159,7 @@ class Call:
                 for i, (out, spec) in enumerate(zip(self.outs, self.specs))]
 
     def aside(self) -> list[Step]:
-        """Redirect outputs with the request ``add`` to temporary memory; the functions that add them afterwards."""
+        """Redirect outputs with the request ``add`` to temporary memory; return functions that add them later."""
         adding: list[Step] = []
         for i, (out, req) in enumerate(zip(self.outs, self.reqs)):
             if req == "add":

@@ -219,7 +219,7 @@ def warn_of_none(rule: Callable[..., Any], title: str) -> None:
     """Warn that a rule which computes something returned None, as one does whose ``return`` was forgotten."""
     code = getattr(rule, "__code__", None)
     if code is not None and not does_nothing(code):
-        warn(f"{title} returned None, so zeros are used. Where that is meant, return (None,)",
+        warn(f"{title} returned None, so zeros are used. If that is intended, return (None,)",
              where=Where((code.co_filename, code.co_firstlineno)))
 
 

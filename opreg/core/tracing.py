@@ -328,7 +328,7 @@ class TracedValue(Sized, Value):
         return ops.BlockGrad(self)
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise NeedsNumbers(f"{self!r} stands for numbers that are not there where a gradient is made")
+        raise NeedsNumbers(f"{self!r} stands for values that are unknown while a gradient is traced")
 
     def _binary(self, name: str, other: object, reflected: bool) -> Any:
         if isinstance(other, np.ndarray):

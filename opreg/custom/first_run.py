@@ -66,7 +66,8 @@ def _untouched(mark: Any) -> bool:
 
 
 def checked(run: Step, later: Step, custom_op: CustomOp, title: str, raws: Sequence[Array], reqs: Sequence[str],
-            lists: dict[str, list], names: Sequence[str], unwritten: Callable[[list[int]], list[Step]]) -> FirstRun:
+            lists: dict[str, list], names: Sequence[str],
+            unwritten: Callable[[list[int], object], list[Step]]) -> FirstRun:
     """The first run of a method of an operator, with checks.
 
     Parameters
@@ -83,8 +84,9 @@ def checked(run: Step, later: Step, custom_op: CustomOp, title: str, raws: Seque
         Lists whose items must not be replaced, by parameter; the last one holds the results.
     names : sequence of str
         Names of the results.
-    unwritten : function of a list of int
-        Called with the indices of results that were not written; returns steps to run before the method from then on.
+    unwritten : function of a list of int and a value
+        Called with the indices of results that were not written, and with the value that the method returned; returns
+        steps to run before the method from then on.
     """
 
     def first() -> list[Step]:
@@ -94,15 +96,15 @@ def checked(run: Step, later: Step, custom_op: CustomOp, title: str, raws: Seque
         places = {id(array): f"{key}[{i}], {name!r}," for i, (array, name) in enumerate(zip(results, names))}
         watch = _Assigning(custom_op, title, places)
         try:
-            run()
+            returned = run()
         finally:
             watch.end()
         for (key, arrays), old in zip(lists.items(), before):
             if len(arrays) != len(old) or any(map(operator.is_not, arrays, old)):
-                raise OpError(f"{title} put another array into the list {key}: what it holds is lost. Write "
+                raise OpError(f"{title} put another array into the list {key}, which is not read. Write "
                               f"self.assign({key}[i], req[i], value)")
         unwritten_outputs = [i for i, mark in enumerate(marks) if mark is not None and _untouched(mark)]
-        return [*unwritten(unwritten_outputs), later]
+        return [*unwritten(unwritten_outputs, returned), later]
 
     return FirstRun(first)
 
@@ -142,7 +144,13 @@ class _Assigning:
             del self._made.assign
 
 
-def warn_unwritten(warned: set[str], names: Sequence[str], backward: Callable[..., None], title: str) -> None:
+def ignored(returned: object) -> str:
+    """Words about a method's result, which nothing reads; empty if it is None."""
+    return "" if returned is None else f"; the {type(returned).__name__} that it returned is ignored"
+
+
+def warn_unwritten(warned: set[str], names: Sequence[str], backward: Callable[..., None], title: str,
+                   returned: object = None) -> None:
     """Warn once of requested gradients that were not written, unless ``backward`` is only ``pass``."""
     code = getattr(getattr(backward, "__func__", backward), "__code__", None)
     missing = is_default(backward)
@@ -153,5 +161,5 @@ def warn_unwritten(warned: set[str], names: Sequence[str], backward: Callable[..
     where = None if missing or code is None or is_ours(code) else Where((code.co_filename, code.co_firstlineno))
     what = "there is no" if missing else "nothing is written by"
     listed = f"the gradient{'s' * (len(names) > 1)} of {', '.join(map(repr, names))}"
-    warn(f"{listed}: {what} {title}, so zeros are used. Where that is meant, write self.assign(in_grad[i], req[i], 0), "
-         "or ask for no gradient", where=where)
+    warn(f"{listed}: {what} {title}{ignored(returned)}, so zeros are used. If that is intended, write "
+         "self.assign(in_grad[i], req[i], 0), or ask for no gradient", where=where)

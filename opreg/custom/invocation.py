@@ -17,7 +17,7 @@ from ..core.dispatch import write
 from ..core.launch import ANEW, Call
 from ..core.spec import show
 from ..errors import OpError
-from .first_run import checked, is_default, note_given, warn_unwritten
+from .first_run import checked, ignored, is_default, note_given, warn_unwritten
 from .gradient import derive
 from .signature import check_keywords
 
@@ -46,11 +46,11 @@ class _Undeclared:
         self._what = what
 
     def __repr__(self) -> str:
-        return f"<{self._what}, not asked for>"
+        return f"<{self._what}, not available in backward>"
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise OpError(f"{self._what} was not asked for: need_top_grad=False or declare_backward_dependency leaves it "
-                      "out, so it is not kept for backward")
+        raise OpError(f"{self._what} is not available in backward: need_top_grad=False or declare_backward_dependency "
+                      "leaves it out")
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
@@ -81,10 +81,11 @@ def _title(custom_op: CustomOp, method: str, attrs: PropUse) -> str:
 
 
 def run_forward(attrs: PropUse, custom_op: CustomOp, is_train: bool, req: list[str], in_data: list, out_data: list,
-                aux: list) -> None:
-    """Call ``forward``."""
+                aux: list) -> object:
+    """Call ``forward``; return its result, which must be None."""
+    forward: Callable[..., object] = custom_op.forward
     try:  # explicit keywords take half the time of a dict
-        custom_op.forward(is_train=is_train, req=req, in_data=in_data, out_data=out_data, aux=aux)
+        return forward(is_train=is_train, req=req, in_data=in_data, out_data=out_data, aux=aux)
     except Exception as error:
         _noted(error, _title(custom_op, "forward", attrs), attrs, in_data=in_data, out_data=out_data, aux=aux)
         raise
@@ -109,15 +110,16 @@ def forward_steps(call: Call) -> list[Callable]:
     count, wrap, ctx = len(attrs.arguments), call.wrap, call.ctx
     in_data, out_data = [wrap(a, ctx, True) for a in call.ins[:count]], [wrap(a, ctx) for a in raws]
     arguments = call.is_train, reqs, in_data, out_data, [wrap(a, ctx) for a in call.ins[count:]]
-    run = later = functools.partial(run_forward, attrs, custom_op, *arguments)
+    run: Callable[[], object] = functools.partial(run_forward, attrs, custom_op, *arguments)
+    later = run
     if ANEW in call.memo:
         later = functools.partial(_run_anew, attrs, attrs.maker(ctx, call.memo, call.ins), *arguments)
     check_keywords(custom_op.forward, _FORWARD, title)
 
-    def unwritten(indices: list[int]) -> list[Callable]:
+    def unwritten(indices: list[int], returned: object) -> list[Callable]:
         for i in indices:
-            raise OpError(f"{title} never wrote {attrs.outputs[i]!r}, which was requested. Write "
-                          f"self.assign(out_data[{i}], req[{i}], value)")
+            raise OpError(f"{title} never wrote {attrs.outputs[i]!r}, which was requested{ignored(returned)}. "
+                          f"Write self.assign(out_data[{i}], req[{i}], value)")
         return []
 
     lists = {"in_data": in_data, "out_data": out_data}
@@ -137,13 +139,14 @@ def _automatic(attrs: PropUse, req: list[str], out_grad: list, in_data: list, ou
 
 
 def run_backward(attrs: PropUse, custom_op: CustomOp, traced: bool, req: list[str], out_grad: list, in_data: list,
-                 out_data: list, in_grad: list, aux: list) -> None:
-    """Call the ``backward`` that an operator has now, or, of a traced one without it, the derivative of its forward."""
+                 out_data: list, in_grad: list, aux: list) -> object:
+    """Call an operator's current ``backward``, or the derivative of a traced forward; return its result."""
     try:
         if traced and is_default(custom_op.backward):
             _automatic(attrs, req, out_grad, in_data, out_data, in_grad, aux)
-        else:
-            custom_op.backward(req=req, out_grad=out_grad, in_data=in_data, out_data=out_data, in_grad=in_grad, aux=aux)
+            return None
+        backward: Callable[..., object] = custom_op.backward
+        return backward(req=req, out_grad=out_grad, in_data=in_data, out_data=out_data, in_grad=in_grad, aux=aux)
     except Exception as error:
         _noted(error, _title(custom_op, "backward", attrs), attrs, out_grad=out_grad, in_data=in_data,
                out_data=out_data, in_grad=in_grad, aux=aux)
@@ -176,17 +179,18 @@ def backward_steps(call: Call) -> list[Callable]:
     in_grad, aux = [wrap(a, ctx) for a in raws], [wrap(a, ctx) for a in states]
     reading = read_by(attrs, needed, call.ins[:len(needed)], ctx, wrap)
     if ANEW in call.memo and not attrs.op.traits.traced:
-        run = functools.partial(_run_back_anew, attrs, call, reqs, *reading, in_grad, aux)
+        run: Callable[[], object] = functools.partial(_run_back_anew, attrs, call, reqs, *reading, in_grad, aux)
     else:
         run = functools.partial(run_backward, attrs, custom_op, attrs.op.traits.traced, reqs, *reading, in_grad, aux)
     check_keywords(custom_op.backward, _BACKWARD, title)
 
-    def unwritten(indices: list[int]) -> list[Callable]:
+    def unwritten(indices: list[int], returned: object) -> list[Callable]:
         # As in MXNet, a gradient that is not written is zero; losses rely on that for labels.
         zeros: list[Callable] = [functools.partial(raws[i].fill, 0) for i in indices]
         for zero in zeros:
             zero()
-        warn_unwritten(attrs.registered.warned, [attrs.arguments[i] for i in indices], custom_op.backward, title)
+        warn_unwritten(attrs.registered.warned, [attrs.arguments[i] for i in indices], custom_op.backward, title,
+                       returned)
         return zeros
 
     return [checked(run, run, custom_op, title, raws, reqs, {"in_grad": in_grad}, attrs.arguments, unwritten)]

@@ -98,8 +98,8 @@ def read(function: Any, auxiliary: Sequence[str] = ()) -> Signature:
             raise ArgumentError(f"{title}: a parameter cannot be called {name!r}, which means something else in a call "
                                 "of an operator")
         if kind is kinds.VAR_KEYWORD:
-            raise ArgumentError(f"{title}: **{name} names no attributes: write each with its type behind *, as in "
-                                "(x, *, alpha: float = 1.0)")
+            raise ArgumentError(f"{title}: **{name} does not declare attributes: write each with its type behind *, as "
+                                "in (x, *, alpha: float = 1.0)")
         if kind is kinds.VAR_POSITIONAL:
             many = name
         elif kind is kinds.KEYWORD_ONLY:
@@ -260,7 +260,7 @@ def check_rule(op: Op, what: str, function: Any) -> None:
     if code is not None:
         title += f" ({Where((code.co_filename, code.co_firstlineno))})"
         if _takes_name(function, getattr(op, "__wrapped__", op)):
-            raise ArgumentError(f"{title}: the rule takes the name of its operator, which could be called no more: "
+            raise ArgumentError(f"{title}: the rule has the name of its operator, and would replace it: "
                                 f"name it {function.__name__}_{what}")
     if what not in _RULES:  # a kernel, or a rule that only built-in operators declare
         return

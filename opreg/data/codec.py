@@ -27,8 +27,8 @@ _FORMATS = {".jpg": "JPEG", ".jpeg": "JPEG", ".png": "PNG", ".bmp": "BMP", ".web
 #: Formats that are read: these, animated images, whose first frame is used, and Netpbm formats.
 _READ = (*dict.fromkeys(_FORMATS.values()), "GIF", "PPM")
 
-#: Number of pixels that any image may have; larger files may have ``INFLATED`` pixels for each byte. Formats that
-#: compress more, such as an empty page, are rarely large.
+#: Number of pixels that any image may have; larger files may have ``INFLATED`` pixels for each byte. Larger images that
+#: compress better, such as an empty page, are rare.
 _ANY_FILE = 2048 * 2048
 _MOST = "OPREG_IMAGE_PIXELS"
 

@@ -64,15 +64,16 @@ def _read(path: str | os.PathLike, file: BinaryIO, most: int) -> np.ndarray:
     shape = struct.unpack(f">{axes}I", numbers)
     count = math.prod(shape)
     if axes > _AXES or count > most:
-        raise FileFormatError(f"{path}: its head says shape {shape}, expected at most {_AXES} axes and {most} numbers")
+        raise FileFormatError(f"{path}: its header gives shape {shape}, expected at most {_AXES} axes and {most} "
+                              "numbers")
     data = file.read(count + 1)  # one byte more reads a compressed file to its end, where the checksum is
     if len(data) != count:
         behind = f"only {len(data)}" if len(data) < count else "more"
-        raise FileFormatError(f"{path}: its head says shape {shape}, behind it are {behind} bytes")
+        raise FileFormatError(f"{path}: its header gives shape {shape}, but {behind} bytes follow")
     try:
         return np.frombuffer(data, np.uint8).reshape(shape)
     except ValueError as error:  # an empty array whose other lengths exceed NumPy's limit
-        raise FileFormatError(f"{path}: its head says shape {shape}: {error}") from None
+        raise FileFormatError(f"{path}: its header gives shape {shape}: {error}") from None
 
 
 class MNISTIter(SingleArrayIter):

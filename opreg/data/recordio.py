@@ -125,7 +125,7 @@ class _Reader:
         if len(data) < length:
             raise _Damage("ends early, the file has become shorter")
         if any(filling) or not _MAGIC.startswith(self.file.peek(4)[:4]) or _mark(data) >= 0:
-            raise _Damage(f"is shorter than the {length} bytes that its head says")
+            raise _Damage(f"is shorter than the {length} bytes that its header gives")
         return kind, data
 
     def _next(self, start: int) -> int:

@@ -272,7 +272,7 @@ def _columns(path: str | os.PathLike, shape: object, dtype: np.dtype, part: int,
                 if not 0 <= index < shape[0]:
                     raise ValueError(f"there is no column {index} of {shape[0]}")
                 if index in indices:
-                    raise ValueError(f"column {index} stands there twice")
+                    raise ValueError(f"column {index} occurs twice")
                 indices.add(index)
                 columns.append(index)
                 values.append(convert(value))

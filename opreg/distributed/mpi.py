@@ -73,8 +73,8 @@ class _MpiRequest(Request):
 
 def refused(position: Position, error: Exception) -> OpError:
     """An MPI error as a RankError or OpError."""
-    return RankError(f"call {position.number}, {position.call}: MPI says: {error}; another rank may have brought "
-                     "another size, or be gone")
+    return RankError(f"call {position.number}, {position.call}: MPI says: {error}; another rank may have passed "
+                     "another size, or have ended")
 
 
 class MpiGroup(Group):

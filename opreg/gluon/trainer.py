@@ -272,8 +272,8 @@ class Trainer:
                     if not array._fresh_grad:
                         raise StaleGradient(
                             f"Gradient of Parameter `{parameter.name}` on context {array.context} has not been updated "
-                            "by backward since last `step`: the loss does not depend on it. Where that is meant, call "
-                            "step with ignore_stale_grad=True")
+                            "by backward since last `step`: the loss does not depend on it. If that is intended, "
+                            "call step with ignore_stale_grad=True")
         if self._update_on_kvstore:
             return
         gradients = [parameter._grad or parameter.list_grad() for _, parameter in trained]

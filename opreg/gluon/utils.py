@@ -203,9 +203,9 @@ def download(url: str, path: str | os.PathLike | None = None, overwrite: bool = 
     source = Path(urllib.request.url2pathname(split.path)) if split.scheme in ("", "file") else nearby(target.name)
     if source is None or not is_it(source):
         difference = " of another SHA-1" if sha1_hash and target.is_file() else ""
-        raise OpError(f"download: nothing is fetched from {url}: put the file {target.name!r} into "
+        raise OpError(f"download: {url} is not downloaded: put the file {target.name!r} into "
                       f"{str(target.absolute().parent)!r} or {data_dir()!r}"
-                      + (f"; the one that is there is{difference}, expected {sha1_hash}" if difference else ""))
+                      + (f"; the existing one is{difference}, expected {sha1_hash}" if difference else ""))
     if source.absolute() != target.absolute():
         target.parent.mkdir(parents=True, exist_ok=True)
         with reading(source) as file, atomic_write(target) as copy:

@@ -362,7 +362,7 @@ def _refuse_shared(source: Mapping[str, str]) -> None:
         if first.setdefault(key, name) != name:
             raise ArgumentError(
                 f"load_param_into_net: {key!r} is MindSpore's name for both {first[key]} and {name}, and its file has "
-                "the numbers of one of them. A file that is saved there after the network was called has their paths")
+                "the values of only one. A file that MindSpore saves after a call of the network has their paths")
 
 
 def _check(own: Parameter, incoming: Parameter, strict: bool) -> None:

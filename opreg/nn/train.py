@@ -127,7 +127,7 @@ class ForwardValueAndGrad(Cell):
         seed = None
         if self.sens_param:
             if not inputs:
-                raise ArgumentError("ForwardValueAndGrad: with sens_param the last input is the gradient that arrives")
+                raise ArgumentError("ForwardValueAndGrad: with sens_param the last input must be the output gradient")
             inputs, seed = inputs[:-1], inputs[-1]
         positions = differentiated_positions(inputs, self.get_all, self.get_by_list)
         value, grads, by_weight = differentiate(self.network, inputs, {}, positions, self.weights, False, seed)

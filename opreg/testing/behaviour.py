@@ -41,7 +41,7 @@ def runs_backward(use: Subject) -> str | None:
     except NotDifferentiableError as error:
         raise Skipped(f"it has no gradient: {first_line(error)}") from None
     except OpError as error:
-        if "was not asked for" in str(error):
+        if "is not available in backward" in str(error):
             raise Failed(first_line(error), _declare(str(error))) from None
         raise
     return None
@@ -77,8 +77,8 @@ def deterministic(use: Subject) -> str | None:
     if twice(_seed_others):
         raise Failed("runs with the same inputs and the same mx.random.seed differ: it draws from NumPy's or Python's "
                      "own generator", "draw with mx.nd.random, as in mx.nd.random.uniform(shape=x.shape)")
-    raise Failed("runs with the same inputs differ, whatever is seeded: it stores something between calls, or draws "
-                 "from a generator of its own", "store it in an auxiliary state (a Parameter of a Cell), or draw "
+    raise Failed("runs with the same inputs differ, even with the same seeds: it stores something between calls, or "
+                 "draws from a generator of its own", "store it in an auxiliary state (a Parameter of a Cell), or draw "
                  "with mx.nd.random")
 
 

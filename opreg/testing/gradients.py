@@ -201,7 +201,7 @@ def _mend(use: Subject, i: int, every: Sequence[Slope]) -> str:
         return f"multiply by the output gradient: {place} has to be {name_of_top(use)} * …"
     factor = _factor(every)
     if factor is not None:
-        return f"{place}: multiply it by {1 / factor:.4g}, all of it is {factor:.4g} times what it should be"
+        return f"{place}: multiply it by {1 / factor:.4g}, all of it is {factor:.4g} times the right value"
     wrong = sum(abs(each.exact - each.numeric) > 1e-4 * max(1e-3, abs(each.exact), abs(each.numeric))
                 for each in every)
     return f"{place}: {wrong} of the {len(every)} checked elements are wrong" + (

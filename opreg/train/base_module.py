@@ -405,5 +405,5 @@ class BaseModule:
             _call(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
             nbatch += 1
         if values is None:
-            raise ArgumentError("fit: train_data has no batches. Is it at its end, and wants a reset?")
+            raise ArgumentError("fit: train_data has no batches. If it is at its end, call reset()")
         return values

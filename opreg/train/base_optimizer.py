@@ -335,7 +335,7 @@ class Optimizer:
         """The reason why a part of a weight cannot be updated separately; None if all elements are independent."""
         if vars(type(self)).get("elementwise") or _by_operators(type(self)):
             return None
-        return f"{type(self).__name__} may look at a weight as a whole; one that does not says elementwise = True"
+        return f"{type(self).__name__} may read a weight as a whole; if it does not, declare elementwise = True"
 
     def rows_of(self, updates: Sequence[Update]) -> list[Row]:
         """Weights in the form of ``count_updates``, for an optimizer that updates by operators."""
@@ -524,7 +524,8 @@ class Optimizer:
             self._index_update_count[index] = count
 
     def _step(self, index: Index) -> tuple[int, dict[str, float]]:
-        """Count an update; returns its number, and the attributes common to nearly all operators."""
+        """Count an update; return the number of updates of the weight, and the attributes that nearly all update
+        operators have."""
         count, lr, wd = self._counted(index)
         return count, Optimizer._attributes(self, count, lr, wd)
 

@@ -223,7 +223,7 @@ class FeedForward:
             kinds = [outputs, batch.data, batch.label or []] if return_data else [outputs]
             rows.append([[array[:array.shape[0] - (batch.pad or 0)].asnumpy() for array in kind] for kind in kinds])
         if not rows:
-            raise ArgumentError("predict: there are no batches. Is the iterator at its end, and wants a reset?")
+            raise ArgumentError("predict: there are no batches. If the iterator is at its end, call reset()")
         joined = [[np.concatenate(arrays) for arrays in zip(*kind)] for kind in zip(*rows)]
         results = [kind[0] if len(kind) == 1 else kind for kind in joined]
         return tuple(results) if return_data else results[0]

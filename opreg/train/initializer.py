@@ -227,8 +227,8 @@ class Initializer:
             arr[:] = 0.0
             return
         ends = ", ".join(suffix for suffix, _ in self._suffixes[:9])
-        raise ArgumentError(f"no kind of array has the name {str(name)!r}. Names end in {ends}; for others "
-                            "give the variable its initializer, sym.var(name, init=...); inputs are named by a "
+        raise ArgumentError(f"the initializer knows no kind of array named {str(name)!r}. Names end in {ends}; for "
+                            "others give the variable its initializer, sym.var(name, init=...); inputs are named by a "
                             "Module's data_names and label_names")
 
 

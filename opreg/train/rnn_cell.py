@@ -143,7 +143,7 @@ class BaseRNNCell:
             Further arguments of ``func``.
         """
         if self._modified:
-            raise OpError("begin_state: ask the cell around this one, which adds to it")
+            raise OpError("begin_state: call it on the cell that wraps this one")
         states = []
         for info in self.state_info:
             self._init_counter += 1
@@ -453,7 +453,7 @@ class _ComposedCell(BaseRNNCell):
 
     def begin_state(self, func: Callable[..., Symbol] | None = None, **kwargs: Any) -> list[Symbol]:
         if self._modified:
-            raise OpError("begin_state: ask the cell around this one, which adds to it")
+            raise OpError("begin_state: call it on the cell that wraps this one")
         return [state for cell in self._cells for state in cell.begin_state(func=func, **kwargs)]
 
     def unpack_weights(self, args: Weights) -> dict[str, NDArray]:
@@ -585,7 +585,7 @@ class ModifierCell(BaseRNNCell):
     def begin_state(self, func: Callable[..., Symbol] | None = None, init_sym: Callable[..., Symbol] | None = None,
                     **kwargs: Any) -> list[Symbol]:
         if self._modified:
-            raise OpError("begin_state: ask the cell around this one, which adds to it")
+            raise OpError("begin_state: call it on the cell that wraps this one")
         self.base_cell._modified = False
         try:
             return self.base_cell.begin_state(func=func or init_sym, **kwargs)

@@ -276,7 +276,7 @@ class KVStore(KVStoreBase):
                   for rows in (rows_of_key if isinstance(rows_of_key, (list, tuple)) else [rows_of_key])]
         targets = [(name, array) for name, arrays in pairs("row_sparse_pull", key, out) for array in arrays]
         if len(row_lists) not in (1, len(targets)):
-            raise ArgumentError(f"kvstore: row_sparse_pull: {len(targets)} arrays want as many row_ids, got "
+            raise ArgumentError(f"kvstore: row_sparse_pull: {len(targets)} arrays need as many row_ids, got "
                                 f"{len(row_lists)}")
         for (name, array), rows in zip(targets, row_lists * len(targets) if len(row_lists) == 1 else row_lists):
             if array.stype != "row_sparse":
@@ -363,7 +363,7 @@ def pairs(what: str, key: Any, value: Any) -> list[tuple[Key, list[NDArray]]]:
         keys = key
         if not isinstance(value, (list, tuple)) or len(value) != len(keys):
             got = len(value) if isinstance(value, (list, tuple)) else f"one {type(value).__name__}"
-            raise ArgumentError(f"kvstore: {what}: {len(keys)} keys want as many arrays, got {got}")
+            raise ArgumentError(f"kvstore: {what}: {len(keys)} keys need as many arrays, got {got}")
         values = list(value)
     else:
         keys, values = [key], [value]

@@ -546,7 +546,7 @@ class Module(BaseModule):
             labels = [[] for _ in batches]  # it is bound without labels
         if is_train and self._label_shapes and not any(labels) and not self._unlabelled:
             self._unlabelled = True
-            self.logger.warning("a batch to learn from has no labels; %s keep what they held",
+            self.logger.warning("the training batch has no labels; %s keep their values",
                                 ", ".join(desc.name for desc in self._label_shapes))
         if any(labels):
             of_labels = self._described("labels", self._label_shapes, labels,

@@ -52,7 +52,7 @@ class MemoryUse(NotebookTable):
     rows : list of MemoryRow
         Intermediate results, largest first.
     arena : dict of Context to int
-        Bytes that these share, by device. That is less than their sum, since they live at different times.
+        Bytes that these share, by device. The total is less than their sum, since they live at different times.
     temporaries : int
         Bytes of the work space of kernels.
     bound : dict of str to int

@@ -33,7 +33,7 @@ _COMPLETE = "avx512f" in processor().features and not any(
 
 
 def lacking(reasons: str) -> str:
-    """What oneDNN lacks on a processor without AVX-512, as reasons why kernels decline say it; else nothing."""
+    """The reasons why kernels of oneDNN decline on a processor without AVX-512; otherwise nothing."""
     found = None if _COMPLETE else re.search(r"oneDNN has only \S+ for it", reasons)
     return found[0] if found else ""
 

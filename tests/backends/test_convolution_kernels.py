@@ -51,7 +51,7 @@ def call(op: str, ins: list[Any], attrs: dict[str, Any], xp: Any = np) -> Call:
 
 
 def apply(op: str, name: str, ins: list[np.ndarray], attrs: dict[str, Any], out: Any = None) -> np.ndarray:
-    """What a returning kernel computes; it must accept."""
+    """The results of a kernel that returns them; it must accept."""
     found, full = kernel(op, name), get(op).complete(attrs)
     reason = None if found.accepts is None else found.accepts(call(op, ins, attrs))
     skip_lacking(reason)

@@ -30,7 +30,7 @@ from tests.rows import all_rows, chosen
 from tests.running import TOLERANCES, Use, agree
 from tests.test_architecture import ROOT, _imports
 
-#: Operators with kernels beside the reference. Those of loops and users' operators are tested on their own.
+#: Operators with kernels beside the reference. Kernels of loops and users' operators are tested on their own.
 KERNELS = {(op.name, kernel.name) for op in operators() if chosen(op.name) for kernel in others(op)
            if kernel.rule.function.__module__.startswith(("opreg.builtin", "opreg.backends"))}
 ROWS = [(row, dtype) for row in all_rows() for dtype in row.dtypes or (None,) if others(get(row.op))]
@@ -106,7 +106,7 @@ def _imported(name: str) -> frozenset[str]:
 
 
 def _modules(kernel: Kernel) -> set[str]:
-    """Of its function, and of those that are part of it: what attached it is among them."""
+    """The modules of a kernel's function and of its parts, including the module that attached it."""
     inner = [cell.cell_contents for each in (kernel.rule.function, kernel.accepts)
              for cell in getattr(each, "__closure__", None) or ()]
     return {each.__module__ for each in (kernel.rule.function, *inner) if inspect.isroutine(each)}

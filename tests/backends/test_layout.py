@@ -89,7 +89,7 @@ def unit(x: Any, name: str, **attrs: Any) -> Any:
 
 @st.composite
 def networks(draw):
-    """What may stand between convolutions, and the shape of the data."""
+    """Operators between convolutions, and the shape of the data."""
     rank = draw(st.integers(1, 3))
     y, channels = sym.Variable("data"), draw(st.sampled_from([3, 8]))
     x = (2, channels, *(6,) * rank)
@@ -295,7 +295,7 @@ def numbers(*shape: int, seed: int = 0) -> np.ndarray:
 
 
 def run(op: Op, name: str, ins: list[np.ndarray], attrs: dict[str, Any], is_train: bool = True) -> list[np.ndarray]:
-    """What a kernel computes."""
+    """The results of a kernel."""
     kernel = next(each for each in op.kernels if each.name == name)
     outs = [np.full(shape, 7, np.float32) for shape in op.infer_shapes(
         [a.shape for a in ins], [None] * len(op.signature.outputs(attrs)), attrs)[1]]

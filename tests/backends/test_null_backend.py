@@ -24,7 +24,7 @@ null = SimpleNamespace(ctx=lambda: mx.Context("null", 0), **runpy.run_path(str(E
 
 
 def _counted(function):
-    """What a function launches, by name."""
+    """The launches of a function, by name."""
     null.LAUNCHES.clear()
     null.BYTES.clear()
     function()

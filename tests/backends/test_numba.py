@@ -632,7 +632,7 @@ def test_classes_of_softmax_output(attrs: dict[str, Any], labels: list[float], d
 @pytest.mark.parametrize("attrs,shape,labels,reason", [
     ({"multi_output": True}, (3, 4, 5), (3, 5), "its axis is not the last"),
     ({"use_ignore": True}, (3, 4), (3,), "not all labels count alike"),
-    ({}, (3, 4), (3, 4), "the labels are probabilities, or do not lie in one piece"),
+    ({}, (3, 4), (3, 4), "the labels are probabilities, or not contiguous"),
     ({}, (30, 10), (30,), "30 rows of 10 numbers are too few"),
 ], ids=str)
 def test_reasons_of_softmax_output(attrs: dict[str, Any], shape: tuple[int, ...], labels: tuple[int, ...],
@@ -791,7 +791,7 @@ class TestOthers:
     def test_a_folder_that_others_may_write(self, mode: int, folder: Path) -> None:
         compiled(BIG, 1.0)
         folder.chmod(mode)
-        with pytest.warns(RuntimeWarning, match=f"not kept in .*others may write it .mode {mode:o}.*chmod go-w"):
+        with pytest.warns(RuntimeWarning, match=f"not cached in .*others may write it .mode {mode:o}.*chmod go-w"):
             assert compiled(BIG, 1.0) == 0
         assert compiled(BIG, 2.0) == 0  # the warning comes once
         assert len(list(folder.iterdir())) == 1
@@ -804,7 +804,7 @@ class TestOthers:
             os.chown(folder, 12345, -1)
         else:
             monkeypatch.setattr(cache.os, "geteuid", lambda: 12345)
-        with pytest.warns(RuntimeWarning, match="not kept in .*it belongs to user"):
+        with pytest.warns(RuntimeWarning, match="not cached in .*it belongs to user"):
             assert compiled(BIG, 1.0) == 0
 
     def test_a_file_of_somebody_else(self, folder: Path) -> None:

@@ -156,7 +156,7 @@ def test_dropout_between_layers_drops_the_same():
 
 
 def test_a_program_may_go_back_later_with_other_kernels():
-    """What is kept does not depend on which kernel kept it."""
+    """The saved values do not depend on the kernel that saved them."""
     for first, second in (("numpy", "numba"), ("numba", "numpy")):
         args = "lstm", (3, 4, 5), 6
         executor, heads = bound(first, *args, num_layers=2, bidirectional=True)

@@ -162,7 +162,7 @@ PRODUCTS = 12  # forward, and two gradients of each
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("way", ["oneDNN", "BLAS"])
 def test_a_plan_multiplies_by_one_library(machine, monkeypatch, way, count):
-    """Which its first large product decides, for all of them; results are those of the reference either way."""
+    """The first large product decides the library of all of them; results are those of the reference either way."""
     monkeypatch.setattr(products.threads, "count", lambda: count)
     monkeypatch.setattr(products, "_LEAST", 1 << 20)
     asked: list[tuple[str, str]] = []

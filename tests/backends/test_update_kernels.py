@@ -30,7 +30,7 @@ COMPILED = {
 
 @pytest.fixture(autouse=True)
 def waited() -> Iterator[None]:
-    """What a test compiles is compiled before the next."""
+    """The compilation of a test ends before the next test begins."""
     yield
     compiler.wait()
 

@@ -37,7 +37,7 @@ from tests.cuda.strict import StrictArray
 from tests.rows import all_rows
 from tests.running import TOLERANCES, Use, agree, eager, heads
 
-#: Where numba and oneDNN are installed their kernels are tested, elsewhere all others.
+#: If numba and oneDNN are installed, their kernels are tested; otherwise all others.
 LIBRARIES = importlib.util.find_spec("numba") is not None
 #: Inputs of these go together: with other numbers in one of them there is no answer.
 RELATED = frozenset({"_backward_Pooling_max", "_backward_contrib_boolean_mask", "_boolean_mask_like"})
@@ -109,7 +109,7 @@ def _turned(name: str, count: int) -> list[str]:
 
 
 class Run(NamedTuple):
-    """Where inputs and outputs lie, what is asked for, and the input whose memory the first output takes over."""
+    """Layouts of inputs and outputs, requests, and the input whose memory the first output takes over."""
 
     ins: list[str]
     outs: str = "own"
@@ -148,7 +148,7 @@ def accepted(op: Op, kernel: Kernel) -> list[Use]:
 
 
 def reference(use: Use) -> Call | None:
-    """What the reference computes of arrays of their own; None where it has no answer."""
+    """Results of the reference on arrays of their own; None if it raises an error."""
     call = called(use)
     try:
         assert computed(call, use.op.kernels[0]) is None

@@ -1,4 +1,4 @@
-"""What the benchmark keeps of a processor, what it says of the last time, how it says that cost grows."""
+"""The benchmark stores facts about a processor, compares with the last run, and describes how cost grows."""
 
 from __future__ import annotations
 

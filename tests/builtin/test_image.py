@@ -1,4 +1,4 @@
-"""What random changes of images do over many draws, and what images are refused."""
+"""Random changes of images over many draws, and refused images."""
 
 from __future__ import annotations
 

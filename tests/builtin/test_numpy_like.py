@@ -82,7 +82,7 @@ def test_comparisons_with_a_number(name, kind, number):
 
 
 def _axes(rank: int) -> st.SearchStrategy:
-    """What may be given as ``axis``."""
+    """Valid values of ``axis``."""
     if not rank:
         return st.sampled_from([None, ()])
     return st.none() | st.just(()) | st.integers(-rank, rank - 1) | valid_tuple_axes(rank, min_size=1)
@@ -305,7 +305,7 @@ def test_files_of_mxnet():
     (ShapeError, "do not broadcast", "_npi_matmul", [np.ones((2, 3, 3)), np.ones((4, 3, 3))], {}),
     (AttrError, "at most one -1", "_np_reshape", [np.ones(6)], {"newshape": (-1, -1)}),
     (AttrError, "at most one -1", "_np_reshape", [np.ones(6)], {"newshape": (-2, 3)}),
-    (ShapeError, r"\(4,\) does not fit \(6,\), 6 numbers", "_np_reshape", [np.ones(6)], {"newshape": (4,)}),
+    (ShapeError, r"\(4,\) does not fit \(6,\), which has 6 elements", "_np_reshape", [np.ones(6)], {"newshape": (4,)}),
     (AttrError, "out of range", "_np_sum", [np.ones(6)], {"axis": 1}),
     (AttrError, "names an axis twice", "_npi_mean", [np.ones((2, 2))], {"axis": (0, -2)}),
     (AttrError, "expected None, got 5", "_np_sum", [np.ones(6)], {"initial": 5}),

@@ -153,7 +153,7 @@ def _inferred(row: Row, dtype: str | None) -> None:
 
 @_question()
 def _partly_known(row: Row) -> None:
-    """What is inferred from less never contradicts what is inferred from everything, and nothing raises."""
+    """Specs inferred from less never contradict those inferred from everything, and nothing raises."""
     use = _use(row)
     ins, count = [each.shape for each in use.arrays], len(use.op.signature.outputs(use.attrs))
     _, outs = use.op.infer_shapes(list(ins), [None] * count, use.attrs)

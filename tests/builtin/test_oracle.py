@@ -1,4 +1,4 @@
-"""What Apache MXNet 1.9.1 answered for single operators: see ``oracle/README.md``.
+"""Recorded results of Apache MXNet 1.9.1 for single operators: see ``oracle/README.md``.
 
 Every case runs as a symbol in an executor and eagerly; names, shapes, dtypes and numbers are compared, of outputs,
 gradients, auxiliary states and inputs changed in place.

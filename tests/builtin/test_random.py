@@ -309,7 +309,7 @@ def test_parameters_out_of_range_in_an_array_give_nan_there():
 
 # ------------------------------------------------------------------------------------------------------ state
 
-#: What draws random numbers, each in a way of its own.
+#: Operators that draw random numbers, each in another way.
 DRAWS = {
     "operators": lambda: numbers(),
     "another device": lambda: numbers(mx.cpu(3)),

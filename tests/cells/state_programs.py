@@ -185,7 +185,7 @@ PIECES = {
          "ar{i}.pop().remove() if ar{i} else None")),
 }
 
-#: Where an expression may stand in a program.
+#: Positions of an expression in a program.
 PLACES = (
     "    x = x * {e}\n",
     "    x = one{j}(x)\n",

@@ -137,7 +137,7 @@ def test_not_called_when_nobody_wants_a_gradient(run):
 
 
 def test_saved_values_are_nobody_elses():
-    """What bprop does to its inputs, its output and what arrives changes nothing elsewhere."""
+    """Changes of inputs, output and output gradient by bprop have no other effects."""
 
     def bprop(self, a, out, dout):
         dout[0] = 100.0
@@ -486,7 +486,7 @@ def test_bprop_assigned_to_an_instance_is_no_bprop():
     (lambda d: d * 3, [[3] * 3] * 2), (lambda d: ops.stack(d, d, num_args=2), [[2] * 3] * 2),
     (lambda d: ops._np_sum(d, axis=0), None), (lambda d: ops._np_reshape(d, newshape=(3, 2)), None)])
 def test_symbols_whose_shapes_come_later(returned, expected):
-    """What does not fit is found out when the graph is bound."""
+    """A wrong shape raises its error when the graph is bound."""
     symbol = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: (returned(dout),)).to_symbol()
     if expected is None:
         executor = symbol.simple_bind(cpu(), a=(2, 3))

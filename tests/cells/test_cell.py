@@ -518,7 +518,7 @@ def test_set_data_refuses(dtype, data, kind, message):
 
 
 def test_set_data_of_another_shape():
-    """Where it is asked for; functions that were compiled, and gradients, follow."""
+    """It needs ``slice_shape=True``; compiled functions and gradients follow."""
     parameter = Parameter(np.ones((2, 3), np.float32), name="p")
     compiled = jit(lambda a: a * parameter)
     differentiated = jit(grad(lambda a: (a * parameter).sum(), None, parameter))

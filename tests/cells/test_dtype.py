@@ -162,7 +162,7 @@ def test_promote(case: tuple[str, str, str]) -> None:
             assert isinstance(found, np.dtype) and found.name == expected
 
 
-#: What comes of True, 2 and 2.5 beside an array, on either side.
+#: Dtypes of True, 2 and 2.5 combined with an array, on either side.
 NUMBERS = """
 bool_    bool     int64    float32
 int8     int8     int8     float32
@@ -193,7 +193,7 @@ def test_promote_number(row: list[str]) -> None:
 
 @of_each(PAIRS, by=lambda pair: pair[0])
 def test_of_tensors(case: tuple[str, str, str]) -> None:
-    """What a tensor's operators give is what is promised, and ``/`` gives no integers."""
+    """The results of a tensor's operators have the promised dtypes, and ``/`` gives no integers."""
     a, b, word = case
     left, right = Tensor(np.ones(2), getattr(dtypes, a)), Tensor(np.ones(2), getattr(dtypes, b))
     if word == "-":

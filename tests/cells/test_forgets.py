@@ -87,7 +87,7 @@ def test_pieces_in_use_are_kept():
 
 
 def test_runs_that_wait_for_their_gradients_have_their_own_memory():
-    """And those of other kinds do not disturb them meanwhile."""
+    """Runs of other shapes do not disturb them in between."""
     function = jit(lambda a: ops.exp(a) * a)
     plain = lambda a: ops.exp(a) * a  # noqa: E731
 

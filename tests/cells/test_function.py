@@ -149,7 +149,7 @@ def test_outputs_that_no_gradient_reaches(run):
 
 
 def test_outputs_without_gradient(run):
-    """Those that are marked, also where they are arguments."""
+    """Marked outputs have no gradient, also if they are arguments."""
 
     def some(ctx: Any, a: Any, b: Any) -> Any:
         places = a * 0
@@ -257,7 +257,7 @@ def test_an_argument_that_is_changed_is_changed_for_everybody(run):
 
 
 def test_changes_that_are_mistakes(run):
-    """Of what is differentiated itself; not returned; not said."""
+    """Forward changes an input, or an array that it does not return, or does not call mark_dirty."""
     with pytest.raises(RuntimeError, match="The dirty tensors must all be outputs of the forward function"):
         run(ms.grad(lambda a, b: changed(give=False).apply(a + 0, b), 0))(x(), y())
     with pytest.raises(RuntimeError, match=r"changed an argument in place.*mark_dirty"):

@@ -600,7 +600,7 @@ def test_jacrev(run):
 
 
 def test_a_weight_that_the_function_itself_freezes(run):
-    """What counts is whether it is trained when the gradient is taken."""
+    """The weight has a gradient if it is trained when the gradient is taken."""
     class Net(Cell):
         def __init__(self) -> None:
             super().__init__()

@@ -29,7 +29,7 @@ X = np.array([1.0, -2.0, 3.0], np.float32)
 
 @pytest.fixture(params=["eager", "compiled"])
 def run(request: pytest.FixtureRequest) -> Run:
-    """What is done with a function of tensors before it is called."""
+    """An action on a function of tensors before the call."""
     return (lambda function: function) if request.param == "eager" else jit
 
 
@@ -353,7 +353,7 @@ def test_backward_hook_in_the_second_order(run):
 @pytest.mark.filterwarnings("ignore:.*an argument with hooks")
 @pytest.mark.parametrize("wrap", [lambda *values: values, lambda *values: ([*values],)], ids=["bare", "list"])
 def test_hooks_of_tensors_that_a_function_is_differentiated_in(run, wrap):
-    """Those of the tensors of each call, whatever it was compiled for before."""
+    """Each call uses the hooks of its own tensors, whatever the function was compiled for before."""
     weighted = grad(lambda values: values[0] * 3 + values[1] * 5)
     gradient = run(lambda *args: weighted(args[0] if len(args) == 1 else args))
     a, b = Tensor(1.0), Tensor(2.0)

@@ -314,7 +314,7 @@ def test_values_that_leave_the_graph_are_refused():
 
 
 def test_executors_have_names():
-    """Which programs written for MindSpore compile and wait with."""
+    """Programs written for MindSpore compile and synchronize with these names."""
     cell = Scale()
     assert api._cell_graph_executor.compile(cell, x(), phase="train") == ("train", True)
     with pytest.raises(ValueError, match="shapes"):

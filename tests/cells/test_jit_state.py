@@ -1,4 +1,4 @@
-"""What a compiled function must not keep of the caller who happened to come first: each caller gets his own answer."""
+"""A compiled function keeps no state of its first caller: each caller gets the result for its own state."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def filled(text: str, values: Iterator[float]) -> str:
 
 @pytest.mark.parametrize("name", PIECES)
 def test_a_change_is_seen(name: str) -> None:
-    """Of every kind of state: each way to read it with each way to change it."""
+    """For every kind of state, each way to read it is combined with each way to change it."""
     piece = PIECES[name]
     for read in piece.reads:
         for change in piece.changes:

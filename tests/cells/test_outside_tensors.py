@@ -30,7 +30,7 @@ def built(x: Any, m: Any) -> Any:
     return made
 
 
-#: What a function does with an input and a tensor from outside.
+#: Operations of a function on an input and a tensor from outside.
 USES: dict[str, Callable[[Any, Any], Any]] = {
     "x * m": lambda x, m: x * m, "m * x": lambda x, m: m * x, "x + 2 * m": lambda x, m: x + 2.0 * m,
     "exp": lambda x, m: x + ops.exp(m), "-m": lambda x, m: x + (-m), "m + m": lambda x, m: x + (m + m),
@@ -132,7 +132,7 @@ def test_objects_that_a_function_makes_are_made_in_each_run():
 
 
 def test_constants_compute_while_tracing():
-    """What a function computes of Python values alone is no part of each run."""
+    """Computations on Python values alone run once, while tracing."""
     compiled = jit(lambda x: x + (Tensor([1.0, 2.0, 3.0]) * 2.0 + 1.0)[1])
     assert compiled(Tensor(X)).asnumpy().tolist() == [6.0, 7.0, 8.0]
     assert len([line for line in str(compiled.explain()).splitlines() if "->" in line]) == 1
@@ -163,7 +163,7 @@ def test_a_tensor_that_a_bprop_reads():
 
 # ------------------------------------------------------------------------------------------------ arrays of nd
 
-#: What Python does with an NDArray from outside beside a tensor of the graph.
+#: Operations of Python on an NDArray from outside and a tensor of the graph.
 OF_ARRAYS: dict[str, Callable[[Any, Any], Any]] = {
     "joins": lambda x, m: x * m, "a function of nd": lambda x, m: x + nd.exp(m), "arithmetic": lambda x, m: x + 2 * m,
     "negative": lambda x, m: x + -m, "comparison": lambda x, m: x * (m > 1.5),

@@ -68,7 +68,7 @@ def test_a_tensor_and_a_tuple_of_them() -> None:
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=4), st.sampled_from(["int32", "float32"]))
 def test_numbers_in_order(shape: list[int], dtype: str) -> None:
-    """What is shown are the numbers of the array, without the middle of a long axis, in brackets that close."""
+    """The text has the elements of the array, without the middle of a long axis, in matching brackets."""
     array = (np.arange(math.prod(shape)) * 0.3).astype(dtype).reshape(shape)
     text = show(array).partition("value=")[2][:-1]
     assert text.count("[") == text.count("]")

@@ -30,7 +30,7 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "double": lambda a: a * 2.0, "tanh": ops.tanh, "square": lambda a: a * a * 0.25,
     "shifted": lambda a: 1.0 - a, "sigmoid": ops.sigmoid, "flip": lambda a: a.T, "sum": lambda a: a.sum() + a * 0.5,
     "in place": lambda a: _changed(a)}
-#: Those that ask for numbers.
+#: Properties that read values.
 ASKING: dict[str, Callable[[Any], Any]] = {
     "branch": lambda a: a * 0.5 if a[0, 0] > 0.1 else a + 0.25, "row": lambda a: a + a[int(a[1, 1] > 0.1)],
     "rounds": lambda a: _rounds(a), "number": lambda a: a * (1.0 + round(a[2, 2].item()))}

@@ -341,7 +341,7 @@ def test_layers_that_complete_themselves_are_traced_once(seen):
 
 
 def test_effects_of_a_function_are_no_changes(seen):
-    """What it appends to a list, while it is traced, is not taken for a change from outside."""
+    """Tracing appends to a list; this is not taken for a change from outside."""
     log: list[str] = []
 
     def function(a: Any) -> Any:

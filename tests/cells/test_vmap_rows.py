@@ -39,7 +39,7 @@ def _applied(use: Use) -> Any:
 
 
 def _choices(count: int) -> Iterable[tuple[int | None, ...]]:
-    """Which inputs have samples: all, and each alone."""
+    """The inputs that have samples: all, and each alone."""
     yield (0,) * count
     if count > 1:
         for i in range(min(count, 3)):

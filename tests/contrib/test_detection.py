@@ -1,4 +1,4 @@
-"""What detection repositories compile, against the loops that they compile."""
+"""Compiled extensions of detection repositories, compared with the loops that they replace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is remembered between calls, and how much of it."""
+"""Caches between calls, and their sizes."""
 
 from __future__ import annotations
 

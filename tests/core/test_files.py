@@ -37,7 +37,7 @@ def write(path: Path, content: bytes, mode: int | None = None, fail: bool = Fals
 
 @pytest.fixture(params=["nameless", "no link", "named"])
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What systems can do: files without a name, those that can get none later, neither."""
+    """Abilities of systems: files without a name, files that can get none later, neither."""
     if request.param == "no link":
         def refused(*args: object, **more: object) -> None:
             raise OSError("not here")

@@ -45,7 +45,7 @@ def test_back_ends_and_functions_are_no_caches():
 
 
 def outcome(call):
-    """What came of a call, as something that is compared."""
+    """The result of a call, in a form that can be compared."""
     try:
         result = call()
     except Exception as error:

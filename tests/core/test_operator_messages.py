@@ -1,4 +1,4 @@
-"""What a mistaken call of an operator is told."""
+"""Errors of mistaken calls of operators."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Terminal(io.StringIO):
 
     @property
     def shown(self) -> list[str]:
-        """What is to be seen on it, line by line."""
+        """The text that a terminal shows, line by line."""
         lines = []
         for line in self.getvalue().split("\n"):
             seen = ""
@@ -196,7 +196,7 @@ def test_a_line_fits_its_terminal(terminal: Terminal, monkeypatch: pytest.Monkey
 
 
 def test_counting(terminal: Terminal) -> None:
-    """What is over soon is not shown at all."""
+    """Short work is not shown at all."""
     assert [*counted(range(3), "run", 3)] == [0, 1, 2]
     assert terminal.getvalue() == ""
     assert len([*counted(range(2000), "run", 2000, lambda i: f"number {i}")]) == 2000

@@ -295,7 +295,7 @@ def test_operators_of_python_hear_of_it(name, function, instead):
     ("_copy", lambda x: sym._copy(x)), ("BlockGrad", lambda x: sym.BlockGrad(x)), ("relu", lambda x: sym.relu(x)),
     ("Cast", lambda x: sym.Cast(x * 2, dtype="float32")), ("zeros_like", lambda x: x + sym.zeros_like(x))])
 def test_passes_know_built_in_operators_alone(name, build, instead):
-    """What they know by name is not what a user's operator of that name does."""
+    """A pass that knows a built-in operator does not apply to a user's operator of the same name."""
     def cast(data, *, dtype: str):
         pass
 

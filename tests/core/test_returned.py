@@ -1,4 +1,4 @@
-"""What a kernel may return, the same in an eager call and in a graph."""
+"""Results of kernels have the same rules in eager calls and in graphs."""
 
 from __future__ import annotations
 

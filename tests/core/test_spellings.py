@@ -1,4 +1,4 @@
-"""What dtypes, shapes and attributes may be written as."""
+"""Spellings of dtypes, shapes and attributes."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from opreg.core.mode import MODE
 
 nd, autograd, sym = mx.nd, mx.autograd, mx.sym
 
-#: What may be entered, and a question whose answer tells whether it was.
+#: Context managers, and a question whose answer tells whether one was entered.
 SCOPES = {
     "record": (autograd.record, autograd.is_recording), "train_mode": (autograd.train_mode, autograd.is_training),
     "record without training": (lambda: autograd.record(train_mode=False), autograd.is_recording),

@@ -636,7 +636,7 @@ def test_an_executor_writes_what_others_have():
 
 
 def test_many_rows_from_the_last_to_the_first():
-    """Of more rows than are told apart, all that lies between the first and the last counts."""
+    """Ranges of writes to many rows are recorded as one range from the first to the last."""
     memory = np.zeros((20_000, 4))
     since = versions.now()
     versions.wrote(memory[10_000:0:-1, :2])
@@ -719,7 +719,7 @@ def test_a_state_that_is_carried_from_batch_to_batch():
 
 
 def test_two_networks_that_train_against_each_other():
-    """What the second head reads was recorded after the update of the first network."""
+    """The second head reads values recorded after the update of the first network."""
     w, v, noise = marked(), marked(), array(HOST / 12)
     with autograd.record():
         made = noise * v

@@ -1,7 +1,7 @@
 """What tests compile by the system's C++ compiler: each text once a run, whichever process asks for it first.
 
-What all kernels begin with is compiled before, once for each set of flags. Compilers that cannot, or that find no such
-header in time, read it as text, which takes longer and gives the same.
+The common head of all kernels is compiled in advance, once for each set of flags. Compilers that cannot, or that find
+no such header in time, read it as text, which takes longer and gives the same.
 """
 
 from __future__ import annotations

@@ -41,11 +41,11 @@ def _compiled() -> ctypes.CDLL:
 
 
 class _Runtime:
-    """What says that CUDA is there; without it no library is looked for, least of all a real one."""
+    """Pretends that CUDA is installed; without it no library is looked for, least of all a real one."""
 
     @staticmethod
     def runtimeGetVersion() -> int:
-        """Of which the thousands are the first number."""
+        """The thousands are the first number of the version."""
         return 13000
 
 

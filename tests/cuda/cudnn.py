@@ -1,7 +1,7 @@
 """A stand-in for the package ``cudnn``: the part of its API that is used, over memory of the host.
 
 A graph computes by the tensors it was told of, their sizes, strides and numbers, at the addresses it is given, and by
-nothing else. What has to come before what, and what the library has no kernels for, is refused.
+nothing else. Wrong orders of calls, and graphs that the library has no kernels for, raise errors.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Tensor:
         return self._set("stride", stride)
 
     def set_uid(self, uid: int) -> Tensor:
-        """What it is called when the graph runs."""
+        """The identifier of a tensor when the graph runs."""
         return self._set("uid", uid)
 
     def set_data_type(self, dtype: Any) -> Tensor:
@@ -97,7 +97,7 @@ _WORKSPACE = 1000
 class pygraph:
     """A graph: one part of a convolution, and perhaps a bias."""
 
-    #: What was executed: the function, its words, and the notes that plans may not have.
+    #: The executed graph: the function, its arguments, and the notes that plans must not have.
     done: list[tuple[str, dict[str, Any], set[Any]]] = []
     #: How many were built.
     built = 0

@@ -140,8 +140,8 @@ class Host:
     Attributes
     ----------
     stream : int
-        Where the next launches are put. Those of one stream run one after the other, those of several a block of each
-        in turn.
+        Where the next launches are put. Kernels of one stream run one after the other, those of several streams a block
+        of each in turn.
     """
 
     class cuda:

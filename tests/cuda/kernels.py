@@ -1,4 +1,4 @@
-"""What users of CuPy write kernels with, on the stand-in: their text runs on the host."""
+"""Ways to write kernels with CuPy, on the stand-in: their source runs on the host."""
 
 from __future__ import annotations
 

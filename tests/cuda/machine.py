@@ -55,7 +55,7 @@ class MachineError(AssertionError):
 
 
 class OutOfMemoryError(MemoryError):
-    """What a pool says that may not grow."""
+    """The error of a pool that has reached its limit."""
 
 
 class CUDARuntimeError(RuntimeError):
@@ -262,7 +262,7 @@ class _Node:
 
 
 class Graph:
-    """What was captured; ``nodes`` are the names of the work."""
+    """A captured graph; ``nodes`` are the names of its work."""
 
     def __init__(self, nodes: Sequence[_Node]):
         self._nodes = list(nodes)
@@ -385,7 +385,7 @@ class Stream:
         self.capture = _Capture()
 
     def end_capture(self) -> Graph:
-        """What was noted."""
+        """The captured work."""
         if self.capture is None:
             raise CUDARuntimeError("cudaErrorIllegalState")
         capture, self.capture = self.capture, None
@@ -527,7 +527,7 @@ class Machine:
                 stream._host_waits()
 
     def allocator(self) -> Callable[[int], MemoryPointer]:
-        """What gives memory: of the thread, else of all."""
+        """The allocator of the thread, or else of all."""
         return self._thread.allocators[-1] or self.everywhere or self.pool.malloc
 
     def owned(self, value: Any) -> Any:
@@ -614,7 +614,7 @@ class Machine:
 
 
 def _owner(array: np.ndarray) -> Any:
-    """What an array of the host is memory of."""
+    """The array that owns the memory of a host array."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array.base.obj if isinstance(array.base, memoryview) else array.base
@@ -715,7 +715,7 @@ class _Runtime:
 
 
 def _nothing(*args: Any) -> None:
-    """What NVTX does where no profiler listens."""
+    """NVTX without a profiler does nothing."""
 
 
 class Cuda:

@@ -41,7 +41,7 @@ class Compiled(NamedTuple):
 
 
 def _libraries() -> Iterator[str]:
-    """Where the package ``nvidia-cuda-nvrtc`` puts it, and what the system knows."""
+    """The folder of the package ``nvidia-cuda-nvrtc``, and the system's libraries."""
     spec = importlib.util.find_spec("nvidia")
     for folder in (spec.submodule_search_locations or () if spec else ()):
         yield from map(str, sorted(Path(folder).glob("*/lib/libnvrtc.so.*")))

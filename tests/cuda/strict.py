@@ -345,7 +345,7 @@ def _operator(name: str, reflected: bool = False, inplace: bool = False) -> Call
 
 
 class _Data(NamedTuple):
-    """Where an array begins, as CuPy's ``MemoryPointer``."""
+    """The address of an array, as CuPy's ``MemoryPointer``."""
 
     ptr: int
 
@@ -509,7 +509,7 @@ class _Module:
 
     @property
     def launches(self) -> int:
-        """What was launched so far."""
+        """The launches so far."""
         return MACHINE.launches
 
     def __getattr__(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""What kernels read and write, seen on the host: every load and store of their text, by the array that it is in."""
+"""The reads and writes of kernels, observed on the host: every load and store of their source, by array."""
 
 from __future__ import annotations
 

@@ -565,7 +565,7 @@ def lifted_grad(g: Any, ins: Any, outs: Any) -> Any:
     return g * outs[0]
 
 
-#: What a Cell with a state ``n`` does.
+#: Actions of a Cell with a state ``n``.
 BODIES: dict[str, Callable[[Any, Any], Any]] = {
     "count": lambda cell, x: count(x, cell.n),
     "Prop": lambda cell, x: ops.Custom(x, cell.n, op_type="cells_count_prop"),

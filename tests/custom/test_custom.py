@@ -399,7 +399,7 @@ class Asks(Twice):
 def test_undeclared_arrays_say_so(run, touch):
     op = type("Op", (Asks,), {"touch": staticmethod(touch)})
     name = registered(op, declare_backward_dependency=lambda self, og, ins, outs: ins)
-    with pytest.raises(OpError, match=r"out_(grad|data)\[0\] was not asked for: .*declare_backward_dependency"):
+    with pytest.raises(OpError, match=r"out_(grad|data)\[0\] is not available in backward: .*declare_backward"):
         gradient_of(run, name)
     untouched()
 
@@ -779,6 +779,8 @@ def doing(statement):
 
 WRONG_OPERATORS = [
     (wrong(forward=lambda self, **_: None), OpError, "never wrote 'output', which was requested. Write self.assign"),
+    (wrong(forward=lambda self, **given: given["in_data"][0] * 2), OpError,
+     "requested; the NDArray that it returned is ignored. Write self.assign"),
     (doing(lambda self, ins, outs, req: outs.__setitem__(0, ins[0] * 2)), OpError, "another array into the list out_d"),
     (doing(lambda self, ins, outs, req: outs.append(0)), OpError, "another array into the list out_data"),
     (doing(lambda self, ins, outs, req: self.assign(outs[0], "wirte", 0)), ArgumentError,
@@ -1290,7 +1292,7 @@ def test_a_gradient_rule_that_forgets_to_return(rule, warns):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         y.backward()
-    words = (f"the gradient of operator '{op.op_type}' returned None, so zeros are used. Where that is meant, return "
+    words = (f"the gradient of operator '{op.op_type}' returned None, so zeros are used. If that is intended, return "
              "(None,)")
     assert [str(each.message) for each in said] == [words] * warns
     if warns:
@@ -1355,8 +1357,8 @@ def test_a_rule_with_the_name_of_its_operator(what):
 
     op = triple
     attach = op.kernel("fast") if what == "kernel" else getattr(op, what)
-    with pytest.raises(ArgumentError, match=r"of operator 'triple' \(.*test_custom.py:\d+\): the rule takes the name "
-                                            rf"of its operator, which could be called no more: name it triple_{what}"):
+    with pytest.raises(ArgumentError, match=r"of operator 'triple' \(.*test_custom.py:\d+\): the rule has the name "
+                                            rf"of its operator, and would replace it: name it triple_{what}"):
         @attach
         def triple(x, ins=None, outs=None):
             return x

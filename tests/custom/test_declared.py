@@ -1,4 +1,4 @@
-"""What is declared of an operator that is a function is read at once, and held eagerly as in graphs."""
+"""Declarations of an operator that is a function are checked at once, and hold eagerly as in graphs."""
 
 from __future__ import annotations
 
@@ -472,7 +472,7 @@ def test_gradient_rules_may_have_such_shapes_within() -> None:
 @pytest.mark.parametrize("function, why", [
     (lambda op, x: op(_printed(x)), "behind a hook, a print or what several processes do, which would be called twice"),
     (lambda op, x: mx.ops.cond(x.sum() > 0, lambda: op(x * 2).sum(), lambda: x.sum()),
-     "in the body of a loop or a branch, where they differ from round to round")])
+     "in the body of a loop or a branch, where they differ between iterations")])
 def test_a_trace_that_cannot_go_on_says_why_and_where(function: Any, why: str) -> None:
     op = compressing()
     compiled, rows = mx.jit(lambda z: function(op, z)), [mx.Tensor(np.float32(row)) for row in ROWS]

@@ -73,7 +73,7 @@ class _Callable:
 
 REFUSED = [
     (lambda x, beta=1.0: x, {}, r"\(x, beta=1\.0\): .*If beta is an attribute put \* before it: \(…, \*, beta=1\.0\)"),
-    (lambda x, **kw: x, {}, r"\*\*kw names no attributes"),
+    (lambda x, **kw: x, {}, r"\*\*kw does not declare attributes"),
     (_async, {}, r"_async\(x\) is an async def"), (_yields, {}, r"_yields\(x\) yields"),
     (lambda x, out: x, {}, "cannot be called 'out'"), (lambda x, *, name: x, {}, "cannot be called 'name'"),
     (lambda ctx: ctx, {}, "cannot be called 'ctx'"),
@@ -279,7 +279,7 @@ def in_place(g, x):
 @BOTH
 @pytest.mark.parametrize("way", SQUARED)
 def test_gradients_may_be_written_in_many_ways(run, way):
-    """And mean the same eagerly and in graphs."""
+    """All ways mean the same eagerly and in graphs."""
     (found,) = run(defined(square, SQUARED[way]), X)
     np.testing.assert_array_equal(found, 2 * X)
 

@@ -27,7 +27,7 @@ L = np.array([1, 0, -1])
 
 
 def traced(function, *arrays):
-    """What a function of NumPy arrays gives when it is traced, computed by a graph: value, shape and dtype."""
+    """The results of a function of NumPy arrays traced and computed by a graph: value, shape and dtype."""
     body = BodyTracer("body", {}, mx.cpu())
     slots = [body.variable(f"x{i}", Spec(each.shape, each.dtype)) for i, each in enumerate(arrays)]
     found = function(*map(body.value, slots))

@@ -294,7 +294,7 @@ def test_memory_is_shared_both_ways() -> None:
 def test_bfloat16_is_shared_by_dlpack_and_not_by_an_interface_that_has_no_name_for_it() -> None:
     x = nd.array([1.5, 2.0], mx.gpu(1), ml_dtypes.bfloat16)
     with x.context.device:
-        with pytest.raises(DTypeError, match=r"by DLPack, as cupy\.from_dlpack"):
+        with pytest.raises(DTypeError, match=r"use DLPack, as in cupy\.from_dlpack"):
             x.context.xp.asarray(x)
         theirs = x.context.xp.from_dlpack(x)
         theirs[:] = theirs * 2

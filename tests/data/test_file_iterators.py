@@ -75,8 +75,8 @@ def test_files_that_hold_no_digits(tmp_path, digits):
 
 @pytest.mark.parametrize("content, words", [
     (bytes(50_000_000), "expected a file in the format of MNIST"),
-    (struct.pack(">HBBI", 0, 8, 1, 3) + bytes(50_000_000), "behind it are more"),
-    (struct.pack(">HBBI", 0, 8, 1, 100_000_000) + bytes(50_000_000), "head says shape")])
+    (struct.pack(">HBBI", 0, 8, 1, 3) + bytes(50_000_000), "but more bytes follow"),
+    (struct.pack(">HBBI", 0, 8, 1, 100_000_000) + bytes(50_000_000), "header gives shape")])
 def test_no_more_is_unpacked_than_a_head_announces(content, words, tmp_path):
     (tmp_path / "a.gz").write_bytes(gzip.compress(content))
     tracemalloc.start()
@@ -130,7 +130,7 @@ def test_parts_of_rows(columns):
 @pytest.mark.parametrize("text, error, message", [
     ("1 0:1\n2 x\n", FileFormatError, "line 2"), ("1 3:1\n", FileFormatError, "no column 3 of 3"),
     ("1 -1:1\n", FileFormatError, "no column -1"),
-    ("1 0:1 0:1\n", FileFormatError, "line 1: .*column 0 stands there twice"), ("x\n", FileFormatError, "line 1"),
+    ("1 0:1 0:1\n", FileFormatError, "line 1: .*column 0 occurs twice"), ("x\n", FileFormatError, "line 1"),
     ("\n", FileFormatError, "no rows"), ("1 0:1\n2\n", ShapeError, "has 4 rows")])
 def test_objects_that_are_no_rows(text, error, message, columns, tmp_path):
     (tmp_path / "b.t").write_text(text)

@@ -126,7 +126,7 @@ def test_a_filling_that_is_not_of_zeros_is_damage(tmp_path):
     for bit in range(8):
         broken = data[:11] + bytes([1 << bit]) + data[12:]
         assert read(path, broken, "skip") == ([b"two"], 1)
-        with pytest.raises(FileFormatError, match="at byte 0 is shorter than the 3 bytes that its head says"):
+        with pytest.raises(FileFormatError, match="at byte 0 is shorter than the 3 bytes that its header gives"):
             read(path)
 
 

@@ -541,7 +541,7 @@ def operators(group: Group) -> None:
 
 
 def between_two(group: Group) -> None:
-    """What goes to another rank has a gradient that comes back."""
+    """An array sent to another rank has a gradient, which that rank sends back."""
     x = mx.nd.array([1.0, 2.0])
     x.attach_grad()
     with mx.autograd.record():

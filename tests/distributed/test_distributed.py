@@ -50,7 +50,7 @@ def _stopped(program: str, folder: Path) -> Done:
     return done
 
 
-#: What becomes of rank 0 where rank 1 does something else than it: the program of rank 1, and what the error says.
+#: The program of rank 1, and the error of rank 0 when rank 1 does something else.
 FAULTS = {
     "dies": ("os.kill(os.getpid(), 9)", ["rank 1: its process", "was ended by SIGKILL"]),
     "ends": ("sys.exit(3)", ["rank 1: its program has ended"]),
@@ -194,7 +194,7 @@ class Job:
                     self.others[process] = os.pidfd_open(process)
 
     def line(self) -> str:
-        """What a rank writes next."""
+        """The next line that a rank writes."""
         assert self.launcher.stdout is not None
         line = self.launcher.stdout.readline()
         assert line, self.launcher.communicate()
@@ -229,7 +229,8 @@ def disposition(name: str, effect: signal.Handlers) -> Iterator[None]:
         signal.signal(number, before)
 
 
-#: What starts a process and waits until it runs: while Python begins it may miss an interrupt. It waits as a rank does,
+#: Code that starts a process and waits until it runs: while Python starts it may miss an interrupt. It waits as a rank
+#: does,
 #: by a pipe of its own.
 CHILD = """
 begun, begins = os.pipe()
@@ -246,7 +247,7 @@ child.start()
 os.read(begun, 1)
 """
 
-#: What ends a launcher, and what it then ends with.
+#: Signals that end a launcher, and its exit code.
 SIGNALS = {"SIGTERM": 143, "SIGHUP": 129, "SIGINT": 130, "SIGQUIT": 131, "SIGKILL": -9}
 
 
@@ -284,7 +285,7 @@ def test_a_second_interrupt_does_not_keep_others_waiting(tmp_path: Path) -> None
     assert job.ended().code == SIGNALS["SIGINT"]
 
 
-#: What rank 1 runs when its Python starts: it waits until rank 0 has made the memory that the two will share.
+#: Code that rank 1 runs when its Python starts: it waits until rank 0 has made the shared memory.
 LATE = """
 import os
 
@@ -292,7 +293,7 @@ if os.environ.get("PMI_RANK") == "1":
     while not [name for name in os.listdir("/dev/shm") if name.startswith("mpich") and name not in {before!r}]:
         os.sched_yield()
 """
-#: What rank 0 does when it is told to end, while rank 1 ends at once.
+#: Actions of rank 0 when it gets a signal to end, while rank 1 ends at once.
 SAVING = """
 import select
 
@@ -319,7 +320,7 @@ def test_a_rank_that_ends_at_once_leaves_another_its_time(name: str, tmp_path: P
     assert job.ended().code == SIGNALS[name] and saved.exists()
 
 
-#: What a rank does that is told to end, and how the job ends when its launcher was told as often.
+#: Actions of a rank that gets a signal to end, and the end of its job when the launcher gets as many.
 ON_THE_WAY = {"saves and ends": ("saving", "sys.exit(5)", 1), "does not end": ("no", "pass", 2)}
 HANDLER = """
 def told(number, frame):

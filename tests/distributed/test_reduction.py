@@ -28,7 +28,7 @@ ALL_SHARDS = (None, "states", "gradients")
 
 @pytest.fixture(autouse=True)
 def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which compute does not depend on how long something took."""
+    """NumPy computes, so that the choice of kernels does not depend on the duration of a compilation."""
     monkeypatch.setenv("OPREG_JIT", "numpy")
 
 

@@ -31,7 +31,7 @@ class _Board:
             self.arrived.notify_all()
 
     def all(self, number: int) -> list[Any]:
-        """What all ranks have brought, when they have."""
+        """The contributions of all ranks, once they are complete."""
         with self.arrived:
             there = self.arrived.wait_for(lambda: self.failed or len(self.brought.get(number, ())) == self.size,
                                           _PATIENCE)
@@ -112,7 +112,7 @@ class ThreadGroup(Group):
 
 
 def on_ranks(size: int, function: Callable[[ThreadGroup], T]) -> list[T]:
-    """What a function of a rank's group gives on each; the error of the first rank that has one is raised."""
+    """The results of a function of a rank's group on each rank; the error of the first failing rank is raised."""
     board = _Board(size)
     results: list[Any] = [None] * size
     errors: list[BaseException | None] = [None] * size

@@ -12,7 +12,7 @@ from opreg.gluon import contrib, nn
 
 
 def _both(net: Any, *inputs: Any) -> np.ndarray:
-    """What a block gives, as it is written and as a plan, which is the same."""
+    """The result of a block, eager and as a plan, which must be equal."""
     eager = net(*inputs).asnumpy()
     net.hybridize()
     np.testing.assert_allclose(net(*inputs).asnumpy(), eager, rtol=1e-5, atol=1e-6)

@@ -196,7 +196,7 @@ def test_pytorch_calls_what_a_body_cannot_say(torch: Any) -> None:
 
 
 def test_a_prop_in_pytorch(torch: Any) -> None:
-    """What its operator kept in forward is there in backward; attributes without annotation are text."""
+    """Backward reads values that forward saved on the operator; attributes without annotation are text."""
     name = masked()
     operator = mx.operator.to_torch(name)
     x = torch.tensor([0.25, 1.0], requires_grad=True)

@@ -362,7 +362,7 @@ def test_second_order():
 
 
 def test_one_buffer_for_many_passes():
-    """What a backward pass has used up counts as numbers."""
+    """A buffer that a backward pass has released counts as overwritten."""
     h = zeros(2, 3)
     for _ in range(3):
         x = marked()

@@ -168,7 +168,7 @@ def test_pytorch_reads_what_is_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("writer", [TORCH_WRITER, MINDSPORE_WRITER], ids=["torch", "mindspore"])
 @pytest.mark.parametrize("records, names, message", [
-    ([Record(np.ones(2))], [], "have names"), ([Record(None)], ["a"], "cannot say that there is no array"),
+    ([Record(np.ones(2))], [], "have names"), ([Record(None)], ["a"], "cannot hold None"),
     ([Record(np.array(["a"]))], ["a"], "has no dtype <U1"), ([Record(np.ones(2))] * 2, ["a", "a"], "more than once"),
 ])
 def test_what_cannot_be_written(writer: Slot, records: list[Record], names: list[str], message: str) -> None:
@@ -223,12 +223,12 @@ def test_tensors_that_share_a_storage_too_often(tmp_path: Path) -> None:
     tensor = content[content.index(b"ctorch._utils"):-2]
     items = b"".join(pickle.dumps(str(i), 2)[2:-1] + tensor for i in range(400))
     path = zipped(tmp_path / "b.pt", content[:4] + items + content[-2:], **{"0": numbers})
-    with pytest.raises(FileFormatError, match="for what is stored, found tensors of 320000000"):
+    with pytest.raises(FileFormatError, match="for the stored data, found tensors of 320000000"):
         load(path)
 
 
-@pytest.mark.parametrize("shape, words", [((5, 3), ""), ((2 ** 31, 2 ** 31), "for what is stored"),
-                                          ((2 ** 62, 2 ** 62), "for what is stored")])
+@pytest.mark.parametrize("shape, words", [((5, 3), ""), ((2 ** 31, 2 ** 31), "for the stored data"),
+                                          ((2 ** 62, 2 ** 62), "for the stored data")])
 def test_a_tensor_that_repeats_its_numbers(shape: tuple[int, ...], words: str, tmp_path: Path) -> None:
     """As ``expand`` makes it: an axis with a stride of 0, as long as the file justifies."""
     save(tmp_path / "a.pt", [Record(np.arange(3, dtype=np.float32).reshape(1, 3))], ["w"])

@@ -294,7 +294,7 @@ def test_what_leaves_the_tape_unasked_is_said(way):
     x.attach_grad()
     with mx.autograd.record():
         y = x * 2
-        with pytest.warns(UserWarning, match="recorded array .* no gradient.*where that is meant"):
+        with pytest.warns(UserWarning, match="recorded array .* no gradient.*if that is intended"):
             LEAVES[way](y)
         with warnings.catch_warnings():
             warnings.simplefilter("error")

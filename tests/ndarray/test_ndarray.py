@@ -600,7 +600,7 @@ def test_errors_come_alone(call):
 
 
 def test_calls_of_one_form_differ_in_their_arrays():
-    """What is remembered of a call is its form, never its arrays."""
+    """The cache of calls holds their forms, never their arrays."""
     x, y = nd.array([1.0]), nd.array([2.0])
     for left, right in ((x, x), (x, y), (y, x)):
         assert nd.broadcast_sub(left, right).asscalar() == (left - right).asscalar()
@@ -867,7 +867,7 @@ def test_pickle_and_copy(make):
 
 
 def test_states_of_mxnets_pickles():
-    """What MXNet 1.9.1 pickles an array as: a record of a file of parameters."""
+    """MXNet 1.9.1 pickles an array as a record of a file of parameters."""
     state = {"handle": bytearray(bytes.fromhex(
         "c9fa93f900000000020000000100000000000000030000000000000001000000000000000000000000" "00803f0000004000004040"))}
     x = nd.empty((5, 5))

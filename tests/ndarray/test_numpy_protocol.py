@@ -159,7 +159,7 @@ def test_a_recorded_array_that_becomes_one_of_numpy_says_so(make):
     with autograd.record():
         y = x * 2
         y.asnumpy()
-        with pytest.warns(UserWarning, match="say asnumpy") as caught:
+        with pytest.warns(UserWarning, match="call asnumpy") as caught:
             np.asarray(y)
         assert caught[0].filename == __file__
 

@@ -589,7 +589,7 @@ def test_npz_without_names_and_empty(tmp_path):
 @pytest.mark.parametrize(
     ("array", "name", "kind", "message"),
     (
-        (None, "a", ArgumentError, r"array 0 \('a'\): a .npz file cannot say that there is no array"),
+        (None, "a", ArgumentError, r"array 0 \('a'\): a .npz file cannot hold None in place of an array"),
         (np.ones(1, ml_dtypes.bfloat16), "a", DTypeError, "a .npz file has no dtype bfloat16"),
         (np.array([None]), "a", DTypeError, "a .npz file has no dtype object"),
         (ONE, "a\0b", ArgumentError, "names without NUL"),

@@ -170,7 +170,7 @@ def test_a_rule_that_looks_at_numbers_runs_as_it_is_written(counted):
 @pytest.mark.parametrize("error", [MemoryError, RecursionError, OSError, RuntimeError])
 @pytest.mark.parametrize("where", ["rule", "kernel"])
 def test_a_rule_that_failed_once_is_traced_the_next_time(where, error, counted):
-    """That it cannot be traced is for the rule to say."""
+    """The rule itself raises an error if it cannot be traced."""
     tanh, backward = get("tanh"), get("_backward_tanh")
     rule, kernels, failing = tanh.rules.grad, list(backward.kernels), [True]
 

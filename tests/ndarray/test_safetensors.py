@@ -70,7 +70,7 @@ def test_others_wrote_it(tmp_path: Path) -> None:
 
 
 def test_numbers_begin_where_their_kind_may(tmp_path: Path) -> None:
-    """Who maps a file into memory reads them where they lie."""
+    """Readers that map a file into memory read elements in place."""
     arrays = every_dtype()
     save(tmp_path / "a.safetensors", [Record(each) for each in arrays.values()], [*arrays])
     content = (tmp_path / "a.safetensors").read_bytes()
@@ -94,10 +94,10 @@ def test_arrays_and_cells(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("array, name, kind, message", [
-    (None, "a", ArgumentError, "cannot say that there is no array"),
+    (None, "a", ArgumentError, "cannot hold None"),
     (np.array(["text"]), "a", DTypeError, "has no dtype <U4, but bool, uint8,"),
     (np.ones(1, np.complex128), "a", DTypeError, "has no dtype complex128"),
-    (np.ones(1), "__metadata__", ArgumentError, "has no array of that name"),
+    (np.ones(1), "__metadata__", ArgumentError, "reserves this name"),
     (np.ones(1), None, ArgumentError, "have names: save a dict"),
 ], ids=["no array", "text", "complex128", "metadata", "no names"])
 def test_what_it_cannot_hold(tmp_path: Path, array: np.ndarray | None, name: str | None, kind: type[Exception],

@@ -576,7 +576,7 @@ def test_numbers_that_branches_compute_are_left_to_python(function: Any) -> None
 
 
 def test_a_symbol_has_no_numbers():
-    with pytest.raises(TraceError, match=r"test_control.py:\d+: bool\(\) needs the numbers of a tensor.*ops.cond"):
+    with pytest.raises(TraceError, match=r"test_control.py:\d+: bool\(\) reads the values of a tensor.*ops.cond"):
         Of(branch).to_symbol(Tensor(VALUES[0]))
 
 

@@ -445,7 +445,7 @@ def test_windows_at_random(dims: int, compiled: bool) -> None:
 
 
 def test_the_way_back() -> None:
-    """What pooling has left is put where it was."""
+    """The transposed pooling puts values back at their positions."""
     x = Tensor(numbers((2, 3, 4, 6), 1))
     y, places = nn.MaxPool2d(2, 2, "pad", return_indices=True)(x)
     back = nn.MaxUnpool2d(2)(y, places).asnumpy()

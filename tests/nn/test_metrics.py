@@ -185,7 +185,7 @@ ROW = [[0, 1, 1], [1, 0, 1]]
     (lambda: nn.MeanSurfaceDistance()(ROW, ROW, 2), ValueError, "have the label 2"),
     (lambda: nn.MeanSurfaceDistance()(ROW, ROW[:1], 1), ValueError, "predictions have the shape"),
     (lambda: nn.RootMeanSquareDistance()(ROW, ROW, "1"), TypeError, "must be a number, got str"),
-    (lambda: nn.ROC(2)([0.5], [1]), ValueError, "want class_num=1, got 2"),
+    (lambda: nn.ROC(2)([0.5], [1]), ValueError, "need class_num=1, got 2"),
     (lambda: nn.ROC(3)([[0.5, 0.5]], [1]), ValueError, "of 2 classes, class_num is 3"),
     (lambda: nn.ROC(2, 1)([[0.5, 0.5]], [1]), ValueError, "pos_label must be None"),
     (lambda: nn.ROC()([0.5, 0.4], [1, 1]), ValueError, "no negative samples"),

@@ -208,7 +208,7 @@ def test_an_eval_network_of_ones_own() -> None:
 MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
     "network": (TypeError, "network must be a Cell, got int", lambda: Model(3)),  # type: ignore[arg-type]
     "optimizer": (TypeError, "optimizer must be an Optimizer", lambda: Model(nn.ReLU(), None, 3)),  # type: ignore[arg-type]
-    "no loss": (ValueError, "metrics want an eval_network", lambda: Model(nn.ReLU(), metrics={"mae"})),
+    "no loss": (ValueError, "metrics need an eval_network", lambda: Model(nn.ReLU(), metrics={"mae"})),
     "no metric": (KeyError, "Did you mean 'mae'", lambda: model(metrics={"maee"})),
     "list": (TypeError, "a dict or a set of names, got list", lambda: model(metrics=["mae"])),
     "amp_level": (ValueError, "level must be one of", lambda: model(amp_level="O4")),
@@ -229,8 +229,8 @@ MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
     "columns": (ValueError, "two columns, data and labels, got 3", lambda: model().train(1, [(X, Y, Y)])),
     "frequency": (TypeError, "valid_frequency must be an int or a list",
                   lambda: model().fit(1, BATCHES, None, "a")),  # type: ignore[arg-type]
-    "eval": (ValueError, "wants metrics", lambda: model().eval(BATCHES)),
-    "fit": (ValueError, "wants metrics", lambda: model().fit(1, BATCHES, BATCHES)),
+    "eval": (ValueError, "needs metrics=", lambda: model().eval(BATCHES)),
+    "fit": (ValueError, "needs metrics=", lambda: model().fit(1, BATCHES, BATCHES)),
     "predict": (TypeError, "inputs must be Tensors, got ndarray", lambda: model().predict(X)),
     "nan": (ValueError, "In epoch: 1 step: 1, loss is NAN or INF, training process cannot continue",
             lambda: model().train(1, [(X * np.nan, Y)], callbacks=ms.LossMonitor())),

@@ -46,7 +46,7 @@ def test_answers_are_those_of_mindspore(case: str) -> None:
     assert _same(ANSWERS[case], ours) is (case not in DIFFERENT), (DIFFERENT.get(case), ANSWERS[case], ours)
 
 
-#: What MindSpore 2.10 refuses, numbers beside tensors and lists among it, and opreg and NumPy compute.
+#: Uses that MindSpore 2.10 refuses, such as numbers beside tensors and lists, and that opreg and NumPy compute.
 _ALIKE = [case for case in dict.fromkeys(CASES) if case in REFUSED and case not in (
     "mnp.sum(f, axis=5)", "mnp.array((1, [2]))", "mnp.array('x')", "mnp.ones(-1)", "mnp.zeros(2.5)", "mnp.split(v, 3)",
     "mnp.e", "mnp.newaxis", "mnp.cross([1, 2], [3, 4])", "mnp.take(f, [[0, 5]], mode='clip')")]

@@ -92,7 +92,7 @@ def test_five_steps_in_a_compiled_function(case):
 
 
 def moved(optimizer: Any, gradients: Any) -> float:
-    """Where gradients bring a parameter that is zero."""
+    """The value of a parameter that begins at zero after its updates."""
     p = Parameter(np.zeros(1, np.float32), name="w")
     run = optimizer([p])
     for g in gradients:

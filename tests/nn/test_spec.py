@@ -1,4 +1,4 @@
-"""What Cells, parameters, gradients, bprop and hooks do, row by row, the same eagerly and compiled."""
+"""Cells, parameters, gradients, bprop and hooks behave as rows say, eagerly and compiled."""
 
 from __future__ import annotations
 
@@ -469,7 +469,7 @@ def test_errors_in_hooks_of_tensors_name_the_hooks(run):
 
 
 def _line(function: Callable, text: str) -> int:
-    """Where in a function a text stands."""
+    """The line of a text in a function."""
     lines, first = inspect.getsourcelines(function)
     return first + next(i for i, line in enumerate(lines) if text in line)
 

@@ -25,7 +25,7 @@ KNOWN = {
 
 
 def outcomes(networks: bool = False) -> dict[str, str]:
-    """Of every test by its name "", or what went wrong; with whole networks, which take long, or without them."""
+    """The result of every test by its name: "", or the failure; with whole networks, which take long, or without."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from onnx.backend.test.runner import Runner
@@ -63,7 +63,7 @@ def test_passing_tests(results: dict[str, str]) -> None:
 
 
 def test_how_many_there_are(results: dict[str, str]) -> None:
-    """Of the version of the package that the tests are run with; another has others."""
+    """The numbers are those of the package's version that tests run with; other versions differ."""
     import onnx
 
     if onnx.__version__ == "1.23.2":
@@ -72,7 +72,7 @@ def test_how_many_there_are(results: dict[str, str]) -> None:
 
 
 def test_random_numbers_are_the_only_chance(results: dict[str, str]) -> None:
-    """What is known to fail fails still, but for what chance decides."""
+    """Known failures still fail, except tests with random numbers."""
     better = [name for name, why in KNOWN.items() if "random" not in why and not results.get(f"test_{name}_cpu", "x")]
     assert better == []
 

@@ -161,7 +161,7 @@ def test_parts_that_are_added_at_coordinates(like: bool) -> None:
     symbol = mx.sym._backward_gather_nd(*given, **({} if like else {"shape": (4, 2)}))
     examples = [arrays[name].asnumpy() for name in symbol.list_arguments()]
     _same(_run(to_model(symbol, *examples), arrays), [np.float32([[3, 4], [0, 0], [6, 8], [0, 0]])])
-    with pytest.raises(OpError, match="from opset 16 on, and opset 15 is asked for"):
+    with pytest.raises(OpError, match="from opset 16 on, but the model is to have opset 15"):
         to_model(symbol, *examples, opset_version=15)
 
 
@@ -523,7 +523,7 @@ def test_weights_above_the_size_of_a_model(tmp_path: Any, monkeypatch: pytest.Mo
     (lambda: to_model(3), "expected a Symbol, a Cell, a function of tensors or an executor, got 3"),
     (lambda: to_model(mx.sym.linalg.gelqf(Variable("x")), (2, 4)), "operator _linalg_gelqf, node "),
     (lambda: to_model(mx.sym.contrib.boolean_mask(Variable("x"), Variable("i")), (2, 4), (2,), opset_version=8),
-     "ONNX has Compress from opset 9 on, and opset 8"),
+     "ONNX has Compress from opset 9 on, but the model is to have opset 8"),
 ])
 def test_mistakes_are_told(wrong: Callable[[], Any], said: str) -> None:
     with pytest.raises(ArgumentError, match=said):

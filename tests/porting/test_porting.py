@@ -165,7 +165,7 @@ REWRITTEN = [
      "        self.cfg = pickle.loads(ast.literal_eval(cfg) if isinstance(cfg, str) else cfg)"),
 ]
 
-#: What runs today, or knows what it does.
+#: Code that already runs, or that checks its version.
 LEFT_ALONE = [
     "print('a', b)",
     "try:\n    import cPickle as pickle\nexcept ImportError:\n    import pickle",

@@ -44,7 +44,7 @@ def _rows(case):
 
 ROWS: list[Row] = [row for case in _CASES for row in _rows(case)]
 ROWS += [
-    # Where both are equal the first counts as the greater one.
+    # If both are equal, the first counts as the greater one.
     Row("_backward_Correlation", (normal(1, 1, 2, 2), np.ones((1, 1, 2, 2)), np.ones((1, 1, 2, 2))),
         {"max_displacement": 0, "is_multiply": False}, lambda g, a, b: (g, -g), name="ties"),
 ]

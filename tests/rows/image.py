@@ -157,7 +157,7 @@ def _resize(height, width, interp=1):
 
 _SMALL = np.array([[0, 101, 203, 7], [52, 255, 31, 90], [17, 4, 250, 133]], "uint8")[..., None]
 
-# What OpenCV 3.4 makes of it in six columns and four rows, and in three columns and two rows.
+# Results of OpenCV 3.4 for six columns and four rows, and for three columns and two rows.
 _RECORDED: dict[int, tuple[list, list]] = {
     0: ([[0, 0, 101, 203, 203, 7], [0, 0, 101, 203, 203, 7],
          [52, 52, 255, 31, 31, 90], [17, 17, 4, 250, 250, 133]],

@@ -78,7 +78,7 @@ for _transpose in (False, True):
                         b @ np.linalg.inv(half(a)) if right else np.linalg.inv(half(a)) @ b)),
             ]
 ROWS += [
-    # Those that read one triangle of a symmetric matrix are differentiated in test_linalg.
+    # Operators that read one triangle of a symmetric matrix are differentiated in test_linalg.
     Row("_linalg_potrf", [_positive(2)], expected=np.linalg.cholesky),
     Row("_linalg_potrf", [_positive()], expected=np.linalg.cholesky),
     Row("_linalg_potrf", [_positive()], {"lower": False}, expected=lambda a: _t(np.linalg.cholesky(a))),

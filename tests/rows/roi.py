@@ -104,7 +104,7 @@ def _scattered(g, places):
 
 
 def _picked(h, places):
-    """What is where places say."""
+    """The elements at given positions."""
     h = h.reshape(*h.shape[:2], 30)
     return np.array([0 if places[index] < 0 else h[(*index[:2], places[index])] for index in np.ndindex(places.shape)],
                     h.dtype).reshape(places.shape)

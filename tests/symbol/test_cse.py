@@ -125,7 +125,7 @@ def test_no_number_changes(net, seed, grad_req, fused):
 
 
 def merged(net: Any, is_train: bool = False, tolerance: float = 1e-12, **shapes: tuple) -> list[list[str]]:
-    """What runs of a graph without fusion, checked against the graph as it is."""
+    """The operators that run in a graph without fusion, whose results are checked against the original graph."""
     executor = bound(net, shapes, (fuse,))
     assert_same(executor, bound(net, shapes, (fuse, cse, fold_constants)), tolerance)
     return operators(executor, is_train)
@@ -322,7 +322,7 @@ def test_factors_that_are_zeros_of_both_signs(kind):
 
 
 def test_operators_with_a_mode_are_folded_for_the_mode_of_the_plan():
-    """And a node that computes as in inference is no other's equal."""
+    """A node in inference mode is not merged with one in training."""
     op = Op("with_a_mode", Schema([]), ("data",), mode=True)
     op.where = None  # as if it were built in
     op.kernel()(lambda xp, data, *, is_train: data + (10 if is_train else 20))

@@ -32,7 +32,7 @@ FEW = {name: SIZES[name] for name in ("fc_weight", "fc_bias")}
 
 @pytest.fixture(autouse=True)
 def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which compute does not depend on how long something took."""
+    """NumPy computes, so that the choice of kernels does not depend on the duration of a compilation."""
     monkeypatch.setenv("OPREG_JIT", "numpy")
 
 
@@ -91,7 +91,7 @@ def created(name: str, **settings: Any) -> Callable[[], Any]:
 
 
 def explained(executor: Any) -> list[str]:
-    """What explain says of updates."""
+    """The lines of ``explain`` about updates."""
     lines = executor.explain().splitlines()
     return [line.strip() for line in lines[[line.startswith("update") for line in lines].index(True):]]
 

@@ -181,7 +181,7 @@ def test_norms_are_known_by_their_rule(name):
 
 
 def test_users_operators_have_tails_and_are_norms(unregistered):
-    """What they say, not what they are called, decides."""
+    """Their declarations decide, and not their names."""
     @mx.operator.define(name="test_fold_weighted")
     def weighted(x, w):
         return np.einsum("nc...,oc->no...", x.asnumpy(), w.asnumpy().reshape(w.shape[:2]))

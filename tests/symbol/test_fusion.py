@@ -66,7 +66,7 @@ def results(executor, seed=1):
 def assert_same(net, shapes, dtype="float32", **more):
     """Fused and unfused give the same outputs, to the bit, and the same gradients; the fused executor.
 
-    Where sums of gradients have not been arranged anew, those are the same to the bit as well.
+    If sums of gradients have not been reordered, they are equal to the bit as well.
     """
     fused = bound(net, shapes, dtype, **more)
     with pytest.MonkeyPatch.context() as patch:

@@ -128,7 +128,7 @@ def test_a_newer_file_loads_with_a_warning():
     assert dumps(symbol) == NATIVE
 
 
-# What is worth refusing that MXNet takes, and the other way about.
+# Graphs that MXNet loads and opreg refuses, and the reverse.
 LENIENT = {("kernel", "(2,3]"): "refused", ("dtype", "2"): "taken", ("dtype", "float"): "taken"}
 
 

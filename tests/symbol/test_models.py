@@ -193,7 +193,7 @@ def test_forward(network: Network, device: str) -> None:
 @trained
 @devices
 def test_training(network: Network, device: str) -> None:
-    """Where BatchNorm moves its statistics in MXNet's backward, it does so in the training forward here."""
+    """MXNet's BatchNorm updates its statistics in backward; here the training forward does so."""
     executor = network.bind(network.about["gradients"], device)
     before = {name: value.asnumpy() for name, value in executor.arg_dict.items()}
     outputs = executor.forward(is_train=True)

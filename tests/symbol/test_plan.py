@@ -115,7 +115,7 @@ def test_products_and_losses_know_nothing_of_modes() -> None:
 
 
 def _watched(name: str, seen: list[str]) -> Any:
-    """What notes by this name when a step begins and ends."""
+    """An instrument that records by this name when a step begins and ends."""
 
     def watch(work: Any) -> None:
         seen.append(f"{name} {{")

@@ -145,7 +145,7 @@ def test_products_are_not_computed_again():
 
 
 def test_one_kept_value_takes_the_place_of_several():
-    """Of a product that three activations read, it is kept, and not these."""
+    """Three activations read one product: the product is kept, and the activations are not."""
     x = sym.Variable("x")
     y = sym.dot(x, sym.Variable("w"))
     net = sym.sum(sym.Concat(*[sym.dot(act(y), sym.Variable(f"v{i}"))

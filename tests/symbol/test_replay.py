@@ -65,7 +65,7 @@ def launches(work: Callable[[], Any]) -> int:
 
 
 def said(executor: Any, train: bool = True) -> list[str]:
-    """What ``explain`` says of how steps run."""
+    """The lines of ``explain`` about how steps run."""
     found = []
     for line in executor.explain(train).splitlines():
         if line.startswith(("forward", "backward")):
@@ -223,12 +223,12 @@ def around(name: str) -> Any:
     (False, """
         forward, 2 graphs, 1 island:
         _plus_scalar graph 0
-        custom.twice island: runs users' code, which does not say capturable=True
+        custom.twice island: runs users' code that does not declare capturable=True
         tanh graph 1
         backward, 1 graph, 1 island:
         _backward_MakeLoss graph 0
         _backward_tanh graph 0
-        _backward_custom.twice island: runs users' code, which does not say capturable=True
+        _backward_custom.twice island: runs users' code that does not declare capturable=True
     """),
     (True, """
         forward, 1 graph, 0 islands:
@@ -268,7 +268,7 @@ def test_an_operator_that_depends_on_more_than_its_arrays_must_not_be_captured(f
     for _ in range(2):
         bound.step()
     before = bound.executor.arg_dict["x"].asnumpy()
-    with pytest.raises(OpError, match=r"'mine'.* says capturable=True, but on other inputs a replay") as caught:
+    with pytest.raises(OpError, match=r"'mine'.* declares capturable=True, but on other inputs a replay") as caught:
         bound.step()
     assert "custom.counts" in str(caught.value)
     np.testing.assert_array_equal(bound.executor.arg_dict["x"].asnumpy(), before)
@@ -299,7 +299,7 @@ def test_functions_of_users(capturable: bool) -> None:
     for run in range(4):
         np.testing.assert_allclose(bound.step(x=X * run)[0], X * run + 3)
     assert said(bound.executor)[1] == "custom.shifted " + (
-        "graph 0" if capturable else "island: runs users' code, which does not say capturable=True")
+        "graph 0" if capturable else "island: runs users' code that does not declare capturable=True")
 
 
 @needs_compiler
@@ -445,7 +445,7 @@ def test_memory_of_graphs_comes_from_the_users_allocator(gpu: Gpu, everywhere: b
 
 @needs_compiler
 def test_graphs_stay_below_the_users_limit(gpu: Gpu) -> None:
-    """What they would need more is not taken: the run that asks for it says so, and steps run one by one then."""
+    """Graphs do not exceed the limit: the run that would need more says so, and steps run one by one from then on."""
     pool = gpu.cuda.MemoryPool()
     with gpu.cuda.using_allocator(pool.malloc):
         executor = Bound(sym.cumsum(sym.tanh(sym.var("x")), axis=0), {"x": X}, mx.gpu(0)).executor

@@ -1,4 +1,4 @@
-"""What a graph costs grows with it in proportion: counted in lines of Python that run, not in time."""
+"""The cost of a graph grows in proportion to its size, counted in executed lines of Python, not in time."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_nodes_that_have_no_inputs_or_no_operator_are_told_too():
 
 # ------------------------------------------------------------------------------------------------ print_summary
 
-# What MXNet prints of the model "mlp".
+# Text that MXNet prints about the model "mlp".
 MLP = [("data(null)", "10", "0", ""), ("fc1(FullyConnected)", "27", "297", "data"),
        ("relu1(Activation)", "27", "0", "fc1"), ("fc2(FullyConnected)", "23", "621", "relu1"),
        ("sig2(Activation)", "23", "0", "fc2"), ("fc3(FullyConnected)", "3", "72", "sig2"),

@@ -249,7 +249,7 @@ def test_inside_a_loop():
 
 
 def test_random_graphs_are_those_of_the_tape():
-    """What lies before, between and behind two borders is drawn anew each time."""
+    """The parts before, between and behind two borders are drawn anew each time."""
     rng = np.random.default_rng(0)
     unary = [lambda F, x: F.tanh(x), lambda F, x: x * 2 + 1, lambda F, x: F.relu(x),
              lambda F, x: F.transpose(F.transpose(x)), lambda F, x: F.concat(x, x * x, dim=0)]

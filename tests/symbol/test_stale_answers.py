@@ -238,6 +238,6 @@ def test_a_body_that_changes_what_it_reads_is_not_traced_in_each_run() -> None:
 def test_an_array_that_takes_a_place_in_a_list_is_warned_of(name: str) -> None:
     executor = mx.sym.BatchNorm(mx.sym.Variable("x"), name="norm").simple_bind(mx.cpu(), x=(2, 3))
     arrays = getattr(executor, name)
-    with pytest.warns(UserWarning, match=rf"{name}\[0\] = … changes this list alone"):
+    with pytest.warns(UserWarning, match=rf"{name}\[0\] = … changes only this list"):
         arrays[0] = arrays[0].copy()
     assert type(arrays[:1]) is list

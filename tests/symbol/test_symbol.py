@@ -141,7 +141,7 @@ def test_attribute_scopes_nest():
 
 
 def test_attributes_and_names_of_a_thread():
-    """What is set as the current scope or manager counts until the code around it ends, and for no other thread."""
+    """A current scope or manager holds until its block ends, and for no other thread."""
     def threads(function: Callable[[], Any]) -> Any:
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(function).result()

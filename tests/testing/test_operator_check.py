@@ -376,7 +376,8 @@ def _shared_scratch() -> Callable[..., Any]:
     return twice
 
 
-#: What is planted: how it is made, its inputs, the check that finds it, words of what it says and of what to change.
+#: A mistake: the function that makes the operator, its inputs, the check that finds it, and words of its text and of
+#: the change.
 MISTAKES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], str, str, str]] = {
     "half an output is written": (lambda: prop(forward=_half_written), (X,), "written", "never writes 'output' at (1",
                                   "self.assign(out_data[0]"),
@@ -408,9 +409,9 @@ MISTAKES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], str, str, str]] = 
     "infer_type drops fractions": (lambda: prop(infer_type=_always_int), (X,), "inferred", "inferred to be int32",
                                    "let infer_type return float64"),
     "backward reads what it did not declare": (
-        lambda: prop(declare_backward_dependency=_only_out_grad), (X,), "backward", "in_data[0] was not asked for",
-        "return in_data too"),
-    "a loss reads the output gradient": (lambda: prop(top=False), (X,), "backward", "out_grad[0] was not asked",
+        lambda: prop(declare_backward_dependency=_only_out_grad), (X,), "backward",
+        "in_data[0] is not available in backward", "return in_data too"),
+    "a loss reads the output gradient": (lambda: prop(top=False), (X,), "backward", "out_grad[0] is not available",
                                          "need_top_grad=True"),
     "forward counts its calls": (lambda: prop(forward=_counts), (X,), "deterministic", "stores something",
                                  "auxiliary state"),
@@ -421,7 +422,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], str, str, str]] = 
     "a factor is missing": (lambda: defined(_square, lambda g, ins, outs: g * ins[0]), (X,), "gradient",
                             "the gradient of 'x' at (", "multiply it by 2, all of it is 0.5 times"),
     "a generator of its own": (lambda: defined(_noisy, lambda g, ins, outs: g), (X,), "deterministic",
-                               "whatever is seeded", "mx.nd.random"),
+                               "even with the same seeds", "mx.nd.random"),
     "NumPy's generator": (lambda: defined(_numpy_noise, lambda g, ins, outs: g), (X,), "deterministic",
                           "NumPy's or Python's", "mx.nd.random"),
     "elements in the order of memory": (lambda: defined(_in_memory_order, _square_grad), (X,), "strided",
@@ -466,7 +467,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], str, str, str]] = 
     "a Cell that counts": (CountingCell, (Tensor(X),), "deterministic", "stores something", "Parameter"),
     "a Cell that stops a weight's gradient": (NoWeightGradient, (Tensor(X),), "gradient", "of 'w'", ""),
     "a Cell that is another when compiled": (EagerOnly, (Tensor(X),), "compiled", "compiled output 0", "inputs alone"),
-    "a compiled function that draws": (lambda: drawn_once, (Tensor(X),), "deterministic", "whatever is seeded",
+    "a compiled function that draws": (lambda: drawn_once, (Tensor(X),), "deterministic", "even with the same seeds",
                                        "mx.nd.random"),
     "a function that is another when compiled": (lambda: compiled_otherwise, (Tensor(X),), "compiled",
                                                  "compiled output 0", "inputs alone"),
@@ -707,7 +708,7 @@ def test_cells_are_asked_of_modes_states_and_random_numbers(name: str) -> None:
 
 
 def test_a_mode_that_a_cell_does_not_tell_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What every right operator that minds its mode was once blamed for."""
+    """The check once blamed every right operator that reads its mode."""
     monkeypatch.setattr(nn.Cell, "_has_mode", False)
     found = mx.operator.check(halved, X)
     assert [each.name for each in found.failed] == ["in a Cell"]
@@ -778,7 +779,7 @@ def test_sporadic_failures_are_reported(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_cause_is_told_once() -> None:
-    """What was never written is whatever was in memory, in every way to run it: one verdict says so."""
+    """An unwritten output has random content in every kind of run: one verdict reports it."""
     found = mx.operator.check(prop(forward=_half_written), X)
     assert [each.name for each in found.failed] == ["written"]
     assert "not asked after 'written' failed: deterministic" in str(found)

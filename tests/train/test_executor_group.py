@@ -93,7 +93,7 @@ def test_states_go_on_from_bucket_to_bucket():
 
 
 def test_steps_of_a_loop_over_a_group():
-    """What programs do with the executors of a bound module, over one context and over two."""
+    """Programs use the executors of a bound module, over one context and over two."""
     answers = []
     for count in (1, 2):
         net = mx.sym.LinearRegressionOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1, name="fc"),

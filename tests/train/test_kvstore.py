@@ -27,7 +27,7 @@ def store_of(kind="local", **values):
 
 
 def test_two_bits_a_number():
-    """What is under the threshold is kept for the next time, by each context for itself."""
+    """Values below the threshold are kept for the next time, by each context for itself."""
     store = store_of("device", w=[0.0, 0.0, 0.0])
     store.set_gradient_compression({"type": "2bit", "threshold": 0.5})
     one, other = nd.array([0.7, -0.9, 0.3]), nd.array([0.2, -0.2, 0.3])
@@ -50,7 +50,7 @@ def test_two_bits_a_number():
     (lambda: store_of(weight=[1.0]).push("wieght", nd.ones(1)), ArgumentError, "Did you mean 'weight'"),
     (lambda: store_of(w=[1.0]).push("w", nd.ones(2)), ShapeError, r"'w' has the shape \(1,\), got \(2,\)"),
     (lambda: store_of(w=[1.0]).push("w", [np.ones(1)]), ArgumentError, "expected NDArrays, got ndarray"),
-    (lambda: store_of(w=[1.0]).push(["w"], nd.ones(1)), ArgumentError, "1 keys want as many arrays"),
+    (lambda: store_of(w=[1.0]).push(["w"], nd.ones(1)), ArgumentError, "1 keys need as many arrays"),
     (lambda: store_of(w=[1.0]).pull("w"), ArgumentError, "out="),
     (lambda: store_of(w=[1.0]).row_sparse_pull("w"), ArgumentError, "row_sparse_pull: expected arrays"),
     (lambda: store_of().set_gradient_compression({"type": "2bit"}), ArgumentError, "of the kind 'device'"),

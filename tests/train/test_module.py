@@ -308,7 +308,7 @@ def test_batches_are_whatever_has_data(caplog):
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
             module.forward(Batch([nd.ones((16, 2))]), is_train=True)
-    assert caplog.text.count("a batch to learn from has no labels; softmax_label keep what they held") == 1
+    assert caplog.text.count("the training batch has no labels; softmax_label keep their values") == 1
 
 
 def test_executors_of_many_shapes_are_not_kept_for_ever():
@@ -534,7 +534,7 @@ def test_rates_and_decays_of_several_weights():
 
 
 def test_monitors_see_batches_of_other_shapes():
-    """Those of an executor, and those of a module; also when a shape comes back."""
+    """A monitor of an executor, and one of a module, work, also when an earlier shape is used again."""
     module, seen = mx.mod.Module(classifier()), []
     module.bind([("data", (4, 2))], [("softmax_label", (4,))])
     module.init_params(mx.init.One())

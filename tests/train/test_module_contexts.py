@@ -65,7 +65,7 @@ def test_time_is_not_divided():
 
 
 def tagger(contexts, time_major):
-    """What a tagger of sequences predicts after three steps, and what a metric was told."""
+    """The predictions of a tagger of sequences after three steps, and the calls of a metric."""
     data, label = ("TNC", "TN") if time_major else ("NTC", "NT")
     rng = np.random.default_rng(0)
     arrays = [rng.normal(size=(6, 3, 4)), rng.integers(0, 2, (6, 3))]

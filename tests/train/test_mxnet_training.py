@@ -17,7 +17,7 @@ ANSWERS: dict[str, Any] = json.loads((Path(__file__).parent.parent / "recorded" 
 
 
 def differences(found: Any, expected: Any, place: str = "") -> Iterator[str]:
-    """Where two answers differ: names, counts and kinds exactly, numbers beyond rounding."""
+    """Differences of two results: names, counts and kinds exactly, numbers beyond rounding."""
     if isinstance(expected, dict) and isinstance(found, dict):
         if found.keys() != expected.keys():
             yield f"{place}: {sorted(found)} for {sorted(expected)}"

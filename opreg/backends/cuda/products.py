@@ -132,7 +132,7 @@ def describe(a: Array, b: Array, out: Array, *, add: bool = False, epilogue: Epi
     found = [_matrices(each, apart) for each, apart in zip((a, b, out), aparts)]
     left, right, into = found
     if left is None or right is None or into is None or into.by_columns:
-        return "an array has neither rows nor columns that lie side by side"
+        return "neither rows nor columns of an array are contiguous"
     if batch > 1 and (into.apart < into.rows * into.step or min(left.apart, right.apart) < 0):
         return "matrices overlap"
     alignments = tuple([0 if each is None else math.gcd(address_of(each), _ALIGNED) for each in (a, b, out, bias)])

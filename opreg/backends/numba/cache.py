@@ -85,8 +85,8 @@ def _folder() -> Path | None:
 
 @cached(64)
 def _refuse(folder: Path, reason: str) -> None:
-    warnings.warn(f"compiled code is not kept in {folder}: {reason}, and what is there would be executed. Make the "
-                  "directory yours alone (chmod go-w), or name another in OPREG_CACHE_DIR", RuntimeWarning,
+    warnings.warn(f"compiled code is not cached in {folder}: {reason}, and code in it would be executed. Make the "
+                  "directory writable by you alone (chmod go-w), or set OPREG_CACHE_DIR to another one", RuntimeWarning,
                   stacklevel=2)
 
 

@@ -118,7 +118,7 @@ def _depth(line: str) -> int:
 
 
 def _plan(task: Task) -> tuple[Function, Callable[[], Callable[[], None]]]:
-    """The function of a task, and a function that gives the step once it is compiled."""
+    """The compiled function of a task, and a function that makes the step from it."""
     source, arrays = _source(task)
     length = 4 * len(re.findall(r"\bfor i in", source))  # a pass over a row counts as four instructions
     function = function_of(source, arrays[0].dtype, length)

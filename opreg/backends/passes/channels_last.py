@@ -48,8 +48,8 @@ class Library(NamedTuple):
         Whether it can be used for arrays of the module.
     kernel : str
         The name of its kernels. An operator with such a kernel that has ``channels_last`` is changed only if that
-        kernel would compute it. Of these, operators with the rule ``flops``, such as convolutions, are changed for
-        their own sake, others if an input has channels last.
+        kernel would compute it. Operators with the rule ``flops``, such as convolutions, are changed for their own
+        sake, others if an input has channels last.
     """
 
     serves: Callable[[ArrayModule], bool]

@@ -9,8 +9,8 @@ is one matrix product (im2col).
 
 *Rows.* Only the taps along the trailing axes are copied. One product with the weights of all taps along the first axis
 gives that many partial images, which are added, each shifted by its tap. A 3x3 kernel copies 3 images instead of 9,
-and the product is three times as high: with as many channels out as in this takes half the time of columns. It wastes
-the border rows, and needs a stride of one along the first axis.
+and the product has three times as many rows: with as many output channels as input channels, this takes half the time
+of columns. It computes unused border rows, and needs a stride of one along the first axis.
 
 Threads share the blocks, or the output channels of a single block; see ``opreg.backends.blas``. On the host, arrays
 with few columns are no blocks; see ``small_correlation``.

@@ -206,7 +206,7 @@ def plain_classes(call: Call) -> str | None:
     if attrs["use_ignore"] or attrs["out_grad"] or attrs["smooth_alpha"] or attrs["normalization"] == "valid":
         return "not all labels count alike"
     if label.shape == output.shape or not label.flags.c_contiguous:
-        return "the labels are probabilities, or do not lie in one piece"
+        return "the labels are probabilities, or not contiguous"
     return None
 
 

@@ -680,7 +680,7 @@ def run_back(xp: ArrayModule, ins: Sequence[Array], causal: bool, scale: float |
 
 
 def _turn(xp: ArrayModule, weights: Array, d_scores: Array, logsum: Array, delta: Array) -> None:
-    """Let scores of a block become weights, and gradients of weights those of scores."""
+    """Turn the scores of a block into weights, and gradients of the weights into those of the scores."""
     weights -= logsum
     xp.exp(weights, out=weights)
     d_scores -= delta

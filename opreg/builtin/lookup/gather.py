@@ -197,7 +197,7 @@ boolean_mask_put.infer(like_inputs(2))
 def _to_chosen(xp: ArrayModule, g: Array, index: Array, data: Array, *, axis: int) -> tuple[Shape, tuple, Array]:
     axis, (places,) = axis % len(data.shape), xp.nonzero(index)
     if g.shape != (*data.shape[:axis], *places.shape, *data.shape[axis + 1:]):
-        raise ShapeError(f"g has shape {show(g.shape)}, the index names another number of parts of "
+        raise ShapeError(f"g has shape {show(g.shape)}, the index selects another number of slices of "
                          f"{show(data.shape)}")
     return data.shape, (slice(None),) * axis + (places,), g
 

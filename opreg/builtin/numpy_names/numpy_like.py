@@ -51,7 +51,7 @@ def _literal(source: Shape, *, newshape: int | Sequence[int]) -> Shape:
     if -1 in codes and want and have % want == 0:
         return tuple([have // want if dim == -1 else dim for dim in codes])
     if -1 in codes or have != want:
-        raise ShapeError(f"newshape={newshape} does not fit {show(source)}, {have} numbers")
+        raise ShapeError(f"newshape={newshape} does not fit {show(source)}, which has {have} elements")
     return codes
 
 
@@ -273,8 +273,8 @@ _factor_of_samples(matmul_b, right=True)
 
 
 def _choice(op: Op, chosen: int | None, elsewhere: int | None) -> None:
-    """Declare that an operator chooses by its first input: from which input if it is not zero, and from which
-    elsewhere; from none it takes the number ``scalar``."""
+    """Declare that an operator selects between two inputs by its first input: elements come from ``chosen`` if it is
+    not zero, and from ``elsewhere`` if it is; None stands for the attribute ``scalar``."""
     op.infer(broadcast)
     alike(op, broadcasts=None not in (chosen, elsewhere))
 

@@ -167,9 +167,10 @@ _SMOOTH = 1e-4  # count of an empty bin, so that its logarithm exists
 def calibrate_entropy(hist, hist_edges, *, num_quantized_bins: int = 255):
     """The calibrated threshold with least divergence of the quantised distribution; and the divergence.
 
-    ``hist`` counts elements in bins around zero, ``hist_edges`` are the edges, one more. All ranges of bins around the
-    middle one are tried, from ``num_quantized_bins`` bins up. For each, the distribution with values beyond the range
-    in the outermost bins is compared with the same in ``num_quantized_bins`` bins, by the Kullback-Leibler divergence.
+    ``hist`` counts elements in bins around zero; ``hist_edges`` has one element more, the edges. All ranges of bins
+    around the middle one are tried, from ``num_quantized_bins`` bins up. For each, the distribution with values beyond
+    the range in the outermost bins is compared with the same in ``num_quantized_bins`` bins, by the Kullback-Leibler
+    divergence.
     """
 
 

@@ -287,7 +287,7 @@ def reshape_codes(codes: Sequence[int], source: Shape, reverse: bool = False) ->
     if inferred is not None and have % want == 0:
         result[inferred] = have // want
     elif inferred is not None or have != want:
-        raise ShapeError(f"shape={tuple(codes)} does not fit {show(source)}, {math.prod(source)} numbers")
+        raise ShapeError(f"shape={tuple(codes)} does not fit {show(source)}, which has {math.prod(source)} elements")
     return tuple(result)
 
 

@@ -93,8 +93,8 @@ def get_model_file(name: str, root: str | os.PathLike | None = None) -> str:
     for file_name in names:
         if (folder / file_name).is_file():
             return str(folder / file_name)
-    raise OpError(f"pretrained parameters of {name} are not fetched: put {names[0]!r} into {str(folder.absolute())!r}, "
-                  "or say by root= where it is")
+    raise OpError(f"pretrained parameters of {name} are not downloaded: put {names[0]!r} into "
+                  f"{str(folder.absolute())!r}, or give its folder by root=")
 
 
 def load(net: Any, name: str, pretrained: bool, ctx: Any, root: str | os.PathLike | None) -> Any:

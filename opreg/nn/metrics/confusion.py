@@ -55,7 +55,7 @@ class ConfusionMatrix(Metric):
         if y_pred.ndim == y.ndim + 1:
             y_pred = y_pred.argmax(axis=1)
         elif y_pred.ndim != y.ndim:
-            raise ValueError(f"ConfusionMatrix.update: predictions of the shape {y_pred.shape} want as many axes as "
+            raise ValueError(f"ConfusionMatrix.update: predictions of shape {y_pred.shape} need as many axes as "
                              f"labels, or one more, got {y.shape}")
         elif is_numpy_float(y_pred.dtype):
             y_pred = y_pred >= self.threshold
@@ -267,7 +267,7 @@ class ROC(Metric):
         y_pred, y = self._pair(inputs)
         if y_pred.ndim == y.ndim:
             if self.class_num not in (None, 1):
-                raise ValueError(f"ROC.update: predictions of the shape of labels want class_num=1, got "
+                raise ValueError(f"ROC.update: predictions of the shape of labels need class_num=1, got "
                                  f"{self.class_num}")
             y_pred = y_pred.reshape(-1, 1)
         elif y_pred.ndim == y.ndim + 1:
@@ -279,7 +279,7 @@ class ROC(Metric):
                 raise ValueError(f"ROC.update: predictions are of {classes} classes, class_num is {self.class_num}")
             y_pred = np.moveaxis(y_pred, 1, -1).reshape(-1, classes)
         else:
-            raise ValueError(f"ROC.update: predictions of the shape {y_pred.shape} want as many axes as labels, or one "
+            raise ValueError(f"ROC.update: predictions of shape {y_pred.shape} need as many axes as labels, or one "
                              f"less, got {y.shape}")
         self._taken = y_pred, y.reshape(-1)
 

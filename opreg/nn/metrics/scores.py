@@ -198,7 +198,7 @@ class _ClassMeasure(Metric):
         many = self._type == "multilabel"
         expected = y_pred.shape if many else y_pred.shape[:1] + y_pred.shape[2:]
         if y.shape != expected or y_pred.ndim < 2:
-            raise ValueError(f"{type(self).__name__}.update: predictions of the shape {y_pred.shape} want labels of "
+            raise ValueError(f"{type(self).__name__}.update: predictions of shape {y_pred.shape} need labels of shape "
                              f"{expected}, got {y.shape}")
         if many and not all(np.isin(array, (0, 1)).all() for array in (y_pred, y)):
             raise ValueError(f"{type(self).__name__}.update: predictions and labels of several classes are 0 and 1")

@@ -95,7 +95,7 @@ class Model:
             self._train_network: Cell = build_train_network(network, optimizer, loss_fn, amp_level, boost_level,
                                                             **settings)
         elif amp_level != "O0" or boost_level != "O0" or self._loss_scale_manager is not None:
-            raise ValueError("Model: amp_level, boost_level and loss_scale_manager want an optimizer")
+            raise ValueError("Model: amp_level, boost_level and loss_scale_manager need an optimizer")
         else:
             self._train_network = network if loss_fn is None else WithLossCell(network, loss_fn)
         self._metric_fns = get_metrics(metrics) or {}
@@ -104,7 +104,7 @@ class Model:
             raise ValueError(f"Model: eval_indexes must be a list of three places, got {eval_indexes!r}")
         if self._metric_fns and eval_network is None:
             if loss_fn is None:
-                raise ValueError("Model: metrics want an eval_network, or a loss_fn, with which there is one")
+                raise ValueError("Model: metrics need an eval_network or a loss_fn")
             self._eval_network = WithEvalCell(network, loss_fn, amp_level in ("O2", "O3"))
             self._eval_indexes = [0, 1, 2]
 
@@ -167,7 +167,7 @@ class Model:
             raise TypeError(f"Model.fit: valid_frequency must be an int or a list, got "
                             f"{type(valid_frequency).__name__}")
         if valid_dataset is not None and not self._metric_fns:
-            raise ValueError("Model.fit: to evaluate, the model wants metrics")
+            raise ValueError("Model.fit: evaluation needs metrics=")
         self._run("Model.fit", epoch, train_dataset, valid_dataset, valid_frequency, callbacks, dataset_sink_mode,
                   sink_size, initial_epoch, progress)
 
@@ -263,7 +263,7 @@ class Model:
         """
         flag("Model.eval", "dataset_sink_mode", dataset_sink_mode)
         if not self._metric_fns:
-            raise ValueError("Model.eval: the model wants metrics")
+            raise ValueError("Model.eval: the model needs metrics=")
         batches = Batches("Model.eval", valid_dataset)
         called = Callbacks(callbacks)
         params = self._params("eval", called, batches)

@@ -74,7 +74,7 @@ class AllGather(_Collective):
 
 
 class ReduceScatter(_Collective):
-    """``AllReduce``, of which each process gets its part along the first axis; the axis is divided evenly."""
+    """``AllReduce``, whose result is divided evenly along the first axis: each process gets its part."""
 
     op: str
 

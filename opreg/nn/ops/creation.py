@@ -101,7 +101,7 @@ def arange(start: Tensor | Number = 0, end: Tensor | Number | None = None, step:
     target = whole_dtype(dtype, default)
     if begin == stop or (stop > begin) != (step > 0):
         return zeros((0,), target)
-    # The operator computes integers by whole steps.
+    # With an integer dtype the operator truncates the step, so fractional steps are computed in float64.
     counted = np.dtype(np.float64) if default is np.float32 and target.kind in "iu" else target
     return create(get("_arange"), start=begin, stop=stop, step=step, dtype=counted)._cast(target)
 

@@ -89,7 +89,7 @@ class Custom(PrimitiveWithInfer):
         if func_type != "pyfunc":
             if func_type in _ELSEWHERE:
                 raise ArgumentError(f"Custom: func_type {func_type!r} is not available, only 'pyfunc'; "
-                                    "a kernel of one's own is registered with opreg.operator")
+                                    "register your own kernels with opreg.operator")
             raise ArgumentError(f"Custom: func_type {func_type!r}. {did_you_mean(str(func_type), ('pyfunc',))}")
         if not callable(func):
             raise TypeError(f"For 'Custom', 'func' must be of type function or str, but got {type(func).__name__}")

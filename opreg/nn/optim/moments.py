@@ -220,7 +220,7 @@ class AdaFactor(Rule):
             raise ValueError(f"AdaFactor: relative_step=True makes the learning rate, got learning_rate="
                              f"{learning_rate}")
         if not relative_step and (learning_rate is None or warmup_init):
-            raise ValueError("AdaFactor: relative_step=False wants a learning_rate, and no warmup_init")
+            raise ValueError("AdaFactor: relative_step=False needs a learning_rate, and no warmup_init")
         super().__init__(0.0 if learning_rate is None else learning_rate, params, weight_decay)
         first, second = pair("AdaFactor", "eps", eps)
         self.epsilons = number("AdaFactor", "eps[0]", first), number("AdaFactor", "eps[1]", second)

@@ -148,10 +148,10 @@ class Builder:
         except defs.SchemaError:
             newest = min((each.since_version for each in defs.get_all_schemas_with_history()
                           if each.name == kind and each.domain == ""), default=None)
-            raise Untranslatable(f"ONNX has {kind} from opset {newest} on, and opset {self.opset} is asked for"
+            raise Untranslatable(f"ONNX has {kind} from opset {newest} on, but the model is to have opset {self.opset}"
                                  ) from None
         if schema.deprecated:
-            raise Untranslatable(f"ONNX has {kind} no more in opset {self.opset}")
+            raise Untranslatable(f"ONNX no longer has {kind} in opset {self.opset}")
         return schema
 
     def _check(self, schema: OpSchema, kind: str, values: Sequence[Value | None]) -> None:
@@ -488,7 +488,8 @@ class Builder:
             return self.constant(np.ascontiguousarray(x.array[tuple(key)]))
         if self.opset < 10:
             if steps is not None:
-                raise Untranslatable(f"Slice with steps is there from opset 10 on, and opset {self.opset} is asked for")
+                raise Untranslatable("ONNX has Slice with steps from opset 10 on, but the model is to have opset "
+                                     f"{self.opset}")
             return self("Slice", x, starts=starts, ends=ends, axes=axes)
         return self("Slice", x, self.ints(*starts), self.ints(*ends), self.ints(*axes),
                     *([] if steps is None else [self.ints(*steps)]))

@@ -100,7 +100,7 @@ def _scatter_set(g: Builder, use: Use, x: Value, values: Value, indices: Value) 
 @says("_backward_gather_nd")
 def _gather_sum(g: Builder, use: Use, values: Value, indices: Value, *data: Value) -> Value:
     if g.opset < 16:
-        raise Untranslatable(f"ONNX adds at indices from opset 16 on, and opset {g.opset} is asked for")
+        raise Untranslatable(f"ONNX adds at indices from opset 16 on, but the model is to have opset {g.opset}")
     zeros = g.filled(0, data[0], values.dtype) if data else g.constant(np.zeros(use.attrs["shape"], values.dtype))
     return _scattered(g, zeros, indices, values, reduction="add")
 

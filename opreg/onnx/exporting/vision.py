@@ -252,7 +252,7 @@ def _roi_align(g: Builder, use: Use, data: Value, rois: Value) -> Value:
     if attrs["position_sensitive"]:
         raise Untranslatable("ONNX's RoiAlign is not position sensitive")
     if attrs["aligned"] and g.opset < 16:
-        raise Untranslatable(f"ONNX has aligned regions from opset 16 on, and opset {g.opset} is asked for")
+        raise Untranslatable(f"ONNX has aligned regions from opset 16 on, but the model is to have opset {g.opset}")
     words: dict[str, Any] = {} if g.opset < 16 else {
         "coordinate_transformation_mode": "half_pixel" if attrs["aligned"] else "output_half_pixel"}
     number = g.squeeze(g.slice(rois, [0], [1], [1]), [1])

@@ -77,8 +77,8 @@ def read_model(model: Any, folder: str | None = None) -> Model:
     for tensor in _tensors(proto.graph):
         if tensor.data_location == 1:
             if folder is None:
-                raise FileFormatError(f"{name}: tensor {tensor.name!r} is in a file of its own: give the name of the "
-                                      "model's file")
+                raise FileFormatError(f"{name}: tensor {tensor.name!r} is in a separate file: give the name "
+                                      "of the model's file")
             try:
                 load_external(tensor, folder)
             except FileFormatError as error:

@@ -34,7 +34,7 @@ def cupy() -> Any:
 
 
 def test_work_of_two_streams_that_nothing_orders_gives_wrong_numbers(cupy: Any) -> None:
-    """And right ones with an event between."""
+    """With an event between them, the values are right."""
     one, other = cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream(non_blocking=True)
     found = []
     for waits in (False, True):

@@ -1,4 +1,4 @@
-"""What tests compile: once, whole, and with any compiler."""
+"""Code that tests compile: once, completely, and with any compiler."""
 
 from __future__ import annotations
 

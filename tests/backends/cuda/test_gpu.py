@@ -105,7 +105,7 @@ def test_a_network_gives_the_hosts_numbers(place: str, name: str, dtype: str, re
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_host_has_numbers_of_every_dtype(name: str, dtype: str) -> None:
-    """Which a GPU's are held against."""
+    """Results of a GPU are compared with the host's."""
     net, shape = NETWORKS[name]
     for answer in answers(mx.cpu(), net, shape, dtype, "write"):
         assert np.isfinite(answer.astype(np.float64)).all()
@@ -209,7 +209,7 @@ extern "C" __global__ void twice(float* x, int n) {
 
 
 def test_the_variable_asks_for_the_real_thing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there is none it says so, and takes no stand-in instead."""
+    """Without a GPU it says so, and does not use the stand-in instead."""
     asked = SimpleNamespace(RawModule=None)
     monkeypatch.setenv("OPREG_TEST_GPU", "real")
     monkeypatch.setattr(array_module, "backend", lambda name: SimpleNamespace(xp=asked, count=lambda: 1))

@@ -301,7 +301,7 @@ def test_matrices_are_described_as_they_lie_or_not_at_all(name: str) -> None:
     a = view(make())
     product = describe(a, view(np.ones((5, 2))), view(np.ones((a.shape[0], 2))))
     if expected is None:
-        assert product == "an array has neither rows nor columns that lie side by side"
+        assert product == "neither rows nor columns of an array are contiguous"
     else:
         assert not isinstance(product, str)
         assert product.left == expected

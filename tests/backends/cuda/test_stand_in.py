@@ -38,7 +38,7 @@ def _cupy() -> Any:
 
 
 class Given(NamedTuple):
-    """What came out: an array or a tuple of such, or the kind of the error."""
+    """The result: an array, a tuple of arrays, or the class of the error."""
 
     value: Any
     error: str = ""
@@ -102,7 +102,7 @@ class Call(NamedTuple):
         return f"{self.name}({', '.join(words)})"
 
     def on_cupy(self) -> Given:
-        """What CuPy gives."""
+        """CuPy's results."""
         device = functools.partial(_moved, device=True)
         args, keywords = device(self.args), device(self.keywords)
         return Given.of(lambda: _outcome(_of_cupy(self.name, self.function)(*args, **keywords), args))
@@ -168,7 +168,7 @@ def recorded(calls: dict[tuple, Call]) -> Iterator[None]:
 
 
 def _kind(value: Any) -> Any:
-    """What tells calls apart: dtypes, numbers of axes, what is no array."""
+    """The properties that distinguish calls: dtypes, numbers of axes, arguments that are no arrays."""
     if isinstance(value, np.ndarray):
         return value.dtype.name, value.ndim, value.size == 0
     if isinstance(value, (tuple, list)):

@@ -97,8 +97,8 @@ def layer_norm(shape: tuple[int, ...], axis: int = -1) -> tuple[Any, tuple[int, 
 
 
 x, places = sym.Variable("x"), sym.BlockGrad(sym.Variable("x1", shape=(6,)))
-#: What rows are too small for: data that registers do not hold, that are cut, that lie by columns; packs with tails,
-#: arrays that broadcast, are strided or hold a number. Each with the shape of ``x``.
+#: Cases that rows are too small for: data that registers cannot hold, that are divided, or whose rows are columns;
+#: packs with tails, arrays that broadcast, are strided or hold one element. Each with the shape of ``x``.
 NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
     "flat": (sym.tanh(x * 2), (37,)),
     "broadcast": (sym.broadcast_mul(x, sym.Variable("x1", shape=(6, 1))), (6, 8)),

@@ -1,4 +1,4 @@
-"""What stands for NVRTC: the system's C++ compiler, and the real NVRTC beside it where it is asked for.
+"""A replacement for NVRTC: the system's C++ compiler, and the real NVRTC beside it if requested.
 
 A module of kernels becomes a library of the host with two functions for each kernel, ``launch_<name>`` and
 ``sizes_<name>``, which ``driver.cpp`` looks up. The image that CuPy loads names the library.
@@ -28,7 +28,7 @@ _KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+(?:__launch_bounds__\s*\([^)]
                      r'(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\(')
 #: Shared memory whose size the launch says.
 _DYNAMIC = re.compile(r"extern\s+__shared__\s+([\w:<> ]+?)\s*(?:__align__\(\d+\)\s*)?(\w+)\s*\[\s*\]\s*;")
-#: Where the compiler says that something is, which NVRTC writes in another way.
+#: Positions in the compiler's messages, which NVRTC writes in another way.
 _PLACE = re.compile(r"/\S+\.cpp:(\d+):\d+: (error|note|warning)")
 _FLAGS = "-O1", "-shared", "-fPIC"
 # Kernels of several modules have one name, and their libraries are in one process.

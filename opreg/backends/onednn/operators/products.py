@@ -159,7 +159,8 @@ def _keeps(call: Call) -> bool:
 def _tried(a: Array, b: Array, in_plan: bool = False, kept: bool = False) -> trials.Choice:
     """The faster library for products of such matrices, with the threads of a plan.
 
-    A small product has those of oneDNN if the plan uses them already (``in_plan``), and then none of BLAS's.
+    A small product uses oneDNN's threads, and not BLAS's, if the plan already uses oneDNN (``in_plan``); otherwise it
+    uses one thread.
     """
     sample, layout = _sample(a, b)
     run, small = _bound(sample, kept=kept), _is_small(sample)

@@ -52,8 +52,8 @@ class _Files(Dataset):
         raise NotImplementedError
 
     def _missing(self, names: Sequence[str]) -> OpError:
-        return OpError(f"{type(self).__name__}: data are not fetched: put {' or '.join(map(repr, names))} of "
-                       f"{self._source} into {str(self._root.absolute())!r}, or say by root= where it is")
+        return OpError(f"{type(self).__name__}: data sets are not downloaded: put {' or '.join(map(repr, names))} of "
+                       f"{self._source} into {str(self._root.absolute())!r}, or give its folder by root=")
 
     def __len__(self) -> int:
         return len(self._label)
