@@ -52,7 +52,7 @@ def check_setting(choice: bool | str | None = None) -> bool | str:
 
     Examples
     --------
-    >>> check_setting(True), asked("debug")
+    >>> check_setting(True), check_setting("debug")
     (True, 'debug')
     """
     if choice is None:
