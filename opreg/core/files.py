@@ -167,7 +167,7 @@ def atomic_write(path: str | os.PathLike, mode: int | None = None) -> Iterator[B
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with whole(os.path.join(folder, "note")) as file:
+    ...     with atomic_write(os.path.join(folder, "note")) as file:
     ...         _ = file.write(b"all of it")
     ...         before = os.path.exists(os.path.join(folder, "note"))
     ...     before, os.listdir(folder)
@@ -218,9 +218,9 @@ def atomic_writes() -> Iterator[None]:
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with together():
+    ...     with atomic_writes():
     ...         for name in ("net", "weights"):
-    ...             with whole(os.path.join(folder, name)) as file:
+    ...             with atomic_write(os.path.join(folder, name)) as file:
     ...                 _ = file.write(b"all of it")
     ...         before = os.listdir(folder)
     ...     before, sorted(os.listdir(folder))
