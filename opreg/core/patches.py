@@ -1,4 +1,5 @@
-"""Patches: methods that a program gives to the class of tensors, which the tensors of traces get, too."""
+"""Patches: methods that a program gives to a class of arrays, tensors or symbols. Traces are made anew, and the
+tensors of traces get them, too."""
 
 from __future__ import annotations
 
@@ -6,9 +7,9 @@ import inspect
 import sys
 from typing import Any, NamedTuple
 
-from ..core.comparisons import ABSENT
-from ..core.invalidation import renew
 from ..errors import is_ours
+from .comparisons import ABSENT
+from .invalidation import renew
 
 __all__ = ["Patched", "follow"]
 
@@ -35,19 +36,23 @@ class _Replaced:
 
 
 class Patched(type):
-    """The type of tensor classes: when a program replaces an attribute of one, functions are compiled anew."""
+    """The type of classes of values: when a program replaces an attribute of one, graphs are traced anew."""
 
     def __setattr__(cls, name: str, value: Any) -> None:
+        if is_ours(sys._getframe(1)):
+            super().__setattr__(name, value)
+            return
         before = inspect.getattr_static(cls, name, ABSENT)
         super().__setattr__(name, value)
-        if not is_ours(sys._getframe(1)):
-            _patch(cls, name, before)
+        _patch(cls, name, before)
 
     def __delattr__(cls, name: str) -> None:
+        if is_ours(sys._getframe(1)):
+            super().__delattr__(name)
+            return
         before = inspect.getattr_static(cls, name, ABSENT)
         super().__delattr__(name)
-        if not is_ours(sys._getframe(1)):
-            _patch(cls, name, before)
+        _patch(cls, name, before)
 
 
 #: The class of tensors, by that of tensors of traces.
