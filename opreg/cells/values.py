@@ -476,7 +476,7 @@ class Values:
             return
         self._met[id(value)] = value
         if isinstance(value, ParameterContainer):
-            self.comparisons.path(cls, "{}.__call__", cls.__call__, f"{cls.__name__}.__call__")  # type: ignore[operator]
+            self.comparisons.path(cls, "{}.__call__", cls.__call__, f"{cls.__name__}.__call__")
         if cls is decimal.Decimal or value is decimal.Decimal or value is decimal:
             self._asks_setting(decimal_context)
         if isinstance(value, _GETTERS):

@@ -113,7 +113,7 @@ def test_a_hybridized_block_and_an_executor_move_the_states_of_a_layer_that_they
             else:
                 with ms.autograd.train_mode():
                     net(x)
-        found.append([net.bn.running_mean.data().asnumpy(), net.bn.running_var.data().asnumpy()])
+        found.append([net.bn.params.get(name).data().asnumpy() for name in ("running_mean", "running_var")])
     for mean, variance in found[1:]:
         np.testing.assert_allclose(mean, found[0][0], rtol=1e-6)
         np.testing.assert_allclose(variance, found[0][1], rtol=1e-6)

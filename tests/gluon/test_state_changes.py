@@ -117,7 +117,7 @@ def sequence(seed: int) -> None:
     for module in modules:
         vars(module)["plain"] = module is modules[0]
         exec(compile(setup, f"<{module.__name__}>", "exec", dont_inherit=True), vars(module))
-    modules[1].net.hybridize()  # type: ignore[attr-defined]
+    modules[1].net.hybridize()
     done = []
     for _ in range(10):
         change, called = filled(chooses.choice(CHANGES), chooses), chooses.choice(CALLS)
