@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..errors import is_ours
 from .comparisons import ABSENT
-from .invalidation import renew
 
 __all__ = ["Patched", "follow"]
 
@@ -55,6 +55,8 @@ class Patched(type):
         _patch(cls, name, before)
 
 
+#: Functions that drop traces; ``invalidation`` puts its own here, since it stands above.
+RENEWALS: list[Callable[[], None]] = []
 #: The class of tensors, by that of tensors of traces.
 _FOLLOWERS: dict[type, type] = {}
 _ORIGINALS: dict[str, _Original] = {}
@@ -71,7 +73,8 @@ def follow(tensors: type, traced: type) -> None:
 
 def _patch(cls: type, name: str, before: object) -> None:
     """Follow a program that has set or deleted an attribute of a class."""
-    renew()
+    for renew in RENEWALS:
+        renew()
     traced = _FOLLOWERS.get(cls)
     if traced is None:
         return
