@@ -90,7 +90,8 @@ else:
             raise AttributeError(name)
         if name in ("np", "npx"):
             return below("np.graphs" if name == "np" else name)
-        return surface(name)
+        value = globals()[name] = surface(name)
+        return value
 
 
 def __dir__() -> list[str]:

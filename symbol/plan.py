@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, NoReturn, TypeAlias
 from weakref import WeakSet
@@ -386,8 +387,13 @@ class Plan:
         # Shared by all steps of a context. Kernels hold a workspace rather than the plan, which would be a cycle.
         self._workspaces = {ctx: Workspace(functools.partial(self._take, ctx)) for ctx in {*program.contexts.values()}}
         self._arenas = {ctx: self._arena(ctx, nbytes, program) for ctx, nbytes in memory.arena.items() if nbytes}
+        self._movers = {id(state): node for node in program.nodes for state in self._states(node)}
+        #: States that several nodes move, with their values so far.
+        self._moved: dict[int, tuple[Array, Array, Context]] = {}
         self._halves = tuple([self._step(node) for node in nodes if node.op is not None]
                              for nodes in (program.nodes[:split], program.nodes[split:]))
+        for state, value, ctx in self._moved.values():
+            self._store(functools.partial(operator.setitem, state, ..., value), ctx)
 
     def _arena(self, ctx: Context, size: int, program: Program) -> Array:
         """Memory for intermediate results. If there is too little, the error names the node with the largest result."""
@@ -481,15 +487,22 @@ class Plan:
                 source, index = node.inputs[i]
                 ins[i] = ctx.xp.broadcast_to(ctx.xp.zeros((), self.specs[source][index].dtype),
                                              self.specs[source][index].shape)
+        states = self._states(node)
+        for state, i in zip(states, op.traits.states):
+            if id(state) in self._moved:
+                ins[len(op.signature.arguments(attrs)) + i] = self._moved[id(state)][1]
         rng = generators.generator(ctx.backend_name, ctx.device_id) if op.traits.random else None
         call = Call(op, attrs, ins, outs, reqs, ctx.xp, ctx, node.in_training(self.is_train), rng, self.specs[node],
                     self._workspaces[ctx].array, wrap, self.memo)
         call.variables = [i for i, (source, _) in enumerate(node.inputs)
-                          if source.op is None and source not in self._mutated]
+                          if source.op is None and source not in self._mutated
+                          and ins[i] is self.arrays.get((source, 0))]
         self._mutated.update(node.inputs[i][0] for i in op.traits.mutates if i < len(node.inputs))
         ready = prepare(call)
+        passed = any(self._movers[id(state)] is not node for state in states)  # a later node moves them further
+        values = [ctx.xp.empty_like(state) for state in states] if passed else states
         try:
-            run, store = ready.steps(self._states(node) if call.is_train else ())
+            run, store = ready.steps(values)
         except Exception as error:
             fail(error, node, self.specs[node])
         if effects.opaque(op) and call.is_train is not self.is_train:
@@ -497,8 +510,14 @@ class Plan:
         writes = [array for entry, array in zip(entries, outs) if array is not None and self._is_callers(entry)]
         writes += [array for i, array in enumerate(ins) if i in op.traits.mutates and array is not None]
         if store is not None:
-            self.stores.append(store if ctx.device is None else functools.partial(ctx.run, store))
-            writes += self._states(node)
+            if passed:
+                run = [*run, store]
+                self._moved.update((id(state), (state, value, ctx)) for state, value in zip(states, values))
+            else:
+                self._store(store, ctx)
+                for state in states:
+                    self._moved.pop(id(state), None)
+            writes += states
         place = self._place(entries[0]) if entries else ""
         step = Step(node, ready.kernel.name, ready.declined, place, run, outs, ctx, ins)
         step.writes = writes
@@ -509,9 +528,15 @@ class Plan:
         storage = self.memory.storage.get(entry)
         return entry in self._adds or (storage is not None and storage.pinned is not None)
 
+    def _store(self, store: Function, ctx: Context) -> None:
+        """Call a function that stores states after the forward steps."""
+        self.stores.append(store if ctx.device is None else functools.partial(ctx.run, store))
+
     def _states(self, node: Node) -> list[Array]:
+        """The bound arrays of the states that a node moves in this mode."""
         op = node.op
-        assert op is not None
+        if op is None or not op.traits.states or not node.in_training(self.is_train):
+            return []
         first = len(op.signature.arguments(node.attrs))
         return [self.arrays[node.inputs[first + state]] for state in op.traits.states]  # bound variables
 

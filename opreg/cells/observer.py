@@ -102,6 +102,9 @@ class Observer(Values):
             self.reason = self.reason or "it reads the memory of a tensor by _data"
         for cls in self._classes:
             self._close_class(cls)
+        for owner in [each for each in self._owners if isinstance(each, types.ModuleType)]:
+            for name in self._names.intersection(vars(owner)):  # functions that a module makes at their first use
+                self._owned(owner, name)
         for function in self._caches:
             self._close_cache(function)
         self._met, self._functions, self._owners, self._generators, self._codes = {}, {}, [], [], []

@@ -19,6 +19,7 @@ from opreg.ndarray.tape import Taped, TapeEntry, TapeNode, Variable, frame
 from ..core import host_memory
 from ..core.mode import MODE, quiet
 from ..core.op import Op
+from ..core.patches import Patched
 from ..core.registry import ops
 from ..core.rules import Attrs
 from ..core.spec import as_dtype, is_floating, show
@@ -28,7 +29,6 @@ from ..errors import ArgumentError, ShapeError, SubscriptError, adopted, note
 from ..typing import Array, ArrayModule, DTypeLike
 from . import dtype as dtypes
 from . import printing
-from .patches import Patched
 from .state import STATE
 from .subscripts import mask_of, subscript
 from .tensor_base import TensorBase, is_number

@@ -26,6 +26,7 @@ from ..core.effects import moved, varies
 from ..core.graph import INFERENCE, Entry, Node
 from ..core.mode import MODE
 from ..core.op import Op
+from ..core.patches import follow
 from ..core.registry import ops
 from ..core.rules import Attrs
 from ..core.spec import Shape, Spec, known, show, unify
@@ -35,7 +36,6 @@ from . import dtype as dtypes
 from . import printing
 from .bailout import HookSignatures
 from .guards import GUARD, TENSOR_READS, Answer, Measure, NotComputable, Path, TensorRead, TraceValues, calls, effects
-from .patches import follow
 from .reads import Owner, Reads
 from .state import STATE, untraced
 from .state_changes import moving
@@ -306,6 +306,7 @@ class FunctionTracer(Tracer):
         self.hooked: set[Entry] = set()
         self.assigns: bool = parent is None or parent.assigns
         self.states: dict[Entry, NDArray] = {}
+        self.moved_states: set[Entry] = set()  # variables of the states that layers move
         self.minds_training = False
         self.calls, self.effects, self.left = "", "", ""
         self.drawn: list[Node] = []
@@ -433,6 +434,8 @@ class FunctionTracer(Tracer):
         value = self.read(source)
         self.values.pop(id(parameter), None)
         variable = self.read(parameter)
+        if variable._entry in self.moved_states:
+            self._reads_moved(variable._entry)
         if hasattr(parameter, "_version"):
             value = self.call(ASSIGNED, [variable, value], {})
         self.values[id(parameter)] = value
@@ -519,7 +522,25 @@ class FunctionTracer(Tracer):
         """Add a node over entries; if users' code may change states in place, a node that returns the new states."""
         if self.assigns and moved(op, attrs):
             op, attrs, given = moving(op), {"inner": attrs}, None
+        if self.assigns and (self.moved_states or op.traits.states):
+            self._note_states(op, attrs, inputs)
         return super().add(op, attrs, inputs, given)
+
+    def _note_states(self, op: Op, attrs: Attrs, inputs: Sequence[Entry]) -> None:
+        """Note the states of a layer that an operator moves in training. A plan stores their new values after the
+        forward steps, so nothing else may read them behind it, or have assigned them before."""
+        first = len(op.signature.arguments(attrs))
+        places = [first + i for i in op.traits.states] if MODE.training else []
+        for i, entry in enumerate(inputs):
+            if i in places:
+                if entry[0].op is not None:
+                    self.leave(f"it assigns {op.signature.auxiliary(attrs)[i - first]}, which {op.name} moves")
+            elif entry in self.moved_states:
+                self._reads_moved(entry)
+        self.moved_states.update(inputs[i] for i in places)
+
+    def _reads_moved(self, entry: Entry) -> NoReturn:
+        self.leave(f"it uses {entry[0].name}, which training has moved in the same call")
 
     def _move(self, op: Op, node: Node, values: Sequence[Any]) -> None:
         """Give states the new values that a node returns, for an operator that updates them in place."""

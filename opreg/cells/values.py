@@ -475,6 +475,8 @@ class Values:
         if cls in _SIMPLE or id(value) in self._met:
             return
         self._met[id(value)] = value
+        if isinstance(value, ParameterContainer):
+            self.comparisons.path(cls, "{}.__call__", cls.__call__, f"{cls.__name__}.__call__")
         if cls is decimal.Decimal or value is decimal.Decimal or value is decimal:
             self._read_setting(decimal_context)
         if isinstance(value, _GETTERS):

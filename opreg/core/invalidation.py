@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from .cache import Recent
 from .locks import lock
+from .patches import RENEWALS
 
 if TYPE_CHECKING:
     from .op import Op
@@ -67,3 +68,6 @@ def renew(op: Op | None = None) -> None:
         owners = list(_WATCHERS)
     for owner in owners:
         owner.on_register(op)
+
+
+RENEWALS.append(renew)

@@ -15,6 +15,7 @@ from ..errors import ArgumentError
 from .arguments import LateSignature, ordered, split
 from .dispatch import apply
 from .op import Op
+from .patches import Patched
 from .registry import REGISTERED, get, ops
 from .rules import Attrs
 
@@ -146,7 +147,7 @@ def _call(op: Op, args: Sequence[object], keywords: dict[str, Any]) -> Any:
     return apply(op, inputs if isinstance(inputs, list) else ordered(op, inputs, op.complete(attributes)), attributes)
 
 
-class Value:
+class Value(metaclass=Patched):
     """A value that operators apply to: an array, or a symbol that stands for one.
 
     A subclass sets ``_rank`` (a call is dispatched to the class of the highest rank among its values), ``_broadcasts``

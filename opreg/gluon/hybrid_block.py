@@ -15,6 +15,8 @@ from opreg.symbol.json import load_json
 from opreg.symbol.symbol import Group, Symbol, Variable
 
 from ..cells.tables import Table
+from ..core.invalidation import watch
+from ..core.op import Op
 from ..errors import OpError, is_it, warn
 from ..typing import DTypeLike
 from .base_block import Block
@@ -42,6 +44,22 @@ _SETTING = (bool, int, float, str, tuple, type(None), FunctionType)
 _FORMS = frozenset({"__class__", "forward", "hybrid_forward"})
 #: Count of all changes of blocks; while it is the same all traced graphs are valid.
 _CHANGES = [0]
+
+
+class _Patches:
+    """Counts changes that programs make to methods of arrays and symbols: graphs were traced with those before."""
+
+    count = 0
+
+    def on_register(self, op: Op | None) -> None:
+        """Count a change that concerns any operator."""
+        if op is None:
+            _CHANGES[0] += 1
+            self.count += 1
+
+
+_PATCHES = _Patches()
+watch(_PATCHES)
 #: Settings of MXNet's ``hybridize``, accepted without effect.
 _SETTINGS = ("backend", "backend_opts", "static_alloc", "static_shape", "inline_limit", "forward_bulk_size",
              "backward_bulk_size", "clear")
@@ -91,7 +109,7 @@ class HybridBlock(Block):
         existed, before = name in self.__dict__, self.__dict__.get(name)
         super().__setattr__(name, Table(self, value) if name == "_kwargs" and type(value) is dict else value)
         if isinstance(value, (HybridBlock, Parameter)) or name in _FORMS or (
-                existed and isinstance(value, _SETTING) and not (
+                isinstance(value, _SETTING) and (existed or hasattr(type(self), name)) and not (
                     type(before) is type(value) and before == value)):
             self._clear_cached_op()
 
@@ -111,7 +129,7 @@ class HybridBlock(Block):
 
     def _versions(self) -> tuple[int, ...]:
         """The counts of changes of this block, of all blocks inside, and of other blocks that the trace used."""
-        counts: list[int] = []
+        counts: list[int] = [_PATCHES.count]
 
         def visit(block: Block) -> None:
             counts.append(getattr(block, "_version", 0))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from types import FrameType
 from typing import Any
 
+from opreg import symbol
 from opreg.ndarray.autograd import is_recording, is_training
 from opreg.util import is_np_shape
 
 from ..cells.graph_reads import GraphObserver, warn_of_reads
+from ..core.bytecode_names import loads
 from ..errors import is_ours
 from .base_block import Block
 
@@ -21,6 +23,8 @@ FOUND = "is hybridized with what it found while it was traced"
 _MODES = {id(function.__code__): function for function in (is_recording, is_training, is_np_shape)}
 #: Attributes of blocks that this library's own code reads.
 _FORWARDS = frozenset({"forward", "hybrid_forward"})
+#: Methods by which blocks are called.
+_CALLED = ("__call__", "forward", "hybrid_forward")
 
 
 class BlockReads:
@@ -35,15 +39,18 @@ class BlockReads:
     """
 
     def __init__(self, block: Block, observer: _Observer):
-        below: set[int] = set()
+        blocks: list[Block] = []
 
         def visit(block: Block) -> None:
-            below.add(id(block))
+            blocks.append(block)
             for child in block._children.values():
                 visit(child)
 
         visit(block)
+        for cls in dict.fromkeys(map(type, (*blocks, *observer.blocks.values()))):
+            observer.uses(cls)
         self.changed = observer.check()
+        below = set(map(id, blocks))
         self.blocks = [block for key, block in observer.blocks.items() if key not in below]
 
 
@@ -64,6 +71,15 @@ class _Observer(GraphObserver):
         if issubclass(type(value), Block):
             self.blocks[id(value)] = value
         super().meet(value)
+
+    def uses(self, cls: type[Block]) -> None:
+        """The trace calls blocks of a class: by the methods of the class, which a program may replace, and, in those
+        of a layer, by functions of operators."""
+        for name in _CALLED:
+            self.comparisons.path(cls, f"{{}}.{name}", getattr(cls, name), f"{cls.__name__}.{name}")
+        code = getattr(getattr(cls, "hybrid_forward", None), "__code__", None)
+        for name in loads(code).names if code is not None and is_ours(code) else ():
+            self._owned(symbol, name)
 
     def _answers(self, frame: FrameType, answer: Any) -> None:
         mode = _MODES.get(id(frame.f_code))

@@ -584,6 +584,26 @@ def test_a_method_that_is_given_to_tensors_is_that_of_tensors_of_traces(name: st
     check()
 
 
+@pytest.mark.parametrize("owner, name", [
+    (ms.nn.Dense, "__call__"), (ms.nn.Cell, "__call__"), (Whole, "__call__"), (ms.nn.Dense, "construct"),
+    (Whole, "construct")])
+def test_a_replaced_method_of_a_class_of_cells_is_seen(owner: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    net, x = Whole(ms.nn.Dense(3, 2)), Tensor(np.array([[1.0, -2.0, 0.5]], np.float32))
+    compiled = {"function": jit(lambda x: net(x)), "Cell": jit(net)}
+    before = net(x).asnumpy()
+    for function in compiled.values():
+        np.testing.assert_allclose(function(x).asnumpy(), before, rtol=1e-6)
+    original = getattr(owner, name)
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, lambda self, x: original(self, x) * 2.0 + 1.0)
+        expected = net(x).asnumpy()
+        assert not np.allclose(expected, before)
+        for function in compiled.values():
+            np.testing.assert_allclose(function(x).asnumpy(), expected, rtol=1e-6)
+    for function in compiled.values():
+        np.testing.assert_allclose(function(x).asnumpy(), before, rtol=1e-6)
+
+
 class Scaled(Cell):
     """Two layers and a factor."""
 

@@ -140,6 +140,8 @@ BLOCKS: dict[str, tuple[str, ...]] = {
                           ("from a file", "inside(pickle.loads(pickle.dumps(dense())))"))},
     "function of HybridLambda": ("k = 2\nnet = nn.HybridLambda(lambda F, x: x * k)", "k = 3",
                                  "net._func = lambda F, x: x * 4"),
+    "setting of a layer that its class has": ("net, layer = inside(nn.SELU())", "layer._act_type = 'gelu'",
+                                              "del layer._act_type"),
     "setting of a loss": ("net = gluon.loss.L2Loss()\ninputs = 2", "net._weight = 7.0"),
     "array of a traced operator": (written("body(x)", COPIED), "k[:] = 5.0", "k = nd.ones(3)"),
     "global of a traced operator": (written("body(x)", TRACED), "k = 3.0", "table[0] = 2.0",
@@ -195,6 +197,59 @@ def test_a_change_of_a_block_is_seen(name: str) -> None:
                 inputs = [x, x * 0][:getattr(module, "inputs", 1)]
                 answers.append([module.net(*inputs).asnumpy() for _ in range(2)])
         np.testing.assert_array_equal(answers[0], answers[1])
+
+
+class Layers(gluon.HybridBlock):
+    """Layers, and operators as functions and as methods."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = gluon.nn.HybridSequential()
+        self.layers.add(gluon.nn.Dense(3, in_units=3), gluon.nn.LeakyReLU(0.5))
+        self.initialize("ones")
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        return F.erf(self.layers(x)).tanh() * 0.5
+
+
+#: Functions and methods of this library that programs replace, each by one that doubles its result.
+PATCHES: dict[str, list[tuple[Any, str]]] = {
+    "hybrid_forward of a layer": [(gluon.nn.Dense, "hybrid_forward")],
+    "hybrid_forward of a container": [(gluon.nn.HybridSequential, "hybrid_forward")],
+    "forward of a layer": [(gluon.nn.LeakyReLU, "forward")],
+    "call of a layer": [(gluon.nn.Dense, "__call__")],
+    "call of all blocks": [(gluon.HybridBlock, "__call__")],
+    "function that a block calls": [(nd, "erf"), (mx.sym, "erf")],
+    "function that a layer calls": [(nd, "FullyConnected"), (mx.sym, "FullyConnected")],
+    "method of arrays": [(nd.NDArray, "tanh"), (mx.sym.Symbol, "tanh")],
+    "arithmetic of arrays": [(nd.NDArray, "__mul__"), (mx.sym.Symbol, "__mul__")],
+}
+
+
+@pytest.mark.parametrize("name", PATCHES)
+def test_a_replaced_function_of_this_library_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def twice(function: Callable[..., Any]) -> Callable[..., Any]:
+        def doubled(*args: Any, **keywords: Any) -> Any:
+            result = function(*args, **keywords)
+            return result + result
+
+        return doubled
+
+    plain, hybrid, x = Layers(), Layers(), nd.array([[0.125, -0.25, 0.5], [0.5, -1.0, 0.25]])
+    hybrid.hybridize()
+
+    def answers() -> list[np.ndarray]:
+        return [block(x).asnumpy() for block in (plain, hybrid)]
+
+    before = answers()
+    with monkeypatch.context() as patch:
+        for owner, attribute in PATCHES[name]:
+            patch.setattr(owner, attribute, twice(getattr(owner, attribute)))
+        expected, found = answers()
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert not np.allclose(expected, before[0])
+    for after in answers():
+        np.testing.assert_allclose(after, before[0], rtol=1e-6)
 
 
 def test_a_change_is_seen_that_another_thread_makes_while_a_block_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:

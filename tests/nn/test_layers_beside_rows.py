@@ -336,7 +336,9 @@ def ones(*shape: int) -> Tensor:
     (lambda: nn.InstanceNorm2d(2)(ones(2, 3, 1, 1)), "InstanceNorm2d: expected 4 axes, 2 channels"),
     (lambda: nn.MaxPool2d(0), "MaxPool2d: kernel_size"),
     (lambda: nn.MaxPool2d(2, pad_mode="x"), "MaxPool2d: pad_mode must be one of"),
-    (lambda: nn.MaxPool2d(2, padding=1), "need pad_mode 'pad', got 'valid'"),
+    (lambda: nn.MaxPool2d(2, padding=1), "MaxPool2d: padding needs pad_mode 'pad', got 'valid'"),
+    (lambda: nn.AvgPool2d(2, padding=1), "AvgPool2d: padding needs pad_mode 'pad', got 'valid'"),
+    (lambda: nn.MaxPool2d(2, ceil_mode=True), "MaxPool2d: ceil_mode needs pad_mode 'pad', got 'valid'"),
     (lambda: nn.MaxPool2d(2, dilation=2), "MaxPool2d: dilation and return_indices need pad_mode 'pad'"),
     (lambda: nn.MaxPool2d(2, return_indices=True), "MaxPool2d: dilation and return_indices need pad_mode 'pad'"),
     (lambda: nn.MaxPool2d(2, pad_mode="pad", return_indices=1), "MaxPool2d: return_indices must be a bool"),
@@ -562,6 +564,21 @@ def test_activation_by_name() -> None:
 
 
 # ------------------------------------------------------------------------------------------------ text, copies
+
+
+@pytest.mark.parametrize("settings, expected", [
+    ({"ceil_mode": True}, [[7, 9, 10.5], [16, 18, 19.5]]),
+    ({"count_include_pad": False}, [[7, 9]]),
+    ({"divisor_override": 3}, [[21, 27]]),
+    ({"pad_mode": "same", "ceil_mode": True}, [[7, 9, 7], [32 / 3, 12, 26 / 3]]),
+    ({"pad_mode": "same", "count_include_pad": False}, [[7, 9, 10.5], [16, 18, 19.5]]),
+    ({"pad_mode": "same", "divisor_override": 3}, [[21, 27, 21], [32, 36, 26]]),
+])
+def test_averages_take_settings_of_windows_in_each_mode(settings: dict[str, Any], expected: list[list[float]]) -> None:
+    """MindSpore 2.10 gave these; with pad_mode "same" its zeros count where ceil_mode asks for the operator of three
+    dimensions."""
+    x = Tensor(np.arange(24, dtype=np.float32).reshape(1, 1, 4, 6))
+    np.testing.assert_allclose(nn.AvgPool2d(3, 2, **settings)(x).asnumpy()[0, 0], expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("layer, text", [

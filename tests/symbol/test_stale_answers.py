@@ -211,6 +211,23 @@ def test_methods_that_are_replaced_are_those_of_now(way: str, owner: str) -> Non
         assert answer() == [3, 5] or (way == "eager" and owner == "operator")  # an eager call makes one of its own
 
 
+@pytest.mark.parametrize("name", ["relu", "__mul__"])
+def test_a_replaced_method_of_arrays_is_seen_by_a_body(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, x = types.ModuleType("state"), mx.nd.array([1.0, -2.0, 0.5])
+    exec(HEADER + body("x.relu() * 3"), vars(module))
+    executor = module.f(mx.sym.Variable("x")).simple_bind(mx.cpu(), x=(3,), grad_req="null")
+
+    def found() -> list[list[float]]:
+        return [out.asnumpy().tolist() for out in (module.f(x), executor.forward(x=x)[0])]
+
+    before = found()
+    with monkeypatch.context() as patch:
+        patch.setattr(mx.nd.NDArray, name, lambda self, *other: self + 8)
+        plain = (x.relu() * 3).asnumpy().tolist()
+        assert found() == [plain, plain] != before
+    assert found() == before
+
+
 def test_a_change_is_seen_by_a_module() -> None:
     module = types.ModuleType("state")
     exec(HEADER + body("x * k", "k = 2.0"), vars(module))

@@ -37,14 +37,15 @@ class _Pool(Cell):
         self.ceil_mode = flag(self, "ceil_mode", ceil_mode)
         self.count_include_pad = flag(self, "count_include_pad", count_include_pad)
         self.divisor_override = divisor_override
-        # In MindSpore the zeros of pad_mode "same" count in three dimensions, but not in one or two.
-        self._divisor = math.prod(self._kernel) if self._dims == 3 and self.pad_mode == "SAME" else divisor_override
         if divisor_override is not None:
             whole(self, "divisor_override", divisor_override)
-        free = ceil_mode or any(self._pad) or not count_include_pad or divisor_override is not None
-        if free and self.pad_mode != "PAD":
-            raise ArgumentError(f"{type(self).__name__}: padding, ceil_mode, count_include_pad and divisor_override "
-                                f"need pad_mode 'pad', got {pad_mode!r}")
+        self._divisor = divisor_override
+        # In MindSpore the zeros of pad_mode "same" count in three dimensions, and in one or two with ceil_mode.
+        if self.pad_mode == "SAME" and not divisor_override and count_include_pad and (self._dims == 3 or ceil_mode):
+            self._divisor = math.prod(self._kernel)
+        if self.pad_mode != "PAD" and (any(self._pad) or (ceil_mode and self._type == "max")):
+            raise ArgumentError(f"{type(self).__name__}: {'padding' if any(self._pad) else 'ceil_mode'} needs pad_mode "
+                                f"'pad', got {pad_mode!r}")
         if data_format not in ("", "NCHW"):
             raise ArgumentError(f"{type(self).__name__}: data_format must be NCHW, got {data_format!r}")
 
@@ -153,9 +154,9 @@ class AvgPool2d(_Pool):
     Parameters
     ----------
     kernel_size, stride, pad_mode, padding, ceil_mode
-        See ``MaxPool2d``.
+        See ``MaxPool2d``; each pad_mode takes ``ceil_mode``.
     count_include_pad : bool
-        Whether zeros of ``padding`` count; those of pad_mode "same" count in ``AvgPool3d`` only.
+        Whether zeros of ``padding`` count; those of pad_mode "same" count in ``AvgPool3d``, and with ``ceil_mode``.
     divisor_override : int, optional
         Divisor of sums instead of the count.
     """

@@ -1,14 +1,15 @@
-"""Patches: methods that a program gives to the class of tensors, which the tensors of traces get, too."""
+"""Patches: methods that a program gives to a class of arrays, tensors or symbols. Traces are made anew, and the
+tensors of traces get them, too."""
 
 from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..core.comparisons import ABSENT
-from ..core.invalidation import renew
 from ..errors import is_ours
+from .comparisons import ABSENT
 
 __all__ = ["Patched", "follow"]
 
@@ -35,21 +36,27 @@ class _Replaced:
 
 
 class Patched(type):
-    """The type of tensor classes: when a program replaces an attribute of one, functions are compiled anew."""
+    """The type of classes of values: when a program replaces an attribute of one, graphs are traced anew."""
 
     def __setattr__(cls, name: str, value: Any) -> None:
+        if is_ours(sys._getframe(1)):
+            super().__setattr__(name, value)
+            return
         before = inspect.getattr_static(cls, name, ABSENT)
         super().__setattr__(name, value)
-        if not is_ours(sys._getframe(1)):
-            _patch(cls, name, before)
+        _patch(cls, name, before)
 
     def __delattr__(cls, name: str) -> None:
+        if is_ours(sys._getframe(1)):
+            super().__delattr__(name)
+            return
         before = inspect.getattr_static(cls, name, ABSENT)
         super().__delattr__(name)
-        if not is_ours(sys._getframe(1)):
-            _patch(cls, name, before)
+        _patch(cls, name, before)
 
 
+#: Functions that drop traces; ``invalidation`` puts its own here, since it stands above.
+RENEWALS: list[Callable[[], None]] = []
 #: The class of tensors, by that of tensors of traces.
 _FOLLOWERS: dict[type, type] = {}
 _ORIGINALS: dict[str, _Original] = {}
@@ -66,7 +73,8 @@ def follow(tensors: type, traced: type) -> None:
 
 def _patch(cls: type, name: str, before: object) -> None:
     """Follow a program that has set or deleted an attribute of a class."""
-    renew()
+    for renew in RENEWALS:
+        renew()
     traced = _FOLLOWERS.get(cls)
     if traced is None:
         return
