@@ -21,6 +21,7 @@ from ..core.rules import Attrs, AttrsRule, Rule, Shapes
 from ..core.spec import ANY, Shape, Spec, known
 from ..core.tracing import RuleTracer, SpecsAsked, TracedValue
 from ..core.value import Value
+from ..errors import ShapeError
 from .gradient import OutGrads, Use, derive
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ def composed(function: Callable | None = None, /, *, like: Op | None = None, **o
     NumPy arrays that it makes, of shapes and attributes, are constants of the body.
 
     Shapes are inferred by tracing the body, also partly known ones: dimensions that the body reads may be ``ANY``. An
-    operator whose body reshapes to computed dimensions, or holds constants, must declare ``infer``. Dtypes are
-    declared, as for other operators. The body may read both.
+    operator whose body computes with dimensions declares ``infer`` if its shape is wanted where they are unknown.
+    Dtypes are declared, as for other operators. The body may read both.
 
     Parameters
     ----------
@@ -122,10 +123,11 @@ class _ShapeTracer(RuleTracer):
         return _Shaped(self, entry)
 
     def call(self, op: Op, values: Sequence[object], given: Attrs) -> list[TracedValue]:
-        """Apply an operator to values. If its attributes contain unknown dimensions, so does the result."""
+        """Apply an operator to values and constants. The result of unknown attributes has unknown dimensions."""
         if any(map(_holds_any, given.values())):
             raise SpecsAsked
-        return super().call(op, values, given)
+        return super().call(op, [self.value(self.variable("constant", Spec(value.shape, value.dtype)))
+                                 if isinstance(value, np.ndarray) else value for value in values], given)
 
     def _failed(self, error: Exception, node: Node, ins: Sequence[Spec]) -> None:
         """Add no note to the error, since the caller names the composed operator."""
@@ -166,6 +168,10 @@ def _shapes(op: Op, rule: Rule, use: Attributes, ins: Shapes, outs: Shapes) -> t
             inferred = _traced(rule, use, ins)
         except SpecsAsked:
             return ins, outs
+        except (TypeError, ValueError) as error:
+            if isinstance(error, ShapeError) or all(map(known, ins)):
+                raise
+            return ins, outs  # the body computes with a dimension that is unknown so far
         if lasting:
             keep(_SHAPES, key, inferred, edition)
     return ins, [agreed(name, old, new) for name, old, new in zip(op.signature.outputs(use), outs, inferred)]

@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from ...core.attrs import Number
-from ...core.registry import get, ops
+from ...core.registry import REGISTERED, ops
 from ...core.spec import is_floating
 from ...custom.composed import composed
+from ..elementwise import binary, unary  # noqa: F401  # they declare the operators of these bodies
 from ..samples import alike
 from .numpy_like_numbers import floating_of, of_floats
 
@@ -27,7 +28,7 @@ FLOATING = {name: name for name in (
 
 
 def _unary(name: str, operator: str, floating: bool) -> None:
-    inner = get(operator)
+    inner = REGISTERED[operator]
 
     @composed(name=f"_npi_{name}", cheap=True)
     def op(x):
@@ -36,7 +37,6 @@ def _unary(name: str, operator: str, floating: bool) -> None:
         return inner(x if x.dtype == dtype else ops.Cast(x, dtype=dtype))
 
     op.doc = f"{inner.doc.partition(chr(10))[0]}{' Of integers it is float32.' * floating}"
-    op.infer(lambda x: x)
     alike(op)
     if floating:
         floating_of(op)
@@ -56,7 +56,7 @@ def _beside(dtype: np.dtype, is_int: bool) -> np.dtype:
 
 
 def _with_number(name: str, operator: str) -> None:
-    inner = get(operator)
+    inner = REGISTERED[operator]
 
     @composed(name=f"_npi_{name}_scalar", cheap=True)
     def op(data, *, scalar: Number = 1.0, is_int: bool = True):
@@ -65,7 +65,6 @@ def _with_number(name: str, operator: str) -> None:
         return inner(data if data.dtype == dtype else ops.Cast(data, dtype=dtype), scalar=scalar)
 
     op.doc = f"{inner.doc.partition(chr(10))[0]} Integers beside a floating number give float32."
-    op.infer(lambda data: data)
     alike(op)
 
     @op.types

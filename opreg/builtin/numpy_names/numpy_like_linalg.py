@@ -43,9 +43,6 @@ def of_matrices(data, A):
     return ops._np_reshape(data, newshape=A.shape[:-2])
 
 
-of_matrices.infer(lambda data, A: _matrices(A)[0])
-
-
 # ------------------------------------------------------------------------------------------- singular values
 
 

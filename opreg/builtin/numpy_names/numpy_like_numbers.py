@@ -119,7 +119,6 @@ def _numbered(name: str, op: Op, swapped: bool) -> None:
     form.doc = f"``{op.name}`` with a number on the {'left' if swapped else 'right'}."
     alike(form)
     floating_of(form)
-    form.infer(lambda data: data)
 
 
 def _pair(name: str, body: Callable[..., Any], doc: str) -> None:
@@ -330,7 +329,6 @@ def nan_to_num(data, *, copy: bool = True, nan: float = 0.0, posinf: float | Non
     return ops._npi_where_lscalar(ops._npi_isneginf(data), data, scalar=least)
 
 
-nan_to_num.infer(lambda data: data)
 alike(nan_to_num)
 
 

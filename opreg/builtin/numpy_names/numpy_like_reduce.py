@@ -74,12 +74,6 @@ def share(g, a, *, axis: Axes = None, ddof: int = 0):
     return ops._mul_scalar(g, scalar=1 / count if count > 0 else math.inf)
 
 
-@share.infer
-def share_infer(g, a, *, axis):
-    _axes(axis, len(a))
-    return g
-
-
 def _filled(g: Value, a: Value, axis: Axes, keepdims: bool, dtype: np.dtype | None) -> Value:
     """``g`` repeated to fill the shape of the data, in its dtype if a reduction chose another."""
     filled = ops._backward_np_sum(g, a, axis=axis, keepdims=keepdims)

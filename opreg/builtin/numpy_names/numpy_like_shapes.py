@@ -122,17 +122,11 @@ def moveaxis(a, *, source: int | tuple[int, ...], destination: int | tuple[int, 
     return ops.transpose(a, axes=order) if len(order) > 1 else a
 
 
-moveaxis.infer(lambda a, *, source, destination: tuple([a[axis] for axis in _moved(len(a), source, destination)]))
-
-
 @composed(name="_npi_flip")
 def flip(data, *, axis: Axes = None):
     """``data`` in reverse order along axes; None means all of them."""
     axes = () if axis == () else check_axes(axis, len(data.shape))
     return ops.reverse(data, axis=axes) if axes else data
-
-
-flip.infer(lambda data: data)
 
 
 def _turned(rank: int, axes: Sequence[int]) -> tuple[int, int]:
@@ -155,15 +149,6 @@ def rot90(data, *, k: int = 1, axes: tuple[int, ...] = (0, 1)):
         return ops.reverse(data, axis=first)
     data = ops.SwapAxis(data, dim1=first, dim2=second) if turns else data
     return ops.reverse(data, axis=second) if turns == 3 else data
-
-
-@rot90.infer
-def rot90_infer(data, *, k, axes):
-    first, second = _turned(len(data), axes)
-    order = list(range(len(data)))
-    if k % 2:
-        order[first], order[second] = second, first
-    return tuple([data[axis] for axis in order])
 
 
 # --------------------------------------------------------------------------------------------------- joining
