@@ -19,11 +19,11 @@ _BACKWARD = "_backward"
 
 def _operators(nodes: Iterable[Node]) -> set[str]:
     """The names of operators, in the form used in default names of nodes."""
-    names_found: set[str] = set()
+    operator_names: set[str] = set()
     for node in nodes:
         if node.op is not None:
-            names_found.update(name.lower().strip("_") for name in (node.op.name, *node.attrs.get("operators", ())))
-    return names_found
+            operator_names.update(name.lower().strip("_") for name in (node.op.name, *node.attrs.get("operators", ())))
+    return operator_names
 
 
 def _scope(name: str, operators: set[str]) -> Path:

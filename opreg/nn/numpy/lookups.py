@@ -129,11 +129,11 @@ def unravel_index(indices: TensorLike, shape: TensorShape, order: str = "C") -> 
     if order not in ("C", "F"):
         raise ArgumentError(f"unravel_index: order must be 'C' or 'F', got {order!r}")
     rest = ops.clamp(ops.where(rest < 0, rest + math.prod(lengths), rest), 0, math.prod(lengths) - 1)
-    indices_found = []
+    by_axis = []
     for length in lengths if order == "F" else lengths[::-1]:
-        indices_found.append(rest % length)
+        by_axis.append(rest % length)
         rest = rest // length
-    return tuple(indices_found if order == "F" else indices_found[::-1])
+    return tuple(by_axis if order == "F" else by_axis[::-1])
 
 
 def ravel_multi_index(multi_index: Sequence[TensorLike], dims: Sequence[int], mode: str = "clip", order: str = "C"

@@ -250,16 +250,16 @@ class Estimator:
             defaults.append(ValidationHandler(val_data, self.evaluate))
         return self._with_defaults(event_handlers, self.train_metrics, self.train_metrics + self.val_metrics, defaults)
 
-    def _with_defaults(self, passed_handlers: Any, metrics: list[EvalMetric], known_metrics: list[EvalMetric],
+    def _with_defaults(self, event_handlers: Any, metrics: list[EvalMetric], known_metrics: list[EvalMetric],
                        defaults: list[EventHandler]) -> list[Any]:
         """Handlers in their order: the given ones, and the default ones whose class is not among them."""
-        handlers = handlers_of(passed_handlers)
+        handlers = handlers_of(event_handlers)
         for default in (*defaults, MetricHandler(metrics), LoggingHandler(metrics=metrics)):
             if isinstance(default, StoppingHandler) or not any(isinstance(each, type(default)) for each in handlers):
                 handlers.append(default)
         for handler in handlers:
             for metric in getattr(handler, "metrics", None) or ():
-                if not any(metric is metric_known for metric_known in known_metrics):
+                if not any(metric is known for known in known_metrics):
                     raise ArgumentError(f"Estimator: a {type(handler).__name__} has a metric {metric.name!r} that is "
                                         "none of the estimator's train_metrics and val_metrics")
         return sorted(handlers, key=lambda handler: getattr(handler, "priority", 0))
