@@ -200,3 +200,7 @@ class CudaKernel:
         if value.dtype != parameter.dtype:
             raise DTypeError(f"{self._title}: the parameter {parameter.text!r} takes an array of {parameter.dtype}, "
                              f"got {np.dtype(value.dtype)}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

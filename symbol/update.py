@@ -30,7 +30,8 @@ from .sharding import Gather, Sharding
 __all__ = ["Index", "Update", "Updater"]
 
 _MISSING, _UNKNOWN = object(), object()
-_raw = operator.attrgetter("_data")
+#: The memory of an array: of a dense one without a call of Python.
+_RAW, _STORED = operator.attrgetter("_data"), operator.attrgetter("_memory")
 
 #: A key of a weight.
 Index: TypeAlias = int | str
@@ -91,7 +92,8 @@ class Update:
         self.updater, self.names, self.indices = updater, list(names), list(indices)
         self._weights, self._grads = list(weights), list(grads)
         self._given = [*self._weights, *self._grads]
-        self._raw = [array._data for array in self._given]
+        self._memory_of = _STORED if any(array._sparse for array in self._given) else _RAW
+        self._raw = list(map(self._memory_of, self._given))
         self._wholes, self._uncompared = self._weights, reduced
         self._gathers: Sequence[Gather] = ()
         updater.sharding = None
@@ -107,7 +109,8 @@ class Update:
         """Whether it is the update of these arrays, weights before gradients, with the memory that they had."""
         given = self._given
         return (self.updater is updater and self.indices == indices and len(given) == len(arrays)
-                and all(map(operator.is_, arrays, given)) and all(map(operator.is_, map(_raw, arrays), self._raw)))
+                and all(map(operator.is_, arrays, given))
+                and all(map(operator.is_, map(self._memory_of, arrays), self._raw)))
 
     def _divide(self, reduced: Reduced) -> None:
         """Update only this rank's part of the weights."""

@@ -28,8 +28,8 @@ settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
 
-#: Tests that import CuPy, which is usually not installed.
-collect_ignore = ["cuda/bed/libraries.py"]
+#: Programs that import CuPy and PyTorch, which are usually not installed.
+collect_ignore = ["cuda/bed/libraries.py", "onnx/pytorch.py"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -7,7 +7,6 @@ import copy
 import importlib
 import itertools
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opreg.core.files import reading
+from opreg.core.locks import lock
 from opreg.core.registry import names
 from opreg.errors import ArgumentError, FileFormatError, did_you_mean
 from opreg.typing import Array
@@ -102,11 +102,11 @@ def _package(name: str) -> Any:
 
 def _session_type(runtime: Any, errors: list[BaseException]) -> type:
     """A class of sessions that raise what their Python operators could not: an error there would end the process."""
-    lock = threading.Lock()
+    running = lock()
 
     def checked(name: str) -> Callable[..., Any]:
         def run(self: Any, *given: Any, **words: Any) -> Any:
-            with lock:
+            with running:
                 errors.clear()
                 try:
                     return getattr(runtime.InferenceSession, name)(self, *given, **words)

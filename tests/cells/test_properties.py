@@ -286,7 +286,7 @@ def _gradients(net: Cell, trained: list[Parameter], order: int, run: Callable[[A
 
 
 def left_behind() -> None:
-    assert (STATE.trace, STATE.inside, STATE.nested, STATE.kept, STATE.blocked) == (None, False, False, None, 0)
+    assert (STATE.trace, STATE.inside, STATE.nested, STATE.runs, STATE.blocked) == (None, False, False, None, 0)
     assert (MODE.recording, MODE.training) == (False, False)
 
 

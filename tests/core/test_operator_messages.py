@@ -105,7 +105,7 @@ def test_text_in_place_of_a_number_names_the_array_as_users_know_it():
 
 
 @pytest.mark.parametrize("name, words", [
-    ("rtc", "RawKernel"), ("library", "CustomOp"), ("torch", "CustomOp")])
+    ("tvmop", "numba"), ("library", "CustomOp"), ("torch", "CustomOp")])
 def test_names_that_only_mxnet_has(name, words):
     assert not hasattr(mx, name)
     for refused in (lambda: getattr(mx, name), lambda: importlib.import_module(f"opreg.{name}"),

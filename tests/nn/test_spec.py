@@ -693,5 +693,5 @@ def test_a_forked_process_goes_on():
 
 
 def test_nothing_is_left_behind():
-    assert (STATE.trace, STATE.inside, STATE.nested, STATE.kept, STATE.blocked) == (None, False, False, None, 0)
+    assert (STATE.trace, STATE.inside, STATE.nested, STATE.runs, STATE.blocked) == (None, False, False, None, 0)
     assert (MODE.recording, MODE.training) == (False, False)

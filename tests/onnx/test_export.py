@@ -31,11 +31,14 @@ UNSAID = frozenset([
     "_contrib_calibrate_entropy", "_contrib_count_sketch", "_cvcopyMakeBorder", "_cvimresize", "_image_resize",
     "_linalg_gelqf", "_linalg_syevd", "_normalize_expand", "_normalize_moments", "_normalize_scale", "_normalize_total",
     "lamb_update_phase2", "multi_sgd_update", "preloaded_multi_sgd_update", "sgd_update",
-    "signsgd_update",
+    "signsgd_update", "_arctan2", "_copysign", "_kept_by_deletion", "_npi_arctan2", "_npi_arctan2_scalar",
+    "_npi_bincount", "_npi_copysign", "_npi_copysign_scalar", "_npi_eig", "_npi_eigh", "_npi_eigvals", "_npi_eigvalsh",
+    "_npi_lcm", "_npi_lcm_scalar", "_npi_percentile", "_npi_pinv", "_npi_pinv_scalar_rcond", "_npi_rarctan2_scalar",
+    "_npi_rcopysign_scalar", "_npi_solve", "_npi_svd", "_npi_tensorsolve", "_npx_constraint_check",
 ])
 #: Rows of other operators that are refused: what they ask for is more than ONNX has.
 PARTLY = frozenset(["RNN", "_contrib_ROIAlign", "_linalg_gemm2", "_np_max", "_np_min", "_npi_around",
-                    "_npi_bitwise_not", "_subscript"])
+                    "_npi_bitwise_not", "_npi_norm", "_subscript"])
 #: Rows that the evaluator computes in another way than ONNX says: groups of transposed convolutions, windows of padding
 #: alone, logarithms of softmax from its exponentials, activations and lengths of recurrent layers, elements of many
 #: rows; it has no pooling of regions. A query of ONNX's attention that sees no key gives zeros, and NaN here.

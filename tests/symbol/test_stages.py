@@ -115,7 +115,7 @@ def test_plans_of_the_last_shapes_are_kept(monkeypatch):
     assert executor._second is one
     picked(executor, [1, 1, 1, 0])
     picked(executor, [0, 1, 1, 0])
-    assert [key[0][0][0] for key in executor._rests] == [3, 2]
+    assert [key[0][0][0] for key in executor._second_parts] == [3, 2]
     assert executor._second is not one
 
 

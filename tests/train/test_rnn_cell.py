@@ -295,7 +295,7 @@ def test_cell_errors(call, kind, words):
 def test_a_cell_inside_another_leaves_states_to_it():
     base = rnn.RNNCell(4)
     rnn.ResidualCell(base)
-    with pytest.raises(OpError, match="the cell around"):
+    with pytest.raises(OpError, match="the cell that wraps this one"):
         base.begin_state()
 
 

@@ -3,7 +3,8 @@ grids, which may be empty, and windows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare
 from ...core.spec import Shape
-from ...typing import Array
+from ...typing import Array, ArrayModule
 from ..outputs import computed
 
 __all__: list[str] = []
@@ -76,15 +77,21 @@ def indices(*, dimensions: tuple[Count, ...], ctx: str = "", dtype: np.dtype = _
 _making(indices, lambda *, dimensions: (len(dimensions), *dimensions), lambda xp, dimensions: xp.indices(dimensions))
 
 
-def _window(name: str, doc: str) -> None:
+def _cosines(xp: ArrayModule, count: int, factors: Sequence[float]) -> Array:
+    """The sum of cosines of 0, 1, ... periods over ``count`` places, each times a factor."""
+    angles = xp.arange(1 - count, count, 2) * (math.pi / max(count - 1, 1))
+    return sum([factor * xp.cos(i * angles) for i, factor in enumerate(factors)][1:], xp.full(angles.shape, factors[0]))
+
+
+def _window(name: str, doc: str, *factors: float) -> None:
     @declare(name=f"_npi_{name}", types="->@dtype")
     def op(*, M: int, ctx: str = "", dtype: np.dtype = _FLOAT32):
         """A window."""
 
     op.doc = doc
-    _making(op, lambda *, M: (max(M, 0),), lambda xp, M: getattr(xp, name)(M))
+    _making(op, lambda *, M: (max(M, 0),), lambda xp, M: _cosines(xp, M, factors))
 
 
-_window("hanning", "The Hann window of ``M`` values; without any if ``M`` is negative.")
-_window("hamming", "The Hamming window of ``M`` values; without any if ``M`` is negative.")
-_window("blackman", "The Blackman window of ``M`` values; without any if ``M`` is negative.")
+_window("hanning", "The Hann window of ``M`` values; without any if ``M`` is negative.", 0.5, 0.5)
+_window("hamming", "The Hamming window of ``M`` values; without any if ``M`` is negative.", 0.54, 0.46)
+_window("blackman", "The Blackman window of ``M`` values; without any if ``M`` is negative.", 0.42, 0.5, 0.08)

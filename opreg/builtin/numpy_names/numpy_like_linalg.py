@@ -173,6 +173,17 @@ def tensorsolve_infer(a, b, *, a_axes):
     return shape[len(b):]
 
 
+def _pseudo_inverse(xp: ArrayModule, A: Array, rcond: Any, hermitian: bool) -> Array:
+    if not hermitian or not A.size:
+        return xp.linalg.pinv(A, rcond)
+    values, vectors = xp.linalg.eigh(A)  # CuPy's pinv has no such keyword
+    sizes = xp.abs(values)
+    large = sizes > xp.asarray(rcond)[..., None] * xp.max(sizes, axis=-1, keepdims=True)
+    inverse = xp.where(large, 1 / xp.where(large, values, 1), 0).astype(A.dtype)
+    result: Array = xp.matmul(vectors * inverse[..., None, :], vectors.swapaxes(-1, -2))
+    return result
+
+
 def _inverting(name: str, doc: str, **inputs: Any) -> None:
     """Declare the pseudo-inverse, with the threshold as an input or as a number."""
     op: Op
@@ -194,8 +205,8 @@ def _inverting(name: str, doc: str, **inputs: Any) -> None:
         stack, rows, columns = _matrices(A)
         return (*(broadcast(stack, *rcond) if rcond else stack), columns, rows)
 
-    computed(op, lambda xp, A, *given, hermitian, rcond=None: xp.linalg.pinv(
-        A, *(given or (rcond,)), hermitian=hermitian))
+    computed(op, lambda xp, A, *given, hermitian, rcond=None: _pseudo_inverse(
+        xp, A, given[0] if given else rcond, hermitian))
 
 
 _inverting("_npi_pinv_scalar_rcond", "The pseudo-inverse of matrices, where singular values below ``rcond`` times the "

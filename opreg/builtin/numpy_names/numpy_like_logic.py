@@ -171,8 +171,14 @@ constraint_check.infer(lambda input: ())
 constraint_check.grad(ZERO)
 
 
-@constraint_check.kernel()  # no body: it may raise
-def constraint_check_xp(xp, input, *, msg):
-    if not bool(xp.all(input)):
-        raise ArgumentError(msg)
-    return xp.ones((), dtype=bool)
+@constraint_check.kernel(bound=True)  # no body: it may raise
+def constraint_check_bound(call):
+    (out,) = call.outs
+
+    def run() -> None:
+        if not call.ctx.backend.to_numpy(call.xp.all(call.ins[0])):
+            raise ArgumentError(call.attrs["msg"])
+        if out is not None:
+            out[...] = True
+
+    return [run]

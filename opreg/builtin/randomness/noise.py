@@ -3,11 +3,11 @@ shapes a graph finds. Arithmetic around them gives the distributions, and their 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from ...core.attrs import Count, Number
+from ...core.attrs import Count, Limit, Number
 from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare
@@ -17,6 +17,8 @@ from ..shapes.joining import MANY
 __all__: list[str] = []
 
 Size = Count | tuple[Count, ...] | None
+#: The number of inputs, of which there may be none.
+Inputs = Annotated[int, Limit("from 0 to 65,536", lambda number: 0 <= number <= 1 << 16)]
 
 
 def _drawn_shape(parameters: tuple[Shape, ...], size: Size, batch: bool = False) -> Shape:
@@ -41,7 +43,7 @@ def _floats(op: Op) -> None:
 
 
 @declare(name="_numpy_noise", random=True, unread=range(MANY))
-def noise(*like, num_args: Count = 0, distribution: Literal["uniform", "normal"], size: Size = None,
+def noise(*like, num_args: Inputs = 0, distribution: Literal["uniform", "normal"], size: Size = None,
           batch: bool = False):
     """Numbers of the uniform distribution from 0 to 1, or of the standard normal one, of the shape ``size``, by default
     that to which the inputs broadcast; with ``batch``, ``size`` of them for each of its places."""
@@ -58,7 +60,7 @@ def noise_xp(xp: Any, *like: Any, rng: Any, num_args: int, distribution: str, si
 
 
 @declare(name="_numpy_gamma", random=True)
-def gamma(*parameter, num_args: Count = 0, alpha: Number = 1.0, size: Size = None):
+def gamma(*parameter, num_args: Inputs = 0, alpha: Number = 1.0, size: Size = None):
     """Numbers of the gamma distribution with the scale one: its shape parameter is the input, or ``alpha`` without one;
     the shape of the result is ``size``, by default that of the input."""
 

@@ -18,7 +18,7 @@ __all__: list[str] = []
 _BOOL = np.dtype(bool)
 
 
-@says("Reshape", "_np_reshape", "reshape_like", "Flatten", "expand_dims", "squeeze")
+@says("Reshape", "_np_reshape", "_npx_reshape", "reshape_like", "Flatten", "expand_dims", "squeeze")
 def _reshape(g: Builder, use: Use, x: Value, *like: Any) -> Value:
     name, rank = use.op.name, len(x.shape)
     if name == "Flatten" and rank > 0:

@@ -46,8 +46,8 @@ DOMAIN = "opreg"
 TABLE: dict[str, Callable[..., Any]] = {}
 
 #: Operators whose attributes are shapes, which may differ between sample sizes: their rows use the output shapes.
-_SHAPED = frozenset({"Reshape", "_np_reshape", "broadcast_to", "_np_broadcast_to", "broadcast_axis", "_zeros", "_ones",
-                     "_full", "_reduce_like"})
+_SHAPED = frozenset({"Reshape", "_np_reshape", "_npx_reshape", "broadcast_to", "_np_broadcast_to", "broadcast_axis",
+                     "_zeros", "_ones", "_full", "_reduce_like"})
 
 
 class Use(NamedTuple):

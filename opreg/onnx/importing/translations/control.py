@@ -9,6 +9,7 @@ import numpy as np
 
 from opreg.cells.state import STATE
 from opreg.core.registry import ops
+from opreg.core.spec import is_floating
 from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError
 from opreg.nn.ops import cond
 from opreg.nn.ops.control import foreach, while_true
@@ -36,7 +37,7 @@ def _one(node: Node, array: Any, what: str) -> Any:
     """
     if array.size != 1:
         raise ShapeError(f"{node.op_type}: its {what} has shape {array.shape}, expected one number")
-    if array.dtype.kind not in "biuf":
+    if not (is_floating(array.dtype) or array.dtype.kind in "biu"):
         raise DTypeError(f"{node.op_type}: its {what} has dtype {array.dtype}")
     return array.reshape(-1)[0]
 

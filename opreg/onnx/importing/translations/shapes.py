@@ -193,6 +193,7 @@ def squeeze(node: Node, x: Any, axes: Host = None) -> Any:
 
 
 def squeezed(node: Node, x: Any, axes: Sequence[int] | None) -> Any:
+    """The value without axes of length one: the given ones, or all."""
     if axes is None:
         axes = [i for i, dim in enumerate(node.shape(x)) if dim == 1]
     places = {node.axis(axis, x) for axis in axes}
@@ -217,6 +218,7 @@ def unsqueeze(node: Node, x: Any, axes: Host) -> Any:
 
 
 def unsqueezed(node: Node, x: Any, axes: Sequence[int]) -> Any:
+    """The value with axes of length one at these places."""
     rank = node.rank(x) + len(axes)
     for axis in sorted(axis + rank if axis < 0 else axis for axis in axes):
         x = ops.expand_dims(x, axis=axis)
