@@ -1,4 +1,4 @@
-"""What tests compile by the system's C++ compiler: each text once a run, whichever process asks for it first.
+"""Programs that tests compile by the system's C++ compiler: each text once a run, whichever process asks for it first.
 
 The common head of all kernels is compiled in advance, once for each set of flags. Compilers that cannot, or that find
 no such header in time, read it as text, which takes longer and gives the same.
@@ -41,9 +41,9 @@ class KernelError(AssertionError):
 
 @functools.cache
 def folder() -> Path:
-    """Where what was compiled lies until the process ends that asked first, whatever children it forks or starts.
+    """Folder of the compiled files. The process that asks first deletes it when it ends; its children do not.
 
-    Who names a folder in the environment keeps it from one run to the next.
+    A folder that is named in the environment is kept from one run to the next.
     """
     if _VARIABLE not in os.environ:
         place, owner = tempfile.mkdtemp(prefix="opreg-kernels-"), os.getpid()
@@ -55,23 +55,23 @@ def folder() -> Path:
 
 
 def built(text: str, *flags: str, header: str | None = "kernels", suffix: str = "") -> Path:
-    """What the compiler makes of a text.
+    """File that the compiler makes of a text.
 
     Parameters
     ----------
     text : str
     *flags : str
-        Beside those of all.
+        Flags beside those of every text.
     header : {"kernels", "host", "counted kernels", "counted host", "bed-kernels", "bed", None}
-        What stands before it: ``host.h``, with what generated kernels begin with or without that; with what counts
-        their accesses, or with what the bed's driver looks up, and CuPy's headers; or nothing.
+        Header before the text: ``host.h``, with or without the beginning of generated kernels, and with counters of
+        their accesses; the bed's driver, and CuPy's headers; or nothing.
     suffix : str
-        Of the file.
+        Suffix of the file.
 
     Raises
     ------
     KernelError
-        What the compiler says against it.
+        The compiler refuses the text; the message is its own.
     """
     path = _place(header, flags, text, suffix)
     if not path.exists():

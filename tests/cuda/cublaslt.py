@@ -60,7 +60,7 @@ class Installed:
         self.library.standin_refuse(sum(epilogues))
 
     def taken(self) -> list[Multiplied]:
-        """What was multiplied since this was asked last."""
+        """Products computed since the last call of this method."""
         count = self.library.standin_count()
         rows = (ctypes.c_int64 * (10 * count))()
         self.library.standin_take(rows)

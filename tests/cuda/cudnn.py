@@ -24,7 +24,7 @@ from .machine import MACHINE, CUDARuntimeError
 
 
 class data_type(enum.Enum):
-    """How numbers are stored, and computed with."""
+    """Dtypes in which numbers are stored, and computed with."""
 
     HALF = np.dtype(np.float16)
     BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -42,14 +42,14 @@ class cudnnGraphNotSupportedError(Exception):
 
 
 class Handle:
-    """What work is put into a stream by."""
+    """Handle of the library: the stream that receives work."""
 
     stream = 0
     live = 0  # how many there are
 
 
 class Tensor:
-    """What a graph knows of an array."""
+    """Description of an array in a graph."""
 
     def __init__(self, dim: Sequence[int] | None = None, stride: Sequence[int] | None = None, data_type: Any = None,
                  uid: int | None = None):
@@ -60,7 +60,7 @@ class Tensor:
         return self
 
     def set_output(self, value: bool) -> Tensor:
-        """It is written where the caller says."""
+        """Sets whether it is an output, in an array of the caller."""
         return self._set("output", value)
 
     def set_dim(self, dim: list[int]) -> Tensor:
@@ -68,7 +68,7 @@ class Tensor:
         return self._set("dim", dim)
 
     def set_stride(self, stride: list[int]) -> Tensor:
-        """How far its numbers are apart, along each axis."""
+        """Sets the distance between neighbouring elements along each axis."""
         return self._set("stride", stride)
 
     def set_uid(self, uid: int) -> Tensor:
@@ -76,7 +76,7 @@ class Tensor:
         return self._set("uid", uid)
 
     def set_data_type(self, dtype: Any) -> Tensor:
-        """How its numbers are stored."""
+        """Sets the dtype in which elements are stored."""
         return self._set("data_type", dtype)
 
     def array(self, address: int) -> np.ndarray:

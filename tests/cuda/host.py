@@ -135,13 +135,13 @@ class _Module:
 
 
 class Host:
-    """What stands for the array module where kernels are bound: it collects launches until ``run``.
+    """Stand-in for the array module where kernels are bound: it collects launches until ``run``.
 
     Attributes
     ----------
     stream : int
-        Where the next launches are put. Kernels of one stream run one after the other, those of several streams a block
-        of each in turn.
+        Stream of the next launches. Kernels of one stream run one after the other; of several streams, a block of each
+        runs in turn.
     """
 
     class cuda:

@@ -59,7 +59,7 @@ class OutOfMemoryError(MemoryError):
 
 
 class CUDARuntimeError(RuntimeError):
-    """What the runtime answers."""
+    """Error of the runtime, with its status."""
 
     def __init__(self, status: str):
         super().__init__(f"{status}: {_WORDS[status]}")
@@ -186,7 +186,7 @@ class PinnedMemoryPointer(bytearray):
 
 
 class _Address(NamedTuple):
-    """What a graph knows of an array."""
+    """Position of an array in memory, as a captured graph keeps it."""
 
     block: _Block
     number: int
@@ -283,7 +283,7 @@ class Graph:
 
 
 class _Capture:
-    """What a stream notes."""
+    """Capture of a stream: the work that it records."""
 
     def __init__(self) -> None:
         self.nodes: list[_Node] = []
@@ -486,7 +486,7 @@ class Machine:
         return self.current(self.device)[-1]
 
     def capturing(self) -> _Capture | None:
-        """What the current stream notes, where it does."""
+        """Capture of the current stream; None if it records nothing."""
         return self.stream().capture
 
     def implicit(self, stream: Stream) -> None:
@@ -700,17 +700,17 @@ class _Runtime:
 
     @staticmethod
     def getDeviceCount() -> int:
-        """How many devices there are."""
+        """Number of devices."""
         return Device.count
 
     @staticmethod
     def pointerGetAttributes(address: int) -> SimpleNamespace:
-        """Whose memory an address is in that an array has shown."""
+        """Device of the memory at an address, which an array has shown before."""
         return SimpleNamespace(device=MACHINE.shown[address])
 
     @staticmethod
     def getDeviceProperties(device: int) -> dict[str, Any]:
-        """What a device is called, as far as anybody asks."""
+        """Properties of a device; the stand-in has only a name."""
         return {"name": b"a stand-in"}
 
 
@@ -729,7 +729,7 @@ class Cuda:
 
     @staticmethod
     def get_allocator() -> Callable[[int], MemoryPointer]:
-        """What gives memory now."""
+        """Function that allocates memory now."""
         return MACHINE.allocator()
 
     @staticmethod

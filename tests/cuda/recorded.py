@@ -29,15 +29,15 @@ class _Kernel:
 
 
 class Recorded:
-    """What tests ask of the stand-in, of an array module: ``kernels`` are the names of those that were launched,
-    ``titled`` with what they are called after."""
+    """Array module that records the kernels that it launches: their names in ``kernels``, and the names with what
+    follows ``__``, as text, in ``titled``."""
 
     def __init__(self, xp: Any):
         self._xp, self.kernels, self.titled = xp, list[str](), list[str]()
 
     @property
     def synchronisations(self) -> int:
-        """How often the host was asked to wait, which the bed counts."""
+        """Number of times that the host was asked to wait; the bed counts them."""
         return bed.waits()
 
     def RawKernel(self, code: str, name: str, *args: Any, **keywords: Any) -> _Kernel:

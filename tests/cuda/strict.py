@@ -155,7 +155,7 @@ _VIEWS = _words("reshape transpose swapaxes moveaxis squeeze expand_dims broadca
 
 
 def _host(value: Any) -> Any:
-    """What NumPy may compute with, in place of strict arrays; host arrays are refused."""
+    """The host's memory of strict arrays, for NumPy to compute with; host arrays are refused."""
     if isinstance(value, StrictArray):
         return value._host
     if isinstance(value, (np.ndarray, np.generic)):
@@ -504,7 +504,7 @@ class _Module:
 
     @property
     def synchronisations(self) -> int:
-        """How often the host has waited so far."""
+        """Number of times that the host has waited."""
         return MACHINE.synchronisations
 
     @property

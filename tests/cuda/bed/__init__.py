@@ -47,7 +47,7 @@ def ordered(order: str) -> Iterator[None]:
 
 
 def waits() -> int:
-    """How often the host was asked to wait for the device."""
+    """Number of times that the host was asked to wait for the device."""
     return int(loading.driver().bed_waits())
 
 

@@ -1,4 +1,4 @@
-"""What compiled parts of CuPy compute with kernels of their own or with NVIDIA's libraries, by NumPy and SciPy.
+"""NumPy and SciPy in place of the kernels of CuPy's compiled parts, and of NVIDIA's libraries.
 
 Each function works on the memory that it is given the address of, behind what the current stream has to do. Sorts take
 the place of Thrust's, random numbers that of cuRAND's, factorizations that of cuSOLVER's, transforms that of cuFFT's.

@@ -55,7 +55,7 @@ def missing() -> str:
 
 
 def include_flags() -> tuple[str, ...]:
-    """Where the compiler finds CuPy's headers and CUDA's."""
+    """Compiler flags for the folders of CuPy's headers and of CUDA's."""
     cupy = site() / "cupy" / "_core" / "include"
     parts = [cupy, *(cupy / "cupy" / "_cccl" / name for name in ("libcudacxx", "thrust", "cub"))]
     return *(f"-I{each}" for each in parts), f"-isystem{_headers()}"
