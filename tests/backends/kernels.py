@@ -1,5 +1,5 @@
-"""How one kernel of an operator is run, whatever others there are, what counts as large for it, and what libraries have
-on this processor."""
+"""Helpers that run one kernel of an operator, whatever others there are; sizes that count as large for a kernel;
+features of the libraries on this processor."""
 
 from __future__ import annotations
 

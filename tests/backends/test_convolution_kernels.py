@@ -577,7 +577,7 @@ def test_matmul(size: tuple[int, int, int], batch: Any) -> None:
 
 
 def test_matmul_beside_numpy() -> None:
-    """What is no product of large matrices is NumPy's, mistakes included."""
+    """NumPy computes everything but products of large matrices, and raises its own errors."""
     v = numbers(300)
     close(matmul.matmul(v, v), np.matmul(v, v))
     with pytest.raises(ValueError, match="mismatch"):

@@ -52,7 +52,7 @@ def bound(net: Any, x: tuple, laid_out: bool = True, special: float | None = Non
 
 
 def answers(executor: Any) -> list[np.ndarray]:
-    """Of inference, training, and all gradients."""
+    """Outputs of inference and of training, all gradients, and the auxiliary states."""
     found = [each.asnumpy() for each in executor.forward(is_train=False)]
     found += [each.asnumpy() for each in executor.forward(is_train=True)]
     executor.backward([nd.array(np.random.default_rng(1).uniform(-1, 1, each.shape)) for each in executor.outputs])

@@ -66,7 +66,7 @@ def points(dtype: str, low: float, high: float, seed: int = 0) -> np.ndarray:
 
 
 def units(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
-    """How far numbers are from exact ones, in units of the last place; infinite where only one is a number."""
+    """Errors in units of the last place; infinite where one number is not finite and the other one differs."""
     dtype, info = found.dtype, np.finfo(found.dtype)
     with np.errstate(all="ignore"):
         rounded = exact.astype(dtype)
@@ -79,7 +79,7 @@ def units(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
 
 
 def close(found: np.ndarray, wanted: np.ndarray, ulps: float) -> None:
-    """As different as numbers about one may be."""
+    """Asserts a relative and absolute error of at most ``ulps`` units of the last place of 1."""
     error = ulps * float(np.finfo(found.dtype).eps)
     np.testing.assert_allclose(found, wanted, rtol=error, atol=error)
 
@@ -212,7 +212,7 @@ def test_a_number_alone_is_computed_as_one_in_a_register(name: str, dtype: str) 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_loops_fill_the_registers(dtype: str, folder: Path) -> None:
-    """Of what is vectorised by the compiler, which would take half of the largest ones."""
+    """Loops use the largest vector registers; by default the compiler would use half of them."""
     x = np.ones(100, dtype)
     np.testing.assert_array_equal(computed(trace(lambda x: x * 3.0 + 1.0, 1), x), 4)
     (function,) = compiler._FUNCTIONS.values()
@@ -763,7 +763,7 @@ def test_a_file_under_the_name_of_another_is_not_read(folder: Path) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="modes and owners")
 class TestOthers:
-    """What others could have written is not run."""
+    """A cached file that other users could have written is not run."""
 
     def test_a_file_that_others_may_write(self, folder: Path) -> None:
         compiled(BIG, 1.0)

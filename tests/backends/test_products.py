@@ -45,7 +45,7 @@ def specialised(name: str, attrs: dict[str, Any], *ins: np.ndarray) -> tuple[str
 
 
 def reference(name: str, attrs: dict[str, Any], *ins: np.ndarray) -> np.ndarray:
-    """What an eager call of the operator computes."""
+    """Result of an eager call of the operator."""
     op = get(name)
     return run(op, op.complete(attrs), list(ins), cpu())[1][0]
 
@@ -260,7 +260,7 @@ def test_shapes_whose_bits_depend_on_threads_stay_with_one(monkeypatch):
 
 @pytest.mark.parametrize("sums, kind", [(784, blas.Watched), (704, type(blas.matmul_on_one_thread))])
 def test_sums_of_other_blocks_are_cut_in_two(sums, kind, monkeypatch):
-    """Where both parts have the same bits for any number of threads; sums of whole blocks cannot be cut."""
+    """A sum is cut if both parts have the same bits for any number of threads; a sum of whole blocks cannot be cut."""
     monkeypatch.setattr(threads, "count", lambda: 2)
     monkeypatch.setattr(blas, "_same_bits", lambda a, by_a, b, by_b, dtype: b[0] not in (784, 704))
     blas._host_multiplier.cache_clear()

@@ -47,7 +47,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
 
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a new process."""
+    """Forgets all trials, like a new process."""
     monkeypatch.setattr(trials, "_known", trials.functools.cache(trials._known.__wrapped__))
 
 
@@ -351,7 +351,7 @@ def test_libraries_whose_threads_nobody_holds_multiply(machine, monkeypatch):
 
 @onednn
 def test_one_thread_and_several_find_the_same_product():
-    """Where that is believed."""
+    """Both give the same bits for matrices for which ``_same_bits`` promises it."""
     for shape, turned in (((64, 784, 128), True), ((128, 64, 784), False), ((96, 1000, 40), True)):
         m, k, n = shape
         rng = np.random.default_rng(0)
@@ -413,7 +413,7 @@ PARTS = {
 @onednn
 @pytest.mark.parametrize("name", PARTS)
 def test_layers_of_parts(machine, monkeypatch, name):
-    """As gates and heads are: the library multiplies them where they are."""
+    """The library reads parts of a larger array, such as gates and heads, without a copy."""
     monkeypatch.setattr(products.threads, "count", lambda: 2)
     monkeypatch.setattr(products, "_LEAST", 1 << 18)
     monkeypatch.setattr(trials, "_tried", lambda usual, other, ways, apart: trials.Choice(usual, ""))

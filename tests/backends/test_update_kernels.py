@@ -139,7 +139,7 @@ def test_many_weights_move_as_one_and_alike_for_any_number_of_threads(count, mon
 
 
 def test_the_same_arrays_as_one_weight_after_two(calls):
-    """What has been found out of them does not depend on the arrays alone."""
+    """The compiled update of two weights with two arrays each is not used for one weight with four arrays."""
     weight, grad, other, last = [np.full(SIZE, value) for value in (1.0, 2.0, 3.0, 4.0)]
 
     two = Formula(lambda weight, grad: weight + grad)

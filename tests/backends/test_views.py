@@ -91,7 +91,7 @@ class There(NamedTuple):
         return Place(name, numbers, self.memory)
 
     def wrapped(self, places: Sequence[Place]) -> list[NDArray]:
-        """As users have them."""
+        """The NDArrays of users over these places."""
         return [NDArray(self.array(place.array), self.ctx) for place in places]
 
 
@@ -99,7 +99,7 @@ HOST = There(cpu(), lambda whole: whole, lambda array: array)
 
 
 def _turned(name: str, count: int) -> list[str]:
-    """As many ways for an array to lie, each another, beginning with one."""
+    """Names of ``count`` layouts of arrays in turn, beginning with ``name``."""
     names = list(WRITTEN)
     start = names.index(name)
     return [names[(start + i) % len(names)] for i in range(count)]
@@ -273,8 +273,8 @@ SEEN = {
 
 
 class Bound(NamedTuple):
-    """How a plan is bound: whether arguments and gradients are views, what is asked for, and whether what is viewed is
-    computed of the variables before."""
+    """Settings of a plan: views as arguments, views as gradients, the request, and whether the variables are computed
+    before they are viewed."""
 
     args: bool
     grads: bool
@@ -401,7 +401,7 @@ NETWORKS: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
 
 
 def results(network: Any, arrays: dict[str, np.ndarray], way: str, optimizer: Any, there: There) -> list[np.ndarray]:
-    """Of two steps of training and of inference: outputs, gradients, and arguments and states as they are then."""
+    """Outputs and gradients of two steps of training and of inference, with the arguments and states after each."""
     names, states = network.list_arguments(), network.list_auxiliary_states()
     ways = _turned(way, 2 * len(arrays)) if way in WRITTEN else [way] * 2 * len(arrays)
     places = {name: there.place(each, arrays[name]) for each, name in zip(ways, (*names, *states))}

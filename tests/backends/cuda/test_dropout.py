@@ -52,7 +52,7 @@ def philox(counter: list[int], key: list[int]) -> list[int]:
 
 
 def kept(key: int, first: int, count: int, share: float) -> np.ndarray:
-    """Which numbers a counter keeps."""
+    """Mask of the elements that dropout keeps, from the numbers of its counter."""
     drawn = [philox([place & 0xFFFFFFFF, place >> 32, 0, 0], [key & 0xFFFFFFFF, key >> 32])
              for place in range(first, first + -(-count // 4))]
     uniform = (np.array(drawn, np.uint32).reshape(-1)[:count] >> 8) * np.float32(2.0 ** -24)

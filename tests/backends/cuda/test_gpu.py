@@ -38,7 +38,7 @@ def real() -> Iterator[None]:
 
 
 def on(place: str) -> Any:
-    """Where ``gpu(0)`` is."""
+    """Context in which ``gpu(0)`` is the stand-in or a real GPU."""
     return gpus() if place == "stand-in" else real()
 
 

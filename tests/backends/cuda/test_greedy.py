@@ -40,7 +40,7 @@ def reference(name: str, *ins: np.ndarray, **attrs: Any) -> Any:
 
 
 def asked(name: str, ins: Any, attrs: dict[str, Any], xp: Any) -> tuple[list[np.ndarray], list[str]]:
-    """What an eager call on a GPU gives, and the kernels that it launches."""
+    """Results of an eager call on a GPU, and the kernels that it launches."""
     arrays = [mx.nd.array(each, ctx=mx.gpu(0), dtype=each.dtype) for each in ins]
     before = len(xp.kernels)
     outs = getattr(mx.nd, name)(*arrays, **attrs)

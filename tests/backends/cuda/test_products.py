@@ -435,7 +435,8 @@ def test_kernels_that_multiply_are_parts_of_graphs(name: str, dtype: str, lt: In
     ((4, 3), (3, 5)), ((3,), (3, 5)), ((4, 3), (3,)), ((3,), (3,)), ((2, 3), (6, 3, 5)), ((6, 2, 3), (3, 1)),
     ((2, 1, 4, 3), (1, 5, 3, 2)), ((0, 3), (3, 2)), ((2, 0), (0, 3))], ids=str)
 def test_a_product_is_numpys(a: tuple[int, ...], b: tuple[int, ...], lt: Installed) -> None:
-    """Of vectors, stacks that broadcast, and what is left to the array module; also into a view."""
+    """Products of vectors, of stacks that broadcast, and of arrays that only the array module multiplies; also into a
+    view."""
     left, right = (mx.nd.array(numbers(*shape), mx.gpu(0), "float64")._data for shape in (a, b))
     expected = np.matmul(numbers(*a), numbers(*b))
     found = multiply(lt.xp, left, right)

@@ -45,7 +45,7 @@ class Given(NamedTuple):
 
     @classmethod
     def of(cls, call: Callable[[], Any]) -> Given:
-        """What a call gives."""
+        """The result of a call, or its error."""
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
@@ -226,7 +226,7 @@ KNOWN_UFUNCS = {
 @pytest.mark.parametrize("dtype", _VALUES)
 @pytest.mark.parametrize("name", sorted(strict.UFUNCS))
 def test_an_element_wise_function_gives_what_cupys_gives(name: str, dtype: str) -> None:
-    """Of special values, too."""
+    """The functions agree for special values, too."""
     nin = getattr(np, name).nin
 
     def call(xp: Any) -> Any:

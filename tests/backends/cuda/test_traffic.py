@@ -1,4 +1,4 @@
-"""What kernels on a GPU say they read and write is what they load and store where their text runs on the host."""
+"""Kernels on a GPU declare their reads and writes; run on the host, their text loads and stores exactly these."""
 
 from __future__ import annotations
 
