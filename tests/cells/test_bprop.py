@@ -230,7 +230,8 @@ def test_mistakes_name_the_cell_and_the_input(run, returned, kind, message):
 
 @pytest.mark.parametrize("returned", [lambda d: (d, d * 2, None), lambda d: [d, d * 2, None, None]])
 def test_none_behind_the_gradients_can_do_no_harm(run, returned):
-    """As bprops have it that were taken from other frameworks, where settings are inputs."""
+    """A bprop from another framework, where settings are inputs, returns None for each setting; this causes a
+    warning."""
     cell = cell_of(lambda self, a, b: a * b, lambda self, a, b, out, dout: returned(dout))
     with pytest.warns(UserWarning, match=r"bprop of Cell Made returned .* gradients for 2 inputs"):
         assert numbers(run(grad(lambda a, b: cell(a, b), (0, 1)))(x(), x())) == ([1.0] * 3, [2.0] * 3)

@@ -291,7 +291,7 @@ def test_scattered_integers(name, expected):
 
 
 def test_division_by_zero_of_every_kind():
-    """As docs/mindspore.md has it."""
+    """Division by zero gives the numbers that docs/mindspore.md lists."""
     x = Tensor([7, -7, 0])
     most, least = 2 ** 63 - 1, -2 ** 63
     for function, right in [

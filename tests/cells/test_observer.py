@@ -322,7 +322,7 @@ after = compiled(Tensor([1.0])).asnumpy().tolist()
 
 
 def test_a_program_that_runs_while_it_is_imported_is_observed(tmp_path, monkeypatch):
-    """What a library that is imported meanwhile does is not."""
+    """The observer ignores a library that the program imports meanwhile."""
     (tmp_path / "observed_program.py").write_text(IMPORTED)
     (tmp_path / "observed_late.py").write_text("import itertools\ncount = itertools.count()\n"
                                                "def used(): next(count)\nused()\n")

@@ -1,4 +1,4 @@
-"""What a compiled function has read is watched: it is traced anew when that changes, and only then."""
+"""A compiled function watches the values that it has read: it is traced anew when one changes, and only then."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def test_unread_state_does_not_matter(seen):
 
 
 def test_state_that_changes_back_is_not_traced_again(seen):
-    """As when a network is trained and evaluated in turn."""
+    """A network that is trained and evaluated in turn is traced once for each mode."""
     class Mode(Cell):
         def construct(self, a: Any) -> Any:
             return a * 2 if self.training else a

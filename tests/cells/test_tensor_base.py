@@ -72,7 +72,7 @@ def test_a_gradient_goes_through_a_function(run):
 
 
 def test_clipped_gradients():
-    """As MindSpore's documents have it: a function that looks at numbers."""
+    """The function compares numbers, like the example in MindSpore's documents."""
     low, high = Tensor([0.2]), Tensor([1.0])
 
     def clip(g: Any) -> Any:
@@ -181,7 +181,7 @@ _ROWS = [[0.003088, 0.313131, 0.481231, 0.326219, 0.190293], [0.711616, 0.58399,
     ("bicubic", {"size": (5, 3), "align_corners": True}, [0.0031, 0.4812, 0.1903, 0.3508, 0.5865, 0.1258, 0.7116]),
     ("bicubic", {"scale_factor": (2.0, 1.5)}, [-0.0797, 0.1242, 0.3599, 0.4603, 0.3781, 0.2638, 0.1884, 0.1227])])
 def test_interpolated_images(run, mode, settings, expected):
-    """As MindSpore has them; one number of an axis is that in its middle."""
+    """The numbers are those of MindSpore."""
     made = nn.Upsample(mode=mode, recompute_scale_factor=True, **settings)
     found = run(lambda a: made(a))(Tensor([[_ROWS]])).asnumpy().ravel()
     np.testing.assert_allclose(found[:len(expected)], expected, atol=6e-5)
@@ -505,7 +505,7 @@ def test_shapes_that_are_open():
     ("copy_", (Tensor([5.0, 6.0]),), [5, 6]), ("clamp_", (1.5, 3.0), [1.5, 2]), ("exp_", (), np.exp([1, 2])),
     ("masked_fill_", (Tensor([True, False]), 9.0), [9, 2])])
 def test_methods_that_change_a_tensor(run, name, args, expected):
-    """As assigning to all of it does, gradients too."""
+    """A method gives the same values and gradients as an assignment to the whole tensor."""
 
     def function(a: Any) -> Any:
         b = a * 1
@@ -754,7 +754,7 @@ def test_wrong_inputs_are_to_blame_and_not_weights(run, layer, x, message):
 
 
 def test_a_layer_is_not_blamed_for_others():
-    """What fails inside another Cell, or for another reason, keeps its own words."""
+    """An error of an inner Cell, or with another cause, keeps its message."""
 
     class Outer(nn.Cell):
         def __init__(self) -> None:

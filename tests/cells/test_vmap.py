@@ -152,7 +152,7 @@ def cube(a: Any) -> Any:
 
 
 def hessian(a: np.ndarray) -> np.ndarray:
-    """Of ``cube``."""
+    """Hessian of ``cube``."""
     result = np.diag(6 * a * a[0])
     result[0, :] += 3 * a ** 2
     result[:, 0] += 3 * a ** 2

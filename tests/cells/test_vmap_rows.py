@@ -100,7 +100,7 @@ def test_rules_join_compiled_functions(row: Row) -> None:
 
 
 def test_families_have_rules() -> None:
-    """What networks are made of is computed at once: a loop over samples would be as slow as Python's."""
+    """The usual operators of networks have batching rules; a loop over samples would be as slow as Python's."""
     without = [name for name in ("broadcast_add", "relu", "sum", "softmax", "log_softmax", "transpose", "Reshape",
                                  "Concat", "FullyConnected", "batch_dot", "_npi_matmul", "take", "pick", "LayerNorm",
                                  "BatchNorm", "Convolution", "Pooling", "Dropout", "_subscript", "where",
