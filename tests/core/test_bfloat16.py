@@ -67,7 +67,7 @@ def test_questions() -> None:
 
 
 def test_parameters_refuse_what_does_not_fit() -> None:
-    """As other floating dtypes do: what is wider is refused, what is no wider is cast."""
+    """Parameters refuse a wider dtype, and cast one that is no wider, like Parameters of other floating dtypes."""
     p = ms.Parameter(x(), name="p")
     with pytest.raises(TypeError, match="BFloat16"):
         p.set_data(ms.Tensor([1.0, 2.0, 3.0], ms.float32))

@@ -1,4 +1,4 @@
-"""How operators are called by name: inputs and attributes by position and by keyword, signatures, namespaces."""
+"""Calls of operators by name: inputs and attributes by position and by keyword, signatures, namespaces."""
 
 from __future__ import annotations
 

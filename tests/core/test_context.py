@@ -147,7 +147,7 @@ def test_nothing_lies_on_a_device_that_is_not_there(call):
 
 @pytest.mark.parametrize("other", [mx.cpu(1), mx.cpu_pinned(), mx.cpu_pinned(2)])
 def test_contexts_of_the_host_are_one_device(other):
-    """As in MXNet, whose operators take arrays of all of them, and give those of the first."""
+    """An operator takes arrays of all contexts of the host, and returns arrays of the first one's, as in MXNet."""
     x, y = mx.nd.array([1.0, 2.0]), mx.nd.array([3.0, 4.0], other)
     x.attach_grad()
     y.attach_grad()

@@ -378,7 +378,7 @@ ATTRIBUTES = [("ask", (asked, i)) for asked in ASKED for i in range(len(_values(
 
 
 def answers(actions):
-    """What calls give that follow each other, with the state that each was in."""
+    """Outcomes of calls that follow each other, each with the state that it was made in."""
     found = []
     with Registered() as registered:
         HISTORY.clear()

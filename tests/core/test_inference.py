@@ -119,7 +119,7 @@ def test_from_one_input_to_another(make, given, expected):
 
 
 def test_inferred_shapes_are_the_true_ones():
-    """Of every operator hide dimensions of one input, and infer them from the rest, with and without outputs."""
+    """Hidden dimensions of one input are inferred from the rest, with and without outputs, for every operator."""
     wrong = []
     for row in all_rows():
         op = get(row.op)

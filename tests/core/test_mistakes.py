@@ -230,7 +230,7 @@ _ELSEWHERE = sorted({**other_names._BOTH, **other_names._ARRAYS})
 @pytest.mark.parametrize("kind", ["array", "tensor", "symbol"])
 @pytest.mark.parametrize("name", _ELSEWHERE)
 def test_attributes_of_tensors_elsewhere_say_what_to_write(name: str, kind: str) -> None:
-    """What is said runs, wherever it is said."""
+    """The code that the message suggests runs, for arrays, tensors and symbols."""
     make: Callable[[Any], Any] = {
         "array": lambda data: nd.array(data), "tensor": lambda data: mx.Tensor(np.float32(data)),
         "symbol": lambda data: sym.var("x")}[kind]

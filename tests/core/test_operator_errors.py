@@ -168,7 +168,7 @@ def test_no_operator_makes_names_for_more_inputs_than_anybody_has(op):
 
 
 def test_defaults_may_be_given():
-    """As they are, and as the text that files hold."""
+    """A default is accepted as a value, and as the text that files hold."""
     fields = [field for op in operators() if "custom." not in op.name
               for field in op.signature.schema.fields if field.default is not REQUIRED]
     assert len(fields) > 1000

@@ -1,4 +1,4 @@
-"""What is known of the processor, whatever the system says of it."""
+"""Facts about the processor, on systems that describe it completely, partly or not at all."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def system(root: Path, caches: dict[int, list[dict[str, str]]], **files: str) ->
 
 @pytest.fixture
 def linux(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on Linux, where the files lie that are written here, on processors 0 to 3."""
+    """Replaces the system by Linux on processors 0 to 3; the tests write its files."""
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(processor, "_allowed", lambda: [0, 1, 2, 3])
 

@@ -191,7 +191,7 @@ def test_modes_set_in_a_task_end_with_it():
     (mx.no_grad(), lambda: MODE.blocked == 1), (nn.convention("2.4"), lambda: mx.get_context("convention") == "2.4"),
     (mx.util.use_np_shape, mx.util.is_np_shape)])
 def test_decorators(scope, asked):
-    """Of functions, and of coroutines, which run later."""
+    """Scopes decorate functions, and coroutines, which run later."""
     @scope
     def function(number):
         return number, asked()

@@ -148,7 +148,7 @@ def test_a_thread_of_the_parent_is_not_in_the_way_of_a_child():
 
 
 def child_of(work) -> int:
-    """What a forked child says of ``work``: 0 when it holds, -14 when it waited for ever."""
+    """Exit status of a forked child that runs ``work``: 0 if it returns true, -14 if the child hangs."""
     child = os.fork()
     if not child:
         signal.alarm(10)

@@ -236,7 +236,7 @@ def zeroed(target, new):
 
 
 def by_state(target, new):
-    """As the momentum of an update."""
+    """Gives ``target`` new values by an update that has it as momentum."""
     nd.sgd_mom_update(nd.zeros_like(target), target - new, target, lr=1.0, momentum=1.0, out=nd.zeros_like(target))
 
 
@@ -524,7 +524,7 @@ def test_a_view_that_is_written_before_and_after_the_memory_was_handed_to_others
 
 
 def test_rows_that_are_used_and_filled_one_after_the_other():
-    """As many parts as there are of one memory are told apart."""
+    """Writing one row of an array does not invalidate other rows that were read, for any number of rows."""
     x, h = array(np.ones(2)), nd.zeros((3000, 2), dtype="float64")
     x.attach_grad()
     total = 0
@@ -734,7 +734,7 @@ def test_two_networks_that_train_against_each_other():
 
 
 def test_two_heads_and_an_update_between():
-    """Of one head only its own weights move; of one body they do, which the second head needs."""
+    """An update of ``w`` leaves gradients valid that do not need ``w``; it invalidates those that do."""
     x, w, v = marked(), marked(), marked()
     with autograd.record():
         first, second = (x.detach() * w).sum(), (x.detach() * v).sum()
