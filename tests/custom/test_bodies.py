@@ -24,7 +24,7 @@ _NUMBERS = itertools.count()
 
 @pytest.fixture(autouse=True)
 def registered(unregistered: None) -> None:
-    """What a test registers is taken back."""
+    """Removes the operators of a test after it."""
 
 
 @pytest.fixture

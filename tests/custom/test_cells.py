@@ -600,7 +600,7 @@ BODIES: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _widened(cell: Any, args: Any, out: Any) -> Any:
-    """What a compiled function expects of a hook, and then something else."""
+    """A hook that returns None, as its trace expects, or another dtype if the sum is negative."""
     return out.astype("float64") if out.sum() < 0 else None
 
 
@@ -647,7 +647,7 @@ def _numbers(found: Any) -> list[Any]:
 
 
 def _history(body: str, buffer: bool, way: Callable[[Any], Any], asked: Callable[[Any], Any]) -> list[Any]:
-    """What comes of a few calls, and what is left."""
+    """Results of calls and gradients of a Cell, with its states after each."""
     mx.random.seed(5)
     cell = Stateful(body, buffer)
     call = asked(way(cell))
@@ -784,7 +784,7 @@ ACTIONS = st.lists(st.tuples(st.one_of(st.none(), st.tuples(st.integers(-1, 3), 
 
 
 def _played(cell: Stack, run: Callable[[Any], Any], actions: Any) -> list[Any]:
-    """What comes of actions on a Cell that is called by ``run``."""
+    """Results and states of a Cell after each of some actions; ``run`` calls it."""
     mx.random.seed(11)
     found: list[Any] = []
     calls = {name: ASKED[name](run) for name in ("value", "gradient", "vjp")}

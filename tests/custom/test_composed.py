@@ -64,7 +64,7 @@ def test_an_operator_that_is_registered_again_changes_the_shapes_of_bodies():
 
     @composed(name="_example_outer")
     def outer(data):
-        """What another operator makes of the data."""
+        """The result of another operator for the data."""
         return ops._example_inner(data)
 
     assert outer(nd.ones((2,))).shape == (1, 2)

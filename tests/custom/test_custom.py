@@ -492,7 +492,7 @@ def prop_of(init) -> str:
 
 
 def test_keywords_without_annotation_are_text():
-    """As in MXNet."""
+    """An attribute without annotation is given as text, as in MXNet."""
     seen = {}
 
     def init(self, a, b=2, **more):
@@ -655,7 +655,7 @@ def test_dtypes_may_be_said_in_any_way(run, answer):
 
 
 def test_dtypes_that_do_not_follow_from_inputs():
-    """As in MXNet a Prop may say the dtypes of inputs that nobody knows."""
+    """A Prop may declare the dtypes of inputs that are otherwise unknown, as in MXNet."""
     name = registered(list_arguments=lambda self: ["data", "index"], infer_shape=lambda self, s: (s, s[:1]),
                       infer_type=lambda self, types: ([types[0], np.int32], [np.float16], []))
     net = sym.Custom(sym.Variable("x"), sym.Variable("y"), op_type=name)

@@ -376,7 +376,7 @@ def test_imaginary_parts_are_lost(run):
 
 
 def test_assign_is_the_operators_own_again():
-    """What watches it is gone after the first run, and an own one is left alone."""
+    """The check that watches ``assign`` is gone after the first run, and leaves an operator's own ``assign`` alone."""
     made = []
 
     class Own(Twice):

@@ -214,7 +214,7 @@ def differences(function, x, step=1e-6):
 @pytest.mark.parametrize("written", [True, False])
 @pytest.mark.parametrize("key", BODIES)
 def test_the_second_order_is_that_of_central_differences(key, written):
-    """Of graphs, of executors with a gradient inside, and of arrays."""
+    """Second derivatives of graphs, of executors with a gradient inside, and of arrays."""
     name, row = names_of(key)[1 if written else 2], BODIES[key]
     arrays = arrays_of(row)
     variables = [sym.Variable(f"x{i}", dtype="float64") for i in range(len(arrays))]
@@ -617,7 +617,7 @@ REFUSED = {
 @pytest.mark.parametrize("key", REFUSED)
 @pytest.mark.parametrize("req", ["write", "null"])
 def test_bodies_that_cannot_be_traced_are_refused(key, req):
-    """When the graph is bound, whether gradients are kept or not."""
+    """Binding the graph raises the error, whether gradients are kept or not."""
     forward, match = REFUSED[key]
     name = registered(operator_of(forward))
     with pytest.raises(TraceError, match=match) as caught:

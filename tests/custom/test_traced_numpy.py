@@ -355,7 +355,8 @@ def test_arrays_of_numpy_are_taken_in_the_same_dtype_everywhere(body, dtype):
     ("broadcast_mul", "int32", np.array([0.5, 1.0]), None), ("elemwise_add", "uint8", np.array([1, 2]), None),
     ("take", "float32", np.array([(1 << 24) + 1]), [1]), ("pick", "float32", np.array([1]), [1])])
 def test_integers_of_numpy_are_taken_in_the_same_dtype_everywhere(function, dtype, numbers, expected):
-    """As they are where the operator can, as places that float32 does not hold; elsewhere in the dtype beside them."""
+    """An operator gets NumPy's integers unchanged where it allows them, for example as large indices; elsewhere it gets
+    them in the dtype of the array beside them."""
     def body(x):
         return getattr(mx.nd, function)(x, numbers, **({"mode": "wrap"} if function == "take" else {}))
 

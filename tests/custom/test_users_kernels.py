@@ -78,7 +78,7 @@ def prop(kind: type) -> type:
 
 @mx.operator.define
 def squared(x):
-    """As a function."""
+    """Square of the data, by an operator made of a function."""
     return x * x
 
 
