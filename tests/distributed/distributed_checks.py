@@ -1,4 +1,4 @@
-"""What ``test_distributed.py`` asks of two ranks: each function runs on both, with the group of all."""
+"""Checks of ``test_distributed.py`` on two ranks: each function runs on both, with the group of all ranks."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def _pulled(kv: Any, key: str = "a") -> np.ndarray:
 
 
 def windows(group: Group) -> None:
-    """What one writes, others read; words are added to at once; locks keep others out, or only those that write."""
+    """Ranks read the writes of others; additions to a word are atomic; a lock excludes other ranks, or only writers."""
     window, other = group.window(64 + 64 * group.rank), 1 - group.rank
     window.write(other, 16, np.array([group.rank + 1.0, 7]))
     for _ in range(300):
@@ -481,7 +481,7 @@ def other_networks(group: Group) -> None:
 
 
 def executors(group: Group) -> None:
-    """As programs with executors and a store of their own write it."""
+    """A program updates the weights of its executor by its own store."""
     x, w = mx.sym.Variable("x"), mx.sym.Variable("w")
     executor = mx.sym.sum(x * w).simple_bind(mx.cpu(), x=(3,), w=(3,))
     kv = mx.kv.create("dist_sync")
@@ -659,7 +659,8 @@ def cells_in_the_plan(group: Group) -> None:
 
 
 def reduced_gradients(group: Group) -> None:
-    """What users' own steps put gradients through, as Python and compiled: each as its parameter wants it."""
+    """``DistributedGradReducer`` sums or averages gradients, in Python and compiled; a ``layerwise_parallel`` one stays
+    as it is."""
     from opreg import Parameter, Tensor, nn
 
     kept, *others = [Parameter(Tensor(np.zeros(shape, dtype)), name=name) for name, shape, dtype in (
@@ -715,7 +716,7 @@ def statistics_of_all(group: Group) -> None:
 
 
 class _StandInForNccl:
-    """What CuPy has of NCCL, between stand-ins for GPUs: memory by its address, on the stream that is given.
+    """CuPy's interface of NCCL, between stand-ins for GPUs: memory by its address, on the stream that is given.
 
     The stand-in for a GPU refuses work on memory that another stream may still be writing or reading.
     """

@@ -25,7 +25,7 @@ needs_mpi = pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
 
 
 class Done(NamedTuple):
-    """How a program has ended: its code, -1 where it had to be ended, and what it wrote."""
+    """End of a program: its exit code, -1 if it had to be killed, and its output."""
 
     code: int
     out: str
@@ -64,7 +64,7 @@ def launch(*program: object, timeout: float = 60, given: str | None = None, **se
 
 
 def outcomes(module: str, names: list[str], folder: Path, **settings: object) -> dict[str, str]:
-    """What checks of a module have come to on all ranks: nothing, or what went wrong, by name.
+    """Outcomes of a module's checks on all ranks, by name: an empty text, or the error.
 
     The module's functions of these names run one after the other on each of two ranks.
     """

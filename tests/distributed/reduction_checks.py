@@ -1,4 +1,4 @@
-"""What ``test_reduction.py`` asks of two ranks over MPI: each function runs on both, with the group of all."""
+"""Checks of ``test_reduction.py`` on two ranks over MPI: each function runs on both, with the group of all ranks."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_two_ranks(name: str) -> None:
 
 
 def _stopped(program: str, folder: Path) -> Done:
-    """How a program of two ranks has ended, of which rank 0 could not go on."""
+    """End of a program of two ranks in which rank 0 could not go on."""
     script = folder / "program.py"
     script.write_text(program)
     done = launch(script, patience=1)
@@ -201,7 +201,7 @@ class Job:
         return line.strip()
 
     def ended(self) -> Done:
-        """How it has ended, when nothing is left of it."""
+        """End of the launcher, once its processes and files are gone."""
         try:
             out, err = self.launcher.communicate(timeout=60)
             for process, number in self.others.items():
@@ -349,7 +349,7 @@ def test_a_rank_that_is_told_to_end_may_take_its_time(kind: str, tmp_path: Path)
 @needs_mpi
 @needs_pidfd
 def test_a_launcher_goes_on_ignoring_what_it_was_told_to_ignore(tmp_path: Path) -> None:
-    """As ``nohup`` does."""
+    """A launcher that ``nohup`` started ignores SIGHUP."""
     with disposition("SIGHUP", signal.SIG_IGN):
         job = Job(tmp_path, "")
     job.launcher.send_signal(signal.SIGHUP)

@@ -140,7 +140,7 @@ def test_mean() -> None:
 
 @pytest.mark.parametrize("shard", ALL_SHARDS)
 def test_gradients_that_are_added(shard: str | None) -> None:
-    """Those of all ranks are, each time."""
+    """With ``req="add"``, each backward adds the gradients of all ranks."""
     graph = network(4)
 
     def sums(group: Group | None) -> dict[str, np.ndarray]:

@@ -17,7 +17,7 @@ _PATIENCE = 30.0
 
 
 class _Board:
-    """Where the ranks of a group bring what a call needs, by the number of the call."""
+    """Contributions of a group's ranks to each call, by the number of the call."""
 
     def __init__(self, size: int):
         self.size = size
