@@ -24,7 +24,8 @@ _CUT_AT_TWO = math.sqrt(1 - 4 * math.exp(-2) / math.sqrt(2 * math.pi) / math.erf
 
 
 def fan(shape: Shape, mode: str) -> float:
-    """How many inputs and outputs a unit of a layer has, by its weight of outputs, inputs and a window.
+    """Number of inputs or outputs of a unit of a layer, or their mean or sum, from a weight's axes: outputs, inputs,
+    window.
 
     Examples
     --------
