@@ -1,4 +1,4 @@
-"""What all tests share: the same random numbers in every test, and no GPU tests without a GPU."""
+"""Settings of all tests: the same random numbers in every test, and no GPU tests without a GPU."""
 
 from __future__ import annotations
 
@@ -76,9 +76,9 @@ def _modules(value: Any) -> tuple[Any, ...]:
 
 @functools.cache
 def _used(function: Any) -> frozenset[str]:
-    """What a test uses of the stand-in, by itself, by its fixtures' code and by the helpers that they call: ``gpus``,
-    where it runs there, ``waits``, where it asks how often the host has waited, and ``simulated``, where it asks for
-    what the stand-in alone tells."""
+    """Uses of the stand-in in a test, in its fixtures and in the helpers that they call: ``gpus`` if it runs there,
+    ``waits`` if it counts how often the host has waited, ``simulated`` if it needs facts that only the stand-in
+    provides."""
     found, waiting, seen = set(), [function], set()
     while waiting:
         function = inspect.unwrap(waiting.pop())

@@ -1,4 +1,4 @@
-"""How one use of an operator is run, and what is asserted of what comes out."""
+"""Helpers that run one use of an operator, and assert its results."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ def fit(function: Callable[[Sequence[np.ndarray]], float], arrays: Sequence[np.n
 
 
 def examples(count: int) -> int:
-    """How many programs a test draws: so many, and a quarter where numba compiles the kernels of each."""
+    """Number of programs that a test draws: ``count``, or a quarter if numba compiles the kernels of each."""
     return count // 4 if os.environ.get("OPREG_JIT") == "numba" else count

@@ -292,8 +292,8 @@ NAMELESS = r"opreg\.(symbol|core)\b|opreg\.backends\.\w+$"
 
 
 def known_one_by_one(text: str, space: Mapping[str, object], names: Set[str], nameless: bool = True) -> list[str]:
-    """What a module knows of single operators: each comparison of one, or of ``Node.built_in``, with another or with a
-    name, and each set or table of some; where it is ``nameless``, the same of their names."""
+    """Places where a module knows single operators: each comparison of one, or of ``Node.built_in``, with another or
+    with a name, and each set or table of some; where it is ``nameless``, the same of their names."""
 
     def operator(part: ast.expr) -> bool:
         return isinstance(part, ast.Name) and isinstance(space.get(part.id), Op)

@@ -47,7 +47,7 @@ def lines(text: str) -> int:
 
 @contextlib.contextmanager
 def entered(device: str) -> Iterator[mx.Context]:
-    """Where a back end computes, and nothing else does."""
+    """Context in which one back end computes, and no other."""
     if device == "gpu":
         if host.COMPILER is None:
             pytest.skip("needs a C++ compiler")

@@ -1,4 +1,4 @@
-"""What the documentation says holds: the page of operators, README's code, the examples."""
+"""Checks of the documentation: the page of operators, README's code, the examples."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _blocks(page: str) -> list[str]:
 
 
 def _commands(text: str) -> Iterator[tuple[str, list[str]]]:
-    """What a console shows: each command, with the lines it prints."""
+    """Commands in the text of a console, each with the lines that it prints."""
     for each in re.split(r"^\$ ", text, flags=re.M)[1:]:
         command, *printed = each.rstrip().split("\n")
         yield command, printed

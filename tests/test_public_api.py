@@ -205,6 +205,6 @@ def test_misspelt_attributes_are_refused() -> None:
 
 
 def test_names_are_taken_by_all_functions_that_make_arrays() -> None:
-    """As by operators: MXNet's are that."""
+    """Operators take ``name``, and these functions are operators in MXNet."""
     for made in (mx.nd.zeros((2,), name="x"), mx.nd.ones((2,), name="x"), mx.nd.eye(2, name="x")):
         assert made.shape[0] == 2

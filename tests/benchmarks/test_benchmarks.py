@@ -58,7 +58,7 @@ def test_all_questions_are_there() -> None:
 @needs_compiler
 @pytest.mark.parametrize("letter", ["a", "b", "d", "e"])
 def test_a_question_is_answered_on_the_stand_in(letter: str) -> None:
-    """What of it needs CuPy, PyTorch or JAX says so; the rest has numbers."""
+    """All rows have numbers, except those that need CuPy, PyTorch or JAX; these say so."""
     with gpus():
         where = place()
         text = gpu_questions.answered(letter, where)
@@ -310,7 +310,7 @@ def test_the_script_is_bash() -> None:
 
 @needs_bash
 def test_the_script_runs_the_tests_of_the_stand_in_on_a_gpu() -> None:
-    """Those that get it by a fixture, too: replay, users' kernels, devices, updates."""
+    """The script also selects tests that get the stand-in by a fixture: replay, users' kernels, devices, updates."""
     text = SCRIPT.read_text()
     found = re.search(r"mapfile -t files < <\((.*)\)\n", text), re.search(r"-m '(.*)' \"\$\{files", text)
     assert found[0] is not None and found[1] is not None

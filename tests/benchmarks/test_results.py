@@ -111,7 +111,7 @@ def test_ratios_have_a_column_for_each_processor_as_it_is(tmp_path: Path) -> Non
 
 
 def test_long_rows_have_their_share_of_the_machine() -> None:
-    """Of the faster of ours; what is short, or is no time, has none."""
+    """The share is that of the faster run of opreg; short rows, and rows without a time, have none."""
     found = {"bytes": 3e6, "memory": 1e-3, "flops": 2e9, "arithmetic": 4e-3}
     figures = {"opreg": [8e-3, 9e-3], "opreg[fast]": [5e-3, 5e-3], "PyTorch": [6e-3]}
     rows = [Row("block", "a block", "ms", figures, found), Row("mlp", "short", "µs", {"opreg": [9e-4]}, found),
@@ -288,7 +288,7 @@ def test_peers_of_other_versions_are_named(column: str, version: str, expected: 
 
 
 def test_interpreters_that_do_not_start_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the names are that pyenv puts on the path for versions that are not chosen."""
+    """pyenv puts a command for each version on the path; it fails unless the version is chosen."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path / "shims"))
     places = [tmp_path / "shims" / "python3.99", tmp_path / ".pyenv" / "versions" / "3.99.1" / "bin" / "python"]

@@ -1,4 +1,4 @@
-"""What holds of suppressed and matched boxes, whatever they are."""
+"""Properties of suppressed and matched boxes that hold for any boxes."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def _weights(states: int, dtype: str, seed: int = 0) -> list[list[np.ndarray]]:
 
 @pytest.fixture(params=["whole", "tiles", "threads"])
 def cut(request, monkeypatch):
-    """How weights are cut and gathered."""
+    """Sets the sizes at which weights are cut into tiles, gathered, and shared among threads."""
     if request.param != "whole":
         monkeypatch.setattr(updates, "TILE", 16)
         monkeypatch.setattr(updates, "GATHERED", 8)

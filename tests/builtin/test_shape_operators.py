@@ -1,4 +1,4 @@
-"""What rows cannot say of the operators that shape, cut and look up: partial shapes, views, refusals."""
+"""Operators that shape, cut and look up, beyond their rows: partial shapes, views, errors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What rows cannot say of normalisations, losses, activations and updates: moving statistics, chance, shapes,
-errors, what declarations bring."""
+"""Normalisations, losses, activations and updates, beyond their rows: moving statistics, random numbers, shapes,
+errors, declarations."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def test_compiled_functions(dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("first", ["x + 0.0", "x * -0.0", "0.0 - x", "max 0.0", "relu"])
 def test_constants_that_are_computed_at_bind(dtype, first):
-    """Of zeros and ones, which are folded."""
+    """Expressions of zeros and ones are folded; they keep their bits."""
     data = sym.var("x", dtype=dtype)
     x = numbers(dtype)
     pairs = [(first, second) for second in OPERATORS]

@@ -426,7 +426,7 @@ def test_loops_become_operators(axis, exclude) -> None:
     ("_backward_softmax", {"axis": 1, "temperature": 2.0}, 2), ("_backward_log_softmax", {"axis": -1}, 2),
     ("_backward_L2Normalization", {"mode": "channel"}, 3)])
 def test_derived_gradients_of_gradients(name, attrs, count) -> None:
-    """What operators that are loops hand down is the difference of what they give."""
+    """Gradients of operators that are loops agree with differences of their results."""
     op, rng = get(name), np.random.default_rng(0)
     shapes = [(2, 3, 2)] * 2 + [(2, 1, 2)] * (count - 2)
     values = [rng.uniform(0.5, 1.5, shape) for shape in shapes]

@@ -222,7 +222,7 @@ def test_pieces_of_many_sizes_do_not_pile_up() -> None:
 
 
 def test_a_worker_s_memory_while_somebody_has_an_array() -> None:
-    """What a worker keeps, as one that caches batches does, is not overwritten by a later batch."""
+    """A later batch does not overwrite an array that a worker keeps, for example in a cache of batches."""
     made, lent = shared_memory.WorkerMemory(), shared_memory.LoaderMemory()
     kept = made.empty((2048,), np.dtype("int32"))
     kept[:] = 7

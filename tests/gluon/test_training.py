@@ -103,7 +103,7 @@ def _stack():
 
 
 def gluon_cases():
-    """What each layer, loss and cell says and computes, as lists; MXNet answers the same script."""
+    """The text and the results of each layer, loss and cell, as lists; MXNet answers the same script."""
     answers = {}
     for name, (make, shape) in LAYERS.items():
         net, x = make(), _random(0, *shape)
@@ -369,7 +369,7 @@ MINDING = {"BatchNorm": lambda: nn.BatchNorm(in_channels=2), "Dropout": lambda: 
 @pytest.mark.parametrize("forward", [True, False])
 @pytest.mark.parametrize("name", MINDING)
 def test_gradients_of_hybridized_blocks_are_those_of_the_mode_of_backward(name, forward, backward):
-    """As in MXNet, whatever the mode of forward; and no state is moved a second time."""
+    """The mode of backward decides, whatever the mode of forward, as in MXNet; no state is moved a second time."""
     found = []
     for hybrid in (False, True):
         net = nn.HybridSequential()

@@ -233,7 +233,7 @@ def test_mark_variables():
 
 
 def test_fresh_gradients():
-    """As trainers of MXNet ask whether a backward pass has reached a weight since the last step."""
+    """Trainers of MXNet read ``_fresh_grad`` to see whether backward has reached a weight since the last step."""
     x, y = marked(), marked()
     with autograd.record():
         z = (x + 2).detach() + y
@@ -836,7 +836,7 @@ def test_backward_lets_go_of_what_it_used():
 
 
 def test_long_chains():
-    """As long as loops are: nothing on the way there, back, or out of memory recurses."""
+    """A chain as long as a loop causes no recursion in forward, in backward, or when it is freed."""
     x = marked([1.0])
     with autograd.record():
         y = x

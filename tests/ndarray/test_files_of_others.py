@@ -230,7 +230,7 @@ def test_tensors_that_share_a_storage_too_often(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shape, words", [((5, 3), ""), ((2 ** 31, 2 ** 31), "for the stored data"),
                                           ((2 ** 62, 2 ** 62), "for the stored data")])
 def test_a_tensor_that_repeats_its_numbers(shape: tuple[int, ...], words: str, tmp_path: Path) -> None:
-    """As ``expand`` makes it: an axis with a stride of 0, as long as the file justifies."""
+    """PyTorch's ``expand`` makes such a tensor: one axis has a stride of 0, and the file has to justify its length."""
     save(tmp_path / "a.pt", [Record(np.arange(3, dtype=np.float32).reshape(1, 3))], ["w"])
     with zipfile.ZipFile(tmp_path / "a.pt") as archive:
         content, numbers = archive.read("archive/data.pkl"), archive.read("archive/data/0")

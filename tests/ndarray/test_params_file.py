@@ -702,7 +702,7 @@ SOUND = [path.read_bytes() for path in sorted(FILES.glob("*.params")) if not pat
 
 
 def peak_of(load, source):
-    """How many bytes were held at most while whatever this is loaded, or was refused as it should be."""
+    """Largest number of bytes that were held while a source was loaded or refused."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tracemalloc.start()

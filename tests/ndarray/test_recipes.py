@@ -64,7 +64,7 @@ def by_rules(monkeypatch, *args):
 
 @pytest.fixture
 def counted(monkeypatch):
-    """How often a rule was traced, and how often there was no recipe."""
+    """Counts of rules that were traced, and of those without a recipe."""
     found = {"traced": 0, "unfit": 0}
     trace = recipes._traced
 

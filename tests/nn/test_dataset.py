@@ -453,7 +453,7 @@ TALL: np.ndarray = np.broadcast_to(np.arange(40, dtype=np.uint8)[:, None, None],
     ((1, 2), [15, 16, 18, 19, 20, 21, 23, 24]), ((0.5, 0.5), [11, 13, 16, 18, 21, 23, 26, 28]),
     ((0.1, 0.2), [2, 7, 12, 17, 22, 27, 32, 37]), ((0.3, 2), [5, 10, 14, 18, 22, 26, 30, 34])])
 def test_parts_that_fit_nowhere_become_the_middle(ratio: tuple[float, float], expected: list[int]) -> None:
-    """As MindSpore has it, within the ratio."""
+    """The middle is cut to the ratio, as in MindSpore."""
     part = vision.RandomResizedCrop((8, 4), scale=(5, 6), ratio=ratio)(TALL)
     assert part.shape == (8, 4, 3) and part[:, 0, 0].tolist() == expected
 

@@ -429,7 +429,7 @@ def test_windows_that_are_rounded_up_begin_before_the_padding_behind(kernel: int
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 @pytest.mark.parametrize("dims", [2, 3])
 def test_windows_at_random(dims: int, compiled: bool) -> None:
-    """As many as wanted, each time others, the last at the end; places name the numbers."""
+    """Windows are drawn anew in each call; the last one is at the end; the indices are those of the values."""
     layer = getattr(nn, f"FractionalMaxPool{dims}d")(2, 4, return_indices=True)
     x = Tensor(numbers((2, 3, *(9,) * dims), 1))
     run = layer.compile(x) if compiled else layer

@@ -94,7 +94,7 @@ def _sum(found: Any) -> Any:
 
 @pytest.mark.parametrize("group, text", SMOOTH, ids=[text for _, text in SMOOTH])
 def test_gradient(group: str, text: str) -> None:
-    """Of float64 inputs, against central differences in three directions; compiled the same."""
+    """Gradients of float64 inputs agree with central differences in three directions, eager and compiled."""
     names = [name for name in used(text) if ARRAYS[name].dtype == np.float32]
     fixed = {name: ms.Tensor(array.astype("f8") if array.dtype == np.float32 else array)
              for name, array in ARRAYS.items()}

@@ -302,7 +302,7 @@ def test_names_of_parameters():
 
 @pytest.mark.parametrize("listed", [[0.5, 0.25], optim.ExponentialDecayLR(0.5, 0.5, 1)], ids=["list", "schedule"])
 def test_rates_of_groups_are_cells_where_one_of_them_changes(listed):
-    """As in MindSpore: each has its rate, or rates, as ``learning_rate``."""
+    """``learning_rate`` holds the rate of each group, or its list of rates, as in MindSpore."""
     params = [Parameter(np.zeros(1, np.float32), name=name) for name in "ab"]
     groups = [{"params": params[:1], "lr": listed}, {"params": params[1:]}, {"order_params": params[::-1]}]
     optimizer = optim.SGD(groups, 0.125)

@@ -231,7 +231,7 @@ def test_functions_that_refuse(text: str, error: type[Exception], match: str) ->
 
 
 def test_samples_of_classes_have_gradients() -> None:
-    """Of the soft numbers, where there is one class, too; another draw each time."""
+    """The gradient of hard samples is that of the soft ones; each call draws another sample."""
     soft, hard = ops.gumbel_softmax(X, 0.5), ops.gumbel_softmax(X, 0.5, True)
     np.testing.assert_allclose(soft.sum(1).asnumpy(), 1.0, rtol=1e-6)
     assert sorted(hard.asnumpy().round(5).ravel().tolist()) == [0, 0, 1, 1]

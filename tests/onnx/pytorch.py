@@ -172,7 +172,7 @@ def _bound(file: str, given: Sequence[np.ndarray], open_: bool) -> np.ndarray:
 
 
 def _differences(network: nn.Module, batches: list[tuple[torch.Tensor, ...]], file: str) -> Iterator[tuple[str, float]]:
-    """How far each way to run a model is from PyTorch, by its name."""
+    """Difference of each way to run a model from PyTorch, with the name of the way."""
     wanted = [network(*batch).detach().numpy() for batch in batches]
     given = [[x.numpy() for x in batch] for batch in batches]
     cell = mx.onnx.import_to_cell(file).set_train(False)

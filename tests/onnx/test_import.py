@@ -1322,7 +1322,7 @@ def test_the_largest_of_updates(name: str, reduction: str, best: Any) -> None:
 
 
 def test_a_product_of_updates_has_no_gradient() -> None:
-    """Who asks for one is told, instead of given zeros."""
+    """A request for one raises an error, instead of giving zeros."""
     made = model([helper.make_node("ScatterND", ["x", "i", "u"], ["y"], reduction="mul")], {"x": (4,), "u": (2,)},
                  ["y"], {"i": np.array([[1], [1]])}, opset=18)
     cell = import_to_cell(made)

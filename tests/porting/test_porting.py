@@ -224,7 +224,7 @@ def test_left_alone(text: str) -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from(REWRITTEN), min_size=2, max_size=8), st.data())
 def test_porting_twice_is_porting_once(parts: list[tuple[str, str]], data: st.DataObject) -> None:
-    """Of files of several snippets, plain or in functions."""
+    """A file of several snippets, plain or in functions, does not change when it is ported again."""
     pytest.importorskip("fissix", reason="reads Python 2")
     text = ""
     for number, (before, _) in enumerate(parts):
@@ -290,7 +290,7 @@ def test_arrays_of_one_element_are_numbers(program: str, printed: str) -> None:
 
 
 def test_lines_of_what_is_written_to(tmp_path: Path) -> None:
-    """What reads the target of an assignment stands where the target does."""
+    """Code that reads the target of an assignment has the line of the target."""
     code = compiled(b"import numpy as np\n\ndef f(a):\n    a.x[\n        0] = float(\n        a)\n", "program.py")
     function = next(each for each in code.co_consts if hasattr(each, "co_lines"))
     assert {line for _, _, line in function.co_lines()} <= {3, 4, 5, 6}
@@ -514,7 +514,7 @@ def test_lines_are_known_where_they_come_from(statements: list[str], ended: bool
 
 
 def applied(before: str, patch: str) -> str:
-    """What a patch makes of a text."""
+    """Text that a patch makes of another."""
     old, new, at, shown = before.splitlines(keepends=True), [], 0, ""
     for line in patch.splitlines(keepends=True)[2:]:
         if found := re.match(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@\n", line):
@@ -581,7 +581,7 @@ LONG: dict[str, Callable[[int], str]] = {
 
 @pytest.mark.parametrize("kind", LONG)
 def test_work_grows_as_the_file(kind: str, tmp_path: Path) -> None:
-    """As counted by calls of functions: the third part of a file takes as many as the second."""
+    """The third part of a file takes as many calls of functions as the second."""
     if "print" in LONG[kind](1):
         pytest.importorskip("fissix", reason="reads Python 2")
     path, counts = tmp_path / "a.py", []

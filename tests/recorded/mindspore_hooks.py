@@ -1,4 +1,4 @@
-"""What hooks are called with and what their answers do, asked of MindSpore or of opreg, which have the same names.
+"""Arguments and effects of hooks, asked of MindSpore or of opreg, which have the same names.
 
 The answers of MindSpore 2.10 are kept in ``mindspore_hooks.json``. Where it is installed, this file writes them:
 
@@ -167,7 +167,7 @@ class _Programs:
 
 
 def asked(ms: Any, case: tuple[str, str, str], run: Callable[[Any], Any] = lambda gradient: gradient) -> dict[str, Any]:
-    """What hooks were called with, and the gradients, or the kinds of error, by a module with MindSpore's names."""
+    """Arguments of hooks, and the gradients or the kinds of the error, by a module with MindSpore's names."""
     kind, where, what = case
     programs = _Programs(ms)
     answer: dict[str, Any] = {"called": programs.called}

@@ -128,7 +128,7 @@ def _there(place: str, word: str) -> bool:
 
 
 def _instead(name: str, word: str) -> tuple[str, str]:
-    """What to use, and the word as it stands in that row."""
+    """Replacement for a name, and the text of the name in the row."""
     text = f"`{word}`"
     if name not in CLASSES:
         for place in (*(["nn"] if name.startswith("mint") else []), "ops", "opreg"):

@@ -1,4 +1,4 @@
-"""What functions of ``mindspore.numpy`` give, asked of MindSpore or of opreg, which have the same names.
+"""Results of ``mindspore.numpy``'s functions, asked of MindSpore or of opreg, which have the same names.
 
 The answers of MindSpore 2.10 are kept in ``mindspore_numpy.json``. Where it is installed, this file writes them:
 
@@ -179,7 +179,7 @@ def _plain(value: Any) -> Any:
 
 
 def asked(ms: Any, mnp: ModuleType, case: str) -> Any:
-    """What one expression gives, or the name of the error that it raises."""
+    """Result of one expression, or the name of the error that it raises."""
     names = {"ms": ms, "mnp": mnp, "np": np}
     names |= {name: ms.Tensor(eval(text)) for name, text in _INPUTS.items()}
     try:

@@ -1,4 +1,4 @@
-"""What functions and layers of ``mint`` give, asked of opreg, or of PyTorch, whose names and arguments they have.
+"""Results of ``mint``'s functions and layers, asked of opreg, or of PyTorch, whose names and arguments they have.
 
 The answers of PyTorch are kept in ``mint.json``; kernels of MindSpore's own ``mint`` are for Ascend. Where PyTorch
 is installed, this file writes them:
@@ -122,7 +122,7 @@ def _plain(value: Any) -> Any:
 
 
 def asked(mint: ModuleType, tensor: Callable[[np.ndarray], Any], f64: Any, case: str) -> Any:
-    """What one expression gives, or the name of the error that it raises."""
+    """Result of one expression, or the name of the error that it raises."""
     names = {"mint": mint, "F": mint.nn.functional, "f64": f64}
     names |= {name: tensor(eval(text)) for name, text in INPUTS.items()}
     try:

@@ -1,4 +1,4 @@
-"""What images are asked for, of MXNet and of this package: calls by name, and a program that writes MXNet's answers.
+"""Calls of functions on images by name, for MXNet and for this package, and a program that writes MXNet's answers.
 
 ``python tests/recorded/mxnet_images.py`` under MXNet 1.9.1 and opencv-python 4.5.5 writes ``mxnet_images.npz``.
 """
@@ -29,7 +29,7 @@ JITTER = {"mean": True, "std": True, "brightness": 0.1, "contrast": 0.1, "satura
 
 
 def through(augmenters: Any, *values: Any) -> Any:
-    """What augmenters make of an image, or of an image and boxes."""
+    """Results of augmenters for an image, or for an image and boxes."""
     for each in augmenters:
         made = each(*values)
         values = made if isinstance(made, tuple) else (made,)
@@ -77,7 +77,7 @@ CALLS: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 
 def answers(mx: Any, name: str) -> list[np.ndarray]:
-    """What a call gives, from seeds that its name decides."""
+    """Results of a call, from seeds that follow from its name."""
     random.seed(sum(map(ord, name)))
     np.random.seed(sum(map(ord, name)))  # noqa: NPY002
     src = mx.nd.array(picture(), dtype="uint8")
@@ -118,7 +118,7 @@ RECORD_ITERS: dict[str, dict[str, Any]] = {
 
 
 def read_by(mx: Any, name: str, path: str) -> np.ndarray:
-    """What an iterator makes of the one image in a file of records."""
+    """Array that an iterator makes of the one image in a file of records."""
     keywords = {"data_shape": (3, 18, 24), "preprocess_threads": 1, "verbose": 0, **RECORD_ITERS[name]}
     batches = mx.io.ImageRecordIter(path_imgrec=path, batch_size=1, **keywords)
     return np.asarray(batches.next().data[0].asnumpy()[0])

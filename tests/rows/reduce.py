@@ -12,7 +12,7 @@ __all__ = ["ROWS"]
 
 
 def _full(result: np.ndarray, dtype) -> np.ndarray:
-    """What opreg makes of a result of rank zero, in the dtype of the data."""
+    """A result of rank zero as opreg returns it: with shape (1,), in the dtype of the data."""
     return np.asarray(result).reshape(np.shape(result) or (1,)).astype(dtype)
 
 

@@ -20,7 +20,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def _shapes(mode: str, inputs: int, size: int, layers: int, directions: int, projection: int) -> list[tuple[int, ...]]:
-    """What the vector of parameters is made of."""
+    """Shapes of the weights and biases in the vector of parameters, in its order."""
     rows, out = _GATES[mode] * size, projection or size
     weights: list[tuple[int, ...]] = []
     for layer in range(layers):

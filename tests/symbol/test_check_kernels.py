@@ -81,7 +81,7 @@ def test_fused_steps_are_compared_with_their_operators():
 
 
 def test_a_wrong_composition_is_found(monkeypatch):
-    """What is compared are the operators' own expressions, not the composed one."""
+    """The check computes the expected results by the operators' own expressions, not by the composed one."""
     from opreg.symbol.passes import fuse as fusion
 
     finish = fusion.Composition.finish

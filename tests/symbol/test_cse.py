@@ -214,7 +214,8 @@ def test_backward_takes_from_forward_what_is_there_anyway():
 
 @pytest.mark.parametrize("kept", [True, False], ids=["there", "gone"])
 def test_backward_keeps_nothing_longer_for_that(kept):
-    """What forward alone reads is computed again by a backward that wants the same; an output is there anyway."""
+    """Backward computes a value again if only forward reads it; an output of the graph is kept, and backward reads
+    it."""
     names = [sym.Variable(name) for name in ("x", "gamma", "beta", "mean", "var")]
     norm = sym.BatchNorm(*names, fix_gamma=False, use_global_stats=True, output_mean_var=True)
     factor = sym.BlockGrad(sym.broadcast_mul(norm[2], names[1]))  # the gradient multiplies by it too

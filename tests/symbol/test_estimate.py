@@ -131,7 +131,7 @@ WEIGHED = {"_contrib_AdaptiveAvgPooling2D",
 
 
 def test_operators_that_multiply_say_how_much() -> None:
-    """Those of plans alone, too, whose names say which operators they compute the gradients of."""
+    """An operator that multiplies matrices declares its operations, also if only plans contain it."""
     first = {row.op: row for row in reversed(FIXED)}
     silent = {name for name, row in first.items() if get(name).rules.flops is None and multiplied(row)}
     assert silent == WEIGHED

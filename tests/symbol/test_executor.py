@@ -749,7 +749,7 @@ def test_another_array_in_a_dict_of_an_executor_is_warned_of():
     [("forward", False), ("backward", False)], [("forward", True), ("backward", True), ("backward", True)],
     [("forward", True), ("forward", False), ("backward", True)]])
 def test_a_forward_that_is_run_again_for_gradients_draws_the_same_numbers(modes):
-    """What the caller draws goes on as if nothing had been drawn again."""
+    """The caller's next random numbers are the same as without the second run of forward."""
     executor = sym.Dropout(sym.Variable("x"), p=0.5, mode="always").simple_bind(mx.cpu(), x=(1000,))
     executor.arg_dict["x"][:] = 1
     wanted = None

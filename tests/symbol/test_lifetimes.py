@@ -1,4 +1,4 @@
-"""What nobody names any more goes at once: nothing that holds arrays is part of a cycle."""
+"""Arrays are freed as soon as nothing refers to them: no object that holds arrays is part of a cycle."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ def test_variables_of_one_name_made_in_both_branches_are_one():
 
 
 def test_elements_of_data_with_one_axis_have_one():
-    """As x[i] does, in graphs too."""
+    """An element has the shape of ``x[i]``, in graphs too."""
     def make(F, x, state):
         return F.contrib.foreach(lambda each, states: (each * states[0], [states[0] * 2]), x, [state])
 
@@ -228,7 +228,7 @@ def test_elements_of_data_with_one_axis_have_one():
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("case", CASES)
 def test_a_cached_op_goes_round_by_round(case, sign):
-    """As if each operator were called, so autograd sees them."""
+    """A CachedOp calls each operator of each round, so that autograd records them."""
     arrays = values(sign)
     outs, grads = eagerly(case, arrays)
     net = graph(case)

@@ -208,7 +208,7 @@ def test_training(network: Network, device: str) -> None:
 
 
 def _loss(network: Network, outputs: list[np.ndarray]) -> float:
-    """What ``about.json`` says the recorded loss is."""
+    """Loss of outputs, by the formula in ``about.json``."""
     labels, said = network.recorded("label"), network.about["sgd"]["loss"]
     first = outputs[0].astype(np.float64)
     if said.startswith("mean of -log"):
@@ -257,7 +257,8 @@ def test_five_steps(network: Network) -> None:
 
 
 def test_partial_shapes() -> None:
-    """What MXNet knows without hints is known here; from a label more, the unknown batch of the data too."""
+    """Shapes that MXNet infers without hints are inferred; the shape of a label also gives the batch size of the
+    data."""
     about = NETWORKS["regression"]
     symbol = load(FOLDER / "regression" / "regression-symbol.json")
     for asked, given in (("infer_shape_partial_without_hints", {}),

@@ -286,7 +286,7 @@ def test_users_operators_that_are_cheap_run_again(how, cheap, choice):
 
 
 def test_a_tagged_product_is_computed_again():
-    """As in MXNet, without the option too; what is not tagged stays."""
+    """A tagged node is computed again without the option, too, as in MXNet; other nodes are kept."""
     with mx.AttrScope(force_mirroring="True"):
         y = sym.dot(sym.Variable("x"), sym.Variable("w"), name="product")
     net = sym.sum(sym.tanh(sym.square(y)))

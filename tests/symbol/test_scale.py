@@ -16,7 +16,7 @@ MOST = 4.1
 
 
 def lines(run: Callable[[], Any]) -> int:
-    """How many lines run, each turn of a loop or comprehension anew."""
+    """Number of lines that run; each turn of a loop or comprehension counts."""
     count = 0
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:

@@ -196,7 +196,7 @@ def test_attributes_of_operators():
     lambda x: sym.square(x, attr={"foo": "1"}), lambda x: sym.elemwise_add(x, x, foo=1),
     lambda x: sym.gather_nd(x, x, foo=1), lambda x: sym.identity(x, foo=1)])
 def test_operators_without_attributes_take_any_keyword(make):
-    """As in MXNet, though with a warning; the node has it, and so have files."""
+    """The node keeps the keyword, as in MXNet, though with a warning; files have it, too."""
     with pytest.warns(UserWarning, match="has no attributes: foo is ignored"):
         net = make(sym.Variable("x"))
     assert net.list_attr() == {"foo": "1"} and net.list_arguments()[0] == "x"

@@ -132,7 +132,7 @@ def test_a_failure_can_be_had_again():
 
 
 def test_an_operator_of_float32_alone():
-    """What cannot be computed in float64 is checked in the dtype it has."""
+    """An operator without float64 is checked in the dtype that it has."""
     class Prop(mx.operator.CustomOpProp):
         def infer_type(self, types):
             return [np.float32], [np.float32], []

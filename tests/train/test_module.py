@@ -321,7 +321,8 @@ def test_executors_of_many_shapes_are_not_kept_for_ever():
 
 
 def test_an_optimizer_that_is_given_keeps_its_factors():
-    """As MXNet has it: names and factors are found for one given by name; the decay of biases is the maker's matter."""
+    """A module sets names and factors for an optimizer given by name; a given object keeps its own decay of biases, as
+    in MXNet."""
     net = sym.LinearRegressionOutput(sym.FullyConnected(sym.var("data"), num_hidden=1, name="fc"), sym.var("y"))
     found = []
     for optimizer in (mx.optimizer.SGD(learning_rate=0.1, wd=0.5, rescale_grad=0.5), "sgd"):
@@ -517,7 +518,7 @@ def test_names_that_programs_of_mxnet_read():
 
 
 def test_weights_that_a_program_hands_to_a_module():
-    """As MXNet's own ``Module.load`` does, and what was written after it."""
+    """A program stores weights in the module, like MXNet's own ``Module.load``; ``bind`` uses them."""
     args, aux = trained().get_params()
     module = mx.mod.Module(classifier())
     module._arg_params, module._aux_params, module.params_initialized = args, aux, True

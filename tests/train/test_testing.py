@@ -1,4 +1,4 @@
-"""What tests are written with: the environment, attempts, statistics of random numbers, comparison of optimizers."""
+"""Helpers of tests: the environment, attempts, statistics of random numbers, comparison of optimizers."""
 
 from __future__ import annotations
 
