@@ -1,4 +1,4 @@
-"""A multiple added to an array where that stands, in one pass of BLAS."""
+"""Addition of a multiple of one array to another, in one pass of BLAS."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def without_compiler():
 
 
 def descended(p: np.ndarray, g: np.ndarray, rate: float) -> tuple[np.ndarray, list[str]]:
-    """A step of descent, and the kernels that did it."""
+    """Result of a descent step, and the kernels that computed it."""
     parameter = ms.Parameter(ms.Tensor(p), name="p")
     optimizer = nn.SGD([parameter], learning_rate=1.0)
     optimizer.learning_rate.set_data(ms.Tensor(np.float32(rate)))

@@ -1,5 +1,5 @@
-"""Several devices: what is made, computed and copied on each of them, whichever is the current one; what the host waits
-for. On a stand-in for GPUs, which refuses arrays of a device that was not entered."""
+"""Several devices: arrays, results and copies are on the right device, whichever is current; waits of the host. The
+stand-in for GPUs refuses arrays of a device that was not entered."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ nd, sym = mx.nd, mx.sym
 
 @pytest.fixture(autouse=True)
 def xp() -> Iterator[Gpu]:
-    """Two GPUs, of which the first is the current one and stays so."""
+    """Two GPUs; the first is current and stays current."""
     with gpus(count=2) as module:
         yield module
     assert strict.Device().id == 0
@@ -166,7 +166,8 @@ def test_a_graph_over_devices_gives_the_numbers_of_the_host(first: int | None, s
 
 
 def test_results_go_to_where_their_arrays_are() -> None:
-    """A variable that two groups read has its gradient where it lives; one that is an output is copied."""
+    """The gradient of a variable that two groups read is on the variable's device; a variable that is an output is
+    copied."""
     x = sym.var("x")
     with mx.AttrScope(ctx_group="there"):
         y = x * 2

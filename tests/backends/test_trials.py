@@ -1,4 +1,4 @@
-"""Choices that are tried: the faster way is taken, kept, found again, and never believed from others."""
+"""Choices by trials: the faster way is taken, kept and found again, and files of other users are never trusted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ sym = mx.sym
 
 
 class Machine:
-    """A clock, and two ways that take so many seconds of it."""
+    """A clock, and two ways that take given numbers of seconds."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -147,7 +147,7 @@ def _results(executor: mx.executor.Executor) -> list[np.ndarray]:
 
 
 def _attention(batch: int, heads: int) -> Symbol:
-    """A dense layer with bias, products of stacks either way turned, and one without bias."""
+    """A dense layer with bias, products of stacks with either factor transposed, and a dense layer without bias."""
     x = sym.reshape(sym.FullyConnected(sym.Variable("x"), num_hidden=3 * 64, flatten=False), (0, 0, 3, heads, -1))
     q, k, v = sym.split(sym.transpose(x, (2, 0, 3, 1, 4)), num_outputs=3, axis=0, squeeze_axis=True)
     q, k, v = (sym.reshape(part, (-3, 0, 0)) for part in (q, k, v))
@@ -162,7 +162,7 @@ PRODUCTS = 12  # forward, and two gradients of each
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("way", ["oneDNN", "BLAS"])
 def test_a_plan_multiplies_by_one_library(machine, monkeypatch, way, count):
-    """The first large product decides the library of all of them; results are those of the reference either way."""
+    """The first large product decides the library for all; the results equal the reference with either."""
     monkeypatch.setattr(products.threads, "count", lambda: count)
     monkeypatch.setattr(products, "_LEAST", 1 << 20)
     asked: list[tuple[str, str]] = []
@@ -208,7 +208,7 @@ def test_small_stacks_stay_with_blas(machine):
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("faster", ["oneDNN", "BLAS"])
 def test_each_small_product_has_the_faster_library(machine, monkeypatch, faster, count):
-    """On one thread of oneDNN's, so that those of BLAS are free to compute the others."""
+    """Trials of oneDNN use one thread, so that BLAS's threads are free to compute the other products."""
     openmp = shared_library.openmp()
     assert openmp is not None
     monkeypatch.setattr(products.threads, "count", lambda: count)
@@ -234,7 +234,7 @@ def test_each_small_product_has_the_faster_library(machine, monkeypatch, faster,
 
 @onednn
 def test_a_large_product_does_not_decide_for_small_ones(machine, monkeypatch):
-    """They are tried by themselves, also where BLAS computes the large one."""
+    """Small products have trials of their own, also if BLAS computes the large one."""
     monkeypatch.setattr(trials, "_tried", lambda usual, other, *rest: trials.Choice(other, f"not {usual}"))
     x = sym.FullyConnected(sym.Variable("x"), num_hidden=2048, name="large")
     text = _bound(sym.FullyConnected(x, num_hidden=8, name="small"), x=(64, 128)).explain()
@@ -244,7 +244,7 @@ def test_a_large_product_does_not_decide_for_small_ones(machine, monkeypatch):
 @onednn
 @pytest.mark.parametrize("faster", ["oneDNN", "BLAS"])
 def test_small_products_are_tried_where_onednn_computes_the_plan(machine, monkeypatch, faster):
-    """With its threads; BLAS multiplies a single row three times as fast."""
+    """In such a plan oneDNN uses all its threads; BLAS is three times as fast for a single row."""
     monkeypatch.setattr(trials, "_tried", lambda usual, other, *rest: trials.Choice(faster, "so it is"))
     monkeypatch.setattr(products.convolution, "LEAST", 0)
     x = sym.Convolution(sym.Variable("x"), kernel=(3, 3), num_filter=8, name="first")
@@ -273,7 +273,7 @@ def test_large_matrices_are_tried_by_smaller_ones(machine, monkeypatch):
 @onednn
 @pytest.mark.parametrize(("same", "count"), [(True, 2), (False, 2), (True, 1)])
 def test_a_trial_has_the_threads_of_the_plan(machine, monkeypatch, same, count):
-    """Both libraries are tried with all of them, or with one where the plan has one or several find other bits."""
+    """Both libraries are tried with all threads, or with one if the plan has one or if several give other bits."""
     openmp = shared_library.openmp()
     assert openmp is not None
     monkeypatch.setattr(products.threads, "count", lambda: count)
@@ -318,7 +318,8 @@ def test_a_transposed_factor_is_copied_where_that_is_faster(machine, monkeypatch
 @onednn
 @pytest.mark.parametrize("same", [True, False])
 def test_who_waits_for_threads_of_onednn_multiplies_alone(machine, monkeypatch, same):
-    """For a while, where that finds the same bits; where it does not, always. How many threads there are stays."""
+    """After a wait a thread computes alone for a while if the bits are the same, otherwise always. The number of
+    threads stays."""
     openmp = shared_library.openmp()
     assert openmp is not None
     monkeypatch.setattr(products.threads, "count", lambda: 2)
@@ -338,7 +339,7 @@ def test_who_waits_for_threads_of_onednn_multiplies_alone(machine, monkeypatch, 
 
 @FAST
 def test_libraries_whose_threads_nobody_holds_multiply(machine, monkeypatch):
-    """In plans whose convolutions they have: with the threads there are."""
+    """In plans whose convolutions oneDNN computes, it also multiplies, with the available threads."""
     monkeypatch.setattr(shared_library, "openmp", lambda: None)
     x = sym.Convolution(sym.Variable("x"), kernel=(3, 3), num_filter=8)
     executor = _bound(sym.FullyConnected(x, num_hidden=64, name="dense"), x=(8, 3, 12, 12))
@@ -383,7 +384,7 @@ A, B, WIDE = (80, 90), (90, 70), (5, 80, 90)
     ("FullyConnected", (WIDE, (70, 90), (70,)), {"num_hidden": 70, "flatten": False}, 3),
     ("FullyConnected", (WIDE, (70, 7200)), {"num_hidden": 70, "no_bias": True}, 3)])
 def test_products_of_every_kind(machine, monkeypatch, name, shapes, attrs, steps):
-    """Forward and gradients, each by the library where it can, are those of the reference."""
+    """Outputs and gradients equal the reference's; the library computes the kinds that it can."""
     monkeypatch.setattr(products, "_left_to_blas", lambda *about: None)
     found = []
     for there in (True, False):

@@ -1,4 +1,4 @@
-"""Optimizer updates compiled with numba: what they give, for which arrays, and what they remember."""
+"""Optimizer updates compiled with numba: their results, the arrays they accept, and what they cache."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COMPILED = {
 
 @pytest.fixture(autouse=True)
 def waited() -> Iterator[None]:
-    """The compilation of a test ends before the next test begins."""
+    """Ends the compilation of a test before the next test begins."""
     yield
     compiler.wait()
 
@@ -50,7 +50,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[compiler.Function]:
 
 
 def arrays_of(name: str, dtype: str, size: int = SIZE) -> list[mx.nd.NDArray]:
-    """Weight, gradient and states, which are positive: some are averages of squares."""
+    """Weight, gradient and states; the states are positive, since some are averages of squares."""
     rng = np.random.default_rng(7)
     count = len(get(name).signature.input_names)
     found = [rng.standard_normal(size), rng.standard_normal(size)] + [rng.uniform(2, 3, size) for _ in range(count - 2)]
@@ -58,7 +58,7 @@ def arrays_of(name: str, dtype: str, size: int = SIZE) -> list[mx.nd.NDArray]:
 
 
 def moved(name: str, kernels: str, arrays: list[mx.nd.NDArray], inplace: bool = True, **attrs) -> list[np.ndarray]:
-    """Weight and states after a step, by the kernels that are asked for."""
+    """Weight and states after a step, by the given kernels."""
     arrays = [array.copy() for array in arrays]
     with compiler.use(kernels):
         new = getattr(mx.nd, name)(*arrays, lr=0.1, **attrs, **({"out": arrays[0]} if inplace else {}))

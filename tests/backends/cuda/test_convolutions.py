@@ -1,4 +1,4 @@
-"""Convolutions by cuDNN: the graphs that its frontend is given compute in a stand-in of it on the host."""
+"""Convolutions by cuDNN: a stand-in on the host computes the graphs that its frontend receives."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _library() -> Iterator[None]:
 
 
 def ran() -> list[str]:
-    """The functions of the library's that ran since this was asked last, on the device."""
+    """Functions of the library that have run on the device since the last call."""
     found = [function for function, _, _ in pygraph.done]
     pygraph.done.clear()
     return found
@@ -189,7 +189,7 @@ def test_what_the_library_does_not_take_runs_as_before_and_explain_says_why(word
 
 @pytest.mark.parametrize("function", ["_build", "load"])
 def test_memory_that_ended_is_no_answer(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is raised, and the next executor has the library."""
+    """Exhausted memory raises an error, and the next executor uses the library again."""
     works, failing = getattr(cudnn, function), [True]
 
     def once(*args: Any) -> Any:

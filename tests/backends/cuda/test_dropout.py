@@ -1,4 +1,4 @@
-"""Dropout on a GPU: what its kernel draws, where it goes on, and that it may be replayed."""
+"""Dropout on a GPU: the random numbers of its kernel, their counter, and replay."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def words(text: str) -> list[int]:
 
 
 def philox(counter: list[int], key: list[int]) -> list[int]:
-    """The same in Python."""
+    """The generator Philox, in Python."""
     for _ in range(10):
         a, b = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
         counter = [b >> 32 ^ counter[1] ^ key[0], b & 0xFFFFFFFF, a >> 32 ^ counter[3] ^ key[1], a & 0xFFFFFFFF]
@@ -72,7 +72,7 @@ def test_philox_gives_the_published_answers() -> None:
 
 def launch(device: Host, dtype: Any, count: int, start: int | np.ndarray, share: float = 0.6, lanes: int | None = None,
            blocks: int = 3) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Data, output, mask and counter of the kernel, which begins at a place or has a counter."""
+    """Data, output, mask and counter of a launch of the kernel, which begins at a position or reads a counter."""
     dtype = np.dtype(dtype)
     data = array(np.linspace(-2, 3, count), dtype)
     out, mask = (array(np.full(count, np.nan), dtype) for _ in range(2))
@@ -134,7 +134,8 @@ def test_launches_beside_each_other_draw_each_its_own_stretch_of_the_sequence(co
 
 @needs_compiler
 def test_launches_that_do_not_claim_draw_the_same() -> None:
-    """Broken on purpose: the counter is read and written, and two streams read it before either writes."""
+    """The planted mistake: the counter is read and written in two steps, and two streams read it before either
+    writes."""
     device = Host()
     counter = array([KEY, 0], np.uint64)
     masks = []

@@ -1,4 +1,4 @@
-"""The machine under the stand-in for CuPy finds what would go wrong on a device: a planted mistake each."""
+"""The machine under the stand-in for CuPy finds planted mistakes that would give wrong results on a device."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def on_device(numbers: Any) -> Any:
 
 
 def capture(stream: Stream, work: Callable[[], Any]) -> Graph:
-    """The graph of some work, whose results are gone."""
+    """Graph of some work, whose results are freed."""
     MACHINE.synchronize()
     with stream:
         stream.begin_capture()

@@ -1,4 +1,4 @@
-"""Pooling on a GPU: windows of all kinds, in all layouts, and what reaches the numbers of the input."""
+"""Pooling on a GPU: all kinds of windows, all layouts, and gradients of the input."""
 
 from __future__ import annotations
 

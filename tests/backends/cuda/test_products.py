@@ -1,4 +1,4 @@
-"""Products of matrices by cublasLt: the calls that the library is given run in a stand-in of it on the host."""
+"""Products of matrices by cublasLt: a stand-in on the host runs the calls that the library receives."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Run:
 
 
 def compare(net: Any, arrays: dict[str, np.ndarray], dtype: str = "float32", req: Any = "write") -> Run:
-    """The same on the host and on the device, which is returned."""
+    """Asserts that host and device give the same results, and returns those of the device."""
     expected, found = Run(net, arrays, mx.cpu(), dtype, req), Run(net, arrays, mx.gpu(0), dtype, req)
     for one, other in zip(expected.numbers, found.numbers, strict=True):
         np.testing.assert_allclose(other, one, TOLERANCES[dtype], TOLERANCES[dtype])
@@ -331,7 +331,7 @@ def test_a_factor_that_repeats_is_one_matrix() -> None:
 
 
 def header(name: str) -> str:
-    """The text of a header of CUDA's, empty where none is installed."""
+    """The text of one of CUDA's headers, empty if none is installed."""
     spec = importlib.util.find_spec("nvidia")
     places = [Path(folder).glob("*/include") for folder in (spec.submodule_search_locations or [] if spec else [])]
     roots = [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "include"), *[each for place in places
@@ -414,7 +414,7 @@ MULTIPLYING: dict[str, tuple[Callable[[], Any], dict[str, tuple[int, ...]]]] = {
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", MULTIPLYING)
 def test_kernels_that_multiply_are_parts_of_graphs(name: str, dtype: str, lt: Installed) -> None:
-    """All of them are captured, since the library multiplies; replays give the host's numbers."""
+    """A capture contains all steps, since the library multiplies; replays give the host's results."""
     graph, shapes = MULTIPLYING[name]
     net, arrays = graph(), {variable: numbers(*shape) for variable, shape in shapes.items()}
     found = compare(net, arrays, dtype)

@@ -1,4 +1,4 @@
-"""Reductions on a GPU: sums and their kin along any axes, statistics, and what is made of them."""
+"""Reductions on a GPU: sums and similar functions along any axes, statistics, and functions of them."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_they_compile_for_gpus_without_spilling(architecture: int) -> None:
 @needs_nvrtc
 @pytest.mark.parametrize("dtype", ["float16", BFLOAT, "float32", "float64"], ids=str)
 def test_columns_are_read_in_packs_of_16_bytes(dtype: Any) -> None:
-    """Each load of a matrix is a pack; a block of any tile has 4 kB in flight, if there are so many rows."""
+    """Each load of a matrix is a pack; a block has 4 kB in flight with any tile, if there are enough rows."""
     data = blank((512, 64), dtype)
     tile = columns.tile_of([data], [RowLayout.ELEMENT], 64)
     assert tile.lanes * data.itemsize == 16 and tile.columns >= 64
@@ -211,7 +211,7 @@ def test_tiles_of_columns(n: int, dtype: str, tile: tuple[int, int]) -> None:
 
 def compared(net: Any, arrays: dict[str, np.ndarray], dtype: str = "float32", train: bool = True,
              aux: dict[str, np.ndarray] | None = None, tolerance: float = 1e-5) -> list[str]:
-    """An executor on a GPU gives the outputs, gradients and states of one on the host; the kernels that ran."""
+    """Asserts that an executor on a GPU gives the results of one on the host; returns the names of its kernels."""
 
     def run(ctx: Any) -> list[np.ndarray]:
         args = {name: mx.nd.array(each, ctx=ctx, dtype=dtype) for name, each in arrays.items()}

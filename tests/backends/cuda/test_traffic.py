@@ -40,7 +40,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gpu]:
 
 
 def check(executor: Any, xp: Gpu, is_train: bool, heads: Sequence[Any] | None) -> list[str]:
-    """Run all steps of an executor, and hold what is counted in each against what it says; the names of kernels."""
+    """Asserts that each step of an executor moves the bytes that it declares; returns the names of the kernels."""
     executor.forward(is_train=is_train)
     if heads is not None:
         executor.backward(*heads)
