@@ -24,7 +24,7 @@ def _arrays(heads: int = 2, queries: int = 5, keys: int = 7, batch: int = 2, dty
 
 
 def _dropped(arrays: list, p: float) -> tuple:
-    """The output in training, and the weights it was made with."""
+    """Output in training, and the weights of attention in it."""
     query, key, _ = arrays
     seen = nd.array(np.broadcast_to(np.eye(key.shape[2]), (*key.shape[:3], key.shape[2])), dtype=query.dtype)
     return attention(query, key, seen, p=p)

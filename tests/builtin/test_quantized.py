@@ -1,4 +1,4 @@
-"""Operators on whole numbers of eight bits, and networks of them: what MXNet 1.9.1 answered, and where it was wrong.
+"""Operators on 8-bit integers, and networks of them: MXNet 1.9.1's answers, and its mistakes.
 
 ``data/mxnet_quantized.npz`` holds uses of operators, in JSON, and networks that MXNet quantised or fused: their files,
 parameters, one batch of data, what it gave for every node (``out``), and the network's result before (``plain``).
@@ -33,7 +33,7 @@ def _array(stored: list) -> np.ndarray:
 
 
 def _near(found: Any, expected: np.ndarray, steps: float = 0) -> None:
-    """Equal dtypes and shapes, numbers no more than some steps apart."""
+    """Asserts equal dtypes and shapes, and values that differ by no more than some steps."""
     got = found.asnumpy()
     assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
     np.testing.assert_allclose(got.astype("float64"), expected.astype("float64"), 1e-5 * (expected.dtype.kind == "f"),
@@ -41,7 +41,7 @@ def _near(found: Any, expected: np.ndarray, steps: float = 0) -> None:
 
 
 def _called(module: Any, case: dict[str, Any], values: dict[str, Any], **words: Any) -> Any:
-    """The call of a case, of arrays or symbols: inputs by name, where they have one."""
+    """The call of a case with arrays or symbols; inputs are passed by name if they have one."""
     function = getattr(module.contrib, case["op"].removeprefix("_contrib_"))
     if "num_args" in case["attrs"]:
         return function(*values.values(), **case["attrs"], **words)
@@ -70,7 +70,7 @@ def test_an_operator_gives_what_mxnet_gave(case):
 
 
 def _bound(name: str, symbol: Any, ctx: Any = None) -> Any:
-    """A network over its recorded parameters and data."""
+    """Executor of a network with its recorded parameters and data."""
     ctx = ctx or nd.cpu()
 
     def of(kind: str) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def test_a_network_is_written_as_mxnet_wrote_it(name):
 
 
 def _of(numbers: np.ndarray, reach: float) -> np.ndarray:
-    """The fractions that whole numbers stand for."""
+    """Real values of quantized ones."""
     return numbers * (reach / (255.5 if numbers.dtype == np.uint8 else 127.5))
 
 
@@ -123,7 +123,7 @@ def _bytes(dtype: str, *shape: int, seed: int = 0) -> np.ndarray:
 
 
 def _given(*values: Any) -> list[Any]:
-    """Arrays, and ends of ranges, as NDArrays."""
+    """Arrays and ends of ranges, as NDArrays."""
     return [nd.array(value, dtype=value.dtype) if isinstance(value, np.ndarray) else nd.array([value])
             for value in values]
 

@@ -1,4 +1,4 @@
-"""Random numbers: do they have the distributions they claim, and are they the same again after seeding?
+"""Random numbers follow their distributions, and the same seed gives the same numbers.
 
 Seeds are fixed, so every test here gives one answer forever.
 """
@@ -31,7 +31,7 @@ def seeded():
 
 
 def fits(sample: np.ndarray, law) -> bool:
-    """Whether numbers look drawn from a distribution of scipy.stats."""
+    """Whether numbers agree with a distribution of scipy.stats."""
     sample = sample.astype(float)
     if isinstance(law.dist, stats.rv_continuous):
         return stats.kstest(sample, law.cdf).pvalue > SURPRISE
@@ -453,7 +453,7 @@ def test_a_graph_takes_parameters_as_symbols():
 
 @mx.operator.define(name="random_holes")
 def holes(x):
-    """An operator of a user that draws by itself."""
+    """A user's operator that draws random numbers itself."""
     return x * (mx.nd.random.uniform(shape=x.shape) > 0.5)
 
 
