@@ -1,4 +1,4 @@
-"""A Cell's own gradient: what bprop is given, what it may return, of every order, in both modes."""
+"""The bprop of a Cell: its arguments, its results, gradients of every order, in both modes."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_not_called_when_nobody_wants_a_gradient(run):
 
 
 def test_saved_values_are_nobody_elses():
-    """Changes of inputs, output and output gradient by bprop have no other effects."""
+    """A bprop may change inputs, output and output gradient in place without effects elsewhere."""
 
     def bprop(self, a, out, dout):
         dout[0] = 100.0
@@ -172,7 +172,7 @@ def test_none_is_zeros(run):
 @pytest.mark.parametrize("own", [np.float32, np.float16, np.int32, np.bool_])
 @pytest.mark.parametrize("debug", [False, True])
 def test_gradients_have_the_dtype_of_the_input(run, own, dtype, debug):
-    """Whatever bprop returned, as in MindSpore; what that cuts from it is said."""
+    """Gradients are cast from any dtype that bprop returns, as in MindSpore; a warning tells of lost fractions."""
     cell = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: ((dout * 2).astype(dtype),), bprop_debug=debug)
     cut = own is np.bool_ and np.issubdtype(dtype, np.floating)
     with pytest.warns(UserWarning, match="a gradient of bool is cut to bool") if cut else contextlib.nullcontext():
@@ -487,7 +487,7 @@ def test_bprop_assigned_to_an_instance_is_no_bprop():
     (lambda d: d * 3, [[3] * 3] * 2), (lambda d: ops.stack(d, d, num_args=2), [[2] * 3] * 2),
     (lambda d: ops._np_sum(d, axis=0), None), (lambda d: ops._np_reshape(d, newshape=(3, 2)), None)])
 def test_symbols_whose_shapes_come_later(returned, expected):
-    """A wrong shape raises its error when the graph is bound."""
+    """A wrong shape raises an error when the graph is bound."""
     symbol = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: (returned(dout),)).to_symbol()
     if expected is None:
         executor = symbol.simple_bind(cpu(), a=(2, 3))
@@ -504,7 +504,7 @@ def test_symbols_whose_shapes_come_later(returned, expected):
 
 
 def _drawn_behind(function: Run) -> list[Any]:
-    """The result of a function, its gradient, and a random value that the program draws between the two."""
+    """Result and gradient of a function, and a random value that the program draws between the two."""
     random.seed(7)
     value = x()
     value.attach_grad()

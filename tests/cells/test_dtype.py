@@ -1,4 +1,4 @@
-"""Dtypes by MindSpore's names, and MindSpore's promotion, measured pair by pair."""
+"""Dtypes by MindSpore's names, and MindSpore's promotion, recorded for each pair."""
 
 from __future__ import annotations
 
@@ -98,14 +98,14 @@ def test_errors_help() -> None:
 
 
 def test_as_dtype_takes_them() -> None:
-    """Wherever arrays take a dtype they take these, all of them."""
+    """Every argument for a dtype accepts them."""
     assert sorted(DTYPES.values()) == sorted(name.removesuffix("_") for name in NAMES)
     for name in NAMES:
         assert as_dtype(getattr(dtypes, name)) == as_dtype(name.removesuffix("_"))
 
 
 def test_without_ml_dtypes() -> None:
-    """bfloat16 is not there then, and all else is."""
+    """Without ml_dtypes only bfloat16 is missing."""
     program = """if True:
         import sys
         sys.modules["ml_dtypes"] = None
@@ -193,7 +193,7 @@ def test_promote_number(row: list[str]) -> None:
 
 @of_each(PAIRS, by=lambda pair: pair[0])
 def test_of_tensors(case: tuple[str, str, str]) -> None:
-    """The results of a tensor's operators have the promised dtypes, and ``/`` gives no integers."""
+    """Operators of tensors give the promised dtypes, and ``/`` gives no integers."""
     a, b, word = case
     left, right = Tensor(np.ones(2), getattr(dtypes, a)), Tensor(np.ones(2), getattr(dtypes, b))
     if word == "-":
@@ -247,7 +247,7 @@ def test_other_integers(text: str, dtype: str, answer: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["int16", "uint16", "uint32", "uint64"])
 def test_other_integers_are_kept(dtype: str, tmp_path: Path) -> None:
-    """In files of all kinds, in arrays, graphs and texts."""
+    """Integer dtypes are kept in all kinds of files, in arrays, graphs and texts."""
     largest = np.iinfo(dtype).max
     x = Tensor(np.array([0, largest], dtype))
     assert repr(x) == f"Tensor(shape=[2], dtype={getattr(dtypes, dtype)}, value= [{0:>{len(str(largest))}}, {largest}])"

@@ -1,4 +1,4 @@
-"""Compiled functions forget: memory is bounded whatever they are called with, and nothing outlives its last user."""
+"""Memory of compiled functions: caches are bounded for any arguments, and every object is freed with its last user."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def ones(*shape: int) -> Tensor:
 
 
 def largest(function: Any) -> int:
-    """Bytes of all plans of a compiled function."""
+    """Bytes of memory of all plans of a compiled function."""
     return function._cache.memories.nbytes
 
 
 @pytest.mark.filterwarnings("ignore:.*compiled for more than")
 @pytest.mark.parametrize("way, order", [("value", "up"), ("value", "down"), ("value", "mixed"), ("gradient", "up")])
 def test_many_lengths_share_their_memory(way, order):
-    """So many lengths take no more than a few times what the longest takes."""
+    """All lengths together take at most a few times the memory of the longest one."""
     lengths = np.arange(1000, 1000 + KINDS + 8)
     if order == "mixed":
         np.random.default_rng(0).shuffle(lengths)
@@ -87,7 +87,7 @@ def test_pieces_in_use_are_kept():
 
 
 def test_runs_that_wait_for_their_gradients_have_their_own_memory():
-    """Runs of other shapes do not disturb them in between."""
+    """Runs with other shapes in between do not overwrite this memory."""
     function = jit(lambda a: ops.exp(a) * a)
     plain = lambda a: ops.exp(a) * a  # noqa: E731
 
@@ -108,7 +108,7 @@ def test_runs_that_wait_for_their_gradients_have_their_own_memory():
 
 
 def test_a_hook_that_calls_what_it_hangs_on():
-    """With another shape, while the first run is not over."""
+    """The hook calls the Cell with another shape during the first run."""
     class Net(Cell):
         def __init__(self) -> None:
             super().__init__()
@@ -275,7 +275,7 @@ NETS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("make", NETS)
 def test_no_cycle_holds_cells_or_arrays(uncollected, make, use):
-    """Without the collector: what is compiled goes with its Cell, and the Cell with its last reference."""
+    """Without the cycle collector a compiled function is freed with its Cell, and the Cell with its last reference."""
     net = NETS[make]()
     compiled = jit(net)
     USES[use](net, compiled)

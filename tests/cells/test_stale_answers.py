@@ -1,4 +1,5 @@
-"""State that changes between two calls of a compiled function is seen, left to Python or named."""
+"""State that changes between two calls of a compiled function is seen, or the function is left to Python, or an error
+names it."""
 
 from __future__ import annotations
 
@@ -487,7 +488,7 @@ WAYS: dict[str, Callable[[Any], Any]] = {
 
 
 class Whole(Cell):
-    """A Cell that calls a function, as a hook does."""
+    """A Cell that calls a function."""
 
     def __init__(self, function: Callable):
         super().__init__()
@@ -498,7 +499,7 @@ class Whole(Cell):
 
 
 def changes(case: Row, compiles: Callable[[Any], Any], way: Callable[[Any], Any] = lambda function: function) -> bool:
-    """Call, change, call, for each change; whether the compiled function answers as the plain one each time."""
+    """Calls both functions before and after each change; returns whether the compiled one agrees each time."""
     module = types.ModuleType("state")
 
     def run(text: str) -> None:
@@ -634,7 +635,7 @@ EDITS: dict[str, tuple[Callable[[Scaled], object], float]] = {
 
 
 class Other(Scaled):
-    """A Cell of another class, with the same attributes."""
+    """A Cell of another class with the same attributes."""
 
     def construct(self, x: Any) -> Any:
         return super().construct(x) * 3.0
@@ -676,7 +677,7 @@ def test_an_edit_of_the_tables_of_a_cell_is_seen(name: str, made: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_the_body_of_a_traced_operator_sees_numbers_of_arrays(way: str) -> None:
-    """Its graph has copies of them."""
+    """The operator's graph holds copies of the arrays' values."""
     factors = ms.nd.array([2.0, 3.0, 4.0])
     traced = ms.operator.define(traced=True, name=f"_example_stale_array_{way}")(lambda x: x * factors)
     plain = WAYS[way](lambda x: traced(x) * traced(x))

@@ -1,4 +1,4 @@
-"""Smaller things that programs written for MindSpore use, the same eagerly and compiled."""
+"""Smaller parts of MindSpore's interface, the same eagerly and compiled."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_matmul_refuses():
 
 
 def test_a_gradient_goes_through_a_function(run):
-    """To any order, of nested inputs too; what has no tensors passes."""
+    """The function changes gradients of any order, also of nested inputs; other values pass unchanged."""
     triple = ops.InsertGradientOf(lambda g: g * 3)
     x = count(2)
     assert numbers(run(lambda a: triple(a))(x)) == [1, 2] and triple(3) == 3
@@ -160,7 +160,7 @@ def test_resized_images(run, settings, size, expected):
     ({}, [0, 0, 1, 1, 2, 2, 3], [0, 0, 1, 1, 2, 2, 3, 3, 4]),
     ({"half_pixel_centers": True}, [0, 0, 1, 1, 2, 2, 3, 3], [0, 0, 1, 1, 2, 2, 3, 3, 4, 4])])
 def test_nearest_numbers_of_resized_images(run, settings, rows, columns):
-    """At the places that MindSpore takes them from."""
+    """The chosen pixels are those that MindSpore chooses."""
     image, size = count(1, 1, 4, 5), (len(rows), len(columns))
     expected = image.asnumpy()[:, :, rows][..., columns]
     for resize in (ops.ResizeNearestNeighbor(size, **settings),
@@ -202,7 +202,7 @@ _SAMPLED = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_gr
 
 @pytest.mark.parametrize("case", _SAMPLED["answers"], ids=lambda case: "-".join(map(str, list(case.values())[:4])))
 def test_numbers_at_the_places_of_a_grid(run, case):
-    """Values, and gradients of images and grids, are those that MindSpore gave."""
+    """Values, and gradients of images and grids, equal MindSpore's."""
     given = _SAMPLED["inputs"][str(case["axes"])]
     x = Tensor(np.array(given["input"], np.float32).reshape(given["shape"]))
     grid = Tensor(np.array(given["grid"], np.float32).reshape(given["grid_shape"]))
@@ -242,7 +242,7 @@ def test_itemset_refuses(args, kind):
 
 
 def test_a_parameter_takes_another_dtype():
-    """A compiled function is compiled for it anew."""
+    """A compiled function is compiled again for the new dtype."""
     p = Parameter(Tensor([1.5, 2.0]), name="w")
     scaled = ms.jit(lambda a: a * p)
     assert scaled(Tensor([1.0, 1.0])).dtype == ms.float32
@@ -251,7 +251,7 @@ def test_a_parameter_takes_another_dtype():
 
 
 def test_the_value_of_a_parameter_is_a_tensor(run):
-    """Over its memory, with its gradient; a change of the tensor is none of the parameter."""
+    """The tensor shares the parameter's memory and gradient; assigning to the tensor does not change the parameter."""
     p = Parameter(Tensor([1.5, 2.0]), name="w")
     value = p.value()
     assert str(value) == "[1.5 2. ]" and not isinstance(value, Parameter)
@@ -546,7 +546,7 @@ class Slots(nn.Cell):
     ("w", nn.Tanh(), KeyError), ("c", Parameter(count(2), name="z"), KeyError),
     ("w", 3, TypeError), ("c", 3, TypeError), ("w", Parameter(count(2), name="z"), None), ("c", nn.Tanh(), None)])
 def test_a_place_keeps_its_kind(empty, name, value, kind):
-    """Also when None was put there; it is free once the attribute is deleted."""
+    """An attribute of a Parameter or Cell accepts only its kind, also if it is None; it is free once it is deleted."""
     cell = Slots()
     if empty:
         setattr(cell, name, None)
@@ -571,7 +571,7 @@ def test_names_with_a_dash():
 
 
 def test_two_parameters_of_one_name():
-    """Compiling says so; a call gives them the names of their paths, as ever."""
+    """Compiling raises an error; a call names them by their paths."""
 
     class Twins(nn.Cell):
         def __init__(self) -> None:
