@@ -1,4 +1,4 @@
-"""The benchmarks on a device: everything but the numbers, which mean nothing on a stand-in."""
+"""Benchmarks on a device: everything but the times, which mean nothing on a stand-in."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash
 
 
 def place(out: Path | None = None) -> gpu_questions.Place:
-    """Inside of ``gpus()``."""
+    """The device inside of ``gpus()``."""
     return gpu_questions.Place(mx.gpu(0), mx.gpu(0).xp, True, out, {})
 
 
@@ -164,7 +164,7 @@ def test_a_device_is_timed_between_its_events(monkeypatch: pytest.MonkeyPatch) -
 
 @needs_compiler
 def test_the_benchmark_runs_on_the_stand_in(tmp_path: Path) -> None:
-    """Its table has what the cost model expects beside what was measured."""
+    """The table shows the expectation of the cost model beside the measured time."""
     figures = tmp_path / "machine.json"
     figures.write_text('{"name": "slow", "launch": 1.0, "product_rates": {"float32": 1e9}}')
     done = run(sys.executable, "-m", "benchmarks", "--machine", str(figures), "--device", "dry", "--here",
@@ -249,7 +249,7 @@ def test_onnx_runtime_computes_what_opreg_does(key: str, sizes: dict[str, Any], 
 
 
 def test_texts_of_rows_are_those_of_a_large_gpu() -> None:
-    """Nothing runs, so no compiler is needed."""
+    """No kernel runs, so no compiler is needed."""
     texts = gpu_kernels.texts_of_rows(["softmax", "tanh", "BatchNorm"])
     names = {re.search(r"\) (\w+)\(", text.source[text.source.index('extern "C"'):])[1] for text in texts}  # type: ignore
     assert {"rows__softmax", "elementwise__tanh"} <= names and all(text.options == ("-std=c++17",) for text in texts)
@@ -326,7 +326,7 @@ def test_the_script_runs_the_tests_of_the_stand_in_on_a_gpu() -> None:
 
 @needs_bash
 def test_the_script_goes_on_when_stages_fail(tmp_path: Path) -> None:
-    """An interpreter that can do nothing: every stage says so, and there is a summary."""
+    """With an interpreter that always fails, every stage reports its failure, and there is a summary."""
     broken = tmp_path / "python"
     broken.write_text("#!/bin/sh\necho nothing works >&2\nexit 3\n")
     broken.chmod(0o755)
@@ -347,7 +347,7 @@ def test_handwritten_rules_are_counted(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_rule_counts_where_an_operator_holds_it() -> None:
-    """Functions of one maker are one, by whatever call an operator was given them; those of others are not counted."""
+    """Rules that one function makes count as one, whatever its arguments; functions of other libraries do not count."""
     one, two = (Op(name, Schema([]), ("data",)) for name in ("_counted_one", "_counted_two"))
     one.infer(like_inputs(0))
     two.infer(like_inputs(0, 0))
@@ -363,7 +363,7 @@ def test_a_rule_counts_where_an_operator_holds_it() -> None:
 
 @pytest.mark.parametrize("order", traced.ORDERS)
 def test_a_traced_operator_calls_as_little_of_python_as_its_line(order: str) -> None:
-    """A gradient takes no more calls; forward alone, an operator is looked up by its attributes and inputs."""
+    """A gradient takes no more calls of Python; forward alone looks an operator up by its attributes and inputs."""
     line, *others = traced.measure(order, 1, 1)
     assert [row.way for row in others] == ["a function", "a Prop"]
     for row in others:

@@ -99,7 +99,7 @@ def test_the_pages_are_what_the_files_say(path: Path, said: Callable[[], str]) -
 
 
 def test_ratios_have_a_column_for_each_processor_as_it_is(tmp_path: Path) -> None:
-    """A work that one of them did not have is a dash there."""
+    """The column of a processor without a row has a dash there."""
     other = {**XEON, "name": "Another"}
     adam = Row("adam", "Adam", "ms", {"opreg": [3e-3], "opreg[fast]": [1e-3], "PyTorch": [2e-3]})
     for number, each in enumerate([made(), made(lesser=["no-avx2"]), made(processor=other)]):
@@ -125,7 +125,7 @@ def test_long_rows_have_their_share_of_the_machine() -> None:
 
 
 def test_rows_that_the_extra_makes_slower_are_named() -> None:
-    """By more than those without it scatter; of memory it may take more."""
+    """A row counts if it is slower by more than the runs without the extra scatter; it may take more memory."""
     slow, same = {"opreg": [5e-3, 6e-3], "opreg[fast]": [9e-3, 9e-3]}, {"opreg": [5e-3, 6e-3], "opreg[fast]": [6.1e-3]}
     rows = [Row("block", "a block", "ms", slow), Row("lstm", "another", "ms", same), Row("held", "held", "MB", slow)]
     assert "- Slower with the extra than without it: a block (1.80).\n" in page.section(made(slow, rows=rows))
