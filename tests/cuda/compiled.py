@@ -36,7 +36,7 @@ _VARIABLE = "OPREG_TEST_COMPILED"
 
 
 class KernelError(AssertionError):
-    """A kernel did what no kernel may; the compiler's or the sanitizer's words."""
+    """An invalid action of a kernel, or an error of the compiler, in the words of the compiler or sanitizer."""
 
 
 @functools.cache
@@ -88,7 +88,7 @@ def built(text: str, *flags: str, header: str | None = "kernels", suffix: str = 
 
 @functools.cache
 def _header(name: str, flags: tuple[str, ...]) -> Path:
-    """A file to include first, with what the compiler made of it beside it, where it takes that."""
+    """A header to include first, beside its compiled form if the compiler supports that."""
     path = _place(name, flags, "", ".h")
     if not path.exists():
         with _complete(path) as part:  # which says that this process compiles it: others read it as text till then
@@ -110,7 +110,8 @@ def _content(header: str | None) -> str:
 
 @contextlib.contextmanager
 def _complete(path: Path) -> Iterator[Path]:
-    """A name to write to, which becomes this one when all is there: no other process or thread sees a part."""
+    """A temporary path that is renamed to this one when it is complete, so that no other process or thread sees a
+    part."""
     part = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}")
     yield part
     os.replace(part, path)
@@ -123,7 +124,7 @@ def _compile(*arguments: str) -> None:
 
 
 def line_of(report: str) -> str:
-    """The line of a compiled text, or of what stands before it, that a sanitizer names first; nothing where none is."""
+    """The line of a compiled text or header that a sanitizer's report names first; empty without one."""
     for name, number in re.findall(r"(/[^\s:]+\.(?:cpp|cuh)):(\d+)", report):
         with contextlib.suppress(OSError, IndexError):
             return f"{Path(name).name}, line {number}: {Path(name).read_text().splitlines()[int(number) - 1].strip()}"

@@ -1,4 +1,4 @@
-"""Ways to write kernels with CuPy, on the stand-in: their source runs on the host."""
+"""CuPy's ways to write kernels, on the stand-in: their source runs on the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real GPU in the place of the stand-in: the same tests run on it, and are told the same of our kernels."""
+"""A real GPU, or the bed, in place of the stand-in: it records the same facts for the same tests."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Recorded:
 
     def ElementwiseKernel(self, in_params: str, out_params: str, operation: str, name: str = "kernel",
                           **keywords: Any) -> _Kernel:
-        """A user's arithmetic of one element."""
+        """A user's element-wise kernel."""
         return _Kernel(self._xp.ElementwiseKernel(in_params, out_params, operation, name, **keywords), name,
                        self)
 
@@ -56,8 +56,7 @@ class Recorded:
 
 @contextlib.contextmanager
 def recorded(xp: Any, processors: int | None = None) -> Iterator[Recorded]:
-    """While inside, the kernels that the array module compiles write their names down, and the bed's devices have so
-    many processors."""
+    """Lets compiled kernels, inside, record their names, and the bed's devices have so many processors."""
     found, module = Recorded(xp), xp.RawModule
 
     class RawModule:

@@ -31,13 +31,13 @@ __all__ = ["checked", "install", "missing", "ordered", "waits"]
 
 
 def missing() -> str:
-    """Why the bed cannot be, or nothing."""
+    """The reason why the bed cannot be used; empty if it can."""
     return loading.missing()
 
 
 @contextlib.contextmanager
 def ordered(order: str) -> Iterator[None]:
-    """While inside, work runs ``"now"``, ``"late"`` or when the seed that a number is says so."""
+    """Runs work, inside, at once (``"now"``), ``"late"``, or at random by a seed."""
     driver = loading.driver()
     driver.bed_order(order.encode())
     try:
@@ -52,7 +52,7 @@ def waits() -> int:
 
 
 def install() -> Any:
-    """Put the bed beneath CuPy, and return CuPy.
+    """Puts the bed beneath CuPy, and returns CuPy.
 
     Raises
     ------
