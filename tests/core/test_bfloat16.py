@@ -1,4 +1,4 @@
-"""bfloat16 is a floating dtype everywhere, although NumPy says that it is of another kind than its own."""
+"""bfloat16 counts as a floating dtype everywhere, although NumPy does not say so."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def layer() -> nn.Cell:
 
 
 class Other(nn.Cell):
-    """Its gradient has another floating dtype than its input."""
+    """An operator whose gradient has another floating dtype than its input."""
 
     def construct(self, v: Any) -> Any:
         return v * 2
@@ -77,7 +77,7 @@ def test_parameters_refuse_what_does_not_fit() -> None:
 
 
 def test_loops_have_gradients() -> None:
-    """The body of a loop in a graph asks whether its inputs are floating, too."""
+    """The body of a loop in a graph treats bfloat16 inputs as floating, too."""
     import opreg as mx
 
     data = mx.sym.var("data")
@@ -108,7 +108,7 @@ CASES = [text for group in ("functions", "primitives", "methods") for text in RE
 
 
 def run(text: str, dtype: Any) -> Any:
-    """The answer, or what was raised, for floating inputs of that dtype, rounded to bfloat16 before."""
+    """Result or error for floating inputs of a dtype, which were rounded to bfloat16 before."""
     values = {name: ms.Tensor(array.astype(BF16).astype(dtype) if array.dtype.kind == "f" else array)
               for name, array in ARRAYS.items()}
     try:
@@ -133,7 +133,7 @@ def same(narrow: Any, half: Any, wide: Any) -> None:
 
 @pytest.mark.parametrize("text", CASES)
 def test_like_float16(text: str) -> None:
-    """Dtypes follow where those of float16 do, and numbers are those of float32, rounded."""
+    """Dtypes are inferred like those of float16, and values are those of float32, rounded."""
     narrow, half, wide = (run(text, dtype) for dtype in (BF16, F16, np.dtype(np.float32)))
     same(narrow, half, wide)
 
@@ -144,7 +144,7 @@ ROUGH = re.compile(r"round|cast|float\(|floor|mod|trunc|max|min|sort|sign|stop_g
 
 
 def gradient(text: str, dtype: Any) -> Any:
-    """The gradient of the sum of everything in the first floating input."""
+    """Gradient of the sum of all outputs for the first floating input."""
     name = next(name for name in used(text) if ARRAYS[name].dtype == np.float32)
     values = {name: ms.Tensor(array.astype(BF16).astype(dtype) if array.dtype.kind == "f" else array)
               for name, array in ARRAYS.items()}

@@ -14,7 +14,7 @@ from opreg.errors import ArgumentError, UnknownOperatorError
 
 
 class Tensor:
-    """Stands for an array or symbol."""
+    """A replacement for arrays and symbols."""
 
 
 T, U, W = Tensor(), Tensor(), Tensor()

@@ -1,4 +1,4 @@
-"""Large arrays of the host lie alike within a page, whoever asks for them, so that no pass over several is slow."""
+"""Large arrays of the host begin at the same offset in a page, so that no pass over several of them is slow."""
 
 from __future__ import annotations
 

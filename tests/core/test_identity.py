@@ -1,4 +1,4 @@
-"""Caches by the identity of arrays: no answer is that of an array which is gone, whose identity another array has."""
+"""Caches by the identity of arrays: a new array with the identity of a freed one gets its own answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes that follow from other shapes: from outputs to inputs, from one input to another, from what is given."""
+"""Shape inference: from outputs to inputs, from one input to another, from given shapes."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _dtypes(letters: str) -> list[np.dtype | None]:
     ("I,T=@dtype->T", "if", ".", "if f"), ("T->@dtype=T", "f", ".", "f h"), ("T->@none=T", "f", ".", "f f"),
 ])
 def test_dtypes_follow_from_a_signature(text, ins, outs, expected):
-    """A default counts where nobody says, after all that is known."""
+    """A default dtype counts if nothing determines the dtype otherwise."""
     found = TypeRule(text)(_dtypes(ins), _dtypes(outs), {"dtype": "float16", "none": None})
     assert found == tuple(map(_dtypes, expected.split(" ")))
 

@@ -24,7 +24,7 @@ def defined(function: Callable[..., Any], **options: Any) -> Any:
 
 
 def prop(**methods: Any) -> str:
-    """A Prop of these methods; the name it is registered by."""
+    """Registers a Prop with these methods; returns its name."""
     name = f"test_mistaken_{next(_NUMBERS)}"
 
     class Body(mx.operator.CustomOp):
@@ -141,7 +141,8 @@ def test_two_nodes_of_one_name_are_refused_where_their_variables_are_bound() -> 
 
 
 def test_names_that_may_occur_twice() -> None:
-    """One variable that is shared, nodes without variables, and arrays that are given in order, as in MXNet."""
+    """A shared variable, nodes without variables, and arrays given in order may have names that occur twice, as in
+    MXNet."""
     x, weight, bias = sym.var("data"), sym.var("fc_weight"), sym.var("fc_bias")
     shared = sym.FullyConnected(sym.FullyConnected(x, weight, bias, num_hidden=2, name="fc"), weight, bias,
                                 num_hidden=2, name="fc")
@@ -286,7 +287,7 @@ def test_cells_are_no_modules_of_elsewhere(name: str) -> None:
 
 
 def test_whether_a_name_is_there_is_cheap_to_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test runner asks every module for names of its own: the nearest valid words are looked for once."""
+    """A test runner asks all modules for names of its own; the nearest valid words are searched only once."""
     looked_for = []
     monkeypatch.setattr(errors.difflib, "get_close_matches", lambda word, *_, **__: looked_for.append(word) or [])
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Errors out of operators: of our kind and of their own, and at the earliest moment."""
+"""Errors of operators: errors of opreg and of users' code, as early as possible."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ USUALLY = [cache(1, "Data", "48K", "0"), cache(1, "Instruction", "32K", "0"), ca
 
 
 def system(root: Path, caches: dict[int, list[dict[str, str]]], **files: str) -> Path:
-    """A tree of files as Linux has them; names of files have ``__`` for a slash."""
+    """A folder with system files of Linux; ``__`` in a name stands for a slash."""
     for cpu, listed in caches.items():
         for number, words in enumerate(listed):
             for word, text in words.items():

@@ -1,4 +1,4 @@
-"""Modes in asyncio tasks and in threads: what one has entered is on there alone, and ends with it."""
+"""Modes in asyncio tasks and in threads: a mode holds only for the task or thread that entered it, and ends there."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ SCOPES = {
 
 @pytest.fixture(autouse=True)
 def _some_names():
-    """Names are given already, where no other manager begins anew."""
+    """Uses up some names, since only some managers begin to count anew."""
     sym.exp(sym.Variable("x"))
 
 
 @pytest.mark.parametrize("name", SCOPES)
 def test_between_tasks(name):
-    """In another task, in tasks that this one has made before, and in the program afterwards it is not on."""
+    """The scope is off in other tasks, in tasks made before it, and in the program afterwards."""
     scope, asked = SCOPES[name]
     neutral, seen = asked(), []
 
@@ -126,7 +126,7 @@ def test_a_thread_for_a_task_begins_with_nothing():
 
 
 def test_gradients_of_many_tasks():
-    """Each computes its own, awaiting inside of record and between backward passes."""
+    """Each task computes its own gradient, and awaits inside of record and between backward passes."""
     async def train(number):
         x = nd.array([1.0, 2.0])
         x.attach_grad()
@@ -208,7 +208,7 @@ def test_decorators(scope, asked):
 
 
 def test_what_is_chosen_inside_for_longer_stays():
-    """Leaving a stretch puts back what it has chosen, and nothing else."""
+    """The end of a scope restores only its own setting."""
     with autograd.record():
         mx.util.set_np_shape(True)
     assert (autograd.is_recording(), mx.util.is_np_shape()) == (False, True)
