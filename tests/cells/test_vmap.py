@@ -49,7 +49,7 @@ def looped(function: Callable[..., Any], axes: Sequence[int | None]) -> Callable
 
 
 def agrees(function: Callable[..., Any], axes: Sequence[int | None], run: Callable[..., Any], *inputs: Any) -> None:
-    """vmap is a loop; gradients of it are those of the loop; of gradients it is a loop over gradients."""
+    """Asserts that vmap gives the same as a loop over samples; also its gradients, and vmap of gradients."""
     loop, every = looped(function, axes), (*range(len(inputs)),)
     close(run(vmap(function, tuple(axes)))(*inputs), loop(*inputs).asnumpy())
 
@@ -278,7 +278,7 @@ def test_loops_in_graphs(run):
 
 
 def tanh(calls: list[Any], name: str) -> Any:
-    """An operator in NumPy, which notes the shapes it is called with."""
+    """An operator in NumPy that records the shapes of its inputs."""
 
     @mx.operator.define(name=name)
     def op(a, b):

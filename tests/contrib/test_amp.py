@@ -1,4 +1,4 @@
-"""Graphs that compute partly in half precision, and modules that correct their gradients by those of all data."""
+"""Graphs partly in half precision, and modules that correct gradients by those of all data."""
 
 from __future__ import annotations
 
