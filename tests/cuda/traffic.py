@@ -23,7 +23,7 @@ class Launched(NamedTuple):
         Name of the kernel.
     read, written : int
         Bytes that move between memory and the processor. An array of the largest size counts once for each pass, and a
-        pass ends when a thread reads again an element that it has read first; smaller arrays are cached, and count once.
+        pass ends when a thread reads again an element that it has read first; smaller arrays are cached and count once.
     least_read, least_written, loaded, stored : int
         Bytes without repetitions, and bytes of all accesses.
     """
