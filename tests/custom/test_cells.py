@@ -62,7 +62,7 @@ def _mode_of_a_prop(is_traced: bool, name: str) -> Any:
 
 @mx.operator.define(name="cells_asks")
 def asks(x: Any) -> Any:
-    """It names no ``is_train``, and asks all the same."""
+    """An operator that reads the mode without a parameter ``is_train``."""
     return x * 2 if mx.autograd.is_training() else x + 0
 
 
@@ -73,7 +73,7 @@ def asks_grad(g: Any, ins: Any, outs: Any) -> Any:
 
 @mx.operator.define(name="cells_by_another")
 def by_another(x: Any) -> Any:
-    """Its body calls an operator that is told."""
+    """An operator whose body calls another one that reads the mode."""
     return mx.nd.custom.cells_function(x)
 
 
@@ -224,7 +224,7 @@ def test_outside_of_all_cells_it_is_told_the_mode_of_its_caller(kind: str) -> No
 
 @pytest.mark.parametrize("way", WAYS)
 def test_the_innermost_decides(way: str) -> None:
-    """A Cell, or a ``with`` in it."""
+    """The innermost Cell or ``with`` block decides the mode."""
     class Inner(nn.Cell):
         def construct(self, x: Any) -> Any:
             with mx.autograd.predict_mode():
@@ -360,7 +360,7 @@ def test_functions_with_gradients_of_their_own_run_in_the_mode_of_their_caller(w
 
 
 def _trained(cell: Any) -> tuple[Any, Any]:
-    """A network of a weight and a Cell, and a step of its training."""
+    """A network of a weight and a Cell, and one training step."""
     class Net(nn.Cell):
         def __init__(self) -> None:
             super().__init__()
@@ -487,7 +487,7 @@ def test_parts_of_loops_go_by_modes_of_their_own(loop: str, way: str) -> None:
 
 @mx.operator.define(name="cells_count", auxiliary=["n"])
 def count(x: Any, n: Any, *, is_train: bool) -> Any:
-    """``x`` times how often it ran in training."""
+    """``x`` times the number of its runs in training."""
     if is_train:
         n[:] = n + 1
     return x * n
@@ -522,7 +522,7 @@ class CountProp(mx.operator.CustomOpProp):
 
 @mx.operator.register("cells_count_backwards")
 class CountBackwardsProp(CountProp):
-    """Its state moves in backward, too."""
+    """A Prop whose state also moves in backward."""
 
     def create_operator(self, ctx: Any, shapes: Any, dtypes: Any) -> Any:
         class Both(Count):
@@ -545,7 +545,7 @@ def noise_grad(g: Any, ins: Any, outs: Any) -> Any:
 
 @mx.operator.define(name="cells_holes")
 def holes(x: Any, *, is_train: bool) -> Any:
-    """Its gradient draws as well."""
+    """An operator whose gradient draws random numbers as well."""
     return x * (1 + (mx.random.uniform(shape=x.shape) > 0.5)) if is_train else x * 1
 
 
@@ -556,7 +556,7 @@ def holes_grad(g: Any, ins: Any, outs: Any) -> Any:
 
 @mx.operator.define(name="cells_lifted")
 def lifted(x: Any) -> Any:
-    """Its shape is found by a run on zeros, which a trace must not follow."""
+    """An operator whose shape is found by a run on zeros, which a trace must not record."""
     return ops.exp(Tensor(x)) * count(mx.nd.ones(1), mx.nd.zeros(1))
 
 
@@ -623,7 +623,7 @@ class Stateful(nn.Cell):
 
 
 def _vjp(run: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The value, and the gradient asked for twice."""
+    """The value, and the gradient computed twice."""
     def call(x: Any) -> Any:
         value, back = mx.vjp(run, x)
         first, second = back(ops.ones_like(x)), back(ops.ones_like(x) * 2)
@@ -725,7 +725,7 @@ def tally_grad(g: Any, ins: Any, outs: Any) -> Any:
 
 
 class TallyAndDraw(mx.operator.CustomOp):
-    """Everything at once."""
+    """An operator that reads its mode, moves a state and draws random numbers."""
 
     def forward(self, is_train: Any, req: Any, in_data: Any, out_data: Any, aux: Any) -> None:
         self.mask = mx.nd.random.uniform(0.5, 1.5, in_data[0].shape) if is_train else mx.nd.ones(in_data[0].shape)
@@ -799,7 +799,7 @@ def _played(cell: Stack, run: Callable[[Any], Any], actions: Any) -> list[Any]:
 
 
 def _by_executor(cell: Stack, actions: Any) -> list[Any]:
-    """The same actions on an executor of the Cell, where they are of the whole of it."""
+    """Results and states after the same actions on an executor of the Cell."""
     executor = cell.to_symbol(x()).simple_bind(mx.cpu(), x=(3,))
     states = executor.aux_dict
     for layer in cell.layers:

@@ -1,4 +1,4 @@
-"""Composed operators: shapes follow from their bodies, known or not."""
+"""Composed operators: shapes follow from their bodies, also for unknown dimensions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opreg.errors import ShapeError
 
 @composed(name="_example_padded_twice")
 def padded(data, *, times: int = 2):
-    """The data behind itself, reshaped to dimensions that the body computes."""
+    """The data twice, reshaped to dimensions that the body computes."""
     joined = ops.Concat(*[data] * times, num_args=times, dim=0)
     return ops.reshape(joined, shape=(data.shape[0] * times, *data.shape[1:]))
 

@@ -1,4 +1,4 @@
-"""Declarations of an operator that is a function are checked at once, and hold eagerly as in graphs."""
+"""Declarations of an operator made of a function are checked at once, and hold eagerly and in graphs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NUMBERS = itertools.count()
 
 
 def defined(function: Callable[..., Any], **options: Any) -> Any:
-    """An operator under a name of its own."""
+    """Defines an operator under a new name."""
     return mx.operator.define(function, name=f"test_declared_{next(_NUMBERS)}", **options)
 
 
@@ -308,7 +308,7 @@ def test_they_follow_in_every_executor_and_in_gradients() -> None:
 
 
 def compressed(prop: bool, dims: Any = (None,)) -> Callable[[Any], Any]:
-    """An operator that keeps positive numbers, as a function or as a Prop."""
+    """An operator that keeps the positive elements, as a function or as a Prop."""
     if not prop:
         return compressing()
 

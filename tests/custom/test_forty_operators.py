@@ -115,7 +115,7 @@ def _differences(case: Case, use: Use) -> None:
 
 
 class _Net(nn.Cell):
-    """The operator, with its states as Parameters that nothing trains."""
+    """A Cell with the operator, whose states are Parameters that are not trained."""
 
     def __init__(self, use: Use) -> None:
         super().__init__()
