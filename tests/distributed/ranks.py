@@ -1,4 +1,4 @@
-"""Programs of two processes for tests: started by ``opreg launch``, ended after a while whatever they do."""
+"""Programs of two processes for tests, which ``opreg launch`` starts; each is ended after a while."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Done(NamedTuple):
 
 def started(*program: object, count: int = 2, patience: float = 10, environ: Mapping[str, str] | None = None,
             folder: Path | None = None, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
-    """A launcher of several processes, each with one thread, that wait ``patience`` seconds for each other."""
+    """A launcher of several single-threaded processes, which wait ``patience`` seconds for each other."""
     own = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "OPREG_NUM_THREADS": "1",
            "OPENBLAS_NUM_THREADS": "1", "HYDRA_LAUNCHER": "fork", **(environ or {})}
     command = [sys.executable, "-m", "opreg", "launch", "-n", str(count), "--timeout", str(patience),
@@ -44,7 +44,7 @@ def started(*program: object, count: int = 2, patience: float = 10, environ: Map
 
 
 def launch(*program: object, timeout: float = 60, given: str | None = None, **settings: object) -> Done:
-    """Run a program as several processes to its end; ``given`` is what it reads.
+    """Runs a program in several processes to its end; ``given`` is its input.
 
     All of them are gone when this returns: they end with their launcher.
     """
@@ -76,7 +76,7 @@ def outcomes(module: str, names: list[str], folder: Path, **settings: object) ->
 
 
 def _run(path: str, results: str, *names: str) -> None:
-    """Be a rank of ``outcomes``."""
+    """Runs one rank of ``outcomes``."""
     import traceback
 
     from opreg.distributed import world
