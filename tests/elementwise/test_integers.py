@@ -1,4 +1,4 @@
-"""Integer arrays beside numbers: no constant of an operator is cut before it has been computed with."""
+"""Integer arrays with numbers: no constant of an operator is rounded before the computation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DATA = {"uint8": [0, 1, 2, 5, 200, 255], "int8": [-128, -5, -1, 0, 3, 127],
 
 
 def results(op, arrays, attrs):
-    """The first output, eagerly and in a graph, which have to be the same."""
+    """The first output, eagerly and in a graph, after a check that both are equal."""
     use = Use(get(op), arrays, attrs, train=False)
     one, other = eager(use).outs[0], graph(use).outs[0]
     assert one.dtype == other.dtype
@@ -37,7 +37,7 @@ def test_bounds_beyond_a_dtype_are_its_own(kind, low, high):
 
 
 def _prepared_operators(scalar):
-    """Element-wise operators that may be prepared for integers, with attributes of which none must be given."""
+    """Element-wise operators that may be prepared for integers, with attributes that have defaults."""
     for op in operators():
         fields = op.signature.schema.fields
         given = {field.name: scalar for field in fields if field.name == "scalar"}
