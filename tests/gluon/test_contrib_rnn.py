@@ -1,4 +1,4 @@
-"""Recurrent cells beside Gluon's core; their answers are those that MXNet gave."""
+"""Recurrent cells of ``gluon.contrib``: results are those of MXNet."""
 
 from __future__ import annotations
 

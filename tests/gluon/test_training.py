@@ -21,7 +21,7 @@ def _random(seed, *shape):
 
 
 def _fill(net):
-    """Numbers for all parameters, the same in every run."""
+    """Fills all parameters with values that are the same in every run."""
     numbers = np.random.RandomState(1)
     for parameter in net.collect_params().values():
         parameter.set_data(nd.array(numbers.uniform(0.1, 0.9, size=parameter.shape)))
@@ -407,7 +407,7 @@ def test_a_second_derivative_of_a_hybridized_block_moves_its_statistics_once():
 
 
 def test_gradients_of_a_plan_belong_to_who_asks_for_them() -> None:
-    """A later run of the plan changes none that was handed out, whether by ``grad`` or to another block's weight."""
+    """A later run of the plan does not change gradients that ``grad`` returned, or that another block's weight got."""
     net = gluon.nn.Dense(3, in_units=2, use_bias=False)
     net.initialize(mx.init.One())
     net.hybridize()
@@ -427,7 +427,7 @@ def test_gradients_of_a_plan_belong_to_who_asks_for_them() -> None:
 
 @pytest.mark.parametrize("hybrid", [False, True])
 def test_a_state_that_is_stored_while_recording_leaves_the_record_its_old_values(hybrid):
-    """Layers with spectral normalization store the vector that they multiply by as they go."""
+    """Layers with spectral normalization store their vector during forward."""
     net, u = nn.HybridLambda(lambda F, x, u: F.dot(x, u)), gluon.Parameter("u", shape=(2, 1), grad_req="null")
     u.initialize(mx.init.One())
     if hybrid:
