@@ -1,4 +1,4 @@
-"""NumPy's functions of NDArrays and Tensors: recorded, compiled, or NumPy's own; never a gradient lost in silence."""
+"""NumPy's functions on NDArrays and Tensors: recorded, compiled, or left to NumPy; a lost gradient causes a warning."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FUNCTIONS = {
 
 
 def slope(function):
-    """Central differences of the sum of what a function gives of NumPy arrays."""
+    """Central differences of the sum of a function of NumPy arrays."""
     found = np.zeros_like(X)
     for place in np.ndindex(X.shape):
         step = np.zeros_like(X)

@@ -1,4 +1,4 @@
-"""Recipes: prepared gradient rules give what the rules themselves give."""
+"""Recipes: prepared gradient rules give the results of the rules themselves."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def gradients(steps, arrays, dtype, req="write"):
 
 
 def by_rules(monkeypatch, *args):
-    """The same with rules called on arrays, as they are written."""
+    """Results of the rules, called on arrays."""
     with monkeypatch.context() as patch:
         patch.setattr(tape, "differentiate", lambda *_: None)
         return gradients(*args)

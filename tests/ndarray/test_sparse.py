@@ -1,4 +1,4 @@
-"""Sparse arrays: how they are made, what is computed with what is stored, gradients of some rows, lazy updates."""
+"""Sparse arrays: creation, computation on stored elements, gradients of some rows, lazy updates."""
 
 from __future__ import annotations
 
@@ -372,7 +372,7 @@ def test_an_executor_has_sparse_arguments_and_gradients():
 
 
 def test_users_operators_say_whose_gradients_have_few_rows(unregistered):
-    """Only variables have a storage type: a node that is called as one is stored has none."""
+    """Only variables have a storage type; a node with the same name has none."""
     @mx.operator.define(name="test_sparse_looked_up", types="I,T->T")
     def looked_up(index, table, *, few: bool = True):
         return table.asnumpy()[index.asnumpy().astype(int)]
