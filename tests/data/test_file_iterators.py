@@ -149,7 +149,7 @@ def test_mistakes(columns):
 
 @pytest.mark.parametrize("columns_of_a_row", [10 ** 14, 10 ** 30])
 def test_rows_that_no_memory_holds(columns_of_a_row, columns, tmp_path):
-    """Are refused by their size, whoever names it."""
+    """The error names the shape of the array, and its note the rows that need it."""
     (tmp_path / "a.csv").write_text("1\n")
     for call in (lambda shape: mx.io.LibSVMIter(data_libsvm=columns, data_shape=shape),
                  lambda shape: mx.io.CSVIter(str(tmp_path / "a.csv"), (1,), label_shape=shape)):
@@ -168,7 +168,7 @@ INTEGERS = [("int32", "7", 7), ("int32", "2.0", 2), ("int32", "-1e3", -1000), ("
 
 @pytest.mark.parametrize("dtype, text, value", INTEGERS)
 def test_integers_are_what_the_file_says(dtype, text, value, tmp_path):
-    """Or are refused: a fraction is not cut off, a number that is too large does not come round."""
+    """A fraction, or a number beyond the range, is refused instead of being cut off or wrapped around."""
     (tmp_path / "a.csv").write_text(f"0,1\n{text},1\n")
     (tmp_path / "a.t").write_text(f"0 0:1\n0 0:{text}\n")
     (tmp_path / "labels.t").write_text(f"0\n{text}\n")

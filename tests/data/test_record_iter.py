@@ -1,4 +1,4 @@
-"""Iterators over files of records: which images come in which batch, and what is done to them."""
+"""Iterators over files of records: the images of each batch, and their changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of records: what MXNet writes is read, what is written MXNet reads, and damage is noticed."""
+"""Files of records: opreg reads MXNet's, MXNet reads opreg's, and damage is noticed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def interrupted(file) -> None:
 
 @pytest.fixture
 def theirs(tmp_path) -> Path:
-    """The files that MXNet wrote."""
+    """Files that MXNet wrote."""
     for extension in ("idx", "rec"):
         (tmp_path / f"theirs.{extension}").write_bytes(MXNET[extension].tobytes())
     return tmp_path / "theirs"
@@ -104,7 +104,7 @@ def test_a_file_cut_anywhere_gives_what_is_whole(tmp_path):
 
 
 def test_flipped_bits_cost_their_record(tmp_path):
-    """And the one before, where a magic number is hit: nobody can tell that from a length that is too small."""
+    """A flipped bit in a magic number also costs the record before, since the length might be too small."""
     path = tmp_path / "a.rec"
     records = [b"one" * 5, b"twotwo", b"3" * 40, b""]
     data, heads = write(path, records), []
