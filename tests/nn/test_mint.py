@@ -22,7 +22,7 @@ F = mint.nn.functional
 
 
 def same(answer: Any, ours: Any) -> None:
-    """Compare a result with its record, down to dtypes and shapes."""
+    """Compares a result with its record, dtype and shape included."""
     if isinstance(answer, list):
         assert isinstance(ours, list) and len(answer) == len(ours)
         for each, mine in zip(answer, ours):

@@ -1,4 +1,4 @@
-"""Primitives of optimizers beside the numbers that MindSpore's kernels gave, eagerly and compiled."""
+"""Primitives of optimizers: values of MindSpore's kernels, eagerly and compiled."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ MOVED: dict[tuple[str, str], list[list[float]]] = {
 
 
 class Moves(ms.nn.Cell):
-    """Applies a primitive to Parameters and a gradient."""
+    """A Cell that applies a primitive to Parameters and a gradient."""
 
     def __init__(self, primitive: str, given: str) -> None:
         super().__init__()
