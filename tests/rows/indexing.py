@@ -1,4 +1,4 @@
-"""Rows of the operators that look numbers up, put them back, and choose among them."""
+"""Rows of the operators that look up elements, put them back, and choose among them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _linear(op, inputs, attrs, expected, grad=(0,), **keywords):
 
 
 def _sums(lookup):
-    """The transpose of a linear lookup of numbers of the last input, by looking places up."""
+    """The transpose of a linear lookup in the last input, found by looking up positions."""
 
     def expected(g, *rest):
         data = rest[-1]
