@@ -51,7 +51,7 @@ def trained(ms: Any, optim: Any, case: str) -> list[Any]:
 
 
 def scheduled(ms: Any, optim: Any, case: str) -> list[list[float]]:
-    """The rates of both groups in nine steps."""
+    """Learning rates of both groups in nine steps."""
     groups = [{"params": [ms.Parameter(ms.Tensor([1.0], ms.float32), name="w")]},
               {"params": [ms.Parameter(ms.Tensor([1.0], ms.float32), name="b")], "lr": 0.05}]
     optimizer = optim.SGD(groups, 0.1)

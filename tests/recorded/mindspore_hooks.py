@@ -64,14 +64,14 @@ CASES = [case for case in CASES if not any(fnmatchcase("/".join(case), pattern) 
 
 
 def _shown(value: Any) -> Any:
-    """Numbers of tensors, in lists."""
+    """Tensors in a nested value, as lists."""
     if isinstance(value, (tuple, list)):
         return [_shown(each) for each in value]
     return value.asnumpy().tolist() if hasattr(value, "asnumpy") else value
 
 
 class _Programs:
-    """Cells with hooks that note what they are called with."""
+    """Cells with hooks that record their arguments."""
 
     def __init__(self, ms: Any) -> None:
         self.ms, self.called = ms, []
@@ -101,7 +101,7 @@ class _Programs:
         return Own() if name == "bprop" else Made()
 
     def within(self, construct: Callable[..., Any], *cells: Any) -> Any:
-        """A Cell that computes this, with others below it."""
+        """A Cell that computes a function, with other Cells inside."""
 
         class Outer(self.ms.nn.Cell):  # type: ignore[name-defined,misc]
             def __init__(self) -> None:
@@ -115,7 +115,7 @@ class _Programs:
         return Outer()
 
     def hook(self, cell: Any, kind: str, returned: Callable[[tuple], Any]) -> None:
-        """Register one that notes what it is given and returns something of it."""
+        """A hook that records its arguments, and returns a function of them."""
         def note(which: Any, *given: Any) -> Any:
             assert which is cell
             self.called.append([kind, *map(_shown, given)])

@@ -168,7 +168,7 @@ DIFFERENT: dict[str, str] = {
 
 
 def _plain(value: Any) -> Any:
-    """An answer as JSON keeps it: the numbers with their dtype and shape, nested as they came."""
+    """An answer in the form of JSON: values with dtype and shape, nested as they were."""
     if isinstance(value, (tuple, list)):
         return [_plain(each) for each in value]
     if hasattr(value, "asnumpy") or isinstance(value, (np.ndarray, np.generic)):
