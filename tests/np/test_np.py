@@ -1,4 +1,4 @@
-"""``np`` and ``npx``: arrays with NumPy's manners, and Gluon that makes them."""
+"""``np`` and ``npx``: arrays with NumPy's rules, and Gluon with them."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_an_error_says_that_a_function_has_no_operator() -> None:
 @pytest.mark.usefixtures("numpy_manners")
 @pytest.mark.parametrize("text", [text for text in GRADED if text not in SHAPED])
 def test_graphs_of_symbols_are_stored_and_have_the_same_gradients(text: str) -> None:
-    """The graph that is read from JSON computes what the stored one does, and the gradient is that of the tape."""
+    """The graph read from JSON computes the same as the stored one, and the gradient equals that of the tape."""
     x, y = mnp.array(X), mnp.array(Y)
     x.attach_grad()
     with mx.autograd.record():

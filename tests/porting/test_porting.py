@@ -1,4 +1,4 @@
-"""Old scripts: what is rewritten, what it does then, and what is left alone."""
+"""Old scripts: their changes, their results after them, and lines that must not change."""
 
 from __future__ import annotations
 
@@ -311,7 +311,7 @@ def test_runs_as_in_python_2(program: str, printed: str) -> None:
 
 
 def test_types_of_older_numpys() -> None:
-    """Numbers that NumPy 1.23 gave."""
+    """Expected values are those of NumPy 1.23."""
     assert [legacy.maximum_sctype(t) for t in (float, "i1", np.uint8, complex, "f2", bool, np.str_)] == [
         np.longdouble, np.int64, np.uint64, np.clongdouble, np.longdouble, np.bool_, np.str_]
     assert legacy.obj2sctype(np.ones(2, "f")) is legacy.obj2sctype("float32") is np.float32
