@@ -43,8 +43,8 @@ def _seeded(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_seeded")
 @pytest.mark.parametrize("case", POLICIES)
 def test_policies_draw_what_those_of_mindspore_draw(case: str) -> None:
-    """Results equal one of MindSpore's to the last bit; MindSpore's translation is too long, and leaves a single
-    color."""
+    """Every image that MindSpore draws is drawn, to the last bit; images of a single color, which its wrong translation
+    makes, are left out."""
     found = draws(ms, case, 9000)
     assert set(_ANSWERS["draws"][case]) <= set(found)
     assert case != "V.AutoAugment()" or found == _ANSWERS["draws"][case]  # which translates nothing
