@@ -1,4 +1,4 @@
-"""Executors: binding, running, requests, contexts, what is refused."""
+"""Executors: binding, running, requests, contexts, errors."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ def test_a_monitor_is_told_of_identities_and_composed_operators(make):
 
 
 def test_a_monitor_hears_of_one_gradient_after_the_other():
-    """The names are those of MXNet: a number for each input whose gradient it is."""
+    """The names are MXNet's: each has a number for the input whose gradient it is."""
     executor = linear()
     seen = []
     executor.set_monitor_callback(lambda name, value: seen.append((name, value.shape)))
@@ -309,7 +309,7 @@ def test_a_monitor_hears_of_one_gradient_after_the_other():
 
 
 def shared(arg_names=None, buffer=None, data=(2, 4), **more):
-    """An executor that has run, and another that was bound beside it."""
+    """An executor after a run, and another one that shares its memory."""
     net = sym.BatchNorm(sym.FullyConnected(sym.Variable("data"), num_hidden=3, name="fc"), name="norm")
     first = net.simple_bind(mx.cpu(), data=(2, 4), shared_buffer=buffer)
     return first, net.simple_bind(mx.cpu(), data=data, shared_arg_names=arg_names, shared_buffer=buffer,
@@ -317,7 +317,7 @@ def shared(arg_names=None, buffer=None, data=(2, 4), **more):
 
 
 def same(first, second, kind):
-    """The names of arrays that are memory of both."""
+    """Names of arrays that share memory in both executors."""
     one, other = getattr(first, kind), getattr(second, kind)
     return {name for name in one if np.may_share_memory(one[name]._data, other[name]._data)}
 
@@ -599,7 +599,7 @@ def test_a_failed_run_leaves_the_executor_usable():
 
 
 def test_arrays_of_other_graphs_are_ignored():
-    """A program that binds a part of its network hands over all of its weights."""
+    """A program that binds a part of its network passes all of its weights."""
     with pytest.warns(UserWarning, match="args: there is no 'fc2_weight' in the graph: it is ignored") as caught:
         executor = bind({**arrays(), "fc2_weight": nd.ones((2,))}, arrays())
     assert caught[0].filename == __file__
@@ -623,7 +623,7 @@ OTHERS = [
 
 @pytest.mark.parametrize(("what", "bound"), OTHERS)
 def test_names_of_other_graphs_are_ignored(what, bound):
-    """One dict serves a layer with a bias and one without, one keyword a network with a loss and one without."""
+    """One dict serves a layer with a bias and one without; one keyword serves a network with a loss and one without."""
     with pytest.warns(UserWarning, match=f"{what}: there is no 'gamma' in the graph: it is ignored") as caught:
         executor = bound("gamma")
     assert [each.filename for each in caught] == [__file__]

@@ -1,4 +1,4 @@
-"""Checked numbers: the first step that makes a NaN or an infinity out of finite numbers is named."""
+"""Checks for finite numbers: an error names the first step that makes a NaN or infinity from finite numbers."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ def test_a_cell_is_compiled_with_checks_by_jit():
 
 @pytest.fixture
 def switch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Sets the environment variable, which a process reads once."""
+    """Sets the environment variable, which a process reads only once."""
     def to(text: str) -> None:
         monkeypatch.setenv("OPREG_CHECK_NUMBERS", text)
         finite.by_environment.cache_clear()

@@ -1,4 +1,4 @@
-"""Graphs as text: files that Apache MXNet wrote, files that nobody should write, and what is made of both."""
+"""Graphs as JSON: files of Apache MXNet, invalid files, and the graphs made from them."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_broken_files_are_refused_where_they_break(name):
 
 
 def changed(*path, to):
-    """The native graph with another value somewhere; Ellipsis as the value takes the key away."""
+    """The native graph with another value in one place; Ellipsis as the value removes the key."""
 
     def change():
         graph = copy.deepcopy(GRAPH)
@@ -817,7 +817,7 @@ GROW = [  # of two symbols and a name, more symbols
 
 @st.composite
 def graphs(draw):
-    """Symbols of a few operators on each other, with odd names and attributes."""
+    """Random symbols of a few operators, with odd names and attributes."""
     tags = st.dictionaries(WORDS.map(lambda word: f"__{word}__"), WORDS, max_size=2)
     made = [sym.Variable(draw(WORDS) or "x", attr=draw(tags))]
     for i in range(draw(st.integers(0, 12))):
@@ -846,7 +846,7 @@ def test_every_beginning_of_a_file_is_refused():
 
 
 def _survives(read):
-    """Whether something was read; damage may be a matter for the file or for an operator, and nothing else."""
+    """Whether a damaged graph can be read; an error has to be one about files or operators."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         try:
@@ -872,7 +872,7 @@ def test_a_flipped_byte_is_refused_or_harmless(tmp_path):
 @given(st.data())
 @CALM
 def test_any_value_anywhere_is_refused_or_harmless(data):
-    """A random part of the graph replaced by a random value."""
+    """A random value replaces a random part of the graph."""
     graph = copy.deepcopy(GRAPH)
     place = graph
     while True:

@@ -1,4 +1,4 @@
-"""The memory plan: nothing that is still needed is overwritten, and no more is held than need be."""
+"""The memory plan: no value is overwritten while it is needed, and no more memory is held than necessary."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GROW = {
 
 @st.composite
 def networks(draw):
-    """A symbol over two variables, and the names of the steps that made it."""
+    """A random symbol over two variables, and the names of its steps."""
     values = [mx.sym.Variable("x"), mx.sym.Variable("y")]
     for _ in range(draw(st.integers(1, 12))):
         name = draw(st.sampled_from(sorted(GROW)))
@@ -39,7 +39,7 @@ def networks(draw):
 
 
 def eagerly(net, arrays, head_grads):
-    """Outputs and gradients computed on the tape, which plans no memory."""
+    """Outputs and gradients on the tape, which plans no memory."""
     found = {node.name: array for node, array in zip(net._graph().variables()[0],
                                                     [arrays[name] for name in net.list_arguments()])}
     values = {}
@@ -98,7 +98,7 @@ TURN = {
 
 @st.composite
 def turned_networks(draw):
-    """A symbol over a product, which lies in the arena, and what reads it whole and by views."""
+    """A random symbol over a product in planned memory, which operators read as a whole and by views."""
     values = [mx.sym.dot(mx.sym.Variable("x"), mx.sym.Variable("y"))]
     for _ in range(draw(st.integers(1, 8))):
         name = draw(st.sampled_from(sorted(TURN)))
@@ -134,7 +134,7 @@ def test_no_one_loses_what_he_reads_by_a_view(watched, net, seed):
 
 
 def test_an_input_is_not_taken_over_while_another_reads_it_by_a_view():
-    """tanh(t + tᵀ) may not go where t lies: tᵀ is read in the same step, in another order."""
+    """tanh(t + tᵀ) must not be written over t, since the same step reads tᵀ in another order."""
     x = mx.sym.Variable("x")
     t = mx.sym.dot(x, x)
     turned = mx.sym.transpose(t)

@@ -1,4 +1,4 @@
-"""Reports: a name that holds control characters reaches no terminal as it is, whichever text shows it."""
+"""Reports: no text prints the control characters of a name to a terminal unchanged."""
 
 from __future__ import annotations
 
