@@ -1,4 +1,4 @@
-"""Initializers: how they fill, how they are written down, and what a file may say of them."""
+"""Initializers: values, text forms, and files that hold them."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_every_initializer_has_a_row():
 
 @_NAMED
 def test_a_seed_decides_all_numbers(initializer, shape):
-    """They are of the array's dtype, and all of them are written."""
+    """All values are written, in the array's dtype."""
     for dtype in (np.float32, np.float64):
         first, second = (nd.full(shape, np.nan, dtype=dtype) for _ in range(2))
         for arr in (first, second):

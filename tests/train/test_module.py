@@ -1,4 +1,4 @@
-"""Modules, and what a training loop has around them: callbacks, checkpoints, monitors."""
+"""Modules and the parts of a training loop: callbacks, checkpoints, monitors."""
 
 from __future__ import annotations
 
@@ -336,7 +336,7 @@ def test_an_optimizer_that_is_given_keeps_its_factors():
 
 
 def test_requests_for_other_networks_count_for_nothing():
-    """Networks that learn together, as of several lengths, take one dict."""
+    """Networks that are trained together, for example for several lengths, share one dict."""
     module = mx.mod.Module(sym.FullyConnected(sym.var("data"), num_hidden=2, name="fc"), label_names=None)
     with pytest.warns(UserWarning, match="bind: grad_req: there is no 'parameters' in the graph") as caught:
         module.bind([("data", (2, 3))], grad_req={"data": "add", "parameters": "null"})
@@ -535,7 +535,7 @@ def test_rates_and_decays_of_several_weights():
 
 
 def test_monitors_see_batches_of_other_shapes():
-    """A monitor of an executor, and one of a module, work, also when an earlier shape is used again."""
+    """Monitors of executors and of modules work for all shapes, also for one that was used before."""
     module, seen = mx.mod.Module(classifier()), []
     module.bind([("data", (4, 2))], [("softmax_label", (4,))])
     module.init_params(mx.init.One())

@@ -1,4 +1,4 @@
-"""Modules over several contexts: how batches are divided and put together, and where groups of nodes compute."""
+"""Modules over several contexts: division and combination of batches, and devices of groups of nodes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_time_is_not_divided():
 
 
 def tagger(contexts, time_major):
-    """The predictions of a tagger of sequences after three steps, and the calls of a metric."""
+    """Predictions of a sequence tagger after three steps, and the calls of a metric."""
     data, label = ("TNC", "TN") if time_major else ("NTC", "NT")
     rng = np.random.default_rng(0)
     arrays = [rng.normal(size=(6, 3, 4)), rng.integers(0, 2, (6, 3))]

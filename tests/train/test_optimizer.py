@@ -322,7 +322,7 @@ RATES = {"rates": (_Rates,), "rate": (_Rate,), "rate above rates": (_Rate, _Rate
 @pytest.mark.parametrize("base", ["sgd", "adagrad", "lbsgd", "sgld", "adamax", "dcasgd"])
 @pytest.mark.parametrize("name", RATES)
 def test_methods_that_give_rates_of_one_weight_or_of_several_are_asked(name, base, together):
-    """MXNet's programs override either; the other one follows from it."""
+    """MXNet's programs override one of the methods; the other one calls it."""
     kind = mx.optimizer.Optimizer.opt_registry.find(base)
     for part in reversed(RATES[name]):
         kind = type("Rated", (part, kind), {})

@@ -105,7 +105,7 @@ def test_generators_are_told_from_each_other():
 
 
 class _OfDense(mx.optimizer.Optimizer):
-    """Gradient descent, row by row, which no sparse array allows."""
+    """Gradient descent row by row, which sparse arrays do not allow."""
 
     def __init__(self):
         super().__init__(learning_rate=0.1)
