@@ -1,4 +1,4 @@
-"""Copies and pickles of what users hold: each goes on as the first would have, or says why it is not copied."""
+"""Copies and pickles of users' objects: each works like the original, or an error says why it cannot be copied."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def trained(module: Any, optimizer: str = "adam") -> Any:
 
 
 def steps(module: Any) -> Any:
-    """The weights after two steps of training, with the same random numbers whenever it is asked."""
+    """Weights after two training steps, with the same random numbers in each call."""
     mx.random.seed(5)
     for _ in range(2):
         module.prepare(batch())
@@ -126,7 +126,7 @@ def test_tensors_of_all_kinds(kind, again):
 
 
 def each_of(module: Any, base: type, *without: str) -> pytest.MarkDecorator:
-    """A run of a test for each public class of a module that is of a kind."""
+    """Parametrizes a test by the public subclasses of a class in a module."""
     kinds = {name: getattr(module, name) for name in dir(module) if name not in without}
     return pytest.mark.parametrize("kind", dict.fromkeys(
         kind for kind in kinds.values() if isinstance(kind, type) and issubclass(kind, base)),

@@ -1,4 +1,4 @@
-"""The public names of MindSpore 2.10 are here, or a page says so; and who asks for one is sent there."""
+"""Public names of MindSpore 2.10 exist, or a page lists them, and the error for a missing one names this page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "mindspore_names.md"
 
 @pytest.fixture(autouse=True)
 def quiet() -> None:
-    """Looking at a name may warn that it is an old one."""
+    """Ignores warnings about deprecated names."""
     warnings.simplefilter("ignore")
 
 

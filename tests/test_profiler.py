@@ -31,7 +31,7 @@ def executor():
 
 
 def spans(category="operator"):
-    """The recorded spans of a category: names and details."""
+    """Names and details of the recorded spans of a category."""
     return [(span.name, span.args) for span in profiler._PROFILER.events.spans if span.category == category]
 
 

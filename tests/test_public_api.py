@@ -1,4 +1,4 @@
-"""Public names are listed, exist and have docstrings; importing the package costs nothing."""
+"""Public names are listed, exist and have docstrings; importing the package is fast."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_all_is_there(name: str) -> None:
 
 @of_each([name for name in PUBLIC if name != "opreg"])
 def test_says_what_it_is(name: str) -> None:
-    """The first line of a docstring is a sentence."""
+    """The first line of each docstring is a sentence."""
     for word, value in _own(name):
         text = value.__doc__
         if text is None and "." in word:  # a method that overrides one with documentation
@@ -68,7 +68,7 @@ def test_says_what_it_is(name: str) -> None:
 
 @of_each([name for name, path in MODULES.items() if path.name == "__init__.py"])
 def test_no_module_takes_the_place_of_a_public_name(name: str) -> None:
-    """Importing a module of that name, as by an alias of the package, would put it there."""
+    """Importing a module of such a name, for example by an alias of the package, would replace the public name."""
     package = importlib.import_module(name)
     for word in package.__all__:
         if f"{name}.{word}" in MODULES:
@@ -100,7 +100,7 @@ def test_doors_are_listed() -> None:
 
 @pytest.mark.parametrize("name", ["nd", "sym"])
 def test_operators_open(name: str) -> None:
-    """Every name that a namespace lists is there and has a signature."""
+    """Every name that a namespace lists exists and has a signature."""
     space = getattr(mx, name)
     for word in dir(space):
         value = getattr(space, word)
@@ -122,7 +122,7 @@ def test_import_loads_nothing() -> None:
 
 
 def test_use_loads_no_option() -> None:
-    """Arrays, graphs and operators need NumPy and nothing else that had to be installed."""
+    """Arrays, graphs and operators need only NumPy."""
     loaded = _loaded("import opreg as mx; mx.nd.abs(mx.nd.array([1])); mx.sym.Variable('x').eval(x=mx.nd.array([1]))")
     for name in ("scipy", "cupy", "ml_dtypes", "numba", "matplotlib", "threadpoolctl"):
         assert name not in loaded
@@ -143,7 +143,7 @@ ANY_KEYWORDS = {
 
 @of_each([name for name in MODULES if not name.startswith("opreg.builtin")])
 def test_no_function_swallows_keywords(name: str) -> None:
-    """Keywords that are taken are looked at, so that a misspelt one is refused."""
+    """Every function checks its keywords, so that a misspelt one is refused."""
     tree = ast.parse(MODULES[name].read_text())
     for function in [each for part in (tree, *tree.body)
                      if isinstance(part, (ast.Module, ast.ClassDef)) for each in part.body]:

@@ -1,4 +1,4 @@
-"""A program as users write it, with types: it runs, and ``mypy --strict`` finds nothing in it."""
+"""A typed program as users write it: it runs, and ``mypy --strict`` finds no error."""
 
 from __future__ import annotations
 
