@@ -162,7 +162,7 @@ def test_statistics_of_counters_and_memory_are_values():
     assert table["Unit"] == {"Time": "ms", "Memory": "kB"} and list(table) == ["Time", "Memory", "Unit"]
 
 
-#: What a program does, and what MXNet counts as operators then.
+#: Actions of a program, and the operators that MXNet counts for them.
 COUNTED = [
     (lambda: mx.nd.zeros((2,)), {"_zeros": 1}), (lambda: mx.nd.ones((2,)), {"_ones": 1}),
     (lambda: mx.nd.full((2,), 3), {"_full": 1}), (lambda: mx.nd.arange(3), {"_arange": 1}),

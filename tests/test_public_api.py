@@ -136,7 +136,7 @@ ANY_KEYWORDS = {
     # Handlers of events, which an estimator tells more than each of them reads.
     *[f"opreg.gluon.contrib.estimator.event_handler.{event}_{when}" for event in ("train", "epoch", "batch")
       for when in ("begin", "end")],
-    # Whatever the interface of ONNX adds.
+    # Keywords that the interface of ONNX may add.
     *(f"opreg.onnx.backend.{name}" for name in ("run", "prepare", "run_model", "run_node", "is_compatible")),
 }
 

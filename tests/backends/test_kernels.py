@@ -1,6 +1,6 @@
 """Every kernel agrees with the reference kernel on all rows of its operator that it accepts.
 
-Those of libraries that are not here are skipped: ``./run test-fast`` has them.
+Kernels of missing libraries are skipped; ``./run test-fast`` has these libraries.
 """
 
 from __future__ import annotations

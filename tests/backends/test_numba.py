@@ -34,7 +34,7 @@ from opreg.errors import ArgumentError, OpError
 from tests.rows import all_rows
 from tests.running import Use, graph, heads
 
-# What cannot be compiled, with all that is made of it.
+# Instructions that numba does not compile, nor the expressions that contain one.
 SCALAR = {"sin", "cos", "tan", "gamma", "gammaln", "mod", "bessel_i0", "bessel_i1"}
 LONG = np.longdouble
 

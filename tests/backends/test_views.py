@@ -437,7 +437,7 @@ def compare(name: str, way: str, optimizer: Callable[[], Any], there: There = HO
             agree(one, other, 1e-3, f"{name} of {way}: array {i} of outputs, gradients and arguments")
 
 
-#: What follows a backward pass: nothing, or an update.
+#: Steps after a backward pass: nothing, or an update.
 STEPS = (lambda: None, lambda: mx.optimizer.create("sgd", learning_rate=0.1, momentum=0.9),
          lambda: mx.optimizer.create("adam", learning_rate=0.1))
 

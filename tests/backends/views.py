@@ -83,12 +83,12 @@ class Place:
     Parameters
     ----------
     name : str
-        Of one in ``WRITTEN`` or ``READ``. Any other stands for an array of its own, which those without axes or
-        numbers always are.
+        Name of a layout in ``WRITTEN`` or ``READ``. With another name, or without axes or elements, the array has
+        memory of its own.
     numbers : array
-        What it begins with, or for one that is read what its numbers are taken from.
+        Initial values, or for a layout in ``READ`` the array whose elements it has.
     memory : function
-        The bytes of an array in another memory, where it is to lie there.
+        Copies the bytes of an array to the memory of a device.
     """
 
     def __init__(self, name: str, numbers: np.ndarray, memory: Callable[[np.ndarray], np.ndarray] = lambda whole: whole

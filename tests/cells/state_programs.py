@@ -209,7 +209,7 @@ class Program:
     Parameters
     ----------
     seed : int
-        Which one.
+        Seed of the program.
     """
 
     def __init__(self, seed: int):

@@ -123,7 +123,7 @@ def test_without_ml_dtypes() -> None:
 
 # ----------------------------------------------------------------------------------------------- promotion
 
-#: What MindSpore 2.10 makes of ``x + y``; a dash where it refuses.
+#: Dtypes of ``x + y`` in MindSpore 2.10; a dash if it refuses.
 PROMOTION = """
           bool_   int8    int16   int32   int64   uint8   uint16 uint32 uint64 float16 bfloat16 float32 float64
 bool_     bool    int8    int16   int32   int64   uint8   uint16 uint32 uint64 float16 bfloat16 float32 float64
@@ -206,8 +206,8 @@ def test_of_tensors(case: tuple[str, str, str]) -> None:
     assert (left / right).dtype is (expected if expected.is_floating_point else dtypes.float32)
 
 
-#: What MindSpore 2.10 gives for 1 and 2 in small and in unsigned integers, and what follows from the rule for numbers
-#: where it refuses (a number beside unsigned integers wider than a byte).
+#: Results of MindSpore 2.10 for 1 and 2 in small and in unsigned integers. Where it refuses (a number beside unsigned
+#: integers wider than a byte), results by the rule for numbers.
 WHOLE = """
                int16                    uint16                   uint64
 x + 2          [3, 4] int16             [3, 4] uint16            [3, 4] uint64

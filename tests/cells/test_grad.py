@@ -324,7 +324,7 @@ def nested(pair: Any, options: Any) -> Any:
     (lambda: grad(lambda pair: pair[0] * pair[1])((x(), 2.0)), ([2] * 3, None)),
     (lambda: vjp(nested, (x(), (y(),)), {"c": x()})[1](x()),
      (((X * X * Y).tolist(), ((X * X * X).tolist(),)), {"c": (X * X * Y).tolist()})),
-    # What is no tensor is skipped, as MindSpore does, unless it is mutable.
+    # A value that is no tensor is skipped, as in MindSpore, unless it is mutable.
     (lambda: GradOperation(get_all=True)(nested)((x(), [y()]), {"c": x()}), ()),
     (lambda: GradOperation(get_all=True)(lambda pair, c: pair[0] * c)((x(), y()), x()), (X.tolist(),)),
     (lambda: GradOperation(get_all=True)(nested)(mutable((x(), [y()])), mutable({"c": x()})),

@@ -221,7 +221,7 @@ def test_the_other_convention(run, how):
     assert seen == [(True, ([6] * 3,), ([2] * 3,))]
 
 
-#: What MindSpore 2.10 answers, by kind of hook, where it is, and what it returns.
+#: Answers of MindSpore 2.10, by kind of hook, its place, and its result.
 RECORDED = {tuple(case): answer for case, answer in json.loads(
     (Path(__file__).parent.parent / "recorded" / "mindspore_hooks.json").read_text())["cases"]}
 

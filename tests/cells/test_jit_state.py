@@ -51,7 +51,7 @@ def inside_a_cell() -> Any:
         STATE.inside = False
 
 
-#: What surrounds a call.
+#: Contexts around a call.
 STATES: dict[str, Callable[[], Any]] = {
     "nothing": contextlib.nullcontext, "no_grad": no_grad, "two no_grads": lambda: _both(no_grad(), no_grad()),
     "record": autograd.record, "record, predicting": lambda: autograd.record(train_mode=False),
@@ -90,7 +90,7 @@ class _AsInTrainingProp(custom.CustomOpProp):
         return AsInTraining()
 
 
-#: What is called: a function that makes it, so that nothing is left of the one before.
+#: Functions to call, each with a function that makes it anew, so that no earlier state is left.
 FUNCTIONS: dict[str, Callable[[], Any]] = {
     "product": lambda: lambda a: a * a, "weighted": Weighted,
     "with a constant": lambda: lambda a: a * Tensor([1.0, 2.0, 3.0]),

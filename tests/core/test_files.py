@@ -153,7 +153,7 @@ def store() -> mx.kv.KVStoreBase:
     return kv
 
 
-#: Whatever reads a file, and how it is given the name of one; ``other`` is a sound file of the kind beside it.
+#: Functions that read a file, given its name; ``other`` holds names of valid files of the kinds that belong to it.
 READERS: dict[str, Callable[[str, dict[str, str]], object]] = {
     "nd.load": lambda name, other: mx.nd.load(name),
     "sym.load": lambda name, other: mx.sym.load(name),

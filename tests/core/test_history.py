@@ -421,7 +421,7 @@ def fresh(which, state):
 def check(actions):
     for which, state, failing, found in answers(actions):
         expected = fresh(which, state)
-        # What fails, fails once: that call says so, or did without.
+        # An error is raised once: the failing call raises it, or succeeds without the failing part.
         assert found == expected or (failing and f"{failing} failed" in str(found)), (which, state, failing)
 
 

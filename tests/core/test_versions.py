@@ -34,13 +34,13 @@ class Value:
     here : NDArray
         The array.
     host : NumPy array
-        What it was then.
+        A copy of its values when it was computed.
     wanted : bool
-        Whether its gradient is asked for, or that of something it follows from.
+        Whether its gradient is wanted, or that of a value from which it was computed.
     back : list of (Value, function)
-        What it follows from, and how a gradient goes there.
+        Values from which it was computed, and functions from its gradient to theirs.
     needs : list of (NDArray, NumPy array)
-        What its gradient may read, and what was there.
+        Arrays that its gradient may read, and copies of their values.
     """
 
     def __init__(self, here, wanted=False, back=(), needs=()):

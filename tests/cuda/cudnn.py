@@ -99,7 +99,7 @@ class pygraph:
 
     #: The executed graph: the function, its arguments, and the notes that plans must not have.
     done: list[tuple[str, dict[str, Any], set[Any]]] = []
-    #: How many were built.
+    #: Number of graphs that were built.
     built = 0
 
     def __init__(self, name: str = "test_graph", io_data_type: Any = None, intermediate_data_type: Any = None,

@@ -172,7 +172,7 @@ class Host:
         Raises
         ------
         KernelError
-            What the sanitizer says, behind the line that it names, or a barrier that not all threads reach.
+            The sanitizer's report, after the line that it names, or a barrier that some threads do not reach.
         """
         kernels = list(dict.fromkeys((each.text, each.name) for each in self.launches))
         program = _program(tuple(kernels), sanitizer)

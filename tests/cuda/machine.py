@@ -75,13 +75,13 @@ class _Block:
     Attributes
     ----------
     number : int
-        How often it was given out.
+        Number of times that it was given out.
     used, captured : bool
-        Whether somebody has it, and whether it was given out while a stream captured.
+        Whether it is in use, and whether it was given out during a capture.
     pointer : weak reference
-        Who has it.
+        The pointer that holds it.
     written, read : dict by stream
-        When streams last touched it.
+        Times of the last accesses of streams.
     """
 
     __slots__ = ("buffer", "size", "pool", "arena", "number", "used", "captured", "pointer", "written", "read",
@@ -447,7 +447,7 @@ class Machine:
     pool : MemoryPool
         The default pool.
     host : dict by stream
-        What the host has waited for.
+        Last work of each stream for which the host has waited.
     shown : dict by address
         The devices of arrays whose ``__cuda_array_interface__`` was read.
     """

@@ -21,9 +21,9 @@ class Compiled(NamedTuple):
     Attributes
     ----------
     registers, spills, stack
-        Registers of a thread, bytes that found no room in them, and bytes of memory of its own.
+        Registers of a thread, bytes spilled from registers, and bytes of its stack.
     accesses : frozenset of str
-        How it reads and writes the memory of arrays, as ``ld.global.nc.v4.f32``.
+        Instructions that read and write the memory of arrays, such as ``ld.global.nc.v4.f32``.
     repeated : list of str
         The instructions that are in a loop.
     """
@@ -97,7 +97,7 @@ def compile(texts: Sequence[str], architecture: int) -> list[Compiled]:
     Raises
     ------
     KernelError
-        What the compiler says against them.
+        The compiler refuses a text; the message is its own.
     """
     program = PRELUDE + "".join(f"namespace space{i} {{\n{_named(text, f'kernel{i}')}\n}}\n"
                                 for i, text in enumerate(texts))

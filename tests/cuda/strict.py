@@ -127,7 +127,7 @@ METHODS = _table("""
     conjugate() put(indices values mode)
 """)
 
-#: What is no function of arrays and passes as it is.
+#: Names that are no functions of arrays, and pass unchanged.
 _PLAIN = _words("""
     bool bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 intp float16 float32 float64 complex64 complex128
     integer floating inexact number generic dtype finfo iinfo pi e inf nan euler_gamma newaxis issubdtype isscalar
@@ -144,7 +144,7 @@ _FROM_PYTHON = _words("""
     dstack column_stack
 """)
 
-# What ``ufunc.at`` adds with atomic instructions.
+# Dtypes for which ``ufunc.at`` has atomic instructions.
 _AT = {
     "add": {"int32", "int64", "float16", "float32", "float64", "uint32", "uint64"},
     "subtract": {"int32", "uint32"},

@@ -10,7 +10,7 @@ import numpy as np
 
 __all__ = ["FLAGS", "Launched", "counted"]
 
-#: What has the compiler call a function before each access, and leaves out the library that has its own.
+#: Flags that make the compiler call a function before each access, and leave out the sanitizer's own library.
 FLAGS = ("-fsanitize=thread", "-U__SANITIZE_THREAD__", "-nodefaultlibs", "-Wl,--no-as-needed", "-lstdc++", "-lm", "-lc")
 
 

@@ -635,7 +635,7 @@ def _second(run: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return mx.grad(lambda x: (mx.grad(lambda x: (run(x) ** 3).sum())(x)).sum())
 
 
-#: What is asked of a function of a tensor.
+#: Ways to use a function of a tensor.
 ASKED: dict[str, Callable[[Any], Callable[[Any], Any]]] = {
     "value": lambda run: run, "gradient": _gradient, "vjp": _vjp, "second": _second}
 

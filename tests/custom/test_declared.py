@@ -356,7 +356,7 @@ def test_a_prop_whose_shapes_follow_from_numbers_has_none_by_default() -> None:
         np.testing.assert_array_equal(executor.forward(x=mx.nd.array(row))[0].asnumpy(), expected)
 
 
-#: What functions do with an operator ``op`` whose shape depends on values.
+#: Functions of an operator ``op`` whose shape depends on values.
 BEHIND: dict[str, Callable[[Any, Any], Any]] = {
     "itself": lambda op, x: op(x),
     "a sum": lambda op, x: (op(x) * 2).sum(),
@@ -384,7 +384,7 @@ class _Inner(mx.nn.Cell):
         return self
 
 
-#: What is asked of a function.
+#: Ways to use a function.
 GOES: dict[str, Callable[[Any], Callable[[Any], Any]]] = {
     "value": lambda f: f, "gradient": lambda f: mx.value_and_grad(lambda x: (f(x) ** 2).sum())}
 

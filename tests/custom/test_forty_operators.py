@@ -16,7 +16,7 @@ from tests.custom.forty import CASES, Case
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*runs as Python")
 
-#: How far apart central differences are taken, to either side.
+#: Step of central differences, to either side.
 _STEP = 1e-5
 
 

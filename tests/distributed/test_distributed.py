@@ -86,7 +86,7 @@ def test_others_stop(fault: str, tmp_path: Path) -> None:
     assert "went on" not in done.out and all(text in done.err for text in expected), done
 
 
-#: What becomes of rank 0, which pushes on and on, where rank 1 does not.
+#: Faults of rank 1, and the error of rank 0, which pushes on and on.
 ASYNC_FAULTS = {
     "raises": ("raise ValueError('no such digit')", "rank 1: ValueError: no such digit"),
     "dies with a lock": ("kv._entries['a'].locked('').__enter__(); os.kill(os.getpid(), 9)", "rank 1: its process"),
@@ -148,7 +148,7 @@ def test_training_goes_on_with_fewer_processes(tmp_path: Path) -> None:
         np.testing.assert_allclose(value.asnumpy(), together[name].asnumpy(), 1e-2, 1e-4)
 
 
-# What remains of a job, and what its end says.
+# The end of a job: its exit code, and leftovers.
 
 #: A rank that says which processes it hangs on, up to the launcher, and which of its shared memory has a name. It waits
 #: by reading from a pipe that signals write to: signal.pause() would miss one that comes just before it.

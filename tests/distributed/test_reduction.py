@@ -330,7 +330,7 @@ def test_memory_is_divided() -> None:
 # --------------------------------------------------------------------------------------------------------- errors
 
 
-#: What rank 1 does otherwise, and what the error says.
+#: Differences of rank 1, and the error for each.
 OTHERS = {
     "another operator": (dict(act="tanh"), "the graph of bind of rank 1 is node 4: Activation(3[0]) act_type=tanh; "
                          "that of rank 0 is node 4: Activation(3[0]) act_type=relu"),

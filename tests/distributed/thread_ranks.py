@@ -63,7 +63,7 @@ class ThreadGroup(Group):
     Attributes
     ----------
     calls : list of Call
-        What this rank began.
+        Calls that this rank has begun.
     """
 
     engine = "threads"

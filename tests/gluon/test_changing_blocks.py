@@ -34,7 +34,7 @@ class Machine:
     Parameters
     ----------
     seed : int
-        Which program.
+        Seed of the program.
     """
 
     def __init__(self, seed: int):

@@ -12,7 +12,7 @@ import opreg as mx
 from opreg import autograd, gluon, nd
 from opreg.gluon import loss, nn, rnn
 
-#: What MXNet 1.9.1 answered, by layer, loss or cell: see ``gluon_cases``.
+#: Answers of MXNet 1.9.1, by layer, loss or cell: see ``gluon_cases``.
 ANSWERS = json.loads((Path(__file__).parent.parent / "recorded" / "gluon.json").read_text())
 
 

@@ -133,7 +133,7 @@ def test_functions_that_keep_zeros_keep_the_storage_type(stype):
         assert (result.asnumpy() == getattr(nd, name)(nd.array(x)).asnumpy()).all(), name
 
 
-#: What becomes of the storage type, as MXNet 1.9.1 answers.
+#: Whether MXNet 1.9.1 keeps the storage type.
 KEPT = {
     "x * 2": True, "2 * x": True, "x / 2": True, "-x": True, "x * 0": True, "x + 2": False, "x + 0": True,
     "2 - x": False, "2 / x": False, "x ** 2": False, "x == 0": False, "x > 0": True, "nd.clip(x, -1, 1)": True,

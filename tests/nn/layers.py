@@ -1,6 +1,6 @@
 """Rows of layers: a line of facts for each use of a layer, which ``test_layers`` runs in every way to use a layer.
 
-Those that MindSpore computes have its recorded answers; the others say with NumPy what is expected.
+Expected values are MindSpore's recorded answers, or functions of NumPy for layers that MindSpore does not compute.
 """
 
 from __future__ import annotations

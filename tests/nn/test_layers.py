@@ -131,7 +131,7 @@ def test_has_a_function(name: str) -> None:
     assert (name in FUNCTIONS) != (name in WITHOUT_FUNCTION), f"tests/nn/layers.py says of {name} its function, or none"
 
 
-#: What goes in: a dtype, "special" for NaN and infinities among floats, "empty" for no samples.
+#: Kinds of inputs: a dtype, "special" for NaN and infinities among floats, "empty" for no samples.
 KINDS = ["float32", "float16", "bfloat16", "float64", "int8", "int32", "int64", "uint8", "bool", "special", "empty"]
 #: Layers that refuse data of another dtype than their weights.
 STRICT = {"Dense", "Linear", "Conv1d", "Conv2d", "Conv3d"}

@@ -139,7 +139,7 @@ class Net(Cell):
     """A net without children, for tests to fill."""
 
 
-#: What is done with an empty ``Net`` called ``n``, and the names that parameters have then in MindSpore 2.10.
+#: Statements for an empty ``Net`` called ``n``, and the names of its parameters in MindSpore 2.10 afterwards.
 MINDSPORE_NAMES = [
     ("n.l = nn.CellList(); n.l.append(dense()); n.l.append(dense()); n.head = dense()",
      "0.weight 1.weight head.weight"),

@@ -45,7 +45,7 @@ def test_answers_are_those_of_pytorch(case: str) -> None:
     same(ANSWERS[case], asked(mint, Tensor, ms.float64, case))
 
 
-#: What gives no tensors, or makes layers.
+#: Cases that return no tensors, or make layers.
 EAGER = re.compile(r"mint\.(equal|allclose)|mint\.nn\.")
 
 

@@ -23,7 +23,6 @@ from opreg.nn.ops.methods import METHODS, MXNET_ONLY
 RECORDED = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_ops.json").read_text())
 ARRAYS = {name: eval(text, {"np": np}) for name, text in RECORDED["inputs"].items()}
 
-#: Whose results have a shape, or a type, that depends on values.
 
 #: Without gradient by central differences: random, rounded to another dtype, or kinks in the inputs.
 ROUGH = re.compile(

@@ -60,7 +60,7 @@ ALIKE = [
     "np.linalg.solve(x @ x.T, y)", "np.linalg.det(x @ x.T)", "np.linalg.slogdet(x @ x.T)[1]", "np.unique(x)",
     "np.tril(x[0])", "np.rot90(x, -1)", "np.percentile(x, 30.0, axis=1)",
 ]
-#: Of these the gradient of the sum follows, and is that of central differences.
+#: Expressions whose sum has a gradient, which agrees with central differences.
 GRADED = [text for text in ALIKE if "x" in text.replace("np.exp", "") and not any(word in text for word in (
     " > y", "(x > 2) &", "~", "arg", "any", "median", "x > 2)", "round", "returned", "nan",
     "logical", "isnan", "_like", "std", "var", "[:0]", "unique", "percentile"))]

@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("onnx")
 
-#: What fails, and why.
+#: Known failures, with their reasons.
 KNOWN = {
     **dict.fromkeys(("bernoulli", "bernoulli_expanded", "bernoulli_double", "bernoulli_double_expanded",
                      "bernoulli_seed", "bernoulli_seed_expanded"), "the numbers of another random generator"),

@@ -18,7 +18,7 @@ import numpy as np
 
 __all__ = ["CASES", "asked"]
 
-#: What a hook makes of the gradients, inputs or outputs that it is given, always a tuple.
+#: Results of a hook for given gradients, inputs or outputs, which are always a tuple.
 RETURNS: dict[str, Callable[[Any, tuple], Any]] = {
     "None": lambda ms, given: None,
     "the same": lambda ms, given: given,
@@ -44,7 +44,7 @@ SINGLE = {name: RETURNS[name] for name in ("None", "the same", "a tensor", "a li
 _CELLS = ("one input", "two inputs", "two outputs", "one of two outputs", "a weight", "bprop")
 _ON_CELLS = ("forward_pre", "forward", "backward_pre", "backward")
 _ON_TENSORS = ("a result", "an input", "a Parameter")
-#: Where opreg is different on purpose, as docs/mindspore.md says: the kind of hook, where it is, what it returns.
+#: Cases in which opreg differs on purpose, as docs/mindspore.md says: the kind of hook, its place, and its result.
 _OTHERWISE = (
     "forward/bprop/*",  # they run
     "forward*/*/text", "forward_pre/bprop/a list",  # refused

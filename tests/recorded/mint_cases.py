@@ -31,7 +31,7 @@ INPUTS = {
     "h": "np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]], 'f4')", "c": "np.array([2, 0], 'i8')",
     "q": "np.array([[1, 0, 1], [0, 1, 0]], 'f4')", "a": "np.array([[0, 2], [1, 1]], 'i8')",
 }
-#: What is asked: expressions of ``mint``, ``F``, which is ``mint.nn.functional``, and the inputs, as tensors.
+#: Cases: expressions of ``mint``, ``F``, which is ``mint.nn.functional``, and the inputs, as tensors.
 CASES = [
     "mint.add(f, g, alpha=2)", "mint.sub(f, g, alpha=2)", "mint.equal(f, f)", "mint.allclose(f, f + 1e-9)",
     "mint.equal(f, g)", "mint.bitwise_not(i)", "mint.bitwise_not(b)", "mint.fix(f)", "mint.isneginf(n)",

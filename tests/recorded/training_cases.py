@@ -1,7 +1,7 @@
 """Small networks trained in all ways of MXNet, by the same code for MXNet and opreg.
 
-What MXNet 1.9.1 answers is kept in ``mxnet_training.json``, which ``test_mxnet_training.py`` compares with. This
-file writes it where MXNet is installed: ``python tests/recorded/training_cases.py tests/recorded/mxnet_training.json``.
+MXNet 1.9.1's answers are in ``mxnet_training.json``, with which ``test_mxnet_training.py`` compares. This file
+writes it if MXNet is installed: ``python tests/recorded/training_cases.py tests/recorded/mxnet_training.json``.
 """
 
 from __future__ import annotations

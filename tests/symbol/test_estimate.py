@@ -23,7 +23,7 @@ from tests.symbol.test_cse import bound
 
 sym = mx.sym
 
-#: Whose figures make times that can be read off: a byte 1 s, a sum 1 s, a launch 100 s, a kernel in a replay 10 s.
+#: A machine with simple figures: a byte takes 1 s, a sum 1 s, a launch 100 s, a kernel in a replay 10 s.
 UNIT = Machine("unit", 1.0, {"float32": 1.0}, launch=100.0, node=10.0)
 
 

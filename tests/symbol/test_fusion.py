@@ -118,7 +118,7 @@ ONE = [sym.relu, sym.tanh, sym.sigmoid, sym.square, sym.abs, lambda a: a * 0.75,
 TWO = [sym.broadcast_add, sym.broadcast_mul, sym.broadcast_sub, sym.broadcast_maximum, sym.broadcast_div,
        sym.broadcast_lesser, lambda a, b: sym.where(sym.broadcast_greater(a, b), sym.broadcast_add(a, b * 0.0),
                                                     sym.broadcast_add(b, a * 0.0))]
-# What keeps groups apart: other operators, and views.
+# Operators that end a group: operators that are not element-wise, and views.
 APART = [lambda a: sym.transpose(sym.transpose(a)), lambda a: sym.reshape(sym.reshape(a, shape=(-1,)), shape=(3, 4)),
          lambda a: sym.broadcast_mul(a, sym.sum(a, axis=1, keepdims=True)), sym.softmax,
          lambda a: sym.broadcast_add(a, sym.mean(a, axis=0, keepdims=True))]

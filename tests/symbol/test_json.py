@@ -669,7 +669,7 @@ def test_names_of_the_registry_are_no_names_of_files(unregistered):
     assert json.loads(dumps(symbol))["nodes"][1]["op"] == "custom._plain"
 
 
-# What MXNet 1.9.1 writes for a loop: contrib.foreach over d with the state s, whose body adds s * w.
+# A loop in a file of MXNet 1.9.1: contrib.foreach over d with the state s, whose body adds s * w.
 LOOP = '''{
   "nodes": [
     {

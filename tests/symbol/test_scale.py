@@ -11,7 +11,7 @@ import pytest
 
 import opreg as mx
 
-#: What four times as much may cost: fixed parts make it less than 4, and what is squared a good deal more.
+#: Largest ratio of the cost for four times the size: fixed parts make it less than 4, a quadratic part much more.
 MOST = 4.1
 
 

@@ -716,7 +716,7 @@ def test_a_mode_that_a_cell_does_not_tell_is_found(monkeypatch: pytest.MonkeyPat
     assert "in a Cell in training output 0 differs" in found["in a Cell"].text
 
 
-#: Of rows that differences are taken of, in all inputs, a few. Third derivatives of products are not finite at zeros.
+#: A few of the rows with differences for all inputs. Third derivatives of products are not finite at zeros.
 SAMPLE = [row for row in [row for row in all_rows() if row.grad and row.deterministic and "_subscript" not in row.op
                           and row.op != "_prod_of_others"][::24] if Use.of(row).wanted == list(row.grad)]
 

@@ -31,7 +31,7 @@ needs_compiler = pytest.mark.skipif(host.COMPILER is None, reason="needs a C++ c
 needs_nvrtc = pytest.mark.skipif(nvrtc.library() is None, reason="needs the package nvidia-cuda-nvrtc")
 
 BFLOAT = np.dtype(ml_dtypes.bfloat16)
-#: How far from the reference's numbers those of a kernel may be.
+#: Tolerance between the results of a kernel and those of the reference.
 TOLERANCES = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 3e-6, "float64": 1e-12}
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, -2.5, 0.75]
 TWO = {"add", "subtract", "multiply", "divide", "mod", "hypot", "power", "maximum", "minimum", "greater", "less",

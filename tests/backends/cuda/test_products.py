@@ -26,7 +26,7 @@ from tests.cuda.cublaslt import Installed, installed
 
 needs_compiler = pytest.mark.skipif(host.COMPILER is None, reason="needs a C++ compiler")
 
-#: How far from the host's numbers those of a product may be.
+#: Tolerance between products on the device and those of the host.
 TOLERANCES = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 1e-5, "float64": 1e-12}
 
 

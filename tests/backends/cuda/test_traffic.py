@@ -27,8 +27,8 @@ sym = mx.sym
 
 #: Kernels that read a number in several threads, or again in one, side by side: it comes from memory once.
 _SHARING = {"pool", "unpool", "pick", "put", "claim", "dropout"}
-#: Those that read and write the rows which indices name: only a run knows how many of them are the same, so that the
-#: model, which takes them to differ, can only be held between what differs and each access.
+#: Kernels that read and write the rows of given indices. The model takes all indices to differ, but only a run knows
+#: how many are equal, so its bytes lie between those without repetitions and those of all accesses.
 _NAMED = {"look_up", "add_up"}
 
 
@@ -126,7 +126,7 @@ NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
     "take": (sym.take(x, places), (40, 8)),
     "softmax output": (sym.SoftmaxOutput(x, places), (6, 40)),
 }
-#: Those that have the other dtypes, too: a kernel of each kind.
+#: Networks that also run in the other dtypes: a kernel of each kind.
 OTHERS = ("flat", "softmax", "layer norm", "batch norm")
 
 

@@ -57,7 +57,7 @@ def install() -> Any:
     Raises
     ------
     RuntimeError
-        Where something is missing, or CuPy was imported before.
+        A library is missing, or CuPy was imported before.
     """
     reason = missing()
     if reason:

@@ -37,7 +37,7 @@ def check(source: str, options: Sequence[str], architectures: Sequence[int]) -> 
     Raises
     ------
     KernelError
-        What NVRTC says against it.
+        NVRTC refuses the text; the message is its own.
     """
     process = _process()
     assert process.stdin is not None and process.stdout is not None

@@ -23,7 +23,7 @@ from .checking import check
 
 __all__ = ["checked", "install", "library"]
 
-#: Where a kernel is declared that CuPy looks up by its own name.
+#: Declaration of a kernel that CuPy looks up by its own name.
 _KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+'
                      r'(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\(')
 #: Shared memory whose size the launch says.
@@ -57,7 +57,7 @@ def library(source: str, options: Sequence[str], expressions: Sequence[str]) -> 
     Raises
     ------
     KernelError
-        What the compiler says against the text.
+        The compiler refuses the text; the message is its own.
     """
     names = {name: name for name in _KERNEL.findall(source)}
     lowered = {expression: f"expression{i}" for i, expression in enumerate(expressions)}
