@@ -21,8 +21,7 @@ from . import rows
 from .cuda import bed
 from .cuda.compiled import folder
 
-# A run says the same as the one before, whatever the machine finds faster; `pytest --hypothesis-profile=default` looks
-# further.
+# A run repeats the examples of the one before; `pytest --hypothesis-profile=default` looks for others.
 os.environ.setdefault("OPREG_TUNE", "0")
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
@@ -65,7 +64,7 @@ def _names(code: CodeType) -> set[str]:
     return set(code.co_names).union(*[_names(each) for each in code.co_consts if isinstance(each, CodeType)])
 
 
-#: Modules of the stand-in itself, and the one that counts what it does.
+#: Modules of the stand-in itself, and the module that counts its actions.
 _STAND_IN, _MACHINE = "tests.cuda", "tests.cuda.machine"
 
 

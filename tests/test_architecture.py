@@ -68,7 +68,7 @@ LATE = {
     "opreg.core.slots": "who fills a slot is imported when it is asked for, as the front door says",
 }
 
-#: Libraries that not everybody has, imported inside of the functions that need them.
+#: Optional libraries, imported inside of the functions that need them.
 OPTIONAL = {"PIL", "cudnn", "cupy", "fissix", "jax", "llvmlite", "ml_dtypes", "mpi4py", "numba", "pandas", "scipy",
             "pytest", "torch"}
 
@@ -273,7 +273,7 @@ def test_first_steps_leave_slow_modules_alone(code: str, slow: list[str]) -> Non
     assert not {*slow} & {*done.stdout.split()}
 
 
-#: Modules of the engine that know operators one by one, and what they know that is no fact about operators.
+#: Modules of the engine that know single operators, with the knowledge that is no fact about operators.
 NAMING = {
     "opreg.symbol.json": "how many outputs the files of MXNet count, which casts they leave out, what old ones meant",
     "opreg.symbol.symbol": "how names begin that MXNet gives to results of Python's operators",
@@ -319,7 +319,7 @@ def known_one_by_one(text: str, space: Mapping[str, object], names: Set[str], na
 @of_each([name for name in MODULES if re.match(r"opreg\.(symbol|core|backends)\b", name)])
 def test_facts_about_operators_stand_on_them(name: str) -> None:
     """Facts that hold for some operators are traits or rules, so that users' operators can declare them."""
-    importlib.import_module("opreg.symbol.control_flow")  # it declares operators when it is first asked for
+    importlib.import_module("opreg.symbol.control_flow")  # it declares operators at its first use
     known = {name for name in registry.names() if registry.get(name).where is None}
     module = importlib.import_module(name)
     found = known_one_by_one(MODULES[name].read_text(), vars(module), known, bool(re.match(NAMELESS, name)))

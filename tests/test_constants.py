@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
-#: Numbers at the head of modules that no processor has to do with, by what they are.
+#: Numbers at the top level of modules that do not depend on the processor, by their meaning.
 OTHERWISE = {
     "formats and interfaces of others": """
         core.array_module: _CUPY

@@ -184,7 +184,7 @@ def test_initializers(kind, again):
         array = mx.nd.zeros((2, 3, 2, 2) if kind.__name__ == "Bilinear" else (4, 3))
         try:
             initializer(mx.init.InitDesc("x_weight"), array)
-        except Exception as error:  # it wants another name or shape, and the copy does as well
+        except Exception as error:  # it needs another name or shape, like its copy
             filled.append(str(error))
         else:
             filled.append(numbers(array))

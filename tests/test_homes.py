@@ -17,7 +17,7 @@ PAGE = (Path(__file__).parent.parent / "docs" / "homes.md").read_text()
 ROWS = {row.split("|")[1].strip(): re.findall(r"`([a-z]\w*(?:\.\w+)+)`", row)
         for row in PAGE.splitlines() if row.startswith("| ") and "| idea |" not in row}
 
-#: Ideas that are nowhere but at home.
+#: Ideas without a second place.
 NOWHERE = {"facts about operators"}
 
 
@@ -70,7 +70,8 @@ def test_reference_kernels_say_why_there_is_no_body() -> None:
     assert not silent, "say which fact asks for a kernel, or write a body"
 
 
-#: Functions by hand at most: half as many as before operators had bodies. Attributes of the records at most.
+#: Largest number of functions written by hand: half as many as before operators had bodies. Largest number of
+#: attributes of the records.
 MOST = {"functions that are a rule: infer": 118, "functions that are a rule: grad": 106,
         "functions that are a rule: kernel": 158, "attributes of Op": 25, "attributes of Executor": 39}
 

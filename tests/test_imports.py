@@ -14,7 +14,7 @@ import pytest
 import opreg as mx
 from tests.test_architecture import ROOT
 
-#: By the name that MXNet or MindSpore has, something that is to be found there.
+#: For each name of MXNet or MindSpore, an attribute that it must have.
 NAMES = {
     "attribute": "AttrScope", "autograd": "record", "base": "MXNetError", "callback": "Speedometer",
     "context": "Context",

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("unregistered")
 
 ROOT = Path(__file__).parent.parent
 
-#: Pages, each with the names that its first block takes for granted.
+#: Pages, each with the names that its first block assumes.
 PAGES: dict[str, dict[str, Any]] = {"README": {}, "write_an_operator": {}, "twelve_operators": {}, "train_a_model": {},
                                     "from_torch_and_jax": {}, "mxnet": {"mx": mx, "np": np},
                                     "gluon": {}, "gluon_data": {}, "mindspore": {}, "distributed": {}}

@@ -128,12 +128,12 @@ def test_use_loads_no_option() -> None:
         assert name not in loaded
 
 
-#: Functions that take any keywords: what they are for is to stand where others were, or to say that they cannot.
+#: Functions that take any keywords, since they stand in for others, or say that they cannot.
 ANY_KEYWORDS = {
     "opreg.cells.tensor.__new__",  # ``__init__`` looks at them
     "opreg.nn.layers.basic.__init__",  # Identity, as MindSpore's
-    "opreg.ndarray.dlpack.__dlpack__",  # whatever the protocol adds
-    # Handlers of events, which an estimator tells more than each of them reads.
+    "opreg.ndarray.dlpack.__dlpack__",  # keywords that the protocol may add
+    # Handlers of events, which get more keywords from an estimator than each of them reads.
     *[f"opreg.gluon.contrib.estimator.event_handler.{event}_{when}" for event in ("train", "epoch", "batch")
       for when in ("begin", "end")],
     # Keywords that the interface of ONNX may add.

@@ -216,7 +216,7 @@ def test_a_trace_is_written_whole_or_not_at_all(tmp_path):
     found = valid(json.loads(path.read_text()))
     assert {event["ph"] for event in found} == {"X", "i", "C", "M"}
     events.span("mine", "bad", 0.0, 1.0, loop=(loop := []))
-    loop.append(loop)  # JSON has no way to say that
+    loop.append(loop)  # JSON cannot represent it
     with pytest.raises(ValueError, match="Circular"):
         events.save(path)
     assert valid(json.loads(path.read_text())) == found

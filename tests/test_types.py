@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 PROGRAM = Path(__file__).parent / "typed.py"
 REPEATED = "python -m opreg.builtin --stubs"
 
-#: Mistakes, and what mypy calls them.
+#: Mistakes, and mypy's codes for them.
 WRONG = [
     ("mx.nope", "attr-defined"),
     ("mx.nd.nope(x)", "attr-defined"),

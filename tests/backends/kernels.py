@@ -27,7 +27,7 @@ from tests.running import Use
 
 __all__ = ["applies", "called", "computed", "fast", "lacking", "others", "skip_lacking"]
 
-#: Whether oneDNN may use AVX-512, for which it has all that the tests ask for.
+#: Whether oneDNN may use AVX-512; with it, oneDNN has all features that the tests need.
 _COMPLETE = "avx512f" in processor().features and not any(
     os.environ.get(f"{name}_MAX_CPU_ISA", "DEFAULT") not in ("", "DEFAULT") for name in ("ONEDNN", "DNNL"))
 

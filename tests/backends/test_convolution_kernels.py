@@ -110,7 +110,7 @@ CASES = [
     ("Convolution", (2, 6, 9, 8), (3, 3), 5, {"layout": "NHWC", "pad": (1, 1)}),
     ("Convolution", (2, 8, 9, 8), (3, 3), 16, {"layout": "NHWC", "num_group": 2}),
     ("Convolution", (1, 4, 5, 6, 7), (3, 2, 3), 6, {"layout": "NDHWC"}),
-    ("Convolution", (1, 3, 8, 8), (3, 3), 4, {"stride": (3, 3)}),  # the last rows and columns are read by nobody
+    ("Convolution", (1, 3, 8, 8), (3, 3), 4, {"stride": (3, 3)}),  # no window reads the last rows and columns
     ("Deconvolution", (2, 6, 5, 4), (4, 4), 3, {"stride": (2, 2), "pad": (1, 1)}),
     ("Deconvolution", (2, 16, 5, 4), (3, 3), 16, {"stride": (2, 3), "adj": (1, 2)}),
     ("Deconvolution", (2, 32, 5, 4), (3, 3), 32, {"num_group": 2}),
@@ -168,7 +168,7 @@ def test_onednn_any_convolution(case: Any, op: str, odd: float | None) -> None:
             close(apply(name, "onednn products", arrays, attrs), expected)
             if declines(name, "onednn, a call", arrays, attrs) is None:
                 found = apply(name, "onednn, a call", arrays, attrs)
-                if name.endswith("weight"):  # the reference multiplies what is not finite by zeros of the padding, too
+                if name.endswith("weight"):  # the reference also multiplies NaN and infinities by zeros of the padding
                     found[~np.isfinite(expected)] = expected[~np.isfinite(expected)]
                 close(found, expected)
 

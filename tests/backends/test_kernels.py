@@ -34,7 +34,7 @@ from tests.test_architecture import ROOT, _imports
 KERNELS = {(op.name, kernel.name) for op in operators() if chosen(op.name) for kernel in others(op)
            if kernel.rule.function.__module__.startswith(("opreg.builtin", "opreg.backends"))}
 ROWS = [(row, dtype) for row in all_rows() for dtype in row.dtypes or (None,) if others(get(row.op))]
-#: Why a kernel may decline all that there is.
+#: Reasons why a kernel may decline all rows.
 NEVER = ("no vectorised form", "nothing to compute", "is not installed", "numpy is asked for",
          "has no threads to be held")
 # Operators whose sets lie along the first axis for every input.

@@ -174,7 +174,7 @@ def test_functions_of_two(name: str, ulps: float, dtype: str) -> None:
     error = units(found, exact)
     worst = error.argmax()
     assert error[worst] <= ulps, f"{name}({x[worst]!r}, {y[worst]!r}) is off by {error[worst]} units"
-    if name not in ("maximum", "minimum"):  # of two zeros any is the larger one
+    if name not in ("maximum", "minimum"):  # either of two zeros counts as the larger one
         signs(found, exact, name)
 
 
@@ -463,7 +463,7 @@ def test_modes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_environment_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
-    with ThreadPoolExecutor(1) as elsewhere:  # where nobody has said ``use``
+    with ThreadPoolExecutor(1) as elsewhere:  # without a call of ``use``
         assert elsewhere.submit(compiler.mode).result() == "auto"
         monkeypatch.setenv("OPREG_JIT", "numpy")
         assert elsewhere.submit(compiler.mode).result() == "numpy"
@@ -706,7 +706,7 @@ def compiled(x: np.ndarray, offset: float) -> int:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Path of a cache that does not exist yet."""
-    compiler._caller()  # it is not made anew, so its file lies elsewhere
+    compiler._caller()  # it is not compiled again, so its file is elsewhere
     monkeypatch.setattr(compiler, "_FUNCTIONS", {})
     monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path / "made" / "late"))
     return tmp_path / "made" / "late"
@@ -801,7 +801,7 @@ class TestOthers:
 
     def test_a_folder_of_somebody_else(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         compiled(BIG, 1.0)
-        if os.geteuid() == 0:  # what is the administrator's is trusted
+        if os.geteuid() == 0:  # files of the administrator are trusted
             os.chown(folder, 12345, -1)
         else:
             monkeypatch.setattr(cache.os, "geteuid", lambda: 12345)
@@ -833,7 +833,7 @@ def test_the_users_folder(platform: str, variable: str, tmp_path: Path, monkeypa
     monkeypatch.delenv(variable)
     own = cache.directory()
     assert own is not None and own.is_relative_to(tmp_path / "home")
-    monkeypatch.setenv(variable, "relative")  # to wherever a program was started
+    monkeypatch.setenv(variable, "relative")  # to the folder in which a program was started
     assert cache.directory() == own
     monkeypatch.setenv("HOME", "relative")
     assert cache.directory() is None

@@ -306,12 +306,12 @@ def test_a_thread_that_had_to_wait_computes_alone_for_a_while(monkeypatch):
     work = blas.Watched(compute, 1_000_000)
     assert [work(each) for each in (0.0015, 0.0001, 0.0017)] == [0.0015, 0.0001, 0.0017]
     assert not held
-    work(0.0019)  # eight times as long as the best would pass, and a millisecond more
+    work(0.0019)  # a time up to eight times the best one, plus a millisecond, would be accepted
     assert blas.Watched.until == pytest.approx(now[0] + 20 * 0.0019)
     work(0.03)
     work(0.03)
     assert len(held) == 2
-    work(0.05)  # it has taken as long alone
+    work(0.05)  # it has computed alone for as long
     work(0.0001)
     assert len(held) == 2
     work(0.05)

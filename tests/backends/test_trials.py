@@ -178,7 +178,7 @@ def test_a_plan_multiplies_by_one_library(machine, monkeypatch, way, count):
     other = _bound(_attention(4, 4), x=(4, 64, 96))
     assert "onednn declined: nothing is tried, says OPREG_TUNE" in other.explain()
     want = _results(other)
-    monkeypatch.setattr(shared_library, "_FORKED", [True])  # a child does without, with steps that were bound before
+    monkeypatch.setattr(shared_library, "_FORKED", [True])  # as in a forked child, whose steps do without the library
     for results in (found, _results(executor)):
         for got, expected in zip(results, want, strict=True):
             np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-3 * np.abs(expected).max())
@@ -359,7 +359,7 @@ def test_one_thread_and_several_find_the_same_product():
         a = rng.standard_normal((m, k), "float32")
         b = rng.standard_normal((n, k), "float32").T if turned else rng.standard_normal((k, n), "float32")
         found = products.Matrices(a, b, rng.standard_normal(n, "float32"), np.empty((m, n), "float32"))
-        room: list[int] = []  # what it needs meanwhile, whatever is in there
+        room: list[int] = []  # its workspace, with arbitrary content
         run = products._bound(found, lambda number, size, dtype: (room.append(*size), np.full(size, 255, dtype))[1])
         run()
         several = found.out.copy()

@@ -39,7 +39,7 @@ from tests.running import TOLERANCES, Use, agree, eager, heads
 
 #: If numba and oneDNN are installed, their kernels are tested; otherwise all others.
 LIBRARIES = importlib.util.find_spec("numba") is not None
-#: Inputs of these go together: with other numbers in one of them there is no answer.
+#: Operators whose inputs belong together: with other values in one of them there is no result.
 RELATED = frozenset({"_backward_Pooling_max", "_backward_contrib_boolean_mask", "_boolean_mask_like"})
 
 
@@ -224,7 +224,7 @@ def test_eager_calls(name: str) -> None:
             except OpError:
                 continue
             grads = use.op.differentiable and bool(use.wanted)
-            eager_calls._RUNNERS.clear()  # what is prepared, is by arrays like these, and serves others
+            eager_calls._RUNNERS.clear()  # a prepared call, made with such arrays, also serves others
             found = eager(use, given=given, grads=grads, raw=HOST.wrapped(places))
             want = eager(like, given=given, grads=grads)
             targets = [Place(way if way in WRITTEN else "own", np.zeros_like(out)) for out in want.outs]

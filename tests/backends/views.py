@@ -67,7 +67,7 @@ def _read_only(numbers: np.ndarray) -> np.ndarray:
     return numbers
 
 
-#: Arrays that can only be read, with numbers out of another.
+#: Arrays that can only be read, made from elements of another array.
 READ: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "row repeated": lambda numbers: np.broadcast_to(numbers.take([0], 0), numbers.shape),
     "column repeated": lambda numbers: np.broadcast_to(numbers.take([0], -1), numbers.shape),

@@ -159,7 +159,7 @@ def test_a_device_is_timed_between_its_events(monkeypatch: pytest.MonkeyPatch) -
     assert seen == ["record", "run", "run", "record", "wait"]
     workload = WORKLOADS[0]._replace(sizes={"calls": 4})
     figures = worker.measure(lambda: None, workload, 0.0, clock)
-    assert figures[0] == 0.002  # of a run that takes 8 ms by the clock, a fourth
+    assert figures[0] == 0.002  # a fourth of a run that takes 8 ms by the clock
 
 
 @needs_compiler
@@ -186,7 +186,7 @@ def test_the_benchmark_runs_on_the_stand_in(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------- the same work
 
 
-#: Small sizes of the work that is done by hand.
+#: Small sizes for the work of hand-written loops.
 BY_HAND: dict[str, dict[str, Any]] = {
     **{key: {"count": 9, "n": 4} for key in (
         "custom_numpy", "custom_identity", "elementwise", "elementwise_training", "chain")},
@@ -283,7 +283,7 @@ def test_a_kernel_compiled_before_is_found_by_cupy(text: gpu_kernels.Text, whole
     assert gpu_kernels.found(tmp_path, text, "80") is None
     assert gpu_kernels.rename(tmp_path) == (1, 0) and len(list(tmp_path.iterdir())) == 2
 
-    given = gpu_kernels._given  # elsewhere CuPy lies in another folder
+    given = gpu_kernels._given  # on other machines CuPy is in another folder
     def moved(text: gpu_kernels.Text, arch: str) -> tuple[tuple[str, ...], str]:
         options, headers = given(text, arch)
         return tuple([option.replace("-I", "-I/elsewhere") for option in options]), headers

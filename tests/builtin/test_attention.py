@@ -41,7 +41,7 @@ def test_dropout_keeps_some_weights_and_scales_them(blocks, monkeypatch):
     assert set(np.unique(found.round(6))) == {0.0, round(1 / 0.7, 6)}
     assert 0.25 < (found == 0).mean() < 0.35
     rows = (found == 0).reshape(-1, 50)
-    assert len(np.unique(rows, axis=0)) == len(rows)  # no two queries, heads or samples lose the same weights
+    assert len(np.unique(rows, axis=0)) == len(rows)  # each query, head and sample loses other weights
     assert np.array_equal(_dropped(arrays, 0.3).asnumpy(), whole)  # nothing outside of training
 
 

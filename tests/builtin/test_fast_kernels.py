@@ -95,7 +95,7 @@ def test_rnn_writes_to_given_arrays_what_it_returns(mode, dtype, inner):
         for one, other in zip(out, plain, strict=True):
             np.testing.assert_array_equal(one, other.astype(one.dtype))
         *results, reserve = plain
-        ins = [*results, *ins, reserve]  # what the backward operator takes; the results stand for their gradients
+        ins = [*results, *ins, reserve]  # inputs of the backward operator; the results stand for their gradients
 
 
 @pytest.mark.parametrize("mode", ["rnn_tanh", "lstm", "gru"])

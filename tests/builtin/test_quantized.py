@@ -22,8 +22,8 @@ with np.load(Path(__file__).parent.parent / "recorded" / "mxnet_quantized.npz") 
 CASES: list[dict[str, Any]] = json.loads(STORED.pop("cases").tobytes())
 SYMBOLS: dict[str, str] = json.loads(STORED.pop("symbols").tobytes())
 
-#: Networks of which MXNet's own result is far from the one before quantisation: it sums int8 and uint8 wrongly, and
-#: does not cut off at six where there is no calibrated range.
+#: Networks whose quantized result in MXNet is far from the original one: it sums int8 and uint8 wrongly, and does not
+#: cut off at six without a calibrated range.
 WRONG = {"mobile-none", "plain-auto"}
 
 
@@ -65,7 +65,7 @@ def test_an_operator_gives_what_mxnet_gave(case):
                            aux_states={name: values[name] for name in case["states"]})
     eager = _called(nd, case, values)
     for outs in (executor.forward(), eager if isinstance(eager, list) else [eager]):
-        for out, want in zip(outs, expected):  # less what MXNet has wrong
+        for out, want in zip(outs, expected):  # without MXNet's wrong results
             _near(out, want, case.get("steps", 0))
 
 
@@ -87,7 +87,7 @@ def test_a_network_gives_what_mxnet_gave(name):
     plain = STORED[f"{name}/plain"]
     assert symbol.infer_shape(data=STORED[f"{name}/data"].shape)[1] == [plain.shape]
     result = _bound(name, symbol).forward()[0].asnumpy()
-    assert np.abs(result - plain).max() < 0.04 * np.abs(plain).max()  # what eight bits leave
+    assert np.abs(result - plain).max() < 0.04 * np.abs(plain).max()  # the error of eight bits
     recorded = {key.removeprefix(f"{name}/out/"): value for key, value in STORED.items()
                 if key.startswith(f"{name}/out/")}
     assert bool(recorded) is (name not in WRONG)
@@ -174,7 +174,7 @@ def test_averages_count_what_is_inside_of_the_data():
 
 # ------------------------------------------------------------------------------------------- mistakes
 
-MISTAKES = [  # a call, and what is said
+MISTAKES = [  # a call and its error
     (lambda: nd.contrib.dequantize(*_given(np.zeros(3, "int32"), 0.0, 1.0)), DTypeError, "int8 or uint8, got int32"),
     (lambda: nd.contrib.quantize_v2(*_given(_bytes("uint8", 3)), out_type="int8"), DTypeError,
      "quantised to uint8 already, out_type is 'int8'"),

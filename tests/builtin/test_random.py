@@ -225,7 +225,7 @@ def test_devices_draw_different_numbers_from_one_seed():
     here, there = numbers(mx.cpu(0)), numbers(mx.cpu(1))
     assert here != there
     mx.random.seed(3)
-    assert numbers(mx.cpu(1)) == there  # whatever the other device drew
+    assert numbers(mx.cpu(1)) == there  # independent of draws on the other device
 
 
 def test_a_device_seeded_alone_draws_what_its_seed_says():
@@ -412,7 +412,7 @@ def test_an_invalid_state_is_refused_and_changes_nothing(call, words):
     before = mx.random.get_state()
     with pytest.raises(ArgumentError, match=words):
         call()
-    np.testing.assert_equal(mx.random.get_state(), before)  # that of a device is an array
+    np.testing.assert_equal(mx.random.get_state(), before)  # the state of a device's generator is an array
 
 
 def test_a_seed_of_mindspore_starts_random_numbers_over():

@@ -351,7 +351,7 @@ def test_cells_with_bprop_inside_each_other(run):
     outer = cell_of(lambda self, a: inner(a) * 3, lambda self, a, out, dout: (dout * inner(a),), inner=inner)
     assert numbers(run(grad(lambda a: outer(a)))(x())) == (2 * X).tolist()
     assert seen == []
-    assert numbers(run(grad(grad(lambda a: outer(a))))(x())) == [5] * 3  # by the inner one's own gradient
+    assert numbers(run(grad(grad(lambda a: outer(a))))(x())) == [5] * 3  # by the bprop of the inner Cell
     assert set(seen) == {"inner"}
 
 

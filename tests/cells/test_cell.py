@@ -65,7 +65,7 @@ class ParameterContainer(Cell):
 def test_names_and_paths():
     tree = Tree()
     assert [name for name, _ in tree.parameters_and_names()] == ["own", "left.w", "right.inner.w"]
-    assert [p.name for p in tree.get_parameters()] == ["own", "left.w", "right.inner.w"]  # given names go
+    assert [p.name for p in tree.get_parameters()] == ["own", "left.w", "right.inner.w"]  # given names are replaced
     assert list(tree.parameters_dict()) == ["own", "left.w", "right.inner.w"]
     assert [name for name, _ in tree.parameters_and_names("net")] == ["net.own", "net.left.w", "net.right.inner.w"]
     assert [name for name, _ in tree.parameters_and_names(expand=False)] == ["own"]

@@ -23,7 +23,7 @@ from opreg.errors import DTypeError
 from opreg.nn import Tensor
 from tests.questions import of_each
 
-#: Name here, how it prints, its repr, NumPy's class.
+#: Name in opreg, text, repr, and NumPy's class.
 TABLE = [
     ("float16", "Float16", "mindspore.float16", np.float16), ("float32", "Float32", "mindspore.float32", np.float32),
     ("float64", "Float64", "mindspore.float64", np.float64),

@@ -69,7 +69,7 @@ def test_more_kinds_than_are_kept():
     with pytest.warns(UserWarning, match=f"function was compiled for more than {KINDS} kinds of inputs") as told:
         run(range(KINDS, 2 * KINDS))
     assert len(told) == 1 and function.cache_size == KINDS and len(seen) == 2 * KINDS
-    run(range(KINDS, 2 * KINDS))  # those used last are there
+    run(range(KINDS, 2 * KINDS))  # the plans used last are kept
     assert len(seen) == 2 * KINDS
 
 
@@ -284,7 +284,7 @@ def test_no_cycle_holds_cells_or_arrays(uncollected, make, use):
     watched += [weakref.ref(memory) for memory in compiled._cache.memories._memories]
     del net
     alive = [each() is not None for each in watched[:2]]
-    assert all(alive)  # what the user has compiled keeps it
+    assert all(alive)  # the user's compiled function keeps it
     del compiled
     assert not any(each() is not None for each in watched)
 

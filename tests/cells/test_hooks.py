@@ -151,7 +151,7 @@ def test_a_forward_hook_may_return_anything(returned, expected):
         for a, b in zip(_leaves(found), _leaves(eager)):
             np.testing.assert_array_equal(a.asnumpy(), b.asnumpy())
             assert a.dtype == b.dtype
-    assert calls == ["pre", "hook"] * 3  # what has run is not run twice when the function is traced anew
+    assert calls == ["pre", "hook"] * 3  # no hook runs twice when the function is traced again
 
 
 def _leaves(value: Any) -> list[Any]:
@@ -412,7 +412,7 @@ def test_parameter_hook(run):
     handle.remove()
     assert numbers(gradient(x())) == X.tolist()
     cell.w.register_hook(lambda g: g * 3)
-    cell.w = Parameter(Tensor([1.0, 1.0, 1.0]), name="w")  # hooks belong to the place
+    cell.w = Parameter(Tensor([1.0, 1.0, 1.0]), name="w")  # hooks belong to the attribute
     assert numbers(grad(lambda a: cell(a, a)[0], None, cell.w)(x())) == (3 * X).tolist()
 
 

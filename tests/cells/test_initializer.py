@@ -240,7 +240,7 @@ def test_seed(kind: init.Initializer) -> None:
     assert (first != second).any()
     set_seed(5)
     np.testing.assert_array_equal(first, kind.fill((4, 4), np.float32))
-    ndarray.random.seed(5)  # one generator, whoever starts it over
+    ndarray.random.seed(5)  # both functions seed one generator
     np.testing.assert_array_equal(first, kind.fill((4, 4), np.float32))
     set_seed(6)
     assert (first != kind.fill((4, 4), np.float32)).any()

@@ -64,7 +64,7 @@ def exact(function):
     return lambda x, y, dtype: function(x, y)
 
 
-#: Functions of two tensors, and what they are of Python's integers.
+#: Functions of two tensors, and their counterparts for Python's integers.
 ROWS = {
     "add": (operator.add, exact(operator.add)), "sub": (operator.sub, exact(operator.sub)),
     "mul": (operator.mul, exact(operator.mul)), "floordiv": (operator.floordiv, floored),
@@ -136,7 +136,7 @@ def test_two_tensors(name):
               [f"{name} of {pair}, {dtype}" for pair in pairs])
 
 
-#: Numbers beside tensors, some of which are in no dtype or not in all.
+#: Numbers in arithmetic with tensors; some of them fit no dtype, or not all dtypes.
 NUMBERS = [-2 ** 63, -2 ** 53 - 1, -300, -2, -1, 0, 1, 2, 44, 300, 2 ** 24 + 1, 2 ** 53 - 1, 2 ** 53 + 1,
            2 ** 62 + 1, 2 ** 63 - 1, 2 ** 63, 2 ** 63 + 1, 2 ** 64 - 1]
 COMPARED = ("maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge")
@@ -152,7 +152,7 @@ def test_a_tensor_and_a_number(name):
 
     def held(number, dtype):
         least, most = limits(dtype)
-        if name in ("maximum", "minimum"):  # what is beyond the dtype is as its end
+        if name in ("maximum", "minimum"):  # a number beyond the dtype compares like the end of its range
             return min(max(number, least), most)
         return number if name in COMPARED else wrapped(number, dtype)
 
@@ -188,7 +188,7 @@ def changed(x, key, value):
     return y
 
 
-#: Functions of a tensor of three numbers and of a number that stands somewhere in the result.
+#: Functions of a tensor of three elements and of a number.
 STORED = {
     "full": lambda x, n: ops.full((1,), n, dtype=x.dtype), "full_like": lambda x, n: ops.full_like(x, n),
     "fill": lambda x, n: ops.fill(x.dtype, (1,), n), "fill_": lambda x, n: x.copy().fill_(n),

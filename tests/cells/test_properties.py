@@ -25,7 +25,7 @@ from opreg.ndarray import array, autograd, cpu
 from tests.running import examples
 
 N = 3
-pytestmark = pytest.mark.filterwarnings("ignore:.*runs as Python")  # numbers behind hooks
+pytestmark = pytest.mark.filterwarnings("ignore:.*runs as Python")  # values computed after hooks
 RULES = settings(max_examples=examples(40), deadline=None, derandomize=True)
 UNARY: dict[str, Callable[[Any], Any]] = {
     "double": lambda a: a * 2.0, "tanh": ops.tanh, "square": lambda a: a * a * 0.25,

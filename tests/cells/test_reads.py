@@ -75,7 +75,7 @@ def closure(what: Any) -> tuple[Callable, Callable]:
     return lambda a: a * what, set_to
 
 
-#: A function, and what changes what it reads.
+#: A function, and another one that changes the state that it reads.
 def _cases() -> dict[str, tuple[Any, Callable[[], Any]]]:
     one, two, three = Scale(), Reads(), Scale()
     tree: Any = {"deep": [(one,)]}

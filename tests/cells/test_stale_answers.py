@@ -400,7 +400,7 @@ SEEN: dict[str, Row] = {
                            "c.__class__ = B"),
 }
 
-#: State of which a warning says that it is not compared.
+#: State that is not compared, as a warning says.
 NAMED: dict[str, tuple[Row, str]] = {
     "references": (row("o = []", "sys.getrefcount(o)", "a = [o]"), r"sys.getrefcount\(\)"),
     "acquire": (row("l = threading.Lock()", "(2 if l.acquire(False) and l.release() is None else 1)", "l.acquire()",
@@ -549,7 +549,7 @@ def test_a_change_is_seen_by_the_body_of_a_traced_operator(name: str) -> None:
     assert changes(SEEN[name], body)
 
 
-#: Methods of tensors, those that tensors of traces share with them and others, and what takes their places.
+#: Methods of tensors, shared with traced tensors and others, and their replacements.
 METHODS = {
     "abs": (lambda x: x.abs(), lambda x: x * 8.0),
     "sum": (lambda x: x.sum() + x, lambda x: x * 8.0),
@@ -619,7 +619,7 @@ class Scaled(Cell):
         return x * self.factor + self.first(x)
 
 
-#: Edits of what a Cell holds, past the Cell, and what it makes of -8 then.
+#: Changes of a Cell's attributes that bypass the Cell, and the Cell's result for -8 afterwards.
 EDITS: dict[str, tuple[Callable[[Scaled], object], float]] = {
     "a Cell takes a place": (lambda net: net._cells.update(first=ms.nn.LeakyReLU(0.25)), -1.0 * 2 - 0.25),
     "a Cell is added": (lambda net: net._cells.setdefault("third", ms.nn.LeakyReLU(0.5)), -1.0 * 2 - 0.5),

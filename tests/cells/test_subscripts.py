@@ -16,7 +16,7 @@ from tests.questions import of_each
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 T, F = True, False
 
-#: Subscripts of an array of shape (3, 4) with what NumPy takes for them.
+#: Subscripts of an array of shape (3, 4), with NumPy's form of them.
 KEYS = {
     "one": 1, "negative": -1, "numpy's integer": np.int8(-2), "slice": slice(1, None), "nothing": slice(2, 1),
     "backwards": slice(None, None, -2), "None": None, "ellipsis": ..., "empty tuple": (), "pair": (1, 2),
@@ -252,7 +252,7 @@ def test_bounds_are_tensors():
 
 # ------------------------------------------------------------------------------------------ indices of functions
 
-#: Functions of indices along an axis of length three, and what they give for the indices 2, -1, -3.
+#: Functions of indices along an axis of length three, and their results for the indices 2, -1, -3.
 INDICES = {
     "gather": (lambda x, i: ops.gather(x, i, 0), [3, 3, 1]),
     "index_select": (lambda x, i: ops.index_select(x, 0, i), [3, 3, 1]),

@@ -110,7 +110,7 @@ def test_batch_norm(run, held):
     for found, expected in zip(run(lambda a: primitive(a, scale, bias, mean, variance))(IMAGES),
                                (out, own, spread, own, spread)):
         np.testing.assert_allclose(found.asnumpy(), expected, rtol=2e-5, atol=2e-5)
-    if held == "parameters":  # which move, by the variance that is divided by one less
+    if held == "parameters":  # moving statistics, with the variance divided by the count less one
         np.testing.assert_allclose(mean.asnumpy(), 0.1 * own, rtol=1e-5)
         np.testing.assert_allclose(variance.asnumpy(), 0.9 + 0.1 * spread * 16 / 15, rtol=1e-5)
     found = run(lambda a: ops.BatchNorm()(a, scale, bias, mean, variance))(IMAGES)

@@ -71,7 +71,7 @@ def test_is_a_loop_over_samples(row: Row) -> None:
                 continue
             try:
                 expected = _looped(function, inputs, axes)
-            except OpError:  # the samples are none of its domain
+            except OpError:  # the samples are outside of its domain
                 continue
             found = vmap(function, axes)(*map(Tensor, inputs))
         for i, (out, want) in enumerate(zip(found, expected)):

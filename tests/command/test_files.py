@@ -21,7 +21,7 @@ from opreg.backends.numba import cache
 from opreg.command import main
 from tests.test_architecture import ROOT
 
-#: Operators that are registered by one test are not those of another.
+#: An operator that one test registers is not registered in another.
 NUMBERS = itertools.count()
 #: Runs the command in a folder of its own: its exit code, output and errors.
 Command = Callable[..., tuple[int, str, str]]
@@ -57,7 +57,7 @@ def net(opreg: Command, tmp_path: Path) -> mx.Symbol:
 # ------------------------------------------------------------------------------------------------------ check
 
 
-#: Operators that do not return: what they do, whether in their gradient alone, and what is said of it.
+#: Operators that do not return: their action, whether only their gradient does it, and the message.
 BREAKING = {
     "exits at once": ("os._exit(0)", False, "it has ended the process with 0, as os._exit does"),
     "exits with a code": ("os._exit(3)", False, "it has ended the process with 3"),
@@ -480,7 +480,7 @@ def test_convert_says_what_is_not_as_it_was(opreg: Command) -> None:
         "again-symbol.json: it is there already; --force replaces it\n")
     Path("again-symbol.json").unlink()
     assert "again-0000.params: it is there already" in opreg("convert", "net.onnx", "again-symbol.json")[2]
-    for target in ("w.pt", "w.ckpt", "w.safetensors"):  # of a graph the weights, by its names
+    for target in ("w.pt", "w.ckpt", "w.safetensors"):  # the weights of a graph, by its names
         assert opreg("convert", "net-symbol.json", target)[0] == 0
         assert opreg("params", target)[1].splitlines() == ["scale  float32 scalar", "w      float32 4",
                                                            "old    float32 1"]

@@ -95,7 +95,7 @@ def test_loops_have_gradients() -> None:
 
 # ----------------------------------------------------------------------------------- every function of ops
 
-#: Random, or asking for a dtype by name.
+#: Expressions that draw random numbers, or name a dtype.
 OWN_WAY = re.compile(r"float16|\.half|bernoulli|dropout")
 
 
@@ -138,7 +138,7 @@ def test_like_float16(text: str) -> None:
     same(narrow, half, wide)
 
 
-#: With kinks or steps in the inputs, or results of which no gradient is.
+#: Expressions with kinks or steps in the inputs, or with results without a gradient.
 ROUGH = re.compile(r"round|cast|float\(|floor|mod|trunc|max|min|sort|sign|stop_gradient|median|topk|[<>=]=? |"
                    r"clip_by_norm|ceil|heaviside|rint|Rint|lgamma|digamma|ReduceStd|argsort|unique|nan|matrix_norm|z\b")
 

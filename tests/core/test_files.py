@@ -263,7 +263,7 @@ def records(name: str) -> None:
             file.write(mx.recordio.pack_img((0, 1.0, 0, 0), np.zeros((size, 4, 3), np.uint8)))
 
 
-#: Sound files, and what reads them; ``sound`` is such a file beside the one that is damaged.
+#: Valid files, and functions that read them; ``sound`` is such a file beside the damaged one.
 SOUND: dict[str, tuple[Callable[[], bytes], Callable[[str, str], object]]] = {
     "digits": (lambda: idx(3, 2, 2), lambda name, sound: list(mx.io.MNISTIter(name, name))),
     "labels": (lambda: idx(3), lambda name, sound: list(mx.io.MNISTIter(sound, name))),

@@ -217,7 +217,7 @@ class Registered:
 
     def __init__(self):
         self.state = dict.fromkeys(self.VERSIONS, 0)
-        self.fail = ""  # what fails once
+        self.fail = ""  # a failure that happens once
 
     def once(self, what):
         if self.fail == what:

@@ -230,7 +230,7 @@ def test_every_way_to_call_it_calls_the_new_one(instead):
     instead("tanh", lambda xp, data: data + 100)
     for name, way in ways.items():
         np.testing.assert_array_equal(way().asnumpy(), X + 100, name)
-    np.testing.assert_array_equal(before(x).asnumpy(), first["found"])  # the record itself stays what it is
+    np.testing.assert_array_equal(before(x).asnumpy(), first["found"])  # the record itself does not change
     register(before)
     for name, way in ways.items():
         np.testing.assert_array_equal(way().asnumpy(), first[name], name)
@@ -366,7 +366,7 @@ RULES = {row.op: row for row in reversed(all_rows())
 def test_rules_of_gradients_call_operators_by_name(name):
     use = Use.of(RULES[name])
     for other in dict.fromkeys(op for op, *_ in _rule(use).steps):
-        if other.name.startswith("_gradient_"):  # it follows from a body, and belongs to the operator of that
+        if other.name.startswith("_gradient_"):  # it is derived from a body, and belongs to the body's operator
             continue
         assert REGISTERED[other.name] is other
         try:

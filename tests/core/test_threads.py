@@ -184,7 +184,7 @@ def test_a_child_keeps_what_the_thread_that_forked_holds():
 
 
 def test_locks_are_made_where_children_find_them_free():
-    own = {"locks.py", "plan_memory.py", "blas.py", "compiler.py"}  # these look after forks themselves
+    own = {"locks.py", "plan_memory.py", "blas.py", "compiler.py"}  # these handle forks themselves
     made = {each.name for each in Path(mx.__file__).parent.rglob("*.py")
             if re.search(r"threading\.R?Lock\(\)", each.read_text())}
     assert made <= own
@@ -307,7 +307,7 @@ def test_helpers_may_be_kept_off_the_core_of_who_calls(monkeypatch):
     threads.run([str] * 4)
     assert [os.sched_getaffinity(helper.native_id) for helper in threads._Pool.current.helpers] == [cores] * 2
     os.sched_setaffinity(threads._Pool.current.helpers[0].native_id, {second})
-    assert told(first)[0] == told(second)[0] == {second}  # who else has told it is obeyed
+    assert told(first)[0] == told(second)[0] == {second}  # cores that another program has set are kept
     assert os.sched_getaffinity(0) == cores
 
 

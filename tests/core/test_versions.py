@@ -792,7 +792,7 @@ def test_states_that_an_operator_moves():
     assert mean.asnumpy().all()
     assert count.asscalar() == 22
     still = ones * 4
-    with autograd.record(train_mode=False):  # it keeps what it needs of them
+    with autograd.record(train_mode=False):  # it keeps copies of the values that it needs
         y = nd.BatchNorm(x, ones, zeros, mean, still, use_global_stats=True, eps=0)
     mean[:] = still[:] = 5
     y.backward(train_mode=False)

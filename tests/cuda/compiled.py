@@ -91,7 +91,7 @@ def _header(name: str, flags: tuple[str, ...]) -> Path:
     """A header to include first, beside its compiled form if the compiler supports that."""
     path = _place(name, flags, "", ".h")
     if not path.exists():
-        with _complete(path) as part:  # which says that this process compiles it: others read it as text till then
+        with _complete(path) as part:  # this file shows that a process compiles it; others read the text until then
             part.write_text("".join(f'#include "{each}"\n' for each in _HEADERS[name]))
         with contextlib.suppress(KernelError), _complete(Path(f"{path}.gch")) as part:
             _compile(*_FLAGS, *flags, "-x", "c++-header", str(path), "-o", str(part))

@@ -45,7 +45,7 @@ class Handle:
     """Handle of the library: the stream that receives work."""
 
     stream = 0
-    live = 0  # how many there are
+    live = 0  # number of handles that were not destroyed
 
 
 class Tensor:

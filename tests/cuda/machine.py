@@ -27,7 +27,7 @@ import numpy as np
 __all__ = ["CUDARuntimeError", "Cuda", "Device", "Event", "Graph", "MachineError", "MemoryPool", "MemoryPointer",
            "Stream", "MACHINE", "memory_of"]
 
-_ROUNDED = 512  # bytes that blocks are multiples of, and begin at, as CuPy's
+_ROUNDED = 512  # size and alignment of blocks in bytes, as in CuPy
 
 _SYNCHRONOUS = "the current stream is capturing, so synchronous API calls are disallowed"
 _WORDS = {
@@ -103,7 +103,7 @@ class MemoryPointer:
         self.block, self.size, self.ptr = block, size, block.buffer.ctypes.data
         block.number, block.used = block.number + 1, True
         block.captured, block.pointer = MACHINE.capturing() is not None, weakref.ref(self)
-        block.buffer.fill(255)  # NaN, whatever floating type it is read as
+        block.buffer.fill(255)  # NaN in every floating dtype
         self.__array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (self.ptr, False), "version": 3}
 
     def __del__(self) -> None:

@@ -424,7 +424,7 @@ class StrictArray:
             name = "mask" if any(each.dtype.kind == "b" for each in _picks(key)) else "take"
             return StrictArray(MACHINE.run(name, operator.getitem, (self._host, key), {}))
         found = self._host[key]
-        if not isinstance(found, np.ndarray):  # of a single element CuPy has a view, too
+        if not isinstance(found, np.ndarray):  # CuPy also returns a view for a single element
             found = self._host[(*key, Ellipsis) if isinstance(key, tuple) else (key, Ellipsis)]
         if found.base is None:
             check_device("a subscript", (self, where))
@@ -648,7 +648,7 @@ class StrictBackend(CupyBackend):
 
     def arena(self, nbytes: int, device: int = 0) -> StrictArray:
         with Device(device):
-            return StrictArray(MACHINE.owned(np.full(nbytes, 255, np.uint8)))  # NaN, whatever float it is read as
+            return StrictArray(MACHINE.owned(np.full(nbytes, 255, np.uint8)))  # NaN in every floating dtype
 
 
 xp: Any = _Module()

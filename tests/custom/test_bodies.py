@@ -124,7 +124,7 @@ def test_eager_calls_give_what_the_function_gives(name: str, dtype: str) -> None
     for _ in range(3):
         found = differentiated(op, *arrays)
         agree(found, [each.astype(dtype) for each in expected])
-    other = [each * each.dtype.type(0.5) for each in arrays]  # through what is kept
+    other = [each * each.dtype.type(0.5) for each in arrays]  # through stored values
     if name != "a constant":
         agree(differentiated(op, *other), differentiated(function, *other))
 
@@ -394,7 +394,7 @@ def test_operators_without_a_gradient_say_so() -> None:
 
 # ------------------------------------------------------------------------------------- state that changes between
 
-#: A module that has a function ``body(x)``, and what changes it.
+#: A module with a function ``body(x)``, and statements that change the module's state.
 CHANGES = {
     "a global": ("scale = 2.0\ndef body(x): return x * scale", "scale = 3.0"),
     "a global of another type": ("scale = 2\ndef body(x): return x * scale", "scale = 2.5"),

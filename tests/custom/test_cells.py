@@ -150,7 +150,7 @@ def _gradient(run: Callable[[Any], Any], compiled: bool = False) -> Callable[[An
 def test_an_operator_is_told_the_mode_of_its_cell(kind: str, way: str) -> None:
     cell = Doubling(TOLD[kind])
     run = WAYS[way](cell)
-    for training in (False, True, False, True):  # never set first; what is compiled sees every change
+    for training in (False, True, False, True):  # the mode is not set at first; the compiled function sees every change
         if training or cell.training:
             cell.set_train(training)
         by = 2 if training else 1
@@ -705,7 +705,7 @@ def test_a_tensor_that_shares_memory_keeps_its_numbers_where_tensors_are_values(
             return (count(dout, out),)
 
     cell = Looking().set_train()
-    value, gradient = mx.value_and_grad(cell)(Tensor([3.0]))  # what a bprop is shown is nobody else's
+    value, gradient = mx.value_and_grad(cell)(Tensor([3.0]))  # changes of arguments in a bprop have no other effects
     assert (value.asnumpy().tolist(), gradient.asnumpy().tolist()) == ([6.0], [7.0])
 
 
@@ -777,7 +777,8 @@ def _states(cell: Stack) -> list[float]:
     return [layer.n.asnumpy().tolist() for layer in cell.layers]
 
 
-#: An action: what is set to train (all, or a layer by number) and how, what is asked, and the seed that is set before.
+#: An action: the part whose mode is set (the whole or a layer by number) and the mode, the kind of result, and the seed
+#: that is set before.
 ACTIONS = st.lists(st.tuples(st.one_of(st.none(), st.tuples(st.integers(-1, 3), st.booleans())),
                              st.sampled_from(["value", "gradient", "vjp"]), st.one_of(st.none(), st.integers(0, 3))),
                    min_size=1, max_size=5)

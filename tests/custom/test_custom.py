@@ -1370,7 +1370,7 @@ def test_a_rule_with_the_name_of_its_operator(what):
             return given[0]
 
     assert op(nd.array([2.0])).asnumpy().tolist() == [6.0]
-    elsewhere()  # the name there stands for nothing else
+    elsewhere()  # the name has no other meaning there
 
 
 def test_a_definition_that_breaks_its_word():

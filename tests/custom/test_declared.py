@@ -119,7 +119,7 @@ def test_inputs_of_other_dtypes_are_refused(run: Any) -> None:
 @ALL
 @pytest.mark.parametrize("made, types, words", [
     (lambda x: x * 1, "T->int32", "types='T->int32' say int32"),
-    (lambda x: x * 1, "T->float64", "types='T->float64' say float64"),  # no wider one either
+    (lambda x: x * 1, "T->float64", "types='T->float64' say float64"),  # a wider one is refused, too
     (lambda x: np.float64(x.asnumpy()), "T->T", "types='T->T' say float32"),
 ])
 def test_results_of_other_dtypes_are_refused(run: Any, made: Any, types: str, words: str) -> None:
@@ -235,7 +235,7 @@ def test_rules_that_cannot_be_called_are_refused_at_once(kind: str, rule: Any, w
     assert op.op_type in str(caught.value)
     if callable(rule):
         assert "test_declared.py:" in str(caught.value)
-    assert op.rules.grad is None and not op.rules.data_dependent  # what was refused is not there
+    assert op.rules.grad is None and not op.rules.data_dependent  # a refused operator is not registered
 
 
 @pytest.mark.parametrize("kind, rule", [

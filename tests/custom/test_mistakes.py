@@ -127,7 +127,7 @@ LISTED = (r"in_data has 1 entry \(data\), by list_arguments; out_data has 1 entr
 CALL = r"assign: expected an array, its request and a value, as in self\.assign\(out_data\[0\], req\[0\], value\), got "
 CREATES = r"P\.create_operator takes \(.*\), expected \(self, ctx, shapes, dtypes\)"
 TEXTS = "keywords of a Prop are text where they have no annotation, as in MXNet: k="
-WORDS = [  # a mistake, the keywords it is used with, its kind, words of its message or of a note
+WORDS = [  # a mistake, the keywords of the call, the class of the error, words of its message or of a note
     (forward_of(lambda self, req, ins, outs: self.assign(outs, req, ins)), {}, ArgumentError, CALL + "list, list, li"),
     (forward_of(lambda self, req, ins, outs: self.assign(outs, req[0], 1)), {}, ArgumentError, CALL + "list, str, int"),
     (forward_of(lambda self, req, ins, outs: self.assign(outs[0], req, 1)), {}, ArgumentError, CALL + "NDArray, list"),
@@ -223,7 +223,7 @@ def test_a_constructor_is_checked_when_a_symbol_is_made():
     assert (in_a_graph(with_answer).asnumpy() == 2).all()
 
 
-TEXT = [  # what is done with a keyword that is text
+TEXT = [  # use of a keyword that is text
     lambda self, k: [0] * k, lambda self, k: k + 1, lambda self, k: np.zeros(3) * k, lambda self, k: range(k),
 ]
 
@@ -290,7 +290,7 @@ def method(self, *args, **keywords):
     """A method to be given any name."""
 
 
-MISSPELT = [  # the class, its methods, the near word or nothing
+MISSPELT = [  # the class, its methods, the nearest word or None
     (CustomOpProp, ["list_argument"], "list_arguments"), (CustomOpProp, ["list_inputs"], "list_arguments"),
     (CustomOpProp, ["infer_shapes"], "infer_shape"), (CustomOpProp, ["create_op"], "create_operator"),
     (CustomOpProp, ["list_aux_states"], "list_auxiliary_states"), (CustomOpProp, ["infer_dtype"], "infer_type"),
@@ -406,7 +406,7 @@ def gradients_of(name, count):
     return [each.grad.asnumpy().tolist() for each in arrays], [each.asnumpy().tolist() for each in executor.grad_arrays]
 
 
-UNWRITTEN = [  # inputs, backward, what is said
+UNWRITTEN = [  # inputs, backward, message
     (["a", "b"], lambda self, req, tops, grads: self.assign(grads[0], req[0], tops[0]),
      r"the gradient of 'b': nothing is written by Op\.backward of operator '.*', so zeros are used"),
     (["a", "b"], lambda self, req, tops, grads: tops[0] * 2, "the gradients of 'a', 'b': nothing is written by"),

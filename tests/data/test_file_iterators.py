@@ -110,7 +110,7 @@ def test_rows_of_columns(columns, tmp_path):
     batches = mx.io.LibSVMIter(data_libsvm=columns, data_shape=(3,), batch_size=3)
     assert batches.provide_data == [("data", (3, 3))] and batches.provide_label == [("softmax_label", (3,))]
     assert labels(batches) == [([1, -2, -3], 0), ([4, 1, -2], 2)]
-    batches.reset()  # behind what filled the last batch, as MXNet does
+    batches.reset()  # after the rows that filled the last batch, as in MXNet
     batch = batches.next()
     np.testing.assert_array_equal(batch.data[0].asnumpy(), DENSE[[2, 3, 0]])
     assert batch.label[0].asnumpy().tolist() == [-3, 4, 1] and batch.pad == 1 and batch.index.tolist() == [2, 3, 0]

@@ -301,7 +301,7 @@ def weights_on_owners(group: Group) -> None:
         kv.pull(name, out=out)
         assert (out.asnumpy() == 8).all(), name
     kv.barrier()
-    kv.set_optimizer(mx.optimizer.create("sgd", learning_rate=1))  # goes on with the weights that there are
+    kv.set_optimizer(mx.optimizer.create("sgd", learning_rate=1))  # continues with the current weights
     out = mx.nd.zeros(3)
     kv.pull("s", out=out)
     assert (out.asnumpy() == 8).all()
@@ -450,7 +450,7 @@ def given_stores(group: Group) -> None:
         assert module._kvstore is store and module._update_on_kvstore
         kept = mx.nd.zeros((3, ROWS.shape[1]))
         store.pull("fc_weight", out=kept)
-        if store.type != "dist_async":  # there another rank may have moved them since
+        if store.type != "dist_async":  # another rank may have moved the stored weights since
             assert np.array_equal(kept.asnumpy(), module.get_params()[0]["fc_weight"].asnumpy())
         return dict(module.get_params()[0])
 
@@ -819,7 +819,7 @@ def devices(group: Group) -> None:
         y = device.asarray(_own(group, np.float32, 3))
         assert between.allreduce(y, "mean", out=y) is y
         assert np.array_equal(y.get(), _all(group, np.float32, 3).mean(0))
-        for _ in range(70):  # more than may be under way
+        for _ in range(70):  # more than may run at the same time
             y = between.allreduce(y, "mean")
         if group.rank:
             assert between.recv(device.asarray(np.zeros(3)), 0).get().tolist() == [7, 8, 9]

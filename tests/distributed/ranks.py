@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 
-#: Why programs of several processes are not tested here; None where they are.
+#: The reason why programs of several processes are not tested here; None if they are.
 MISSING = (None if importlib.util.find_spec("mpi4py") and
            (Path(sys.executable).with_name("mpiexec").exists() or shutil.which("mpiexec")) else
            "needs mpi4py and mpiexec, which the extra `mpi` brings")

@@ -229,8 +229,8 @@ def disposition(name: str, effect: signal.Handlers) -> Iterator[None]:
         signal.signal(number, before)
 
 
-#: Code that starts a process and waits until it runs: while Python starts it may miss an interrupt. It waits as a rank
-#: does,
+#: Code that starts a process and waits until it runs, since Python may miss an interrupt while it starts. It waits like
+#: a rank, by a pipe of its own.
 #: by a pipe of its own.
 CHILD = """
 begun, begins = os.pipe()
@@ -257,7 +257,7 @@ SIGNALS = {"SIGTERM": 143, "SIGHUP": 129, "SIGINT": 130, "SIGQUIT": 131, "SIGKIL
 @pytest.mark.parametrize("first", [OURS, MPI4PY, ""], ids=["ours", "mpi4py", "without MPI"])
 def test_nothing_outlives_the_launcher(name: str, first: str, tmp_path: Path) -> None:
     """All processes end, also those that ranks have started, and shared memory is removed."""
-    with disposition(name, signal.SIG_DFL):  # a shell lets what runs in the background ignore some
+    with disposition(name, signal.SIG_DFL):  # a shell makes background processes ignore some signals
         job = Job(tmp_path, first + CHILD, more="[child.pid]")
     job.launcher.send_signal(getattr(signal, name))
     assert job.ended().code == SIGNALS[name]
@@ -357,7 +357,7 @@ def test_a_launcher_goes_on_ignoring_what_it_was_told_to_ignore(tmp_path: Path) 
     assert job.ended().code == 143
 
 
-#: Programs of which rank 1 does not come to its end, and whether that is said.
+#: Programs whose rank 1 does not reach its end, and whether an error says so.
 UNFINISHED = {
     "at once": ("if rank: os._exit(0)", True),
     "among the others": (f"{OURS}\nif rank: os._exit(0)\nworld().barrier()", True),

@@ -277,7 +277,7 @@ def test_on_a_device(shard: str | None) -> None:
             executor.step(data=nd.ones((3, 6), ctx=mx.gpu(0)))
         assert "islands" in executor.explain() and executor.updater.get_states()
         bias, weight = executor.arg_dict["second_bias"].asnumpy(), executor.arg_dict["second_weight"].asnumpy()
-        # The other rank's half of the ten numbers of both is as this one's.
+        # The other rank's half of the ten numbers equals this one's.
         assert bias[0] == (weight[0, 3] if shard else pytest.approx(-1, abs=1e-4)) and weight[0, 0] < 1
 
 

@@ -112,7 +112,7 @@ def close(found: Any, expected: Any, what: str, rtol: float = 2e-4, atol: float 
 # --------------------------------------------------------------------------------------------------- the rows
 
 _CASES = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_layers.json").read_text())["cases"]
-#: In steps where MindSpore answers, so central differences say nothing.
+#: Layers with steps in the values, for which central differences are meaningless.
 _STEPS = ("OneHot", "Range")
 
 ROWS = [LayerRow(case["layer"], case["inputs"], None, case["train"], not case["layer"].startswith(_STEPS), case)
@@ -237,7 +237,7 @@ def _conv(function: Callable[..., Any]) -> Callable[..., Any]:
 def _pooled(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(net: Any, x: Any) -> Any:
         if net.pad_mode == "SAME":
-            return None  # functions do not pad so
+            return None  # the functions have no such padding
         if "max" in function.__name__:
             more = {"dilation": net.dilation, "return_indices": net.return_indices}
         else:
@@ -282,8 +282,8 @@ def _product(net: Any, x: Any, y: Any) -> Any:
                         for each, turn in ((x, net.transpose_x1), (y, net.transpose_x2))])
 
 
-#: By the names of layers the function of ``ops`` that each computes, of the layer, for its settings, and of inputs; it
-#: gives None where the function has no such setting.
+#: For each layer's name, the function of ``ops`` that it computes, given the layer, its settings, and the inputs; None
+#: if the function lacks such a setting.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: lambda net, x, function=function: function(x) for name, function in {
         "ReLU": ops.relu, "ReLU6": ops.relu6, "SeLU": ops.selu, "SELU": ops.selu, "FastGelu": ops.fast_gelu,
@@ -339,7 +339,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
        for n, function in enumerate((ops.fractional_max_pool2d, ops.fractional_max_pool3d), 2)},
 }
 
-#: Layers that no function computes.
+#: Layers without a function in ``ops``.
 WITHOUT_FUNCTION = {
     "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool3d", "CentralCrop", "ClipByNorm", "Conv1dTranspose",
     "Conv2dBnAct", "Conv2dTranspose", "Conv3dTranspose", "DenseBnAct", "EmbeddingLookup", "GRU",

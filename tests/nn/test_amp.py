@@ -20,9 +20,9 @@ from opreg import Parameter, Tensor, amp, nn, ops
 RECORDED = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_amp.json").read_text())
 X = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
 Y = np.ones((2, 2), np.float32)
-#: Gradients of these are infinite.
+#: Values with infinite gradients.
 HUGE = X * np.float32(1e20)
-#: In which of the steps gradients overflow.
+#: Indices of the steps whose gradients overflow.
 OVERFLOWS = [bool(int(each)) for each in "000010001111111000000"]
 
 

@@ -19,7 +19,7 @@ from opreg.nn.checkpoint import load_checkpoint, load_param_into_net, save_check
 from tests.nn.layers import FUNCTIONS, ROWS, WITHOUT_FUNCTION, LayerRow, close, flat, made, numbers, value, widened
 from tests.running import fit
 
-#: They hold Cells, and compute nothing themselves.
+#: Layers that hold Cells, and compute nothing themselves.
 HOLDERS = {"CellList", "CellDict"}
 NAMES = [name for name in layers.__all__
          if isinstance(getattr(layers, name), type) and issubclass(getattr(layers, name), Cell)]

@@ -538,7 +538,7 @@ def test_a_held_primitive_computes_what_the_layer_does(layer: str, name: str, in
     assert getattr(net, name) is not held and type(getattr(net, name)) is type(held)
     setattr(net, name, None)
     assert getattr(net, name) is None
-    with warnings.catch_warnings():  # a construct of its own may call what it likes
+    with warnings.catch_warnings():  # a user's construct may call anything
         warnings.simplefilter("error")
         Turned(3, 2).matmul = mx.ops.Add()
 

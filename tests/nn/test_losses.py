@@ -165,7 +165,7 @@ FUNCTIONS = {
     "TripletMarginLoss": lambda loss, x, y, z: ops.triplet_margin_loss(
         x, y, z, loss.margin, loss.p, loss.eps, loss.swap, loss.reduction),
 }
-#: Losses that no function computes.
+#: Losses without a function in ``ops``.
 WITHOUT_FUNCTION = {"SoftmaxCrossEntropyWithLogits", "FocalLoss", "MultiMarginLoss", "DiceLoss", "MultiClassDiceLoss",
                     "MultiLabelSoftMarginLoss", "PoissonNLLLoss", "GaussianNLLLoss"}
 

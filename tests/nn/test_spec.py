@@ -398,7 +398,7 @@ def test_random_numbers_of_calls_that_wait_for_their_gradients(run):
     for _ in range(2):
         found = grad(function)(Tensor(np.ones(64, np.float32)))
         np.testing.assert_allclose(found.asnumpy(), seen[0].asnumpy() + seen[1].asnumpy() * 100)
-        seen.clear()  # who holds what was recorded holds its plan
+        seen.clear()  # the holder of the record holds its plan
 
 
 def test_a_hook_that_calls_what_it_hangs_on(run):
@@ -518,7 +518,7 @@ def test_a_pre_hook_that_spoils_the_inputs_is_named(run):
         run(net)(Tensor(X.reshape(1, 3)))
     assert (f"the forward pre-hook {cut.__qualname__} ({__file__}:{line}) of SequentialCell.0 had made Tensor (1, 2) "
             "of its inputs, Tensor (1, 3)") in caught.value.__notes__
-    with pytest.raises(ValueError, match="5") as caught:  # what was wrong already is nobody's
+    with pytest.raises(ValueError, match="5") as caught:  # an earlier error is not attributed to the hook
         run(nn.SequentialCell(nn.Dense(5, 3)))(Tensor(X.reshape(1, 3)))
     assert not any("pre-hook" in note for note in caught.value.__notes__)
 

@@ -172,7 +172,7 @@ def test_graphs_of_symbols_are_stored_and_have_the_same_gradients(text: str) -> 
 
 @pytest.mark.parametrize("text", GRADED)
 def test_expressions_have_gradients(text: str) -> None:
-    wide = X.astype(np.float64) + 0.25  # far from where they have a kink
+    wide = X.astype(np.float64) + 0.25  # far from kinks
     x, y = mnp.array(wide), mnp.array(Y, dtype="float64")
     x.attach_grad()
     with autograd.record():

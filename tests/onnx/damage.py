@@ -73,7 +73,7 @@ def changed(data: bytes, draws: random.Random) -> bytes:
     return data
 
 
-#: Numbers that stand at the edges of what a model may say.
+#: Numbers at the limits of a model's valid values.
 EDGES = (0, 1, -1, 2, 3, 7, 255, 1 << 20, 1 << 31, (1 << 31) - 1, 1 << 40, (1 << 63) - 1, -1 << 63)
 
 

@@ -23,7 +23,7 @@ from onnx.reference import ReferenceEvaluator  # noqa: E402  the package may be 
 
 from opreg.onnx import export_model, import_model, to_model  # noqa: E402
 
-#: Operators that ONNX cannot say, and whose kernels cannot be traced.
+#: Operators that ONNX lacks, and whose kernels cannot be traced.
 UNSAID = frozenset([
     "_attention_dropout", "_sparse_retain",
     "AllGather", "AllReduce", "AlltoAll", "Broadcast", "ReduceScatter", "CTCLoss", "Correlation",
@@ -33,7 +33,7 @@ UNSAID = frozenset([
     "lamb_update_phase2", "multi_sgd_update", "preloaded_multi_sgd_update", "sgd_update",
     "signsgd_update",
 ])
-#: Rows of other operators that are refused: what they ask for is more than ONNX has.
+#: Rows of other operators that are refused, since ONNX lacks their settings.
 PARTLY = frozenset(["RNN", "_contrib_ROIAlign", "_linalg_gemm2", "_np_max", "_np_min", "_npi_around",
                     "_npi_bitwise_not", "_subscript"])
 #: Rows that the evaluator computes in another way than ONNX says: groups of transposed convolutions, windows of padding

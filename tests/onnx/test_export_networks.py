@@ -47,7 +47,7 @@ def _floats(*shape: int) -> np.ndarray:
     return np.random.default_rng(shape).standard_normal(shape).astype(np.float32)
 
 
-#: MXNet's networks that ONNX has no words for: operators in Python, and targets of training.
+#: MXNet's networks that ONNX cannot express: operators in Python, and targets of training.
 _UNSAID = {"custom": None, "ssd": "_contrib_MultiBoxTarget", "detector": "_contrib_Proposal"}
 
 
@@ -201,7 +201,7 @@ def test_a_detector() -> None:
 #: Layers that the reference evaluator computes in another way than ONNX says, and ONNX Runtime as ONNX does: padding of
 #: transposed convolutions, windows beyond the end, lengths of recurrent layers, windows of channels.
 _EVALUATOR = frozenset(["Conv2dTranspose25", "MaxPool1d2", "MaxPool3d0", "RNN1", "LSTM1", "GRU1", "LRN0", "LRN1"])
-#: Operators of layers that ONNX has no words for.
+#: Operators of layers that ONNX lacks.
 _LAYERS_UNSAID = frozenset(["_linalg_inverse"])
 
 

@@ -502,7 +502,7 @@ def fixed(**values: Any) -> dict[str, np.ndarray]:
     return {name: np.asarray(value) for name, value in values.items()}
 
 
-#: Models whose nodes contradict what they are given: a node, shapes of its inputs, its other inputs, and the message.
+#: Models whose nodes contradict their inputs: a node, shapes of its inputs, its other inputs, and the message.
 CONTRADICTIONS = {
     "expand": (("Expand", ["x", "s"], {}), {"x": (4, 3)}, fixed(s=[5, 3]), "shape mismatch"),
     "nothing": (("Expand", ["x"], {}), {"x": (4, 3)}, {}, "its input 1 is missing"),
@@ -952,7 +952,7 @@ def test_a_loop_whose_condition_is_no_truth_value(array: np.ndarray, words: str)
         import_to_cell(loop(body_of(nodes, ["next", "new"]), 0, rounds=None))(mx.Tensor(numbers(2, 3)))
 
 
-#: Bodies of loops whose states come back to what they were: nodes that make ``new`` of ``h``, and after which round.
+#: Bodies of loops whose states repeat: nodes that compute ``new`` from ``h``, and the round after which they repeat.
 ROUNDS = {
     "the same": (("Identity", "h", "new"),),
     "two by turns": (("Neg", "h", "new"),),

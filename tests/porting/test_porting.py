@@ -27,7 +27,7 @@ class OfMXNet(Place):
     names = {"mxnet": "opreg"}
 
 
-#: Lines as they were, and as they are.
+#: Lines before and after porting.
 REWRITTEN = [
     # syntax
     ("print 'a', b,", "print('a', b, end=' ')"),
@@ -238,7 +238,7 @@ def test_porting_twice_is_porting_once(parts: list[tuple[str, str]], data: st.Da
     assert twice.text == once.text
 
 
-#: Programs for Python 2, and what they print there.
+#: Programs for Python 2, and their output there.
 PROGRAMS = [
     ("print 7 / 2, -7 / 2, 7. / 2", "3 -4 3.5"),
     ("x = 7\nx /= 2\nprint x", "3"),
@@ -264,7 +264,7 @@ PROGRAMS = [
 ]
 
 
-#: Programs for NumPy 1, and what they print there.
+#: Programs for NumPy 1, and their output there.
 NUMBERS = [
     ("x = np.ones(1)\nprint(float(x), int(x), complex(x), '%.2f' % x, '%d %5.1f %s' % (x, x, x), '%(a)f' % {'a': x})",
      "1.0 1 (1+0j) 1.00 1   1.0 [1.] 1.000000"),
@@ -419,7 +419,7 @@ def test_folder_is_written_once(project: Path) -> None:
     assert [change.path.name for change in changes(project) if change.before != change.after] == []
 
 
-#: Files that cannot be read, and why.
+#: Files that cannot be read, with the reasons.
 UNREAD: dict[str, tuple[bytes | None, str]] = {
     "pipe.py": (None, "expected a file, found a pipe"),
     "parentheses.py": (b"x = " + b"(" * 3000 + b"1" + b")" * 3000 + b"\n", ""),
@@ -546,7 +546,7 @@ def test_a_diff_makes_of_a_file_what_is_written(tmp_path_factory, statements: li
             assert applied(change.before, diff(change)) == change.after
 
 
-#: Long files of one kind, from how often something stands there.
+#: Long files of one kind, as functions of a number of repetitions.
 LONG: dict[str, Callable[[int], str]] = {
     "lines alike": lambda n: "x = np.float(1)\n" * n,
     "lines alike and others": lambda n: "x = np.float(1)\npass\n" * n,

@@ -35,7 +35,7 @@ RETURNS: dict[str, Callable[[Any, tuple], Any]] = {
     "arrays": lambda ms, given: (np.ones(2, np.float32),) * len(given),
     "text": lambda ms, given: "abc",
 }
-#: The same of hooks that are given one gradient.
+#: Results of a hook for a single gradient.
 SINGLE = {name: RETURNS[name] for name in ("None", "the same", "a tensor", "a list", "a number", "text")} | {
     "a tuple": lambda ms, given: (given[0] * 10,),
     "another shape": lambda ms, given: ms.Tensor([1.0, 2.0, 3.0]),
@@ -54,7 +54,7 @@ _OTHERWISE = (
     "forward_pre/a weight/a list",
     "forward/one of two outputs/a tensor",  # the Cell's reader subscripts it, which fails there in a gradient
 )
-#: Kind of hook, where it is, and what it returns, or which other hooks there are.
+#: Kind of hook, its place, and its result, or the other hooks.
 CASES = [*((kind, cell, returns) for kind in _ON_CELLS for cell in _CELLS for returns in RETURNS),
          *(("tensor", where, returns) for where in _ON_TENSORS for returns in SINGLE),
          *(("two of each", first, second) for first in _ON_CELLS for second in _ON_CELLS),

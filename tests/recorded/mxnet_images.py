@@ -36,7 +36,7 @@ def through(augmenters: Any, *values: Any) -> Any:
     return values
 
 
-#: Name -> what is called with the module of images, an image of bytes and one of numbers.
+#: Name -> function of the module of images, an image of bytes and one of floats.
 CALLS: dict[str, Callable[[Any, Any, Any], Any]] = {
     **{f"resize {w}x{h} {interp}": lambda image, src, x, w=w, h=h, interp=interp: image.imresize(src, w, h, interp)
        for w, h in ((12, 9), (7, 13), (31, 20), (48, 36)) for interp in range(5)},
@@ -95,7 +95,7 @@ RECORDS = [b"abc", MAGIC, b"xx" + MAGIC, b"abcd" + MAGIC + b"e", MAGIC + MAGIC, 
 LABELS: tuple[Any, ...] = (3.0, [1.0, 2.5, 3.0])
 
 
-#: Name -> what ``ImageRecordIter`` is given for a record of one image.
+#: Name -> arguments of ``ImageRecordIter`` for a record of one image.
 RECORD_ITERS: dict[str, dict[str, Any]] = {
     "plain": {}, "gray": {"data_shape": (1, 18, 24)}, "middle": {"data_shape": (3, 11, 10)},
     "larger": {"data_shape": (3, 27, 27)}, "higher": {"data_shape": (3, 25, 12)},

@@ -13,7 +13,7 @@ import sys
 import types
 import warnings
 
-#: All but Gluon, sparse storage, the interface of NumPy, and what makes converters and documentation.
+#: Modules other than Gluon, sparse storage, the interface of NumPy, and tools that make converters and documentation.
 MODULES = [
     "attribute", "autograd", "base", "callback", "context", "contrib", "contrib.amp", "contrib.autograd",
     "contrib.io", "contrib.quantization", "contrib.svrg_optimization", "contrib.tensorboard", "contrib.text",

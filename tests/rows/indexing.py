@@ -10,7 +10,7 @@ __all__ = ["ROWS"]
 
 _X = normal(3, 4, 2)
 _MATRIX = normal(3, 4, seed=1)
-_WILD = np.array([0, -1, 5, 2], "int32")  # out of range on both sides
+_WILD = np.array([0, -1, 5, 2], "int32")  # indices out of range on both sides
 _NESTED = np.array([[0, 2], [1, 1]], "int64")
 _FRACTIONS = np.array([0.0, 1.9, 2.0])
 

@@ -53,7 +53,7 @@ def results(executor: Any, seed: int = 1) -> list[np.ndarray]:
     mx.random.seed(seed)
     for grad in executor.grad_arrays:
         if grad is not None:
-            grad[:] = 0.5  # what a request "add" adds to
+            grad[:] = 0.5  # initial gradient for the request "add"
     found = [out.asnumpy() for out in executor.forward(is_train=False)]
     head_grads = [nd.array(rng.uniform(-1, 1, out.shape), dtype=out.dtype) for out in executor.outputs]
     for _ in range(2):

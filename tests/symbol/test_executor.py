@@ -100,7 +100,7 @@ def test_an_argument_the_outputs_do_not_depend_on_has_zero_gradient():
     x, y = sym.Variable("x"), sym.Variable("y")
     executor = sym.Group([x * 2, sym.BlockGrad(y), sym.floor(y)]).simple_bind(mx.cpu(), x=(2,), y=(2,))
     executor.forward(is_train=True)
-    executor.backward([nd.ones((2,))])  # where the gradient ends none is asked for
+    executor.backward([nd.ones((2,))])  # no output gradient is needed where the gradient stops
     assert executor.grad_dict["y"].asnumpy().tolist() == [0, 0]
 
 
@@ -550,7 +550,7 @@ def test_two_variables_of_one_name():
     grads = [nd.zeros((2,)), nd.zeros((2,))]
     with pytest.raises(ArgumentError, match="'a'"):
         net.bind(mx.cpu(), [nd.ones((2,)), nd.ones((2,))], {"a": grads[0]})
-    executor = net.bind(mx.cpu(), [nd.ones((2,)) * 5, nd.ones((2,))], grads)  # places tell them apart
+    executor = net.bind(mx.cpu(), [nd.ones((2,)) * 5, nd.ones((2,))], grads)  # positions distinguish them
     assert executor.forward(is_train=True)[0].asnumpy().tolist() == [4, 4]
     executor.backward(nd.ones((2,)))
     assert [grad.asnumpy().tolist() for grad in grads] == [[1, 1], [-1, -1]]

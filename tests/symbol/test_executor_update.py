@@ -472,7 +472,7 @@ def test_a_rate_that_changes_is_replayed_and_a_formula_that_does_is_captured_ane
     assert captured == ([False] * 2 + [True] * 4) * 2
 
 
-BATCH = 2  # what brings data and labels
+BATCH = 2  # iterator of data and labels
 
 
 def dense(ctx: Any) -> Any:

@@ -46,7 +46,7 @@ def bound(net, shapes, dtype="float32", *, fused=True, grad_req="write", seed=0,
             executor.arg_dict[name][:] = nd.array(value, dtype=dtype, ctx=executor.arg_dict[name].context)
         for grad in executor.grad_arrays:
             if grad is not None:
-                grad[:] = 0.5  # what a request "add" adds to
+                grad[:] = 0.5  # initial gradient for the request "add"
         for is_train in (False, True):
             executor.plan(is_train)
     return executor

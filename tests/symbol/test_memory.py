@@ -67,7 +67,7 @@ def test_plans_compute_what_the_tape_computes(net, seed):
     head_grads = [mx.nd.array(rng.standard_normal((3, 4)), dtype="float64") for _ in net.list_outputs()]
     grads = {name: mx.nd.zeros((3, 4), dtype="float64") for name in names}
     executor = net.bind(mx.cpu(), arrays, grads)
-    for _ in range(2):  # the second run must not find what the first one left
+    for _ in range(2):  # the second run must not read values of the first one
         executor.forward(is_train=True)
         executor.backward(head_grads)
     inferred = executor.forward(is_train=False)
@@ -204,7 +204,7 @@ def test_views_have_no_step_and_no_memory():
     executor.arg_dict["x"][:] = np.arange(-12, 12).reshape(2, 3, 4)
     kernels = [step.kernel for step in executor.plan(False).forward.steps]
     assert kernels.count("view") == 2
-    assert executor.plan(False).nbytes == 128  # what relu puts out, 96 bytes in stretches of 64
+    assert executor.plan(False).nbytes == 128  # the output of relu, 96 bytes in units of 64
     expected = np.maximum(np.arange(-12, 12), 0).reshape(2, 12).T * 2
     np.testing.assert_array_equal(executor.forward()[0].asnumpy(), expected)
 

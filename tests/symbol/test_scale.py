@@ -90,7 +90,7 @@ CASES = {
 def test_cost_grows_in_proportion(case: str) -> None:
     make = CASES[case]
     for n in (128, 512):
-        make(n)()  # what is done once a process
+        make(n)()  # work that is done once in a process
     assert lines(make(512)) < MOST * lines(make(128))
 
 

@@ -422,7 +422,7 @@ def test_binding_says_what_it_was_given_where_all_shapes_were():
     (lambda x: x + sym.Variable("y", shape=(5, 3)), (0, 3), ([(5, 3), (5, 3)], [(5, 3)])),
     (lambda x: x + sym.Variable("y", shape=(0, 3)), (0, 3), ([(0, 3), (0, 3)], [(0, 3)])),
     (lambda x: sym.relu(x), (-1, 3), (None, None)),
-    (lambda x: sym.max(x, axis=0), (0, 3), (None, None)),  # of no numbers there is none
+    (lambda x: sym.max(x, axis=0), (0, 3), (None, None)),  # an empty array has no maximum
 ])
 def test_a_dimension_given_as_zero_is_empty_where_nothing_else_says_so(make, given, expected):
     net = make(sym.Variable("x"))

@@ -633,7 +633,7 @@ def gated(x, y):
     return ops.sigmoid(x) * y, x.sum()
 
 
-#: Nothing is wrong with these.
+#: Right operators.
 RIGHT: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "a Prop": (prop, (X,), {}),
     "a Prop of two inputs": (lambda: prop(Product), (X, Y), {}),

@@ -49,7 +49,7 @@ def test_requests(more, expected):
 def test_groups_share_weights_gradients_and_inputs():
     first = group()
     second = group(sym.broadcast_add(network(), sym.var("more", shape=(1, 2))), rows=4, shared_group=first)
-    assert set(first.shared_data_arrays[0]) == {"data", "more"}  # what is no weight, of both
+    assert set(first.shared_data_arrays[0]) == {"data", "more"}  # arrays other than weights, of both
     for one, other in zip(first.execs, second.execs):
         for name in WEIGHTS:
             assert one.arg_dict[name] is other.arg_dict[name]

@@ -91,7 +91,7 @@ def test_load_from_arrays_and_from_a_file(tmp_path):
     assert filled(mx.init.Load(str(tmp_path / "w.params")), (2,), "a_weight").tolist() == [5, 6]
 
 
-#: Initializers by themselves, and arrays that they fill.
+#: Single initializers, and arrays that they fill.
 ROWS = [
     (mx.init.Zero(), (3,)), (mx.init.One(), (3,)), (mx.init.Constant(2), (3,)),
     (mx.init.Constant(np.float32(2)), (3,)), (mx.init.Constant(np.arange(3)), (2, 3)),

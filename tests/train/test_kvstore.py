@@ -36,7 +36,7 @@ def test_two_bits_a_number():
         store.push("w", [one, other])
         sums.append(kept(store, "w", (3,)))
     assert sums == [[0.5, -0.5, 0.0], [0.5, -0.5, 1.0]]
-    store.push("w", nd.array([0.1, 0.2, 0.3]))  # a single one has no way to go
+    store.push("w", nd.array([0.1, 0.2, 0.3]))  # a single array is not sent, so it is not compressed
     np.testing.assert_allclose(kept(store, "w", (3,)), [0.1, 0.2, 0.3], rtol=1e-6)
 
 

@@ -89,7 +89,7 @@ def summed(length):
 
 
 def bucketed(make=summed, init="one"):
-    sym.FullyConnected(sym.var("before"), num_hidden=1)  # what was made before does not count
+    sym.FullyConnected(sym.var("before"), num_hidden=1)  # nodes made before do not count
     module = mx.mod.BucketingModule(make, default_bucket_key=4)
     module.bind([("data", (2, 4, 3))], [("softmax_label", (2,))])
     module.init_params(init)

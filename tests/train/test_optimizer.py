@@ -173,8 +173,8 @@ W, G = [[1, -2, 3], [2, 2]], [[0.5, 0.25, -4], [1, -1]]
 M, V = [[0.1, -0.2, 0.3], [0, 0.5]], [[0.01, 0.02, 0.03], [1, 0.5]]
 LISTS = {"lrs": [0.1, 0.2], "wds": [0.01, 0]}
 
-#: A function, how many weights it is given, whether there are float32 copies, its arguments, and what MXNet 1.9.1 makes
-#: of them: the weights, then means, variances and copies.
+#: A function, its number of weights, whether there are float32 copies, its arguments, and MXNet 1.9.1's results: the
+#: weights, then means, variances and copies.
 MOVED = [
     ("adamw_update", 1, False, dict(rescale_grad=1, lr=0.1, eta=0.5, wd=0.01),
      [[0.9258251786, -1.9352573156, 3.0153164864], [0.14, -0.155, -0.13], [0.01024, 0.0200425, 0.0459697917]]),

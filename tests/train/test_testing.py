@@ -76,7 +76,7 @@ def test_collapse_sum_like():
         collapse_sum_like(a, (2, 4))
 
 
-#: Chances of chi-square statistics, from tables: numbers in each of the buckets 0, 1, ..., and the chance.
+#: Probabilities of chi-square statistics, from tables: counts in each of the buckets 0, 1, ..., and the probability.
 CHANCES = [([60, 40], 0.0455), ([50, 50], 1.0), ([40, 30, 30], 0.3679), ([30, 30, 20, 20], 0.2615),
            ([30, 25, 15, 15, 15], 0.0404)]
 

@@ -85,7 +85,7 @@ def test_dtypes_are_computed_as_they_are_and_sums_in_float32_at_least(dtype: str
     assert len(graphs) == 3
     computed = standin.data_type.DOUBLE if dtype == "float64" else standin.data_type.FLOAT
     assert {words["compute_data_type"] for _, words, _ in graphs} == {computed}
-    # A bias that the library does not add itself is a step of its own.
+    # The plan has a separate step for a bias that the library does not add.
     assert ("b" in graphs[0][1]) == (dtype != "float32")
 
 
@@ -146,7 +146,7 @@ def test_a_device_has_one_handle_which_no_capture_makes_or_destroys() -> None:
     net = mx.sym.Convolution(x, w, kernel=(1, 1), num_filter=1, no_bias=True)
     arrays = {"x": numbers(1, 1, 1, 1), "w": numbers(1, 1, 1, 1)}
     before = standin.Handle.live
-    executors = [Run(net, arrays, mx.gpu(0), "float32").executor for _ in range(36)]  # each captures on two streams
+    executors = [Run(net, arrays, mx.gpu(0), "float32").executor for _ in range(36)]  # each uses two streams
     for _ in range(3):
         for executor in executors:
             executor.forward(is_train=True)
@@ -249,7 +249,7 @@ def test_the_stand_in_takes_what_the_package_takes() -> None:
         method = getattr(ours, name)
         if callable(method):
             takes, given = [list(inspect.signature(each).parameters) for each in (getattr(real, name), method)]
-            # Functions of nodes take whatever the library's own takes.
+            # Functions of nodes take any arguments that the library's own functions take.
             assert "args" in takes or [parameter for parameter in takes if parameter in given] == given, name
 
 

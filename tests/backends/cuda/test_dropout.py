@@ -154,7 +154,7 @@ def test_a_share_that_is_dropped_is_what_it_ought_to_be() -> None:
     for share, mask in masks.items():
         found = mask != 0
         assert abs(found.mean() - share) < 5 * np.sqrt(share * (1 - share) / 40000)
-        assert abs(np.corrcoef(found[1:], found[:-1])[0, 1]) < 0.025  # neighbours know nothing of each other
+        assert abs(np.corrcoef(found[1:], found[:-1])[0, 1]) < 0.025  # neighbouring masks are independent
 
 
 @needs_nvrtc
@@ -207,7 +207,7 @@ def test_backward_multiplies_by_the_mask_of_the_last_forward_also_where_that_is_
     with gpus() as xp:
         executor = bound(p=0.5)
         found = mask_of(executor)
-        for _ in range(2):  # the second runs the forward again, with the numbers of the last
+        for _ in range(2):  # the second backward runs forward again, with its last random numbers
             executor.backward(mx.nd.ones((40, 50), ctx=mx.gpu(0)))
             np.testing.assert_array_equal(executor.grad_dict["x"].asnumpy(), found)
         assert xp.kernels == ["claim", "dropout", "elementwise"] * 2

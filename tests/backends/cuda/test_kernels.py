@@ -414,7 +414,7 @@ def test_an_executor_on_a_gpu_gives_the_numbers_of_one_on_the_host(processors: i
     expected = run(mx.cpu())
     with gpus(processors) as xp:
         found = run(mx.gpu(0))
-        alone = isinstance(cublaslt.library(xp), str)  # else the library sums the gradient of the bias
+        alone = isinstance(cublaslt.library(xp), str)  # otherwise the library sums the gradient of the bias
         assert xp.kernels == ["elementwise", "rows", "rows", "rows", "elementwise", "rows", "columns", "elementwise",
                               *["columns"] * alone]
     for one, other in zip(found, expected):

@@ -23,7 +23,7 @@ needs_nvrtc = pytest.mark.skipif(nvrtc.library() is None, reason="needs the pack
 BFLOAT = np.dtype(ml_dtypes.bfloat16)
 TOLERANCES = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 1e-5, "float64": 1e-12}
 RNG = np.random.default_rng(0)
-#: Many for one row, some for none, and some that are out of range.
+#: Indices: many for one row, none for some rows, and some out of range.
 MANY = np.concatenate([np.zeros(140), RNG.integers(-3, 12, 60)])
 #: Operator, attributes, the shape of the values, indices, and whether its gradient has the shape of the values.
 CASES: list[tuple[str, dict[str, Any], tuple[int, ...], np.ndarray]] = [

@@ -62,7 +62,7 @@ def test_work_is_noted_and_not_run(xp: Gpu, stream: Stream) -> None:
     x, y, rate = on_device([1, 2, 3]), on_device([0, 0, 0]), [2.0]
 
     def work() -> None:
-        between = xp.multiply(x, rate[0])  # a number is what it is now
+        between = xp.multiply(x, rate[0])  # a number keeps its value from the capture
         xp.add(between, 1.0, out=y)
         y[0] = 7.0
 

@@ -55,7 +55,7 @@ def test_batch_norm_and_its_statistics(name: str, shape: tuple[int, ...], attrs:
 @pytest.mark.parametrize("outlier", [False, True])
 def test_statistics_of_one_run_are_exact_far_from_zero(outlier: bool) -> None:
     data = RNG.standard_normal((40, 3, 50)) * [[[1e-2], [1.0], [50.0]]] + [[[3.0], [1e3], [-2e4]]]
-    if outlier:  # what is looked at first is as far off as it can be
+    if outlier:  # the first samples are as far from the mean as possible
         data[0, :, 0] += 1e4
     width = 3
     symbol = mx.sym.BatchNorm(*[mx.sym.var(each) for each in ("x", "gamma", "beta", "moving_mean", "moving_var")],

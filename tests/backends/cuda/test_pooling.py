@@ -54,7 +54,7 @@ def test_windows_are_pooled_as_the_reference_does(dtype: Any) -> None:
     kinds: list[tuple[str, int | None]] = [("max", None), ("avg", None), ("sum", None), ("lp", 1), ("lp", 2), ("lp", 3)]
     for (number, (shape, window)), (kind, power) in itertools.product(enumerate(WINDOWS), kinds):
         if kind in ("sum", "lp") and (number not in (2, 7) or dtype != "float32"):
-            continue  # what differs is a line
+            continue  # the difference is one line
         attrs = {**window, "pool_type": kind, "p_value": power}
         data = array(rng.integers(-3, 4, shape) if kind == "max" else rng.uniform(0.5, 2, shape), dtype)
         every = {**DEFAULTS, **attrs}

@@ -63,7 +63,7 @@ def compare(net: Any, arrays: dict[str, np.ndarray], dtype: str = "float32", req
 
 x, w, b = (mx.sym.var(name) for name in "xwb")
 
-#: Graphs, the shapes of their variables, and how many products they are, forward and backward.
+#: Graphs, the shapes of their variables, and the numbers of their products, forward and backward.
 GRAPHS: dict[str, tuple[Callable[[], Any], list[tuple[int, ...]], int]] = {
     "dense": (lambda: mx.sym.FullyConnected(x, w, b, num_hidden=5), [(4, 2, 3), (5, 6), (5,)], 3),
     "dense, rows": (lambda: mx.sym.FullyConnected(x, w, b, num_hidden=5, flatten=False), [(4, 2, 3), (5, 3), (5,)], 3),

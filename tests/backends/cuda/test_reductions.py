@@ -28,7 +28,7 @@ TOLERANCES = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-
 AXES = [((5, 7), (1,)), ((3, 64), (1,)), ((2, 9001), (1,)), ((40000,), (0,)), ((7, 5), (0,)), ((900, 33), (0,)),
         ((300, 32), (0,)), ((5, 9, 16), (1,)), ((70, 1024), (0,)), ((3, 200, 5), (1,)),
         ((4, 3, 50), (0, 2)), ((2, 3, 4, 5, 6), (0, 2, 4)), ((6, 3, 8), (1, 2)), ((4, 1, 3), (1,)), ((1, 1), (0, 1))]
-#: The functions, and the same in NumPy.
+#: The functions, and their counterparts in NumPy.
 FUNCTIONS = {"sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min, "prod": np.prod, "nansum": np.nansum,
              "nanprod": np.nanprod, "_square_sum": lambda x, axis: np.sum(x * x, axis)}
 

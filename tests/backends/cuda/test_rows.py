@@ -19,11 +19,11 @@ from tests.running import Use, eager, graph, heads
 
 _OPERATORS = [name for name, op in REGISTERED.items()
               if op.rules.expression is None and any(kernel.name == "cuda" for kernel in op.kernels)]
-#: The first row of each on floating numbers.
+#: The first row of each operator with floating inputs.
 _ROWS = {row.op: row for row in reversed(FIXED) if row.op in _OPERATORS and plannable(row)}
 
 
-#: The same in order.
+#: The same names in order.
 ROWS_OF_KERNELS = [_ROWS[name] for name in _OPERATORS if name in _ROWS]
 
 

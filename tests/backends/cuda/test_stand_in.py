@@ -213,7 +213,7 @@ _NO_NUMBER = "the quotient of infinity: NumPy says NaN, CuPy infinity; MXNet's o
 _SHIFT = "a shift by a negative number or by all bits: undefined on a device"
 _POWER = "a whole number to a negative power: NumPy refuses, CuPy says 0"
 
-#: Differences that stay: kernels must not rely on what either says there.
+#: Known differences: kernels must not rely on either result.
 KNOWN_UFUNCS = {
     **{(name, dtype): _NO_NUMBER for name in ("divmod", "floor_divide") for dtype in ("float32", "float64")},
     **{(name, "int32"): _SHIFT for name in ("left_shift", "bitwise_left_shift")},
@@ -474,7 +474,7 @@ _OUT_OF_BOUNDS = "the stand-in refuses what CuPy, which does not look, takes fro
 _SINGULAR = "the stand-in refuses what cuSOLVER leaves as NaN or half done, with a status that nobody reads"
 _READ_ONLY = "NumPy guards what is spread over one memory, CuPy writes to it"
 
-#: Differences that stay, and why.
+#: Known differences, with their reasons.
 KNOWN = {
     "take out of bounds": _OUT_OF_BOUNDS,
     "an index out of bounds": _OUT_OF_BOUNDS,

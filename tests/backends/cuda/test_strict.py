@@ -24,7 +24,7 @@ from tests.questions import of_each
 from tests.rows import Row
 from tests.running import Use, agree, eager, graph, heads
 
-STRICT = Context("strict", 1)  # not the one that is current
+STRICT = Context("strict", 1)  # not the current device
 
 FIXED = [row for row in ROWS if row.deterministic]
 # Numbers are drawn until enough of them differ: the host has to look.
