@@ -178,7 +178,7 @@ CIRCLES = {
     "opreg.symbol": [11],
     "opreg.train": [2],
 }
-#: Entries of the floors with types that a lower one names, and who names them. The list may only shrink.
+#: Entries of the floors whose types a lower entry names, and the modules that name them. The list may only shrink.
 TYPES_FROM_ABOVE = {
     "opreg.builtin": ["opreg.backends"],
     "opreg.custom.operator": ["opreg.custom"],

@@ -86,7 +86,7 @@ def test_a_trained_module_goes_on_with_its_weights_and_states(kind, optimizer, w
     assert steps(other) == steps(module) != before
 
 
-def test_what_is_bound_to_memory_or_a_thread_says_so(again):
+def test_objects_bound_to_memory_or_a_thread_refuse_copies(again):
     executor = network().simple_bind(mx.cpu(), data=(4, 5))
     with pytest.raises(TypeError, match="copy its symbol and its arrays, and bind them again"):
         again(executor)

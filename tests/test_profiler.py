@@ -247,7 +247,7 @@ def test_the_table_is_laid_out_as_mxnets():
         "----                          -----------    -------------    -------------    -------------"]
 
 
-def test_what_was_forgotten_is_followed_by_what_comes():
+def test_new_events_follow_a_reset():
     profiler.set_state("run")
     mx.nd.exp(mx.nd.ones(2))
     assert "exp" in profiler.dumps(reset=True)
@@ -333,7 +333,7 @@ def test_one_collects_at_a_time():
     assert "log" in names()
 
 
-def test_who_wants_nothing_ends_nobody_elses_collecting():
+def test_a_profiler_without_events_does_not_end_other_profiles():
     profiler.set_config(profile_symbolic=False, profile_imperative=False)
     profiler.set_state("run")
     with profiler.profile() as p:

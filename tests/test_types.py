@@ -148,7 +148,7 @@ def test_pyright_sees_the_same_mistakes(tmp_path: Path) -> None:
     assert {number for _, number in said} == {*range(len(head), len(head) + len(WRONG))}, found.stdout
 
 
-def test_what_makes_a_tensor_is_known_to_make_one() -> None:
+def test_the_constructor_of_tensors_is_typed() -> None:
     """A checker that reads ``__new__`` before ``__init__`` learns nothing from a result of type Any."""
     assert inspect.signature(mx.Tensor.__new__).return_annotation == "Self"
 

@@ -80,7 +80,7 @@ def total_of(*xs: NDArray, by: int = 1) -> NDArray:
 
 @mx.operator.define(name="typed_fresh")
 def fresh(*, size: int) -> NDArray:
-    """Ones, of nothing."""
+    """Ones, from no input."""
     return mx.nd.ones(size)
 
 

@@ -58,7 +58,7 @@ def test_a_multiple_of_what_is_not_finite_is_what_ufuncs_make_of_it(rate):
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-def test_what_is_not_assigned_is_rounded_as_by_the_operators_one_by_one():
+def test_an_unassigned_value_is_rounded_as_by_separate_operators():
     x, w = ms.sym.Variable("x"), ms.sym.Variable("w")
     inner = ms.sym.dot(x, w) - w * 0.3
     rng = np.random.default_rng(0)

@@ -121,7 +121,7 @@ MIXED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", MIXED)
-def test_what_mixes_devices_is_refused_and_says_what_to_write(name: str) -> None:
+def test_mixed_devices_are_refused_with_the_code_to_write(name: str) -> None:
     act, words = MIXED[name]
     with pytest.raises(DeviceError) as caught:
         act(nd.ones((2, 2), mx.gpu(0)), nd.ones((2, 2), mx.gpu(1)))

@@ -67,7 +67,7 @@ BODIES = {
 
 @FAST
 @pytest.mark.parametrize("name", BODIES)
-def test_of_bodies(name):
+def test_weights_in_bodies_of_loops(name):
     """The body of a loop gets another weight in each round, and in each run."""
     net = BODIES[name](sym.Variable("x"), sym.Variable("w"))
     w = mx.nd.array(W)

@@ -862,7 +862,7 @@ def test_a_function_that_could_not_be_compiled_for_once_is_compiled_later(monkey
     assert not failing and function.address is not None
 
 
-def test_which_of_two_zeros_is_part_of_what_code_is_kept_by(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_choice_between_zeros_is_part_of_the_key_of_cached_code(monkeypatch: pytest.MonkeyPatch) -> None:
     before = compiler._version.__wrapped__()
     monkeypatch.setattr(compiler.special, "of_equal_zeros", lambda name, dtype: "another")
     assert compiler._version.__wrapped__() != before

@@ -41,7 +41,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def test_who_stands_aside_computes_alone_for_a_while(clock):
+def test_a_thread_that_stands_aside_computes_alone_for_a_while(clock):
     work = blas.Watched(lambda: None, 1_000_000)
     work()
     assert clock.held == 0

@@ -317,7 +317,7 @@ def test_a_transposed_factor_is_copied_where_that_is_faster(machine, monkeypatch
 
 @onednn
 @pytest.mark.parametrize("same", [True, False])
-def test_who_waits_for_threads_of_onednn_multiplies_alone(machine, monkeypatch, same):
+def test_a_thread_that_waited_for_onednn_multiplies_alone(machine, monkeypatch, same):
     """After a wait a thread computes alone for a while if the bits are the same, otherwise always. The number of
     threads stays."""
     openmp = shared_library.openmp()

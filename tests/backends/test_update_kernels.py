@@ -162,7 +162,7 @@ def test_odd_layouts_and_other_dtypes_are_left_to_numpy(calls):
     assert not calls
 
 
-def test_what_is_read_only_is_left_to_numpy(calls):
+def test_read_only_arrays_are_left_to_numpy(calls):
     weight, grad = np.ones(SIZE), np.ones(SIZE)
     weight.flags.writeable = grad.flags.writeable = False
     moves = functools.partial(updating.together, np, Formula(lambda weight, grad: weight + grad),

@@ -35,7 +35,7 @@ def _infer(op: Op, ins: list, outs: list | None = None, **attrs: object) -> tupl
     ("reset_arrays", {"num_arrays": 2}, [(2, 3), (4,)], []),
     ("_linspace", {"start": 0, "stop": 1, "num": 5}, [], [(5,)]),
 ])
-def test_what_is_not_known_follows(name: str, attrs: dict, ins: list, outs: list) -> None:
+def test_unknown_shapes_follow(name: str, attrs: dict, ins: list, outs: list) -> None:
     """Unknown output shapes follow from inputs, also with unknown dimensions, and unknown input shapes follow from the
     form."""
     op = get(name)

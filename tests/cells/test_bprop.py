@@ -89,7 +89,7 @@ def test_several_outputs_and_those_that_are_no_tensors(run):
         return dout[0] * 10 + dout[1][0] * 100 + dout[1][1] * 1000
 
     cell = cell_of(construct, bprop)
-    assert numbers(run(grad(lambda a: cell(a)[2][0]))(x())) == [100] * 3  # the others' are zeros
+    assert numbers(run(grad(lambda a: cell(a)[2][0]))(x())) == [100] * 3  # gradients of the other inputs are zeros
     assert seen == [(7, 2, 2)]
 
 
@@ -518,7 +518,7 @@ def _drawn_behind(function: Run) -> list[Any]:
 @pytest.mark.parametrize("made", [
     lambda inner: lambda a: (a * inner(a), inner(a))[0], lambda inner: lambda a: (a * a, inner(a))[0]],
     ids=["read", "unread"])
-def test_what_it_draws_comes_before_later_draws(made):
+def test_random_values_of_a_call_come_before_later_ones(made):
     inner = cell_of(lambda self, a: ops.Dropout(a, p=0.5, mode="always"), lambda self, a, out, g: (g * 3,))
     assert _drawn_behind(jit(made(inner))) == _drawn_behind(made(inner))
 

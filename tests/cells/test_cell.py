@@ -187,7 +187,7 @@ class Early(Cell):
 
 
 @pytest.mark.parametrize("make", [w, Leaf, lambda: ParameterTuple([w("a")]), lambda: nn.Buffer(Tensor(X))])
-def test_what_is_registered_has_no_place_before_init(make):
+def test_attributes_cannot_be_registered_before_init(make):
     with pytest.raises(AttributeError, match=r"'Early' object has no attribute '_auto_prefix'.*call Cell.*'k'"):
         Early(make())
 

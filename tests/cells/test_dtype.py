@@ -192,7 +192,7 @@ def test_promote_number(row: list[str]) -> None:
 # --------------------------------------------------------------------------------------------- in tensors
 
 @of_each(PAIRS, by=lambda pair: pair[0])
-def test_of_tensors(case: tuple[str, str, str]) -> None:
+def test_dtypes_of_results_of_tensors(case: tuple[str, str, str]) -> None:
     """Operators of tensors give the promised dtypes, and ``/`` gives no integers."""
     a, b, word = case
     left, right = Tensor(np.ones(2), getattr(dtypes, a)), Tensor(np.ones(2), getattr(dtypes, b))

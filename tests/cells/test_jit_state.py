@@ -139,7 +139,7 @@ def test_the_first_caller_does_not_decide_for_later_ones(name, state):
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_what_is_made_inside_lies_where_the_caller_stands(state):
+def test_arrays_made_inside_are_in_the_callers_context(state):
     compiled = jit(lambda: opreg.ops.zeros((3,), opreg.float32))
     for around in (STATES[state], contextlib.nullcontext, STATES[state]):
         with around():

@@ -299,7 +299,7 @@ def ends(x):
 
 
 @pytest.mark.parametrize("function", [drops, ends])
-def test_what_runs_since_an_object_has_gone_is_no_part_of_the_function(function):
+def test_finalizers_are_no_part_of_the_function(function):
     compiled = jit(function)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -404,7 +404,7 @@ def test_a_function_that_reads_what_it_changes(name):
     assert [compiled(x()).asnumpy().tolist() for _ in range(2 * WASTED)] == expected
 
 
-def test_what_is_changed_and_not_read_does_not_matter():
+def test_state_that_is_changed_but_not_read_does_not_matter():
     """Counters and logs are effects, which happen while a function is traced."""
     counts, log, table = Counts(), list[int](), collections.Counter[str]()
     n = 0
@@ -629,7 +629,7 @@ sockets: Any = None
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_what_lies_outside_of_the_process_is_named_once(name, tmp_path, monkeypatch):
+def test_reads_from_outside_of_the_process_are_named_once(name, tmp_path, monkeypatch):
     function, title = ASKED[name]
     path = tmp_path / "numbers"
     path.write_text("2")
@@ -703,7 +703,7 @@ def test_a_method_written_in_c_is_no_change():
     assert len(traced) == 1
 
 
-def test_what_opreg_and_logs_ask_for_is_no_part_of_the_function(tmp_path):
+def test_reads_of_opreg_and_of_logs_are_no_part_of_the_function(tmp_path):
     """Loggers read the time, and warnings read lines of source files; neither is watched."""
     logger = logging.Logger("quiet", logging.INFO)
     logger.addHandler(logging.FileHandler(tmp_path / "log"))

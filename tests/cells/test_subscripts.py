@@ -287,7 +287,7 @@ def test_indices_count_from_the_end_and_are_refused_beyond(name, kind):
     for run in (lambda f: f, ms.jit):
         found = run(function)(x, Tensor([2, -1, -3]).astype(kind))
         np.testing.assert_array_equal(found.asnumpy(), expected)
-        beyond = [3, 0, 0] if name == "segments" else [-4, 0, 0]  # of segments negative ones are left out
+        beyond = [3, 0, 0] if name == "segments" else [-4, 0, 0]  # negative indices of segments are left out
         for wrong in ([0, 3, 0], beyond):
             with pytest.raises(IndexError):
                 run(function)(x, Tensor(wrong).astype(kind))

@@ -415,7 +415,7 @@ def test_wrong_axes(run, in_axes, out_axes, kind, message):
         run(vmap(lambda a, b: a + b, in_axes, out_axes))(x(), w())
 
 
-def test_what_no_sample_can_ask(run):
+def test_values_of_one_sample_cannot_be_read(run):
     with pytest.raises(TypeError, match=r"bool\(\) reads the values of one sample in vmap of"):
         run(vmap(lambda a: a if a.sum() > 0 else -a))(x())
     with pytest.raises(TypeError, match="reads the values of one sample"):

@@ -136,7 +136,7 @@ def test_scripts_of_mindspore_hear_of_mindspore(program: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name, library", [("rtc", "MXNet"), ("hal", "MindSpore")])
-def test_who_imports_opreg_hears_of_the_library_that_has_a_name(name: str, library: str) -> None:
+def test_the_error_for_a_missing_name_names_its_library(name: str, library: str) -> None:
     with pytest.raises(AttributeError, match=f"'{name}' of {library} is no part of opreg"):
         getattr(mx, name)
 
@@ -271,7 +271,7 @@ def test_pytest_without_its_rewriting(tested: Path) -> None:
         in done.stdout
 
 
-def test_what_pytest_has_kept_is_left_alone(tested: Path) -> None:
+def test_compiled_files_of_pytest_are_left_alone(tested: Path) -> None:
     """Runs of pytest with and without the command do not share compiled files."""
     (tested / "test_a.py").write_text("import numpy as np\n\ndef test_a():\n    assert np.int(1)\n")
     alone = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_a.py"]

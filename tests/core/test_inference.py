@@ -44,7 +44,7 @@ def test_a_shape_that_is_given_in_part_has_to_fit_the_one_of_the_variable():
 @pytest.mark.parametrize("name, attrs", [
     ("_zeros", {}), ("_ones", {}), ("_full", {"value": 2}), ("_zeros_without_dtype", {}), ("_random_uniform", {}),
     ("_random_normal", {}), ("_random_gamma", {}), ("_random_randint", {"low": 0, "high": 2})])
-def test_what_is_made_in_a_graph_finds_its_dimensions(name, attrs):
+def test_arrays_made_in_a_graph_find_their_dimensions(name, attrs):
     for shape in ((2, -1), (2, 0), (-1, 5), ()):
         made = create(get(name), (), {**attrs, "shape": shape}, name)
         assert (made + sym.Variable("b")).infer_shape(b=(2, 5))[1] == [(2, 5)]

@@ -192,7 +192,7 @@ UNDECLARED = ["o ** 2", "2 ** o", "o @ o", "o > 0", "o >= 0", "o < 0", "o <= 0",
 
 
 @pytest.mark.parametrize("what", UNDECLARED)
-def test_what_was_not_declared_says_so_whatever_is_done_with_it(what: str) -> None:
+def test_every_use_of_an_undeclared_array_raises_the_error(what: str) -> None:
     def backward(self: Any, req: Any, out_grad: Any, in_data: Any, out_data: Any, in_grad: Any, aux: Any) -> None:
         eval(what, {"o": out_data[0], "np": np, "nd": nd})
         self.assign(in_grad[0], req[0], 1.0)

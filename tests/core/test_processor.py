@@ -127,7 +127,7 @@ def test_it_can_be_told_otherwise(text, changed):
 @pytest.mark.parametrize(("text", "message"), [
     ("L2=1M", "Did you mean 'l2'"), ("l2", "from 65536 to"), ("l2=1", "from 65536 to"), ("cores=0", "from 1 to"),
     ("l2=1M;l3=1M", "'l2=1M;l3=1M'")])
-def test_what_it_is_told_is_checked(text, message):
+def test_overridden_properties_are_checked(text, message):
     with pytest.raises(ArgumentError, match=re.escape(message)):
         processor._overridden(USUAL, text)
 

@@ -166,7 +166,7 @@ def test_prepared_parts_shapes_and_dtypes():
     assert op(mx.sym.var("x")).infer_shape(x=(3,))[1] == [(1, 3)]
 
 
-def test_what_was_recorded_before_has_the_gradient_of_now():
+def test_earlier_records_use_a_gradient_that_is_registered_later():
     op, x = operator(), nd.array(X)
     x.attach_grad()
     with autograd.record():
@@ -257,7 +257,7 @@ def test_a_bound_executor_keeps_its_operators_and_takes_up_what_their_gradients_
     np.testing.assert_array_equal(both(y.simple_bind(mx.cpu(), x=(3,))), [X + 100, [9, 9, 9]])
 
 
-def test_what_was_recorded_has_the_gradient_of_what_was_computed(instead):
+def test_earlier_records_keep_the_gradient_of_the_replaced_operator(instead):
     x = nd.array(X)
     x.attach_grad()
     with autograd.record():
@@ -333,7 +333,7 @@ def test_an_alias_that_is_given_to_another():
             op.aliases = tuple([name for name in op.aliases if name != "_test_alias"])
 
 
-def test_what_is_registered_while_a_call_is_prepared_counts_for_the_next():
+def test_a_registration_during_the_preparation_of_a_call_counts_for_the_next():
     op = operator()
 
     def prepare(data):  # as another thread may

@@ -207,7 +207,7 @@ def test_decorators(scope, asked):
     assert not asked()
 
 
-def test_what_is_chosen_inside_for_longer_stays():
+def test_settings_made_inside_of_a_scope_stay():
     """The end of a scope restores only its own setting."""
     with autograd.record():
         mx.util.set_np_shape(True)

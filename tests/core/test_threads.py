@@ -302,7 +302,7 @@ def test_helpers_may_be_kept_off_the_core_of_who_calls(monkeypatch):
 
     assert told(first) == [cores - {first}] * 2
     assert told(second) == [cores - {second}] * 2
-    assert told(-1) == [cores] * 2  # nobody knows
+    assert told(-1) == [cores] * 2  # the core is unknown
     assert told(first) == [cores - {first}] * 2
     threads.run([str] * 4)
     assert [os.sched_getaffinity(helper.native_id) for helper in threads._Pool.current.helpers] == [cores] * 2

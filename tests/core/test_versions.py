@@ -548,7 +548,7 @@ FREE = {
 
 
 @pytest.mark.parametrize("name", FREE)
-def test_what_no_gradient_reads_may_be_written(name):
+def test_arrays_that_no_gradient_reads_may_be_written(name):
     x, w = marked(), array(HOST)
     with autograd.record():
         y = FREE[name](x, w)

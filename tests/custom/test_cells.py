@@ -203,7 +203,7 @@ def test_it_goes_by_what_the_layers_beside_it_go_by(way: str) -> None:
     surroundings = [contextlib.nullcontext, mx.autograd.train_mode, mx.autograd.record, mx.autograd.predict_mode]
     for training in (False, True):
         cell.set_train(training)
-        for around in surroundings:  # which say nothing to Cells
+        for around in surroundings:  # none of them changes the mode of a Cell
             with around():
                 own, dropped, normed = run(data)
             assert bool((dropped.asnumpy() == 0).any()) is training

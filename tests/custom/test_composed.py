@@ -43,7 +43,7 @@ def test_shapes_follow_from_the_body(name, ins, attrs, expected):
         assert list(map(str, outs)) == list(map(str, expected))
 
 
-def test_what_is_known_of_an_output_is_compared_with_the_body():
+def test_a_known_output_shape_is_compared_with_the_body():
     op = get("_example_two_results")
     with pytest.raises(ShapeError, match="high: expected shape"):
         op.infer_shapes([(2, 3)], [None, (2, 1)], op.complete({}))

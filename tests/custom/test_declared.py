@@ -427,7 +427,7 @@ def test_there_is_a_plan_for_each_shape_and_the_operator_runs_once_in_each_run()
     assert compiled.explain().count("_guard") == 4  # three, two, one and none
 
 
-def test_what_is_trained_behind_them_is_what_it_is_eagerly() -> None:
+def test_training_behind_them_is_the_same_as_eagerly() -> None:
     op = compressing()
 
     class Net(mx.nn.Cell):

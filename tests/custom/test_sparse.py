@@ -122,7 +122,7 @@ def test_answers_are_checked(answer):
         nd.Custom(nd.array(X).tostype("csr"), op_type=name)
 
 
-def test_what_is_shown_is_not_changed():
+def test_inputs_of_the_caller_are_not_changed():
     def forward(self, req, in_data, out_data, aux):
         in_data[0][:] = nd.zeros(X.shape).tostype("csr")
 

@@ -775,7 +775,7 @@ def test_arrays_that_a_body_changes_count_as_they_are_when_they_are_read():
         np.testing.assert_allclose(bound(registered(operator_of(forward)), [np.ones(3)]).forward()[0].asnumpy(), 3)
 
 
-def test_what_is_written_over_between_two_uses_is_read_again():
+def test_an_array_overwritten_between_two_uses_is_read_again():
     name = registered(operator_of(lambda x: x * 2))
     w, g, state = map(sym.Variable, ("w", "g", "state"))
     uses = [sym.Custom(state, op_type=name) for _ in range(2)]

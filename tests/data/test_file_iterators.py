@@ -187,7 +187,7 @@ def test_integers_are_what_the_file_says(dtype, text, value, tmp_path):
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"# nothing\n", b"\xff\xfe1,2", b"1,2\n3\n", b"1;2\n",
                                      b"\x1f\x8b\x08", b"1" * 100_000 + b"x,1\n"])
-def test_what_is_no_row_of_a_table(content, tmp_path):
+def test_invalid_rows_of_a_table(content, tmp_path):
     (tmp_path / "a.csv").write_bytes(content)
     with pytest.raises(FileFormatError, match=r"a\.csv: ") as caught:
         mx.io.CSVIter(str(tmp_path / "a.csv"), (2,))

@@ -47,7 +47,7 @@ def test_decoding(extension, flag, tmp_path):
     assert mx.image.imdecode(data, flag, out=out) is out and np.array_equal(out.asnumpy(), image.asnumpy())
 
 
-def test_what_cannot_be_decoded(tmp_path):
+def test_files_that_cannot_be_decoded(tmp_path):
     data = MXNET["file .jpg"].tobytes()
     for wrong in (b"", b"abc", data[:20], data[:len(data) // 2], b"\xff\xd8\xff\xe0abc"):
         with pytest.raises(FileFormatError, match="imdecode"):

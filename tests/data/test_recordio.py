@@ -67,7 +67,7 @@ def test_files_of_mxnet_are_read(theirs):
             assert header.flag == (0 if isinstance(label, float) else len(label))
 
 
-def test_what_is_written_is_what_mxnet_writes(theirs, tmp_path):
+def test_written_files_are_those_of_mxnet(theirs, tmp_path):
     records, _ = read(theirs.with_suffix(".rec"))
     keys = [*range(len(RECORDS)), *range(100, 100 + len(LABELS))]
     with mx.recordio.MXIndexedRecordIO(str(tmp_path / "a.idx"), str(tmp_path / "a.rec"), "w") as file:

@@ -578,7 +578,7 @@ def mindspore_names(group: Group) -> None:
     assert communication.get_world_rank_from_group_rank("both", 0) == 1
     assert communication.get_group_rank_from_world_rank(0, "both") == 1
     if group.rank:
-        communication.create_group("one", [1])  # the others do not call it
+        communication.create_group("one", [1])  # rank 0 does not call it
         assert communication.get_process_group_ranks("one") == [1]
     own = _own(group, "float32", 2, 4)
     everything = _all(group, "float32", 2, 4)

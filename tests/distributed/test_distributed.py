@@ -421,8 +421,9 @@ def test_a_launch_by_a_rank(tmp_path: Path) -> None:
     (["-n", "2", "--timeout", "nan"], "--timeout nan: expected seconds"),
     (["-n", "2", "--timeout", "-1"], "--timeout -1: expected seconds"),
     (["-n", "2", "--timeout", "inf"], "--timeout inf: expected seconds")])
-def test_what_is_refused_before_anything_starts(words: list[str], said: str, tmp_path: Path,
-                                                monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+def test_launches_that_are_refused_before_anything_starts(words: list[str], said: str, tmp_path: Path,
+                                                          monkeypatch: pytest.MonkeyPatch,
+                                                          capsys: pytest.CaptureFixture) -> None:
     script = tmp_path / "program.py"
     script.write_text("")
     monkeypatch.setattr(subprocess, "Popen", None)

@@ -107,8 +107,8 @@ def numbers(*shape: int, seed: int = 0) -> np.ndarray:
 
 # -------------------------------------------------------------------------------------------------- PyTorch
 
-#: An operator, its fixed attributes, the attributes of the call, the shapes of the inputs, and whether it is said in
-#: PyTorch's own operations.
+#: An operator, its fixed attributes, the attributes of the call, the shapes of the inputs, and whether it has a
+#: translation into PyTorch's own operations.
 USES: dict[str, tuple[Callable[[], Any], dict[str, Any], dict[str, Any], list[tuple[int, ...]], bool]] = {
     "a traced function": (swish, {}, {"beta": 2.0}, [(3, 4)], True),
     "a traced function with a rule": (ruled, {}, {"scale": 1.0}, [(3, 4), (1, 4)], True),

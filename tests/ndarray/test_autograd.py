@@ -276,7 +276,7 @@ def test_retain_graph():
         y.backward()
 
 
-def test_what_is_carried_on_counts_as_numbers():
+def test_a_state_of_an_earlier_pass_is_a_constant():
     """A state from before the last backward pass, as in recurrent networks, is a constant, as in MXNet."""
     x, h = marked([3.0]), nd.array([1.0])
     for expected in (6, 54, 486):

@@ -405,7 +405,7 @@ def test_a_part_of_a_result_does_not_keep_it():
     assert flat.shape == (6,)
 
 
-def test_what_holds_the_memory_sees_the_write():
+def test_owners_of_the_memory_see_the_write():
     x, host = marked(), np.zeros((2, 3))
     h = nd.from_numpy(host)
     with autograd.record():

@@ -171,7 +171,7 @@ def test_pytorch_reads_what_is_written(tmp_path: Path) -> None:
     ([Record(np.ones(2))], [], "have names"), ([Record(None)], ["a"], "cannot hold None"),
     ([Record(np.array(["a"]))], ["a"], "has no dtype <U1"), ([Record(np.ones(2))] * 2, ["a", "a"], "more than once"),
 ])
-def test_what_cannot_be_written(writer: Slot, records: list[Record], names: list[str], message: str) -> None:
+def test_records_that_cannot_be_written(writer: Slot, records: list[Record], names: list[str], message: str) -> None:
     with pytest.raises(OpError, match=message):
         writer.function(records, names)
 

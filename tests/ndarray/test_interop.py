@@ -236,7 +236,7 @@ def test_a_copy_is_handed_out_where_it_is_asked_for(make):
         x.__dlpack__(dl_device=(2, 0))
 
 
-def test_what_must_not_be_written_says_so():
+def test_read_only_arrays_refuse_writes():
     shown = mx.nd.array([1, 2]).shown()
     with pytest.raises(BufferError):
         shown.__dlpack__()  # the protocol of before cannot
@@ -289,7 +289,7 @@ LEAVES = {"np.asarray": np.asarray, "np.array": np.array, "np.from_dlpack": np.f
 
 
 @pytest.mark.parametrize("way", LEAVES)
-def test_what_leaves_the_tape_unasked_is_said(way):
+def test_implicit_exits_from_the_tape_cause_a_warning(way):
     x = mx.nd.array([1, 2])
     x.attach_grad()
     with mx.autograd.record():

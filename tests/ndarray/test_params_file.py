@@ -596,7 +596,7 @@ def test_npz_without_names_and_empty(tmp_path):
         (ONE, "a" * 65001, ArgumentError, "at most 65000 bytes"),
     ),
 )
-def test_what_npz_cannot_hold(tmp_path, array, name, kind, message):
+def test_arrays_that_npz_cannot_hold(tmp_path, array, name, kind, message):
     with pytest.raises(kind, match=message):
         save(tmp_path / "a.npz", [Record(array)], [name])
     assert list(tmp_path.iterdir()) == []

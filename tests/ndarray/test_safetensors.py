@@ -100,8 +100,8 @@ def test_arrays_and_cells(tmp_path: Path) -> None:
     (np.ones(1), "__metadata__", ArgumentError, "reserves this name"),
     (np.ones(1), None, ArgumentError, "have names: save a dict"),
 ], ids=["no array", "text", "complex128", "metadata", "no names"])
-def test_what_it_cannot_hold(tmp_path: Path, array: np.ndarray | None, name: str | None, kind: type[Exception],
-                             message: str) -> None:
+def test_arrays_that_it_cannot_hold(tmp_path: Path, array: np.ndarray | None, name: str | None, kind: type[Exception],
+                                    message: str) -> None:
     with pytest.raises(kind, match=message):
         save(tmp_path / "a.safetensors", [Record(array)], [name] if name else ())
     assert not [*tmp_path.iterdir()]

@@ -239,7 +239,7 @@ def test_mistakes(case: str) -> None:
 
 
 @pytest.mark.parametrize("level", RECORDED["levels"])
-def test_what_computes_in_halves(mode: int, level: str) -> None:
+def test_layers_that_compute_in_half_precision(mode: int, level: str) -> None:
     net: nn.Cell = Perceptron()
     if level in ("white", "black"):
         net = amp.custom_mixed_precision(net, **{f"{level}_list": [nn.Dense]})

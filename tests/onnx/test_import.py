@@ -1384,7 +1384,7 @@ def test_regions_train(mode: str) -> None:
     out = cell(mx.Tensor(x))
     gradient = mx.grad(lambda x: (cell(x) * mx.Tensor(out.asnumpy())).sum(), 0)(mx.Tensor(x)).asnumpy()
     assert np.abs(gradient).max() > 0
-    np.testing.assert_allclose((gradient * x).sum(), (out.asnumpy() ** 2).sum(), rtol=1e-4)  # as of linear functions
+    np.testing.assert_allclose((gradient * x).sum(), (out.asnumpy() ** 2).sum(), rtol=1e-4)  # as of a linear one
 
 
 def quantized(kind: str) -> Any:

@@ -159,7 +159,7 @@ def test_groups_hold_their_members():
             for inner in level.levels()} == {(): 6, ("a",): 4, ("a", "b"): 2}
 
 
-def test_what_lines_leave_and_come_back_to_is_drawn_twice_if_it_is_a_cell_and_not_if_it_is_a_guess():
+def test_a_group_that_lines_reenter_is_drawn_twice_for_a_cell_and_not_for_a_guess():
     drawing = Drawing("back")
     for path in (("a",), ("a",), (), ("a",), ("a",)):
         drawing.boxes.append(Box("n", ["n"], "other", [""], path, {}))

@@ -326,7 +326,7 @@ def test_types_of_older_numpys() -> None:
         assert legacy.find_common_type(arrays, scalars) == np.dtype(expected)
 
 
-def test_what_is_left_is_said() -> None:
+def test_problems_that_are_left_are_reported() -> None:
     pytest.importorskip("fissix", reason="reads Python 2")
     ported = port(lines("""
         import md5
@@ -457,7 +457,7 @@ def test_unreadable_files_are_named_and_the_rest_goes_on(tmp_path: Path, capsys:
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="whoever may do anything is refused nothing")
-def test_what_must_not_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_without_permission_to_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.py").write_text("x = 1\n")
     (tmp_path / "a.py").chmod(0)
     assert main(["port", str(tmp_path)]) == 1 and "a.py:1: not read: Permission denied" in capsys.readouterr().err

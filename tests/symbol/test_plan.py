@@ -362,7 +362,7 @@ def test_users_rules_are_asked_for_every_node() -> None:
     assert net.infer_shape(x=(2,))[1] == [(2,)] * 3 and len(asked) == 3
 
 
-def test_what_is_learned_of_one_input_reaches_all_who_read_it() -> None:
+def test_an_inferred_input_reaches_all_its_readers() -> None:
     x, y, z = map(sym.Variable, "xyz")
     early = x + y  # nothing is known of either
     net = sym.Group([early, sym.relu(x) + z, sym.FullyConnected(early, num_hidden=2, name="fc")])

@@ -26,7 +26,7 @@ def dense(F: Any, x: Any, i: Any) -> Any:
     return F.FullyConnected(half(F, x, i), weight, no_bias=True, num_hidden=2)
 
 
-#: Each a function of a namespace, an array whose rows are picked, and of which: for arrays and for symbols.
+#: Functions of a namespace, of an array whose rows are picked, and of the rows' mask: for arrays and for symbols.
 NETS = {
     "alone": half,
     "operators behind": lambda F, x, i: F.tanh(half(F, x, i) * 2) + 1,

@@ -865,7 +865,7 @@ def test_skipped_questions_say_why() -> None:
     (swish, (X, X), "takes 1 inputs"),
     ("dot", (X,), "rhs"),
 ])
-def test_what_cannot_be_checked_is_refused(what: Any, inputs: tuple[Any, ...], words: str) -> None:
+def test_operators_that_cannot_be_checked_are_refused(what: Any, inputs: tuple[Any, ...], words: str) -> None:
     with pytest.raises((ArgumentError, LookupError), match=words):
         mx.operator.check(what, *inputs)
 

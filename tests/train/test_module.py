@@ -481,7 +481,7 @@ def _chain() -> mx.mod.SequentialModule:
     lambda: mx.mod.BucketingModule(lambda key: (mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2),
                                                 ("data",), ()), 3),
     _chain, mx.mod.PythonLossModule], ids=["Module", "BucketingModule", "SequentialModule", "PythonLossModule"])
-def test_what_is_bound_stays_bound_unless_that_is_forced(make, caplog):
+def test_a_bound_module_stays_bound_unless_forced(make, caplog):
     module = make()
     labels = [("softmax_label", (4,))] if isinstance(module, mx.mod.PythonLossModule) else None
     module.bind([("data", (4, 3))], labels)

@@ -424,7 +424,7 @@ def test_users_register_optimizers():
 
 @pytest.mark.parametrize("module, base", [(mx.init, mx.init.Initializer), (mx.metric, mx.metric.EvalMetric),
                                           (mx.optimizer, mx.optimizer.Optimizer)])
-def test_what_is_registered_twice_says_so_and_what_is_not_names_the_nearest(module, base):
+def test_a_second_registration_warns_and_a_missing_name_names_the_nearest(module, base):
     module.register(type("Registered", (base,), {}))
     with pytest.warns(UserWarning, match=r"'registered': .*Registered takes the place of"):
         module.register(type("Registered", (base,), {}))

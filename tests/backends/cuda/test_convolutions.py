@@ -177,9 +177,9 @@ def test_convolutions_of_a_kind_are_planned_once() -> None:
     ({"cudnn_off": True}, "float32", (2, 3, 6, 6), "cudnn_off=True"),
     ({}, "float64", (2, 3, 4, 4, 4), "cuDNN has no plan: no engine for so much"),
 ])
-def test_what_the_library_does_not_take_runs_as_before_and_explain_says_why(words: dict[str, Any], dtype: str,
-                                                                            shape: tuple[int, ...], reason: str
-                                                                            ) -> None:
+def test_declined_convolutions_run_as_before_and_explain_gives_the_reason(words: dict[str, Any], dtype: str,
+                                                                          shape: tuple[int, ...], reason: str
+                                                                          ) -> None:
     kernel = (3,) * (len(shape) - 2)
     net = mx.sym.Convolution(x, w, kernel=kernel, num_filter=4, no_bias=True, **words)
     found = compare(net, {"x": numbers(*shape), "w": numbers(4, 3, *kernel)}, dtype)
@@ -219,7 +219,7 @@ def test_without_the_package_explain_says_so(monkeypatch: pytest.MonkeyPatch) ->
     assert found.text.count("cuDNN declined: cuDNN does not load: No module named 'cudnn'") == 3
 
 
-def test_what_the_library_answers_names_operator_and_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_library_names_operator_and_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     net = mx.sym.Convolution(x, w, kernel=(3, 3), num_filter=4, no_bias=True, name="edges")
     executor = Run(net, {"x": numbers(2, 3, 6, 6), "w": numbers(4, 3, 3, 3)}, mx.gpu(0), "float32").executor
 

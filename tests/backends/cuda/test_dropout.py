@@ -237,7 +237,7 @@ def test_all_may_be_dropped_and_a_gradient_of_a_loop_draws_the_same_again() -> N
         assert (dropped[0] != dropped[1]).any()
 
 
-def test_what_is_not_dropped_is_left_to_others_and_said() -> None:
+def test_dropout_of_nothing_declines_with_the_reason() -> None:
     with gpus():
         executor = bound(p=0.0)
         assert "nothing is dropped" in str(executor.explain())

@@ -251,7 +251,7 @@ def test_products_are_captured_and_replayed_with_what_has_changed(lt: Installed)
 
 
 @needs_compiler
-def test_what_the_library_answers_names_operator_and_sizes(lt: Installed) -> None:
+def test_an_error_of_the_library_names_operator_and_sizes(lt: Installed) -> None:
     executor = Run(mx.sym.dot(x, w, name="scores"), {"x": numbers(4, 8), "w": numbers(8, 16)}, mx.gpu(0), "float32"
                    ).executor
     lt.library.standin_fail(1)

@@ -75,7 +75,7 @@ def test_every_function_of_axes_is_numpys(dtype: Any) -> None:
 
 
 @needs_compiler
-def test_what_is_no_number_stays_none_and_the_largest_may_be_infinite() -> None:
+def test_nan_is_kept_and_the_largest_may_be_infinite() -> None:
     device = Host()
     data = array([[1, np.nan, 3], [-np.inf, -np.inf, -np.inf], [np.inf, 0, 1]], np.float32)
     outs = [fold(device, _function(name), [data], [RowLayout.ELEMENT], (3, 3), axes, np.float32)[0]

@@ -186,7 +186,7 @@ def _use_all(row: Row, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted({row.op for row in ROWS}))
-def test_what_the_kernels_of_an_operator_call_is_what_cupy_has(name: str) -> None:
+def test_calls_of_the_kernels_of_an_operator_give_what_cupy_gives(name: str) -> None:
     calls: dict[tuple, Call] = {}
     with recorded(calls):
         for row in ROWS:
