@@ -145,7 +145,8 @@ def test_feed_forward(terminal: Terminal) -> None:
 @pytest.mark.parametrize("says, environment, wanted", [
     (None, None, True), (False, None, False), (None, "0", False), (True, "0", True), (None, "1", True)])
 def test_argument_and_environment_switch_the_line_on_or_off(terminal: Terminal, monkeypatch: pytest.MonkeyPatch,
-                                                            says: bool | None, environment: str | None, wanted: bool) -> None:
+                                                            says: bool | None, environment: str | None,
+                                                            wanted: bool) -> None:
     if environment is not None:
         monkeypatch.setenv("OPREG_PROGRESS", environment)
     module().fit(data(40), num_epoch=1, progress=says)
