@@ -77,7 +77,7 @@ def test_the_page_on_the_command(tmp_path, monkeypatch, capsys):
     assert {*COMMANDS} <= used, "the page leaves some out"
 
 
-def test_the_page_on_other_libraries_shows_what_is_printed():
+def test_the_page_on_other_libraries_shows_the_output():
     """The blocks of the page are one session; blocks that need a missing library are left out."""
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     space: dict = {}

@@ -53,7 +53,7 @@ def test_all_is_there(name: str) -> None:
 
 
 @of_each([name for name in PUBLIC if name != "opreg"])
-def test_says_what_it_is(name: str) -> None:
+def test_docstrings_begin_with_a_sentence(name: str) -> None:
     """The first line of each docstring is a sentence."""
     for word, value in _own(name):
         text = value.__doc__

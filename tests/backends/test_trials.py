@@ -338,7 +338,7 @@ def test_a_thread_that_waited_for_onednn_multiplies_alone(machine, monkeypatch, 
 
 
 @FAST
-def test_libraries_whose_threads_nobody_holds_multiply(machine, monkeypatch):
+def test_libraries_with_uncontrolled_threads_multiply(machine, monkeypatch):
     """In plans whose convolutions oneDNN computes, it also multiplies, with the available threads."""
     monkeypatch.setattr(shared_library, "openmp", lambda: None)
     x = sym.Convolution(sym.Variable("x"), kernel=(3, 3), num_filter=8)

@@ -92,7 +92,7 @@ def test_memory_of_nothing_is_no_ratio() -> None:
 
 
 @pytest.mark.parametrize("path, said", [(page.JOURNAL, page.measured), (page.PAGE, page.ratios)])
-def test_the_pages_are_what_the_files_say(path: Path, said: Callable[[], str]) -> None:
+def test_the_pages_agree_with_the_files(path: Path, said: Callable[[], str]) -> None:
     """``from benchmarks import page; page.write()`` writes them."""
     text = path.read_text(encoding="utf-8")
     assert text.partition(page.BEGIN)[2].partition(page.END)[0].strip() == said()

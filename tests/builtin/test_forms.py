@@ -103,6 +103,6 @@ def test_attributes_have_the_count_that_a_form_needs() -> None:
             get(name).complete(attrs)
 
 
-def test_a_form_nobody_can_read_is_refused() -> None:
+def test_an_unreadable_form_is_refused() -> None:
     with pytest.raises(ValueError, match=r"an axis 'n \+ 1': expected a number, a name"):
         formed(get("one_hot"), "(n) -> (n + 1)")

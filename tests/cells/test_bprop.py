@@ -136,7 +136,7 @@ def test_not_called_when_nobody_wants_a_gradient(run):
     assert seen == []
 
 
-def test_saved_values_are_nobody_elses():
+def test_saved_values_have_memory_of_their_own():
     """A bprop may change inputs, output and output gradient in place without effects elsewhere."""
 
     def bprop(self, a, out, dout):

@@ -561,7 +561,7 @@ def test_an_exception_leaves_as_itself_and_nothing_behind(run, register):
     np.testing.assert_allclose(function(x()).asnumpy(), 18 * X)
 
 
-def test_gradients_in_hooks_are_nobody_elses(run):
+def test_gradients_in_hooks_have_memory_of_their_own(run):
     """A hook that changes a gradient in place has no effects elsewhere."""
 
     class Sibling(Cell):

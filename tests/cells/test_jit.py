@@ -846,7 +846,7 @@ def test_an_iterator_that_is_returned_is_a_list():
 
 
 @pytest.mark.parametrize("mode", [PYNATIVE_MODE, GRAPH_MODE])
-def test_tensors_are_tensors_to_whoever_asks(mode: int) -> None:
+def test_isinstance_finds_tensors(mode: int) -> None:
     """``isinstance`` also finds tensors that stand for numbers in a compiled function."""
     asked = []
 

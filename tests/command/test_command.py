@@ -143,7 +143,7 @@ def test_the_error_for_a_missing_name_names_its_library(name: str, library: str)
 
 @pytest.mark.parametrize("program", [
     "import mxnet.numpy\nnumpy = mxnet.numpy", "from mxnet import numpy", "import mxnet as mx\nnumpy = mx.numpy"])
-def test_a_module_of_the_other_library_is_not_what_a_script_is_given(program: str, tmp_path: Path) -> None:
+def test_scripts_get_the_modules_of_their_own_library(program: str, tmp_path: Path) -> None:
     """``numpy`` of MindSpore and ``numpy`` of MXNet are different modules."""
     program += "\nprint(type(numpy.ones(2)).__module__)"
     (tmp_path / "a.py").write_text(program)

@@ -466,7 +466,7 @@ def test_models_of_onnx_are_models(opreg: Command) -> None:
     assert code == 2 and "the model has no input 'z'" in err
 
 
-def test_convert_says_what_is_not_as_it_was(opreg: Command) -> None:
+def test_convert_reports_changes(opreg: Command) -> None:
     """The report names weights that are no part of the graph, and numbers that become constants of it."""
     pytest.importorskip("onnx")
     scaled = mx.sym.broadcast_mul(mx.sym.Variable("data"), mx.sym.Variable("scale"))

@@ -66,7 +66,7 @@ def test_questions() -> None:
     assert x().is_floating_point() and not ms.Tensor([1]).is_floating_point()
 
 
-def test_parameters_refuse_what_does_not_fit() -> None:
+def test_parameters_refuse_wider_dtypes() -> None:
     """Parameters refuse a wider dtype, and cast one that is no wider, like Parameters of other floating dtypes."""
     p = ms.Parameter(x(), name="p")
     with pytest.raises(TypeError, match="BFloat16"):

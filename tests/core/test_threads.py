@@ -245,7 +245,7 @@ def test_the_collector_rests_while_many_modules_are_imported(enabled, tmp_path, 
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="this system does not interrupt a thread")
-def test_an_interruption_leaves_when_nobody_writes_any_more(monkeypatch):
+def test_an_interruption_is_raised_after_the_last_write(monkeypatch):
     """The caller is interrupted while it waits for a helper thread, which is still writing."""
     monkeypatch.setattr(threads, "count", lambda: 2)
     caller, order = threading.get_ident(), []
@@ -288,7 +288,7 @@ def test_parts_run_and_their_errors_leave(monkeypatch):
 
 
 @pytest.mark.skipif(len(threads._cores()) < 2, reason="threads can be told of no other core")
-def test_helpers_may_be_kept_off_the_core_of_who_calls(monkeypatch):
+def test_helpers_may_be_kept_off_the_callers_core(monkeypatch):
     """The system may wake a helper on the caller's core, where both would take turns."""
     monkeypatch.setattr(threads._Pool, "current", None)
     monkeypatch.setattr(threads, "count", lambda: 3)

@@ -594,7 +594,7 @@ def test_heads_that_are_there_twice():
     np.testing.assert_array_equal(v.grad.asnumpy(), 3 * HOST ** 2)
 
 
-def test_an_executor_writes_what_others_have():
+def test_an_executor_writes_shared_arrays():
     """An executor writes outputs, gradients, states in training, and updated weights; it does not write states that it
     reads."""
     a, w = sym.Variable("a"), sym.Variable("w")

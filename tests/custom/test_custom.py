@@ -1004,7 +1004,7 @@ def test_a_gradient_in_operators_is_differentiable_to_any_order(run):
         np.testing.assert_array_equal(one.asnumpy(), other)
 
 
-def test_a_gradient_may_not_change_what_it_is_shown():
+def test_a_gradient_may_not_change_its_arguments():
     """A sum gives both operands the same gradient array; changing it for one would change it for the other."""
 
     def gradient(self, g, ins, outs):

@@ -346,7 +346,7 @@ def test_losses(run):
         np.testing.assert_array_equal(executor.grad_dict["x"].asnumpy(), X)
 
 
-def test_a_gradient_may_not_change_what_it_is_shown():
+def test_a_gradient_may_not_change_its_arguments():
     def grad(g, ins, outs):
         ins[0][:] = 0
 
@@ -491,7 +491,7 @@ def test_a_shape_rule_of_both_sides_is_asked():
     assert args == [(2, 3), (2, 3)]
 
 
-def test_dtypes_follow_from_what_is_asked_and_not_from_what_was():
+def test_dtypes_follow_from_the_asked_shape_and_not_from_an_earlier_one():
     """The dtype is inferred from the asked shape, not from a shape that was bound before."""
     op = defined(lambda x: x.asnumpy().astype("float64" if x.shape[0] > 2 else "int32"))
     symbol = op(sym.var("x"))

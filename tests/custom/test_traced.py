@@ -793,7 +793,7 @@ def test_zeros_of_both_signs_stay_apart():
 
 @settings(deadline=None, max_examples=25)
 @given(st.lists(st.sampled_from(["numbers", "shape", "dtype", "layout", "nothing"]), max_size=4), st.booleans())
-def test_an_array_that_a_body_changes_in_place_is_what_it_is_when_it_is_read(changes, zeros):
+def test_an_array_that_a_body_changes_in_place_has_its_current_value(changes, zeros):
     """Its elements, its shape or its dtype change, while the bytes may stay the same."""
 
     def body(x):

@@ -167,7 +167,7 @@ INTEGERS = [("int32", "7", 7), ("int32", "2.0", 2), ("int32", "-1e3", -1000), ("
 
 
 @pytest.mark.parametrize("dtype, text, value", INTEGERS)
-def test_integers_are_what_the_file_says(dtype, text, value, tmp_path):
+def test_integers_equal_those_of_the_file(dtype, text, value, tmp_path):
     """A fraction, or a number beyond the range, is refused instead of being cut off or wrapped around."""
     (tmp_path / "a.csv").write_text(f"0,1\n{text},1\n")
     (tmp_path / "a.t").write_text(f"0 0:1\n0 0:{text}\n")

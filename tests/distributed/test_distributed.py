@@ -348,7 +348,7 @@ def test_a_rank_that_is_told_to_end_may_take_its_time(kind: str, tmp_path: Path)
 
 @needs_mpi
 @needs_pidfd
-def test_a_launcher_goes_on_ignoring_what_it_was_told_to_ignore(tmp_path: Path) -> None:
+def test_a_launcher_goes_on_ignoring_ignored_signals(tmp_path: Path) -> None:
     """A launcher that ``nohup`` started ignores SIGHUP."""
     with disposition("SIGHUP", signal.SIG_IGN):
         job = Job(tmp_path, "")

@@ -154,7 +154,7 @@ def _loaded(net):
 
 @pytest.mark.parametrize("change", [_cast, _set, _begun_anew, _moved, _without_gradient, _added, _replaced, _setting,
                                     _loaded])
-def test_no_plan_survives_what_it_was_made_of(change):
+def test_plans_are_dropped_with_the_state_they_were_made_of(change):
     """After a change, a block that was hybridized and called before agrees with one that never was."""
     x, nets = _image(), []
     for hybrid in (False, True):

@@ -406,7 +406,7 @@ def test_a_second_derivative_of_a_hybridized_block_moves_its_statistics_once():
         np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-4)
 
 
-def test_gradients_of_a_plan_belong_to_who_asks_for_them() -> None:
+def test_returned_gradients_of_a_plan_have_memory_of_their_own() -> None:
     """A later run of the plan does not change gradients that ``grad`` returned, or that another block's weight got."""
     net = gluon.nn.Dense(3, in_units=2, use_bias=False)
     net.initialize(mx.init.One())

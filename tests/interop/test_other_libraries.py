@@ -181,7 +181,7 @@ def test_pytorch_sees_its_own_operations(torch: Any) -> None:
         assert any("opreg" in target for target in seen) != own, seen
 
 
-def test_pytorch_calls_what_a_body_cannot_say(torch: Any) -> None:
+def test_pytorch_calls_bodies_without_a_translation(torch: Any) -> None:
     """PyTorch calls a body as a whole if an operator in it has no translation."""
     @mx.operator.define(name=f"sorted{next(_COUNT)}", traced=True)
     def ordered(x):
@@ -457,7 +457,7 @@ def by_jax(jax: Any, translate: Callable[..., Any], ins: Sequence[np.ndarray], h
 
 @pytest.mark.parametrize("library", ["torch", "jax"])
 @pytest.mark.filterwarnings("ignore")
-def test_translations_say_what_the_operators_do(library: str, request: pytest.FixtureRequest) -> None:
+def test_translations_give_the_results_of_the_operators(library: str, request: pytest.FixtureRequest) -> None:
     """Values and gradients of each row, and of the same row with integers, at which functions have corners."""
     module = request.getfixturevalue(library)
     if library == "torch":

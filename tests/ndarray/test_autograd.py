@@ -355,7 +355,7 @@ def test_grad():
     assert not autograd.grad(z, [unused])[0].asnumpy().any()
 
 
-def test_gradients_handed_out_are_nobody_elses():
+def test_returned_gradients_have_memory_of_their_own():
     x, y, head = marked(), marked(), nd.ones((2, 3))
     with autograd.record():
         z = nd.add_n(x, y)

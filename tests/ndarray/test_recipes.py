@@ -276,7 +276,7 @@ def test_users_rules_run_as_they_are_written(counted, unregistered):
     assert len(seen) == 2 and counted["traced"] == 0
 
 
-def test_a_gradient_is_nobody_elses():
+def test_a_gradient_has_memory_of_its_own():
     x = nd.array([1.0, 2.0])
     x.attach_grad()
     with autograd.record():

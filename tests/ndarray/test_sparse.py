@@ -371,7 +371,7 @@ def test_an_executor_has_sparse_arguments_and_gradients():
     assert grad.data.asnumpy().tolist() == [[2, 2], [1, 1]]
 
 
-def test_users_operators_say_whose_gradients_have_few_rows(unregistered):
+def test_users_operators_declare_the_gradients_with_few_rows(unregistered):
     """Only variables have a storage type; a node with the same name has none."""
     @mx.operator.define(name="test_sparse_looked_up", types="I,T->T")
     def looked_up(index, table, *, few: bool = True):

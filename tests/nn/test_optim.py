@@ -147,7 +147,7 @@ RULES = {
 }
 
 
-def test_asgd_averages_what_parameters_were():
+def test_asgd_averages_earlier_values_of_parameters():
     """The average is the parameter itself up to the step ``t0 + 2``, and then the mean of its values since."""
     p = Parameter(np.array([1.0, -2.0], np.float32), name="w")
     optimizer, seen = optim.ASGD([p], t0=2.0), []
@@ -336,7 +336,7 @@ class Hundredth(Cell):
     lambda p: optim.SGD([{"params": p, "lr": np.float64(0.5)}], 1, weight_decay=0.01),
     lambda p: optim.SGD(p, [np.float64(0.5), 1], weight_decay=0.01),
     lambda p: optim.Momentum(p, optim.piecewise_constant_lr([2], [0.5]), 0, weight_decay=0.01)])
-def test_settings_that_mindspore_refuses_are_what_they_say(make):
+def test_settings_that_mindspore_refuses_have_their_values(make):
     """Integers and NumPy's numbers are accepted; MindSpore raises a TypeError for them."""
     p = Parameter(np.ones(2, np.float32), name="w")
     make([p])((Tensor([1.0, 1.0]),))

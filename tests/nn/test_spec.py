@@ -401,7 +401,7 @@ def test_random_numbers_of_calls_that_wait_for_their_gradients(run):
         seen.clear()  # the holder of the record holds its plan
 
 
-def test_a_hook_that_calls_what_it_hangs_on(run):
+def test_a_hook_that_calls_its_own_cell(run):
     inner = cell_of(lambda self, a: a * 3)
     net = cell_of(lambda self, a: self.inner(a * 2) + a, inner=inner)
     function, asked, seen = run(lambda a: net(a)), [], []

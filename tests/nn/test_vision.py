@@ -42,7 +42,7 @@ def _seeded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_seeded")
 @pytest.mark.parametrize("case", POLICIES)
-def test_policies_draw_what_those_of_mindspore_draw(case: str) -> None:
+def test_policies_draw_the_images_of_mindspore(case: str) -> None:
     """Every image that MindSpore draws is drawn, to the last bit; images of a single color, which its wrong translation
     makes, are left out."""
     found = draws(ms, case, 9000)

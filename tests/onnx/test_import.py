@@ -1082,7 +1082,7 @@ def test_a_state_that_grows_is_unrolled() -> None:
     assert found.shape == (16, 3)
 
 
-def test_an_end_that_nobody_knows() -> None:
+def test_loops_with_an_unknown_end() -> None:
     """A loop without a largest number of rounds has no graph; a Cell runs its rounds."""
     made = conditional()
     made.graph.input.append(helper.make_tensor_value_info("go", 9, []))

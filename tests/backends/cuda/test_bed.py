@@ -183,7 +183,7 @@ def test_a_text_that_is_no_kernel(cupy: Any) -> None:
 
 @pytest.mark.skipif(nvrtc.library() is None, reason="needs NVRTC")
 @pytest.mark.parametrize("name", ["raw_kernel", "elementwise_kernel"])
-def test_kernels_of_examples_are_what_nvrtc_takes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nvrtc_accepts_the_kernels_of_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """NVRTC checks the kernels of examples, since the host's compiler accepts more than CUDA's."""
     with bed.checked(80, 90):
         runpy.run_path(str(Path(__file__).parent.parent.parent.parent / "examples" / f"{name}.py"), run_name="__main__")

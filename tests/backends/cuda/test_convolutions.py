@@ -120,7 +120,7 @@ def test_a_plan_has_channels_last_where_the_library_is_better_at_them(dtype: str
     assert found.text.count("as declared: cuDNN computes float32 with channels first") == (0 if last else 6)
 
 
-def test_gradients_are_added_to_what_is_there() -> None:
+def test_gradients_are_added_to_old_ones() -> None:
     net = mx.sym.Convolution(x, w, b, kernel=(3, 3), num_filter=4)
     compare(net, {"x": numbers(2, 3, 6, 6), "w": numbers(4, 3, 3, 3), "b": numbers(4)}, req="add")
     assert ran() == ["conv_fprop", "conv_dgrad", "conv_wgrad"]
@@ -234,7 +234,7 @@ def test_an_error_of_the_library_names_operator_and_sizes(monkeypatch: pytest.Mo
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cudnn") is None, reason="needs the package nvidia-cudnn-frontend")
-def test_the_stand_in_takes_what_the_package_takes() -> None:
+def test_the_stand_in_has_the_signatures_of_the_package() -> None:
     import cudnn as package
     from cudnn.graph_types import Tensor
 

@@ -147,7 +147,7 @@ def test_launches_that_do_not_claim_draw_the_same() -> None:
 
 
 @needs_compiler
-def test_a_share_that_is_dropped_is_what_it_ought_to_be() -> None:
+def test_the_dropped_share_is_as_expected() -> None:
     device = Host()
     masks = {share: launch(device, "float32", 40000, 7, share)[2] for share in (0.1, 0.5, 0.9)}
     device.run("")
