@@ -82,7 +82,7 @@ def _launch(function: Callable[..., int], *arguments: Any) -> int:
 
 @contextlib.contextmanager
 def installed() -> Iterator[Installed]:
-    """Makes ``gpu(0)``, inside, a stand-in whose CUDA has this library."""
+    """Context in which ``gpu(0)`` is a stand-in whose CUDA has this library."""
     real, library = cublaslt.load, _compiled()
     cublaslt.load = lambda major: library  # type: ignore[assignment]
     try:

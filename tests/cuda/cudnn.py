@@ -284,7 +284,7 @@ class Module:
 
 @contextlib.contextmanager
 def installed() -> Iterator[Gpu]:
-    """Makes ``gpu(0)``, inside, a stand-in that has this package."""
+    """Context in which ``gpu(0)`` is a stand-in that has this package."""
     real = cudnn.load
     cudnn.load = Module  # type: ignore[assignment]
     pygraph.done.clear()

@@ -89,7 +89,7 @@ class Gpu(strict._Module):
 
     @contextlib.contextmanager
     def counting(self) -> Iterator[list[traffic.Launched]]:
-        """Appends launches, inside, to the list, with the bytes that they move."""
+        """Context that appends launches to the list, with the bytes that they move."""
         self.counts = []
         try:
             yield self.counts
@@ -148,15 +148,16 @@ class GpuBackend(strict.StrictBackend):
 
 
 def late() -> contextlib.AbstractContextManager[None]:
-    """Lets the bed, inside, run work only when the host waits for it, if it can; the stand-in always delays copies to
-    the host, and refuses unordered accesses."""
+    """Context in which the bed runs work only when the host waits for it, if it can; the stand-in always delays copies
+    to the host, and refuses unordered accesses."""
     return bed.ordered("late") if os.environ.get("OPREG_TEST_GPU") == "bed" else contextlib.nullcontext()
 
 
 @contextlib.contextmanager
 def gpus(processors: int = 1, count: int = 1) -> Iterator[Gpu]:
-    """Makes ``gpu(0)`` and ``gpu(1)``, inside, stand-ins with so many processors; with ``OPREG_TEST_GPU=bed`` devices
-    of the bed, with ``real`` those that CuPy finds. A test that needs more devices than there are is skipped."""
+    """Context in which ``gpu(0)`` and ``gpu(1)`` are stand-ins with so many processors; with ``OPREG_TEST_GPU=bed``
+    devices of the bed, with ``real`` those that CuPy finds. A test that needs more devices than there are is
+    skipped."""
     if os.environ.get("OPREG_TEST_GPU") in ("real", "bed"):
         if (array_module.backend("gpu").count() or 0) < count:
             pytest.skip(f"needs {count} devices")

@@ -56,7 +56,7 @@ class Recorded:
 
 @contextlib.contextmanager
 def recorded(xp: Any, processors: int | None = None) -> Iterator[Recorded]:
-    """Lets compiled kernels, inside, record their names, and the bed's devices have so many processors."""
+    """Context in which compiled kernels record their names, and the bed's devices have so many processors."""
     found, module = Recorded(xp), xp.RawModule
 
     class RawModule:

@@ -149,7 +149,7 @@ def _of_cupy(name: str, function: Any) -> Any:
 
 @contextlib.contextmanager
 def recorded(calls: dict[tuple, Call]) -> Iterator[None]:
-    """Records, inside, the first call of each kind that kernels make on the stand-in."""
+    """Context that records the first call of each kind that kernels make on the stand-in."""
     run = strict._run
 
     def noting(name: str, function: Callable, args: tuple, keywords: dict[str, Any]) -> Any:

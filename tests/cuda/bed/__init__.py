@@ -37,7 +37,7 @@ def missing() -> str:
 
 @contextlib.contextmanager
 def ordered(order: str) -> Iterator[None]:
-    """Runs work, inside, at once (``"now"``), ``"late"``, or at random by a seed."""
+    """Context in which work runs at once (``"now"``), ``"late"``, or at random by a seed."""
     driver = loading.driver()
     driver.bed_order(order.encode())
     try:

@@ -41,7 +41,7 @@ _ARCHITECTURES = [int(each) for each in os.environ.get("BED_NVRTC", "").split(",
 
 @contextlib.contextmanager
 def checked(*architectures: int) -> Iterator[None]:
-    """Lets the real NVRTC compile each text for GPUs, inside, also texts that were compiled before."""
+    """Context in which the real NVRTC compiles each text for GPUs, also texts that were compiled before."""
     import cupy
 
     place = cupy.cuda.compiler
