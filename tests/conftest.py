@@ -110,7 +110,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         place = os.environ.get("OPREG_TEST_GPU")
         if "gpus" in used:
             item.add_marker("stand_in")
-            if "simulated" in used or ("waits" in used and place != "bed"):  # which counts them
+            if "simulated" in used or ("waits" in used and place != "bed"):  # the bed counts them
                 item.add_marker("simulated")
         if item.get_closest_marker("simulated") and place in ("real", "bed"):
             item.add_marker(pytest.mark.skip(reason="asks for what the stand-in alone counts or says"))

@@ -209,7 +209,7 @@ def test_schedules_of_cells(kind, again):
 @each_of(nn, nn.Optimizer, "Optimizer", "Momentum", "LARS")
 @pytest.mark.parametrize("way", ["deepcopy", "pickle"])
 def test_optimizers_of_cells(kind, way):
-    rate = None if kind is nn.AdaFactor else 0.1  # which finds its own
+    rate = None if kind is nn.AdaFactor else 0.1  # AdaFactor finds its own rate
     optimizer = kind([Parameter(Tensor([1.0, 2.0]), "w")], learning_rate=rate)
     optimizer((Tensor([0.5, -0.5]),))
     other = WAYS[way](optimizer)

@@ -88,7 +88,7 @@ def test_dir_lists_public_names(name: str) -> None:
     for space in spaces:
         assert dir(space), space.__name__
         assert not [each for each in dir(space) if each.startswith("_")], space.__name__
-    if module not in (mx.nd, mx.sym):  # whose operators are not listed one by one
+    if module not in (mx.nd, mx.sym):  # operators of these are not listed one by one
         assert set(dir(module)) <= set(module.__all__)
 
 

@@ -235,7 +235,7 @@ def test_copies_to_the_host_that_nobody_waits_for(device: int, dtype: str, xp: G
         again = x.T.asnumpy(out=found.reshape(3, 2), blocking=False)
         assert xp.synchronisations == before
         expected = [[1, 4], [2, 5], [3, 6]]
-        assert not np.array_equal(again.astype(np.float32), expected)  # which are not there yet
+        assert not np.array_equal(again.astype(np.float32), expected)  # the copied values have not arrived yet
         x.wait_to_read()
     assert again.base is not None and again.dtype == x.dtype
     np.testing.assert_array_equal(again.astype(np.float32), expected)
@@ -254,6 +254,6 @@ def test_copies_to_a_given_place(xp: Gpu) -> None:
     np.testing.assert_array_equal(place, x.asnumpy())
     turned = np.zeros((3, 2), np.float32).T
     np.testing.assert_array_equal(x.asnumpy(out=turned), x.asnumpy())
-    pageable = np.zeros((2, 3), np.float32)  # which a device does not copy to by itself
+    pageable = np.zeros((2, 3), np.float32)  # a device does not copy to pageable memory by itself
     np.testing.assert_array_equal(x.asnumpy(out=pageable, blocking=False), x.asnumpy())
     assert nd.zeros((0, 2), ctx=mx.gpu(1)).asnumpy(blocking=False).shape == (0, 2)

@@ -120,7 +120,7 @@ def test_a_step_of_a_network_is_specialised():
     with compiler.use("numpy"):
         plan = executor.plan(True)
     kernels = {step.kernel for segment in (plan.forward, plan.backward) for step in segment.steps}
-    assert kernels == {"specialised", "ufuncs", "product with ones", "zeros"}  # these are the gradient of the label
+    assert kernels == {"specialised", "ufuncs", "product with ones", "zeros"}  # zeros are the gradient of the label
 
 
 # -------------------------------------------------------------------------------------------------- sums

@@ -261,7 +261,7 @@ def compiling() -> None:
     compiler = pytest.importorskip("cupy.cuda.compiler", reason="needs CuPy")
     try:
         compiler._get_nvrtc_version()
-    except Exception as error:  # of a package that finds libraries
+    except Exception as error:  # an error of a package that finds libraries
         pytest.skip(f"needs NVRTC: {error}")
 
 
@@ -321,7 +321,7 @@ def test_the_script_runs_the_tests_of_the_stand_in_on_a_gpu() -> None:
     for name in ("symbol/test_replay", "custom/test_users_kernels", "backends/test_devices",
                  "symbol/test_executor_update", "backends/cuda/test_rows"):
         assert tests[f"tests/{name}.py"] >= 8, (name, tests)
-    assert not tests["tests/backends/cuda/test_machine.py"]  # of the stand-in itself
+    assert not tests["tests/backends/cuda/test_machine.py"]  # tests of the stand-in itself
 
 
 @needs_bash

@@ -102,7 +102,7 @@ def test_reductions(data, shape, kind, keepdims, name):
             run()
         return
     with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of means of nothing
+        warnings.simplefilter("ignore")  # warnings about means of empty arrays
         if kind == "uint8" and name in ("sum", "prod"):  # NumPy's are unsigned
             expected = of(dtype="int64")
         elif kind == "float16" and name not in ("max", "min", "any", "all"):  # NumPy adds some of these up as they are

@@ -262,7 +262,7 @@ def _fails(call: Callable) -> None:
 
 
 def _bound(net: Cell) -> None:
-    if not isinstance(net, Net):  # those assign
+    if not isinstance(net, Net):  # a Net assigns
         net.to_symbol(ones(5, 3)).simple_bind(cpu(), input_data=(5, 3)).forward()
 
 

@@ -234,7 +234,7 @@ def test_commands_refuse_what_is_no_file(command: list[str], no_file: str, tmp_p
     ending = {"check": ".npy", "as-mxnet": ".py", "as-mindspore": ".py", "port": ".py", "profile": ".py",
               "launch": ".py"}.get(command[0], ".params" if command[0] in ("params", "convert") else ".json")
     if command[0] == "port" and no_file == "folder":
-        return  # which is what it takes
+        return  # this command accepts folders
     more = ["x.npz"] if command[0] == "convert" else []
     assert main([*command, str(tmp_path / "thing") + ending, *more]) == 2
     said = capsys.readouterr().err.splitlines()

@@ -230,7 +230,7 @@ class Registered:
         def history(data, *, by: float = 1.0):
             """Numbers times numbers."""
 
-        history.where, registered = None, self  # as if it were built in: what users register is not prepared
+        history.where, registered = None, self  # like a built-in one; users' operators are not prepared
 
         @history.kernel()
         def kernel(xp, data, *, by):

@@ -33,7 +33,7 @@ X = np.float32([1, 2, 3])
 def operator() -> Op:
     """An operator that doubles, with a wrong gradient; it is not registered."""
     op = Op("doubled", Schema([]), ("data",))
-    op.where = None  # as if it were built in: what users register is not prepared
+    op.where = None  # like a built-in one; users' operators are not prepared
     op.kernel()(lambda xp, data: data * 2)
     op.grad(lambda g, ins, outs: (g * 5,))
     return op

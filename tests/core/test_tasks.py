@@ -99,7 +99,7 @@ def test_a_task_begins_as_the_one_that_makes_it(name):
         return inside, await task
 
     inside, seen = asyncio.run(together())
-    if name != "NameManager":  # which has given a name meanwhile
+    if name != "NameManager":  # a NameManager has given a name meanwhile
         assert inside == seen
 
 

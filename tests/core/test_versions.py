@@ -302,7 +302,7 @@ class Program:
         self.leaves = [self.marked() for _ in range(2)]
         self.constants = [Value(array(self.new())) for _ in range(2)]
         host = self.new()
-        self.hosts = [host]  # whose memory an array shares
+        self.hosts = [host]  # host arrays that share memory with arrays
         self.constants.append(Value(nd.from_numpy(host)))
         self.executor = executor_of(array(self.new()))
         self.constants.append(Value(self.executor.forward()[0]))

@@ -70,7 +70,7 @@ def recorded(xp: Any, processors: int | None = None) -> Iterator[Recorded]:
         stack.callback(_forget)
         stack.enter_context(mock.patch.object(xp, "RawModule", RawModule))
         for device in range(xp.cuda.runtime.getDeviceCount() if processors else 0):
-            shown = xp.cuda.Device(device).attributes  # which CuPy asks for once
+            shown = xp.cuda.Device(device).attributes  # CuPy asks for them once
             stack.enter_context(mock.patch.dict(shown, MultiProcessorCount=processors))
         _forget()
         yield found

@@ -178,7 +178,7 @@ WORDS = [  # a mistake, the keywords of the call, the class of the error, words 
 @pytest.mark.parametrize("made, keywords, kind, words", WORDS)
 def test_words_of_mistakes(run, made, keywords, kind, words):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of misspelt methods
+        warnings.simplefilter("ignore")  # warnings about misspelt methods
         name = registered(**made)
     for _ in range(2):
         with pytest.raises(kind) as caught:

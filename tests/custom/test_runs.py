@@ -116,7 +116,7 @@ def test_every_prop_is_made_and_asked_as_the_first_was():
         calls.append([*asked])
         asked.clear()
     assert all(call == calls[0] for call in calls)
-    own = [each for each in calls[0] if each not in methods[1:3]]  # which the inherited methods ask for, too
+    own = [each for each in calls[0] if each not in methods[1:3]]  # the inherited methods ask for the others, too
     assert own == ["init 3", "list_arguments", *methods[3:]]
 
 

@@ -141,7 +141,7 @@ def store(group: Group) -> None:
         kv.init(["a", "b"], [mx.nd.full((2, 3), group.rank + 5), mx.nd.ones(4)])
         out = mx.nd.zeros((2, 3))
         kv.pull("a", out=out)
-        assert (out == 5).asnumpy().all()  # that of rank 0
+        assert (out == 5).asnumpy().all()  # the value of rank 0
         kv.push("a", [mx.nd.full((2, 3), group.rank), mx.nd.ones((2, 3))])
         kv.pull("a", out=out)
         assert (out == 3).asnumpy().all()

@@ -73,7 +73,7 @@ def test_prepared_calls_give_what_the_kernel_gives(kind, scalar):
     ("norm", {"axis": 0}, lambda x: np.sqrt((x * x).sum(0, keepdims=True))),
 ])
 def test_constants_are_not_cut(kind, op, attrs, expected):
-    data = np.array([1, 2, 3, 7, 20, 99], kind)  # of which squares leave the small dtypes
+    data = np.array([1, 2, 3, 7, 20, 99], kind)  # their squares exceed the small dtypes
     with np.errstate(all="ignore"):
         wide = expected(data.astype("float64"))
     np.testing.assert_array_equal(results(op, [data], attrs), np.trunc(wide).astype("int64").astype(kind))

@@ -146,7 +146,7 @@ def gluon_cases():
 
 @pytest.fixture(scope="module")
 def answers():
-    with mx.name.NameManager():  # whose counts begin at 0, whatever ran before
+    with mx.name.NameManager():  # its counts begin at 0
         return gluon_cases()
 
 

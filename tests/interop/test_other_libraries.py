@@ -146,7 +146,7 @@ def test_pytorch_gets_the_gradient_that_was_written(torch: Any) -> None:
     assert x.grad.tolist() == [[5.0] * 3] * 2 and y.grad.tolist() == [[0.0] * 3] * 2
 
 
-@pytest.mark.filterwarnings("ignore")  # of PyTorch's compiler
+@pytest.mark.filterwarnings("ignore")  # warnings of PyTorch's compiler
 @pytest.mark.parametrize("make", [swish, ruled, cube, lambda: "LayerNorm"])
 def test_compiled_by_pytorch(torch: Any, make: Callable[[], Any]) -> None:
     operator = mx.operator.to_torch(make())

@@ -292,7 +292,7 @@ def test_a_state_of_an_earlier_pass_is_a_constant():
     with autograd.record():
         z = h * 5
     with pytest.raises(OpError, match="retain_graph=True"):
-        z.backward()  # of this alone nothing is known
+        z.backward()  # the record of ``h`` was released
 
 
 @pytest.mark.parametrize("function", [lambda y, x: y * y, lambda y, x: y * y * x, lambda y, x: y + x])

@@ -259,7 +259,7 @@ def test_files_of_mnist(tmp_path: Path) -> None:
     assert net.batch(3).output_types() == [np.float32, np.int32] and net.batch(3).output_shapes() == [[3, 1, 4, 2], [3]]
     with pytest.raises(FileNotFoundError, match="no t10k-images-idx3-ubyte"):
         ds.MnistDataset(tmp_path, "test")
-    for usage in ("all", None):  # as much of it as the folder has
+    for usage in ("all", None):  # the parts that the folder has
         assert [row[1] for row in rows(ds.MnistDataset(tmp_path, usage, shuffle=False))] == [7, 1, 9]
     with pytest.raises(FileNotFoundError, match="no train-images-idx3-ubyte"):
         ds.MnistDataset(tmp_path.parent)

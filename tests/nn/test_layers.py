@@ -186,7 +186,7 @@ def test_is_its_function(row: LayerRow) -> None:
         for one, other, right in zip(found, compiled, expected, strict=True):
             assert one.dtype == other.dtype == right.dtype, kind
             rtol = {"float16": 4e-3, "bfloat16": 2e-2}.get(kind, 1e-5)
-            if row.name != "Conv1d":  # whose images are one pixel high
+            if row.name != "Conv1d":  # Conv1d's images are one pixel high
                 np.testing.assert_array_equal(one, right, kind)
             for near in (one, other):
                 np.testing.assert_allclose(near, right, rtol, 1e-6, err_msg=kind)

@@ -593,7 +593,7 @@ def _set_later(step: Any, name: str, settings: dict[str, Any], attribute: str, v
 def test_a_setting_set_later_holds_from_the_next_step(step, name, settings, attribute, value):
     found = _set_later(step, name, settings, attribute, value)
     np.testing.assert_allclose(found, _set_later(lambda o: o.construct, name, settings, attribute, value), rtol=1e-6)
-    before = _set_later(step, name, settings, "note", value)  # which no step reads
+    before = _set_later(step, name, settings, "note", value)  # no step reads this setting
     np.testing.assert_array_equal(found[:2], before[:2])
     assert not np.allclose(found[3], before[3], rtol=1e-5)
 

@@ -47,7 +47,7 @@ def test_policies_draw_the_images_of_mindspore(case: str) -> None:
     makes, are left out."""
     found = draws(ms, case, 9000)
     assert set(_ANSWERS["draws"][case]) <= set(found)
-    assert case != "V.AutoAugment()" or found == _ANSWERS["draws"][case]  # which translates nothing
+    assert case != "V.AutoAugment()" or found == _ANSWERS["draws"][case]  # AutoAugment translates nothing
 
 
 def test_policies_translate_images() -> None:

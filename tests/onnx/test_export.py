@@ -229,7 +229,7 @@ def _drawn(thing: Any, *given: np.ndarray, opset: int | None = None) -> tuple[An
     found = mx.onnx.import_to_cell(model)(*map(mx.Tensor, given))
     found = found if isinstance(found, tuple) else (found,)
     theirs = [] if any(node.op_type == "Multinomial" for node in model.graph.node) else ReferenceEvaluator(model).run(
-        None, named)  # which cannot draw that
+        None, named)  # the evaluator cannot draw it
     return model, [*theirs, *[each.asnumpy() for each in found]]
 
 

@@ -158,7 +158,7 @@ REWRITTEN = [
      "import opreg as mx\nprint('epoch %d, %% loss: %.3f %s' % (i, l.asnumpy().item(), l.asnumpy()), "
      "'%f' % l.asnumpy().item())"),
     ("x = y.astype('Int32')", "x = y.astype('int32')"),
-    # what operators are given as text
+    # attributes of operators as text
     ("import pickle\nclass P(mx.operator.CustomOpProp):\n    def __init__(self, cfg):\n"
      "        self.cfg = pickle.loads(cfg)",
      "import ast\nimport pickle\nclass P(mx.operator.CustomOpProp):\n    def __init__(self, cfg):\n"

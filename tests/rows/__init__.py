@@ -20,7 +20,7 @@ __all__ = ["Row", "all_rows", "choose", "chosen", "normal", "uniform", "integers
 _CHOSEN: set[str] = set()
 
 
-@dataclass(frozen=True, eq=False)  # whose arrays cannot be compared
+@dataclass(frozen=True, eq=False)  # arrays of rows cannot be compared
 class Row:
     """One use of one operator.
 

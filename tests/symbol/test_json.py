@@ -799,7 +799,7 @@ def test_the_exception_of_a_constructor_leaves_as_itself(unregistered):
 WORDS = st.text(st.characters(blacklist_categories=["Cs"]), max_size=6)
 
 
-GROW = [  # of two symbols and a name, more symbols
+GROW = [  # functions of two symbols and a name that return symbols
     lambda a, b, name: [sym.Variable(name)],
     lambda a, b, name: [a * 0.5],
     lambda a, b, name: [a + b],

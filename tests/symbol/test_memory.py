@@ -120,7 +120,7 @@ def test_no_one_loses_what_he_reads_by_a_view(watched, net, seed):
     if watched:  # every operator has a step of its own
         executor.set_monitor_callback(lambda name, value: None)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schedule, "TILE", 8)  # as large arrays are computed: in parts, of which NumPy knows one at a time
+        patch.setattr(schedule, "TILE", 8)  # in parts, like large arrays, so that NumPy sees one part at a time
         outputs = executor.forward(is_train=True)
         head_grads = [mx.nd.array(rng.standard_normal(out.shape), dtype="float64") for out in outputs]
         executor.backward(head_grads)
