@@ -24,8 +24,7 @@ _CUT_AT_TWO = math.sqrt(1 - 4 * math.exp(-2) / math.sqrt(2 * math.pi) / math.erf
 
 
 def fan(shape: Shape, mode: str) -> float:
-    """Number of inputs or outputs of a unit of a layer, or their mean or sum, from a weight's axes: outputs, inputs,
-    window.
+    """Number of inputs or outputs of a layer's unit, or their mean or sum, for a weight (outputs, inputs, *window).
 
     Examples
     --------
