@@ -95,8 +95,8 @@ def _listed(op: Op, keywords: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _by_prop(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
-    """As ``_by_form``, for an operator that is a Prop. Each call has its own Prop; the rest is cached by the form of
-    the call."""
+    """Prepares a call like ``_by_form``, for an operator that is a Prop. Each call has its own Prop; the rest is cached
+    by the form of the call."""
     form: list[object] = [*keywords, None]
     arrays: list[NDArray] = []
     for value in (*args, *keywords.values()):

@@ -24,7 +24,7 @@ _CUT_AT_TWO = math.sqrt(1 - 4 * math.exp(-2) / math.sqrt(2 * math.pi) / math.erf
 
 
 def fan(shape: Shape, mode: str) -> float:
-    """How many inputs and outputs a unit of a layer has, by its weight of outputs, inputs and a window.
+    """Number of inputs or outputs of a layer's unit, or their mean or sum, for a weight (outputs, inputs, *window).
 
     Examples
     --------

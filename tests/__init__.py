@@ -1,4 +1,4 @@
-"""The tests; a package of their own so that no installed one of that name is found first.
+"""The tests, as a package of their own, so that no installed package named ``tests`` is imported first.
 
 They stand as what they test does: tests of ``opreg/cells`` are in ``tests/cells``, and one of ``opreg/cells/jit.py``
 alone is ``tests/cells/test_jit.py``. Beside the folders are tests of the modules in ``opreg`` itself, and of the tree

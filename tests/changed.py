@@ -1,4 +1,4 @@
-"""The tests of what has changed beside a commit, for ``./run test --changed [BASE]``: prints the arguments of pytest.
+"""Tests for the files that differ from a commit, for ``./run test --changed [BASE]``: prints the arguments of pytest.
 
 A changed source file chooses the tests of its name in the folder that mirrors its own, or all of that folder where none
 has its name; the tests that import it when they are imported, through other modules too; and the rows of the operators
@@ -22,7 +22,7 @@ _ROOT = Path(__file__).parent.parent
 
 
 def changed(root: Path, base: str | None = None) -> list[str]:
-    """Files that differ from a commit, new ones included; beside HEAD's last commit in common with main by default."""
+    """Files that differ from a commit, new files included; the default is HEAD's last commit in common with main."""
 
     def git(*words: str) -> list[str]:
         return subprocess.run(["git", *words], cwd=root, check=True, capture_output=True, text=True).stdout.split("\n")
@@ -32,7 +32,7 @@ def changed(root: Path, base: str | None = None) -> list[str]:
 
 
 def choose(root: Path, files: Collection[str]) -> dict[str, str]:
-    """The files of tests that changed files choose, each with the reason: itself, by name, by folder or by import."""
+    """Test files for changed files, each with the reason: itself, by name, by folder or by import."""
     tests = {str(path.relative_to(root).as_posix()) for path in root.glob("tests/**/test_*.py")}
     chosen = {file: "changed" for file in files if file in tests}
     sources = [file for file in files if file.endswith(".py") and file not in tests]
@@ -48,7 +48,7 @@ def choose(root: Path, files: Collection[str]) -> dict[str, str]:
 
 
 def declared(root: Path, files: Collection[str], operators: Collection[str]) -> list[str]:
-    """The operators that changed files of built-in ones declare: functions or texts there have their names."""
+    """Operators whose functions or texts are in changed files of built-in ones."""
     found: set[str] = set()
     for file in files:
         if file.startswith("opreg/builtin/") and file.endswith(".py") and (root / file).exists():
@@ -81,7 +81,7 @@ def _module(file: str) -> str:
 
 @functools.cache
 def _imports(root: Path, file: str) -> frozenset[str]:
-    """The files of the tree that a file imports when it is imported."""
+    """Files of the tree that a file imports at its top level."""
     package = _module(file) if file.endswith("__init__.py") else _module(file).rpartition(".")[0]
     pairs = [pair for each in imports((root / file).read_text(), package)
              if each.early and not each.for_types for pair in each.names]
@@ -91,7 +91,7 @@ def _imports(root: Path, file: str) -> frozenset[str]:
 
 
 def _reach(root: Path, file: str) -> set[str]:
-    """The modules that a file imports, and those that these import."""
+    """Modules that a file imports, and those that these import."""
     seen, waiting = {file}, [file]
     while waiting:
         new = _imports(root, waiting.pop()) - seen
@@ -101,7 +101,7 @@ def _reach(root: Path, file: str) -> set[str]:
 
 
 def main(base: str | None = None) -> None:
-    """Print arguments of pytest, and say on one line of stderr what was chosen and why."""
+    """Prints arguments of pytest, and one line with their reasons on stderr."""
     from tests.rows import all_rows
 
     files = changed(_ROOT, base)

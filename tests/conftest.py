@@ -1,4 +1,4 @@
-"""What all tests share: the same random numbers in every test, and no GPU tests without a GPU."""
+"""Settings of all tests: the same random numbers in every test, and no GPU tests without a GPU."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from . import rows
 from .cuda import bed
 from .cuda.compiled import folder
 
-# A run says the same as the one before, whatever the machine finds faster; `pytest --hypothesis-profile=default` looks
-# further.
+# A run repeats the examples of the one before; `pytest --hypothesis-profile=default` looks for others.
 os.environ.setdefault("OPREG_TUNE", "0")
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
@@ -33,13 +32,13 @@ collect_ignore = ["cuda/bed/libraries.py", "onnx/pytorch.py"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--op``, for who writes an operator and will not wait for the rest."""
+    """Adds ``--op``, which runs the tests of one operator."""
     parser.addoption("--op", action="append", default=[], metavar="NAME",
                      help="only the rows of this operator and of its gradient; may be said several times")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose rows before the modules are read that make tests of them, and where all workers keep what they compile."""
+    """Chooses rows before modules make tests of them, and the folder in which all workers keep compiled files."""
     gc.disable()  # until all tests are collected: nearly all that is made for them stays
     os.environ["OPREG_CACHE_DIR"] = str(folder() / "numba")
     if os.environ.get("OPREG_TEST_GPU") == "bed":
@@ -52,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _missing_gpu() -> str:
-    """Why there is no usable CUDA device, or nothing."""
+    """The reason why there is no usable CUDA device; empty if there is one."""
     try:
         backend("gpu")
     except DeviceError as error:
@@ -61,24 +60,24 @@ def _missing_gpu() -> str:
 
 
 def _names(code: CodeType) -> set[str]:
-    """The names that a function uses, and those that are inside of it."""
+    """Names that a function and the functions inside of it use."""
     return set(code.co_names).union(*[_names(each) for each in code.co_consts if isinstance(each, CodeType)])
 
 
-#: Modules of the stand-in itself, and the one that counts what it does.
+#: Modules of the stand-in itself, and the module that counts its actions.
 _STAND_IN, _MACHINE = "tests.cuda", "tests.cuda.machine"
 
 
 def _modules(value: Any) -> tuple[Any, ...]:
-    """The modules that a value is, or is of."""
+    """Modules of a value: itself if it is one, and the one that defines it."""
     return getattr(value, "__module__", None), getattr(value, "__name__", None), type(value).__module__
 
 
 @functools.cache
 def _used(function: Any) -> frozenset[str]:
-    """What a test uses of the stand-in, by itself, by its fixtures' code and by the helpers that they call: ``gpus``,
-    where it runs there, ``waits``, where it asks how often the host has waited, and ``simulated``, where it asks for
-    what the stand-in alone tells."""
+    """Uses of the stand-in in a test, in its fixtures and in the helpers that they call: ``gpus`` if it runs there,
+    ``waits`` if it counts how often the host has waited, ``simulated`` if it needs facts that only the stand-in
+    provides."""
     found, waiting, seen = set(), [function], set()
     while waiting:
         function = inspect.unwrap(waiting.pop())
@@ -104,14 +103,14 @@ def _used_by(item: pytest.Function) -> frozenset[str]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what is marked ``gpu`` where it cannot run, and with a real GPU what is marked ``simulated``; mark what runs
-    on the stand-in for a GPU ``stand_in``, and what of it asks for more than a GPU tells ``simulated``."""
+    """Skips ``gpu`` tests without a GPU, and ``simulated`` tests with a real one; marks tests on the stand-in as
+    ``stand_in``, and those that need facts which no real GPU provides as ``simulated``."""
     for item in items:
         used = _used_by(item) if isinstance(item, pytest.Function) else frozenset()
         place = os.environ.get("OPREG_TEST_GPU")
         if "gpus" in used:
             item.add_marker("stand_in")
-            if "simulated" in used or ("waits" in used and place != "bed"):  # which counts them
+            if "simulated" in used or ("waits" in used and place != "bed"):  # the bed counts them
                 item.add_marker("simulated")
         if item.get_closest_marker("simulated") and place in ("real", "bed"):
             item.add_marker(pytest.mark.skip(reason="asks for what the stand-in alone counts or says"))
@@ -125,8 +124,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Take what was collected out of the garbage collector's sight: it went over that again and again, and found all
-    of it in use."""
+    """Hides collected tests from the garbage collector, which would scan all of them again and again without freeing
+    any."""
     gc.enable()
     gc.collect()
     gc.freeze()
@@ -140,7 +139,7 @@ def seeded() -> None:
 
 @pytest.fixture
 def unregistered() -> Iterator[None]:
-    """Operators that a test registers are gone after it, and operators that it replaced are back."""
+    """Removes operators that a test registers, and restores those that it replaced."""
     before = {name: registry.get(name) for name in registry.names()}
     yield
     for name, op in list(registry.REGISTERED.items()):

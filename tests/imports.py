@@ -1,4 +1,4 @@
-"""The imports that a file of Python has, read from its text."""
+"""Imports of a Python file, read from its text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Import", "imports"]
 
 
 class Import(NamedTuple):
-    """A statement that imports, or a call of ``import_module``.
+    """An import statement, or a call of ``import_module``.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Import(NamedTuple):
 
 
 def imports(text: str, package: str) -> Iterator[Import]:
-    """The imports of a file, whose relative ones begin at ``package``.
+    """Imports of a file; relative ones begin at ``package``.
 
     Examples
     --------

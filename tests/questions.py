@@ -1,4 +1,4 @@
-"""Several questions about one case are one test: all are asked, and what fails names its question."""
+"""Several questions about one case in one test: all are asked, and a failure names its question."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Function = Callable[..., None]
 
 
 class Questions:
-    """Functions that assert something of a case. Each is asked of the cases that it is for, once for every combination
-    of its choices, which are functions from a case to what is chosen among."""
+    """Functions that assert facts about a case. Each is asked for its cases, once for every combination of its choices,
+    which are functions from a case to the possible values."""
 
     def __init__(self) -> None:
         self._asked: list[tuple[Function, Callable[[Any], Any], dict[str, Callable[[Any], Iterable[Any]]]]] = []
@@ -33,7 +33,7 @@ class Questions:
         return add
 
     def ask(self, case: Any) -> None:
-        """Ask all; each begins with the same random numbers, as a test does."""
+        """Asks all questions; each begins with the same random numbers, like a test."""
         failed: list[BaseException] = []
         for question, asked_of, choices in self._asked:
             if asked_of(case):
@@ -43,8 +43,8 @@ class Questions:
 
 
 def of_each(cases: Iterable[Any], by: Callable[[Any], object] | None = None) -> Callable[[Function], Function]:
-    """One test in place of one for each case: all are looked at, and what fails names its case. With ``by`` it is a
-    test for each group of cases, by the name of the group: ``by=lambda row: row.op`` makes one for each operator."""
+    """One test for all cases: every case is tested, and a failure names its case. With ``by`` there is a test for each
+    group of cases, by the name of the group: ``by=lambda row: row.op`` makes one for each operator."""
     groups: dict[str, list[Any]] = {} if by else {"": []}
     for case in cases:
         groups.setdefault(str(by(case)) if by else "", []).append(case)
@@ -63,7 +63,8 @@ def of_each(cases: Iterable[Any], by: Callable[[Any], object] | None = None) -> 
 
 
 def function_of(text: str) -> str:
-    """The name that an expression calls first, which groups expressions: ``add`` of ``ops.add(x, y)``, ``x.add(y)``."""
+    """Name of the function that an expression calls first, by which expressions are grouped: ``add`` of ``ops.add(x,
+    y)``, ``x.add(y)``."""
     found = re.search(r"(\w+)\(", text)
     return found[1] if found else text
 
@@ -82,7 +83,7 @@ def _look_at(question: Function, cases: list[Any]) -> None:
 
 
 def _said(case: Any) -> str:
-    """A case by its name or, as far as it goes into a line, its text; one of several parts by theirs."""
+    """Name of a case, or its text shortened to a line; for several parts, the names of all."""
     if isinstance(case, tuple):
         return ", ".join(map(_said, case))
     return getattr(case, "__name__", "") or textwrap.shorten(str(case), 200, placeholder=" ...")

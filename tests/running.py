@@ -1,4 +1,4 @@
-"""How one use of an operator is run, and what is asserted of what comes out."""
+"""Helpers that run one use of an operator, and assert its results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Result", "Use", "agree", "bind", "eager", "examples", "fit", "graph"
 
 
 def agree(actual: np.ndarray, expected: Any, tolerance: float | None = None, what: str = "") -> None:
-    """Assert shape and numbers equal; relative to the largest number, and exactly what is no floating number."""
+    """Asserts equal shapes and values: floating values relative to the largest one, others exactly."""
     expected = np.asarray(expected)
     if tolerance is None:
         tolerance = max(TOLERANCES.get(each.dtype.name, 0.0) for each in (actual, expected))
@@ -26,7 +26,7 @@ def agree(actual: np.ndarray, expected: Any, tolerance: float | None = None, wha
 
 def fit(function: Callable[[Sequence[np.ndarray]], float], arrays: Sequence[np.ndarray], i: int, gradient: np.ndarray,
         tolerance: float, what: str = "") -> None:
-    """Assert that a gradient fits central differences of a function of arrays, in random directions."""
+    """Asserts that a gradient agrees with central differences of a function of arrays, in random directions."""
 
     def total(moved: np.ndarray) -> float:
         return function([*arrays[:i], moved, *arrays[i + 1:]])
@@ -37,5 +37,5 @@ def fit(function: Callable[[Sequence[np.ndarray]], float], arrays: Sequence[np.n
 
 
 def examples(count: int) -> int:
-    """How many programs a test draws: so many, and a quarter where numba compiles the kernels of each."""
+    """Number of programs that a test draws: ``count``, or a quarter if numba compiles the kernels of each."""
     return count // 4 if os.environ.get("OPREG_JIT") == "numba" else count

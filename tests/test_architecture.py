@@ -1,4 +1,4 @@
-"""Imports point downwards: the order the parts stand in, read from the source."""
+"""Imports lead downwards in the order of the parts, as read from the source."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ LATE = {
     "opreg.core.slots": "who fills a slot is imported when it is asked for, as the front door says",
 }
 
-#: Libraries that not everybody has, imported inside of the functions that need them.
+#: Optional libraries, imported inside of the functions that need them.
 OPTIONAL = {"PIL", "cudnn", "cupy", "fissix", "jax", "llvmlite", "ml_dtypes", "mpi4py", "numba", "pandas", "scipy",
             "pytest", "torch"}
 
@@ -86,8 +86,8 @@ MODULES = {_name(path): path for package in PACKAGES
 
 @functools.cache
 def _imports(name: str, types: bool = False) -> list[tuple[str, int, bool]]:
-    """The imports of a module, with their lines, and whether they run when it is imported; with ``types`` also those
-    for type checkers only. A name that is only known when the program runs is a question mark."""
+    """Imports of a module, with their lines, and whether they run when it is imported; with ``types`` also those for
+    type checkers only. A name known only at run time is a question mark."""
     package = name if MODULES[name].name == "__init__.py" else name.rpartition(".")[0]
     found = []
     for each in imports(MODULES[name].read_text(), package):
@@ -102,7 +102,7 @@ def _imports(name: str, types: bool = False) -> list[tuple[str, int, bool]]:
 
 
 def _named(name: str, text: ast.expr) -> list[str]:
-    """The modules that a text names, with any word where something is filled in."""
+    """Modules that a text names; any word fits where something is filled in."""
     if isinstance(text, ast.Constant):
         return [str(text.value)]
     if not isinstance(text, ast.JoinedStr) or name in LATE:
@@ -121,14 +121,14 @@ PLACES = {name: floor for floor, line in enumerate(FLOORS.strip().splitlines()) 
 
 
 def _entry(name: str) -> str:
-    """The entry of the floors that a module belongs to: itself, or the nearest folder."""
+    """Entry of the floors that contains a module: the module itself, or its nearest folder."""
     while name not in PLACES and name != "opreg":
         name = name.rpartition(".")[0]
     return name
 
 
 def _place(name: str) -> int:
-    """The floor of a module; programs stand on top."""
+    """Floor of a module; programs are on the top floor."""
     return len(PLACES) if name.endswith(".__main__") else PLACES[_entry(name)]
 
 
@@ -146,7 +146,7 @@ def test_places_are_those_of_modules() -> None:
 
 @of_each(MODULES)
 def test_imports_inside_of_functions(name: str) -> None:
-    """Only optional libraries are imported there, but for what is listed with its reason."""
+    """Only optional libraries are imported inside of functions, apart from listed imports with a reason."""
     for other, line, early in _imports(name):
         assert early or name in LATE or other.partition(".")[0] in OPTIONAL, \
             f"{MODULES[name]}:{line}: {other} is imported inside of a function"
@@ -159,7 +159,7 @@ def test_late_imports_are_listed() -> None:
 
 
 def test_no_circles() -> None:
-    """Nothing that is imported, early or late, comes round."""
+    """No module imports itself over others, neither at once nor later."""
     graph = {name: {other for other, _, _ in _imports(name) if other in MODULES and other != name} for name in MODULES}
     try:
         TopologicalSorter(graph).prepare()
@@ -178,7 +178,7 @@ CIRCLES = {
     "opreg.symbol": [11],
     "opreg.train": [2],
 }
-#: Entries of the floors with types that a lower one names, and who names them. The list may only shrink.
+#: Entries of the floors whose types a lower entry names, and the modules that name them. The list may only shrink.
 TYPES_FROM_ABOVE = {
     "opreg.builtin": ["opreg.backends"],
     "opreg.custom.operator": ["opreg.custom"],
@@ -192,7 +192,7 @@ TYPES_FROM_ABOVE = {
 
 
 def _reached(graph: dict[str, set[str]], start: str) -> set[str]:
-    """The nodes that a walk of one step and more comes to."""
+    """Nodes that can be reached in one step or more."""
     found: set[str] = set()
     ahead = [start]
     while ahead:
@@ -232,7 +232,7 @@ def test_may_be_imported_first(name: str) -> None:
 
 
 def test_slots_are_filled() -> None:
-    """By the modules that the front door names for them."""
+    """The modules that ``opreg/__init__.py`` names fill them."""
     found = 0
     for name, path in MODULES.items():
         if name == "opreg.core.slots" or "= Slot(" not in path.read_text():
@@ -248,7 +248,7 @@ def test_slots_are_filled() -> None:
 
 @of_each(MODULES)
 def test_needs_numpy_alone(name: str) -> None:
-    """Optional libraries are imported where they are first used."""
+    """Optional libraries are imported at their first use."""
     for other, line, early in _imports(name):
         top = other.partition(".")[0]
         assert not early or top == "opreg" or top == "numpy" or top in sys.stdlib_module_names, \
@@ -267,13 +267,13 @@ def test_front_door_imports_nothing() -> None:
     ("from opreg.gluon import nn", ["numpy.random", "subprocess", "statistics"]),
 ])
 def test_first_steps_leave_slow_modules_alone(code: str, slow: list[str]) -> None:
-    """Modules that take milliseconds to import wait for whoever needs them."""
+    """Modules that take milliseconds to import are imported at their first use."""
     program = f"import sys, numpy; there = {{*sys.modules}}; import opreg; {code}; print(*{{*sys.modules}} - there)"
     done = subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT, capture_output=True, text=True)
     assert not {*slow} & {*done.stdout.split()}
 
 
-#: Modules of the engine that know operators one by one, and what they know that is no fact about operators.
+#: Modules of the engine that know single operators, with the knowledge that is no fact about operators.
 NAMING = {
     "opreg.symbol.json": "how many outputs the files of MXNet count, which casts they leave out, what old ones meant",
     "opreg.symbol.symbol": "how names begin that MXNet gives to results of Python's operators",
@@ -292,8 +292,8 @@ NAMELESS = r"opreg\.(symbol|core)\b|opreg\.backends\.\w+$"
 
 
 def known_one_by_one(text: str, space: Mapping[str, object], names: Set[str], nameless: bool = True) -> list[str]:
-    """What a module knows of single operators: each comparison of one, or of ``Node.built_in``, with another or with a
-    name, and each set or table of some; where it is ``nameless``, the same of their names."""
+    """Places where a module knows single operators: each comparison of one, or of ``Node.built_in``, with another or
+    with a name, and each set or table of some; where it is ``nameless``, the same of their names."""
 
     def operator(part: ast.expr) -> bool:
         return isinstance(part, ast.Name) and isinstance(space.get(part.id), Op)
@@ -319,7 +319,7 @@ def known_one_by_one(text: str, space: Mapping[str, object], names: Set[str], na
 @of_each([name for name in MODULES if re.match(r"opreg\.(symbol|core|backends)\b", name)])
 def test_facts_about_operators_stand_on_them(name: str) -> None:
     """Facts that hold for some operators are traits or rules, so that users' operators can declare them."""
-    importlib.import_module("opreg.symbol.control_flow")  # it declares operators when it is first asked for
+    importlib.import_module("opreg.symbol.control_flow")  # it declares operators at its first use
     known = {name for name in registry.names() if registry.get(name).where is None}
     module = importlib.import_module(name)
     found = known_one_by_one(MODULES[name].read_text(), vars(module), known, bool(re.match(NAMELESS, name)))
@@ -339,7 +339,7 @@ def test_knowing_an_operator_is_seen(text: str) -> None:
 
 @of_each([name for name in MODULES if name != "opreg.core.spec"])
 def test_floating_dtypes_are_asked_for_in_one_place(name: str) -> None:
-    """To NumPy bfloat16 is of no floating kind: ``spec.is_floating`` knows it, or ``is_numpy_float`` leaves it out."""
+    """NumPy does not count bfloat16 as floating: ``spec.is_floating`` includes it, ``is_numpy_float`` excludes it."""
     for node in ast.walk(ast.parse(MODULES[name].read_text())):
         asked = (isinstance(node, ast.Compare) and isinstance(node.left, ast.Attribute) and node.left.attr == "kind"
                  and any(isinstance(each, ast.Constant) and isinstance(each.value, str)

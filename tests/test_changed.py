@@ -49,7 +49,7 @@ def test_a_file_chooses(tree: Path, file: str, expected: dict[str, str]) -> None
 
 
 def test_imports_go_through_other_modules(tree: Path) -> None:
-    """But not through those that are imported when a function is called."""
+    """Imports inside of functions do not count."""
     (tree / "tests" / "data").mkdir()
     (tree / "tests" / "data" / "test_all.py").write_text("from opreg.nn import jit, late\n")
     assert choose(tree, ["opreg/nn/guards.py"])["tests/data/test_all.py"] == "import"

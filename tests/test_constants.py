@@ -1,4 +1,4 @@
-"""Every number that was found by measuring stands in a table of benchmarks/journal.md, with what it follows from."""
+"""Every constant that was found by measuring is in a table of benchmarks/journal.md, with its reason."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
-#: Numbers at the head of modules that no processor has to do with, by what they are.
+#: Numbers at the top level of modules that do not depend on the processor, by their meaning.
 OTHERWISE = {
     "formats and interfaces of others": """
         core.array_module: _CUPY
@@ -149,7 +149,7 @@ _ARITHMETIC = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
 
 
 def _numeric(value: ast.expr) -> bool:
-    """Whether an expression is a number written down, or one that follows from the processor."""
+    """Whether an expression is a literal number, or one derived from properties of the processor."""
     if "processor()" in ast.unparse(value):
         return True
     if isinstance(value, ast.Tuple):
@@ -162,7 +162,7 @@ def _numeric(value: ast.expr) -> bool:
 
 
 def _named(target: ast.expr, value: ast.expr) -> list[str]:
-    """The names that are given numbers."""
+    """Names that are assigned numbers."""
     if isinstance(target, ast.Name):
         return [target.id] if _numeric(value) else []
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
@@ -171,7 +171,7 @@ def _named(target: ast.expr, value: ast.expr) -> list[str]:
 
 
 def _numbers() -> set[str]:
-    """Numbers at the head of every module but those for GPUs."""
+    """Numbers at the top level of every module, except those for GPUs."""
     found = set()
     for folder in ("opreg", "symbol", "ndarray"):
         for path in (ROOT / folder).rglob("*.py"):
@@ -188,7 +188,7 @@ def _numbers() -> set[str]:
 
 
 def _tables() -> set[str]:
-    """Names in OTHERWISE."""
+    """Names in the tables, and in OTHERWISE."""
     return {f"{module}.{name}" for lines in OTHERWISE.values() for line in lines.strip().splitlines()
             for module, _, names in [line.strip().partition(": ")] for name in names.split()}
 

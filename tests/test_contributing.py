@@ -1,5 +1,4 @@
-"""The code that contributors are shown runs as it stands, on the back ends that are there, and takes the lines it says.
-"""
+"""The code in CONTRIBUTING.md runs unchanged on the installed back ends, and has as many lines as the text says."""
 
 from __future__ import annotations
 
@@ -28,26 +27,26 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def block(word: str) -> str:
-    """The one with a word in it."""
+    """The block of code that contains a word."""
     (found,) = [each for each in BLOCKS if word in each]
     return found
 
 
 def run(word: str) -> dict[str, Any]:
-    """The names of a block that has been run."""
+    """Names that a block of code defines."""
     space: dict[str, Any] = {"__name__": "contributed"}
     exec(compile(block(word), "CONTRIBUTING.md", "exec"), space)
     return space
 
 
 def lines(text: str) -> int:
-    """The number of lines of code."""
+    """Number of lines of code."""
     return sum(bool(line.strip()) and not line.startswith(("import ", "from ")) for line in text.splitlines())
 
 
 @contextlib.contextmanager
 def entered(device: str) -> Iterator[mx.Context]:
-    """Where a back end computes, and nothing else does."""
+    """Context in which one back end computes, and no other."""
     if device == "gpu":
         if host.COMPILER is None:
             pytest.skip("needs a C++ compiler")
@@ -63,7 +62,7 @@ def entered(device: str) -> Iterator[mx.Context]:
 @pytest.mark.parametrize("device, kernel", [("numpy", "ufuncs"), ("numba", "numba"), ("gpu", "cuda")])
 @pytest.mark.parametrize("word", ["share", "rms"])
 def test_rows_and_reductions_on_three_back_ends(word: str, device: str, kernel: str) -> None:
-    """Values and gradients, from the function of terms alone."""
+    """Values and gradients follow from the function of terms alone."""
     run(f"{word}_loop" if word == "share" else f'"{word}"')
     x = np.random.default_rng(0).uniform(0.5, 2.0, (3, 5)).astype(np.float32) * np.float32([1, -1, 1, 1, -1])
     g = np.random.default_rng(1).uniform(-1.0, 1.0, (3, 5) if word == "share" else (3,)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Copies and pickles of what users hold: each goes on as the first would have, or says why it is not copied."""
+"""Copies and pickles of users' objects: each works like the original, or an error says why it cannot be copied."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def trained(module: Any, optimizer: str = "adam") -> Any:
 
 
 def steps(module: Any) -> Any:
-    """The weights after two steps of training, with the same random numbers whenever it is asked."""
+    """Weights after two training steps, with the same random numbers in each call."""
     mx.random.seed(5)
     for _ in range(2):
         module.prepare(batch())
@@ -86,7 +86,7 @@ def test_a_trained_module_goes_on_with_its_weights_and_states(kind, optimizer, w
     assert steps(other) == steps(module) != before
 
 
-def test_what_is_bound_to_memory_or_a_thread_says_so(again):
+def test_objects_bound_to_memory_or_a_thread_refuse_copies(again):
     executor = network().simple_bind(mx.cpu(), data=(4, 5))
     with pytest.raises(TypeError, match="copy its symbol and its arrays, and bind them again"):
         again(executor)
@@ -126,7 +126,7 @@ def test_tensors_of_all_kinds(kind, again):
 
 
 def each_of(module: Any, base: type, *without: str) -> pytest.MarkDecorator:
-    """A run of a test for each public class of a module that is of a kind."""
+    """Parametrizes a test by the public subclasses of a class in a module."""
     kinds = {name: getattr(module, name) for name in dir(module) if name not in without}
     return pytest.mark.parametrize("kind", dict.fromkeys(
         kind for kind in kinds.values() if isinstance(kind, type) and issubclass(kind, base)),
@@ -184,7 +184,7 @@ def test_initializers(kind, again):
         array = mx.nd.zeros((2, 3, 2, 2) if kind.__name__ == "Bilinear" else (4, 3))
         try:
             initializer(mx.init.InitDesc("x_weight"), array)
-        except Exception as error:  # it wants another name or shape, and the copy does as well
+        except Exception as error:  # it needs another name or shape, like its copy
             filled.append(str(error))
         else:
             filled.append(numbers(array))
@@ -209,7 +209,7 @@ def test_schedules_of_cells(kind, again):
 @each_of(nn, nn.Optimizer, "Optimizer", "Momentum", "LARS")
 @pytest.mark.parametrize("way", ["deepcopy", "pickle"])
 def test_optimizers_of_cells(kind, way):
-    rate = None if kind is nn.AdaFactor else 0.1  # which finds its own
+    rate = None if kind is nn.AdaFactor else 0.1  # AdaFactor finds its own rate
     optimizer = kind([Parameter(Tensor([1.0, 2.0]), "w")], learning_rate=rate)
     optimizer((Tensor([0.5, -0.5]),))
     other = WAYS[way](optimizer)

@@ -1,4 +1,4 @@
-"""What the documentation says holds: the page of operators, README's code, the examples."""
+"""Checks of the documentation: the page of operators, README's code, the examples."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ def _blocks(page: str) -> list[str]:
 
 
 def _commands(text: str) -> Iterator[tuple[str, list[str]]]:
-    """What a console shows: each command, with the lines it prints."""
+    """Commands in the text of a console, each with the lines that it prints."""
     for each in re.split(r"^\$ ", text, flags=re.M)[1:]:
         command, *printed = each.rstrip().split("\n")
         yield command, printed
 
 
 def _fits(printed: str, expected: list[str]) -> bool:
-    """Whether a text is what is expected; dots stand for anything."""
+    """Whether a printed text equals the expected one; dots match any text."""
     pattern = re.escape("\n".join(expected)).replace(r"\.\.\.", ".*")
     return re.fullmatch(pattern, printed.rstrip("\n"), re.S) is not None
 
 
 def test_the_page_on_the_command(tmp_path, monkeypatch, capsys):
-    """Every command prints what the page says; dots stand for anything."""
+    """Every command prints the text of the page; dots match any text."""
     page = (ROOT / "docs" / "command.md").read_text()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path / "kept"))
@@ -77,8 +77,8 @@ def test_the_page_on_the_command(tmp_path, monkeypatch, capsys):
     assert {*COMMANDS} <= used, "the page leaves some out"
 
 
-def test_the_page_on_other_libraries_shows_what_is_printed():
-    """Its blocks are one session; those that begin with a library that is not here are left out."""
+def test_the_page_on_other_libraries_shows_the_output():
+    """The blocks of the page are one session; blocks that need a missing library are left out."""
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     space: dict = {}
     blocks = re.findall(r"```pycon\n(.*?)```", (ROOT / "docs" / "interop.md").read_text(), re.S)
@@ -99,7 +99,7 @@ def test_links_lead_somewhere():
 
 
 def test_files_that_pages_name_are_there():
-    """A file is named by its path, or where it is clear which is meant by its name alone."""
+    """A page names a file by its path, or by its name alone if this is unique."""
     folders = ("opreg", "ndarray", "symbol", "tests", "benchmarks", "examples", "docs")
     there = {str(path.relative_to(ROOT)) for folder in folders for path in (ROOT / folder).rglob("*.py")}
     names = {path.rpartition("/")[2] for path in there}
@@ -120,7 +120,7 @@ def test_the_first_program_learns_and_keeps_what_it_learnt(tmp_path):
 
 
 def test_readme_stands_alone_on_the_page_of_an_index():
-    """The package index has no other files: links lead to the sources' public address, or become text."""
+    """The package index has no other files, so links lead to the public sources, or become plain text."""
     pytest.importorskip("setuptools", reason="builds the package; environments of Python 3.12 and later begin without")
     alone = runpy.run_path(str(ROOT / "setup.py"))["standing_alone"]
     text = "See [the *page*](docs/a.md) and [that](https://example.org), [this](#here)."
@@ -131,7 +131,7 @@ def test_readme_stands_alone_on_the_page_of_an_index():
 
 
 def test_the_version_is_in_one_place():
-    """The package reads the version there, and the changelog has it."""
+    """The package reads its version there, and the changelog has this version."""
     (version,) = re.findall(r'__version__ = "(.*)"', (ROOT / "opreg" / "__init__.py").read_text())
     assert f"## [{version}] - 20" in (ROOT / "CHANGELOG.md").read_text()
     assert "version = attr: opreg.__version__" in (ROOT / "setup.cfg").read_text()

@@ -1,4 +1,4 @@
-"""The page of homes names what is there, and all places of its ideas that are counted."""
+"""The page of homes: every name exists, and lists all counted places of its ideas."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ PAGE = (Path(__file__).parent.parent / "docs" / "homes.md").read_text()
 ROWS = {row.split("|")[1].strip(): re.findall(r"`([a-z]\w*(?:\.\w+)+)`", row)
         for row in PAGE.splitlines() if row.startswith("| ") and "| idea |" not in row}
 
-#: Ideas that are nowhere but at home.
+#: Ideas without a second place.
 NOWHERE = {"facts about operators"}
 
 
 def _found(name: str) -> Any:
-    """The module, or the attribute of one, of a name below opreg."""
+    """The module or attribute with a name below opreg."""
     parts = f"opreg.{name}".split(".")
     for count in range(len(parts), 1, -1):
         try:
@@ -48,7 +48,7 @@ def test_rows_name_places() -> None:
 
 @pytest.mark.parametrize("idea, modules", counts.places().items())
 def test_places_are_named(idea: str, modules: list[str]) -> None:
-    """A place stands in a module that its row names, or in a package that it names."""
+    """A place is in a module or package that its row names."""
     assert bool(modules) != (idea in NOWHERE)
     named = [f"opreg.{name}" for name in ROWS[idea]]
     for module in modules:
@@ -57,7 +57,7 @@ def test_places_are_named(idea: str, modules: list[str]) -> None:
 
 
 def test_reference_kernels_say_why_there_is_no_body() -> None:
-    """Each kernel of the array module has the reason on its line, or on that of the decorator above it."""
+    """Each kernel of the array module has its reason on its line, or on the line of its decorator."""
     silent = []
     for path in sorted((counts.ROOT / "opreg" / "builtin").rglob("*.py")):
         text = path.read_text()

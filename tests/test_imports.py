@@ -1,4 +1,4 @@
-"""Modules can be imported by the names that scripts use, and never come in two copies."""
+"""Modules can be imported by the names that scripts use, and are loaded only once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 import opreg as mx
 from tests.test_architecture import ROOT
 
-#: By the name that MXNet or MindSpore has, something that is to be found there.
+#: For each name of MXNet or MindSpore, an attribute that it must have.
 NAMES = {
     "attribute": "AttrScope", "autograd": "record", "base": "MXNetError", "callback": "Speedometer",
     "context": "Context",
@@ -54,7 +54,7 @@ NAMES = {
 
 
 def _run(code: str, folder: Path) -> str:
-    """The output of a program that starts in a folder, which is the first one in which modules are looked for."""
+    """Output of a program that starts in a folder, where its modules are looked for first."""
     (folder / "script.py").write_text(code)
     done = subprocess.run([sys.executable, "script.py"], cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)},
                           capture_output=True, text=True, check=False)
@@ -95,7 +95,7 @@ def test_modules_below_a_door_are_its_attributes(tmp_path: Path) -> None:
 
 
 def test_every_module_below_a_package_is_its_attribute(tmp_path: Path) -> None:
-    """So are modules of MindSpore, which programs reach as ``ops.operations.MatMul`` without an import."""
+    """MindSpore's programs reach such modules without an import: ``ops.operations.MatMul``."""
     printed = _run("""if True:
         import importlib
         from opreg import aliases
@@ -153,7 +153,7 @@ def test_helpers_that_programs_take_from_private_modules(tmp_path: Path) -> None
 
 
 def test_a_function_with_a_module_below_it(tmp_path: Path) -> None:
-    """MindSpore has both under one name; the function stays what is called."""
+    """MindSpore has a function and a module of one name; the name stays the function."""
     printed = _run("""if True:
         import opreg as ms
         from opreg.ops.function.grad.grad_func import custom_vjp, vjp
@@ -170,7 +170,7 @@ def test_every_door_that_is_a_module_can_be_imported() -> None:
 
 
 def test_one_copy(tmp_path: Path) -> None:
-    """Files below a package with two names are loaded once, whichever name comes first."""
+    """Files of a package with two names are loaded once, whichever name is imported first."""
     print_same = "import opreg.{0} as a, opreg.{1} as b; print(a is b)"
     for names in ("ops.math", "nn.ops.math"), ("sym.passes.fuse", "symbol.passes.fuse"), ("nd.tape", "ndarray.tape"):
         assert _run(print_same.format(*names), tmp_path) == "True\n"
@@ -178,7 +178,7 @@ def test_one_copy(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("first", ["import opreg", "import symbol.executor, ndarray.random"])
 def test_bare_names(first: str) -> None:
-    """In a checkout the folders can be found by their bare names; what is there exists once."""
+    """In a checkout the folders can be imported by their bare names; each module exists once."""
     code = (f"{first}\nimport symbol.plan, ndarray.tape, opreg as mx\n"
             "print(symbol is mx.sym, ndarray is mx.nd, symbol.plan.Plan is mx.symbol.plan.Plan,"
             " ndarray.NDArray is mx.NDArray)")
@@ -189,7 +189,7 @@ def test_bare_names(first: str) -> None:
 @pytest.mark.parametrize("kind", ["module", "package"])
 @pytest.mark.parametrize("name", ["symbol", "ndarray"])
 def test_own_module_of_that_name(name: str, kind: str, tmp_path: Path) -> None:
-    """A script's own ``symbol.py`` or ``symbol/`` is its own, and does not stand in the way of ours."""
+    """A script may have its own ``symbol.py`` or ``symbol/``; opreg's works beside it."""
     if kind == "package":
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("")

@@ -1,4 +1,4 @@
-"""The public names of MindSpore 2.10 are here, or a page says so; and who asks for one is sent there."""
+"""Public names of MindSpore 2.10 exist, or a page lists them, and the error for a missing one names this page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "mindspore_names.md"
 
 @pytest.fixture(autouse=True)
 def quiet() -> None:
-    """Looking at a name may warn that it is an old one."""
+    """Ignores warnings about deprecated names."""
     warnings.simplefilter("ignore")
 
 
@@ -44,7 +44,7 @@ def test_a_missing_name_points_to_the_page(name: str) -> None:
     ("dataset.vision.c_transforms", "VideoDecoder", "dataset.GeneratorDataset takes frames"),
     ("nn.optim", "thor", "nn.Momentum"),
 ])
-def test_who_asks_for_a_name_in_a_module_is_told_the_same_in_every_way(module: str, name: str, instead: str) -> None:
+def test_every_way_to_ask_for_a_missing_name_raises_the_same_message(module: str, name: str, instead: str) -> None:
     holder = f"opreg.{module}".rstrip(".")
     with pytest.raises(AttributeError, match=f"'.*{name}' of MindSpore is no part of opreg: .*{instead}"):
         getattr(importlib.import_module(holder), name)

@@ -1,4 +1,4 @@
-"""The public names of MXNet 1.9.1 are here, or a page says what to use in their place."""
+"""Public names of MXNet 1.9.1 exist, or a page names a replacement."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def explained() -> list[str]:
 
 
 def has(cls: object, member: str) -> bool:
-    """Whether a class has a member, which its instances may be given when they are made."""
+    """Whether a class has a member, which may be set in its constructor."""
     return hasattr(cls, member) or any(member in vars(base).get("__annotations__", ())
                                        for base in getattr(cls, "__mro__", ()))
 
@@ -57,7 +57,7 @@ def test_missing_names_are_explained() -> None:
 
 
 def test_modules_that_are_absent_say_so() -> None:
-    """Each of these words has a sentence of its own, on the page and where it is asked for."""
+    """The page and the error message name each of these modules."""
     for name in ("tvmop", "library", "torch"):
         assert f"`{name}`" in PAGE
         assert name in vars(mx)["_ABSENT"]

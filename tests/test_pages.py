@@ -1,4 +1,4 @@
-"""The code on pages that teach, and in the notebook, runs from top to bottom and prints what stands below it.
+"""The code on teaching pages, and in the notebook, runs from top to bottom and prints the text below it.
 
 Blocks that begin with a library that is not here are left out.
 """
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("unregistered")
 
 ROOT = Path(__file__).parent.parent
 
-#: Pages, each with the names that its first block takes for granted.
+#: Pages, each with the names that its first block assumes.
 PAGES: dict[str, dict[str, Any]] = {"README": {}, "write_an_operator": {}, "twelve_operators": {}, "train_a_model": {},
                                     "from_torch_and_jax": {}, "mxnet": {"mx": mx, "np": np},
                                     "gluon": {}, "gluon_data": {}, "mindspore": {}, "distributed": {}}
@@ -65,7 +65,7 @@ def test_rows_of_a_table_have_a_cell_for_each_column() -> None:
 
 
 def test_notebook_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a kernel of its own. Cells whose output depends on the machine have none in the file."""
+    """The notebook runs in its own kernel. Cells whose output depends on the machine have no output in the file."""
     nbformat = pytest.importorskip("nbformat", reason="reads notebooks")
     nbclient = pytest.importorskip("nbclient", reason="runs notebooks")
     pytest.importorskip("ipykernel", reason="what notebooks run in")

@@ -31,7 +31,7 @@ def executor():
 
 
 def spans(category="operator"):
-    """The recorded spans of a category: names and details."""
+    """Names and details of the recorded spans of a category."""
     return [(span.name, span.args) for span in profiler._PROFILER.events.spans if span.category == category]
 
 
@@ -162,7 +162,7 @@ def test_statistics_of_counters_and_memory_are_values():
     assert table["Unit"] == {"Time": "ms", "Memory": "kB"} and list(table) == ["Time", "Memory", "Unit"]
 
 
-#: What a program does, and what MXNet counts as operators then.
+#: Actions of a program, and the operators that MXNet counts for them.
 COUNTED = [
     (lambda: mx.nd.zeros((2,)), {"_zeros": 1}), (lambda: mx.nd.ones((2,)), {"_ones": 1}),
     (lambda: mx.nd.full((2,), 3), {"_full": 1}), (lambda: mx.nd.arange(3), {"_arange": 1}),
@@ -247,7 +247,7 @@ def test_the_table_is_laid_out_as_mxnets():
         "----                          -----------    -------------    -------------    -------------"]
 
 
-def test_what_was_forgotten_is_followed_by_what_comes():
+def test_new_events_follow_a_reset():
     profiler.set_state("run")
     mx.nd.exp(mx.nd.ones(2))
     assert "exp" in profiler.dumps(reset=True)
@@ -333,7 +333,7 @@ def test_one_collects_at_a_time():
     assert "log" in names()
 
 
-def test_who_wants_nothing_ends_nobody_elses_collecting():
+def test_a_profiler_without_events_does_not_end_other_profiles():
     profiler.set_config(profile_symbolic=False, profile_imperative=False)
     profiler.set_state("run")
     with profiler.profile() as p:

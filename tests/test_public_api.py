@@ -1,4 +1,4 @@
-"""Public names are listed, exist and have docstrings; importing the package costs nothing."""
+"""Public names are listed, exist and have docstrings; importing the package is fast."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def test_all_is_there(name: str) -> None:
 
 
 @of_each([name for name in PUBLIC if name != "opreg"])
-def test_says_what_it_is(name: str) -> None:
-    """The first line of a docstring is a sentence."""
+def test_docstrings_begin_with_a_sentence(name: str) -> None:
+    """The first line of each docstring is a sentence."""
     for word, value in _own(name):
         text = value.__doc__
         if text is None and "." in word:  # a method that overrides one with documentation
@@ -68,7 +68,7 @@ def test_says_what_it_is(name: str) -> None:
 
 @of_each([name for name, path in MODULES.items() if path.name == "__init__.py"])
 def test_no_module_takes_the_place_of_a_public_name(name: str) -> None:
-    """Importing a module of that name, as by an alias of the package, would put it there."""
+    """Importing a module of such a name, for example by an alias of the package, would replace the public name."""
     package = importlib.import_module(name)
     for word in package.__all__:
         if f"{name}.{word}" in MODULES:
@@ -88,7 +88,7 @@ def test_dir_lists_public_names(name: str) -> None:
     for space in spaces:
         assert dir(space), space.__name__
         assert not [each for each in dir(space) if each.startswith("_")], space.__name__
-    if module not in (mx.nd, mx.sym):  # whose operators are not listed one by one
+    if module not in (mx.nd, mx.sym):  # operators of these are not listed one by one
         assert set(dir(module)) <= set(module.__all__)
 
 
@@ -100,7 +100,7 @@ def test_doors_are_listed() -> None:
 
 @pytest.mark.parametrize("name", ["nd", "sym"])
 def test_operators_open(name: str) -> None:
-    """Every name that a namespace lists is there and has a signature."""
+    """Every name that a namespace lists exists and has a signature."""
     space = getattr(mx, name)
     for word in dir(space):
         value = getattr(space, word)
@@ -122,28 +122,28 @@ def test_import_loads_nothing() -> None:
 
 
 def test_use_loads_no_option() -> None:
-    """Arrays, graphs and operators need NumPy and nothing else that had to be installed."""
+    """Arrays, graphs and operators need only NumPy."""
     loaded = _loaded("import opreg as mx; mx.nd.abs(mx.nd.array([1])); mx.sym.Variable('x').eval(x=mx.nd.array([1]))")
     for name in ("scipy", "cupy", "ml_dtypes", "numba", "matplotlib", "threadpoolctl"):
         assert name not in loaded
 
 
-#: Functions that take any keywords: what they are for is to stand where others were, or to say that they cannot.
+#: Functions that take any keywords, since they stand in for others, or say that they cannot.
 ANY_KEYWORDS = {
     "opreg.cells.tensor.__new__",  # ``__init__`` looks at them
     "opreg.nn.layers.basic.__init__",  # Identity, as MindSpore's
-    "opreg.ndarray.dlpack.__dlpack__",  # whatever the protocol adds
-    # Handlers of events, which an estimator tells more than each of them reads.
+    "opreg.ndarray.dlpack.__dlpack__",  # keywords that the protocol may add
+    # Handlers of events, which get more keywords from an estimator than each of them reads.
     *[f"opreg.gluon.contrib.estimator.event_handler.{event}_{when}" for event in ("train", "epoch", "batch")
       for when in ("begin", "end")],
-    # Whatever the interface of ONNX adds.
+    # Keywords that the interface of ONNX may add.
     *(f"opreg.onnx.backend.{name}" for name in ("run", "prepare", "run_model", "run_node", "is_compatible")),
 }
 
 
 @of_each([name for name in MODULES if not name.startswith("opreg.builtin")])
 def test_no_function_swallows_keywords(name: str) -> None:
-    """Keywords that are taken are looked at, so that a misspelt one is refused."""
+    """Every function checks its keywords, so that a misspelt one is refused."""
     tree = ast.parse(MODULES[name].read_text())
     for function in [each for part in (tree, *tree.body)
                      if isinstance(part, (ast.Module, ast.ClassDef)) for each in part.body]:
@@ -205,6 +205,6 @@ def test_misspelt_attributes_are_refused() -> None:
 
 
 def test_names_are_taken_by_all_functions_that_make_arrays() -> None:
-    """As by operators: MXNet's are that."""
+    """Operators take ``name``, and these functions are operators in MXNet."""
     for made in (mx.nd.zeros((2,), name="x"), mx.nd.ones((2,), name="x"), mx.nd.eye(2, name="x")):
         assert made.shape[0] == 2

@@ -1,5 +1,5 @@
-"""The small modules that scripts for MXNet import from: base, util, log, runtime, operators from before CustomOp,
-helpers of modules, executor_manager, data of tests."""
+"""Small modules that scripts for MXNet import: base, util, log, runtime, operators from before CustomOp, helpers of
+modules, executor_manager, test data."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class NumpySoftmax(mx.operator.NumpyOp):
 
 
 class Scaled(mx.operator.NDArrayOp):
-    """Twice its input; keeps the number on itself."""
+    """The input times a factor, which is an attribute."""
 
     def __init__(self, factor):
         super().__init__()
@@ -226,7 +226,7 @@ def test_executor_manager():
 
 
 def test_old_loop():
-    """A loop over executors as it was written before Module, by the helpers in model."""
+    """A loop over executors, as programs wrote it before Module, with the helpers of ``model``."""
     from opreg.model import _create_kvstore, _initialize_kvstore, _update_params, _update_params_on_kvstore
 
     def weights(kind, contexts):
@@ -311,7 +311,7 @@ def home(tmp_path, monkeypatch):
 
 @pytest.fixture
 def mnist(home):
-    """Twelve digits to learn from and six to validate with, packed and not."""
+    """Files of twelve digits for training and six for validation, compressed and not."""
     rng, folder = np.random.default_rng(0), home / "datasets" / "mnist"
     for prefix, count in (("train", 12), ("t10k", 6)):
         images, labels = rng.integers(0, 256, (count, 28, 28), np.uint8), rng.integers(0, 10, count, np.uint8)

@@ -1,4 +1,4 @@
-"""``mx.rtc``: kernels in CUDA C++ that a program brings along."""
+"""``mx.rtc``: CUDA C++ kernels of a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages as a site: every link leads somewhere, and what is made from docstrings is there."""
+"""The site: every link has a target, and pages made from docstrings exist."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def test_a_search_finds_pages_before_entries_and_each_text_once(site: Path) -> N
 
 
 def test_code_has_colours(site: Path) -> None:
-    """Keywords are told by their class, prompts by theirs."""
+    """Keywords have their own class, and so have prompts."""
     assert '<span class="k">def</span>' in (site / "index.html").read_text()
     assert '<span class="gp">&gt;&gt;&gt; </span>' in (site / "operators.html").read_text()
     assert ".codehilite .k" in (site / "colours.css").read_text()
 
 
 def test_no_markup_of_docstrings_is_left() -> None:
-    """Headings and prompts became Markdown."""
+    """Headings and prompts are converted to Markdown."""
     for name, page in reference.pages().items():
         prose = re.sub(r"^```pycon\n.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL)
         assert not re.search(r"^(-{4,}$|>>> |```)", prose, re.MULTILINE), name

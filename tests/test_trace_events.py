@@ -1,4 +1,4 @@
-"""Traces: what ran when, in Chrome's trace event format, and tables of it."""
+"""Traces of events with times, in Chrome's trace event format, and tables of them."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class _SquareProp(mx.operator.CustomOpProp):
 
 
 def _line_of(words: str) -> str:
-    """The line of this file that ends with a comment."""
+    """Number of the line of this file that ends with a comment."""
     with open(__file__, encoding="utf-8") as file:
         return f"{__file__}:{next(i for i, text in enumerate(file, 1) if text.rstrip().endswith(f'# {words}'))}"
 
 
 def valid(trace: dict) -> list[dict]:
-    """The events of a trace that is as the format says: fields, times in order, spans in each other."""
+    """Events of a trace, after checks of its format: fields, times in order, nested spans."""
     trace = json.loads(json.dumps(trace))
     assert set(trace) == {"traceEvents", "displayTimeUnit"}
     events = trace["traceEvents"]
@@ -216,7 +216,7 @@ def test_a_trace_is_written_whole_or_not_at_all(tmp_path):
     found = valid(json.loads(path.read_text()))
     assert {event["ph"] for event in found} == {"X", "i", "C", "M"}
     events.span("mine", "bad", 0.0, 1.0, loop=(loop := []))
-    loop.append(loop)  # JSON has no way to say that
+    loop.append(loop)  # JSON cannot represent it
     with pytest.raises(ValueError, match="Circular"):
         events.save(path)
     assert valid(json.loads(path.read_text())) == found

@@ -1,4 +1,4 @@
-"""Type checkers find current stubs, no error in a typed program, and one error in each wrong one."""
+"""Type checkers find current stubs, no error in a typed program, and one error in each wrong program."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 PROGRAM = Path(__file__).parent / "typed.py"
 REPEATED = "python -m opreg.builtin --stubs"
 
-#: Mistakes, and what mypy calls them.
+#: Mistakes, and mypy's codes for them.
 WRONG = [
     ("mx.nope", "attr-defined"),
     ("mx.nd.nope(x)", "attr-defined"),
@@ -133,7 +133,7 @@ def test_mypy_sees_mistakes_and_nothing_else(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("basedpyright") is None, reason="needs basedpyright")
 def test_pyright_sees_the_same_mistakes(tmp_path: Path) -> None:
-    """By the rules of pyright's own mode ``standard``, which basedpyright has, too."""
+    """pyright's mode ``standard``, which basedpyright has, too, reports them."""
     head = ["import opreg as mx", "import typed", "text: str",
             "x, s, t = mx.nd.ones(2), mx.sym.var('s'), mx.Tensor([1.0])"]
     (tmp_path / "typed.py").write_text(PROGRAM.read_text())
@@ -148,8 +148,8 @@ def test_pyright_sees_the_same_mistakes(tmp_path: Path) -> None:
     assert {number for _, number in said} == {*range(len(head), len(head) + len(WRONG))}, found.stdout
 
 
-def test_what_makes_a_tensor_is_known_to_make_one() -> None:
-    """Checkers that believe ``__new__`` before ``__init__`` know nothing of what is Any."""
+def test_the_constructor_of_tensors_is_typed() -> None:
+    """A checker that reads ``__new__`` before ``__init__`` learns nothing from a result of type Any."""
     assert inspect.signature(mx.Tensor.__new__).return_annotation == "Self"
 
 

@@ -1,4 +1,4 @@
-"""A program as users write it, with types: it runs, and ``mypy --strict`` finds nothing in it."""
+"""A typed program as users write it: it runs, and ``mypy --strict`` finds no error."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def total_of(*xs: NDArray, by: int = 1) -> NDArray:
 
 @mx.operator.define(name="typed_fresh")
 def fresh(*, size: int) -> NDArray:
-    """Ones, of nothing."""
+    """Ones, from no input."""
     return mx.nd.ones(size)
 
 

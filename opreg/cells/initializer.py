@@ -465,7 +465,7 @@ _GAINS = {"leaky_relu": math.sqrt(2), "relu": math.sqrt(2), "tanh": 5 / 3, "sigm
 
 
 def gain_of(nonlinearity: str, negative_slope: float) -> float:
-    """How much larger the weights of a layer may be that one of ``_GAINS`` follows."""
+    """Factor by which the weights of a layer may be larger, because a nonlinearity of ``_GAINS`` follows it."""
     return _GAINS[nonlinearity] / (math.sqrt(1 + negative_slope**2) if nonlinearity == "leaky_relu" else 1)
 
 

@@ -13,7 +13,7 @@ __all__ = _own.__all__
 
 
 def _calculate_fan_in_and_fan_out(shape: Shape) -> tuple[int, int]:
-    """How many inputs and outputs a weight has, as scripts that bound their biases ask for it."""
+    """Numbers of inputs and outputs of a weight; scripts use them to bound their biases."""
     if len(shape) < 2:
         raise ShapeError("_calculate_fan_in_and_fan_out: expected at least two axes, which count outputs and inputs, "
                          f"got the shape {show(shape)}")
@@ -21,7 +21,7 @@ def _calculate_fan_in_and_fan_out(shape: Shape) -> tuple[int, int]:
 
 
 def _calculate_correct_fan(shape: Shape, mode: str) -> int:
-    """How many inputs a weight has, or how many outputs, for ``fan_in`` and ``fan_out``."""
+    """Number of inputs of a weight for ``fan_in``, number of outputs for ``fan_out``."""
     fans = dict(zip(("fan_in", "fan_out"), _calculate_fan_in_and_fan_out(shape)))
     if mode.lower() not in fans:
         raise AttrError(f"_calculate_correct_fan: there is no mode {mode!r}. {did_you_mean(mode, fans)}")

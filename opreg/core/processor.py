@@ -180,7 +180,7 @@ def _listed(text: str) -> Iterable[int]:
 
 
 def _quota(root: Path) -> int:
-    """How many cores' time the control groups of this process are given, rounded up."""
+    """Number of cores whose time the control groups of this process allow, rounded up."""
     least = math.inf
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, _, fields = line.partition(":")

@@ -70,7 +70,7 @@ class Signature:
         return self.arguments(attrs) + self.auxiliary(attrs)
 
     def visible(self, attrs: Attrs) -> int:
-        """How many outputs are visible to a user; they come before the hidden ones."""
+        """Number of outputs that are visible to a user; they come before the hidden ones."""
         return len(self.outputs(attrs)) if self._visible is None else self._visible(attrs)
 
     @property

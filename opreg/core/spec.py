@@ -127,7 +127,7 @@ def strides_of(shape: Shape) -> Shape:
 
 
 def bytes_of(shape: Shape, dtype: DTypeLike) -> str:
-    """How much memory an array takes, as an error message prints it: ``24 bytes``."""
+    """Size of an array in memory, as an error message prints it: ``24 bytes``."""
     return f"{math.prod(map(int, shape)) * np.dtype(dtype).itemsize:,} bytes"
 
 

@@ -254,7 +254,8 @@ def parts_of(array: Array) -> list[slice]:
 
 
 def _rows(array: Array) -> int:
-    """How many rows are worked on at a time: as many as fit into the cache, or all if that is at least half of them."""
+    """Number of rows that are processed at a time: as many as fit into the cache, or all if that is at least half of
+    them."""
     block = min(max(array.nbytes // _BLOCKS, _LEAST), _MOST)
     length = array.shape[0]
     rows = max(1, block * length // max(array.nbytes, 1))

@@ -165,7 +165,7 @@ class Use(Subject):
 
     @property
     def count(self) -> int:
-        """How many of the inputs are arguments; the others are auxiliary states."""
+        """Number of inputs that are arguments; the others are auxiliary states."""
         return len(self.op.signature.arguments(self.attrs))
 
     @property

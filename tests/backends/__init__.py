@@ -1,1 +1,1 @@
-"""Tests of ``opreg.backends``, and of kernels wherever they are declared."""
+"""Tests of ``opreg.backends``, and of all kernels."""

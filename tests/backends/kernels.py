@@ -1,5 +1,5 @@
-"""How one kernel of an operator is run, whatever others there are, what counts as large for it, and what libraries have
-on this processor."""
+"""Helpers that run one kernel of an operator, whatever others there are; sizes that count as large for a kernel;
+features of the libraries on this processor."""
 
 from __future__ import annotations
 
@@ -27,37 +27,37 @@ from tests.running import Use
 
 __all__ = ["applies", "called", "computed", "fast", "lacking", "others", "skip_lacking"]
 
-#: Whether oneDNN may use AVX-512, for which it has all that the tests ask for.
+#: Whether oneDNN may use AVX-512; with it, oneDNN has all features that the tests need.
 _COMPLETE = "avx512f" in processor().features and not any(
     os.environ.get(f"{name}_MAX_CPU_ISA", "DEFAULT") not in ("", "DEFAULT") for name in ("ONEDNN", "DNNL"))
 
 
 def lacking(reasons: str) -> str:
-    """The reasons why kernels of oneDNN decline on a processor without AVX-512; otherwise nothing."""
+    """Reasons why kernels of oneDNN decline on a processor without AVX-512; empty on others."""
     found = None if _COMPLETE else re.search(r"oneDNN has only \S+ for it", reasons)
     return found[0] if found else ""
 
 
 def skip_lacking(reasons: str | None) -> None:
-    """Skip a test of what oneDNN is chosen for where it lacks that on this processor."""
+    """Skips a test of a choice of oneDNN that this processor does not allow."""
     reason = lacking(reasons or "")
     if reason:
         pytest.skip(reason)
 
 
 def others(op: Op) -> list[Kernel]:
-    """The kernels of an operator beside the reference that serve the host."""
+    """Kernels of the operator for the host, other than the reference."""
     return [kernel for kernel in op.kernels[1:] if kernel.serves is None or kernel.serves(np)]
 
 
 def applies(use: Use) -> bool:
-    """Whether the reference kernel is that of the use: an operator of several has no expression for some."""
+    """Whether the reference kernel serves the use: an operator of several kernels has no expression for some uses."""
     return use.op.rules.expression is None or use.op.rules.expression(use.attrs) is not None
 
 
 def called(use: Use, ins: Sequence[np.ndarray] | None = None, outs: Sequence[np.ndarray | None] | None = None,
            reqs: Sequence[str] = (), ctx: Context | None = None) -> Call:
-    """A call of the use, by default with arrays of its own, in a plan whose convolutions oneDNN has."""
+    """A call of the use, by default with new arrays, in a plan whose convolutions oneDNN computes."""
     ctx = ctx or cpu()
     count, shapes = len(use.op.signature.outputs(use.attrs)), [each.shape for each in use.arrays]
     inferred = use.op.infer_shapes(shapes, [None] * count, use.attrs)[1]
@@ -70,7 +70,8 @@ def called(use: Use, ins: Sequence[np.ndarray] | None = None, outs: Sequence[np.
 
 
 def computed(call: Call, kernel: Kernel, bound: Callable[[], object] = lambda: None) -> str | None:
-    """Have a kernel compute a call, new states included; or why it declines. ``bound`` is called before it runs."""
+    """Results of a kernel for a call, new states included, or its reason to decline. ``bound`` is called before it
+    runs."""
     after = [] if kernel.adds else call.aside()
     reason = None if kernel.accepts is None else kernel.accepts(call)
     if reason is not None:
@@ -121,7 +122,7 @@ FEW = {
 
 @contextlib.contextmanager
 def fast(few: bool = False) -> Iterator[None]:
-    """Nothing is too small for a fast kernel, and what is tried is faster.
+    """Lets fast kernels accept arrays of any size, and win all trials.
 
     With ``few`` nothing is too small for the ways of large arrays, on two threads.
     """

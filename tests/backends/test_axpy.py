@@ -1,4 +1,4 @@
-"""A multiple added to an array where that stands, in one pass of BLAS."""
+"""Addition of a multiple of one array to another, in one pass of BLAS."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def without_compiler():
 
 
 def descended(p: np.ndarray, g: np.ndarray, rate: float) -> tuple[np.ndarray, list[str]]:
-    """A step of descent, and the kernels that did it."""
+    """Result of a descent step, and the kernels that computed it."""
     parameter = ms.Parameter(ms.Tensor(p), name="p")
     optimizer = nn.SGD([parameter], learning_rate=1.0)
     optimizer.learning_rate.set_data(ms.Tensor(np.float32(rate)))
@@ -58,7 +58,7 @@ def test_a_multiple_of_what_is_not_finite_is_what_ufuncs_make_of_it(rate):
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-def test_what_is_not_assigned_is_rounded_as_by_the_operators_one_by_one():
+def test_an_unassigned_value_is_rounded_as_by_separate_operators():
     x, w = ms.sym.Variable("x"), ms.sym.Variable("w")
     inner = ms.sym.dot(x, w) - w * 0.3
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Kernels of convolutions, pooling and dense layers beside the reference ones, held against those."""
+"""Kernels of convolutions, pooling and dense layers agree with the reference kernels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.cuda import strict
 
 @pytest.fixture(autouse=True, scope="module")
 def _any_size() -> Iterator[None]:
-    """The library for small arrays, too."""
+    """Lets the library compute small arrays, too."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(onednn_convolution, "LEAST", 0)
         yield
@@ -51,7 +51,7 @@ def call(op: str, ins: list[Any], attrs: dict[str, Any], xp: Any = np) -> Call:
 
 
 def apply(op: str, name: str, ins: list[np.ndarray], attrs: dict[str, Any], out: Any = None) -> np.ndarray:
-    """The results of a kernel that returns them; it must accept."""
+    """Results of a kernel that returns them; the kernel has to accept the call."""
     found, full = kernel(op, name), get(op).complete(attrs)
     reason = None if found.accepts is None else found.accepts(call(op, ins, attrs))
     skip_lacking(reason)
@@ -66,7 +66,7 @@ def declines(op: str, name: str, ins: list[Any], attrs: dict[str, Any], xp: Any 
 
 
 def close(found: Any, expected: Any) -> None:
-    """Equal but for rounding, with NaN and infinities in the same places."""
+    """Asserts that arrays are equal up to rounding, with NaN and infinities in the same places."""
     found, expected = np.asarray(found), np.asarray(expected)
     assert found.shape == expected.shape and found.dtype == expected.dtype
     finite = expected[np.isfinite(expected)]
@@ -110,7 +110,7 @@ CASES = [
     ("Convolution", (2, 6, 9, 8), (3, 3), 5, {"layout": "NHWC", "pad": (1, 1)}),
     ("Convolution", (2, 8, 9, 8), (3, 3), 16, {"layout": "NHWC", "num_group": 2}),
     ("Convolution", (1, 4, 5, 6, 7), (3, 2, 3), 6, {"layout": "NDHWC"}),
-    ("Convolution", (1, 3, 8, 8), (3, 3), 4, {"stride": (3, 3)}),  # the last rows and columns are read by nobody
+    ("Convolution", (1, 3, 8, 8), (3, 3), 4, {"stride": (3, 3)}),  # no window reads the last rows and columns
     ("Deconvolution", (2, 6, 5, 4), (4, 4), 3, {"stride": (2, 2), "pad": (1, 1)}),
     ("Deconvolution", (2, 16, 5, 4), (3, 3), 16, {"stride": (2, 3), "adj": (1, 2)}),
     ("Deconvolution", (2, 32, 5, 4), (3, 3), 32, {"num_group": 2}),
@@ -168,14 +168,14 @@ def test_onednn_any_convolution(case: Any, op: str, odd: float | None) -> None:
             close(apply(name, "onednn products", arrays, attrs), expected)
             if declines(name, "onednn, a call", arrays, attrs) is None:
                 found = apply(name, "onednn, a call", arrays, attrs)
-                if name.endswith("weight"):  # the reference multiplies what is not finite by zeros of the padding, too
+                if name.endswith("weight"):  # the reference also multiplies NaN and infinities by zeros of the padding
                     found[~np.isfinite(expected)] = expected[~np.isfinite(expected)]
                 close(found, expected)
 
 
 @FAST
 def test_onednn_arrays_of_any_layout() -> None:
-    """Transposed, reversed and unaligned inputs, and results written to a part of something."""
+    """Inputs may be transposed, reversed or unaligned; results may be written to a part of an array."""
     (x, w, b), _, attrs = convolution_case("Convolution", (2, 6, 8, 8), (3, 3), 5)
     expected = apply("Convolution", "reference", [x, w, b], attrs)
     odd = np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(np.float32).reshape(x.shape)
@@ -190,7 +190,7 @@ def test_onednn_arrays_of_any_layout() -> None:
 
 @FAST
 def test_onednn_in_plans() -> None:
-    """Executors choose the library, say so, and compute what eager calls and the reference kernels do."""
+    """Executors choose the library, name it, and agree with eager calls and with the reference kernels."""
     net = symbol.Variable("data")
     net = symbol.Convolution(net, kernel=(3, 3), num_filter=8, pad=(1, 1), name="first")
     net = symbol.Pooling(symbol.relu(net), kernel=(2, 2), stride=(2, 2), pool_type="max", name="most")
@@ -232,7 +232,7 @@ def test_onednn_when_recording() -> None:
 
 @FAST
 def test_onednn_in_threads() -> None:
-    """Calls of one shape at the same time do not meet."""
+    """Calls of one shape in several threads do not disturb each other."""
     cases = [convolution_case("Convolution", (2, 6, 8, 8), (3, 3), 5) for _ in range(4)]
     for i, (ins, _, _) in enumerate(cases):
         ins[0] += i
@@ -268,7 +268,7 @@ def test_onednn_remembers_no_more_than_so_many(monkeypatch: pytest.MonkeyPatch) 
 
 @FAST
 def test_forked_child_does_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also steps that were bound before."""
+    """Steps that were bound before the fork do not use the library in the child, either."""
     data = symbol.Variable("data")
     executor = symbol.Convolution(data, kernel=(3, 3), num_filter=4, name="c").simple_bind(cpu(), data=(1, 2, 5, 5))
     for i, value in enumerate(executor.arg_arrays):
@@ -305,7 +305,7 @@ def test_declines(op: str, ins: Any, attrs: Any, monkeypatch: pytest.MonkeyPatch
 
 @FAST
 def test_dense_layers_go_where_convolutions_are():
-    """BLAS computes all products of a plan that has no convolution, if nothing is tried."""
+    """BLAS computes all products of a plan without convolutions, if nothing is tried."""
     data = symbol.Variable("data")
     dense = symbol.FullyConnected(symbol.FullyConnected(data, num_hidden=240), num_hidden=240, name="dense")
     text = dense.simple_bind(cpu(), data=(64, 240)).explain()
@@ -395,7 +395,7 @@ def poolings(draw: Any) -> Any:
 @settings(deadline=None, max_examples=50, derandomize=True)
 @given(poolings(), st.sampled_from([[0.5, 1, 2], [0.5, np.nan], [1, np.inf, -np.inf], [-np.inf, np.nan]]))
 def test_onednn_pooling(case: Any, values: list[float]) -> None:
-    """Also where several numbers of a window are the largest, and where nothing is a number."""
+    """Windows with several equal maxima, and windows of NaN only, are among the cases."""
     shape, attrs = case
     x = np.random.default_rng(1).choice(np.array(values, np.float32), shape)
     with np.errstate(all="ignore"):
@@ -473,7 +473,7 @@ def _by_initializer(w: Any) -> None:
 
 
 def _by_step(w: Any) -> None:
-    """A step of another executor that is bound to it."""
+    """Updates the weight along the gradient of another executor that shares it."""
     w.attach_grad()
     other = symbol.Variable("w") * 2
     trained = other.bind(cpu(), {"w": w}, {"w": mx.nd.zeros(w.shape)})
@@ -486,7 +486,7 @@ CHANGES = [each for name, each in sorted(globals().items()) if name.startswith("
 
 
 def _bound_convolution(w: Any, relu: bool) -> Any:
-    """An executor of a convolution, alone or with a norm and relu."""
+    """Executor of a convolution, alone or with a norm and relu."""
     data, weight = symbol.Variable("data"), symbol.Variable("w")
     out = symbol.Convolution(data, weight, kernel=(3, 3), num_filter=32, no_bias=True, name="c")
     if relu:
@@ -500,7 +500,7 @@ def _bound_convolution(w: Any, relu: bool) -> Any:
 @FAST
 @pytest.mark.parametrize("relu", [False, True])
 def test_a_weight_is_kept_as_the_library_lays_it_out(relu: bool) -> None:
-    """A write that nobody has noted is not seen: the weight was not laid out again."""
+    """A write that the library does not record is not seen, so the weight is laid out only once."""
     w = array(numbers(32, 16, 3, 3))
     executor = _bound_convolution(w, relu)
     first = executor.forward()[0].asnumpy()
@@ -513,7 +513,7 @@ def test_a_weight_is_kept_as_the_library_lays_it_out(relu: bool) -> None:
 @settings(max_examples=30, deadline=None)
 @given(changes=st.lists(st.sampled_from(CHANGES), min_size=1, max_size=4))
 def test_a_changed_weight_gives_another_answer(relu: bool, changes: list[Any]) -> None:
-    """Whoever changes it, and however often, before, between and after runs."""
+    """The output follows every change of the weight, by any writer, before, between and after runs."""
     w = array(numbers(32, 16, 3, 3))
     executor = _bound_convolution(w, relu)
     for change in changes:
@@ -525,7 +525,7 @@ def test_a_changed_weight_gives_another_answer(relu: bool, changes: list[Any]) -
 
 @FAST
 def test_memory_of_others_is_read_anew() -> None:
-    """Weights over the memory of a NumPy array, which its owner writes."""
+    """The weight is in the memory of a NumPy array, which its owner changes."""
     for make in (mx.nd.from_numpy, mx.nd.from_dlpack):
         host = numbers(32, 16, 3, 3)
         w = make(host)
@@ -577,7 +577,7 @@ def test_matmul(size: tuple[int, int, int], batch: Any) -> None:
 
 
 def test_matmul_beside_numpy() -> None:
-    """What is no product of large matrices is NumPy's, mistakes included."""
+    """NumPy computes everything but products of large matrices, and raises its own errors."""
     v = numbers(300)
     close(matmul.matmul(v, v), np.matmul(v, v))
     with pytest.raises(ValueError, match="mismatch"):
@@ -589,7 +589,7 @@ def test_matmul_beside_numpy() -> None:
 
 
 def test_stand_in_runs_reference_kernels() -> None:
-    """Arrays that are not the host's never reach a library of the host."""
+    """Arrays of a device never reach a library of the host."""
     there = Context("strict", 0)
     y = get("Convolution")(array(numbers(1, 2, 5, 5), there), array(numbers(3, 2, 3, 3), there), kernel=(3, 3),
                            num_filter=3, no_bias=True)

@@ -1,5 +1,5 @@
-"""Several devices: what is made, computed and copied on each of them, whichever is the current one; what the host waits
-for. On a stand-in for GPUs, which refuses arrays of a device that was not entered."""
+"""Several devices: arrays, results and copies are on the right device, whichever is current; waits of the host. The
+stand-in for GPUs refuses arrays of a device that was not entered."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ nd, sym = mx.nd, mx.sym
 
 @pytest.fixture(autouse=True)
 def xp() -> Iterator[Gpu]:
-    """Two GPUs, of which the first is the current one and stays so."""
+    """Two GPUs; the first is current and stays current."""
     with gpus(count=2) as module:
         yield module
     assert strict.Device().id == 0
@@ -121,7 +121,7 @@ MIXED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", MIXED)
-def test_what_mixes_devices_is_refused_and_says_what_to_write(name: str) -> None:
+def test_mixed_devices_are_refused_with_the_code_to_write(name: str) -> None:
     act, words = MIXED[name]
     with pytest.raises(DeviceError) as caught:
         act(nd.ones((2, 2), mx.gpu(0)), nd.ones((2, 2), mx.gpu(1)))
@@ -166,7 +166,8 @@ def test_a_graph_over_devices_gives_the_numbers_of_the_host(first: int | None, s
 
 
 def test_results_go_to_where_their_arrays_are() -> None:
-    """A variable that two groups read has its gradient where it lives; one that is an output is copied."""
+    """The gradient of a variable that two groups read is on the variable's device; a variable that is an output is
+    copied."""
     x = sym.var("x")
     with mx.AttrScope(ctx_group="there"):
         y = x * 2
@@ -234,7 +235,7 @@ def test_copies_to_the_host_that_nobody_waits_for(device: int, dtype: str, xp: G
         again = x.T.asnumpy(out=found.reshape(3, 2), blocking=False)
         assert xp.synchronisations == before
         expected = [[1, 4], [2, 5], [3, 6]]
-        assert not np.array_equal(again.astype(np.float32), expected)  # which are not there yet
+        assert not np.array_equal(again.astype(np.float32), expected)  # the copied values have not arrived yet
         x.wait_to_read()
     assert again.base is not None and again.dtype == x.dtype
     np.testing.assert_array_equal(again.astype(np.float32), expected)
@@ -253,6 +254,6 @@ def test_copies_to_a_given_place(xp: Gpu) -> None:
     np.testing.assert_array_equal(place, x.asnumpy())
     turned = np.zeros((3, 2), np.float32).T
     np.testing.assert_array_equal(x.asnumpy(out=turned), x.asnumpy())
-    pageable = np.zeros((2, 3), np.float32)  # which a device does not copy to by itself
+    pageable = np.zeros((2, 3), np.float32)  # a device does not copy to pageable memory by itself
     np.testing.assert_array_equal(x.asnumpy(out=pageable, blocking=False), x.asnumpy())
     assert nd.zeros((0, 2), ctx=mx.gpu(1)).asnumpy(blocking=False).shape == (0, 2)

@@ -1,4 +1,4 @@
-"""A lesser processor, which libraries and blocks are told of: the answers are those of this one."""
+"""Emulation of a smaller processor for libraries and block sizes: results equal those of this processor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights that oneDNN keeps in a layout of its own count as they are when a plan runs, whoever has written them."""
+"""A plan reads the current values of weights that oneDNN keeps in its own layout, whoever has written them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ W = np.random.default_rng(1).normal(size=(3, 8, 4, 3, 3)).astype(np.float32)
 
 @pytest.fixture(autouse=True)
 def checked(monkeypatch):
-    """Every pass is verified, and the library takes small arrays, too."""
+    """Verifies each pass, and lets the library compute small arrays, too."""
     monkeypatch.setattr(compiler, "CHECK", True)
     monkeypatch.setattr(convolution, "LEAST", 0)
 
@@ -36,14 +36,14 @@ def convolve(x: Any, w: Any) -> Any:
 
 
 def _while(x: Any, w: Any) -> Any:
-    """Rounds whose state is the weight."""
+    """A loop whose state is the weight."""
     return sym.contrib.while_loop(lambda w, i: i < 3, lambda w, i: (convolve(x, w), [w * 2, i + 1]),
                                   [sym.slice_axis(w, axis=0, begin=0, end=1).reshape((8, 4, 3, 3)), sym.zeros((1,))],
                                   max_iterations=3)[0]
 
 
 def _outside(x: Any, w: Any) -> Any:
-    """Rounds that read a weight which the graph computes."""
+    """A loop that reads a weight which the graph computes."""
     total = sym.sum(w, axis=0)
     return sym.contrib.foreach(lambda d, s: (convolve(d, total), s), x.expand_dims(1), sym.zeros((1,)))[0]
 
@@ -67,8 +67,8 @@ BODIES = {
 
 @FAST
 @pytest.mark.parametrize("name", BODIES)
-def test_of_bodies(name):
-    """A body is given other weights in each round, and in each run."""
+def test_weights_in_bodies_of_loops(name):
+    """The body of a loop gets another weight in each round, and in each run."""
     net = BODIES[name](sym.Variable("x"), sym.Variable("w"))
     w = mx.nd.array(W)
     args = {"x": mx.nd.array(X), "w": w}
@@ -95,7 +95,7 @@ def network() -> nn.Cell:
 
 
 def _by_step(net: nn.Cell) -> None:
-    """A compiled step of training, between two runs of inference."""
+    """Runs a compiled training step between two runs of inference."""
     net.set_train(True)
     optimizer = nn.SGD(net.trainable_params(), 0.01)
     step = mx.value_and_grad(lambda x: net(x).sum(), None, optimizer.parameters)
@@ -111,7 +111,7 @@ def _by_step(net: nn.Cell) -> None:
 
 
 def _by_gradients(net: nn.Cell) -> None:
-    """A step of training that Python takes."""
+    """Runs a training step in Python."""
     net.set_train(True)
     optimizer = nn.Momentum(net.trainable_params(), 0.01, 0.9)
     optimizer(mx.value_and_grad(lambda x: net(x).sum(), None, optimizer.parameters)(Tensor(X))[1])
@@ -151,7 +151,7 @@ def test_a_compiled_cell_in_inference_is_planned_as_an_executor_is(training):
 @settings(max_examples=25, deadline=None)
 @given(changes=st.lists(st.sampled_from(sorted(WRITES)), min_size=1, max_size=4))
 def test_a_compiled_cell_computes_with_the_weights_that_are_there(changes):
-    """In inference, whoever writes them between runs."""
+    """Inference reads the weights of the Cell, whoever writes them between runs."""
     net = network()
     compiled = jit(net)
     compiled(Tensor(X))
@@ -191,7 +191,7 @@ def test_dropout_in_inference_is_no_step_of_a_compiled_cell():
 
 @pytest.mark.parametrize("training", [False, True])
 def test_python_in_a_compiled_cell_runs_in_the_mode_of_the_call(training, unregistered):
-    """An operator of a user's whose code asks for the mode."""
+    """The code of a user's operator asks for the mode."""
     @mx.operator.define(name="custom.test_mode_asked")
     def asked(x):
         return x * 0 + float(mx.autograd.is_training())
@@ -211,14 +211,14 @@ def _layer(x: Any, w: Any) -> sym.Symbol:
 
 
 def _dense(w: Any, rows: int = 4) -> mx.executor.Executor:
-    """An executor of a dense layer of few rows, in inference."""
+    """Executor of a dense layer of few rows, in inference."""
     x = mx.nd.array(np.random.default_rng(5).normal(size=(rows, 9 * 16)).astype(np.float32))
     return _layer(sym.Variable("x"), sym.Variable("w")).bind(mx.cpu(), {"x": x, "w": w}, grad_req="null")
 
 
 @pytest.fixture
 def tried(monkeypatch):
-    """Products of any size are tried, and oneDNN is the faster one."""
+    """Lets products of any size be tried, and oneDNN win."""
     monkeypatch.setenv("OPREG_TUNE", "1")
     monkeypatch.setattr(products.matmul, "SMALL", 0)
     monkeypatch.setattr(products.trials, "faster", lambda question, usual, other, *rest, **words: trials.Choice(
@@ -227,7 +227,7 @@ def tried(monkeypatch):
 
 @FAST
 def test_a_weight_of_a_product_is_laid_out_once(tried):
-    """A write that nobody has noted is not seen in inference; training reads the weight as it is."""
+    """In inference a write that the library does not record is not seen; training reads the weight itself."""
     w = mx.nd.array(np.random.default_rng(6).normal(size=(32, 9 * 16)).astype(np.float32))
     executor = _dense(w)
     executor.forward(is_train=True)
@@ -241,7 +241,7 @@ def test_a_weight_of_a_product_is_laid_out_once(tried):
 @FAST
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_product_reads_the_weight_that_is_there(tried, change):
-    """Whoever writes it."""
+    """The product reads the current weight, whoever has written it."""
     w = mx.nd.array(np.random.default_rng(6).normal(size=(32, 16, 3, 3)).astype(np.float32))
     executor = _dense(w.reshape((32, -1)))
     executor.forward(is_train=False)
@@ -265,7 +265,7 @@ def test_a_compiled_dense_layer_reads_the_weight_that_is_there(tried, change):
 @FAST
 @pytest.mark.parametrize("factor", [1.0, 2.0])
 def test_products_in_a_body_read_the_weight_of_the_round(tried, factor):
-    """Sliced from the whole, or computed."""
+    """The weight of a round is a slice of a larger one, or computed in the round."""
     x, weights = sym.Variable("x"), sym.Variable("w")
     net = sym.contrib.foreach(lambda w, s: (_layer(x, w if factor == 1 else w * factor), s), weights,
                               sym.zeros((1,)))[0]

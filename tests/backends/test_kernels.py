@@ -1,6 +1,6 @@
-"""Every kernel beside a reference kernel computes what that does, on all rows of its operator that it accepts.
+"""Every kernel agrees with the reference kernel on all rows of its operator that it accepts.
 
-Those of libraries that are not here are skipped: ``./run test-fast`` has them.
+Kernels of missing libraries are skipped; ``./run test-fast`` has these libraries.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.test_architecture import ROOT, _imports
 KERNELS = {(op.name, kernel.name) for op in operators() if chosen(op.name) for kernel in others(op)
            if kernel.rule.function.__module__.startswith(("opreg.builtin", "opreg.backends"))}
 ROWS = [(row, dtype) for row in all_rows() for dtype in row.dtypes or (None,) if others(get(row.op))]
-#: Why a kernel may decline all that there is.
+#: Reasons why a kernel may decline all rows.
 NEVER = ("no vectorised form", "nothing to compute", "is not installed", "numpy is asked for",
          "has no threads to be held")
 # Operators whose sets lie along the first axis for every input.
@@ -43,13 +43,13 @@ FIRST_AXIS = {"_backward_IdentityAttachKLSparseReg": "its axis is not the last"}
 
 @pytest.fixture(autouse=True)
 def any_size() -> Iterator[None]:
-    """Nothing is too small for a fast kernel."""
+    """Lets fast kernels accept arrays of any size."""
     with fast():
         yield
 
 
 def results(use: Use, kernel: Kernel) -> list[np.ndarray] | str:
-    """All outputs, and inputs as they are afterwards; or why the kernel declines."""
+    """Outputs of a kernel and its changed inputs, or its reason to decline."""
     call = called(use)
     reason = computed(call, kernel)
     return [*call.outs, *call.ins] if reason is None else reason
@@ -77,7 +77,7 @@ def _uses(name: str) -> list[Use]:
 
 @of_each(sorted(KERNELS), by=lambda case: case[0])
 def test_has_a_row(case):
-    """Some row of the operator is one that the kernel accepts."""
+    """The kernel accepts at least one row of its operator."""
     name, title = case
     kernel = next(each for each in get(name).kernels if each.name == title)
     reasons = set()
@@ -100,7 +100,7 @@ def test_has_a_row(case):
 
 @functools.cache
 def _imported(name: str) -> frozenset[str]:
-    """The modules that one imports when it is imported, and these."""
+    """These modules, and all modules that they import."""
     found = {each for each, _, now in _imports(name) if now and each.startswith(("opreg.backends.", "opreg.builtin."))}
     return frozenset(found).union(*map(_imported, found))
 
@@ -121,8 +121,8 @@ def _is_decided(first: Kernel, second: Kernel) -> bool:
 
 @pytest.mark.parametrize("on_gpu", [False, True])
 def test_the_order_of_kernels_is_is_decided(on_gpu):
-    """Every kernel answers, whatever others do, and of two that accept the same one is always the first: the order in
-    which a program comes to import modules decides nothing."""
+    """The order in which a program imports modules decides nothing: every kernel answers independently of others, and
+    of two kernels that accept a call one always comes first."""
     with installed() if on_gpu else contextlib.nullcontext():
         ctx = gpu(0) if on_gpu else cpu()
         for row, dtype in ROWS:
@@ -150,7 +150,7 @@ _FIRST = {
 
 @functools.cache
 def _attached(first: str) -> dict[str, list[str]]:
-    """The kernels of all operators, in a process that begins with something."""
+    """Kernels of all operators, in a process that first imports a given module."""
     code = f"""
 import json
 from opreg.core.array_module import backend

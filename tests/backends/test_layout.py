@@ -1,4 +1,4 @@
-"""The passes that bring channels to the end: the graph they yield, and the same answers as without them."""
+"""Passes that move channels to the last axis: the resulting graph, and equal results with and without them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ pytestmark = pytest.mark.skipif(shared_library.missing() is not None, reason="ne
 
 @pytest.fixture(autouse=True)
 def checked(monkeypatch):
-    """Every pass is verified, and the library takes small arrays, too."""
+    """Verifies each pass, and lets the library compute small arrays, too."""
     monkeypatch.setattr(compiler, "CHECK", True)
     monkeypatch.setattr(onednn_convolution, "LEAST", 0)
 
 
 def bound(net: Any, x: tuple, laid_out: bool = True, special: float | None = None, dtype: str = "float32") -> Any:
-    """An executor over random numbers, with or without the passes, whose plans are made."""
+    """Executor over random numbers, with or without the passes, whose plans are ready."""
     executor = net.simple_bind(mx.cpu(), "write", type_dict={"data": dtype}, data=x)
     rng = np.random.default_rng(0)
     for name, array in sorted({**executor.arg_dict, **executor.aux_dict}.items()):
@@ -52,7 +52,7 @@ def bound(net: Any, x: tuple, laid_out: bool = True, special: float | None = Non
 
 
 def answers(executor: Any) -> list[np.ndarray]:
-    """Of inference, training, and all gradients."""
+    """Outputs of inference and of training, all gradients, and the auxiliary states."""
     found = [each.asnumpy() for each in executor.forward(is_train=False)]
     found += [each.asnumpy() for each in executor.forward(is_train=True)]
     executor.backward([nd.array(np.random.default_rng(1).uniform(-1, 1, each.shape)) for each in executor.outputs])
@@ -60,7 +60,7 @@ def answers(executor: Any) -> list[np.ndarray]:
 
 
 def steps(executor: Any, is_train: bool) -> list[tuple[str, bool]]:
-    """The operators of the steps, and whether they have their channels last."""
+    """Operators of the steps, each with a mark if its channels are last."""
     plan = executor.plan(is_train)
     return [(step.node.op.name, step.node.tags.get("__layout__") == "channels last")
             for step in (*plan.forward.steps, *plan.backward.steps) if step.node is not None]
@@ -140,7 +140,7 @@ def test_other_dtypes_stay(dtype):
 
 
 def test_added_gradients_and_new_numbers():
-    """Gradients are added to what is there, and arrays may be given other numbers."""
+    """Gradients are added to old ones, and arrays may get new values."""
     net = unit(unit(sym.Variable("data"), "a"), "b")
     executors = [net.simple_bind(mx.cpu(), "add", data=(2, 3, 6, 6)) for _ in range(2)]
     found = []
@@ -163,8 +163,8 @@ def test_added_gradients_and_new_numbers():
     lambda x: x.reshape(1, 3, 8, 8), lambda x: ops.relu(x).reshape(1, 3, 8, 8) * 2,
     lambda x: ops.concat([x, x, x]).reshape(3, 3, 8, 8).swapaxes(2, 3)])
 def test_gradients_alone_need_no_data(before):
-    """The gradient of what is convolved needs its shape alone, so a plan that computes nothing else has no node of
-    it."""
+    """The gradient of the input of a convolution needs only its shape, so a plan for this gradient alone has no node
+    for the data."""
     convolve = ops.Conv2D(4, 3, pad_mode="pad", pad=1)
     weight = Tensor(np.random.default_rng(1).normal(size=(4, 3, 3, 3)), mx.float32)
     x = Tensor(np.random.default_rng(0).normal(size=(3, 64)), mx.float32)
@@ -175,7 +175,7 @@ def test_gradients_alone_need_no_data(before):
 # ------------------------------------------------------------------------------------------------- graphs
 
 def test_inference():
-    """One copy in, one out; everything between is folded into convolutions."""
+    """The plan copies once at the input and once at the output; the operators between are folded into convolutions."""
     net = sym.Pooling(unit(unit(sym.Variable("data"), "a"), "b"), kernel=(2, 2), stride=(2, 2), pool_type="max")
     executor = bound(net, (2, 3, 8, 8))
     assert steps(executor, False) == [("_to_channels_last", False), ("_folded_convolution", True),
@@ -184,7 +184,7 @@ def test_inference():
 
 
 def test_training():
-    """The head's gradient is brought to the end once, and the norm's gradient is one step."""
+    """The output gradient is moved once, and the norm's gradient is one step."""
     executor = bound(unit(sym.Variable("data"), "a"), (2, 3, 8, 8))
     skip_lacking(executor.explain())
     assert steps(executor, True) == [
@@ -214,7 +214,7 @@ def test_left_alone(name):
 
 
 def test_products_follow():
-    """A convolution that is a product of matrices is one of the library's behind another."""
+    """A convolution that is a product of matrices runs in the library if it follows another one."""
     net = convolution(convolution(sym.Variable("data"), "a"), "b", kernel=(1, 1))
     assert ("Convolution", True) in steps(assert_same(net, (2, 3, 8, 8)), False)[2:]
 
@@ -295,7 +295,7 @@ def numbers(*shape: int, seed: int = 0) -> np.ndarray:
 
 
 def run(op: Op, name: str, ins: list[np.ndarray], attrs: dict[str, Any], is_train: bool = True) -> list[np.ndarray]:
-    """The results of a kernel."""
+    """Results of a kernel."""
     kernel = next(each for each in op.kernels if each.name == name)
     outs = [np.full(shape, 7, np.float32) for shape in op.infer_shapes(
         [a.shape for a in ins], [None] * len(op.signature.outputs(attrs)), attrs)[1]]
@@ -351,7 +351,7 @@ def test_copies(shape):
 @pytest.mark.parametrize("op, order", [("Convolution", (0, 1)), ("_backward_Convolution_data", (2, 1)),
                                        ("_backward_Convolution_weight", (2, 0))])
 def test_weights_stay_first(op, order):
-    """Every kernel knows arrays with channels last beside weights with channels first."""
+    """Every kernel accepts data with channels last and weights with channels first."""
     x, w, y = numbers(2, 5, 5, 4), numbers(6, 4, 3, 3), numbers(2, 5, 5, 6)
     first = functools.partial(np.moveaxis, source=-1, destination=1)
     attrs = get(op).complete({"kernel": (3, 3), "pad": (1, 1), "num_filter": 6, "no_bias": True})

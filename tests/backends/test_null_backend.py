@@ -1,4 +1,4 @@
-"""The back end of an example, which computes nothing and counts: arrays, kernels and plans on a device that is new."""
+"""The back end of an example, which only counts: arrays, kernels and plans on a new kind of device."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ null = SimpleNamespace(ctx=lambda: mx.Context("null", 0), **runpy.run_path(str(E
 
 
 def _counted(function):
-    """The launches of a function, by name."""
+    """Launches of a function, counted by name."""
     null.LAUNCHES.clear()
     null.BYTES.clear()
     function()
@@ -134,7 +134,7 @@ def test_a_transformer_block():
 
 
 def test_the_pass_that_contributors_are_shown(monkeypatch):
-    """It takes two casts out of plans, where nothing is lost between them, and gradients stay as they are."""
+    """The pass removes two casts if no values are lost between them; gradients stay the same."""
     (text,) = re.findall(r"```python\n([^`]*def there_and_back\(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.S)
     space: dict = {}
     exec(text, space)
@@ -167,7 +167,7 @@ def test_the_pass_that_contributors_are_shown(monkeypatch):
 
 
 def test_plans_are_recorded_as_those_of_all_devices(monkeypatch):
-    """By a recorder whose stretches are the steps themselves: a run launches what it did step by step."""
+    """The recorder keeps the steps themselves: a run launches the same as steps one by one."""
     recorded = []
 
     class Stretch(PlainStep):

@@ -1,4 +1,5 @@
-"""Element-wise expressions compiled with numba: the numbers they give, the arrays they take, when they take over."""
+"""Element-wise expressions compiled with numba: their results, the arrays they accept, and the moment they take
+over."""
 
 from __future__ import annotations
 
@@ -33,14 +34,14 @@ from opreg.errors import ArgumentError, OpError
 from tests.rows import all_rows
 from tests.running import Use, graph, heads
 
-# What cannot be compiled, with all that is made of it.
+# Instructions that numba does not compile, nor the expressions that contain one.
 SCALAR = {"sin", "cos", "tan", "gamma", "gammaln", "mod", "bessel_i0", "bessel_i1"}
 LONG = np.longdouble
 
 
 @pytest.fixture(autouse=True)
 def as_it_is(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The machine chooses, and what a test compiles is compiled before the next."""
+    """Lets the machine choose, and ends the compilation of a test before the next one begins."""
     monkeypatch.delenv("OPREG_JIT", raising=False)
     with compiler.use("auto"):
         yield
@@ -48,14 +49,14 @@ def as_it_is(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def specials(dtype: str) -> np.ndarray:
-    """Numbers at the ends of a dtype, and those that are none."""
+    """Numbers at the ends of a dtype's range, infinities and NaN."""
     info = np.finfo(dtype)
     sizes = [0.0, 0.5, 1.0, 2.0, info.tiny, info.smallest_subnormal, info.max, 1 - info.epsneg, 1 + info.eps, np.inf]
     return np.array([*sizes, *[-size for size in sizes], np.nan], dtype)
 
 
 def points(dtype: str, low: float, high: float, seed: int = 0) -> np.ndarray:
-    """Numbers of every size, of every bit pattern, between two bounds, about one, and the special ones."""
+    """Numbers of every size, of random bits, between two bounds, near one, and the special ones."""
     rng, count = np.random.default_rng(seed), 20_000
     whole = np.uint32 if dtype == "float32" else np.uint64
     bits = rng.integers(0, np.iinfo(whole).max, count, whole, endpoint=True).view(dtype)
@@ -66,7 +67,7 @@ def points(dtype: str, low: float, high: float, seed: int = 0) -> np.ndarray:
 
 
 def units(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
-    """How far numbers are from exact ones, in units of the last place; infinite where only one is a number."""
+    """Errors in units of the last place; infinite where one number is not finite and the other one differs."""
     dtype, info = found.dtype, np.finfo(found.dtype)
     with np.errstate(all="ignore"):
         rounded = exact.astype(dtype)
@@ -79,7 +80,7 @@ def units(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
 
 
 def close(found: np.ndarray, wanted: np.ndarray, ulps: float) -> None:
-    """As different as numbers about one may be."""
+    """Asserts a relative and absolute error of at most ``ulps`` units of the last place of 1."""
     error = ulps * float(np.finfo(found.dtype).eps)
     np.testing.assert_allclose(found, wanted, rtol=error, atol=error)
 
@@ -88,7 +89,7 @@ def close(found: np.ndarray, wanted: np.ndarray, ulps: float) -> None:
 
 
 def exact_erf(x: np.ndarray) -> np.ndarray:
-    """The error function by its series, and from two on by a continued fraction."""
+    """The error function by its series, and from 2 on by a continued fraction."""
     size = np.abs(x)
     root = np.sqrt(4 * np.arctan(LONG(1)))
     near = np.minimum(size, LONG(3))
@@ -123,7 +124,7 @@ def compiled_kernel(op: Any) -> Any:
 
 
 def one(name: str, arity: int) -> Expression:
-    """The expression of one instruction."""
+    """Expression of one instruction."""
     return trace(lambda *terms: Term(e.PRIMITIVES[name], terms), arity)
 
 
@@ -173,7 +174,7 @@ def test_functions_of_two(name: str, ulps: float, dtype: str) -> None:
     error = units(found, exact)
     worst = error.argmax()
     assert error[worst] <= ulps, f"{name}({x[worst]!r}, {y[worst]!r}) is off by {error[worst]} units"
-    if name not in ("maximum", "minimum"):  # of two zeros any is the larger one
+    if name not in ("maximum", "minimum"):  # either of two zeros counts as the larger one
         signs(found, exact, name)
 
 
@@ -212,7 +213,7 @@ def test_a_number_alone_is_computed_as_one_in_a_register(name: str, dtype: str) 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_loops_fill_the_registers(dtype: str, folder: Path) -> None:
-    """Of what is vectorised by the compiler, which would take half of the largest ones."""
+    """Loops use the largest vector registers; by default the compiler would use half of them."""
     x = np.ones(100, dtype)
     np.testing.assert_array_equal(computed(trace(lambda x: x * 3.0 + 1.0, 1), x), 4)
     (function,) = compiler._FUNCTIONS.values()
@@ -222,7 +223,7 @@ def test_loops_fill_the_registers(dtype: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_choices(dtype: str) -> None:
-    """NaN is true."""
+    """A NaN counts as true."""
     c, x = specials(dtype), specials(dtype)[::-1].copy()
     np.testing.assert_array_equal(computed(trace(lambda c, x: e.where(c, x, 2.0), 2), c, x), np.where(c, x, 2))
     np.testing.assert_array_equal(computed(one("logical_not", 1), c), np.logical_not(c))
@@ -232,7 +233,7 @@ def test_choices(dtype: str) -> None:
 
 
 def _cases() -> dict[str, Any]:
-    """An element-wise operator each, with attributes that a row gives it."""
+    """Element-wise operators, each with the attributes of a row."""
     found = {}
     for row in all_rows():
         op = get(row.op)
@@ -261,7 +262,7 @@ def _compare(expression: Expression, ins: list[np.ndarray], rtol: float) -> None
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("label", CASES)
 def test_operators(label: str, dtype: str) -> None:
-    """The numbers of a row, and any of the special ones with any other."""
+    """Operands are the numbers of a row, and all pairs of special numbers."""
     use = Use.of(CASES[label], dtype)
     expression = use.op.rules.expression(use.attrs)
     missing = {prim.name for prim, _ in expression.code} - set(VECTOR)
@@ -381,7 +382,7 @@ def test_several_results() -> None:
 
 
 def test_results_that_are_constants_or_inputs() -> None:
-    """A constant of one is not the input of that number."""
+    """The constant 1 is not confused with input 1."""
     x = np.random.default_rng(0).standard_normal((2, 5, 40)).astype("float32")
     outs = [np.empty_like(x[0]) for _ in range(3)]
     jit.bound(Expression.of(2, [Instruction(e.PRIMITIVES["exp"], (0,))], [2, 1.0, 1]), [*x], outs)()
@@ -462,7 +463,7 @@ def test_modes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_environment_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
-    with ThreadPoolExecutor(1) as elsewhere:  # where nobody has said ``use``
+    with ThreadPoolExecutor(1) as elsewhere:  # without a call of ``use``
         assert elsewhere.submit(compiler.mode).result() == "auto"
         monkeypatch.setenv("OPREG_JIT", "numpy")
         assert elsewhere.submit(compiler.mode).result() == "numpy"
@@ -494,7 +495,7 @@ def test_an_executor_waits_for_the_compiler_when_told_to() -> None:
 
 
 def test_an_executor_changes_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The ufuncs run until the function is there, which nobody waits for."""
+    """The ufuncs run until the function is compiled; no run waits for it."""
     monkeypatch.setattr(compiler, "_FUNCTIONS", {})
     monkeypatch.setattr(compiler, "_PATIENCE", 1e9)
     x = np.random.default_rng(0).standard_normal((30, 50)).astype("float32")
@@ -518,7 +519,7 @@ def test_an_executor_changes_over(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_child_of_a_process_that_is_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has not its parent's compiler, neither what is compiled at that moment nor what waits."""
+    """A forked child does not have its parent's compiler, nor the compilations that run or wait there."""
     begun, go_on = threading.Event(), threading.Event()
 
     def compile(source: str, dtype: np.dtype) -> Any:
@@ -576,7 +577,7 @@ ROWS = [row for row in all_rows() if get(row.op).name in RELATIVES]
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_rows(row: Any, dtype: str) -> None:
-    """Forward and backward through the kernels there are."""
+    """Forward and backward, by the available kernels."""
     use = Use.of(row, dtype)
     with compiler.use("numpy"):
         wanted = graph(use, given=heads(use, graph(use).outs), grads=bool(use.wanted))
@@ -673,7 +674,7 @@ def test_sums_over_rows_are_the_same_for_any_number_of_threads(monkeypatch: pyte
 
 
 def test_rows_change_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With one output that nobody reads, and several."""
+    """One output that nobody reads, and several outputs."""
     monkeypatch.setattr(compiler, "_FUNCTIONS", {})
     monkeypatch.setattr(compiler, "_PATIENCE", 0)
     x = mx.nd.array(np.random.default_rng(0).standard_normal((30, 50)))
@@ -695,7 +696,7 @@ def test_rows_change_over(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def compiled(x: np.ndarray, offset: float) -> int:
-    """Compile a function anew, compare what it computes; whether its machine code was found among the files."""
+    """Compiles a function anew and checks its results; returns whether its machine code was found in the cache."""
     compiler._FUNCTIONS.clear()
     np.testing.assert_array_equal(computed(trace(lambda x: x * 2.0 + offset, 1), x), x * 2 + offset)
     (function,) = compiler._FUNCTIONS.values()
@@ -704,8 +705,8 @@ def compiled(x: np.ndarray, offset: float) -> int:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache that does not exist yet."""
-    compiler._caller()  # it is not made anew, so its file lies elsewhere
+    """Path of a cache that does not exist yet."""
+    compiler._caller()  # it is not compiled again, so its file is elsewhere
     monkeypatch.setattr(compiler, "_FUNCTIONS", {})
     monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path / "made" / "late"))
     return tmp_path / "made" / "late"
@@ -763,7 +764,7 @@ def test_a_file_under_the_name_of_another_is_not_read(folder: Path) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="modes and owners")
 class TestOthers:
-    """What others could have written is not run."""
+    """A cached file that other users could have written is not run."""
 
     def test_a_file_that_others_may_write(self, folder: Path) -> None:
         compiled(BIG, 1.0)
@@ -800,7 +801,7 @@ class TestOthers:
 
     def test_a_folder_of_somebody_else(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         compiled(BIG, 1.0)
-        if os.geteuid() == 0:  # what is the administrator's is trusted
+        if os.geteuid() == 0:  # files of the administrator are trusted
             os.chown(folder, 12345, -1)
         else:
             monkeypatch.setattr(cache.os, "geteuid", lambda: 12345)
@@ -832,7 +833,7 @@ def test_the_users_folder(platform: str, variable: str, tmp_path: Path, monkeypa
     monkeypatch.delenv(variable)
     own = cache.directory()
     assert own is not None and own.is_relative_to(tmp_path / "home")
-    monkeypatch.setenv(variable, "relative")  # to wherever a program was started
+    monkeypatch.setenv(variable, "relative")  # to the folder in which a program was started
     assert cache.directory() == own
     monkeypatch.setenv("HOME", "relative")
     assert cache.directory() is None
@@ -861,7 +862,7 @@ def test_a_function_that_could_not_be_compiled_for_once_is_compiled_later(monkey
     assert not failing and function.address is not None
 
 
-def test_which_of_two_zeros_is_part_of_what_code_is_kept_by(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_choice_between_zeros_is_part_of_the_key_of_cached_code(monkeypatch: pytest.MonkeyPatch) -> None:
     before = compiler._version.__wrapped__()
     monkeypatch.setattr(compiler.special, "of_equal_zeros", lambda name, dtype: "another")
     assert compiler._version.__wrapped__() != before

@@ -1,4 +1,4 @@
-"""Libraries with threads of their own, oneDNN and NumPy's BLAS: the one stays out of the way of the other."""
+"""Libraries with threads of their own, oneDNN and NumPy's BLAS, do not compete for cores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ sym = mx.sym
 
 
 class Clock:
-    """The time, and when BLAS was held to one thread."""
+    """A clock, and the times at which BLAS was limited to one thread."""
 
     def __init__(self) -> None:
         self.now, self.held = 100.0, 0
@@ -41,7 +41,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def test_who_stands_aside_computes_alone_for_a_while(clock):
+def test_a_thread_that_stands_aside_computes_alone_for_a_while(clock):
     work = blas.Watched(lambda: None, 1_000_000)
     work()
     assert clock.held == 0

@@ -1,4 +1,4 @@
-"""Kernels in two parts give what the reference kernel gives, for all arrays like the first."""
+"""Kernels in two parts give the reference's results for all arrays with the layout of the first ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EXCLUDING = [{}, {"exclude": True}]
 
 
 def _data(shape: tuple[int, ...], dtype: str, strided: bool = False) -> np.ndarray:
-    """Numbers, NaN and infinities among them; every second of twice as many when ``strided``."""
+    """Random numbers with NaN and infinities; every second one of twice as many when ``strided``."""
     wide = (*shape[:-1], shape[-1] * 2) if strided else shape
     found = (_NUMBERS.standard_normal(wide) * 3).astype(dtype)
     if found.size > 5 and found.dtype.kind == "f":
@@ -35,7 +35,7 @@ def _mixed(*groups: list[dict]) -> list[dict]:
 
 
 def _same(name: str, given: dict[str, Any], first: list[np.ndarray], then: list[np.ndarray]) -> bool:
-    """Compare; says whether the operator has two parts for these."""
+    """Compares both kernels; returns whether the operator has a kernel in two parts for these arrays."""
     op = get(name)
     attrs = op.complete(given)
     function = quiet(op.rules.prepare, attrs, *first)

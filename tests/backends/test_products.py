@@ -1,5 +1,5 @@
-"""Steps of plans that are specialised before they run: products, bias, sums by products, SoftmaxOutput; and the threads
-of BLAS, which are trusted until a caller has to wait for them."""
+"""Steps of plans that are specialised before they run: products, bias, sums by products, SoftmaxOutput; and BLAS's
+threads, which are used until a caller has to wait for them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ needs_blas = pytest.mark.skipif(blas._library() is None, reason="this BLAS is no
 
 
 def specialised(name: str, attrs: dict[str, Any], *ins: np.ndarray) -> tuple[str, np.ndarray]:
-    """The kernel that a plan chooses for an operator on the host, and what it computes, run twice."""
+    """The kernel that a plan chooses for an operator on the host, and its results of two runs."""
     op = get(name)
     attrs = op.complete(attrs)
     want = reference(name, attrs, *ins)
@@ -45,7 +45,7 @@ def specialised(name: str, attrs: dict[str, Any], *ins: np.ndarray) -> tuple[str
 
 
 def reference(name: str, attrs: dict[str, Any], *ins: np.ndarray) -> np.ndarray:
-    """What an eager call of the operator computes."""
+    """Result of an eager call of the operator."""
     op = get(name)
     return run(op, op.complete(attrs), list(ins), cpu())[1][0]
 
@@ -111,7 +111,7 @@ def test_transposed_views_are_multiplied_where_they_lie():
 
 
 def test_a_step_of_a_network_is_specialised():
-    """No step asks anything at run time: not the layers, the bias gradients or the loss."""
+    """No step decides anything at run time: neither the layers, nor the bias gradients, nor the loss."""
     y = Variable("data")
     for count in (6, 4):
         y = get("FullyConnected")(y, Variable(f"w{count}"), Variable(f"b{count}"), num_hidden=count)
@@ -120,7 +120,7 @@ def test_a_step_of_a_network_is_specialised():
     with compiler.use("numpy"):
         plan = executor.plan(True)
     kernels = {step.kernel for segment in (plan.forward, plan.backward) for step in segment.steps}
-    assert kernels == {"specialised", "ufuncs", "product with ones", "zeros"}  # these are the gradient of the label
+    assert kernels == {"specialised", "ufuncs", "product with ones", "zeros"}  # zeros are the gradient of the label
 
 
 # -------------------------------------------------------------------------------------------------- sums
@@ -212,7 +212,8 @@ def test_the_library_that_multiplies(a, b, kind, monkeypatch):
                                   ((2, 256, 200), (2, 200, 256)), ((2048, 16, 32), (2048, 32, 16))])
 @pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
 def test_stacks_of_matrices_are_shared_among_threads(a, b, transposed, monkeypatch):
-    """Each is computed by one thread, and lies where it would; BLAS's threads would meet for every one."""
+    """One thread computes each matrix of a stack in its place; BLAS's threads would have to wait for each other in
+    every one."""
     monkeypatch.setattr(threads, "count", lambda: 2)
     left = numbers(*a[:-2], a[-1], a[-2]).swapaxes(-1, -2) if "a" in transposed else numbers(*a)
     right = numbers(*b[:-2], b[-1], b[-2]).swapaxes(-1, -2) if "b" in transposed else numbers(*b)
@@ -236,7 +237,7 @@ def test_stacks_of_matrices_are_shared_among_threads(a, b, transposed, monkeypat
 
 @pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
 def test_one_thread_and_several_find_the_same_where_either_may_compute(transposed, monkeypatch):
-    """Shapes for which they do not are cut in two, or held to one."""
+    """Shapes with other bits for several threads are cut in two, or computed by one thread."""
     monkeypatch.setattr(threads, "count", lambda: 2)
     rng = np.random.default_rng(0)
     for rows, inner, columns in [(64, 784, 128), *rng.integers(30, 300, (12, 3)).tolist()]:
@@ -260,7 +261,7 @@ def test_shapes_whose_bits_depend_on_threads_stay_with_one(monkeypatch):
 
 @pytest.mark.parametrize("sums, kind", [(784, blas.Watched), (704, type(blas.matmul_on_one_thread))])
 def test_sums_of_other_blocks_are_cut_in_two(sums, kind, monkeypatch):
-    """Where both parts have the same bits for any number of threads; sums of whole blocks cannot be cut."""
+    """A sum is cut if both parts have the same bits for any number of threads; a sum of whole blocks cannot be cut."""
     monkeypatch.setattr(threads, "count", lambda: 2)
     monkeypatch.setattr(blas, "_same_bits", lambda a, by_a, b, by_b, dtype: b[0] not in (784, 704))
     blas._host_multiplier.cache_clear()
@@ -285,7 +286,7 @@ def test_one_thread_needs_no_choice(monkeypatch):
 
 
 def test_a_thread_that_had_to_wait_computes_alone_for_a_while(monkeypatch):
-    """For twenty times as long as it has taken."""
+    """The thread computes alone for twenty times as long as it has waited."""
     now, held = [100.0], []
 
     class Hold:
@@ -305,12 +306,12 @@ def test_a_thread_that_had_to_wait_computes_alone_for_a_while(monkeypatch):
     work = blas.Watched(compute, 1_000_000)
     assert [work(each) for each in (0.0015, 0.0001, 0.0017)] == [0.0015, 0.0001, 0.0017]
     assert not held
-    work(0.0019)  # eight times as long as the best would pass, and a millisecond more
+    work(0.0019)  # a time up to eight times the best one, plus a millisecond, would be accepted
     assert blas.Watched.until == pytest.approx(now[0] + 20 * 0.0019)
     work(0.03)
     work(0.03)
     assert len(held) == 2
-    work(0.05)  # it has taken as long alone
+    work(0.05)  # it has computed alone for as long
     work(0.0001)
     assert len(held) == 2
     work(0.05)

@@ -1,4 +1,4 @@
-"""Recurrent layers compiled with numba: the reference's numbers for any shape, mode and number of threads."""
+"""Recurrent layers compiled with numba agree with the reference for any shape, mode and number of threads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOLERANCE = {"float32": 2e-5, "float64": 1e-12, "float16": 2e-3}
 
 
 def bound(kernels, mode, shape, size, dtype="float32", null=(), change=None, **attrs):
-    """An executor of layers on numbers that are always the same, and the gradients of its outputs."""
+    """Executor of layers on fixed numbers, and the gradients of its outputs."""
     names = ["data", "parameters", "state", *(["state_cell"] if mode == "lstm" else [])]
     graph = sym.RNN(*map(sym.var, names), state_size=size, mode=mode, state_outputs=True, **attrs)
     shapes, out_shapes, _ = graph.infer_shape(data=shape)
@@ -67,7 +67,7 @@ def test_the_same_as_the_reference(mode, shape, size, attrs, dtype):
 
 
 def test_a_step_asks_nothing_of_the_compiler_before_it_is_wanted(monkeypatch):
-    """A numba that does not load is no matter where it is not asked for."""
+    """A numba that cannot be imported causes no error unless it is asked for."""
     monkeypatch.setattr(simd, "register_bytes", lambda: pytest.fail("the compiler is loaded"))
     monkeypatch.setattr(compiler, "_FUNCTIONS", {})
     monkeypatch.setattr(recurrent, "_text", recurrent._text.__wrapped__)
@@ -156,7 +156,7 @@ def test_dropout_between_layers_drops_the_same():
 
 
 def test_a_program_may_go_back_later_with_other_kernels():
-    """The saved values do not depend on the kernel that saved them."""
+    """Backward may use another kernel than forward: the saved values do not depend on the kernel."""
     for first, second in (("numpy", "numba"), ("numba", "numpy")):
         args = "lstm", (3, 4, 5), 6
         executor, heads = bound(first, *args, num_layers=2, bidirectional=True)
@@ -168,7 +168,7 @@ def test_a_program_may_go_back_later_with_other_kernels():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_arrays_in_another_order(mode):
-    """Batches first, so that the operator reads and writes transposes."""
+    """With the batch axis first, the operator reads and writes transposed arrays."""
     def run(kernels):
         names = ["data", "parameters", "state", *(["state_cell"] if mode == "lstm" else [])]
         data, *rest = map(sym.var, names)

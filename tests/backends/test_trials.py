@@ -1,4 +1,4 @@
-"""Choices that are tried: the faster way is taken, kept, found again, and never believed from others."""
+"""Choices by trials: the faster way is taken, kept and found again, and files of other users are never trusted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ sym = mx.sym
 
 
 class Machine:
-    """A clock, and two ways that take so many seconds of it."""
+    """A clock, and two ways that take given numbers of seconds."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -47,7 +47,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
 
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a new process."""
+    """Forgets all trials, like a new process."""
     monkeypatch.setattr(trials, "_known", trials.functools.cache(trials._known.__wrapped__))
 
 
@@ -147,7 +147,7 @@ def _results(executor: mx.executor.Executor) -> list[np.ndarray]:
 
 
 def _attention(batch: int, heads: int) -> Symbol:
-    """A dense layer with bias, products of stacks either way turned, and one without bias."""
+    """A dense layer with bias, products of stacks with either factor transposed, and a dense layer without bias."""
     x = sym.reshape(sym.FullyConnected(sym.Variable("x"), num_hidden=3 * 64, flatten=False), (0, 0, 3, heads, -1))
     q, k, v = sym.split(sym.transpose(x, (2, 0, 3, 1, 4)), num_outputs=3, axis=0, squeeze_axis=True)
     q, k, v = (sym.reshape(part, (-3, 0, 0)) for part in (q, k, v))
@@ -162,7 +162,7 @@ PRODUCTS = 12  # forward, and two gradients of each
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("way", ["oneDNN", "BLAS"])
 def test_a_plan_multiplies_by_one_library(machine, monkeypatch, way, count):
-    """The first large product decides the library of all of them; results are those of the reference either way."""
+    """The first large product decides the library for all; the results equal the reference with either."""
     monkeypatch.setattr(products.threads, "count", lambda: count)
     monkeypatch.setattr(products, "_LEAST", 1 << 20)
     asked: list[tuple[str, str]] = []
@@ -178,7 +178,7 @@ def test_a_plan_multiplies_by_one_library(machine, monkeypatch, way, count):
     other = _bound(_attention(4, 4), x=(4, 64, 96))
     assert "onednn declined: nothing is tried, says OPREG_TUNE" in other.explain()
     want = _results(other)
-    monkeypatch.setattr(shared_library, "_FORKED", [True])  # a child does without, with steps that were bound before
+    monkeypatch.setattr(shared_library, "_FORKED", [True])  # as in a forked child, whose steps do without the library
     for results in (found, _results(executor)):
         for got, expected in zip(results, want, strict=True):
             np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-3 * np.abs(expected).max())
@@ -208,7 +208,7 @@ def test_small_stacks_stay_with_blas(machine):
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("faster", ["oneDNN", "BLAS"])
 def test_each_small_product_has_the_faster_library(machine, monkeypatch, faster, count):
-    """On one thread of oneDNN's, so that those of BLAS are free to compute the others."""
+    """Trials of oneDNN use one thread, so that BLAS's threads are free to compute the other products."""
     openmp = shared_library.openmp()
     assert openmp is not None
     monkeypatch.setattr(products.threads, "count", lambda: count)
@@ -234,7 +234,7 @@ def test_each_small_product_has_the_faster_library(machine, monkeypatch, faster,
 
 @onednn
 def test_a_large_product_does_not_decide_for_small_ones(machine, monkeypatch):
-    """They are tried by themselves, also where BLAS computes the large one."""
+    """Small products have trials of their own, also if BLAS computes the large one."""
     monkeypatch.setattr(trials, "_tried", lambda usual, other, *rest: trials.Choice(other, f"not {usual}"))
     x = sym.FullyConnected(sym.Variable("x"), num_hidden=2048, name="large")
     text = _bound(sym.FullyConnected(x, num_hidden=8, name="small"), x=(64, 128)).explain()
@@ -244,7 +244,7 @@ def test_a_large_product_does_not_decide_for_small_ones(machine, monkeypatch):
 @onednn
 @pytest.mark.parametrize("faster", ["oneDNN", "BLAS"])
 def test_small_products_are_tried_where_onednn_computes_the_plan(machine, monkeypatch, faster):
-    """With its threads; BLAS multiplies a single row three times as fast."""
+    """In such a plan oneDNN uses all its threads; BLAS is three times as fast for a single row."""
     monkeypatch.setattr(trials, "_tried", lambda usual, other, *rest: trials.Choice(faster, "so it is"))
     monkeypatch.setattr(products.convolution, "LEAST", 0)
     x = sym.Convolution(sym.Variable("x"), kernel=(3, 3), num_filter=8, name="first")
@@ -273,7 +273,7 @@ def test_large_matrices_are_tried_by_smaller_ones(machine, monkeypatch):
 @onednn
 @pytest.mark.parametrize(("same", "count"), [(True, 2), (False, 2), (True, 1)])
 def test_a_trial_has_the_threads_of_the_plan(machine, monkeypatch, same, count):
-    """Both libraries are tried with all of them, or with one where the plan has one or several find other bits."""
+    """Both libraries are tried with all threads, or with one if the plan has one or if several give other bits."""
     openmp = shared_library.openmp()
     assert openmp is not None
     monkeypatch.setattr(products.threads, "count", lambda: count)
@@ -317,8 +317,9 @@ def test_a_transposed_factor_is_copied_where_that_is_faster(machine, monkeypatch
 
 @onednn
 @pytest.mark.parametrize("same", [True, False])
-def test_who_waits_for_threads_of_onednn_multiplies_alone(machine, monkeypatch, same):
-    """For a while, where that finds the same bits; where it does not, always. How many threads there are stays."""
+def test_a_thread_that_waited_for_onednn_multiplies_alone(machine, monkeypatch, same):
+    """After a wait a thread computes alone for a while if the bits are the same, otherwise always. The number of
+    threads stays."""
     openmp = shared_library.openmp()
     assert openmp is not None
     monkeypatch.setattr(products.threads, "count", lambda: 2)
@@ -337,8 +338,8 @@ def test_who_waits_for_threads_of_onednn_multiplies_alone(machine, monkeypatch, 
 
 
 @FAST
-def test_libraries_whose_threads_nobody_holds_multiply(machine, monkeypatch):
-    """In plans whose convolutions they have: with the threads there are."""
+def test_libraries_with_uncontrolled_threads_multiply(machine, monkeypatch):
+    """In plans whose convolutions oneDNN computes, it also multiplies, with the available threads."""
     monkeypatch.setattr(shared_library, "openmp", lambda: None)
     x = sym.Convolution(sym.Variable("x"), kernel=(3, 3), num_filter=8)
     executor = _bound(sym.FullyConnected(x, num_hidden=64, name="dense"), x=(8, 3, 12, 12))
@@ -351,14 +352,14 @@ def test_libraries_whose_threads_nobody_holds_multiply(machine, monkeypatch):
 
 @onednn
 def test_one_thread_and_several_find_the_same_product():
-    """Where that is believed."""
+    """Both give the same bits for matrices for which ``_same_bits`` promises it."""
     for shape, turned in (((64, 784, 128), True), ((128, 64, 784), False), ((96, 1000, 40), True)):
         m, k, n = shape
         rng = np.random.default_rng(0)
         a = rng.standard_normal((m, k), "float32")
         b = rng.standard_normal((n, k), "float32").T if turned else rng.standard_normal((k, n), "float32")
         found = products.Matrices(a, b, rng.standard_normal(n, "float32"), np.empty((m, n), "float32"))
-        room: list[int] = []  # what it needs meanwhile, whatever is in there
+        room: list[int] = []  # its workspace, with arbitrary content
         run = products._bound(found, lambda number, size, dtype: (room.append(*size), np.full(size, 255, dtype))[1])
         run()
         several = found.out.copy()
@@ -383,7 +384,7 @@ A, B, WIDE = (80, 90), (90, 70), (5, 80, 90)
     ("FullyConnected", (WIDE, (70, 90), (70,)), {"num_hidden": 70, "flatten": False}, 3),
     ("FullyConnected", (WIDE, (70, 7200)), {"num_hidden": 70, "no_bias": True}, 3)])
 def test_products_of_every_kind(machine, monkeypatch, name, shapes, attrs, steps):
-    """Forward and gradients, each by the library where it can, are those of the reference."""
+    """Outputs and gradients equal the reference's; the library computes the kinds that it can."""
     monkeypatch.setattr(products, "_left_to_blas", lambda *about: None)
     found = []
     for there in (True, False):
@@ -413,7 +414,7 @@ PARTS = {
 @onednn
 @pytest.mark.parametrize("name", PARTS)
 def test_layers_of_parts(machine, monkeypatch, name):
-    """As gates and heads are: the library multiplies them where they are."""
+    """The library reads parts of a larger array, such as gates and heads, without a copy."""
     monkeypatch.setattr(products.threads, "count", lambda: 2)
     monkeypatch.setattr(products, "_LEAST", 1 << 18)
     monkeypatch.setattr(trials, "_tried", lambda usual, other, ways, apart: trials.Choice(usual, ""))

@@ -1,4 +1,4 @@
-"""Optimizer updates compiled with numba: what they give, for which arrays, and what they remember."""
+"""Optimizer updates compiled with numba: their results, the arrays they accept, and what they cache."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COMPILED = {
 
 @pytest.fixture(autouse=True)
 def waited() -> Iterator[None]:
-    """The compilation of a test ends before the next test begins."""
+    """Ends the compilation of a test before the next test begins."""
     yield
     compiler.wait()
 
@@ -50,7 +50,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[compiler.Function]:
 
 
 def arrays_of(name: str, dtype: str, size: int = SIZE) -> list[mx.nd.NDArray]:
-    """Weight, gradient and states, which are positive: some are averages of squares."""
+    """Weight, gradient and states; the states are positive, since some are averages of squares."""
     rng = np.random.default_rng(7)
     count = len(get(name).signature.input_names)
     found = [rng.standard_normal(size), rng.standard_normal(size)] + [rng.uniform(2, 3, size) for _ in range(count - 2)]
@@ -58,7 +58,7 @@ def arrays_of(name: str, dtype: str, size: int = SIZE) -> list[mx.nd.NDArray]:
 
 
 def moved(name: str, kernels: str, arrays: list[mx.nd.NDArray], inplace: bool = True, **attrs) -> list[np.ndarray]:
-    """Weight and states after a step, by the kernels that are asked for."""
+    """Weight and states after a step, by the given kernels."""
     arrays = [array.copy() for array in arrays]
     with compiler.use(kernels):
         new = getattr(mx.nd, name)(*arrays, lr=0.1, **attrs, **({"out": arrays[0]} if inplace else {}))
@@ -139,7 +139,7 @@ def test_many_weights_move_as_one_and_alike_for_any_number_of_threads(count, mon
 
 
 def test_the_same_arrays_as_one_weight_after_two(calls):
-    """What has been found out of them does not depend on the arrays alone."""
+    """The compiled update of two weights with two arrays each is not used for one weight with four arrays."""
     weight, grad, other, last = [np.full(SIZE, value) for value in (1.0, 2.0, 3.0, 4.0)]
 
     two = Formula(lambda weight, grad: weight + grad)
@@ -162,7 +162,7 @@ def test_odd_layouts_and_other_dtypes_are_left_to_numpy(calls):
     assert not calls
 
 
-def test_what_is_read_only_is_left_to_numpy(calls):
+def test_read_only_arrays_are_left_to_numpy(calls):
     weight, grad = np.ones(SIZE), np.ones(SIZE)
     weight.flags.writeable = grad.flags.writeable = False
     moves = functools.partial(updating.together, np, Formula(lambda weight, grad: weight + grad),

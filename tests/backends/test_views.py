@@ -1,5 +1,5 @@
-"""Every kernel computes of arrays that are views what it does of arrays of their own, and writes nothing beside them;
-so do eager calls and plans."""
+"""Every kernel gives the same results for views as for whole arrays, and writes nothing beside them; eager calls and
+plans likewise."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tests.running import TOLERANCES, Use, agree, eager, heads
 
 #: If numba and oneDNN are installed, their kernels are tested; otherwise all others.
 LIBRARIES = importlib.util.find_spec("numba") is not None
-#: Inputs of these go together: with other numbers in one of them there is no answer.
+#: Operators whose inputs belong together: with other values in one of them there is no result.
 RELATED = frozenset({"_backward_Pooling_max", "_backward_contrib_boolean_mask", "_boolean_mask_like"})
 
 
@@ -47,7 +47,7 @@ RELATED = frozenset({"_backward_Pooling_max", "_backward_contrib_boolean_mask", 
 
 
 def _used() -> dict[Op, list[Use]]:
-    """The uses of each operator, those with most inputs and axes first."""
+    """Uses of each operator; those with most inputs and axes come first."""
     found: dict[Op, list[Use]] = defaultdict(list)
     for row in all_rows():
         for dtype in row.dtypes or (None,):
@@ -80,18 +80,18 @@ NAMES = sorted({op.name for op, _ in KERNELS})
 
 
 class There(NamedTuple):
-    """A device: how the bytes of an array come to its memory, and what an array there is to it."""
+    """A device: how bytes are copied to its memory, and the class of its arrays."""
 
     ctx: Context
     memory: Callable[[np.ndarray], np.ndarray]
     array: Callable[[np.ndarray], Any]
 
     def place(self, name: str, numbers: np.ndarray) -> Place:
-        """An array there."""
+        """The array in the memory of the device."""
         return Place(name, numbers, self.memory)
 
     def wrapped(self, places: Sequence[Place]) -> list[NDArray]:
-        """As users have them."""
+        """The NDArrays of users over these places."""
         return [NDArray(self.array(place.array), self.ctx) for place in places]
 
 
@@ -99,7 +99,7 @@ HOST = There(cpu(), lambda whole: whole, lambda array: array)
 
 
 def _turned(name: str, count: int) -> list[str]:
-    """As many ways for an array to lie, each another, beginning with one."""
+    """Names of ``count`` layouts of arrays in turn, beginning with ``name``."""
     names = list(WRITTEN)
     start = names.index(name)
     return [names[(start + i) % len(names)] for i in range(count)]
@@ -118,7 +118,7 @@ class Run(NamedTuple):
 
 
 def small(use: Use) -> Iterator[Run]:
-    """All inputs alike, the outputs, all of them otherwise, and in place."""
+    """Runs in which all inputs, the outputs, or all arrays are views, and runs in place."""
     count = len(use.arrays)
     for name in WRITTEN:
         yield Run([name] * count)
@@ -133,13 +133,13 @@ def small(use: Use) -> Iterator[Run]:
 
 
 def large(use: Use) -> Iterator[Run]:
-    """All inputs and outputs otherwise."""
+    """Runs in which all inputs and outputs are views."""
     for name in WRITTEN:
         yield Run(_turned(name, len(use.arrays)), _turned(name, 2)[1])
 
 
 def accepted(op: Op, kernel: Kernel) -> list[Use]:
-    """Uses in which a kernel accepts arrays of their own, of different dtypes."""
+    """Uses of different dtypes in which a kernel accepts whole arrays."""
     found: dict[np.dtype, Use] = {}
     for use in USED[op]:
         if kernel.accepts is None or kernel.accepts(called(use)) is None:
@@ -148,7 +148,7 @@ def accepted(op: Op, kernel: Kernel) -> list[Use]:
 
 
 def reference(use: Use) -> Call | None:
-    """Results of the reference on arrays of their own; None if it raises an error."""
+    """Results of the reference on whole arrays; None if it raises an error."""
     call = called(use)
     try:
         assert computed(call, use.op.kernels[0]) is None
@@ -158,7 +158,7 @@ def reference(use: Use) -> Call | None:
 
 
 def check(use: Use, kernel: Kernel, run: Run, plain: Call | None, there: There = HOST) -> str | None:
-    """A run of a kernel beside what the reference computed of the use; why the kernel declines."""
+    """Compares a run of a kernel with the reference's results; returns the kernel's reason to decline."""
     states = range(len(use.op.signature.arguments(use.attrs)), len(use.arrays))
     moved = {*use.op.traits.mutates, *([states[i] for i in use.op.traits.states] if use.train else [])}
     ins = [there.place("own" if i in moved and name in READ else name, numbers)
@@ -211,7 +211,7 @@ def test_kernels(op: Op, kernel: Kernel) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_eager_calls(name: str) -> None:
-    """Their gradients, too, and what they write to ``out``."""
+    """Gradients, and results written to ``out``, are compared, too."""
     use = USED[get(name)][0]
     for way in (*WRITTEN, *READ):
         if way in READ and (use.op.traits.mutates or use.op.traits.states or name in RELATED):
@@ -224,7 +224,7 @@ def test_eager_calls(name: str) -> None:
             except OpError:
                 continue
             grads = use.op.differentiable and bool(use.wanted)
-            eager_calls._RUNNERS.clear()  # what is prepared, is by arrays like these, and serves others
+            eager_calls._RUNNERS.clear()  # a prepared call, made with such arrays, also serves others
             found = eager(use, given=given, grads=grads, raw=HOST.wrapped(places))
             want = eager(like, given=given, grads=grads)
             targets = [Place(way if way in WRITTEN else "own", np.zeros_like(out)) for out in want.outs]
@@ -242,8 +242,7 @@ def test_eager_calls(name: str) -> None:
 
 
 class Seen(NamedTuple):
-    """A view that graphs have: the array that it is one of, from its own numbers, and how it is made, by ``nd`` or
-    ``sym``, of that and its shape."""
+    """A kind of view in graphs: the whole array for given elements, and how ``nd`` or ``sym`` makes the view."""
 
     whole: Callable[[np.ndarray], np.ndarray]
     view: Callable[[Any, Any, tuple[int, ...]], Any]
@@ -273,8 +272,8 @@ SEEN = {
 
 
 class Bound(NamedTuple):
-    """How a plan is bound: whether arguments and gradients are views, what is asked for, and whether what is viewed is
-    computed of the variables before."""
+    """Settings of a plan: views as arguments, views as gradients, the request, and whether the variables are computed
+    before they are viewed."""
 
     args: bool
     grads: bool
@@ -287,8 +286,7 @@ BOUND = {"to arrays of their own": Bound(False, False, "write", False), "to view
 
 
 def plan(use: Use, name: str, way: Bound, there: There = HOST) -> None:
-    """A use of inputs that are views of variables, or of what is computed of them, in a plan, beside the same on a
-    tape."""
+    """Runs a use whose inputs are views of variables, or of computed values, in a plan and on a tape."""
     seen, count, names, ctx = SEEN[name], len(use.op.signature.arguments(use.attrs)), use.names, there.ctx
     floats = [is_numpy_float(each.dtype) for each in use.arrays]
     viewed = [i < count and i not in use.op.traits.mutates and each.ndim > 0 and (kind or name != "broadcast_to")
@@ -356,7 +354,7 @@ def test_plans(name: str, way: str) -> None:
 
 
 def _gates() -> Any:
-    """Gated, and turned into what a recurrent layer multiplies its states by."""
+    """A gated layer, whose result is transposed for the product of a recurrent layer."""
     left, right = sym.split(sym.FullyConnected(sym.var("x"), num_hidden=12, name="first"), num_outputs=2, axis=1)
     return sym.FullyConnected(sym.slice_axis(left * sym.sigmoid(right), axis=1, begin=0, end=4), num_hidden=5)
 
@@ -375,7 +373,7 @@ def _convolutions() -> Any:
 
 
 def _loop() -> Any:
-    """Rows of a sequence, each by the same weights."""
+    """A loop over the rows of a sequence with the same weights."""
     weight = sym.var("weight", shape=(4, 4))
     states, _ = sym.contrib.foreach(lambda row, state: (sym.tanh(sym.dot(row + state, weight)),) * 2, sym.var("x"),
                                     sym.var("state", shape=(3, 4)))
@@ -383,7 +381,7 @@ def _loop() -> Any:
 
 
 def _picked() -> Any:
-    """Rows that numbers choose, and what follows from them."""
+    """Rows chosen by indices, and a function of them."""
     rows = sym.contrib.boolean_mask(sym.var("x"), sym.var("chosen", shape=(6,)) > 0)
     return sym.FullyConnected(rows, num_hidden=3)
 
@@ -401,7 +399,7 @@ NETWORKS: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
 
 
 def results(network: Any, arrays: dict[str, np.ndarray], way: str, optimizer: Any, there: There) -> list[np.ndarray]:
-    """Of two steps of training and of inference: outputs, gradients, and arguments and states as they are then."""
+    """Outputs and gradients of two steps of training and of inference, with the arguments and states after each."""
     names, states = network.list_arguments(), network.list_auxiliary_states()
     ways = _turned(way, 2 * len(arrays)) if way in WRITTEN else [way] * 2 * len(arrays)
     places = {name: there.place(each, arrays[name]) for each, name in zip(ways, (*names, *states))}
@@ -424,7 +422,8 @@ def results(network: Any, arrays: dict[str, np.ndarray], way: str, optimizer: An
 
 
 def compare(name: str, way: str, optimizer: Callable[[], Any], there: There = HOST) -> None:
-    """A network bound to views, whose arrays are large, beside the same bound to arrays of their own on the host."""
+    """Compares a network bound to views, whose arrays are large, with the same network bound to whole arrays on the
+    host."""
     make, shape = NETWORKS[name]
     network = make()
     shapes, _, states = network.infer_shape_partial(x=shape)
@@ -438,7 +437,7 @@ def compare(name: str, way: str, optimizer: Callable[[], Any], there: There = HO
             agree(one, other, 1e-3, f"{name} of {way}: array {i} of outputs, gradients and arguments")
 
 
-#: What follows a backward pass: nothing, or an update.
+#: Steps after a backward pass: nothing, or an update.
 STEPS = (lambda: None, lambda: mx.optimizer.create("sgd", learning_rate=0.1, momentum=0.9),
          lambda: mx.optimizer.create("adam", learning_rate=0.1))
 
@@ -457,7 +456,7 @@ needs_compiler = pytest.mark.skipif(host.COMPILER is None, reason="needs a C++ c
 
 @contextlib.contextmanager
 def device() -> Iterator[Any]:
-    """A stand-in for a GPU that has cublasLt and cuDNN."""
+    """A stand-in for a GPU with cublasLt and cuDNN."""
     with cudnn.installed(), cublaslt.installed() as found:
         yield found.xp
 

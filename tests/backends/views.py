@@ -1,4 +1,4 @@
-"""Ways in which an array can lie in the memory of a larger one, and a look at what lies around it."""
+"""Layouts of an array in the memory of a larger one, and checks that the memory around it is unchanged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["READ", "WRITTEN", "Place"]
 
 
 def _room(dtype: np.dtype, *shape: int) -> np.ndarray:
-    """An array whose numbers spoil what is computed from them: NaN, or -1 among integers."""
+    """An array of NaN, or of -1 for integers, which make results wrong if they are read."""
     return _filled(dtype, math.prod(shape), 0).reshape(shape)
 
 
@@ -23,7 +23,7 @@ def _filled(dtype: np.dtype, count: int, offset: int) -> np.ndarray:
 
 
 def _block(dtype: np.dtype, *shape: int) -> np.ndarray:
-    """A part of an array that has one more along each axis."""
+    """A part of an array that is longer by one along each axis."""
     return _room(dtype, *[size + 1 for size in shape])[(slice(1, None),) * len(shape)]
 
 
@@ -34,7 +34,7 @@ def _matrices_transposed(dtype: np.dtype, *shape: int) -> np.ndarray:
 
 
 def _thin(dtype: np.dtype, *shape: int) -> np.ndarray:
-    """Axes of one number have steps that lead nowhere."""
+    """Axes of length 1, with strides that lead outside of the memory."""
     array = _room(dtype, *shape)
     steps = [(0, -1, 8)[axis % 3] * dtype.itemsize if size == 1 else step
              for axis, (size, step) in enumerate(zip(shape, array.strides))]
@@ -67,7 +67,7 @@ def _read_only(numbers: np.ndarray) -> np.ndarray:
     return numbers
 
 
-#: Arrays that can only be read, with numbers out of another.
+#: Arrays that can only be read, made from elements of another array.
 READ: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "row repeated": lambda numbers: np.broadcast_to(numbers.take([0], 0), numbers.shape),
     "column repeated": lambda numbers: np.broadcast_to(numbers.take([0], -1), numbers.shape),
@@ -78,17 +78,17 @@ READ: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 class Place:
-    """An array in the memory of another, which nobody may write.
+    """An array in the memory of another one, which must not be written.
 
     Parameters
     ----------
     name : str
-        Of one in ``WRITTEN`` or ``READ``. Any other stands for an array of its own, which those without axes or
-        numbers always are.
+        Name of a layout in ``WRITTEN`` or ``READ``. With another name, or without axes or elements, the array has
+        memory of its own.
     numbers : array
-        What it begins with, or for one that is read what its numbers are taken from.
+        Initial values, or for a layout in ``READ`` the array whose elements it has.
     memory : function
-        The bytes of an array in another memory, where it is to lie there.
+        Copies the bytes of an array to the memory of a device.
     """
 
     def __init__(self, name: str, numbers: np.ndarray, memory: Callable[[np.ndarray], np.ndarray] = lambda whole: whole
@@ -110,17 +110,18 @@ class Place:
         self._numbers, self._before = self.array.copy(), self._whole.copy()
 
     def halve(self) -> None:
-        """Half of floating numbers, where they may be written: who reads them too early finds these."""
+        """Halves floating values if they may be written, so that a kernel that reads them too early gives wrong
+        results."""
         if self.array.flags.writeable and self.array.dtype.kind == "f":
             self.array[...] *= 0.5
 
     def fill(self) -> None:
-        """The numbers again."""
+        """Writes the values again."""
         if self.array.flags.writeable:
             self.array[...] = self._numbers
 
     def found(self, what: str) -> np.ndarray:
-        """The numbers, when something has been computed; nothing else may have been written."""
+        """Values after a computation; asserts that nothing else was written."""
         found = self.array.copy(order="C")
         self.fill()
         assert self._whole.tobytes() == self._before.tobytes(), f"{what}: memory beside the array was written"

@@ -1,4 +1,4 @@
-"""The benchmarks on a device: everything but the numbers, which mean nothing on a stand-in."""
+"""Benchmarks on a device: everything but the times, which mean nothing on a stand-in."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash
 
 
 def place(out: Path | None = None) -> gpu_questions.Place:
-    """Inside of ``gpus()``."""
+    """The device inside of ``gpus()``."""
     return gpu_questions.Place(mx.gpu(0), mx.gpu(0).xp, True, out, {})
 
 
@@ -58,7 +58,7 @@ def test_all_questions_are_there() -> None:
 @needs_compiler
 @pytest.mark.parametrize("letter", ["a", "b", "d", "e"])
 def test_a_question_is_answered_on_the_stand_in(letter: str) -> None:
-    """What of it needs CuPy, PyTorch or JAX says so; the rest has numbers."""
+    """All rows have numbers, except those that need CuPy, PyTorch or JAX; these say so."""
     with gpus():
         where = place()
         text = gpu_questions.answered(letter, where)
@@ -109,7 +109,7 @@ def test_an_exception_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("letter", ["c", "g"])
-def test_what_is_not_there_is_an_answer(letter: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_library_is_an_answer(letter: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setitem(sys.modules, "cudnn", None)
     assert "No answer: " in gpu_questions.answered(letter, gpu_questions.Place(None, None, True, tmp_path, {}))
@@ -159,12 +159,12 @@ def test_a_device_is_timed_between_its_events(monkeypatch: pytest.MonkeyPatch) -
     assert seen == ["record", "run", "run", "record", "wait"]
     workload = WORKLOADS[0]._replace(sizes={"calls": 4})
     figures = worker.measure(lambda: None, workload, 0.0, clock)
-    assert figures[0] == 0.002  # of a run that takes 8 ms by the clock, a fourth
+    assert figures[0] == 0.002  # a fourth of a run that takes 8 ms by the clock
 
 
 @needs_compiler
 def test_the_benchmark_runs_on_the_stand_in(tmp_path: Path) -> None:
-    """Its table has what the cost model expects beside what was measured."""
+    """The table shows the expectation of the cost model beside the measured time."""
     figures = tmp_path / "machine.json"
     figures.write_text('{"name": "slow", "launch": 1.0, "product_rates": {"float32": 1e9}}')
     done = run(sys.executable, "-m", "benchmarks", "--machine", str(figures), "--device", "dry", "--here",
@@ -186,7 +186,7 @@ def test_the_benchmark_runs_on_the_stand_in(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------- the same work
 
 
-#: Small sizes of the work that is done by hand.
+#: Small sizes for the work of hand-written loops.
 BY_HAND: dict[str, dict[str, Any]] = {
     **{key: {"count": 9, "n": 4} for key in (
         "custom_numpy", "custom_identity", "elementwise", "elementwise_training", "chain")},
@@ -249,7 +249,7 @@ def test_onnx_runtime_computes_what_opreg_does(key: str, sizes: dict[str, Any], 
 
 
 def test_texts_of_rows_are_those_of_a_large_gpu() -> None:
-    """Nothing runs, so no compiler is needed."""
+    """No kernel runs, so no compiler is needed."""
     texts = gpu_kernels.texts_of_rows(["softmax", "tanh", "BatchNorm"])
     names = {re.search(r"\) (\w+)\(", text.source[text.source.index('extern "C"'):])[1] for text in texts}  # type: ignore
     assert {"rows__softmax", "elementwise__tanh"} <= names and all(text.options == ("-std=c++17",) for text in texts)
@@ -261,7 +261,7 @@ def compiling() -> None:
     compiler = pytest.importorskip("cupy.cuda.compiler", reason="needs CuPy")
     try:
         compiler._get_nvrtc_version()
-    except Exception as error:  # of a package that finds libraries
+    except Exception as error:  # an error of a package that finds libraries
         pytest.skip(f"needs NVRTC: {error}")
 
 
@@ -283,7 +283,7 @@ def test_a_kernel_compiled_before_is_found_by_cupy(text: gpu_kernels.Text, whole
     assert gpu_kernels.found(tmp_path, text, "80") is None
     assert gpu_kernels.rename(tmp_path) == (1, 0) and len(list(tmp_path.iterdir())) == 2
 
-    given = gpu_kernels._given  # elsewhere CuPy lies in another folder
+    given = gpu_kernels._given  # on other machines CuPy is in another folder
     def moved(text: gpu_kernels.Text, arch: str) -> tuple[tuple[str, ...], str]:
         options, headers = given(text, arch)
         return tuple([option.replace("-I", "-I/elsewhere") for option in options]), headers
@@ -310,7 +310,7 @@ def test_the_script_is_bash() -> None:
 
 @needs_bash
 def test_the_script_runs_the_tests_of_the_stand_in_on_a_gpu() -> None:
-    """Those that get it by a fixture, too: replay, users' kernels, devices, updates."""
+    """The script also selects tests that get the stand-in by a fixture: replay, users' kernels, devices, updates."""
     text = SCRIPT.read_text()
     found = re.search(r"mapfile -t files < <\((.*)\)\n", text), re.search(r"-m '(.*)' \"\$\{files", text)
     assert found[0] is not None and found[1] is not None
@@ -321,12 +321,12 @@ def test_the_script_runs_the_tests_of_the_stand_in_on_a_gpu() -> None:
     for name in ("symbol/test_replay", "custom/test_users_kernels", "backends/test_devices",
                  "symbol/test_executor_update", "backends/cuda/test_rows"):
         assert tests[f"tests/{name}.py"] >= 8, (name, tests)
-    assert not tests["tests/backends/cuda/test_machine.py"]  # of the stand-in itself
+    assert not tests["tests/backends/cuda/test_machine.py"]  # tests of the stand-in itself
 
 
 @needs_bash
 def test_the_script_goes_on_when_stages_fail(tmp_path: Path) -> None:
-    """An interpreter that can do nothing: every stage says so, and there is a summary."""
+    """With an interpreter that always fails, every stage reports its failure, and there is a summary."""
     broken = tmp_path / "python"
     broken.write_text("#!/bin/sh\necho nothing works >&2\nexit 3\n")
     broken.chmod(0o755)
@@ -347,7 +347,7 @@ def test_handwritten_rules_are_counted(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_rule_counts_where_an_operator_holds_it() -> None:
-    """Functions of one maker are one, by whatever call an operator was given them; those of others are not counted."""
+    """Rules that one function makes count as one, whatever its arguments; functions of other libraries do not count."""
     one, two = (Op(name, Schema([]), ("data",)) for name in ("_counted_one", "_counted_two"))
     one.infer(like_inputs(0))
     two.infer(like_inputs(0, 0))
@@ -363,7 +363,7 @@ def test_a_rule_counts_where_an_operator_holds_it() -> None:
 
 @pytest.mark.parametrize("order", traced.ORDERS)
 def test_a_traced_operator_calls_as_little_of_python_as_its_line(order: str) -> None:
-    """A gradient takes no more calls; forward alone, an operator is looked up by its attributes and inputs."""
+    """A gradient takes no more calls of Python; forward alone looks an operator up by its attributes and inputs."""
     line, *others = traced.measure(order, 1, 1)
     assert [row.way for row in others] == ["a function", "a Prop"]
     for row in others:

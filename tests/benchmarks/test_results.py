@@ -92,14 +92,14 @@ def test_memory_of_nothing_is_no_ratio() -> None:
 
 
 @pytest.mark.parametrize("path, said", [(page.JOURNAL, page.measured), (page.PAGE, page.ratios)])
-def test_the_pages_are_what_the_files_say(path: Path, said: Callable[[], str]) -> None:
+def test_the_pages_agree_with_the_files(path: Path, said: Callable[[], str]) -> None:
     """``from benchmarks import page; page.write()`` writes them."""
     text = path.read_text(encoding="utf-8")
     assert text.partition(page.BEGIN)[2].partition(page.END)[0].strip() == said()
 
 
 def test_ratios_have_a_column_for_each_processor_as_it_is(tmp_path: Path) -> None:
-    """A work that one of them did not have is a dash there."""
+    """The column of a processor without a row has a dash there."""
     other = {**XEON, "name": "Another"}
     adam = Row("adam", "Adam", "ms", {"opreg": [3e-3], "opreg[fast]": [1e-3], "PyTorch": [2e-3]})
     for number, each in enumerate([made(), made(lesser=["no-avx2"]), made(processor=other)]):
@@ -111,7 +111,7 @@ def test_ratios_have_a_column_for_each_processor_as_it_is(tmp_path: Path) -> Non
 
 
 def test_long_rows_have_their_share_of_the_machine() -> None:
-    """Of the faster of ours; what is short, or is no time, has none."""
+    """The share is that of the faster run of opreg; short rows, and rows without a time, have none."""
     found = {"bytes": 3e6, "memory": 1e-3, "flops": 2e9, "arithmetic": 4e-3}
     figures = {"opreg": [8e-3, 9e-3], "opreg[fast]": [5e-3, 5e-3], "PyTorch": [6e-3]}
     rows = [Row("block", "a block", "ms", figures, found), Row("mlp", "short", "µs", {"opreg": [9e-4]}, found),
@@ -125,7 +125,7 @@ def test_long_rows_have_their_share_of_the_machine() -> None:
 
 
 def test_rows_that_the_extra_makes_slower_are_named() -> None:
-    """By more than those without it scatter; of memory it may take more."""
+    """A row counts if it is slower by more than the runs without the extra scatter; it may take more memory."""
     slow, same = {"opreg": [5e-3, 6e-3], "opreg[fast]": [9e-3, 9e-3]}, {"opreg": [5e-3, 6e-3], "opreg[fast]": [6.1e-3]}
     rows = [Row("block", "a block", "ms", slow), Row("lstm", "another", "ms", same), Row("held", "held", "MB", slow)]
     assert "- Slower with the extra than without it: a block (1.80).\n" in page.section(made(slow, rows=rows))
@@ -288,7 +288,7 @@ def test_peers_of_other_versions_are_named(column: str, version: str, expected: 
 
 
 def test_interpreters_that_do_not_start_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the names are that pyenv puts on the path for versions that are not chosen."""
+    """pyenv puts a command for each version on the path; it fails unless the version is chosen."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path / "shims"))
     places = [tmp_path / "shims" / "python3.99", tmp_path / ".pyenv" / "versions" / "3.99.1" / "bin" / "python"]

@@ -24,7 +24,7 @@ def _arrays(heads: int = 2, queries: int = 5, keys: int = 7, batch: int = 2, dty
 
 
 def _dropped(arrays: list, p: float) -> tuple:
-    """The output in training, and the weights it was made with."""
+    """Output in training, and the weights of attention in it."""
     query, key, _ = arrays
     seen = nd.array(np.broadcast_to(np.eye(key.shape[2]), (*key.shape[:3], key.shape[2])), dtype=query.dtype)
     return attention(query, key, seen, p=p)
@@ -41,7 +41,7 @@ def test_dropout_keeps_some_weights_and_scales_them(blocks, monkeypatch):
     assert set(np.unique(found.round(6))) == {0.0, round(1 / 0.7, 6)}
     assert 0.25 < (found == 0).mean() < 0.35
     rows = (found == 0).reshape(-1, 50)
-    assert len(np.unique(rows, axis=0)) == len(rows)  # no two queries, heads or samples lose the same weights
+    assert len(np.unique(rows, axis=0)) == len(rows)  # each query, head and sample loses other weights
     assert np.array_equal(_dropped(arrays, 0.3).asnumpy(), whole)  # nothing outside of training
 
 

@@ -1,4 +1,4 @@
-"""Kernels that are written for speed: products of RNN cut into small ones, updates of many weights at once, erf."""
+"""Fast kernels: products of RNN cut into small ones, updates of many weights at once, erf."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_rnn_of_sizes_that_are_cut(mode, both, batch, size, dtype):
 
 
 def test_one_direction_turns_nothing(monkeypatch):
-    """The time of the data is reversed for the second direction alone."""
+    """The time axis is reversed only for the second direction."""
     attrs, ins = _rnn_inputs("lstm", 4, 8, False, "float32")
     monkeypatch.setattr("opreg.builtin.layers.rnn._turned", lambda *given: pytest.fail("turned"))
     forward, backward = (get(name).kernels[0].rule.function for name in ("RNN", "_backward_RNN"))
@@ -65,7 +65,7 @@ def test_one_direction_turns_nothing(monkeypatch):
 
 @pytest.mark.parametrize("mode", ["rnn_tanh", "lstm", "gru"])
 def test_gradient_of_rnn_of_sizes_that_are_cut(mode):
-    """Along one direction, against a difference."""
+    """The gradient along a random direction agrees with a difference."""
     attrs, ins = _rnn_inputs(mode, 32, 256, False, "float64")
     kernel, backward = (get(name).kernels[0].rule.function for name in ("RNN", "_backward_RNN"))
     rng = np.random.default_rng(2)
@@ -95,7 +95,7 @@ def test_rnn_writes_to_given_arrays_what_it_returns(mode, dtype, inner):
         for one, other in zip(out, plain, strict=True):
             np.testing.assert_array_equal(one, other.astype(one.dtype))
         *results, reserve = plain
-        ins = [*results, *ins, reserve]  # what the backward operator takes; the results stand for their gradients
+        ins = [*results, *ins, reserve]  # inputs of the backward operator; the results stand for their gradients
 
 
 @pytest.mark.parametrize("mode", ["rnn_tanh", "lstm", "gru"])
@@ -122,7 +122,7 @@ def _weights(states: int, dtype: str, seed: int = 0) -> list[list[np.ndarray]]:
 
 @pytest.fixture(params=["whole", "tiles", "threads"])
 def cut(request, monkeypatch):
-    """How weights are cut and gathered."""
+    """Sets the sizes at which weights are cut into tiles, gathered, and shared among threads."""
     if request.param != "whole":
         monkeypatch.setattr(updates, "TILE", 16)
         monkeypatch.setattr(updates, "GATHERED", 8)
@@ -151,7 +151,7 @@ def test_many_weights_move_as_one_by_one(name, dtype, cut):
 
 
 def test_gathered_weights_take_no_fresh_memory():
-    """Fresh memory of this size costs more than the update itself."""
+    """New memory of this size would cost more time than the update itself."""
     weights = [[np.ones(updates.GATHERED, np.float32) for _ in range(4)] for _ in range(updates.MANY + 2)]
     function = get("adam_update").kernels[0].rule.function
 
@@ -205,7 +205,7 @@ def test_multi_updates_have_rates_of_their_own(name, parts, cut):
 
 
 class _Halting(optimizers.Adam):
-    """Moves a weight only when its index is odd."""
+    """An updater that changes a weight only if its index is odd."""
 
     def update(self, index, weight, grad, state):
         if index % 2:

@@ -35,8 +35,9 @@ def _infer(op: Op, ins: list, outs: list | None = None, **attrs: object) -> tupl
     ("reset_arrays", {"num_arrays": 2}, [(2, 3), (4,)], []),
     ("_linspace", {"start": 0, "stop": 1, "num": 5}, [], [(5,)]),
 ])
-def test_what_is_not_known_follows(name: str, attrs: dict, ins: list, outs: list) -> None:
-    """Outputs follow from inputs, also of dimensions that are unknown, and of inputs what the form says."""
+def test_unknown_shapes_follow(name: str, attrs: dict, ins: list, outs: list) -> None:
+    """Unknown output shapes follow from inputs, also with unknown dimensions, and unknown input shapes follow from the
+    form."""
     op = get(name)
     assert _infer(op, list(ins), **attrs) == (ins, outs)
     open_ins = [shape and (ANY, *shape[1:]) for shape in ins]
@@ -47,7 +48,7 @@ def test_what_is_not_known_follows(name: str, attrs: dict, ins: list, outs: list
 
 
 def test_inputs_follow_from_other_inputs_and_outputs() -> None:
-    """A dimension counts wherever its name is, divided where a multiple of it stands there."""
+    """Each occurrence of a dimension's name gives its value; a multiple of the name is divided."""
     detection = get("_contrib_MultiBoxDetection")
     assert _infer(detection, [(2, 3, ANY), (2, 20), None]) == ([(2, 3, 5), (2, 20), (1, 5, 4)], [(2, 5, 6)])
     assert _infer(detection, [(2, 3, ANY), (ANY, ANY), None])[0] == [(2, 3, ANY), (2, ANY), (1, ANY, 4)]
@@ -83,7 +84,7 @@ def test_inputs_follow_from_other_inputs_and_outputs() -> None:
     ("batch_take", {}, [(2, 3), (3,)], r"indices: expected shape \(2,\), got \(3,\)"),
 ])
 def test_an_error_quotes_the_form(name: str, attrs: dict, ins: list, error: str) -> None:
-    """It names the input, with the numbers that are known by then."""
+    """The error names the input, with the dimensions that are known so far."""
     with pytest.raises(ShapeError, match=error):
         _infer(get(name), ins, **attrs)
 
@@ -102,6 +103,6 @@ def test_attributes_have_the_count_that_a_form_needs() -> None:
             get(name).complete(attrs)
 
 
-def test_a_form_nobody_can_read_is_refused() -> None:
+def test_an_unreadable_form_is_refused() -> None:
     with pytest.raises(ValueError, match=r"an axis 'n \+ 1': expected a number, a name"):
         formed(get("one_hot"), "(n) -> (n + 1)")

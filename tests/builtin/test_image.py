@@ -34,7 +34,7 @@ def test_factors_fill_their_range() -> None:
 
 
 def test_jitter_draws_every_factor() -> None:
-    """Brightness b and contrast c make pixels b c times as far from the mean gray, which becomes b times itself."""
+    """A factor b or c of brightness or contrast scales pixels, or their distances from the mean gray."""
     found = _draws("_image_random_color_jitter", 100, brightness=0.5, contrast=0.3, saturation=0.0, hue=0.0)
     gray = _IMAGE @ [0.299, 0.587, 0.114]
     brightness = (found @ [0.299, 0.587, 0.114]).mean(axis=(1, 2)) / gray.mean()

@@ -1,4 +1,5 @@
-"""Linear algebra: gradients with respect to symmetric matrices, what the definitions promise, and errors."""
+"""Linear algebra: gradients with respect to symmetric matrices, the identities that define the operators, and
+errors."""
 
 from __future__ import annotations
 

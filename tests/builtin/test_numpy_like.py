@@ -1,4 +1,4 @@
-"""The operators with NumPy's rules beside NumPy itself, over random shapes; and what rows cannot say of them."""
+"""Operators with NumPy's rules agree with NumPy over random shapes; errors and gradients beyond their rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _run(name: str, *inputs: Any, **attrs: Any) -> np.ndarray:
 
 
 def _numbers(shape: tuple[int, ...], dtype: str, seed: int = 0) -> np.ndarray:
-    """A few different numbers, so that some are equal."""
+    """Random values from a small set, so that some are equal."""
     low = 0 if dtype in ("uint8", "bool") else -3
     return np.random.default_rng((seed, *shape)).integers(low, 4, shape).astype(dtype)
 
@@ -102,7 +102,7 @@ def test_reductions(data, shape, kind, keepdims, name):
             run()
         return
     with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of means of nothing
+        warnings.simplefilter("ignore")  # warnings about means of empty arrays
         if kind == "uint8" and name in ("sum", "prod"):  # NumPy's are unsigned
             expected = of(dtype="int64")
         elif kind == "float16" and name not in ("max", "min", "any", "all"):  # NumPy adds some of these up as they are
@@ -124,7 +124,7 @@ def test_places(data, shape, name, keepdims):
 @_RULE
 @given(st.data(), st.integers(0, 4), st.integers(0, 4), st.integers(0, 4), st.booleans(), st.booleans())
 def test_matmul(data, m, k, n, row, column):
-    """Values, and both gradients as sums over whatever broadcast or is missing."""
+    """Values equal NumPy's, and gradients are summed over axes that broadcast or are missing."""
     shapes = data.draw(mutually_broadcastable_shapes(num_shapes=2, max_dims=2, min_side=0, max_side=3)).input_shapes
     a = _numbers((k,) if row else (*shapes[0], m, k), "float64")
     b = _numbers((k,) if column else (*shapes[1], k, n), "float64", seed=1)
@@ -141,7 +141,7 @@ def test_matmul(data, m, k, n, row, column):
     ((6, 4, 3), (1, 0, 2), 12, (24, 3)), ((6, 4, 3), (1, 0, 2), 11, (4, 6, 3)),
     ((2, 4, 3, 5), (2, 1, 0, 3), 4, (24, 5)), ((2, 4, 3), (0, 2, 1), 6, (6, 4)), ((0, 4, 3), (1, 0, 2), 5, (0, 3))])
 def test_matmul_takes_the_rows_of_moved_axes_at_once(monkeypatch, shape, axes, columns, multiplied):
-    """One product where the matrix has many columns beside the rows of each it multiplies, whatever their order."""
+    """One product of matrices is enough if the second factor has many columns, in whatever order the rows are."""
     seen = []
 
     def watched(xp, a, b, out=None):
@@ -197,7 +197,7 @@ def test_subscript_assign(data, shape, kind):
 @_RULE
 @given(st.data(), _SHAPES)
 def test_reshape(data, shape):
-    """Every shape that NumPy takes, and a refusal of every one it refuses."""
+    """The operator accepts every shape that NumPy accepts, and no other."""
     x = _numbers(shape, "float64")
     asked = data.draw(st.one_of(st.permutations(shape), st.just((-1, *shape[1:])), st.just((*shape[:1], -1)),
                                 st.just(x.size), st.just(()), array_shapes(min_side=0, max_side=5)))
@@ -242,7 +242,7 @@ def test_products_have_gradients_at_zeros(numbers, expected):
 
 
 def test_third_derivative():
-    """Gradients are made of operators all the way down: here those of the third power."""
+    """The third derivative of the third power is right, since gradients consist of differentiable operators."""
     x = array([2.0], None, "float64")
     orders = []
     x.attach_grad()

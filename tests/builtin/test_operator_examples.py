@@ -1,4 +1,4 @@
-"""The examples that operators are documented with run, and print what they say."""
+"""The examples in the docstrings of operators run, and print the output that they show."""
 
 from __future__ import annotations
 

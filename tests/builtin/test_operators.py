@@ -1,4 +1,4 @@
-"""Facts that hold for every operator, each tried on every row: see ``rows``."""
+"""Facts that hold for every operator, tested on every row: see ``rows``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROWS = all_rows()
 
 
 def named(rows: Iterable[Row]) -> list[Any]:
-    """Rows under their names; those of one name are numbered."""
+    """Rows by name; rows of the same name are numbered."""
     seen: dict[str, int] = {}
     params = []
     for row in rows:
@@ -42,7 +42,7 @@ _question = Questions()
 
 
 def _kinds(row: Row) -> tuple[str | None, ...]:
-    """The dtypes a row is run in, once as it is when it has no floating inputs."""
+    """Dtypes in which a row runs; a row without floating inputs runs once, in its own dtypes."""
     if any(np.asarray(each).dtype.kind == "f" for each in row.inputs):
         return tuple(row.dtypes) or (None,)
     return (None,)
@@ -61,7 +61,7 @@ def _fixed(row: Row) -> bool:
 
 
 def _asked(row: Row, question: Callable[[Use], Any]) -> bool:
-    """A question about a row's use; yes where the row itself is wrong, so that a test says so."""
+    """The answer to a question about a row's use; true for an invalid row, so that its test reports the error."""
     try:
         return bool(question(_use(row)))
     except OpError:
@@ -69,7 +69,7 @@ def _asked(row: Row, question: Callable[[Use], Any]) -> bool:
 
 
 def plannable(row: Row) -> bool:
-    """Whether an executor can run it: its outputs' shapes do not depend on numbers, or it says how."""
+    """Whether an executor can run the row: its output shapes do not depend on values, or the operator finds them."""
     return _asked(row, lambda use: in_advance(use) or use.op.rules.data_dependent)
 
 
@@ -82,7 +82,7 @@ def _in_graphs(row: Row) -> bool:
 
 
 def differentiated(row: Row) -> bool:
-    """Whether an executor can compute its gradient."""
+    """Whether an executor can compute the row's gradient."""
     return _in_graphs(row) and _asked(row, lambda use: use.op.differentiable and use.wanted) and not _drawing(row)
 
 
@@ -105,7 +105,7 @@ def test_every_operator_has_a_row() -> None:
 
 @pytest.mark.parametrize("row", named(ROWS))
 def test_row(row: Row) -> None:
-    """All questions below, a test a row."""
+    """All questions below, as one test for each row."""
     _question.ask(row)
 
 
@@ -126,7 +126,7 @@ def _value(row: Row, dtype: str | None) -> None:
 
 @_question(dtype=_kinds)
 def _inferred(row: Row, dtype: str | None) -> None:
-    """Shapes and dtypes are the inferred ones, those of hidden outputs and new states too."""
+    """Shapes and dtypes equal the inferred ones, also of hidden outputs and new states."""
     use = _use(row, dtype)
     with Recording(False, row.train):
         _, results = run(use.op, use.attrs, [each.copy() for each in use.arrays], cpu(), wrap=lambda data, *_: data)
@@ -153,7 +153,7 @@ def _inferred(row: Row, dtype: str | None) -> None:
 
 @_question()
 def _partly_known(row: Row) -> None:
-    """Specs inferred from less never contradict those inferred from everything, and nothing raises."""
+    """Specs inferred from less never contradict those inferred from everything, and no error is raised."""
     use = _use(row)
     ins, count = [each.shape for each in use.arrays], len(use.op.signature.outputs(use.attrs))
     _, outs = use.op.infer_shapes(list(ins), [None] * count, use.attrs)
@@ -177,7 +177,7 @@ def _partly_known(row: Row) -> None:
 
 @_question(_fixed)
 def _inputs_stay(row: Row) -> None:
-    """Only what is declared is written in place; of inputs declared unread the numbers do not matter."""
+    """Only declared inputs are changed, and values of inputs that are declared unread do not matter."""
     use = _use(row)
     first = len(use.op.signature.arguments(use.attrs))
     moved = {*use.op.traits.mutates, *(first + state for state in use.op.traits.states if row.train)}
@@ -194,7 +194,7 @@ def _inputs_stay(row: Row) -> None:
 
 @_question(_fixed)
 def _out(row: Row) -> None:
-    """``out=`` receives what the call returns."""
+    """The call writes its results to ``out``."""
     use = _use(row)
     expected = eager(use)
     targets = [array(np.full_like(out, 77), None, out.dtype) for out in expected.outs]
@@ -218,7 +218,7 @@ def _layout(row: Row, layout: str) -> None:
 
 @_question(lambda row: row.deterministic and row.inputs)
 def _results_are_their_own(row: Row) -> None:
-    """A result shares no memory with an input, whatever layouts came before."""
+    """A result shares no memory with an input, whatever layouts were used before."""
     use = _use(row)
     eager_module._RUNNERS.clear()
     layouts = list(LAYOUTS.values())
@@ -232,7 +232,7 @@ def _results_are_their_own(row: Row) -> None:
 
 @_question(lambda row: row.inputs and np.ndim(row.inputs[0]) and not row.op.startswith(("_backward_", "_subscript")))
 def _empty(row: Row) -> None:
-    """A first dimension of zero is computed, or refused in words; a subscript is out of range there."""
+    """A first dimension of zero is computed, or refused with an error of opreg."""
     use = _use(row)
     batch = use.arrays[0].shape[0]
     none = use.having([each[:0] if each.ndim and each.shape[0] == batch else each for each in use.arrays])
@@ -288,7 +288,7 @@ def _second_gradient(row: Row) -> None:
 
 @_question(_fixed)
 def _gradient_or_word(row: Row) -> None:
-    """A gradient exists in every mode it is asked in, or asking names the operator."""
+    """A gradient exists in every mode; otherwise the error names the operator."""
     use = _use(row)
     given = heads(use, eager(use).outs)
     if use.op.differentiable:
@@ -327,7 +327,7 @@ def _graph_in_the_other_mode(row: Row) -> None:
 
 @_question(_in_graphs)
 def _graph_around(row: Row) -> None:
-    """Between other nodes, where memory is shared and taken over."""
+    """The results stay right between other nodes, which share memory or take it over."""
     use = _use(row)
     if not use.names:
         return
@@ -352,7 +352,7 @@ def _graph_gradients(row: Row) -> None:
 
 @_question(differentiated)
 def _requests(row: Row) -> None:
-    """Gradients are written, added or left alone, in every mixture."""
+    """Gradients are written, added or kept, in every mixture of requests."""
     use, given, expected = _trained(row)
     before = {i: np.random.default_rng(i).standard_normal(use.arrays[i].shape).astype(use.arrays[i].dtype)
               for i in use.wanted}
@@ -375,7 +375,7 @@ def _graph_gradients_around(row: Row) -> None:
 
 @_question(_in_graphs)
 def _twice(row: Row) -> None:
-    """An executor gives the same again: nothing of a run is left over for the next."""
+    """A second run of an executor gives the same results: the first run leaves no traces."""
     use = _use(row)
     executor = bind(use, reqs=dict.fromkeys(use.wanted, "null"))
     frozen = not use.op.traits.mutates and not (use.op.traits.states and row.train)
@@ -390,7 +390,7 @@ def _twice(row: Row) -> None:
 
 @_question(lambda row: row.deterministic and _asked(row, lambda use: in_advance(use) and not use.op.traits.mutates))
 def _as_a_custom_operator(row: Row) -> None:
-    """The answers of a ``CustomOpProp``, and an object that writes results as a ``CustomOp`` does."""
+    """The operator's ``CustomOpProp`` lists the same names, and its object writes results like a ``CustomOp``."""
     use = _use(row)
     use.train = True
     expected = eager(use)
@@ -427,7 +427,7 @@ def _as_a_custom_operator(row: Row) -> None:
 
 
 def _in_files(row: Row) -> bool:
-    """Whether a file can hold it: not a subscript, which is whatever Python puts between brackets."""
+    """Whether a file can hold the node: a subscript can be any Python object, so files do not hold it."""
     return "_subscript" not in row.op and _asked(row, lambda use: use.op.signature.outputs(use.attrs))
 
 
@@ -442,7 +442,7 @@ def _attributes_as_text(row: Row) -> None:
 
 @_question(_in_files)
 def _json(row: Row) -> None:
-    """A file holds the node whole: read again, it is the same and gives the same."""
+    """A node that is read from a file again is equal, and gives the same results."""
     use = _use(row)
     made = symbol(use)
     again = load_json(made.tojson(remove_amp_cast=False))
@@ -458,7 +458,7 @@ def _json(row: Row) -> None:
 
 @_question(lambda row: not row.deterministic, dtype=_kinds)
 def _random(row: Row, dtype: str | None) -> None:
-    """The same numbers for the same seed, eagerly and in an executor."""
+    """The same seed gives the same values, eagerly and in an executor."""
     use = _use(row, dtype)
     for way in (eager, graph):
         found = []

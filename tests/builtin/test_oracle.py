@@ -82,7 +82,7 @@ def test_executor(case: dict[str, Any]) -> None:
 
 
 def in_executor(case: dict[str, Any], ctx: Context) -> None:
-    """Compare all that an executor on a context leaves with what was recorded."""
+    """Compares all results of an executor on a context with the recorded ones."""
     symbol, inputs = _symbol(case), _inputs(case)
     aux = _arrays(case, "aux")
     values = {name: array(value, ctx, value.dtype) for name, value in inputs.items() if name not in aux}
@@ -131,7 +131,7 @@ def test_eager(case: dict[str, Any]) -> None:
 
 @_cases(imperative=True)
 def test_updates_in_place(case: dict[str, Any]) -> None:
-    """The new weight lands in the weight's own array where that is given as ``out``."""
+    """The new weight is written to the weight's own array if this is given as ``out``."""
     op, inputs = get(case["op"]), _inputs(case)
     values = {name: array(value, dtype=value.dtype) for name, value in inputs.items()}
     args, keywords = _call(op, case, values)

@@ -1,4 +1,4 @@
-"""Operators on whole numbers of eight bits, and networks of them: what MXNet 1.9.1 answered, and where it was wrong.
+"""Operators on 8-bit integers, and networks of them: MXNet 1.9.1's answers, and its mistakes.
 
 ``data/mxnet_quantized.npz`` holds uses of operators, in JSON, and networks that MXNet quantised or fused: their files,
 parameters, one batch of data, what it gave for every node (``out``), and the network's result before (``plain``).
@@ -22,8 +22,8 @@ with np.load(Path(__file__).parent.parent / "recorded" / "mxnet_quantized.npz") 
 CASES: list[dict[str, Any]] = json.loads(STORED.pop("cases").tobytes())
 SYMBOLS: dict[str, str] = json.loads(STORED.pop("symbols").tobytes())
 
-#: Networks of which MXNet's own result is far from the one before quantisation: it sums int8 and uint8 wrongly, and
-#: does not cut off at six where there is no calibrated range.
+#: Networks whose quantized result in MXNet is far from the original one: it sums int8 and uint8 wrongly, and does not
+#: cut off at six without a calibrated range.
 WRONG = {"mobile-none", "plain-auto"}
 
 
@@ -33,7 +33,7 @@ def _array(stored: list) -> np.ndarray:
 
 
 def _near(found: Any, expected: np.ndarray, steps: float = 0) -> None:
-    """Equal dtypes and shapes, numbers no more than some steps apart."""
+    """Asserts equal dtypes and shapes, and values that differ by no more than some steps."""
     got = found.asnumpy()
     assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
     np.testing.assert_allclose(got.astype("float64"), expected.astype("float64"), 1e-5 * (expected.dtype.kind == "f"),
@@ -41,7 +41,7 @@ def _near(found: Any, expected: np.ndarray, steps: float = 0) -> None:
 
 
 def _called(module: Any, case: dict[str, Any], values: dict[str, Any], **words: Any) -> Any:
-    """The call of a case, of arrays or symbols: inputs by name, where they have one."""
+    """The call of a case with arrays or symbols; inputs are passed by name if they have one."""
     function = getattr(module.contrib, case["op"].removeprefix("_contrib_"))
     if "num_args" in case["attrs"]:
         return function(*values.values(), **case["attrs"], **words)
@@ -65,12 +65,12 @@ def test_an_operator_gives_what_mxnet_gave(case):
                            aux_states={name: values[name] for name in case["states"]})
     eager = _called(nd, case, values)
     for outs in (executor.forward(), eager if isinstance(eager, list) else [eager]):
-        for out, want in zip(outs, expected):  # less what MXNet has wrong
+        for out, want in zip(outs, expected):  # without MXNet's wrong results
             _near(out, want, case.get("steps", 0))
 
 
 def _bound(name: str, symbol: Any, ctx: Any = None) -> Any:
-    """A network over its recorded parameters and data."""
+    """Executor of a network with its recorded parameters and data."""
     ctx = ctx or nd.cpu()
 
     def of(kind: str) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def test_a_network_gives_what_mxnet_gave(name):
     plain = STORED[f"{name}/plain"]
     assert symbol.infer_shape(data=STORED[f"{name}/data"].shape)[1] == [plain.shape]
     result = _bound(name, symbol).forward()[0].asnumpy()
-    assert np.abs(result - plain).max() < 0.04 * np.abs(plain).max()  # what eight bits leave
+    assert np.abs(result - plain).max() < 0.04 * np.abs(plain).max()  # the error of eight bits
     recorded = {key.removeprefix(f"{name}/out/"): value for key, value in STORED.items()
                 if key.startswith(f"{name}/out/")}
     assert bool(recorded) is (name not in WRONG)
@@ -113,7 +113,7 @@ def test_a_network_is_written_as_mxnet_wrote_it(name):
 
 
 def _of(numbers: np.ndarray, reach: float) -> np.ndarray:
-    """The fractions that whole numbers stand for."""
+    """Real values of quantized ones."""
     return numbers * (reach / (255.5 if numbers.dtype == np.uint8 else 127.5))
 
 
@@ -123,7 +123,7 @@ def _bytes(dtype: str, *shape: int, seed: int = 0) -> np.ndarray:
 
 
 def _given(*values: Any) -> list[Any]:
-    """Arrays, and ends of ranges, as NDArrays."""
+    """Arrays and ends of ranges, as NDArrays."""
     return [nd.array(value, dtype=value.dtype) if isinstance(value, np.ndarray) else nd.array([value])
             for value in values]
 
@@ -174,7 +174,7 @@ def test_averages_count_what_is_inside_of_the_data():
 
 # ------------------------------------------------------------------------------------------- mistakes
 
-MISTAKES = [  # a call, and what is said
+MISTAKES = [  # a call and its error
     (lambda: nd.contrib.dequantize(*_given(np.zeros(3, "int32"), 0.0, 1.0)), DTypeError, "int8 or uint8, got int32"),
     (lambda: nd.contrib.quantize_v2(*_given(_bytes("uint8", 3)), out_type="int8"), DTypeError,
      "quantised to uint8 already, out_type is 'int8'"),

@@ -1,4 +1,4 @@
-"""Random numbers: do they have the distributions they claim, and are they the same again after seeding?
+"""Random numbers follow their distributions, and the same seed gives the same numbers.
 
 Seeds are fixed, so every test here gives one answer forever.
 """
@@ -31,7 +31,7 @@ def seeded():
 
 
 def fits(sample: np.ndarray, law) -> bool:
-    """Whether numbers look drawn from a distribution of scipy.stats."""
+    """Whether numbers agree with a distribution of scipy.stats."""
     sample = sample.astype(float)
     if isinstance(law.dist, stats.rv_continuous):
         return stats.kstest(sample, law.cdf).pvalue > SURPRISE
@@ -225,7 +225,7 @@ def test_devices_draw_different_numbers_from_one_seed():
     here, there = numbers(mx.cpu(0)), numbers(mx.cpu(1))
     assert here != there
     mx.random.seed(3)
-    assert numbers(mx.cpu(1)) == there  # whatever the other device drew
+    assert numbers(mx.cpu(1)) == there  # independent of draws on the other device
 
 
 def test_a_device_seeded_alone_draws_what_its_seed_says():
@@ -412,7 +412,7 @@ def test_an_invalid_state_is_refused_and_changes_nothing(call, words):
     before = mx.random.get_state()
     with pytest.raises(ArgumentError, match=words):
         call()
-    np.testing.assert_equal(mx.random.get_state(), before)  # that of a device is an array
+    np.testing.assert_equal(mx.random.get_state(), before)  # the state of a device's generator is an array
 
 
 def test_a_seed_of_mindspore_starts_random_numbers_over():
@@ -453,7 +453,7 @@ def test_a_graph_takes_parameters_as_symbols():
 
 @mx.operator.define(name="random_holes")
 def holes(x):
-    """An operator of a user that draws by itself."""
+    """A user's operator that draws random numbers itself."""
     return x * (mx.nd.random.uniform(shape=x.shape) > 0.5)
 
 

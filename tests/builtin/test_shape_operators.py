@@ -1,4 +1,4 @@
-"""What rows cannot say of the operators that shape, cut and look up: partial shapes, views, refusals."""
+"""Operators that shape, cut and look up, beyond their rows: partial shapes, views, errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ = ANY
 
 
 def shown(shapes):
-    """Shapes as text, in which an unknown dimension differs from a number."""
+    """Shapes as text, in which an unknown dimension differs from a known one."""
     return [str(shape) for shape in shapes]
 
 
@@ -108,7 +108,7 @@ def test_a_range_of_unknown_length_takes_it_from_the_graph():
 
 @st.composite
 def _reshapes(draw):
-    """An array with some layout, and another shape of as many numbers."""
+    """An array with a random layout, and another shape with as many elements."""
     shape = draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
     array = np.arange(np.prod(shape)).reshape(shape).transpose(draw(st.permutations(range(len(shape)))))
     array = array[tuple(slice(None, None, draw(st.sampled_from([1, 1, 2, -1]))) for _ in shape)]
@@ -134,7 +134,7 @@ def test_a_reshape_is_a_view_exactly_where_the_layout_allows(case):
 @settings(deadline=None, max_examples=200, derandomize=True)
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.data())
 def test_reshape_codes_keep_the_number_of_elements(shape, data):
-    """Codes made of a shape, read back: every dimension is kept, merged, split or left to follow."""
+    """Random codes keep, merge, split or infer dimensions of a shape; the result has as many elements."""
     codes, expected, rest = [], [], list(shape)
     while rest:
         dim = rest.pop(0)

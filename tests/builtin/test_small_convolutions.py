@@ -1,4 +1,4 @@
-"""Convolutions of few elements: an image alone gives the numbers that it gives in a large batch, with its gradients."""
+"""Convolutions of few elements: a single image gives the same values and gradients as in a large batch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CASES: list[dict[str, Any]] = [
 
 def _computed(operator: str, x: np.ndarray, weights: list[np.ndarray], slope: np.ndarray, attrs: dict[str, Any]
               ) -> list[np.ndarray]:
-    """The output, and the gradients of the data, the weight and the bias."""
+    """Output, and gradients of the data, the weight and the bias."""
     arrays = [nd.array(value, dtype=value.dtype) for value in (x, *weights)]
     for each in arrays:
         each.attach_grad()

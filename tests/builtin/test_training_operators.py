@@ -1,5 +1,5 @@
-"""What rows cannot say of normalisations, losses, activations and updates: moving statistics, chance, shapes,
-errors, what declarations bring."""
+"""Normalisations, losses, activations and updates, beyond their rows: moving statistics, random numbers, shapes,
+errors, declarations."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_data_of_16_bits_have_statistics_of_32() -> None:
     ("GroupNorm", [(4, 4, 2), (2,), (2,)], {"num_groups": 2}),
 ])
 def test_showing_the_statistics_changes_no_gradient(name: str, shapes: list, attrs: dict[str, Any]) -> None:
-    """Not the gradient of a gradient either, although nothing passes through the outputs that are shown."""
+    """The gradient of a gradient does not change, either, although no gradient passes through the statistics."""
     rng = np.random.default_rng(1)
     values = [rng.uniform(0.5, 1.5, shape) for shape in shapes]
     weights = rng.standard_normal(shapes[0])
@@ -329,7 +329,7 @@ def test_lengths_of_a_recurrent_layer_are_those_of_shorter_samples(time: int, ba
 
 @pytest.mark.parametrize("name", ["sgd_update", "signsgd_update"])
 def test_rates_of_either_sign_of_zero_are_two(name: str) -> None:
-    """Whichever came before: a weight of -0.0 stays what it is, or becomes 0.0."""
+    """A rate of 0.0 leaves a weight of -0.0, and a rate of -0.0 makes it 0.0, in any order of calls."""
     def updated(lr: float) -> bool:
         (weight,), (grad,) = _arrays(np.array([-0.0])), _arrays(np.array([1.0]))
         return bool(np.signbit(get(name)(weight, grad, lr=lr).asnumpy()[0]))

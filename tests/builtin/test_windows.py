@@ -1,4 +1,4 @@
-"""Convolution, pooling and matrix products: what rows of small arrays do not reach. Blocks, ways, errors, inference."""
+"""Convolution, pooling and matrix products beyond the small arrays of rows: blocks, ways, errors, inference."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _in_blocks(rows):
 @pytest.mark.parametrize("size", [300, 2000])
 @_in_blocks(convolution_rows.ROWS)
 def test_convolution_in_blocks(row, size, monkeypatch):
-    """However little fits one block, of images, groups and rows, the sums are the same."""
+    """The sums are the same for any size of blocks: of images, groups or rows."""
     whole = eager(Use.of(row)).outs
     monkeypatch.setitem(correlation.BLOCK, "numpy", size)
     for out, expected in zip(eager(Use.of(row)).outs, whole):
@@ -61,7 +61,8 @@ _numbers = st.integers(1, 3)
 @given(st.integers(1, 3), st.integers(1, 2), _numbers, _numbers, st.integers(0, 2), st.integers(1, 2),
        st.integers(0, 3), st.sampled_from([200, 1 << 20]), st.booleans())
 def test_both_ways(images, groups, channels, kernel, pad, dilate, more, block, folded):
-    """By rows and by columns, single images or several as one, are the same three sums."""
+    """The way by rows and the way by columns give the same output and gradients, with single images or several as
+    one."""
     win = window((kernel, kernel), (1, 1), (dilate, dilate), (pad, pad))
     size = max(1, win.reach[0] - 2 * pad) + more
     places = size + 2 * pad - win.reach[0] + 1
@@ -90,14 +91,14 @@ def test_both_ways(images, groups, channels, kernel, pad, dilate, more, block, f
 @settings(deadline=None, max_examples=100, derandomize=True)
 @given(st.integers(1, 9), st.integers(-9, 12), st.integers(1, 4), st.integers(0, 9))
 def test_span(size, offset, stride, count):
-    """A span pairs exactly the outputs that read inside with what they read."""
+    """A span pairs outputs and inputs exactly where the input's index is valid."""
     pairs = [(q, q * stride + offset) for q in range(count) if 0 <= q * stride + offset < size]
     outputs, inputs = span(size, offset, stride, count)
     assert list(zip(range(count)[outputs], range(size)[inputs])) == pairs
 
 
 def test_large_convolution_takes_the_way_by_rows():
-    """The choice between the ways is made as measured: rows for images with many channels, columns for few."""
+    """The choice follows measurements: rows for images with many channels, columns for few."""
 
     def by_rows(channels, filters, size, kernel, images=16):
         win = window((kernel, kernel), pad=(kernel // 2, kernel // 2))
@@ -112,7 +113,7 @@ def test_large_convolution_takes_the_way_by_rows():
 
 
 def test_images_share_a_block_while_they_stay_in_the_cache(monkeypatch):
-    """One image by itself where its buffers fill the cache, several of few channels, or whose weights are more."""
+    """A block has one image if its buffers fill the cache, and several if channels are few or weights are larger."""
     monkeypatch.setitem(correlation.BLOCK, "numpy", 3 << 20)
     monkeypatch.setattr(correlation, "NEAR", 1 << 19)
     monkeypatch.setattr(correlation, "_shares", lambda: 1)
@@ -129,7 +130,7 @@ def test_images_share_a_block_while_they_stay_in_the_cache(monkeypatch):
 
 
 def test_gradient_of_equal_maxima_goes_to_the_first():
-    """Of a cell's equal maxima the first in reading order has the gradient, whichever block finds it."""
+    """The first of equal maxima in a cell, in reading order, has the gradient, whichever block finds it."""
     data = np.zeros((1, 1, 5, 6))
     data[0, 0, 1:, 2:] = 1  # rows and columns of a cell that begin lower begin further left
     data[0, 0, 3, 0] = 1
@@ -146,7 +147,7 @@ def test_gradient_of_equal_maxima_goes_to_the_first():
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_halves_are_summed_in_single_precision(dtype):
-    """2304 ones: added up in half precision the sum would stop growing before."""
+    """A sum of 2304 ones in half precision would stop growing before the end."""
     ones = nd.ones((1, 2304), dtype=dtype)
     image = ones.reshape((1, 9, 16, 16))
     for total in (

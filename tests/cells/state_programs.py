@@ -1,4 +1,4 @@
-"""Random programs that read state from everywhere Python can keep it, and random changes of that state.
+"""Random programs that read all kinds of Python state, and random changes of this state.
 
 A program is the text of two modules: a helper, and a main module with a function ``program(x)``. Its results are
 products of ``x`` with values that are read; values are small powers of two, so every order of operations gives the
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 
 class Piece(NamedTuple):
-    """A piece of state: what sets it up, expressions that read it, statements that change it.
+    """A piece of state: statements that set it up, expressions that read it, statements that change it.
 
     ``{i}`` is its number, ``{v}`` a value, another one each time.
     """
@@ -209,7 +209,7 @@ class Program:
     Parameters
     ----------
     seed : int
-        Which one.
+        Seed of the program.
     """
 
     def __init__(self, seed: int):
@@ -243,7 +243,7 @@ class Program:
         return function
 
     def change(self) -> str:
-        """Change something, and say what."""
+        """Makes a random change, and returns its description."""
         piece, i, module = self._random.choice(self.pieces)
         statement = self._filled(self._random.choice(piece.changes), i)
         self._run(module, statement)

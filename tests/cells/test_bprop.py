@@ -1,4 +1,4 @@
-"""A Cell's own gradient: what bprop is given, what it may return, of every order, in both modes."""
+"""The bprop of a Cell: its arguments, its results, gradients of every order, in both modes."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_several_outputs_and_those_that_are_no_tensors(run):
         return dout[0] * 10 + dout[1][0] * 100 + dout[1][1] * 1000
 
     cell = cell_of(construct, bprop)
-    assert numbers(run(grad(lambda a: cell(a)[2][0]))(x())) == [100] * 3  # the others' are zeros
+    assert numbers(run(grad(lambda a: cell(a)[2][0]))(x())) == [100] * 3  # gradients of the other inputs are zeros
     assert seen == [(7, 2, 2)]
 
 
@@ -136,8 +136,8 @@ def test_not_called_when_nobody_wants_a_gradient(run):
     assert seen == []
 
 
-def test_saved_values_are_nobody_elses():
-    """Changes of inputs, output and output gradient by bprop have no other effects."""
+def test_saved_values_have_memory_of_their_own():
+    """A bprop may change inputs, output and output gradient in place without effects elsewhere."""
 
     def bprop(self, a, out, dout):
         dout[0] = 100.0
@@ -172,7 +172,7 @@ def test_none_is_zeros(run):
 @pytest.mark.parametrize("own", [np.float32, np.float16, np.int32, np.bool_])
 @pytest.mark.parametrize("debug", [False, True])
 def test_gradients_have_the_dtype_of_the_input(run, own, dtype, debug):
-    """Whatever bprop returned, as in MindSpore; what that cuts from it is said."""
+    """Gradients are cast from any dtype that bprop returns, as in MindSpore; a warning tells of lost fractions."""
     cell = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: ((dout * 2).astype(dtype),), bprop_debug=debug)
     cut = own is np.bool_ and np.issubdtype(dtype, np.floating)
     with pytest.warns(UserWarning, match="a gradient of bool is cut to bool") if cut else contextlib.nullcontext():
@@ -230,7 +230,8 @@ def test_mistakes_name_the_cell_and_the_input(run, returned, kind, message):
 
 @pytest.mark.parametrize("returned", [lambda d: (d, d * 2, None), lambda d: [d, d * 2, None, None]])
 def test_none_behind_the_gradients_can_do_no_harm(run, returned):
-    """As bprops have it that were taken from other frameworks, where settings are inputs."""
+    """A bprop from another framework, where settings are inputs, returns None for each setting; this causes a
+    warning."""
     cell = cell_of(lambda self, a, b: a * b, lambda self, a, b, out, dout: returned(dout))
     with pytest.warns(UserWarning, match=r"bprop of Cell Made returned .* gradients for 2 inputs"):
         assert numbers(run(grad(lambda a, b: cell(a, b), (0, 1)))(x(), x())) == ([1.0] * 3, [2.0] * 3)
@@ -350,7 +351,7 @@ def test_cells_with_bprop_inside_each_other(run):
     outer = cell_of(lambda self, a: inner(a) * 3, lambda self, a, out, dout: (dout * inner(a),), inner=inner)
     assert numbers(run(grad(lambda a: outer(a)))(x())) == (2 * X).tolist()
     assert seen == []
-    assert numbers(run(grad(grad(lambda a: outer(a))))(x())) == [5] * 3  # by the inner one's own gradient
+    assert numbers(run(grad(grad(lambda a: outer(a))))(x())) == [5] * 3  # by the bprop of the inner Cell
     assert set(seen) == {"inner"}
 
 
@@ -486,7 +487,7 @@ def test_bprop_assigned_to_an_instance_is_no_bprop():
     (lambda d: d * 3, [[3] * 3] * 2), (lambda d: ops.stack(d, d, num_args=2), [[2] * 3] * 2),
     (lambda d: ops._np_sum(d, axis=0), None), (lambda d: ops._np_reshape(d, newshape=(3, 2)), None)])
 def test_symbols_whose_shapes_come_later(returned, expected):
-    """A wrong shape raises its error when the graph is bound."""
+    """A wrong shape raises an error when the graph is bound."""
     symbol = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: (returned(dout),)).to_symbol()
     if expected is None:
         executor = symbol.simple_bind(cpu(), a=(2, 3))
@@ -503,7 +504,7 @@ def test_symbols_whose_shapes_come_later(returned, expected):
 
 
 def _drawn_behind(function: Run) -> list[Any]:
-    """The result of a function, its gradient, and a random value that the program draws between the two."""
+    """Result and gradient of a function, and a random value that the program draws between the two."""
     random.seed(7)
     value = x()
     value.attach_grad()
@@ -517,7 +518,7 @@ def _drawn_behind(function: Run) -> list[Any]:
 @pytest.mark.parametrize("made", [
     lambda inner: lambda a: (a * inner(a), inner(a))[0], lambda inner: lambda a: (a * a, inner(a))[0]],
     ids=["read", "unread"])
-def test_what_it_draws_comes_before_later_draws(made):
+def test_random_values_of_a_call_come_before_later_ones(made):
     inner = cell_of(lambda self, a: ops.Dropout(a, p=0.5, mode="always"), lambda self, a, out, g: (g * 3,))
     assert _drawn_behind(jit(made(inner))) == _drawn_behind(made(inner))
 

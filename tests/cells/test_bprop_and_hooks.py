@@ -1,4 +1,4 @@
-"""Own gradients and hooks in one program: eager and compiled gradients are one, and are central differences.
+"""Cells with bprop and hooks in one program: eager and compiled gradients agree with central differences.
 
 Each ``bprop`` is the derivative of its ``construct``. Each hook leaves gradients as they are, or scales them by a
 number that its row says; outputs of forward hooks and pre-hooks are part of what is differentiated.
@@ -43,7 +43,7 @@ class Cube(Cell):
 
 
 class Bare(Cube):
-    """The third power, whose only gradient is in no tuple."""
+    """The third power; its bprop returns the only gradient without a tuple."""
 
     def bprop(self, x: Any, out: Any, dout: Any) -> Any:
         return dout * x * x * 3
@@ -70,7 +70,7 @@ class Product(Cell):
 
 
 class Masked(Cell):
-    """Numbers where a mask of integers is 1; the mask has no gradient."""
+    """Values where a mask of integers is 1; the mask has no gradient."""
 
     def construct(self, x: Any, mask: Any) -> Any:
         return x * x * mask.astype("float64")
@@ -140,7 +140,7 @@ class Inside(Cell):
 
 
 class Differentiates(Cube):
-    """The third power, whose bprop asks ``grad`` for it."""
+    """The third power; its bprop calls ``grad``."""
 
     def bprop(self, x: Any, out: Any, dout: Any) -> Any:
         return (dout * grad(lambda a: (a * a * a).sum())(x),)
@@ -163,7 +163,7 @@ class JittedConstruct(Cube):
 
 
 class Branches(Cell):
-    """A Cell with bprop that goes different ways by its numbers."""
+    """A Cell with bprop that branches on values."""
 
     def construct(self, x: Any) -> Any:
         return x * x if x[0, 0] > 0 else x * 3
@@ -202,7 +202,7 @@ class Around(Cell):
 
 def hooked(register: str, hook: Callable[..., Any], cell: Cell | None = None, remove: bool = False, **settings: Any
            ) -> Cell:
-    """A Cell with a hook, which may be gone again."""
+    """A Cell with a hook, which may be removed again."""
     cell = cell or Cube()
     handle = getattr(cell, register)(hook, **settings)
     if remove:
@@ -241,8 +241,8 @@ def mixed() -> Cell:
 
 @dataclass(frozen=True)
 class Program:
-    """A program; by what hooks scale gradients of inputs and of weights; whether central differences apply to it, and
-    to its second order."""
+    """A program, the factors by which hooks scale gradients of inputs and weights, and whether central differences
+    apply to its first and second order."""
 
     make: Callable[[], Any]
     inputs: tuple[np.ndarray, ...] = (X,)
@@ -331,7 +331,7 @@ def weights_of(net: Any) -> list[Parameter]:
 
 
 def differentiated(program: Program, net: Any, weights: list[Parameter]) -> Callable[..., Any]:
-    """A function of the inputs: its value, and the gradients by inputs and weights in one list."""
+    """A function of the inputs that returns the value, and the gradients of inputs and weights in one list."""
     positions = tuple(range(len(program.inputs)))
     both = value_and_grad(lambda *xs: ops.sin(net(*xs)).sum(), positions, weights or None)
 
@@ -343,12 +343,12 @@ def differentiated(program: Program, net: Any, weights: list[Parameter]) -> Call
 
 
 def listed(found: Any) -> list[Any]:
-    """Gradients as value_and_grad has them, in tuples where there are several, in one list."""
+    """Gradients of ``value_and_grad``, which returns tuples for several, in one list."""
     return [each for part in found for each in listed(part)] if isinstance(found, (tuple, list)) else [found]
 
 
 def with_numbers(weights: list[Parameter], function: Callable[..., Any]) -> Callable[[Any], float]:
-    """The value at other numbers, of the inputs and behind them of the weights."""
+    """Value of the function for other inputs and weights, given in one list."""
 
     def total(arrays: Any) -> float:
         count = len(arrays) - len(weights)

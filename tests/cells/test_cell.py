@@ -65,7 +65,7 @@ class ParameterContainer(Cell):
 def test_names_and_paths():
     tree = Tree()
     assert [name for name, _ in tree.parameters_and_names()] == ["own", "left.w", "right.inner.w"]
-    assert [p.name for p in tree.get_parameters()] == ["own", "left.w", "right.inner.w"]  # given names go
+    assert [p.name for p in tree.get_parameters()] == ["own", "left.w", "right.inner.w"]  # given names are replaced
     assert list(tree.parameters_dict()) == ["own", "left.w", "right.inner.w"]
     assert [name for name, _ in tree.parameters_and_names("net")] == ["net.own", "net.left.w", "net.right.inner.w"]
     assert [name for name, _ in tree.parameters_and_names(expand=False)] == ["own"]
@@ -174,7 +174,7 @@ def test_deleting_and_missing():
 
 
 class Early(Cell):
-    """Sets an attribute before there is a Cell."""
+    """A Cell that sets an attribute before ``super().__init__()``."""
 
     def __init__(self, value: Any, late: bool = True) -> None:
         self.k = value
@@ -187,7 +187,7 @@ class Early(Cell):
 
 
 @pytest.mark.parametrize("make", [w, Leaf, lambda: ParameterTuple([w("a")]), lambda: nn.Buffer(Tensor(X))])
-def test_what_is_registered_has_no_place_before_init(make):
+def test_attributes_cannot_be_registered_before_init(make):
     with pytest.raises(AttributeError, match=r"'Early' object has no attribute '_auto_prefix'.*call Cell.*'k'"):
         Early(make())
 
@@ -518,7 +518,7 @@ def test_set_data_refuses(dtype, data, kind, message):
 
 
 def test_set_data_of_another_shape():
-    """It needs ``slice_shape=True``; compiled functions and gradients follow."""
+    """``slice_shape=True`` is required; compiled functions and gradients follow."""
     parameter = Parameter(np.ones((2, 3), np.float32), name="p")
     compiled = jit(lambda a: a * parameter)
     differentiated = jit(grad(lambda a: (a * parameter).sum(), None, parameter))
@@ -600,7 +600,7 @@ class Exponentials(Cell):
 
 
 def _noted(y: Tensor) -> dict[str, int]:
-    """Lines that are noted of the operators that an array was computed by."""
+    """Lines of code that are noted for the operators that computed an array."""
     lines, nodes = {}, [y._entry[0]]
     while nodes:
         node = nodes.pop()

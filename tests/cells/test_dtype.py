@@ -1,4 +1,4 @@
-"""Dtypes by MindSpore's names, and MindSpore's promotion, measured pair by pair."""
+"""Dtypes by MindSpore's names, and MindSpore's promotion, recorded for each pair."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from opreg.errors import DTypeError
 from opreg.nn import Tensor
 from tests.questions import of_each
 
-#: Name here, how it prints, its repr, NumPy's class.
+#: Name in opreg, text, repr, and NumPy's class.
 TABLE = [
     ("float16", "Float16", "mindspore.float16", np.float16), ("float32", "Float32", "mindspore.float32", np.float32),
     ("float64", "Float64", "mindspore.float64", np.float64),
@@ -98,14 +98,14 @@ def test_errors_help() -> None:
 
 
 def test_as_dtype_takes_them() -> None:
-    """Wherever arrays take a dtype they take these, all of them."""
+    """Every argument for a dtype accepts them."""
     assert sorted(DTYPES.values()) == sorted(name.removesuffix("_") for name in NAMES)
     for name in NAMES:
         assert as_dtype(getattr(dtypes, name)) == as_dtype(name.removesuffix("_"))
 
 
 def test_without_ml_dtypes() -> None:
-    """bfloat16 is not there then, and all else is."""
+    """Without ml_dtypes only bfloat16 is missing."""
     program = """if True:
         import sys
         sys.modules["ml_dtypes"] = None
@@ -123,7 +123,7 @@ def test_without_ml_dtypes() -> None:
 
 # ----------------------------------------------------------------------------------------------- promotion
 
-#: What MindSpore 2.10 makes of ``x + y``; a dash where it refuses.
+#: Dtypes of ``x + y`` in MindSpore 2.10; a dash if it refuses.
 PROMOTION = """
           bool_   int8    int16   int32   int64   uint8   uint16 uint32 uint64 float16 bfloat16 float32 float64
 bool_     bool    int8    int16   int32   int64   uint8   uint16 uint32 uint64 float16 bfloat16 float32 float64
@@ -192,8 +192,8 @@ def test_promote_number(row: list[str]) -> None:
 # --------------------------------------------------------------------------------------------- in tensors
 
 @of_each(PAIRS, by=lambda pair: pair[0])
-def test_of_tensors(case: tuple[str, str, str]) -> None:
-    """The results of a tensor's operators have the promised dtypes, and ``/`` gives no integers."""
+def test_dtypes_of_results_of_tensors(case: tuple[str, str, str]) -> None:
+    """Operators of tensors give the promised dtypes, and ``/`` gives no integers."""
     a, b, word = case
     left, right = Tensor(np.ones(2), getattr(dtypes, a)), Tensor(np.ones(2), getattr(dtypes, b))
     if word == "-":
@@ -206,8 +206,8 @@ def test_of_tensors(case: tuple[str, str, str]) -> None:
     assert (left / right).dtype is (expected if expected.is_floating_point else dtypes.float32)
 
 
-#: What MindSpore 2.10 gives for 1 and 2 in small and in unsigned integers, and what follows from the rule for numbers
-#: where it refuses (a number beside unsigned integers wider than a byte).
+#: Results of MindSpore 2.10 for 1 and 2 in small and in unsigned integers. Where it refuses (a number beside unsigned
+#: integers wider than a byte), results by the rule for numbers.
 WHOLE = """
                int16                    uint16                   uint64
 x + 2          [3, 4] int16             [3, 4] uint16            [3, 4] uint64
@@ -247,7 +247,7 @@ def test_other_integers(text: str, dtype: str, answer: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["int16", "uint16", "uint32", "uint64"])
 def test_other_integers_are_kept(dtype: str, tmp_path: Path) -> None:
-    """In files of all kinds, in arrays, graphs and texts."""
+    """Integer dtypes are kept in all kinds of files, in arrays, graphs and texts."""
     largest = np.iinfo(dtype).max
     x = Tensor(np.array([0, largest], dtype))
     assert repr(x) == f"Tensor(shape=[2], dtype={getattr(dtypes, dtype)}, value= [{0:>{len(str(largest))}}, {largest}])"

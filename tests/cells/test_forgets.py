@@ -1,4 +1,4 @@
-"""Compiled functions forget: memory is bounded whatever they are called with, and nothing outlives its last user."""
+"""Memory of compiled functions: caches are bounded for any arguments, and every object is freed with its last user."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def ones(*shape: int) -> Tensor:
 
 
 def largest(function: Any) -> int:
-    """Bytes of all plans of a compiled function."""
+    """Bytes of memory of all plans of a compiled function."""
     return function._cache.memories.nbytes
 
 
 @pytest.mark.filterwarnings("ignore:.*compiled for more than")
 @pytest.mark.parametrize("way, order", [("value", "up"), ("value", "down"), ("value", "mixed"), ("gradient", "up")])
 def test_many_lengths_share_their_memory(way, order):
-    """So many lengths take no more than a few times what the longest takes."""
+    """All lengths together take at most a few times the memory of the longest one."""
     lengths = np.arange(1000, 1000 + KINDS + 8)
     if order == "mixed":
         np.random.default_rng(0).shuffle(lengths)
@@ -69,7 +69,7 @@ def test_more_kinds_than_are_kept():
     with pytest.warns(UserWarning, match=f"function was compiled for more than {KINDS} kinds of inputs") as told:
         run(range(KINDS, 2 * KINDS))
     assert len(told) == 1 and function.cache_size == KINDS and len(seen) == 2 * KINDS
-    run(range(KINDS, 2 * KINDS))  # those used last are there
+    run(range(KINDS, 2 * KINDS))  # the plans used last are kept
     assert len(seen) == 2 * KINDS
 
 
@@ -87,7 +87,7 @@ def test_pieces_in_use_are_kept():
 
 
 def test_runs_that_wait_for_their_gradients_have_their_own_memory():
-    """Runs of other shapes do not disturb them in between."""
+    """Runs with other shapes in between do not overwrite this memory."""
     function = jit(lambda a: ops.exp(a) * a)
     plain = lambda a: ops.exp(a) * a  # noqa: E731
 
@@ -107,8 +107,8 @@ def test_runs_that_wait_for_their_gradients_have_their_own_memory():
             np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-5)
 
 
-def test_a_hook_that_calls_what_it_hangs_on():
-    """With another shape, while the first run is not over."""
+def test_a_hook_that_calls_its_own_cell():
+    """The hook calls the Cell with another shape during the first run."""
     class Net(Cell):
         def __init__(self) -> None:
             super().__init__()
@@ -262,7 +262,7 @@ def _fails(call: Callable) -> None:
 
 
 def _bound(net: Cell) -> None:
-    if not isinstance(net, Net):  # those assign
+    if not isinstance(net, Net):  # a Net assigns
         net.to_symbol(ones(5, 3)).simple_bind(cpu(), input_data=(5, 3)).forward()
 
 
@@ -275,7 +275,7 @@ NETS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("make", NETS)
 def test_no_cycle_holds_cells_or_arrays(uncollected, make, use):
-    """Without the collector: what is compiled goes with its Cell, and the Cell with its last reference."""
+    """Without the cycle collector a compiled function is freed with its Cell, and the Cell with its last reference."""
     net = NETS[make]()
     compiled = jit(net)
     USES[use](net, compiled)
@@ -284,7 +284,7 @@ def test_no_cycle_holds_cells_or_arrays(uncollected, make, use):
     watched += [weakref.ref(memory) for memory in compiled._cache.memories._memories]
     del net
     alive = [each() is not None for each in watched[:2]]
-    assert all(alive)  # what the user has compiled keeps it
+    assert all(alive)  # the user's compiled function keeps it
     del compiled
     assert not any(each() is not None for each in watched)
 

@@ -23,7 +23,7 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 
 def of(forward: Callable, backward: Callable, **more: Any) -> type[_Function]:
-    """A class with these methods."""
+    """A class with these static methods."""
     return type("Made", (_Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward), **more})
 
 
@@ -42,7 +42,7 @@ def y() -> Tensor:
 
 
 def saving(*names: str) -> tuple[Callable, Callable]:
-    """The cube, with its gradient from what was saved."""
+    """The third power, with a gradient from saved values."""
 
     def forward(ctx: Any, a: Any) -> Any:
         square = a * a
@@ -94,7 +94,7 @@ def test_attributes_of_the_context_are_as_good(run):
 
 
 def test_intermediate_values_have_no_second_derivative(run):
-    """It would be silently wrong: nothing says how it depends on the argument."""
+    """A second derivative would silently be wrong, since nothing tells how the value depends on the argument."""
     function = of(*saving("way"))
     with pytest.raises(NotDifferentiableError, match=r"Made: .*save inputs and outputs alone"):
         run(ms.grad(ms.grad(function.apply)))(x())
@@ -186,7 +186,7 @@ def test_wanted_gradients():
     (lambda g: g.astype(ms.int64) * 3, [3, 3]), (lambda g: ops.stack([g, g]) * 3, [6, 6]), (lambda g: None, [0, 0]),
     (lambda g: (g * 3, None, None), [3, 3])])
 def test_results_of_backward(run, returned, expected):
-    """Another dtype, a larger shape, None, and None more often than there are arguments."""
+    """Backward may return another dtype, a larger shape, None, and more Nones than there are arguments."""
     found = run(ms.grad(of(lambda ctx, a: a * 2, lambda ctx, g: returned(g)).apply))(x())
     assert found.dtype is ms.float32 and numbers(found) == expected
 
@@ -257,7 +257,7 @@ def test_an_argument_that_is_changed_is_changed_for_everybody(run):
 
 
 def test_changes_that_are_mistakes(run):
-    """Forward changes an input, or an array that it does not return, or does not call mark_dirty."""
+    """Forward changes an input without mark_dirty, or an array that it does not return."""
     with pytest.raises(RuntimeError, match="The dirty tensors must all be outputs of the forward function"):
         run(ms.grad(lambda a, b: changed(give=False).apply(a + 0, b), 0))(x(), y())
     with pytest.raises(RuntimeError, match=r"changed an argument in place.*mark_dirty"):
@@ -268,7 +268,7 @@ def test_differentiated_inputs_are_not_changed():
     with pytest.raises(RuntimeError, match="A leaf tensor that need grad is being used in an inplace operator"):
         ms.grad(changed().apply, 0)(x(), y())
     a, b = x(), y()
-    assert changed().apply(a, b) is a and numbers(a) == [10, 21]  # where nothing is recorded anything may be
+    assert changed().apply(a, b) is a and numbers(a) == [10, 21]  # without recording, every change is allowed
     assert numbers(ms.grad(lambda b: changed().apply(Tensor([1.0, 1.0]), b))(b)) == [1, 1]
 
 

@@ -43,7 +43,7 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 @pytest.fixture(autouse=True)
 def forget() -> None:
-    """Warnings come once for each function name."""
+    """Resets the warnings that are given once for each function name."""
     module._WARNED.clear()
 
 
@@ -207,7 +207,7 @@ SQUARE, TWICE, DIAGONAL = (X * X).tolist(), (2 * X).tolist(), np.diag(2 * X).tol
 
 @pytest.mark.parametrize("function", AUX, ids=lambda function: function.__name__)
 def test_further_outputs_of_products(run, function):
-    """A single one comes bare, as MindSpore returns it; ``grad`` has a tuple around all."""
+    """A single further output is returned without a tuple, as in MindSpore; ``grad`` returns a tuple of all."""
     aux, ones = AUX[function], Tensor(np.ones(3, np.float32))
 
     def through(a: Any) -> Any:
@@ -324,7 +324,7 @@ def nested(pair: Any, options: Any) -> Any:
     (lambda: grad(lambda pair: pair[0] * pair[1])((x(), 2.0)), ([2] * 3, None)),
     (lambda: vjp(nested, (x(), (y(),)), {"c": x()})[1](x()),
      (((X * X * Y).tolist(), ((X * X * X).tolist(),)), {"c": (X * X * Y).tolist()})),
-    # What is no tensor is skipped, as MindSpore does, unless it is mutable.
+    # A value that is no tensor is skipped, as in MindSpore, unless it is mutable.
     (lambda: GradOperation(get_all=True)(nested)((x(), [y()]), {"c": x()}), ()),
     (lambda: GradOperation(get_all=True)(lambda pair, c: pair[0] * c)((x(), y()), x()), (X.tolist(),)),
     (lambda: GradOperation(get_all=True)(nested)(mutable((x(), [y()])), mutable({"c": x()})),
@@ -338,7 +338,7 @@ def test_inputs_that_hold_tensors(run, make, expected):
 
 
 class OwnGradient(Cell):
-    """Says what is not true, so that one can see who was asked."""
+    """A Cell whose bprop is deliberately wrong, so that a test sees whether it was called."""
 
     def __init__(self, count: int = 2):
         super().__init__()
@@ -415,7 +415,7 @@ def test_every_order(run, order):
 
 
 def test_inner_and_outer_variables_are_different(run):
-    """d/dx of (d/dy of y * x at y = x) is 1: the inner one differentiates its own argument alone."""
+    """d/dx of (d/dy of y * x at y = x) is 1, since the inner derivative is that of its own argument alone."""
     inner = lambda a: grad(lambda b: b * a)(a)  # noqa: E731
     assert numbers(run(inner)(x())) == X.tolist()
     assert numbers(run(grad(inner))(x())) == [1] * 3
@@ -442,7 +442,7 @@ def test_compiled_functions_inside_eager_gradients():
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "bool", "float16", "bfloat16", "float32",
                                    "float64"])
 def test_every_dtype_has_gradients_through_compiled_functions(dtype):
-    """The same on every way: eagerly, compiled inside, compiled around."""
+    """Gradients are equal eagerly, compiled inside, and compiled around."""
     a, b = (Tensor([1.0, 0.0]).astype(dtype), Tensor([3.0, 1.0]).astype(dtype))
     expected, inner = grad(product, (0, 1))(a, b), jit(product)
     for found in (grad(lambda a, b: inner(a, b), (0, 1))(a, b), grad(inner, (0, 1))(a, b),

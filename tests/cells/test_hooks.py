@@ -1,4 +1,4 @@
-"""Hooks of Cells, tensors and parameters: what they are given, what they may return, in both modes."""
+"""Hooks of Cells, tensors and parameters: their arguments and results, in both modes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ X = np.array([1.0, -2.0, 3.0], np.float32)
 
 @pytest.fixture(params=["eager", "compiled"])
 def run(request: pytest.FixtureRequest) -> Run:
-    """An action on a function of tensors before the call."""
+    """Runs an action on tensors before the call of a function."""
     return (lambda function: function) if request.param == "eager" else jit
 
 
@@ -39,7 +39,7 @@ class Triple(Cell):
 
 
 class Weighted(Cell):
-    """Two inputs, two outputs, one parameter."""
+    """A Cell with two inputs, two outputs and one parameter."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Outer(Cell):
 
 
 class Own(Cell):
-    """Doubles, with a gradient of its own: seven times what arrives."""
+    """A Cell that doubles; its bprop returns seven times the output gradient."""
 
     def construct(self, x: Any) -> Any:
         return x * 2
@@ -69,7 +69,7 @@ class Own(Cell):
 
 
 def numbers(value: Any) -> Any:
-    """Tensors as lists, whatever they are nested in."""
+    """Tensors in any nesting as lists."""
     if isinstance(value, (tuple, list)):
         return tuple(map(numbers, value))
     return value.asnumpy().tolist() if isinstance(value, Tensor) else value
@@ -151,7 +151,7 @@ def test_a_forward_hook_may_return_anything(returned, expected):
         for a, b in zip(_leaves(found), _leaves(eager)):
             np.testing.assert_array_equal(a.asnumpy(), b.asnumpy())
             assert a.dtype == b.dtype
-    assert calls == ["pre", "hook"] * 3  # what has run is not run twice when the function is traced anew
+    assert calls == ["pre", "hook"] * 3  # no hook runs twice when the function is traced again
 
 
 def _leaves(value: Any) -> list[Any]:
@@ -221,7 +221,7 @@ def test_the_other_convention(run, how):
     assert seen == [(True, ([6] * 3,), ([2] * 3,))]
 
 
-#: What MindSpore 2.10 answers, by kind of hook, where it is, and what it returns.
+#: Answers of MindSpore 2.10, by kind of hook, its place, and its result.
 RECORDED = {tuple(case): answer for case, answer in json.loads(
     (Path(__file__).parent.parent / "recorded" / "mindspore_hooks.json").read_text())["cases"]}
 
@@ -229,7 +229,7 @@ RECORDED = {tuple(case): answer for case, answer in json.loads(
 @pytest.mark.filterwarnings("ignore:.*it returns")  # several outputs, whose gradients are summed
 @pytest.mark.parametrize("case", CASES, ids="-".join)
 def test_hooks_are_called_and_replace_as_in_mindspore(case, run):
-    """By its convention: arguments, what may be returned, the gradients that follow, the kinds of errors."""
+    """MindSpore's convention holds for arguments, results, the gradients that follow, and the kinds of errors."""
     with convention("2.4"):
         answer, expected = json.loads(json.dumps(asked(opreg, case, run))), RECORDED[case]
     assert answer["called"] == expected["called"]
@@ -259,7 +259,7 @@ def test_backward_pre_hook_runs_first_and_changes_weights_gradients_too(run):
 
 
 def test_capture_of_outputs(run):
-    """By the documents before forward hooks, by later versions after them, which then take part in the gradient."""
+    """By the documents, backward hooks see the output before forward hooks; by later versions, after them."""
     seen: list[Any] = []
     inner = Triple()
     inner.register_forward_hook(lambda which, inputs, out: out * inputs[0])
@@ -287,7 +287,7 @@ def test_hook_without_inputs_that_need_gradients(run):
 
 
 def test_hooks_of_gradients_that_are_not_wanted(run):
-    """Weights alone are asked for: nothing leaves at the inputs, whatever is returned for them."""
+    """If only gradients of weights are wanted, a gradient that a hook returns for an input has no effect."""
     cell = Weighted()
     cell.register_full_backward_hook(lambda which, leaving, arriving: (arriving[0], arriving[0]))
     assert numbers(run(grad(lambda a: cell(a, a)[0], None, cell.w))(x())) == X.tolist()
@@ -339,7 +339,8 @@ def test_tensor_hook_fires_again_in_the_second_pass(run):
 
 
 def test_backward_hook_in_the_second_order(run):
-    """Once for the first gradient and once for what of it comes back, as the real one has it."""
+    """The hook is called for the first gradient, and again for the part of it that is differentiated, as in
+    MindSpore."""
     class Square(Cell):
         def construct(self, a: Any) -> Any:
             return a * a
@@ -353,7 +354,7 @@ def test_backward_hook_in_the_second_order(run):
 @pytest.mark.filterwarnings("ignore:.*an argument with hooks")
 @pytest.mark.parametrize("wrap", [lambda *values: values, lambda *values: ([*values],)], ids=["bare", "list"])
 def test_hooks_of_tensors_that_a_function_is_differentiated_in(run, wrap):
-    """Each call uses the hooks of its own tensors, whatever the function was compiled for before."""
+    """Each call uses the hooks of its own tensors, also in a function that was compiled for others."""
     weighted = grad(lambda values: values[0] * 3 + values[1] * 5)
     gradient = run(lambda *args: weighted(args[0] if len(args) == 1 else args))
     a, b = Tensor(1.0), Tensor(2.0)
@@ -372,7 +373,7 @@ def test_hooks_of_tensors_that_a_function_is_differentiated_in(run, wrap):
 
 
 def test_an_argument_with_hooks_that_is_not_differentiated_in_is_compiled():
-    """No gradient reaches its hooks."""
+    """The argument's hooks get no gradient."""
     a = Tensor(2.0)
     a.register_hook(lambda g: g * 10)
     step = jit(lambda a: grad(lambda b: b * a)(a + 1))
@@ -411,7 +412,7 @@ def test_parameter_hook(run):
     handle.remove()
     assert numbers(gradient(x())) == X.tolist()
     cell.w.register_hook(lambda g: g * 3)
-    cell.w = Parameter(Tensor([1.0, 1.0, 1.0]), name="w")  # hooks belong to the place
+    cell.w = Parameter(Tensor([1.0, 1.0, 1.0]), name="w")  # hooks belong to the attribute
     assert numbers(grad(lambda a: cell(a, a)[0], None, cell.w)(x())) == (3 * X).tolist()
 
 
@@ -560,8 +561,8 @@ def test_an_exception_leaves_as_itself_and_nothing_behind(run, register):
     np.testing.assert_allclose(function(x()).asnumpy(), 18 * X)
 
 
-def test_gradients_in_hooks_are_nobody_elses(run):
-    """Changing what a hook is shown changes nothing elsewhere."""
+def test_gradients_in_hooks_have_memory_of_their_own(run):
+    """A hook that changes a gradient in place has no effects elsewhere."""
 
     class Sibling(Cell):
         def construct(self, a: Any) -> Any:
@@ -614,7 +615,7 @@ def test_operators_stay_registered_ones(run):
 
 
 class Registers(Cell):
-    """It registers hooks where it computes, in the ways that there are."""
+    """A Cell that registers hooks while it runs, in each possible way."""
 
     def __init__(self, how: Callable[[Any, Any], Any]) -> None:
         super().__init__()

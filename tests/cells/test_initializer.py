@@ -1,4 +1,4 @@
-"""Initializers: bounds and moments by their formulas, names, seeds, and what is refused."""
+"""Initializers: bounds and moments by their formulas, names, seeds, and errors."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_normal(kind: init.Initializer, mean: float, deviation: float, dtype: st
     (0.0, 0.01, -2.0, 2.0), (5.0, 2.0, -1.0, 3.0), (0.0, 1.0, -2.0, 2.0), (0.0, 1.0, 1.0, 1.5), (1.0, 2.0, -9.0, 0.0),
     (0.0, 1.0, 3.0, 8.0)])
 def test_truncated_normal(mean: float, sigma: float, a: float, b: float) -> None:
-    """Within its ends, which are meant as they are; moments as Johnson, Kotz and Balakrishnan, 13.10, have them."""
+    """Values lie within the given ends; moments follow Johnson, Kotz and Balakrishnan, section 13.10."""
     x = init.TruncatedNormal(sigma, mean, a, b).fill((400, 200), np.float64)
     assert a <= x.min() and x.max() <= b
     low, high = (a - mean) / sigma, (b - mean) / sigma
@@ -90,7 +90,7 @@ def test_truncated_normal(mean: float, sigma: float, a: float, b: float) -> None
 
 
 def test_variance_scaling_truncates() -> None:
-    """At two standard deviations of the whole distribution, which is wider than what is left of it."""
+    """The normal distribution is cut at two of its own standard deviations, which exceed those of the result."""
     x = init.VarianceScaling(3.0).fill(SHAPE, np.float64)
     deviation = math.sqrt(3 / 480)
     assert x.std() == pytest.approx(deviation, rel=0.01)
@@ -106,7 +106,7 @@ def test_orthogonal(shape: list[int], gain: float) -> None:
 
 
 def test_orthogonal_is_even() -> None:
-    """No direction is preferred: the sign of each place is as often one as the other."""
+    """No direction is preferred: the sign of each element is equally often positive and negative."""
     signs = sum(np.sign(init.Orthogonal().fill((3, 3), np.float64)) for _ in range(400))
     assert abs(signs).max() < 90  # 4.5 standard deviations
 
@@ -126,7 +126,7 @@ def test_dirac(shape: tuple[int, ...]) -> None:
 
 
 def test_dirac_hands_on() -> None:
-    """A convolution by it, in two groups, gives its input."""
+    """A convolution with this weight, in two groups, returns its input."""
     x = Tensor(np.random.randn(1, 4, 5, 5).astype(np.float32))  # noqa: NPY002
     weight = initializer(init.Dirac(groups=2), (4, 2, 3, 3))
     y = ndarray.Convolution(x, weight, kernel=(3, 3), pad=(1, 1), num_filter=4, num_group=2, no_bias=True)
@@ -198,7 +198,7 @@ def test_shapes(shape: Any, expected: tuple[int, ...]) -> None:
 
 
 def test_own_subclass() -> None:
-    """The documented way: ``_initialize`` fills the array in place, and what it returns does not matter."""
+    """``_initialize`` fills the array in place, as documented; its return value is ignored."""
 
     class Ramp(init.Initializer):
         def __init__(self, step: float):
@@ -240,7 +240,7 @@ def test_seed(kind: init.Initializer) -> None:
     assert (first != second).any()
     set_seed(5)
     np.testing.assert_array_equal(first, kind.fill((4, 4), np.float32))
-    ndarray.random.seed(5)  # one generator, whoever starts it over
+    ndarray.random.seed(5)  # both functions seed one generator
     np.testing.assert_array_equal(first, kind.fill((4, 4), np.float32))
     set_seed(6)
     assert (first != kind.fill((4, 4), np.float32)).any()
@@ -333,7 +333,7 @@ def test_has_a_row(name: str) -> None:
 @pytest.mark.parametrize("kind, shape", ROWS, ids=SHOWN)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_a_seed_decides_all_numbers(kind: init.Initializer, shape: tuple[int, ...], dtype: str) -> None:
-    """They are written into an array, or make a tensor; made from its text, the initializer draws the same."""
+    """Values in an array and in a new tensor are equal; an initializer made from its text draws the same."""
     again, arr = eval(repr(kind), vars(init).copy()), np.full(shape, np.nan, dtype)
     set_seed(3)
     kind(arr)
@@ -350,7 +350,7 @@ def test_a_seed_decides_all_numbers(kind: init.Initializer, shape: tuple[int, ..
     (init.VarianceScaling(), [-0.332616, 0.21785]), (init.Orthogonal(), [0.946482, 0.322757]),
     (init.Sparse(0.5, 1.0), [0.533354, 0.0])], ids=SHOWN)
 def test_numbers_of_a_seed(kind: init.Initializer, first: list[float]) -> None:
-    """They stay what they are from version to version: experiments are repeated by their seeds."""
+    """Values for a seed stay the same in all versions, so that experiments can be repeated."""
     np.testing.assert_allclose(kind.fill((2, 2), np.float64).ravel()[:2], first, atol=1e-6)
 
 

@@ -1,4 +1,4 @@
-"""Integers of tensors beside Python's: exact in every dtype, eagerly, compiled, and in a Cell."""
+"""Integer tensors agree with Python's integers: exact in every dtype, eagerly, compiled, and in a Cell."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def limits(dtype):
 
 
 def extremes(dtype):
-    """Numbers at which arithmetic in another dtype goes wrong, as many of them as the dtype has."""
+    """Integers at which arithmetic in another dtype goes wrong, if the dtype holds them."""
     least, most = limits(dtype)
     numbers = {least, least + 1, -2 ** 53 - 1, -2 ** 53, -7, -2, -1, 0, 1, 2, 3, 10, 2 ** 53 - 1, 2 ** 53, 2 ** 53 + 1,
                2 ** 62 + 1, most // 2, most - 1, most}
@@ -28,7 +28,7 @@ def extremes(dtype):
 
 
 def wrapped(number, dtype):
-    """A Python integer as the dtype holds it: what does not fit wraps around."""
+    """A Python integer, wrapped around to the range of the dtype."""
     least, most = limits(dtype)
     return (number - least) % (most - least + 1) + least
 
@@ -37,7 +37,7 @@ def wrapped(number, dtype):
 
 
 def infinite(x, dtype):
-    """A quotient by zero: the largest number of the dtype, or the least, and zero of zero."""
+    """Quotient by zero: the largest or the least number of the dtype, and zero for 0 / 0."""
     least, most = limits(dtype)
     return most if x > 0 else least if x < 0 else 0
 
@@ -64,7 +64,7 @@ def exact(function):
     return lambda x, y, dtype: function(x, y)
 
 
-#: Functions of two tensors, and what they are of Python's integers.
+#: Functions of two tensors, and their counterparts for Python's integers.
 ROWS = {
     "add": (operator.add, exact(operator.add)), "sub": (operator.sub, exact(operator.sub)),
     "mul": (operator.mul, exact(operator.mul)), "floordiv": (operator.floordiv, floored),
@@ -93,12 +93,12 @@ ROWS = {
 
 
 def leaves(result):
-    """The tensors of a result, in a row."""
+    """All tensors of a nested result."""
     return [leaf for part in result for leaf in leaves(part)] if isinstance(result, tuple) else [result]
 
 
 def everywhere(function, *tensors):
-    """Results of a function eagerly, compiled and as a Cell; their numbers are the same."""
+    """Results of a function eagerly, compiled and in a Cell, after a check that they are equal."""
     class Net(nn.Cell):
         def construct(self, *inputs):
             return function(*inputs)
@@ -116,7 +116,7 @@ def everywhere(function, *tensors):
 
 
 def check(found, expected, dtype, what):
-    """Compare with Python's integers, number by number."""
+    """Compares a result with Python's integers, element by element."""
     found = found if isinstance(found, tuple) else (found,)
     expected = expected if isinstance(expected[0], tuple) else [(number,) for number in expected]
     for i, part in enumerate(found):
@@ -136,7 +136,7 @@ def test_two_tensors(name):
               [f"{name} of {pair}, {dtype}" for pair in pairs])
 
 
-#: Numbers beside tensors, some of which are in no dtype or not in all.
+#: Numbers in arithmetic with tensors; some of them fit no dtype, or not all dtypes.
 NUMBERS = [-2 ** 63, -2 ** 53 - 1, -300, -2, -1, 0, 1, 2, 44, 300, 2 ** 24 + 1, 2 ** 53 - 1, 2 ** 53 + 1,
            2 ** 62 + 1, 2 ** 63 - 1, 2 ** 63, 2 ** 63 + 1, 2 ** 64 - 1]
 COMPARED = ("maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge")
@@ -146,13 +146,13 @@ COMPARED = ("maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge")
     "add", "sub", "mul", "floordiv", "mod", "divmod", "pow", "floor_div", "div floor", "div trunc", "fmod", "remainder",
     "floor_mod", "and", "or", "xor", *COMPARED])
 def test_a_tensor_and_a_number(name):
-    """In arithmetic the number takes the dtype of the tensor and wraps around, as in MindSpore, but an exponent; it is
-    compared as it is."""
+    """In arithmetic a number is wrapped around to the tensor's dtype, as in MindSpore, except an exponent; in
+    comparisons it is exact."""
     function, right = ROWS[name]
 
     def held(number, dtype):
         least, most = limits(dtype)
-        if name in ("maximum", "minimum"):  # what is beyond the dtype is as its end
+        if name in ("maximum", "minimum"):  # a number beyond the dtype compares like the end of its range
             return min(max(number, least), most)
         return number if name in COMPARED else wrapped(number, dtype)
 
@@ -182,13 +182,13 @@ LARGE = [2 ** 53 + 1, -2 ** 53 - 1, 2 ** 62 + 1, 300, -1, 2 ** 63 - 1, 2 ** 64 -
 
 
 def changed(x, key, value):
-    """A copy of a tensor in which a part is another."""
+    """A copy of a tensor with another value in one part."""
     y = x.copy()
     y[key] = value
     return y
 
 
-#: Functions of a tensor of three numbers and of a number that stands somewhere in the result.
+#: Functions of a tensor of three elements and of a number.
 STORED = {
     "full": lambda x, n: ops.full((1,), n, dtype=x.dtype), "full_like": lambda x, n: ops.full_like(x, n),
     "fill": lambda x, n: ops.fill(x.dtype, (1,), n), "fill_": lambda x, n: x.copy().fill_(n),
@@ -255,7 +255,7 @@ def test_dtypes_there_and_back(dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_reductions(dtype):
-    """Sums and products are int64, of wide unsigned integers their own dtype; others keep the dtype."""
+    """Sums and products are int64, or uint64 for uint64; other reductions keep the dtype."""
     numbers = extremes(dtype)
     total = dtype if dtype in ("uint16", "uint32", "uint64") else "int64"
     x = Tensor(np.array(numbers, dtype))
@@ -291,7 +291,7 @@ def test_scattered_integers(name, expected):
 
 
 def test_division_by_zero_of_every_kind():
-    """As docs/mindspore.md has it."""
+    """Division by zero gives the numbers that docs/mindspore.md lists."""
     x = Tensor([7, -7, 0])
     most, least = 2 ** 63 - 1, -2 ** 63
     for function, right in [

@@ -1,4 +1,4 @@
-"""Compilation: what is traced, what is watched, what is refused, and the way to Symbols and back."""
+"""Compilation: traces, guards, errors, and conversion to Symbols and back."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def in_graph_mode(function: Any) -> Any:
 
 
 def traces(function: Any, seen: list[Any]) -> Any:
-    """A function that says how often its Python code runs."""
+    """A function that counts the runs of its Python code."""
 
     def counted(*args: Any, **keywords: Any) -> Any:
         seen.append(1)
@@ -268,7 +268,7 @@ def test_assign_is_stored_when_the_function_has_run():
 
 
 def test_assign_beside_a_gradient():
-    """The gradient is that of what was computed, with the numbers from before the assignment."""
+    """The gradient belongs to the computed value, which used the parameter before the assignment."""
     w = Parameter(Tensor([2.0]), name="w")
 
     def function(a: Any) -> Any:
@@ -287,7 +287,7 @@ def test_assign_beside_a_gradient():
 
 
 def test_eager_and_compiled_assignments_meet():
-    """Two compiled functions and eager code share one parameter, whoever moved it to other memory."""
+    """Two compiled functions and eager code share one parameter, even if one of them moves it to other memory."""
     w = Parameter(Tensor([1.0]), name="w")
 
     def add(a: Any) -> Any:
@@ -378,7 +378,7 @@ def test_objects_that_a_function_makes_or_only_reads_are_compiled() -> None:
 
 
 def test_values_of_a_trace_must_not_stay():
-    """A place of which a trace knows nothing: a variable of a context that is not the current one."""
+    """The trace does not see a variable of a context that is not current; a later use of the value raises an error."""
     kept: contextvars.ContextVar[Any] = contextvars.ContextVar("kept")
     context = contextvars.copy_context()
     with pytest.warns(UserWarning, match="does not see changes of elements of the variable context"):
@@ -397,7 +397,7 @@ def _keeps_in_its_cache(cache: dict[str, Any], seen: list[Any], a: Any) -> Any:
 
 
 def _numbers(value: Any) -> Any:
-    """Containers with the numbers of tensors in them."""
+    """Tensors in containers as lists of numbers."""
     if isinstance(value, dict):
         return {key: _numbers(each) for key, each in value.items()}
     if isinstance(value, (list, tuple, collections.deque)):
@@ -457,7 +457,7 @@ def test_containers_that_a_function_makes_or_only_changes_in_numbers_are_compile
 
 
 class Keeps(Cell):
-    """Keeps a tensor on an attribute, which is no Parameter, and reads it in the next run."""
+    """A Cell that stores a tensor in an attribute, which is no Parameter, and reads it in the next run."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -485,7 +485,7 @@ class KeepsInBuffer(Keeps):
 
 
 class Registers(Keeps):
-    """Registers a hook in every run, and one for the run alone."""
+    """A Cell that registers a hook in every run, and one that it removes again."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -516,7 +516,7 @@ def assigns_its_argument(a: Any) -> Any:
 @pytest.mark.parametrize("mode", ["jit", "graph mode", "gradient"])
 @pytest.mark.filterwarnings("ignore:the hook .* is registered on")
 def test_functions_that_no_graph_can_hold_are_left_to_python(make, reason, mode):
-    """With the meaning it has there, on every run; a warning says so once."""
+    """Each run has the same effects as in Python, and a warning is given once."""
     def run(make_call: Any) -> list[Any]:
         function, parameter, found = make(), Parameter(Tensor(X), name="p"), list[Any]()
         call = make_call(function)
@@ -846,8 +846,8 @@ def test_an_iterator_that_is_returned_is_a_list():
 
 
 @pytest.mark.parametrize("mode", [PYNATIVE_MODE, GRAPH_MODE])
-def test_tensors_are_tensors_to_whoever_asks(mode: int) -> None:
-    """Those that stand for numbers in a compiled function, too."""
+def test_isinstance_finds_tensors(mode: int) -> None:
+    """``isinstance`` also finds tensors that stand for numbers in a compiled function."""
     asked = []
 
     class Net(Cell):

@@ -51,7 +51,7 @@ def inside_a_cell() -> Any:
         STATE.inside = False
 
 
-#: What surrounds a call.
+#: Contexts around a call.
 STATES: dict[str, Callable[[], Any]] = {
     "nothing": contextlib.nullcontext, "no_grad": no_grad, "two no_grads": lambda: _both(no_grad(), no_grad()),
     "record": autograd.record, "record, predicting": lambda: autograd.record(train_mode=False),
@@ -90,7 +90,7 @@ class _AsInTrainingProp(custom.CustomOpProp):
         return AsInTraining()
 
 
-#: What is called: a function that makes it, so that nothing is left of the one before.
+#: Functions to call, each with a function that makes it anew, so that no earlier state is left.
 FUNCTIONS: dict[str, Callable[[], Any]] = {
     "product": lambda: lambda a: a * a, "weighted": Weighted,
     "with a constant": lambda: lambda a: a * Tensor([1.0, 2.0, 3.0]),
@@ -139,7 +139,7 @@ def test_the_first_caller_does_not_decide_for_later_ones(name, state):
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_what_is_made_inside_lies_where_the_caller_stands(state):
+def test_arrays_made_inside_are_in_the_callers_context(state):
     compiled = jit(lambda: opreg.ops.zeros((3,), opreg.float32))
     for around in (STATES[state], contextlib.nullcontext, STATES[state]):
         with around():
@@ -148,7 +148,7 @@ def test_what_is_made_inside_lies_where_the_caller_stands(state):
 
 @pytest.mark.parametrize("compiles", [jit, lambda net: net.compile(Tensor(ONES))], ids=["jit", "compile"])
 def test_evaluating_then_training(compiles):
-    """The ordinary order: the first call of a network is one that needs no gradients."""
+    """The first call of a network usually needs no gradients."""
     net = Dense(3, 2)
     compiled, weights = compiles(net), net.trainable_params()
     expected = grad(lambda a: net(a).sum(), None, weights)(Tensor(ONES))
@@ -195,7 +195,7 @@ def test_random_numbers_are_drawn_on_every_run():
 
 @pytest.mark.parametrize("training", [False, True])
 def test_symbols_as_cells_compute_as_their_mode_says(training):
-    """Their operators look at the mode; in a compiled function, too."""
+    """Operators of the Symbol read the Cell's mode, in compiled functions too."""
     hidden = sym.BatchNorm(sym.Variable("data"), fix_gamma=False, name="bn")
     dropped = sym.Dropout(sym.Variable("data"), p=0.5)
 
@@ -215,7 +215,7 @@ def test_symbols_as_cells_compute_as_their_mode_says(training):
 
 
 def test_gradients_in_inference_are_those_of_inference():
-    """Central differences agree: nothing moves with the batch."""
+    """Gradients agree with central differences: moving statistics do not depend on the batch."""
     cell = from_symbol(sym.BatchNorm(sym.Variable("data"), fix_gamma=False, name="bn"))
     value = Tensor(np.arange(6.0).reshape(2, 3)).astype("float32")
     found = grad(lambda a: (cell(a) * a).sum())(value).asnumpy()
@@ -223,7 +223,7 @@ def test_gradients_in_inference_are_those_of_inference():
 
 
 def test_tensors_that_are_recorded_outside_are_read_by_name():
-    """Also where they meet numbers alone."""
+    """A sum or product of such tensors alone is part of the gradient, too."""
     def outer(w: Any) -> Any:
         doubled = w * 2
         return jit(lambda a: a * (doubled * 3) + doubled * doubled)(x())

@@ -1,4 +1,4 @@
-"""jvp: derivatives along directions, of built-in operators and of users' that say theirs."""
+"""jvp: directional derivatives of built-in operators, and of users' operators that declare theirs."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_against_central_differences(row: Row) -> None:
 
 
 def sine(name: str, said: list[Any] | None = None, gradient: bool = False) -> Any:
-    """An operator in NumPy that says its derivative along directions."""
+    """An operator in NumPy with a rule for its directional derivative."""
 
     @mx.operator.define(name=name)
     def op(a):

@@ -1,4 +1,4 @@
-"""Compiled functions that keep a tensor somewhere: they run as Python, and find there what Python would have put."""
+"""Compiled functions that store a tensor somewhere are left to Python, and store the same as Python."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _in_a_variable_of_the_context_without_a_value(run: Run) -> tuple[Callable[..
 
 
 def _within(made: Callable[[Any], Any], taken: Callable[[Any], Any]) -> Callable[[Run], Any]:
-    """Keeping in a list what holds a tensor without being one."""
+    """A program that appends to a list an object that holds a tensor."""
     def program(run: Run) -> tuple[Callable[..., Any], Callable[[], Any]]:
         kept: list[Any] = []
         return run(lambda x: (kept.append(made(x)), x)[1]), lambda: [taken(each) for each in kept]

@@ -1,5 +1,5 @@
-"""States that layers move in training, as the statistics of batch normalization: a graph moves and reads them as eager
-calls do, where a layer is used twice, and where its state is read or assigned in the same call."""
+"""States that layers move in training, such as the statistics of batch normalization: a graph moves and reads them like
+eager calls, also if a layer is used twice, or if its state is read or assigned in the same call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled functions read what eager ones read: each kind of state Python has, each way to read it, each change."""
+"""Compiled functions see the same state as eager ones: each kind of Python state, each way to read it, each change."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def cases() -> list[tuple[str, str, str]]:
 
 
 def filled(text: str, values: Iterator[float]) -> str:
-    """The text of a piece of state with values, whose number is 0."""
+    """Text of a piece of state with values filled in."""
     while "{v}" in text:
         text = text.replace("{v}", repr(next(values)), 1)
     return text.replace("{i}", "0").replace("{{", "{").replace("}}", "}")
@@ -119,7 +119,7 @@ class Manager:
 
 
 class Given:
-    """Attributes by ``__getattr__``."""
+    """A class with attributes by ``__getattr__``."""
 
     def __init__(self) -> None:
         self.held = {"k": 1.0}
@@ -299,7 +299,7 @@ def ends(x):
 
 
 @pytest.mark.parametrize("function", [drops, ends])
-def test_what_runs_since_an_object_has_gone_is_no_part_of_the_function(function):
+def test_finalizers_are_no_part_of_the_function(function):
     compiled = jit(function)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -322,7 +322,7 @@ after = compiled(Tensor([1.0])).asnumpy().tolist()
 
 
 def test_a_program_that_runs_while_it_is_imported_is_observed(tmp_path, monkeypatch):
-    """What a library that is imported meanwhile does is not."""
+    """The observer ignores a library that the program imports meanwhile."""
     (tmp_path / "observed_program.py").write_text(IMPORTED)
     (tmp_path / "observed_late.py").write_text("import itertools\ncount = itertools.count()\n"
                                                "def used(): next(count)\nused()\n")
@@ -345,7 +345,7 @@ class Counts:
 
 
 def counters() -> dict[str, Callable]:
-    """Functions whose results depend on what they change themselves."""
+    """Functions whose results depend on state that they change themselves."""
     n, counts, steps, table = 0, Counts(), list[int](), {"n": 0}
 
     class Counting(Cell):
@@ -404,8 +404,8 @@ def test_a_function_that_reads_what_it_changes(name):
     assert [compiled(x()).asnumpy().tolist() for _ in range(2 * WASTED)] == expected
 
 
-def test_what_is_changed_and_not_read_does_not_matter():
-    """Counters, logs: they are effects, which happen while a function is traced."""
+def test_state_that_is_changed_but_not_read_does_not_matter():
+    """Counters and logs are effects, which happen while a function is traced."""
     counts, log, table = Counts(), list[int](), collections.Counter[str]()
     n = 0
 
@@ -448,7 +448,7 @@ def test_clocks_are_named():
 
 @contextlib.contextmanager
 def setting(put: Callable, now: Any, then: Any) -> Iterator[None]:
-    """A stretch of code with another setting."""
+    """A context with another setting."""
     put(then)
     try:
         yield
@@ -522,7 +522,7 @@ def test_a_module_that_another_takes_the_place_of_is_seen(monkeypatch):
 
 
 def computing_module() -> tuple[Any, dict[str, float]]:
-    """A module whose attributes a function of its own computes, and the variable that this has from outside."""
+    """A module whose attributes are computed by a function, and the outer variable that this function reads."""
     module: Any = types.ModuleType("computing_module")
     values = {"k": 2.0}
     module.__getattr__ = lambda name: values[name]
@@ -629,7 +629,7 @@ sockets: Any = None
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_what_lies_outside_of_the_process_is_named_once(name, tmp_path, monkeypatch):
+def test_reads_from_outside_of_the_process_are_named_once(name, tmp_path, monkeypatch):
     function, title = ASKED[name]
     path = tmp_path / "numbers"
     path.write_text("2")
@@ -653,7 +653,7 @@ def test_what_lies_outside_of_the_process_is_named_once(name, tmp_path, monkeypa
     "global", "long list", "nested", "array", "function", "closure", "class", "object", "slots", "namespace", "context",
     "thread's own", "weak reference", "read-only dict", "bound method", "dispatch by type", "object of Python's"])
 def test_a_change_is_seen_by_the_body_of_a_traced_operator(name):
-    """In a compiled function it is what the body of a function would be."""
+    """The body of a traced operator in a compiled function is watched like the function's own code."""
     piece, values = PIECES[name], itertools.cycle((0.5, 2.0, 4.0))
 
     for number, (read, change) in enumerate(itertools.product(piece.reads, piece.changes)):
@@ -703,8 +703,8 @@ def test_a_method_written_in_c_is_no_change():
     assert len(traced) == 1
 
 
-def test_what_opreg_and_logs_ask_for_is_no_part_of_the_function(tmp_path):
-    """Messages are written with a time, and warnings show lines of source files."""
+def test_reads_of_opreg_and_of_logs_are_no_part_of_the_function(tmp_path):
+    """Loggers read the time, and warnings read lines of source files; neither is watched."""
     logger = logging.Logger("quiet", logging.INFO)
     logger.addHandler(logging.FileHandler(tmp_path / "log"))
 
@@ -725,7 +725,7 @@ def test_what_opreg_and_logs_ask_for_is_no_part_of_the_function(tmp_path):
 
 
 def test_nothing_stays_behind():
-    """No hook in any class, no profile function, nothing that keeps an object alive."""
+    """No class keeps a hook, no profile function stays set, and no object is kept alive."""
     import gc
     import weakref
 
@@ -751,7 +751,7 @@ def test_nothing_stays_behind():
 
 
 def test_a_profile_function_goes_on():
-    """The program's own profiler sees the trace, too, and is there afterwards."""
+    """The program's own profiler sees the trace, too, and stays set."""
     seen = []
 
     def profile(frame: Any, event: str, arg: Any) -> None:
@@ -795,7 +795,7 @@ def test_a_class_with_its_own_getattribute():
 
 
 def test_comparisons_cost_no_call_each():
-    """A compiled function compares all that it read in one call."""
+    """A compiled function compares all values that it has read in one call."""
     names = {f"k{i}": 1.0 for i in range(20)}
     space: dict[str, Any] = dict(names)
     exec("def f(x): return x * " + " * ".join(names), space)
@@ -840,7 +840,7 @@ def test_objects_in_lists_of_cells():
 
 
 def test_an_object_that_is_gone_is_not_none():
-    """A place that held an object, and holds None now that the object is gone, has changed."""
+    """A weak reference whose object was freed counts as changed."""
     holder = types.SimpleNamespace(value=Counts())
     function = lambda x: x if holder.value is None else x * 2  # noqa: E731
     compiled = jit(function)
@@ -874,7 +874,7 @@ def test_third_order_and_bprops_read_too():
 
 
 def test_a_gradient_of_a_gradient_does_not_read_what_has_changed_since():
-    """It runs the Python code again: on other numbers it would be another function's."""
+    """The Python code runs again for this gradient; with changed values it would be another function."""
     put("K", 2.0)()
     compiled = jit(lambda x: (x ** 3 * K).sum())
     value = x()

@@ -1,4 +1,4 @@
-"""Tensors that a compiled function has from outside are read in each run, whatever it does with them."""
+"""Tensors from outside of a compiled function are read in each run, whatever the function does with them."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_tensor_from_outside(use, way):
 
 
 def test_objects_that_a_function_makes_are_made_in_each_run():
-    """A tensor that it fills does not keep what an earlier run has put there."""
+    """A tensor that the function fills does not keep values of an earlier run."""
     def function(x: Any) -> Any:
         made = Tensor(np.zeros(3, np.float32))
         made[0] = made[0] + x[0]
@@ -139,7 +139,7 @@ def test_constants_compute_while_tracing():
 
 
 def test_a_tensor_that_a_bprop_reads():
-    """Whether the gradient is taken inside of the compiled function or around it."""
+    """The gradient is taken inside of the compiled function or around it."""
     class Own(Cell):
         def __init__(self) -> None:
             super().__init__()
@@ -179,7 +179,7 @@ OF_ARRAYS: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("name", OF_ARRAYS)
 def test_arrays_from_outside_are_read_in_each_run(name: str) -> None:
-    """In the graph, or by leaving the function to Python, which a warning says."""
+    """The graph reads them, or the function is left to Python with a warning."""
     array = nd.array([1.0, 2.0, 3.0])
 
     def function(x: Any) -> Any:

@@ -1,4 +1,5 @@
-"""The text of tensors is MindSpore's, letter by letter; its answers are recorded in mindspore_printing.json."""
+"""The text of tensors equals MindSpore's, character by character; its answers are recorded in
+mindspore_printing.json."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ RECORDED = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_pr
 
 
 def _array(case: dict[str, Any]) -> np.ndarray:
-    """The array of a case: its values, or evenly spaced ones, perhaps with one of another size in the middle."""
+    """Array of a case: its values, or evenly spaced ones, optionally with a value of another size in the middle."""
     dtype = np.dtype(ml_dtypes.bfloat16 if case["dtype"] == "bfloat16" else case["dtype"])
     if "values" in case:
         found = np.array([float(each) if isinstance(each, str) else each for each in case["values"]],
@@ -42,7 +43,7 @@ def test_as_recorded(case: dict[str, Any]) -> None:
 
 
 def test_the_table_covers() -> None:
-    """Every dtype and rank, cut and whole, empty, and what is no number."""
+    """The cases have every dtype and rank, shortened and whole texts, empty arrays, NaN and infinities."""
     assert {case["dtype"] for case in RECORDED} == {
         "bool", "float16", "float32", "float64", "bfloat16",
         *(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64))}

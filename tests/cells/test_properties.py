@@ -1,4 +1,5 @@
-"""Random trees of Cells mean the same eagerly, compiled, in GRAPH_MODE, recorded, and as a Symbol; nothing stays."""
+"""Random trees of Cells give the same eagerly, compiled, in GRAPH_MODE, recorded, and as a Symbol; nothing is
+leaked."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from opreg.ndarray import array, autograd, cpu
 from tests.running import examples
 
 N = 3
-pytestmark = pytest.mark.filterwarnings("ignore:.*runs as Python")  # numbers behind hooks
+pytestmark = pytest.mark.filterwarnings("ignore:.*runs as Python")  # values computed after hooks
 RULES = settings(max_examples=examples(40), deadline=None, derandomize=True)
 UNARY: dict[str, Callable[[Any], Any]] = {
     "double": lambda a: a * 2.0, "tanh": ops.tanh, "square": lambda a: a * a * 0.25,
@@ -54,7 +55,7 @@ def _rounds(a: Any) -> Any:
 
 
 class Node(Cell):
-    """A Cell whose hooks write down that they were called."""
+    """A Cell whose hooks record that they were called."""
 
     log: list[Any]
 
@@ -78,7 +79,7 @@ class Weighted(Node):
 
 
 class Own(Node):
-    """With a gradient of its own, which is right; one of its weights is its own business, too."""
+    """A Cell with a right bprop, which also computes the gradient of one internal weight."""
 
     def __init__(self, weight: Parameter) -> None:
         super().__init__()
@@ -93,7 +94,7 @@ class Own(Node):
 
 
 class Counting(Node):
-    """Counts its calls, and keeps a moving average of what comes by."""
+    """A Cell that counts its calls, and keeps a moving average of its inputs."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,7 +117,7 @@ class Chain(Node):
 
 
 class Fork(Node):
-    """Two children, whose outputs go through a nesting."""
+    """A Cell with two children; a third Cell joins their outputs, which are nested."""
 
     def __init__(self, left: Cell, right: Cell) -> None:
         super().__init__()
@@ -127,7 +128,7 @@ class Fork(Node):
 
 
 class Blocked(Node):
-    """Lets no gradient through its child."""
+    """A Cell that stops the gradient of its child."""
 
     def __init__(self, child: Cell) -> None:
         super().__init__()
@@ -140,7 +141,7 @@ class Blocked(Node):
 
 
 class Keyword(Node):
-    """Calls its child by keyword."""
+    """A Cell that calls its child by keyword."""
 
     def __init__(self, child: Cell) -> None:
         super().__init__()
@@ -175,7 +176,7 @@ def weights() -> list[Parameter]:
 
 
 def build(description: Any, shared: list[Parameter], log: list[Any]) -> Node:
-    """The tree of that description, over these parameters."""
+    """Builds the tree of a description, with these parameters."""
     kind, *parts = description
     if kind == "unary":
         cell: Node = Unary(*parts)
@@ -196,7 +197,7 @@ def build(description: Any, shared: list[Parameter], log: list[Any]) -> Node:
 
 
 def hang(net: Cell, hooks: list[tuple[int, str, str]]) -> list[Any]:
-    """Register hooks somewhere in a tree."""
+    """Registers hooks on a Cell somewhere in a tree."""
     cells = [cell for _, cell in net.cells_and_names() if not isinstance(cell, Join)]
     handles = []
     for number, (place, kind, action) in enumerate(hooks):
@@ -256,7 +257,7 @@ def close(found: Any, expected: Any) -> None:
 
 
 def answers(description: Any, hooks: Any, run: Callable[[Any], Any], order: int) -> Any:
-    """Outputs, gradients, what parameters hold, and the hooks' calls: of three calls, hooks changing between them."""
+    """Outputs, gradients, values of parameters and calls of hooks in three calls, between which hooks change."""
     log: list[Any] = []
     shared = weights()
     net = build(description, shared, log)
@@ -351,7 +352,7 @@ def test_as_a_symbol(description):
 
 
 class Oops(Exception):
-    """Raised somewhere on purpose."""
+    """An error that tests raise on purpose."""
 
 
 @pytest.mark.parametrize("run", [eager, jit, in_graph_mode], ids=["eager", "compiled", "graph mode"])
@@ -425,7 +426,7 @@ def test_copies_are_independent(description):
 
 
 def _steps(run: Callable[[Any], Any]) -> Iterator[None]:
-    """Steps of training with hooks that come and go."""
+    """Training steps between which hooks are added and removed."""
     shared = weights()
     net = build(("chain", ("fork", ("weighted", "dot", 0), ("own", 1)), ("counting",)), shared, [])
     function = run(grad(lambda a: net(a).sum(), 0, shared))

@@ -1,4 +1,4 @@
-"""What a compiled function has read is watched: it is traced anew when that changes, and only then."""
+"""A compiled function watches the values that it has read: it is traced anew when one changes, and only then."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Scale(Cell):
 
 
 class Reads(Scale):
-    """Reads everything."""
+    """A Cell that reads all kinds of settings."""
 
     def construct(self, a: Any) -> Any:
         a = a * self.scale * self.numbers[0] * self.options["factor"] * self.nested[1]["a"][0] + self.table
@@ -67,7 +67,7 @@ def _globally(name: str, value: Any) -> None:
 
 
 def closure(what: Any) -> tuple[Callable, Callable]:
-    """A function that has something from outside, and what gives it something else."""
+    """A function that reads a variable from outside, and a function that sets this variable."""
     def set_to(value: Any) -> None:
         nonlocal what
         what = value
@@ -75,7 +75,7 @@ def closure(what: Any) -> tuple[Callable, Callable]:
     return lambda a: a * what, set_to
 
 
-#: A function, and what changes what it reads.
+#: A function, and another one that changes the state that it reads.
 def _cases() -> dict[str, tuple[Any, Callable[[], Any]]]:
     one, two, three = Scale(), Reads(), Scale()
     tree: Any = {"deep": [(one,)]}
@@ -153,7 +153,7 @@ def test_a_change_is_seen(name, mode):
 
 
 def test_values_that_a_bprop_reads_are_watched():
-    """Whether its gradient is taken inside of the compiled function or around it."""
+    """The gradient is taken inside of the compiled function or around it."""
     class Own(Cell):
         def __init__(self) -> None:
             super().__init__()
@@ -251,7 +251,7 @@ def test_unread_state_does_not_matter(seen):
 
 
 def test_state_that_changes_back_is_not_traced_again(seen):
-    """As when a network is trained and evaluated in turn."""
+    """A network that is trained and evaluated in turn is traced once for each mode."""
     class Mode(Cell):
         def construct(self, a: Any) -> Any:
             return a * 2 if self.training else a
@@ -282,7 +282,7 @@ def test_state_that_changes_on_every_call_is_left_to_python(seen):
 
 
 class Counts(Cell):
-    """Changes what it reads itself."""
+    """A Cell that changes an attribute that it reads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -341,7 +341,7 @@ def test_layers_that_complete_themselves_are_traced_once(seen):
 
 
 def test_effects_of_a_function_are_no_changes(seen):
-    """Tracing appends to a list; this is not taken for a change from outside."""
+    """A list to which tracing appends does not count as changed from outside."""
     log: list[str] = []
 
     def function(a: Any) -> Any:
@@ -396,7 +396,7 @@ def test_a_call_from_another_thread_while_something_is_traced():
 
 
 def test_layers_are_read_by_their_settings(seen):
-    """A mode that no layer asks for does not matter; a setting, a child or the mode of Dropout does."""
+    """A mode that no layer reads does not matter; a setting, a child or the mode of Dropout does."""
     from opreg.nn.layers import Dropout
 
     net, dropping = SequentialCell(Dense(3, 3), ReLU()), SequentialCell(Dense(3, 3), Dropout(p=0.5))

@@ -1,4 +1,5 @@
-"""State that changes between two calls of a compiled function is seen, left to Python or named."""
+"""State that changes between two calls of a compiled function is seen, or the function is left to Python, or an error
+names it."""
 
 from __future__ import annotations
 
@@ -399,7 +400,7 @@ SEEN: dict[str, Row] = {
                            "c.__class__ = B"),
 }
 
-#: State of which a warning says that it is not compared.
+#: State that is not compared, as a warning says.
 NAMED: dict[str, tuple[Row, str]] = {
     "references": (row("o = []", "sys.getrefcount(o)", "a = [o]"), r"sys.getrefcount\(\)"),
     "acquire": (row("l = threading.Lock()", "(2 if l.acquire(False) and l.release() is None else 1)", "l.acquire()",
@@ -487,7 +488,7 @@ WAYS: dict[str, Callable[[Any], Any]] = {
 
 
 class Whole(Cell):
-    """A Cell that calls a function, as a hook does."""
+    """A Cell that calls a function."""
 
     def __init__(self, function: Callable):
         super().__init__()
@@ -498,7 +499,7 @@ class Whole(Cell):
 
 
 def changes(case: Row, compiles: Callable[[Any], Any], way: Callable[[Any], Any] = lambda function: function) -> bool:
-    """Call, change, call, for each change; whether the compiled function answers as the plain one each time."""
+    """Calls both functions before and after each change; returns whether the compiled one agrees each time."""
     module = types.ModuleType("state")
 
     def run(text: str) -> None:
@@ -548,7 +549,7 @@ def test_a_change_is_seen_by_the_body_of_a_traced_operator(name: str) -> None:
     assert changes(SEEN[name], body)
 
 
-#: Methods of tensors, those that tensors of traces share with them and others, and what takes their places.
+#: Methods of tensors, shared with traced tensors and others, and their replacements.
 METHODS = {
     "abs": (lambda x: x.abs(), lambda x: x * 8.0),
     "sum": (lambda x: x.sum() + x, lambda x: x * 8.0),
@@ -618,7 +619,7 @@ class Scaled(Cell):
         return x * self.factor + self.first(x)
 
 
-#: Edits of what a Cell holds, past the Cell, and what it makes of -8 then.
+#: Changes of a Cell's attributes that bypass the Cell, and the Cell's result for -8 afterwards.
 EDITS: dict[str, tuple[Callable[[Scaled], object], float]] = {
     "a Cell takes a place": (lambda net: net._cells.update(first=ms.nn.LeakyReLU(0.25)), -1.0 * 2 - 0.25),
     "a Cell is added": (lambda net: net._cells.setdefault("third", ms.nn.LeakyReLU(0.5)), -1.0 * 2 - 0.5),
@@ -634,7 +635,7 @@ EDITS: dict[str, tuple[Callable[[Scaled], object], float]] = {
 
 
 class Other(Scaled):
-    """A Cell of another class, with the same attributes."""
+    """A Cell of another class with the same attributes."""
 
     def construct(self, x: Any) -> Any:
         return super().construct(x) * 3.0
@@ -676,7 +677,7 @@ def test_an_edit_of_the_tables_of_a_cell_is_seen(name: str, made: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_the_body_of_a_traced_operator_sees_numbers_of_arrays(way: str) -> None:
-    """Its graph has copies of them."""
+    """The operator's graph holds copies of the arrays' values."""
     factors = ms.nd.array([2.0, 3.0, 4.0])
     traced = ms.operator.define(traced=True, name=f"_example_stale_array_{way}")(lambda x: x * factors)
     plain = WAYS[way](lambda x: traced(x) * traced(x))

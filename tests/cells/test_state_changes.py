@@ -1,4 +1,4 @@
-"""Random programs whose state changes between two calls: a compiled function answers as the eager one."""
+"""Random programs whose state changes between two calls: compiled functions agree with eager ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Whole(Cell):
 
 
 def sequence(seed: int) -> None:
-    """One program: calls, with a change of its state between most of them."""
+    """Calls of a program, with a change of its state between most of them."""
     chooses, program = random.Random(seed), Program(seed)
     function: Any = program.function if chooses.random() < 0.7 else Whole(program)
     ways = {"value": (lambda f: f), "gradient": ms.grad}
@@ -56,7 +56,7 @@ def sequence(seed: int) -> None:
 
 @pytest.fixture
 def swept() -> Iterator[None]:
-    """Take away what programs put into the environment and the table of modules."""
+    """Removes entries that programs put into the environment and into ``sys.modules``."""
     yield
     for table in (os.environ, sys.modules):
         for name in [name for name in table if name.lower().startswith("_state")]:

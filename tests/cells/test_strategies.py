@@ -1,4 +1,4 @@
-"""``opreg.parallel``: settings that count for nothing, and the context as Cells for training ask for it."""
+"""``opreg.parallel``: settings without effect, and the context that Cells for training read."""
 
 from __future__ import annotations
 

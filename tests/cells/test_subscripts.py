@@ -1,4 +1,4 @@
-"""Subscripts of tensors are NumPy's: read, written and differentiated, eagerly and compiled."""
+"""Subscripts of tensors follow NumPy's rules: reads, writes and gradients, eagerly and compiled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.questions import of_each
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 T, F = True, False
 
-#: Subscripts of an array of shape (3, 4) with what NumPy takes for them.
+#: Subscripts of an array of shape (3, 4), with NumPy's form of them.
 KEYS = {
     "one": 1, "negative": -1, "numpy's integer": np.int8(-2), "slice": slice(1, None), "nothing": slice(2, 1),
     "backwards": slice(None, None, -2), "None": None, "ellipsis": ..., "empty tuple": (), "pair": (1, 2),
@@ -38,7 +38,7 @@ KEYS = {
 
 
 def as_tensors(key):
-    """A subscript with tensors for the arrays and lists in it, as far as they are of integers or truth values."""
+    """A subscript with tensors in place of its arrays and lists of integers or booleans."""
     if isinstance(key, tuple):
         return tuple(map(as_tensors, key))
     if isinstance(key, (list, range)):
@@ -47,7 +47,7 @@ def as_tensors(key):
 
 
 def given(key, number):
-    """A subscript in one of several forms: as it is, with tensors, or with tensors for integers as well."""
+    """A subscript in one of several forms: unchanged, with tensors, or with tensors for integers as well."""
     if number == 0:
         return key
     key = as_tensors(key)
@@ -61,7 +61,7 @@ def as_tensor(part):
 
 
 def written(array, key, value):
-    """A copy of a NumPy array or tensor in which a part is another."""
+    """A copy of a NumPy array or tensor with another value in one part."""
     changed = array.copy()
     changed[key] = value
     return changed
@@ -83,8 +83,8 @@ def gradient_read(shape, key, weights):
 
 
 def gradients_written(shape, key, value, weights):
-    """The gradients of a weighted sum of ``x`` with ``x[key] = value``, in ``x`` and in the value: of what was written
-    several times the last counts."""
+    """Gradients of a weighted sum of ``x`` after ``x[key] = value``, for ``x`` and the value; of several writes to one
+    element only the last counts."""
     places = np.arange(weights.size).reshape(shape)
     named = places[key]
     writers = np.full(shape, -1)
@@ -100,7 +100,7 @@ def gradients_written(shape, key, value, weights):
 
 
 def check_read(x, key, form):
-    """``x[key]`` and its gradient, in both modes."""
+    """Checks ``x[key]`` and its gradient, in both modes."""
     expected = np.asarray(x[key])
     weights = np.cos(np.arange(expected.size, dtype=np.float32)).reshape(expected.shape)
     subscript, tensor = given(key, form), Tensor(x)
@@ -111,7 +111,7 @@ def check_read(x, key, form):
 
 
 def check_write(x, key, value, form):
-    """``x[key] = value`` and its gradients, in both modes."""
+    """Checks ``x[key] = value`` and its gradients, in both modes."""
     expected = written(x, key, value)
     weights = np.cos(np.arange(x.size, dtype=np.float32)).reshape(x.shape)
     subscript, tensor, part = given(key, form), Tensor(x), Tensor(value)
@@ -142,7 +142,7 @@ def test_written(case):
 
 @pytest.mark.parametrize("name", KEYS)
 def test_subscripts_as_arguments(name):
-    """Tensors of a subscript may be inputs of a compiled function, too, whose numbers change."""
+    """Tensors of a subscript may be inputs of a compiled function, with other values in each call."""
     key = KEYS[name]
     parts = list(key) if isinstance(key, tuple) else [key]
     places = [i for i, part in enumerate(parts) if isinstance(part, (list, np.ndarray, int, np.integer))
@@ -177,7 +177,7 @@ def test_subscripts_as_arguments(name):
     2, 1.75, True, [1, 2, 3, 4], [[1.5], [2.5]], np.float64(2.5), np.array([1, 0, 3, 4], "int8"), 300, -1,
     np.array([1.75, 2.25, -1.0, 0.0])], ids=str)
 def test_stored_in_another_dtype(kind, value, compiled):
-    """Fractions are cut off and whole numbers wrap around, as where NumPy casts an array."""
+    """Fractions are cut off and integers wrap around, as in a cast of NumPy."""
     x = np.zeros((2, 4), kind)
     expected = written(x, slice(None), np.asarray(value).astype(kind))
 
@@ -220,7 +220,7 @@ REFUSED = {
 @pytest.mark.parametrize("form", [0, 1], ids=["as it is", "tensors"])
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name, form):
-    """With NumPy's kind of error, which is MindSpore's as well where that has another."""
+    """The error is of NumPy's class, and also of MindSpore's class if this differs."""
     try:
         key = given(REFUSED[name], form)
     except (TypeError, ValueError):
@@ -252,7 +252,7 @@ def test_bounds_are_tensors():
 
 # ------------------------------------------------------------------------------------------ indices of functions
 
-#: Functions of indices along an axis of length three, and what they give for the indices 2, -1, -3.
+#: Functions of indices along an axis of length three, and their results for the indices 2, -1, -3.
 INDICES = {
     "gather": (lambda x, i: ops.gather(x, i, 0), [3, 3, 1]),
     "index_select": (lambda x, i: ops.index_select(x, 0, i), [3, 3, 1]),
@@ -287,7 +287,7 @@ def test_indices_count_from_the_end_and_are_refused_beyond(name, kind):
     for run in (lambda f: f, ms.jit):
         found = run(function)(x, Tensor([2, -1, -3]).astype(kind))
         np.testing.assert_array_equal(found.asnumpy(), expected)
-        beyond = [3, 0, 0] if name == "segments" else [-4, 0, 0]  # of segments negative ones are left out
+        beyond = [3, 0, 0] if name == "segments" else [-4, 0, 0]  # negative indices of segments are left out
         for wrong in ([0, 3, 0], beyond):
             with pytest.raises(IndexError):
                 run(function)(x, Tensor(wrong).astype(kind))
@@ -376,7 +376,7 @@ def totuple(nested):
 
 
 def numpy_key(key):
-    """A subscript as NumPy takes it: with arrays of integers for lists that are empty."""
+    """A subscript for NumPy, which needs integer arrays in place of empty lists."""
     if isinstance(key, tuple):
         return tuple(map(numpy_part, key))
     return numpy_part(key)
@@ -390,7 +390,7 @@ def numpy_part(part):
 
 
 def try_one(seed):
-    """A random subscript, beside NumPy."""
+    """Compares a random subscript with NumPy."""
     source = Source(seed)
     shape, key = source.case()
     x = source.rng.standard_normal(shape).astype(np.float32)

@@ -1,4 +1,4 @@
-"""linearize, jet and derivative: against derivatives that are known, in both modes; what they refuse."""
+"""linearize, jet and derivative: known derivatives, in both modes, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Smaller things that programs written for MindSpore use, the same eagerly and compiled."""
+"""Smaller parts of MindSpore's interface, the same eagerly and compiled."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_matmul_refuses():
 
 
 def test_a_gradient_goes_through_a_function(run):
-    """To any order, of nested inputs too; what has no tensors passes."""
+    """The function changes gradients of any order, also of nested inputs; other values pass unchanged."""
     triple = ops.InsertGradientOf(lambda g: g * 3)
     x = count(2)
     assert numbers(run(lambda a: triple(a))(x)) == [1, 2] and triple(3) == 3
@@ -72,7 +72,7 @@ def test_a_gradient_goes_through_a_function(run):
 
 
 def test_clipped_gradients():
-    """As MindSpore's documents have it: a function that looks at numbers."""
+    """The function compares numbers, like the example in MindSpore's documents."""
     low, high = Tensor([0.2]), Tensor([1.0])
 
     def clip(g: Any) -> Any:
@@ -110,7 +110,7 @@ def test_batch_norm(run, held):
     for found, expected in zip(run(lambda a: primitive(a, scale, bias, mean, variance))(IMAGES),
                                (out, own, spread, own, spread)):
         np.testing.assert_allclose(found.asnumpy(), expected, rtol=2e-5, atol=2e-5)
-    if held == "parameters":  # which move, by the variance that is divided by one less
+    if held == "parameters":  # moving statistics, with the variance divided by the count less one
         np.testing.assert_allclose(mean.asnumpy(), 0.1 * own, rtol=1e-5)
         np.testing.assert_allclose(variance.asnumpy(), 0.9 + 0.1 * spread * 16 / 15, rtol=1e-5)
     found = run(lambda a: ops.BatchNorm()(a, scale, bias, mean, variance))(IMAGES)
@@ -160,7 +160,7 @@ def test_resized_images(run, settings, size, expected):
     ({}, [0, 0, 1, 1, 2, 2, 3], [0, 0, 1, 1, 2, 2, 3, 3, 4]),
     ({"half_pixel_centers": True}, [0, 0, 1, 1, 2, 2, 3, 3], [0, 0, 1, 1, 2, 2, 3, 3, 4, 4])])
 def test_nearest_numbers_of_resized_images(run, settings, rows, columns):
-    """At the places that MindSpore takes them from."""
+    """The chosen pixels are those that MindSpore chooses."""
     image, size = count(1, 1, 4, 5), (len(rows), len(columns))
     expected = image.asnumpy()[:, :, rows][..., columns]
     for resize in (ops.ResizeNearestNeighbor(size, **settings),
@@ -181,7 +181,7 @@ _ROWS = [[0.003088, 0.313131, 0.481231, 0.326219, 0.190293], [0.711616, 0.58399,
     ("bicubic", {"size": (5, 3), "align_corners": True}, [0.0031, 0.4812, 0.1903, 0.3508, 0.5865, 0.1258, 0.7116]),
     ("bicubic", {"scale_factor": (2.0, 1.5)}, [-0.0797, 0.1242, 0.3599, 0.4603, 0.3781, 0.2638, 0.1884, 0.1227])])
 def test_interpolated_images(run, mode, settings, expected):
-    """As MindSpore has them; one number of an axis is that in its middle."""
+    """The numbers are those of MindSpore."""
     made = nn.Upsample(mode=mode, recompute_scale_factor=True, **settings)
     found = run(lambda a: made(a))(Tensor([[_ROWS]])).asnumpy().ravel()
     np.testing.assert_allclose(found[:len(expected)], expected, atol=6e-5)
@@ -202,7 +202,7 @@ _SAMPLED = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_gr
 
 @pytest.mark.parametrize("case", _SAMPLED["answers"], ids=lambda case: "-".join(map(str, list(case.values())[:4])))
 def test_numbers_at_the_places_of_a_grid(run, case):
-    """Values, and gradients of images and grids, are those that MindSpore gave."""
+    """Values, and gradients of images and grids, equal MindSpore's."""
     given = _SAMPLED["inputs"][str(case["axes"])]
     x = Tensor(np.array(given["input"], np.float32).reshape(given["shape"]))
     grid = Tensor(np.array(given["grid"], np.float32).reshape(given["grid_shape"]))
@@ -242,7 +242,7 @@ def test_itemset_refuses(args, kind):
 
 
 def test_a_parameter_takes_another_dtype():
-    """A compiled function is compiled for it anew."""
+    """A compiled function is compiled again for the new dtype."""
     p = Parameter(Tensor([1.5, 2.0]), name="w")
     scaled = ms.jit(lambda a: a * p)
     assert scaled(Tensor([1.0, 1.0])).dtype == ms.float32
@@ -251,7 +251,7 @@ def test_a_parameter_takes_another_dtype():
 
 
 def test_the_value_of_a_parameter_is_a_tensor(run):
-    """Over its memory, with its gradient; a change of the tensor is none of the parameter."""
+    """The tensor shares the parameter's memory and gradient; assigning to the tensor does not change the parameter."""
     p = Parameter(Tensor([1.5, 2.0]), name="w")
     value = p.value()
     assert str(value) == "[1.5 2. ]" and not isinstance(value, Parameter)
@@ -505,7 +505,7 @@ def test_shapes_that_are_open():
     ("copy_", (Tensor([5.0, 6.0]),), [5, 6]), ("clamp_", (1.5, 3.0), [1.5, 2]), ("exp_", (), np.exp([1, 2])),
     ("masked_fill_", (Tensor([True, False]), 9.0), [9, 2])])
 def test_methods_that_change_a_tensor(run, name, args, expected):
-    """As assigning to all of it does, gradients too."""
+    """A method gives the same values and gradients as an assignment to the whole tensor."""
 
     def function(a: Any) -> Any:
         b = a * 1
@@ -546,7 +546,7 @@ class Slots(nn.Cell):
     ("w", nn.Tanh(), KeyError), ("c", Parameter(count(2), name="z"), KeyError),
     ("w", 3, TypeError), ("c", 3, TypeError), ("w", Parameter(count(2), name="z"), None), ("c", nn.Tanh(), None)])
 def test_a_place_keeps_its_kind(empty, name, value, kind):
-    """Also when None was put there; it is free once the attribute is deleted."""
+    """An attribute of a Parameter or Cell accepts only its kind, also if it is None; it is free once it is deleted."""
     cell = Slots()
     if empty:
         setattr(cell, name, None)
@@ -571,7 +571,7 @@ def test_names_with_a_dash():
 
 
 def test_two_parameters_of_one_name():
-    """Compiling says so; a call gives them the names of their paths, as ever."""
+    """Compiling raises an error; a call names them by their paths."""
 
     class Twins(nn.Cell):
         def __init__(self) -> None:
@@ -754,7 +754,7 @@ def test_wrong_inputs_are_to_blame_and_not_weights(run, layer, x, message):
 
 
 def test_a_layer_is_not_blamed_for_others():
-    """What fails inside another Cell, or for another reason, keeps its own words."""
+    """An error of an inner Cell, or with another cause, keeps its message."""
 
     class Outer(nn.Cell):
         def __init__(self) -> None:

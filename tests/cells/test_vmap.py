@@ -49,7 +49,7 @@ def looped(function: Callable[..., Any], axes: Sequence[int | None]) -> Callable
 
 
 def agrees(function: Callable[..., Any], axes: Sequence[int | None], run: Callable[..., Any], *inputs: Any) -> None:
-    """vmap is a loop; gradients of it are those of the loop; of gradients it is a loop over gradients."""
+    """Asserts that vmap gives the same as a loop over samples; also its gradients, and vmap of gradients."""
     loop, every = looped(function, axes), (*range(len(inputs)),)
     close(run(vmap(function, tuple(axes)))(*inputs), loop(*inputs).asnumpy())
 
@@ -152,7 +152,7 @@ def cube(a: Any) -> Any:
 
 
 def hessian(a: np.ndarray) -> np.ndarray:
-    """Of ``cube``."""
+    """Hessian of ``cube``."""
     result = np.diag(6 * a * a[0])
     result[0, :] += 3 * a ** 2
     result[:, 0] += 3 * a ** 2
@@ -278,7 +278,7 @@ def test_loops_in_graphs(run):
 
 
 def tanh(calls: list[Any], name: str) -> Any:
-    """An operator in NumPy, which notes the shapes it is called with."""
+    """An operator in NumPy that records the shapes of its inputs."""
 
     @mx.operator.define(name=name)
     def op(a, b):
@@ -415,7 +415,7 @@ def test_wrong_axes(run, in_axes, out_axes, kind, message):
         run(vmap(lambda a, b: a + b, in_axes, out_axes))(x(), w())
 
 
-def test_what_no_sample_can_ask(run):
+def test_values_of_one_sample_cannot_be_read(run):
     with pytest.raises(TypeError, match=r"bool\(\) reads the values of one sample in vmap of"):
         run(vmap(lambda a: a if a.sum() > 0 else -a))(x())
     with pytest.raises(TypeError, match="reads the values of one sample"):

@@ -1,4 +1,4 @@
-"""vmap of every operator is a loop over samples, whatever computes it: its rule, its body, or that loop."""
+"""vmap of every operator agrees with a loop over samples, by its batching rule, by its body, or by that loop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIZE = 3
 
 
 def _samples(array: np.ndarray) -> np.ndarray:
-    """Samples around an array, along a new first axis: floating ones differ, whole ones may be indices."""
+    """Samples of an input, along a new first axis: floating values differ, integers stay, since they may be indices."""
     if array.dtype.kind != "f":
         return np.stack([array] * SIZE)
     return np.stack([array * factor for factor in (1.0, 1.0 - 2.0**-6, 1.0 - 2.0**-5)]).astype(array.dtype)
@@ -39,7 +39,7 @@ def _applied(use: Use) -> Any:
 
 
 def _choices(count: int) -> Iterable[tuple[int | None, ...]]:
-    """The inputs that have samples: all, and each alone."""
+    """Sets of inputs that are batched: all of them, and each alone."""
     yield (0,) * count
     if count > 1:
         for i in range(min(count, 3)):
@@ -71,7 +71,7 @@ def test_is_a_loop_over_samples(row: Row) -> None:
                 continue
             try:
                 expected = _looped(function, inputs, axes)
-            except OpError:  # the samples are none of its domain
+            except OpError:  # the samples are outside of its domain
                 continue
             found = vmap(function, axes)(*map(Tensor, inputs))
         for i, (out, want) in enumerate(zip(found, expected)):
@@ -100,7 +100,7 @@ def test_rules_join_compiled_functions(row: Row) -> None:
 
 
 def test_families_have_rules() -> None:
-    """What networks are made of is computed at once: a loop over samples would be as slow as Python's."""
+    """The usual operators of networks have batching rules; a loop over samples would be as slow as Python's."""
     without = [name for name in ("broadcast_add", "relu", "sum", "softmax", "log_softmax", "transpose", "Reshape",
                                  "Concat", "FullyConnected", "batch_dot", "_npi_matmul", "take", "pick", "LayerNorm",
                                  "BatchNorm", "Convolution", "Pooling", "Dropout", "_subscript", "where",

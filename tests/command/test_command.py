@@ -1,4 +1,4 @@
-"""The command ``opreg``: scripts that run as they lie there, and folders that are ported."""
+"""The command ``opreg``: unchanged scripts that run, and folders that are ported."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def opreg(*args: object, folder: Path = ROOT) -> subprocess.CompletedProcess[str
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
-    """A program for MXNet and older Pythons and NumPys that this one can read, in two folders."""
+    """A program in two folders for MXNet, older NumPy and an older Python, which this Python can parse."""
     (tmp_path / "lib" / "rpn").mkdir(parents=True)
     (tmp_path / "lib" / "rpn" / "__init__.py").write_text("")
     (tmp_path / "lib" / "rpn" / "sizes.py").write_text("import numpy as np\nhalf = np.float(0.5)\n")
@@ -103,7 +103,7 @@ def test_script_of_mindspore(tmp_path: Path) -> None:
     ("document", [], "[1.0, 1.0] str"), ("document", ["--convention", "2.4"], "[2.0, 2.0] Twice")])
 def test_hooks_are_called_as_by_the_version_that_mindspore_says(
         variable: str, options: list[str], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A script that keeps what leaves at the inputs has its gradient, not the one that arrives."""
+    """A hook that returns ``grad_input`` gets the gradient of the Cell's input, not its output gradient."""
     monkeypatch.setenv("OPREG_CONVENTION", variable)
     (tmp_path / "a.py").write_text(
         "import mindspore as ms\nfrom mindspore import nn\n"
@@ -128,7 +128,7 @@ def test_a_convention_that_there_is_not(tmp_path: Path, monkeypatch: pytest.Monk
     "import mindspore.nn.probability", "import mindspore as ms\nms.hal",
     "import mindspore.rewrite", "from mindspore.ops.auto_generate import Add"])
 def test_scripts_of_mindspore_hear_of_mindspore(program: str, tmp_path: Path) -> None:
-    """Also where MXNet has something of the same name."""
+    """The error names MindSpore, also if MXNet has something of the same name."""
     (tmp_path / "a.py").write_text(program)
     said = opreg("as-mindspore", tmp_path / "a.py").stderr.splitlines()[-1]
     assert "of MindSpore is no part of opreg" in said and "docs/mindspore_names.md" in said
@@ -136,15 +136,15 @@ def test_scripts_of_mindspore_hear_of_mindspore(program: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name, library", [("tvmop", "MXNet"), ("hal", "MindSpore")])
-def test_who_imports_opreg_hears_of_the_library_that_has_a_name(name: str, library: str) -> None:
+def test_the_error_for_a_missing_name_names_its_library(name: str, library: str) -> None:
     with pytest.raises(AttributeError, match=f"'{name}' of {library} is no part of opreg"):
         getattr(mx, name)
 
 
 @pytest.mark.parametrize("program", [
     "import mxnet.numpy\nnumpy = mxnet.numpy", "from mxnet import numpy", "import mxnet as mx\nnumpy = mx.numpy"])
-def test_a_module_of_the_other_library_is_not_what_a_script_is_given(program: str, tmp_path: Path) -> None:
-    """``numpy`` of MindSpore is another module than that of MXNet."""
+def test_scripts_get_the_modules_of_their_own_library(program: str, tmp_path: Path) -> None:
+    """``numpy`` of MindSpore and ``numpy`` of MXNet are different modules."""
     program += "\nprint(type(numpy.ones(2)).__module__)"
     (tmp_path / "a.py").write_text(program)
     assert opreg("as-mxnet", tmp_path / "a.py").stdout == "opreg.np.values\n"
@@ -153,7 +153,7 @@ def test_a_module_of_the_other_library_is_not_what_a_script_is_given(program: st
 
 
 def test_libraries_are_left_as_they_are(tmp_path: Path) -> None:
-    """Nothing that the script is supplied with can be seen by others."""
+    """Other code does not see the names that the command adds for a script."""
     (tmp_path / "a.py").write_text(
         "import numpy, sys, mxnet\nx = numpy.int(3)\n"
         "names = {}\nexec('import numpy\\ntry:\\n    numpy.int\\n    found = True\\nexcept AttributeError:\\n"
@@ -173,7 +173,7 @@ def test_python_2(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("library", ["mxnet", "mindspore"])
 def test_a_file_of_a_library_s_name_in_a_package_is_another(tmp_path: Path, library: str) -> None:
-    """A package for several libraries has a file for each, which imports the library."""
+    """A package for several libraries has one file for each, named like the library that it imports."""
     (tmp_path / "book").mkdir()
     (tmp_path / "book" / "__init__.py").write_text("")
     (tmp_path / "book" / f"{library}.py").write_text(f"import {library}\nfrom {library} import context\n"
@@ -185,7 +185,7 @@ def test_a_file_of_a_library_s_name_in_a_package_is_another(tmp_path: Path, libr
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """A package to be run by name, of modules for older NumPys that import each other."""
+    """A package that is run by name; its modules import each other, and are written for older NumPy."""
     inner = tmp_path / "work" / "tools"
     inner.mkdir(parents=True)
     (inner.parent / "__init__.py").write_text("")
@@ -230,7 +230,7 @@ def test_a_package_that_fails_shows_where(package: Path) -> None:
 
 @pytest.fixture
 def tested(tmp_path: Path) -> Path:
-    """Tests for older Pythons and NumPys, with a conftest, a plugin and a module that they import."""
+    """Tests for older Python and NumPy, with a conftest, a plugin and a module that they import."""
     files = {
         "pytest.ini": "[pytest]\n",
         "conftest.py": "import numpy as np\nimport pytest\n\n@pytest.fixture\ndef half():\n    return np.float(0.5)\n",
@@ -271,8 +271,8 @@ def test_pytest_without_its_rewriting(tested: Path) -> None:
         in done.stdout
 
 
-def test_what_pytest_has_kept_is_left_alone(tested: Path) -> None:
-    """Runs of pytest with and without us do not see each other's compiled files."""
+def test_compiled_files_of_pytest_are_left_alone(tested: Path) -> None:
+    """Runs of pytest with and without the command do not share compiled files."""
     (tested / "test_a.py").write_text("import numpy as np\n\ndef test_a():\n    assert np.int(1)\n")
     alone = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_a.py"]
     for _ in range(2):
@@ -310,7 +310,7 @@ def test_unittest(tested: Path) -> None:
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_processes_that_are_started(tmp_path: Path, method: str) -> None:
-    """They import the script, under its own name, and modules beside it; so do theirs."""
+    """Child processes, and their children, import the script under its own name, and modules beside it."""
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip("not on this system")
     (tmp_path / "helper.py").write_text("import numpy as np\ndef half(x):\n    return np.float(x) / 2\n")

@@ -1,4 +1,4 @@
-"""The command ``opreg`` on files: models that are checked, run, drawn and profiled, and weights that are converted."""
+"""The command ``opreg`` on files: it checks, runs, draws and profiles models, and converts weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from opreg.backends.numba import cache
 from opreg.command import main
 from tests.test_architecture import ROOT
 
-#: Operators that are registered by one test are not those of another.
+#: An operator that one test registers is not registered in another.
 NUMBERS = itertools.count()
 #: Runs the command in a folder of its own: its exit code, output and errors.
 Command = Callable[..., tuple[int, str, str]]
@@ -45,7 +45,7 @@ def opreg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 @pytest.fixture
 def net(opreg: Command, tmp_path: Path) -> mx.Symbol:
-    """A model in files of two epochs, and an input for it."""
+    """A model saved at two epochs, and a file with an input."""
     symbol = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc"), name="softmax")
     for epoch in (1, 12):
         weights = {"fc_weight": mx.nd.arange(12).reshape((3, 4)) * epoch / 99, "fc_bias": mx.nd.array([0.0, 1.0, 2.0])}
@@ -57,7 +57,7 @@ def net(opreg: Command, tmp_path: Path) -> mx.Symbol:
 # ------------------------------------------------------------------------------------------------------ check
 
 
-#: Operators that do not return: what they do, whether in their gradient alone, and what is said of it.
+#: Operators that do not return: their action, whether only their gradient does it, and the message.
 BREAKING = {
     "exits at once": ("os._exit(0)", False, "it has ended the process with 0, as os._exit does"),
     "exits with a code": ("os._exit(3)", False, "it has ended the process with 3"),
@@ -158,7 +158,7 @@ def test_check(opreg: Command, swish: Path) -> None:
     (["relo", "--input", "2"], "Did you mean 'relu'"),
     (["broken.py:swish", "--input", "2"], "\n    1 / (__name__ != 'broken')\n"),
 ])
-def test_what_cannot_be_checked(opreg: Command, swish: Path, words: list[str], message: str) -> None:
+def test_files_that_cannot_be_checked(opreg: Command, swish: Path, words: list[str], message: str) -> None:
     code, out, err = opreg("check", *words)
     assert (code, out) == (2, "") and message in err
     assert "__init__.py" not in err
@@ -232,7 +232,7 @@ def test_run_gives_several_outputs(opreg: Command, net: mx.Symbol) -> None:
     (["net", "--input", "x.npy", "--params", "net-0002.params"], "Did you mean 'net-00"),
     (["alone", "--input", "x.npy"], "fc_weight, fc_bias are missing; "),
 ])
-def test_what_cannot_be_run(opreg: Command, net: mx.Symbol, words: list[str], message: str) -> None:
+def test_files_that_cannot_be_run(opreg: Command, net: mx.Symbol, words: list[str], message: str) -> None:
     net.save("alone-symbol.json")
     code, out, err = opreg("run", *words)
     assert (code, out) == (2, "") and message in err
@@ -330,7 +330,7 @@ def every_kind() -> dict[str, mx.nd.NDArray]:
 @pytest.mark.parametrize("first", ["params", "npz", "safetensors", "ckpt", "pt", "pth"])
 @pytest.mark.parametrize("second", ["params", "npz", "safetensors", "ckpt", "pt"])
 def test_convert(opreg: Command, first: str, second: str) -> None:
-    """There and back everything is as it was, names in their order."""
+    """Two conversions restore all arrays, and their names in order."""
     arrays = every_kind()
     if "npz" in (first, second):
         del arrays["arg:h"]
@@ -373,7 +373,7 @@ def test_convert_files_of_others(opreg: Command) -> None:
     ("a.parms", "b.npz", "Did you mean 'a.params'"), ("text.params", "b.npz", "expected the magic number"),
     ("a.params", "nowhere/b.ckpt", "no such file or folder: "),
 ])
-def test_what_cannot_be_converted(opreg: Command, source: str, target: str, message: str) -> None:
+def test_files_that_cannot_be_converted(opreg: Command, source: str, target: str, message: str) -> None:
     mx.nd.save("a.params", every_kind())
     mx.nd.save("list.params", [mx.nd.ones((2,))])
     np.savez("c.npz", c=np.ones(2, np.complex64))
@@ -386,7 +386,8 @@ def test_what_cannot_be_converted(opreg: Command, source: str, target: str, mess
 
 
 def test_convert_a_graph_to_onnx_and_back(opreg: Command) -> None:
-    """The file has the graph's names; it becomes a graph with weights beside it that computes the same."""
+    """The ONNX file has the names of the graph; converted back, it becomes a graph and weights with the same
+    results."""
     onnx = pytest.importorskip("onnx")
     net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
     net.save("net-symbol.json")
@@ -412,7 +413,7 @@ def test_convert_a_graph_to_onnx_and_back(opreg: Command) -> None:
 
 
 def test_a_model_of_onnx_becomes_a_graph_a_picture_and_gradients(opreg: Command) -> None:
-    """Both commands, on a product and a tanh; gradients of the sum of the outputs."""
+    """Both commands accept a model of a product and a tanh; gradients are those of the sum of outputs."""
     pytest.importorskip("onnx")
     x, w = np.float64([[1, 2], [3, 4]]), np.float64([[0.1, -0.2, 0.3], [0.2, 0.1, -0.1]])
     net = mx.sym.tanh(mx.sym.dot(mx.sym.Variable("x"), mx.sym.Variable("w")))
@@ -436,7 +437,7 @@ def test_a_model_of_onnx_becomes_a_graph_a_picture_and_gradients(opreg: Command)
 
 
 def test_models_of_onnx_are_models(opreg: Command) -> None:
-    """They are shown, drawn, run and converted as graphs with weights; shapes that are given close open lengths."""
+    """ONNX models are shown, drawn, run and converted like graphs with weights; given shapes fix open lengths."""
     helper = pytest.importorskip("onnx.helper")
     from_array = pytest.importorskip("onnx.numpy_helper").from_array
     graph = helper.make_graph(
@@ -465,8 +466,8 @@ def test_models_of_onnx_are_models(opreg: Command) -> None:
     assert code == 2 and "the model has no input 'z'" in err
 
 
-def test_convert_says_what_is_not_as_it_was(opreg: Command) -> None:
-    """Weights that a graph does not have are left out of a model, single numbers are constants of a graph."""
+def test_convert_reports_changes(opreg: Command) -> None:
+    """The report names weights that are no part of the graph, and numbers that become constants of it."""
     pytest.importorskip("onnx")
     scaled = mx.sym.broadcast_mul(mx.sym.Variable("data"), mx.sym.Variable("scale"))
     mx.sym.broadcast_add(scaled, mx.sym.Variable("w")).save("net-symbol.json")
@@ -479,14 +480,14 @@ def test_convert_says_what_is_not_as_it_was(opreg: Command) -> None:
         "again-symbol.json: it is there already; --force replaces it\n")
     Path("again-symbol.json").unlink()
     assert "again-0000.params: it is there already" in opreg("convert", "net.onnx", "again-symbol.json")[2]
-    for target in ("w.pt", "w.ckpt", "w.safetensors"):  # of a graph the weights, by its names
+    for target in ("w.pt", "w.ckpt", "w.safetensors"):  # the weights of a graph, by its names
         assert opreg("convert", "net-symbol.json", target)[0] == 0
         assert opreg("params", target)[1].splitlines() == ["scale  float32 scalar", "w      float32 4",
                                                            "old    float32 1"]
 
 
 def test_convert_shows_how_far_it_is(opreg: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the error stream where it is wanted, a line of its own that is gone at the end."""
+    """Progress appears on a line of the error stream if wanted, and is gone at the end."""
     mx.nd.save("a.params", {str(i): mx.nd.ones((4,)) for i in range(9)})
     monkeypatch.setenv("OPREG_PROGRESS", "1")
     ticks = itertools.count()
@@ -498,7 +499,7 @@ def test_convert_shows_how_far_it_is(opreg: Command, monkeypatch: pytest.MonkeyP
 
 
 def test_hashes(opreg: Command) -> None:
-    """An array has one hash in all formats, and another for each dtype and shape."""
+    """An array has the same hash in all formats, and another one for each dtype and shape."""
     mx.nd.save("a.params", {"x": mx.nd.ones((2, 3)), "y": mx.nd.ones((3, 2)), "z": mx.nd.ones((2, 3), dtype="float64")})
     opreg("convert", "a.params", "a.safetensors")
     one, two = (json.loads(opreg("params", name, "--json")[1]) for name in ("a.params", "a.safetensors"))

@@ -1,4 +1,4 @@
-"""Graphs that compute partly in half precision, and modules that correct their gradients by those of all data."""
+"""Graphs partly in half precision, and modules that correct gradients by those of all data."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_buckets_are_converted():
 
 
 def test_corrected_gradients_of_one_batch_are_those_of_all():
-    """Where the data are a single batch, or nothing has moved yet, the correction leaves the mean gradient."""
+    """The correction leaves the mean gradient if the data are a single batch, or if no weight has moved yet."""
     assert same_module is SVRGModule
     symbol = sym.LinearRegressionOutput(sym.FullyConnected(sym.var("data"), num_hidden=1, name="fc"), sym.var("y"))
     data = mx.io.NDArrayIter(np.arange(12.0).reshape(6, 2) / 6, np.arange(6.0), 2, label_name="y")

@@ -68,7 +68,7 @@ def test_anchors() -> None:
 
 
 def loops(boxes_in: np.ndarray, sigma: float, most: float, least: float, method: int) -> tuple[list, list]:
-    """Soft suppression box by box: a box that goes gives its place to the last one, which is looked at there."""
+    """Soft suppression box by box: the last box takes the place of a removed one."""
     left = [(list(map(float, box)), row) for row, box in enumerate(boxes_in)]
     i = 0
     while i < len(left):

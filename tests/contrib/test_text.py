@@ -1,4 +1,4 @@
-"""Words counted, numbered, and looked up as vectors."""
+"""Vocabularies: words are counted, numbered, and looked up as vectors."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tests of ``opreg.core``, and of what holds of operators wherever they are applied."""
+"""Tests of ``opreg.core``, and of facts that hold for all operators."""

@@ -1,4 +1,4 @@
-"""bfloat16 is a floating dtype everywhere, although NumPy says that it is of another kind than its own."""
+"""bfloat16 counts as a floating dtype everywhere, although NumPy does not say so."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def layer() -> nn.Cell:
 
 
 class Other(nn.Cell):
-    """Its gradient has another floating dtype than its input."""
+    """An operator whose gradient has another floating dtype than its input."""
 
     def construct(self, v: Any) -> Any:
         return v * 2
@@ -66,8 +66,8 @@ def test_questions() -> None:
     assert x().is_floating_point() and not ms.Tensor([1]).is_floating_point()
 
 
-def test_parameters_refuse_what_does_not_fit() -> None:
-    """As other floating dtypes do: what is wider is refused, what is no wider is cast."""
+def test_parameters_refuse_wider_dtypes() -> None:
+    """Parameters refuse a wider dtype, and cast one that is no wider, like Parameters of other floating dtypes."""
     p = ms.Parameter(x(), name="p")
     with pytest.raises(TypeError, match="BFloat16"):
         p.set_data(ms.Tensor([1.0, 2.0, 3.0], ms.float32))
@@ -77,7 +77,7 @@ def test_parameters_refuse_what_does_not_fit() -> None:
 
 
 def test_loops_have_gradients() -> None:
-    """The body of a loop in a graph asks whether its inputs are floating, too."""
+    """The body of a loop in a graph treats bfloat16 inputs as floating, too."""
     import opreg as mx
 
     data = mx.sym.var("data")
@@ -95,7 +95,7 @@ def test_loops_have_gradients() -> None:
 
 # ----------------------------------------------------------------------------------- every function of ops
 
-#: Random, or asking for a dtype by name.
+#: Expressions that draw random numbers, or name a dtype.
 OWN_WAY = re.compile(r"float16|\.half|bernoulli|dropout")
 
 
@@ -108,7 +108,7 @@ CASES = [text for group in ("functions", "primitives", "methods") for text in RE
 
 
 def run(text: str, dtype: Any) -> Any:
-    """The answer, or what was raised, for floating inputs of that dtype, rounded to bfloat16 before."""
+    """Result or error for floating inputs of a dtype, which were rounded to bfloat16 before."""
     values = {name: ms.Tensor(array.astype(BF16).astype(dtype) if array.dtype.kind == "f" else array)
               for name, array in ARRAYS.items()}
     try:
@@ -133,18 +133,18 @@ def same(narrow: Any, half: Any, wide: Any) -> None:
 
 @pytest.mark.parametrize("text", CASES)
 def test_like_float16(text: str) -> None:
-    """Dtypes follow where those of float16 do, and numbers are those of float32, rounded."""
+    """Dtypes are inferred like those of float16, and values are those of float32, rounded."""
     narrow, half, wide = (run(text, dtype) for dtype in (BF16, F16, np.dtype(np.float32)))
     same(narrow, half, wide)
 
 
-#: With kinks or steps in the inputs, or results of which no gradient is.
+#: Expressions with kinks or steps in the inputs, or with results without a gradient.
 ROUGH = re.compile(r"round|cast|float\(|floor|mod|trunc|max|min|sort|sign|stop_gradient|median|topk|[<>=]=? |"
                    r"clip_by_norm|ceil|heaviside|rint|Rint|lgamma|digamma|ReduceStd|argsort|unique|nan|matrix_norm|z\b")
 
 
 def gradient(text: str, dtype: Any) -> Any:
-    """The gradient of the sum of everything in the first floating input."""
+    """Gradient of the sum of all outputs for the first floating input."""
     name = next(name for name in used(text) if ARRAYS[name].dtype == np.float32)
     values = {name: ms.Tensor(array.astype(BF16).astype(dtype) if array.dtype.kind == "f" else array)
               for name, array in ARRAYS.items()}

@@ -44,7 +44,7 @@ def test_results_are_computed_once() -> None:
 
 
 def test_many_shapes_stay_within_bounds() -> None:
-    """A stream of shapes does not make the first one new again while it is in use."""
+    """Calls with many other shapes do not remove an entry that is in use."""
     used = mx.nd.ones((2, 1))
     for length in range(1, 5000):
         mx.nd.relu(mx.nd.array(np.ones(length % 2600 + 1)))
@@ -56,7 +56,7 @@ def test_many_shapes_stay_within_bounds() -> None:
 
 
 def test_results_by_arguments_are_cached_within_bounds() -> None:
-    """``functools.cache`` is for what is found out once: of anything else ``caches`` would not know."""
+    """``functools.cache`` is only used for functions without arguments, since ``caches`` does not list it."""
     package = Path(mx.__file__).parent
     for folder in ("core", "custom", "elementwise", "backends", "builtin", "ndarray", "symbol"):
         for path in package.joinpath(folder).resolve().rglob("*.py"):

@@ -1,4 +1,4 @@
-"""How operators are called by name: inputs and attributes by position and by keyword, signatures, namespaces."""
+"""Calls of operators by name: inputs and attributes by position and by keyword, signatures, namespaces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opreg.errors import ArgumentError, UnknownOperatorError
 
 
 class Tensor:
-    """Stands for an array or symbol."""
+    """A replacement for arrays and symbols."""
 
 
 T, U, W = Tensor(), Tensor(), Tensor()

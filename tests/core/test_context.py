@@ -1,4 +1,4 @@
-"""Contexts: one object a device, the current one a thread's own, what is refused."""
+"""Contexts: one object for each device, the current context of each thread, errors."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_current_context():
 
 
 def test_the_current_context_is_a_threads_own():
-    """Two threads enter and leave the same contexts in turns, each as if it were alone."""
+    """Two threads enter and leave the same contexts in turns without an effect on each other."""
     found, turn = [], threading.Barrier(2)
 
     def enter(first, second):
@@ -113,7 +113,7 @@ def test_arrays_of_all_host_contexts_are_computed_together():
 
 
 def test_a_device_may_be_named_that_is_not_there():
-    """Programs name devices in defaults and lists before they know what the machine has."""
+    """Programs name devices in defaults and lists before they know the machine."""
 
     def train(ctx=mx.gpu(), devices=tuple(mx.gpu(i) for i in range(2))):  # noqa: B008
         return ctx, *devices
@@ -147,7 +147,7 @@ def test_nothing_lies_on_a_device_that_is_not_there(call):
 
 @pytest.mark.parametrize("other", [mx.cpu(1), mx.cpu_pinned(), mx.cpu_pinned(2)])
 def test_contexts_of_the_host_are_one_device(other):
-    """As in MXNet, whose operators take arrays of all of them, and give those of the first."""
+    """An operator takes arrays of all contexts of the host, and returns arrays of the first one's, as in MXNet."""
     x, y = mx.nd.array([1.0, 2.0]), mx.nd.array([3.0, 4.0], other)
     x.attach_grad()
     y.attach_grad()
@@ -178,7 +178,7 @@ def test_with_a_gpu():
 
 
 class FakeCuPy(types.ModuleType):
-    """CuPy as a machine has it; functions of its runtime answer what they are given, or raise it."""
+    """CuPy of a given machine: functions of its runtime return given values, or raise given errors."""
 
     def __init__(self, version: str = "14.2.0", driver: Any = 13000, count: Any = 1, compiler: Any = (13, 0)):
         super().__init__("cupy")

@@ -37,7 +37,7 @@ def write(path: Path, content: bytes, mode: int | None = None, fail: bool = Fals
 
 @pytest.fixture(params=["nameless", "no link", "named"])
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Abilities of systems: files without a name, files that can get none later, neither."""
+    """Kinds of systems: with unnamed files, with unnamed files that cannot be linked, and without unnamed files."""
     if request.param == "no link":
         def refused(*args: object, **more: object) -> None:
             raise OSError("not here")
@@ -138,7 +138,7 @@ def test_names_and_kinds_that_are_no_files(tmp_path: Path) -> None:
 
 
 def module() -> mx.mod.Module:
-    """One whose optimizer has states."""
+    """A module whose optimizer has states."""
     data = mx.sym.Variable("data")
     net = mx.mod.Module(mx.sym.FullyConnected(data, num_hidden=2), label_names=None)
     net.bind([("data", (1, 2))])
@@ -153,7 +153,7 @@ def store() -> mx.kv.KVStoreBase:
     return kv
 
 
-#: Whatever reads a file, and how it is given the name of one; ``other`` is a sound file of the kind beside it.
+#: Functions that read a file, given its name; ``other`` holds names of valid files of the kinds that belong to it.
 READERS: dict[str, Callable[[str, dict[str, str]], object]] = {
     "nd.load": lambda name, other: mx.nd.load(name),
     "sym.load": lambda name, other: mx.sym.load(name),
@@ -184,7 +184,7 @@ COMMANDS = [["as-mxnet"], ["as-mindspore"], ["check", "relu", "--input"], ["conv
 
 @pytest.fixture(params=["pipe", "socket", "device", "folder"])
 def no_file(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Something that stands where a file was expected, and has whatever ending; who waits for it is interrupted."""
+    """A pipe, socket, device or folder in the place of a file; a reader that waits is interrupted."""
     def interrupt(*frame: object) -> None:
         raise TimeoutError("still waiting for what is no file")
 
@@ -217,7 +217,7 @@ def refused(kind: str) -> str:
 @pytest.mark.skipif(os.name != "posix", reason="pipes in folders")
 @pytest.mark.parametrize("reader", READERS)
 def test_invalid_files_are_refused_by_name(reader: str, no_file: str, tmp_path: Path) -> None:
-    """At once: nobody waits for the other end of a pipe, nor reads a device that has no end."""
+    """The error is raised at once, without waiting for a pipe's writer or for the end of a device."""
     pytest.importorskip("PIL")
     other = {kind: str(tmp_path / f"other.{kind}") for kind in ("rec", "csv")}
     with mx.recordio.MXRecordIO(other["rec"], "w") as records:
@@ -234,7 +234,7 @@ def test_commands_refuse_what_is_no_file(command: list[str], no_file: str, tmp_p
     ending = {"check": ".npy", "as-mxnet": ".py", "as-mindspore": ".py", "port": ".py", "profile": ".py",
               "launch": ".py"}.get(command[0], ".params" if command[0] in ("params", "convert") else ".json")
     if command[0] == "port" and no_file == "folder":
-        return  # which is what it takes
+        return  # this command accepts folders
     more = ["x.npz"] if command[0] == "convert" else []
     assert main([*command, str(tmp_path / "thing") + ending, *more]) == 2
     said = capsys.readouterr().err.splitlines()
@@ -242,7 +242,7 @@ def test_commands_refuse_what_is_no_file(command: list[str], no_file: str, tmp_p
 
 
 def idx(*shape: int) -> bytes:
-    """A file of MNIST's."""
+    """A file of MNIST."""
     return struct.pack(">HBB", 0, 8, len(shape)) + struct.pack(f">{len(shape)}I", *shape) + bytes(math.prod(shape))
 
 
@@ -263,7 +263,7 @@ def records(name: str) -> None:
             file.write(mx.recordio.pack_img((0, 1.0, 0, 0), np.zeros((size, 4, 3), np.uint8)))
 
 
-#: Sound files, and what reads them; ``sound`` is such a file beside the one that is damaged.
+#: Valid files, and functions that read them; ``sound`` is such a file beside the damaged one.
 SOUND: dict[str, tuple[Callable[[], bytes], Callable[[str, str], object]]] = {
     "digits": (lambda: idx(3, 2, 2), lambda name, sound: list(mx.io.MNISTIter(name, name))),
     "labels": (lambda: idx(3), lambda name, sound: list(mx.io.MNISTIter(sound, name))),
@@ -290,7 +290,7 @@ ODD = [b"\0", b"\xff", b"-", b"1e999", b"nan", b":", b" ", b"\n", b"\t", b",", b
 
 
 def damaged(sound: bytes, rng: random.Random) -> bytes:
-    """With one to three of: another byte, odd bytes more, bytes less, an early end, bytes twice."""
+    """A damaged file, by one to three changes: other bytes, added, removed or doubled bytes, or an early end."""
     data = bytearray(sound)
     for _ in range(rng.randrange(1, 4)):
         at = rng.randrange(len(data) + 1)

@@ -1,4 +1,4 @@
-"""Answers follow from what is asked and what is registered, whatever was asked, registered or failed before."""
+"""Answers depend on the question and on current registrations, not on earlier questions, registrations or errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ X = np.float32([[0.5, -0.0, 2.0], [-1.5, 0.0, 3.0]])
 
 
 def forget():
-    """Empty every cache, as in a new process."""
+    """Empties all caches, as in a new process."""
     for each in (*cache._RECENT, *cache._CACHED):
         (each.clear if isinstance(each, cache.Recent) else each.cache_clear)()
     for op in operators():
@@ -37,7 +37,7 @@ def forget():
 
 
 def test_back_ends_and_functions_are_no_caches():
-    """Kernels are attached to the one, users hold the other: neither is made again where caches are emptied."""
+    """Back ends have attached kernels, and users hold functions, so clearing caches makes neither anew."""
     before = [backend("cpu"), *(getattr(face, name) for face in (nd, sym) for name in ("exp", "slice_axis"))]
     forget()
     after = [backend("cpu"), *(getattr(face, name) for face in (nd, sym) for name in ("exp", "slice_axis"))]
@@ -45,7 +45,7 @@ def test_back_ends_and_functions_are_no_caches():
 
 
 def outcome(call):
-    """The result of a call, in a form that can be compared."""
+    """Result or error of a call, in a form that can be compared."""
     try:
         result = call()
     except Exception as error:
@@ -72,13 +72,13 @@ ANY = [*AXES, *NUMBERS, frozenset({1}), frozenset({True}), frozenset({1.0}), 0j,
 
 
 def _number(values):
-    """A number that tells values apart, by what they look like."""
+    """A number that differs for values with different types or texts."""
     return zlib.crc32(repr(values).encode()) % 9973
 
 
 @pytest.fixture(scope="module")
 def users():
-    """Operators of users with attributes that are declared, and not, which answer with what they are given."""
+    """Users' operators with declared and undeclared attributes, which return the attributes they got."""
 
     def told(x, *values):
         return nd.full((len(repr(values)),), _number(values))
@@ -217,7 +217,7 @@ class Registered:
 
     def __init__(self):
         self.state = dict.fromkeys(self.VERSIONS, 0)
-        self.fail = ""  # what fails once
+        self.fail = ""  # a failure that happens once
 
     def once(self, what):
         if self.fail == what:
@@ -230,7 +230,7 @@ class Registered:
         def history(data, *, by: float = 1.0):
             """Numbers times numbers."""
 
-        history.where, registered = None, self  # as if it were built in: what users register is not prepared
+        history.where, registered = None, self  # like a built-in one; users' operators are not prepared
 
         @history.kernel()
         def kernel(xp, data, *, by):
@@ -378,7 +378,7 @@ ATTRIBUTES = [("ask", (asked, i)) for asked in ASKED for i in range(len(_values(
 
 
 def answers(actions):
-    """What calls give that follow each other, with the state that each was in."""
+    """Outcomes of calls that follow each other, each with the state that it was made in."""
     found = []
     with Registered() as registered:
         HISTORY.clear()
@@ -404,7 +404,7 @@ def _ask(asked, i):
 
 
 def fresh(which, state):
-    """The same with empty caches."""
+    """Outcomes with empty caches before each call."""
     key = which, *(state or {}).items()
     if state is None and key not in FRESH:
         forget()
@@ -421,7 +421,7 @@ def fresh(which, state):
 def check(actions):
     for which, state, failing, found in answers(actions):
         expected = fresh(which, state)
-        # What fails, fails once: that call says so, or did without.
+        # An error is raised once: the failing call raises it, or succeeds without the failing part.
         assert found == expected or (failing and f"{failing} failed" in str(found)), (which, state, failing)
 
 

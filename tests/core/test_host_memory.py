@@ -1,4 +1,4 @@
-"""Large arrays of the host lie alike within a page, whoever asks for them, so that no pass over several is slow."""
+"""Large arrays of the host begin at the same offset in a page, so that no pass over several of them is slow."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_zeros_are_zeros_and_copies_are_copies():
     assert copied.asnumpy()[0, 0] == 0
 
 
-def test_what_holds_objects_and_what_is_small_is_numpys_own():
+def test_arrays_of_objects_and_small_arrays_are_allocated_by_numpy():
     assert host_memory.copied(np.full(LONG, None, object))[-1] is None
     assert host_memory.empty((LONG,), np.dtype(object)).flags.owndata
     assert host_memory.empty((LONG - 1,), np.dtype(np.float32)).flags.owndata

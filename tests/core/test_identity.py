@@ -1,4 +1,4 @@
-"""Caches by the identity of arrays: no answer is that of an array which is gone, whose identity another array has."""
+"""Caches by the identity of arrays: a new array with the identity of a freed one gets its own answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from opreg.backends.weights import Tables
 from opreg.core import versions
 
-#: Steps: the place of an array among four, and whether the step asks for it; else another array takes its place.
+#: Steps: the index of one of four arrays, and whether the step asks for it; otherwise another array replaces it.
 STEPS = st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=30)
 
 

@@ -1,4 +1,4 @@
-"""Shapes that follow from other shapes: from outputs to inputs, from one input to another, from what is given."""
+"""Shape inference: from outputs to inputs, from one input to another, from given shapes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_shape_that_is_given_in_part_has_to_fit_the_one_of_the_variable():
 @pytest.mark.parametrize("name, attrs", [
     ("_zeros", {}), ("_ones", {}), ("_full", {"value": 2}), ("_zeros_without_dtype", {}), ("_random_uniform", {}),
     ("_random_normal", {}), ("_random_gamma", {}), ("_random_randint", {"low": 0, "high": 2})])
-def test_what_is_made_in_a_graph_finds_its_dimensions(name, attrs):
+def test_arrays_made_in_a_graph_find_their_dimensions(name, attrs):
     for shape in ((2, -1), (2, 0), (-1, 5), ()):
         made = create(get(name), (), {**attrs, "shape": shape}, name)
         assert (made + sym.Variable("b")).infer_shape(b=(2, 5))[1] == [(2, 5)]
@@ -119,7 +119,7 @@ def test_from_one_input_to_another(make, given, expected):
 
 
 def test_inferred_shapes_are_the_true_ones():
-    """Of every operator hide dimensions of one input, and infer them from the rest, with and without outputs."""
+    """Hidden dimensions of one input are inferred from the rest, with and without outputs, for every operator."""
     wrong = []
     for row in all_rows():
         op = get(row.op)
@@ -157,7 +157,7 @@ def _dtypes(letters: str) -> list[np.dtype | None]:
     ("I,T=@dtype->T", "if", ".", "if f"), ("T->@dtype=T", "f", ".", "f h"), ("T->@none=T", "f", ".", "f f"),
 ])
 def test_dtypes_follow_from_a_signature(text, ins, outs, expected):
-    """A default counts where nobody says, after all that is known."""
+    """A default dtype counts if nothing determines the dtype otherwise."""
     found = TypeRule(text)(_dtypes(ins), _dtypes(outs), {"dtype": "float16", "none": None})
     assert found == tuple(map(_dtypes, expected.split(" ")))
 

@@ -24,7 +24,7 @@ def defined(function: Callable[..., Any], **options: Any) -> Any:
 
 
 def prop(**methods: Any) -> str:
-    """A Prop of these methods; the name it is registered by."""
+    """Registers a Prop with these methods; returns its name."""
     name = f"test_mistaken_{next(_NUMBERS)}"
 
     class Body(mx.operator.CustomOp):
@@ -141,7 +141,8 @@ def test_two_nodes_of_one_name_are_refused_where_their_variables_are_bound() -> 
 
 
 def test_names_that_may_occur_twice() -> None:
-    """One variable that is shared, nodes without variables, and arrays that are given in order, as in MXNet."""
+    """A shared variable, nodes without variables, and arrays given in order may have names that occur twice, as in
+    MXNet."""
     x, weight, bias = sym.var("data"), sym.var("fc_weight"), sym.var("fc_bias")
     shared = sym.FullyConnected(sym.FullyConnected(x, weight, bias, num_hidden=2, name="fc"), weight, bias,
                                 num_hidden=2, name="fc")
@@ -191,7 +192,7 @@ UNDECLARED = ["o ** 2", "2 ** o", "o @ o", "o > 0", "o >= 0", "o < 0", "o <= 0",
 
 
 @pytest.mark.parametrize("what", UNDECLARED)
-def test_what_was_not_declared_says_so_whatever_is_done_with_it(what: str) -> None:
+def test_every_use_of_an_undeclared_array_raises_the_error(what: str) -> None:
     def backward(self: Any, req: Any, out_grad: Any, in_data: Any, out_data: Any, in_grad: Any, aux: Any) -> None:
         eval(what, {"o": out_data[0], "np": np, "nd": nd})
         self.assign(in_grad[0], req[0], 1.0)
@@ -230,7 +231,7 @@ _ELSEWHERE = sorted({**other_names._BOTH, **other_names._ARRAYS})
 @pytest.mark.parametrize("kind", ["array", "tensor", "symbol"])
 @pytest.mark.parametrize("name", _ELSEWHERE)
 def test_attributes_of_tensors_elsewhere_say_what_to_write(name: str, kind: str) -> None:
-    """What is said runs, wherever it is said."""
+    """The code that the message suggests runs, for arrays, tensors and symbols."""
     make: Callable[[Any], Any] = {
         "array": lambda data: nd.array(data), "tensor": lambda data: mx.Tensor(np.float32(data)),
         "symbol": lambda data: sym.var("x")}[kind]
@@ -286,7 +287,7 @@ def test_cells_are_no_modules_of_elsewhere(name: str) -> None:
 
 
 def test_whether_a_name_is_there_is_cheap_to_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test runner asks every module for names of its own: the nearest valid words are looked for once."""
+    """A test runner asks all modules for names of its own; the nearest valid words are searched only once."""
     looked_for = []
     monkeypatch.setattr(errors.difflib, "get_close_matches", lambda word, *_, **__: looked_for.append(word) or [])
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Names that are no operators of their own: second names, and functions made of operators."""
+"""Names without an operator of their own: aliases, and functions made of operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors out of operators: of our kind and of their own, and at the earliest moment."""
+"""Errors of operators: errors of opreg and of users' code, as early as possible."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def graph(name, arrays, attrs):
     ("_random_uniform", [], {"shape": (HUGE, HUGE)}, ValueError, r"\(2147483648, 2147483648\) float32, 18,446,744"),
     ("one_hot", [[1]], {"depth": 2 ** 62}, (MemoryError, ValueError), r"\(1, 4611686018427387904\) float32, 18,446"),
 ])
-def test_what_numpy_refuses_names_the_operator(run, name, arrays, attrs, kind, words):
+def test_errors_of_numpy_name_the_operator(run, name, arrays, attrs, kind, words):
     with pytest.raises(kind, match=rf"(?s)(?=.*operator {name}\b).*{words}") as caught:
         run(name, arrays, attrs)
     assert isinstance(caught.value, mx.MXNetError)
@@ -51,7 +51,7 @@ def test_what_numpy_refuses_names_the_operator(run, name, arrays, attrs, kind, w
 
 @pytest.mark.parametrize("run, words", [(eager, "operator tile applied to data"), (graph, "node 'mine_")])
 @pytest.mark.parametrize("arrays, reps", [([ONES[:0]], (HUGE, HUGE)), ([ONES], (1,) * 40)])
-def test_what_numpy_refuses_in_a_body_names_whose_it_is(run, words, arrays, reps):
+def test_errors_of_numpy_in_a_body_name_the_operator(run, words, arrays, reps):
     with pytest.raises(ValueError, match=words) as caught:
         run("tile", arrays, {"reps": reps})
     assert isinstance(caught.value, OpError)
@@ -169,7 +169,7 @@ def test_no_operator_makes_names_for_more_inputs_than_anybody_has(op):
 
 
 def test_defaults_may_be_given():
-    """As they are, and as the text that files hold."""
+    """A default is accepted as a value, and as the text that files hold."""
     fields = [field for op in operators() if "custom." not in op.name
               for field in op.signature.schema.fields if field.default is not REQUIRED]
     assert len(fields) > 1000

@@ -1,4 +1,4 @@
-"""What is known of the processor, whatever the system says of it."""
+"""Facts about the processor, on systems that describe it completely, partly or not at all."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ USUALLY = [cache(1, "Data", "48K", "0"), cache(1, "Instruction", "32K", "0"), ca
 
 
 def system(root: Path, caches: dict[int, list[dict[str, str]]], **files: str) -> Path:
-    """A tree of files as Linux has them; names of files have ``__`` for a slash."""
+    """A folder with system files of Linux; ``__`` in a name stands for a slash."""
     for cpu, listed in caches.items():
         for number, words in enumerate(listed):
             for word, text in words.items():
@@ -41,7 +41,7 @@ def system(root: Path, caches: dict[int, list[dict[str, str]]], **files: str) ->
 
 @pytest.fixture
 def linux(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on Linux, where the files lie that are written here, on processors 0 to 3."""
+    """Replaces the system by Linux on processors 0 to 3; the tests write its files."""
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(processor, "_allowed", lambda: [0, 1, 2, 3])
 
@@ -127,7 +127,7 @@ def test_it_can_be_told_otherwise(text, changed):
 @pytest.mark.parametrize(("text", "message"), [
     ("L2=1M", "Did you mean 'l2'"), ("l2", "from 65536 to"), ("l2=1", "from 65536 to"), ("cores=0", "from 1 to"),
     ("l2=1M;l3=1M", "'l2=1M;l3=1M'")])
-def test_what_it_is_told_is_checked(text, message):
+def test_overridden_properties_are_checked(text, message):
     with pytest.raises(ArgumentError, match=re.escape(message)):
         processor._overridden(USUAL, text)
 

@@ -1,4 +1,4 @@
-"""The line that moves while something goes on: where it is written, how often, and what is left of it."""
+"""The line that shows progress: its stream, how often it is written, and its end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from opreg.core.progress import Line, counted
 
 
 class Terminal(io.StringIO):
-    """A terminal, as far as a program sees, and a clock beside it that goes on when it is looked at."""
+    """A terminal as a program sees it, and a clock that advances when it is read."""
 
     writes = 0
     now = 0.0
@@ -47,7 +47,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    """A terminal in the place of the error stream."""
+    """A terminal in place of the error stream."""
     stream = Terminal()
     streams = SimpleNamespace(stderr=stream, stdout=io.StringIO())  # pytest has the other ones
     monkeypatch.setattr(progress, "sys", streams)
@@ -70,7 +70,7 @@ def module(logger: object = logging) -> mx.mod.Module:
 
 @pytest.fixture
 def logger(terminal: Terminal) -> Iterator[logging.Logger]:
-    """One whose messages come to the terminal."""
+    """A logger that writes to the terminal."""
     own = logging.getLogger("tests.progress")
     handler = logging.StreamHandler(terminal)
     own.addHandler(handler)
@@ -144,8 +144,9 @@ def test_feed_forward(terminal: Terminal) -> None:
 
 @pytest.mark.parametrize("says, environment, wanted", [
     (None, None, True), (False, None, False), (None, "0", False), (True, "0", True), (None, "1", True)])
-def test_who_decides(terminal: Terminal, monkeypatch: pytest.MonkeyPatch, says: bool | None, environment: str | None,
-                     wanted: bool) -> None:
+def test_argument_and_environment_switch_the_line_on_or_off(terminal: Terminal, monkeypatch: pytest.MonkeyPatch,
+                                                            says: bool | None, environment: str | None,
+                                                            wanted: bool) -> None:
     if environment is not None:
         monkeypatch.setenv("OPREG_PROGRESS", environment)
     module().fit(data(40), num_epoch=1, progress=says)
@@ -196,7 +197,7 @@ def test_a_line_fits_its_terminal(terminal: Terminal, monkeypatch: pytest.Monkey
 
 
 def test_counting(terminal: Terminal) -> None:
-    """Short work is not shown at all."""
+    """Short work shows no line."""
     assert [*counted(range(3), "run", 3)] == [0, 1, 2]
     assert terminal.getvalue() == ""
     assert len([*counted(range(2000), "run", 2000, lambda i: f"number {i}")]) == 2000

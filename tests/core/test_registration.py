@@ -1,4 +1,4 @@
-"""Kernels, gradients and rules that are registered for an operator in use reach everything prepared for it."""
+"""A kernel, gradient or rule registered for an operator in use takes effect in everything that was prepared before."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ X = np.float32([1, 2, 3])
 
 
 def operator() -> Op:
-    """An operator that doubles, with a wrong gradient, registered nowhere."""
+    """An operator that doubles, with a wrong gradient; it is not registered."""
     op = Op("doubled", Schema([]), ("data",))
-    op.where = None  # as if it were built in: what users register is not prepared
+    op.where = None  # like a built-in one; users' operators are not prepared
     op.kernel()(lambda xp, data: data * 2)
     op.grad(lambda g, ins, outs: (g * 5,))
     return op
 
 
 class Eager:
-    """Eager calls, and gradients of them."""
+    """Eager calls and their gradients."""
 
     def __init__(self, op):
         self.op = op
@@ -55,7 +55,7 @@ class Eager:
 
 
 class OfTheGradient(Eager):
-    """The operator as part of another's gradient."""
+    """Calls of an operator whose gradient contains the tested one."""
 
     def __init__(self, op):
         outer = operator()
@@ -67,14 +67,14 @@ class OfTheGradient(Eager):
 
 
 class Called(Eager):
-    """A symbol as a function of arrays."""
+    """Calls of a symbol on arrays."""
 
     def __init__(self, op):
         super().__init__(nd.CachedOp(op(mx.sym.var("x"))))
 
 
 class Bound:
-    """An executor: alone, and where it is fused with others."""
+    """Executors of the operator alone, and fused with others."""
 
     def __init__(self, op, more=lambda y: y, monitor=None):
         self.executor = more(op(mx.sym.var("x"))).simple_bind(mx.cpu(), x=(3,))
@@ -92,7 +92,7 @@ class Bound:
 
 
 class Compiled:
-    """A compiled function, and a compiled gradient."""
+    """Calls of a compiled function and of a compiled gradient."""
 
     def __init__(self, op):
         self.function = mx.jit(lambda x: op(x))
@@ -166,7 +166,7 @@ def test_prepared_parts_shapes_and_dtypes():
     assert op(mx.sym.var("x")).infer_shape(x=(3,))[1] == [(1, 3)]
 
 
-def test_what_was_recorded_before_has_the_gradient_of_now():
+def test_earlier_records_use_a_gradient_that_is_registered_later():
     op, x = operator(), nd.array(X)
     x.attach_grad()
     with autograd.record():
@@ -197,7 +197,7 @@ def test_a_function_registered_again_is_the_new_one():
 
 @pytest.fixture
 def instead():
-    """Registers an operator by a name in use, with a kernel and a gradient; the ones before are back afterwards."""
+    """Registers an operator under a used name, with a kernel and a gradient; the old one is restored afterwards."""
     before: dict[str, Op] = {}
 
     def put(name: str, kernel: Callable, gradient: Callable | None = None,
@@ -230,7 +230,7 @@ def test_every_way_to_call_it_calls_the_new_one(instead):
     instead("tanh", lambda xp, data: data + 100)
     for name, way in ways.items():
         np.testing.assert_array_equal(way().asnumpy(), X + 100, name)
-    np.testing.assert_array_equal(before(x).asnumpy(), first["found"])  # the record itself stays what it is
+    np.testing.assert_array_equal(before(x).asnumpy(), first["found"])  # the record itself does not change
     register(before)
     for name, way in ways.items():
         np.testing.assert_array_equal(way().asnumpy(), first[name], name)
@@ -257,7 +257,7 @@ def test_a_bound_executor_keeps_its_operators_and_takes_up_what_their_gradients_
     np.testing.assert_array_equal(both(y.simple_bind(mx.cpu(), x=(3,))), [X + 100, [9, 9, 9]])
 
 
-def test_what_was_recorded_has_the_gradient_of_what_was_computed(instead):
+def test_earlier_records_keep_the_gradient_of_the_replaced_operator(instead):
     x = nd.array(X)
     x.attach_grad()
     with autograd.record():
@@ -295,7 +295,7 @@ def test_operators_of_python_hear_of_it(name, function, instead):
     ("_copy", lambda x: sym._copy(x)), ("BlockGrad", lambda x: sym.BlockGrad(x)), ("relu", lambda x: sym.relu(x)),
     ("Cast", lambda x: sym.Cast(x * 2, dtype="float32")), ("zeros_like", lambda x: x + sym.zeros_like(x))])
 def test_passes_know_built_in_operators_alone(name, build, instead):
-    """A pass that knows a built-in operator does not apply to a user's operator of the same name."""
+    """A pass for a built-in operator does not apply to a user's operator of the same name."""
     def cast(data, *, dtype: str):
         pass
 
@@ -333,7 +333,7 @@ def test_an_alias_that_is_given_to_another():
             op.aliases = tuple([name for name in op.aliases if name != "_test_alias"])
 
 
-def test_what_is_registered_while_a_call_is_prepared_counts_for_the_next():
+def test_a_registration_during_the_preparation_of_a_call_counts_for_the_next():
     op = operator()
 
     def prepare(data):  # as another thread may
@@ -347,7 +347,7 @@ def test_what_is_registered_while_a_call_is_prepared_counts_for_the_next():
 
 
 def _rule(use: Use) -> Subgraph:
-    """The gradient rule of a use, as it is traced."""
+    """The traced gradient rule of a use."""
     op, attrs = use.op, use.attrs
     ins, nothing = [Spec(each.shape, each.dtype) for each in use.arrays], [None] * len(op.signature.outputs(attrs))
     _, shapes = op.infer_shapes([spec.shape for spec in ins], list(nothing), attrs)
@@ -366,7 +366,7 @@ RULES = {row.op: row for row in reversed(all_rows())
 def test_rules_of_gradients_call_operators_by_name(name):
     use = Use.of(RULES[name])
     for other in dict.fromkeys(op for op, *_ in _rule(use).steps):
-        if other.name.startswith("_gradient_"):  # it follows from a body, and belongs to the operator of that
+        if other.name.startswith("_gradient_"):  # it is derived from a body, and belongs to the body's operator
             continue
         assert REGISTERED[other.name] is other
         try:
@@ -436,7 +436,7 @@ class _Called:
     lambda data, *more: None, lambda *, axis: None], ids=[
     "plain", "wrapped", "partial", "object", "method", "of nothing", "variadic", "keywords"])
 def test_parameters_are_those_of_the_signature(function: Callable):
-    """However they are found out."""
+    """The fast reading of parameters agrees with ``inspect.signature``."""
     parameters, names = inspect.signature(function).parameters.values(), parameters_of(function)
     assert names.positional == tuple(p.name for p in parameters if p.kind in (
         p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))

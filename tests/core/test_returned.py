@@ -14,7 +14,7 @@ DATA = mx.nd.array([1.0, 2.0])
 
 
 def operator(function, shapes):
-    """An operator of one input that nobody registers."""
+    """An operator of one input that is not registered."""
     op = Op("returns", Schema([]), ("data",), outputs=[f"output{i}" for i in range(len(shapes))])
     op.infer(lambda data: list(shapes))
     op.kernel()(function)

@@ -48,7 +48,7 @@ def test_invalid_dtypes(word):
     ("numpy.float64(2)", "2", "float16"), ("1", "True", "DTypeError"), ("1", "1.0", "DTypeError"),
     ("0", "False", "DTypeError"), ("2", "numpy.float64(2)", "float64"), ("numpy.int8(4)", "4", "int32")])
 def test_equal_values_of_other_kinds_are_not_mistaken(first, then, found):
-    """In a process of its own: what came before decided once."""
+    """A new process makes both calls, since a cache could hold earlier answers."""
     code = f"""
 import numpy
 from opreg.core.spec import as_dtype

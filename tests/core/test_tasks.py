@@ -1,4 +1,4 @@
-"""Modes in asyncio tasks and in threads: what one has entered is on there alone, and ends with it."""
+"""Modes in asyncio tasks and in threads: a mode holds only for the task or thread that entered it, and ends there."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ SCOPES = {
 
 @pytest.fixture(autouse=True)
 def _some_names():
-    """Names are given already, where no other manager begins anew."""
+    """Uses up some names, since only some managers begin to count anew."""
     sym.exp(sym.Variable("x"))
 
 
 @pytest.mark.parametrize("name", SCOPES)
 def test_between_tasks(name):
-    """In another task, in tasks that this one has made before, and in the program afterwards it is not on."""
+    """The scope is off in other tasks, in tasks made before it, and in the program afterwards."""
     scope, asked = SCOPES[name]
     neutral, seen = asked(), []
 
@@ -99,7 +99,7 @@ def test_a_task_begins_as_the_one_that_makes_it(name):
         return inside, await task
 
     inside, seen = asyncio.run(together())
-    if name != "NameManager":  # which has given a name meanwhile
+    if name != "NameManager":  # a NameManager has given a name meanwhile
         assert inside == seen
 
 
@@ -126,7 +126,7 @@ def test_a_thread_for_a_task_begins_with_nothing():
 
 
 def test_gradients_of_many_tasks():
-    """Each computes its own, awaiting inside of record and between backward passes."""
+    """Each task computes its own gradient, and awaits inside of record and between backward passes."""
     async def train(number):
         x = nd.array([1.0, 2.0])
         x.attach_grad()
@@ -191,7 +191,7 @@ def test_modes_set_in_a_task_end_with_it():
     (mx.no_grad(), lambda: MODE.blocked == 1), (nn.convention("2.4"), lambda: mx.get_context("convention") == "2.4"),
     (mx.util.use_np_shape, mx.util.is_np_shape)])
 def test_decorators(scope, asked):
-    """Of functions, and of coroutines, which run later."""
+    """Scopes decorate functions, and coroutines, which run later."""
     @scope
     def function(number):
         return number, asked()
@@ -207,8 +207,8 @@ def test_decorators(scope, asked):
     assert not asked()
 
 
-def test_what_is_chosen_inside_for_longer_stays():
-    """Leaving a stretch puts back what it has chosen, and nothing else."""
+def test_settings_made_inside_of_a_scope_stay():
+    """The end of a scope restores only its own setting."""
     with autograd.record():
         mx.util.set_np_shape(True)
     assert (autograd.is_recording(), mx.util.is_np_shape()) == (False, True)

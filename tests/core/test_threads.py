@@ -1,4 +1,4 @@
-"""Several threads: one executor is one thread's at a time; what is shared is finished before it is left."""
+"""Several threads: only one may run an executor, and shared work is complete before its caller goes on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ sym, nd = mx.sym, mx.nd
 
 
 class Held(mx.operator.CustomOp):
-    """Keeps its thread inside until it may leave."""
+    """An operator that blocks its thread until a test lets it go."""
 
     entered, leave = threading.Event(), threading.Event()
 
@@ -53,7 +53,7 @@ def held():
 
 @contextmanager
 def inside(function: Callable[[], object]) -> Iterator[None]:
-    """Another thread stands in the operator, until this ends."""
+    """Keeps another thread inside of the operator until the block ends."""
     Held.entered.clear()
     Held.leave.clear()
     thread = threading.Thread(target=function)
@@ -83,7 +83,7 @@ def test_a_second_thread_is_refused(entrance):
 
 
 def test_one_of_many_threads_comes_in():
-    """The others are refused, and no answer is wrong."""
+    """Other threads get an error, and no result is wrong."""
     executor, barrier = held(), threading.Barrier(6)
     Held.leave.set()
     answers, refusals = [], []
@@ -148,7 +148,7 @@ def test_a_thread_of_the_parent_is_not_in_the_way_of_a_child():
 
 
 def child_of(work) -> int:
-    """What a forked child says of ``work``: 0 when it holds, -14 when it waited for ever."""
+    """Exit status of a forked child that runs ``work``: 0 if it returns true, -14 if the child hangs."""
     child = os.fork()
     if not child:
         signal.alarm(10)
@@ -184,7 +184,7 @@ def test_a_child_keeps_what_the_thread_that_forked_holds():
 
 
 def test_locks_are_made_where_children_find_them_free():
-    own = {"locks.py", "plan_memory.py", "blas.py", "compiler.py"}  # these look after forks themselves
+    own = {"locks.py", "plan_memory.py", "blas.py", "compiler.py"}  # these handle forks themselves
     made = {each.name for each in Path(mx.__file__).parent.rglob("*.py")
             if re.search(r"threading\.R?Lock\(\)", each.read_text())}
     assert made <= own
@@ -194,7 +194,7 @@ def test_locks_are_made_where_children_find_them_free():
 
 
 def observed(seen: list[bool]) -> str:
-    """The name of an operator whose shapes are inferred while it is bound; what the collector does is noted."""
+    """Name of an operator whose shapes are inferred at bind, where garbage collections are recorded."""
 
     class Noting(mx.operator.CustomOpProp):
         def infer_shape(self, in_shape):
@@ -245,8 +245,8 @@ def test_the_collector_rests_while_many_modules_are_imported(enabled, tmp_path, 
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="this system does not interrupt a thread")
-def test_an_interruption_leaves_when_nobody_writes_any_more(monkeypatch):
-    """A helper is in its part when the caller, who waits for it, is interrupted."""
+def test_an_interruption_is_raised_after_the_last_write(monkeypatch):
+    """The caller is interrupted while it waits for a helper thread, which is still writing."""
     monkeypatch.setattr(threads, "count", lambda: 2)
     caller, order = threading.get_ident(), []
     mine, interrupted, numbers = threading.Event(), threading.Event(), np.zeros(1 << 20)
@@ -288,8 +288,8 @@ def test_parts_run_and_their_errors_leave(monkeypatch):
 
 
 @pytest.mark.skipif(len(threads._cores()) < 2, reason="threads can be told of no other core")
-def test_helpers_may_be_kept_off_the_core_of_who_calls(monkeypatch):
-    """The system may put a thread that wakes on the core of the one that woke it, where both would take turns."""
+def test_helpers_may_be_kept_off_the_callers_core(monkeypatch):
+    """The system may wake a helper on the caller's core, where both would take turns."""
     monkeypatch.setattr(threads._Pool, "current", None)
     monkeypatch.setattr(threads, "count", lambda: 3)
     cores = os.sched_getaffinity(0)
@@ -302,12 +302,12 @@ def test_helpers_may_be_kept_off_the_core_of_who_calls(monkeypatch):
 
     assert told(first) == [cores - {first}] * 2
     assert told(second) == [cores - {second}] * 2
-    assert told(-1) == [cores] * 2  # nobody knows
+    assert told(-1) == [cores] * 2  # the core is unknown
     assert told(first) == [cores - {first}] * 2
     threads.run([str] * 4)
     assert [os.sched_getaffinity(helper.native_id) for helper in threads._Pool.current.helpers] == [cores] * 2
     os.sched_setaffinity(threads._Pool.current.helpers[0].native_id, {second})
-    assert told(first)[0] == told(second)[0] == {second}  # who else has told it is obeyed
+    assert told(first)[0] == told(second)[0] == {second}  # cores that another program has set are kept
     assert os.sched_getaffinity(0) == cores
 
 
@@ -348,7 +348,7 @@ USES = {
 @pytest.mark.parametrize("traced", [True, False], ids=["traced", "as Python"])
 @pytest.mark.parametrize("use", USES)
 def test_an_operator_is_registered_again_while_another_thread_runs_it(use, traced):
-    """The other thread gets the old or the new answer; every later call gets the new one."""
+    """The other thread gets the result of the old or of the new operator; every later call gets the new one."""
     name, answers = f"_example_again_{use}_{traced}", []
     running, registered = threading.Event(), threading.Event()
 

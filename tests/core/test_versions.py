@@ -1,4 +1,4 @@
-"""Memory that is written after something was recorded: the right gradient or an error, and no error without a cause."""
+"""Writes to memory after recording: gradients are right or refused, and refused only for a reason."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def array(host):
 
 
 class Value:
-    """An array of opreg, and beside it its numbers when it was computed, with the way back over such numbers.
+    """An array of opreg, a copy of its first values, and a backward pass over such copies.
 
     Attributes
     ----------
     here : NDArray
         The array.
     host : NumPy array
-        What it was then.
+        A copy of its values when it was computed.
     wanted : bool
-        Whether its gradient is asked for, or that of something it follows from.
+        Whether its gradient is wanted, or that of a value from which it was computed.
     back : list of (Value, function)
-        What it follows from, and how a gradient goes there.
+        Values from which it was computed, and functions from its gradient to theirs.
     needs : list of (NDArray, NumPy array)
-        What its gradient may read, and what was there.
+        Arrays that its gradient may read, and copies of their values.
     """
 
     def __init__(self, here, wanted=False, back=(), needs=()):
@@ -49,7 +49,7 @@ class Value:
         self.needs = [(value.detach(), value.asnumpy()) for value in needs]
 
     def order(self):
-        """All that it follows from, sources first."""
+        """All values that it is computed from, sources first."""
         found = {}
 
         def visit(value):
@@ -70,7 +70,7 @@ class Value:
         return grads
 
     def changed(self):
-        """Whether numbers that its gradient may read are no longer there."""
+        """Whether values that its gradient may read were overwritten."""
         return any(not np.array_equal(there.asnumpy(), before)
                    for value in self.order() for there, before in value.needs)
 
@@ -131,7 +131,7 @@ def versions_tanh_grad(g, ins, outs):
 
 
 def unary(compute, slope, reads=()):
-    """A function of one array, its derivative, and what that may read: 0 the input, 1 the output."""
+    """A function of one array, its derivative, and the arrays that this may read: 0 the input, 1 the output."""
     def apply(values):
         (x,) = values
         y = compute(x.here)
@@ -142,8 +142,8 @@ def unary(compute, slope, reads=()):
 
 
 def binary(compute, left, right, reads=None):
-    """A function of two arrays of one shape, its derivatives, and what these may read: where nothing is told, that by
-    one array the other array."""
+    """A function of two arrays of one shape, its derivatives, and the arrays that these may read; by default each
+    derivative reads the other array."""
     def apply(values):
         x, y = values
         a, b, z = x.host, y.host, compute(x.here, y.here)
@@ -155,7 +155,7 @@ def binary(compute, left, right, reads=None):
 
 
 def product(values):
-    """x times y transposed, as of a layer without bias, repeated to the shape that all have."""
+    """x times y transposed, like a layer without bias, repeated to the common shape."""
     x, y = values
     z = nd.FullyConnected(x.here, y.here, num_hidden=ROWS, no_bias=True)
     needs = [*([y.here] if x.wanted else []), *([x.here] if y.wanted else [])]
@@ -166,7 +166,7 @@ def product(values):
 
 
 def normalised(values):
-    """Batch norm by its own statistics, which moves those that it is given."""
+    """Batch norm by the statistics of the batch, which updates the given moving ones."""
     (x,) = values
     ones, zeros = nd.ones(COLUMNS, dtype="float64"), nd.zeros(COLUMNS, dtype="float64")
     y = nd.BatchNorm(x.here, ones, zeros, STATES[0], STATES[1], fix_gamma=False, eps=1e-3, momentum=0.5)
@@ -209,7 +209,7 @@ FUNCTIONS = {
 
 
 def executor_of(target):
-    """One that has the array among its arguments and computes into it."""
+    """An executor that has the array among its arguments and writes to it."""
     a = sym.Variable("a")
     return (a * 2).bind(mx.cpu(), {"a": target})
 
@@ -236,7 +236,7 @@ def zeroed(target, new):
 
 
 def by_state(target, new):
-    """As the momentum of an update."""
+    """Gives ``target`` new values by an update that has it as momentum."""
     nd.sgd_mom_update(nd.zeros_like(target), target - new, target, lr=1.0, momentum=1.0, out=nd.zeros_like(target))
 
 
@@ -285,7 +285,7 @@ WAYS = {
 
 
 def unrelated(count):
-    """Many writes elsewhere, to arrays that others have too."""
+    """Many writes to unrelated arrays."""
     for _ in range(count):
         other = nd.zeros(1)
         another = other.detach()
@@ -294,7 +294,7 @@ def unrelated(count):
 
 
 class Program:
-    """A random one: records, writes and backward passes, in any order."""
+    """A random program: records, writes and backward passes, in any order."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -302,7 +302,7 @@ class Program:
         self.leaves = [self.marked() for _ in range(2)]
         self.constants = [Value(array(self.new())) for _ in range(2)]
         host = self.new()
-        self.hosts = [host]  # whose memory an array shares
+        self.hosts = [host]  # host arrays that share memory with arrays
         self.constants.append(Value(nd.from_numpy(host)))
         self.executor = executor_of(array(self.new()))
         self.constants.append(Value(self.executor.forward()[0]))
@@ -318,7 +318,7 @@ class Program:
         return Value(here, True)
 
     def renewed(self, value):
-        """A source with the numbers that it has now."""
+        """A source with its current values."""
         return Value(value.here, value.wanted)
 
     def record(self):
@@ -378,7 +378,7 @@ class Program:
 
 @pytest.mark.parametrize("start", range(0, 300, 20))
 def test_any_program(start):
-    """Each gradient is that of the numbers that were recorded, or refused where some of them are gone."""
+    """Each gradient is that of the recorded values, or is refused if some of them were overwritten."""
     refused = right = 0
     for seed in range(start, start + 20):
         program = Program(seed).run()
@@ -402,7 +402,7 @@ def marked():
 @pytest.mark.parametrize("many", [0, 1500], ids=["", "long ago"])
 @pytest.mark.parametrize("way", [name for name in WAYS if name not in ("nothing", "the same")])
 def test_every_way_to_write(way, many):
-    """However many writes there were since; and with the lines of the record and of the write."""
+    """The error names the lines of the record and of the write, after any number of further writes."""
     x, w = marked(), array(HOST)
     with autograd.record():
         y = x * w
@@ -498,7 +498,7 @@ def test_a_part_that_was_written_before_the_memory_was_handed_to_others(row):
 
 @pytest.mark.parametrize("row", range(ROWS))
 def test_all_that_was_written_before_the_memory_was_handed_to_others(row):
-    """A part of it again, later."""
+    """A row is written again before another library gets the memory."""
     x, h = marked(), array(HOST)
     with autograd.record():
         parts = [x[i] * h[i] for i in range(ROWS)]
@@ -524,7 +524,7 @@ def test_a_view_that_is_written_before_and_after_the_memory_was_handed_to_others
 
 
 def test_rows_that_are_used_and_filled_one_after_the_other():
-    """As many parts as there are of one memory are told apart."""
+    """Writing one row of an array does not invalidate other rows that were read, for any number of rows."""
     x, h = array(np.ones(2)), nd.zeros((3000, 2), dtype="float64")
     x.attach_grad()
     total = 0
@@ -548,7 +548,7 @@ FREE = {
 
 
 @pytest.mark.parametrize("name", FREE)
-def test_what_no_gradient_reads_may_be_written(name):
+def test_arrays_that_no_gradient_reads_may_be_written(name):
     x, w = marked(), array(HOST)
     with autograd.record():
         y = FREE[name](x, w)
@@ -562,7 +562,7 @@ def test_what_no_gradient_reads_may_be_written(name):
 
 
 def test_only_the_gradients_that_are_asked_for_count():
-    """By the first factor the product's gradient is the second: the first may change."""
+    """The gradient of a product for the first factor needs only the second, so the first may change."""
     x, w = marked(), array(HOST + 1)
     with autograd.record():
         y = x * w
@@ -594,8 +594,9 @@ def test_heads_that_are_there_twice():
     np.testing.assert_array_equal(v.grad.asnumpy(), 3 * HOST ** 2)
 
 
-def test_an_executor_writes_what_others_have():
-    """Its outputs, its gradients, states that training moves, and weights that it updates; not states that it reads."""
+def test_an_executor_writes_shared_arrays():
+    """An executor writes outputs, gradients, states in training, and updated weights; it does not write states that it
+    reads."""
     a, w = sym.Variable("a"), sym.Variable("w")
     net = sym.MakeLoss(sym.BatchNorm(a * w, name="bn", fix_gamma=True))
     executor = net.simple_bind(mx.cpu(), a=(ROWS, COLUMNS), w=(ROWS, COLUMNS), type_dict={"a": "float64"})
@@ -636,7 +637,7 @@ def test_an_executor_writes_what_others_have():
 
 
 def test_many_rows_from_the_last_to_the_first():
-    """Ranges of writes to many rows are recorded as one range from the first to the last."""
+    """Writes to many rows are recorded as one range from the first row to the last."""
     memory = np.zeros((20_000, 4))
     since = versions.now()
     versions.wrote(memory[10_000:0:-1, :2])
@@ -664,7 +665,7 @@ def test_nothing_is_kept_of_memory_that_is_gone():
 
 
 def trained(step, x, w):
-    """Three steps of training, each of which records anew."""
+    """Three training steps, each with a new record."""
     losses = []
     for _ in range(3):
         with autograd.record():
@@ -734,7 +735,7 @@ def test_two_networks_that_train_against_each_other():
 
 
 def test_two_heads_and_an_update_between():
-    """Of one head only its own weights move; of one body they do, which the second head needs."""
+    """An update of ``w`` leaves gradients valid that do not need ``w``; it invalidates those that do."""
     x, w, v = marked(), marked(), marked()
     with autograd.record():
         first, second = (x.detach() * w).sum(), (x.detach() * v).sum()
@@ -760,7 +761,7 @@ def test_marked_variables():
 
 
 def test_states_that_an_operator_moves():
-    """Two calls with the same statistics, and of a user's operator that counts."""
+    """Two calls share statistics; a user's operator counts in a state."""
     @mx.operator.register("versions_counts")
     class Prop(mx.operator.CustomOpProp):
         def list_auxiliary_states(self):
@@ -791,7 +792,7 @@ def test_states_that_an_operator_moves():
     assert mean.asnumpy().all()
     assert count.asscalar() == 22
     still = ones * 4
-    with autograd.record(train_mode=False):  # it keeps what it needs of them
+    with autograd.record(train_mode=False):  # it keeps copies of the values that it needs
         y = nd.BatchNorm(x, ones, zeros, mean, still, use_global_stats=True, eps=0)
     mean[:] = still[:] = 5
     y.backward(train_mode=False)
@@ -846,7 +847,8 @@ class Saved(mx._Function):
 
 
 def written_after(change, of, expected):
-    """Numbers change between the way there and the way back: gradients as before, or an error where None."""
+    """Values change between forward and backward: gradients stay right, or an error is raised if ``expected`` is
+    None."""
     def check():
         x, w = vector(3, 4), nn.Parameter(vector(2, 2), name="w")
         _, back = mx.vjp(of(x, w), x)
@@ -901,7 +903,7 @@ def test_a_weight_of_a_cell_with_bprop():
 
 
 def test_a_compiled_call_brings_a_weight_back_to_where_the_tape_has_it():
-    """A weight that is assigned while recording has other memory, until a compiled function reads it."""
+    """An assignment while recording gives a weight other memory, until a compiled function reads the weight."""
     w, compiled = nn.Parameter(vector(2, 2), name="w"), mx.jit(lambda x: x * w)
     compiled(vector(1, 1))
 

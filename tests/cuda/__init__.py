@@ -1,1 +1,1 @@
-"""Kernels for GPUs, run where there is none."""
+"""Kernels for GPUs on machines without one."""

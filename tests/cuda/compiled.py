@@ -1,4 +1,4 @@
-"""What tests compile by the system's C++ compiler: each text once a run, whichever process asks for it first.
+"""Programs that tests compile by the system's C++ compiler: each text once a run, whichever process asks for it first.
 
 The common head of all kernels is compiled in advance, once for each set of flags. Compilers that cannot, or that find
 no such header in time, read it as text, which takes longer and gives the same.
@@ -36,14 +36,14 @@ _VARIABLE = "OPREG_TEST_COMPILED"
 
 
 class KernelError(AssertionError):
-    """A kernel did what no kernel may; the compiler's or the sanitizer's words."""
+    """An invalid action of a kernel, or an error of the compiler, in the words of the compiler or sanitizer."""
 
 
 @functools.cache
 def folder() -> Path:
-    """Where what was compiled lies until the process ends that asked first, whatever children it forks or starts.
+    """Folder of the compiled files. The process that asks first deletes it when it ends; its children do not.
 
-    Who names a folder in the environment keeps it from one run to the next.
+    A folder that is named in the environment is kept from one run to the next.
     """
     if _VARIABLE not in os.environ:
         place, owner = tempfile.mkdtemp(prefix="opreg-kernels-"), os.getpid()
@@ -55,23 +55,23 @@ def folder() -> Path:
 
 
 def built(text: str, *flags: str, header: str | None = "kernels", suffix: str = "") -> Path:
-    """What the compiler makes of a text.
+    """File that the compiler makes of a text.
 
     Parameters
     ----------
     text : str
     *flags : str
-        Beside those of all.
+        Flags beside those of every text.
     header : {"kernels", "host", "counted kernels", "counted host", "bed-kernels", "bed", None}
-        What stands before it: ``host.h``, with what generated kernels begin with or without that; with what counts
-        their accesses, or with what the bed's driver looks up, and CuPy's headers; or nothing.
+        Header before the text: ``host.h``, with or without the beginning of generated kernels, and with counters of
+        their accesses; the bed's driver, and CuPy's headers; or nothing.
     suffix : str
-        Of the file.
+        Suffix of the file.
 
     Raises
     ------
     KernelError
-        What the compiler says against it.
+        The compiler refuses the text; the message is its own.
     """
     path = _place(header, flags, text, suffix)
     if not path.exists():
@@ -88,10 +88,10 @@ def built(text: str, *flags: str, header: str | None = "kernels", suffix: str = 
 
 @functools.cache
 def _header(name: str, flags: tuple[str, ...]) -> Path:
-    """A file to include first, with what the compiler made of it beside it, where it takes that."""
+    """A header to include first, beside its compiled form if the compiler supports that."""
     path = _place(name, flags, "", ".h")
     if not path.exists():
-        with _complete(path) as part:  # which says that this process compiles it: others read it as text till then
+        with _complete(path) as part:  # this file shows that a process compiles it; others read the text until then
             part.write_text("".join(f'#include "{each}"\n' for each in _HEADERS[name]))
         with contextlib.suppress(KernelError), _complete(Path(f"{path}.gch")) as part:
             _compile(*_FLAGS, *flags, "-x", "c++-header", str(path), "-o", str(part))
@@ -110,7 +110,8 @@ def _content(header: str | None) -> str:
 
 @contextlib.contextmanager
 def _complete(path: Path) -> Iterator[Path]:
-    """A name to write to, which becomes this one when all is there: no other process or thread sees a part."""
+    """A temporary path that is renamed to this one when it is complete, so that no other process or thread sees a
+    part."""
     part = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}")
     yield part
     os.replace(part, path)
@@ -123,7 +124,7 @@ def _compile(*arguments: str) -> None:
 
 
 def line_of(report: str) -> str:
-    """The line of a compiled text, or of what stands before it, that a sanitizer names first; nothing where none is."""
+    """The line of a compiled text or header that a sanitizer's report names first; empty without one."""
     for name, number in re.findall(r"(/[^\s:]+\.(?:cpp|cuh)):(\d+)", report):
         with contextlib.suppress(OSError, IndexError):
             return f"{Path(name).name}, line {number}: {Path(name).read_text().splitlines()[int(number) - 1].strip()}"

@@ -1,4 +1,4 @@
-"""A stand-in for cublasLt: ``cublaslt.cpp``, loaded in the library's place."""
+"""A stand-in for cublasLt: ``cublaslt.cpp``, loaded in place of the library."""
 
 from __future__ import annotations
 
@@ -41,26 +41,26 @@ def _compiled() -> ctypes.CDLL:
 
 
 class _Runtime:
-    """Pretends that CUDA is installed; without it no library is looked for, least of all a real one."""
+    """A CUDA runtime that pretends to be installed; without one no library is looked for."""
 
     @staticmethod
     def runtimeGetVersion() -> int:
-        """The thousands are the first number of the version."""
+        """The version; its thousands are the major number."""
         return 13000
 
 
 class Installed:
-    """The stand-in while it stands for the library, and the device it serves."""
+    """The stand-in in place of the library, and its device."""
 
     def __init__(self, xp: Gpu, library: ctypes.CDLL):
         self.xp, self.library = xp, library
 
     def refuse(self, *epilogues: Epilogue) -> None:
-        """Have no algorithm for some epilogues, of any dtype."""
+        """Lets the library have no algorithm for some epilogues, in all dtypes."""
         self.library.standin_refuse(sum(epilogues))
 
     def taken(self) -> list[Multiplied]:
-        """What was multiplied since this was asked last."""
+        """Products computed since the last call of this method."""
         count = self.library.standin_count()
         rows = (ctypes.c_int64 * (10 * count))()
         self.library.standin_take(rows)
@@ -68,7 +68,7 @@ class Installed:
 
 
 def _launch(function: Callable[..., int], *arguments: Any) -> int:
-    """Work for the current stream, which may be capturing."""
+    """Puts work into the current stream, which may be capturing."""
     status = 0
 
     def run(*arrays: np.ndarray) -> None:
@@ -82,7 +82,7 @@ def _launch(function: Callable[..., int], *arguments: Any) -> int:
 
 @contextlib.contextmanager
 def installed() -> Iterator[Installed]:
-    """While inside, ``gpu(0)`` is a stand-in whose CUDA has this library."""
+    """Context in which ``gpu(0)`` is a stand-in whose CUDA has this library."""
     real, library = cublaslt.load, _compiled()
     cublaslt.load = lambda major: library  # type: ignore[assignment]
     try:

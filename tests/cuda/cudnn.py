@@ -1,4 +1,4 @@
-"""A stand-in for the package ``cudnn``: the part of its API that is used, over memory of the host.
+"""A stand-in for the package ``cudnn``: the used part of its API, over memory of the host.
 
 A graph computes by the tensors it was told of, their sizes, strides and numbers, at the addresses it is given, and by
 nothing else. Wrong orders of calls, and graphs that the library has no kernels for, raise errors.
@@ -24,7 +24,7 @@ from .machine import MACHINE, CUDARuntimeError
 
 
 class data_type(enum.Enum):
-    """How numbers are stored, and computed with."""
+    """Dtypes in which numbers are stored, and computed with."""
 
     HALF = np.dtype(np.float16)
     BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -42,14 +42,14 @@ class cudnnGraphNotSupportedError(Exception):
 
 
 class Handle:
-    """What work is put into a stream by."""
+    """Handle of the library: the stream that receives work."""
 
     stream = 0
-    live = 0  # how many there are
+    live = 0  # number of handles that were not destroyed
 
 
 class Tensor:
-    """What a graph knows of an array."""
+    """Description of an array in a graph."""
 
     def __init__(self, dim: Sequence[int] | None = None, stride: Sequence[int] | None = None, data_type: Any = None,
                  uid: int | None = None):
@@ -60,27 +60,27 @@ class Tensor:
         return self
 
     def set_output(self, value: bool) -> Tensor:
-        """It is written where the caller says."""
+        """Sets whether it is an output, in an array of the caller."""
         return self._set("output", value)
 
     def set_dim(self, dim: list[int]) -> Tensor:
-        """Its sizes."""
+        """Sets the lengths of its axes."""
         return self._set("dim", dim)
 
     def set_stride(self, stride: list[int]) -> Tensor:
-        """How far its numbers are apart, along each axis."""
+        """Sets the distance between neighbouring elements along each axis."""
         return self._set("stride", stride)
 
     def set_uid(self, uid: int) -> Tensor:
-        """The identifier of a tensor when the graph runs."""
+        """Sets the identifier by which a run of the graph finds it."""
         return self._set("uid", uid)
 
     def set_data_type(self, dtype: Any) -> Tensor:
-        """How its numbers are stored."""
+        """Sets the dtype in which elements are stored."""
         return self._set("data_type", dtype)
 
     def array(self, address: int) -> np.ndarray:
-        """The numbers at an address."""
+        """The array at an address."""
         assert self.dim is not None and self.stride is not None
         dtype = self.data_type.value
         count = sum((size - 1) * stride for size, stride in zip(self.dim, self.stride)) + 1
@@ -95,11 +95,11 @@ _WORKSPACE = 1000
 
 
 class pygraph:
-    """A graph: one part of a convolution, and perhaps a bias."""
+    """A graph of one part of a convolution, optionally with a bias."""
 
     #: The executed graph: the function, its arguments, and the notes that plans must not have.
     done: list[tuple[str, dict[str, Any], set[Any]]] = []
-    #: How many were built.
+    #: Number of graphs that were built.
     built = 0
 
     def __init__(self, name: str = "test_graph", io_data_type: Any = None, intermediate_data_type: Any = None,
@@ -113,7 +113,7 @@ class pygraph:
 
     def tensor(self, dim: list[int], stride: list[int] | None = None, data_type: Any = None, name: str = "",
                uid: int | None = None) -> Tensor:
-        """One that is read."""
+        """Adds an input to the graph."""
         self.given.append(Tensor(dim, stride, data_type or self.stored, uid))
         return self.given[-1]
 
@@ -125,7 +125,7 @@ class pygraph:
 
     def conv_fprop(self, *, image: Tensor, weight: Tensor, padding: list[int], stride: list[int], dilation: list[int],
                    compute_data_type: Any = None, name: str = "") -> Tensor:
-        """The output."""
+        """The output of a convolution."""
         return self._convolution("conv_fprop", {"x": image, "w": weight, "padding": padding, "stride": stride,
                                                 "dilation": dilation, "compute_data_type": compute_data_type})
 
@@ -142,7 +142,7 @@ class pygraph:
                                                 "dilation": dilation, "compute_data_type": compute_data_type})
 
     def bias(self, *, input: Tensor, bias: Tensor, compute_data_type: Any = None, name: str = "") -> Tensor:
-        """A number for each channel added."""
+        """The sum of an array and a bias for each channel."""
         assert input is self.product
         self.words["b"], self.result = bias, Tensor()
         return self.result
@@ -152,7 +152,7 @@ class pygraph:
         self.stage += 1
 
     def validate(self) -> None:
-        """Whether the tensors fit each other."""
+        """Raises an error if the tensors do not fit each other, or the result is not an output."""
         self._pass("validated")
         result = self.result
         if not result.output or result.uid is None or result.data_type is not self.stored:
@@ -171,22 +171,22 @@ class pygraph:
                 raise ValueError(f"a convolution of {x} with {w} to {y}")
 
     def build_operation_graph(self) -> None:
-        """Tell the library."""
+        """Passes the graph to the library."""
         self._pass("lowered")
 
     def create_execution_plans(self, heuristics: list[Any] | None = None) -> None:
-        """Ask what there is."""
+        """Lists the available plans."""
         assert heuristics and all(isinstance(mode, heur_mode) for mode in heuristics)
         self._pass("planned")
 
     def deselect_numeric_notes(self, notes: list[Any]) -> pygraph:
-        """Forbid some of it."""
+        """Excludes plans with these numeric notes."""
         assert _STAGES[self.stage] == "planned" and all(isinstance(note, numerical_note) for note in notes)
         self.notes |= set(notes)
         return self
 
     def check_support(self) -> None:
-        """Whether anything is left."""
+        """Raises an error if no engine supports the graph."""
         self._pass("supported")
         if "b" in self.words and numerical_note.TENSOR_CORE in self.notes:
             raise cudnnGraphNotSupportedError("no engine for a bias without tensor cores")
@@ -194,17 +194,17 @@ class pygraph:
             raise cudnnGraphNotSupportedError("no engine for so much")
 
     def build_plans(self) -> None:
-        """Make the first."""
+        """Builds the first plan."""
         self._pass("built")
         type(self).built += 1
 
     def get_workspace_size(self) -> int:
-        """The bytes that it works in."""
+        """Size of the workspace in bytes."""
         assert _STAGES[self.stage] == "built"
         return _WORKSPACE
 
     def execute(self, tensor_dict: Mapping[int, int], workspace: Any = None, handle: Any = None) -> None:
-        """Compute, with arrays at addresses."""
+        """Computes the graph, with arrays at addresses."""
         assert _STAGES[self.stage] == "built"
         if not isinstance(handle, Handle) or handle.stream != MACHINE.stream().ptr:
             raise ValueError("the handle is not that of the current stream")
@@ -228,7 +228,7 @@ class pygraph:
 
 
 def _convolve(target: str, arrays: dict[str, np.ndarray], words: dict[str, Any]) -> None:
-    """Tap by tap, with the places that read outside left out."""
+    """Convolution tap by tap, without the positions outside of the input."""
     x, w, y = [arrays[name] for name in "xwy"]
     groups = x.shape[1] // w.shape[1]
     arrays[target][...] = 0
@@ -258,12 +258,12 @@ class Module:
 
     @staticmethod
     def backend_version() -> int:
-        """The library's."""
+        """Version of the library."""
         return 91900
 
     @staticmethod
     def create_handle() -> Handle:
-        """For the current device, on its first stream; it takes memory, which a capture forbids."""
+        """Creates a handle for the current device, on its first stream; it takes memory, which a capture forbids."""
         if MACHINE.capturing() is not None:
             raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported")
         Handle.live += 1
@@ -271,20 +271,20 @@ class Module:
 
     @staticmethod
     def destroy_handle(handle: Handle) -> None:
-        """Give back what it has."""
+        """Frees the memory of a handle."""
         if MACHINE.capturing() is not None:
             raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported")
         Handle.live -= 1
 
     @staticmethod
     def set_stream(handle: Handle, stream: int) -> None:
-        """Put work into another."""
+        """Sets the stream of a handle."""
         handle.stream = stream
 
 
 @contextlib.contextmanager
 def installed() -> Iterator[Gpu]:
-    """While inside, ``gpu(0)`` is a stand-in that has this package."""
+    """Context in which ``gpu(0)`` is a stand-in that has this package."""
     real = cudnn.load
     cudnn.load = Module  # type: ignore[assignment]
     pygraph.done.clear()

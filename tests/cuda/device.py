@@ -25,8 +25,8 @@ from .recorded import recorded
 
 @functools.cache
 def _library(text: str, name: str, counts: bool = False) -> Any:
-    """The function that launches a kernel: blocks, threads and the addresses of its arguments; where it counts, the
-    memory whose accesses it counts, too."""
+    """The function that launches a kernel with blocks, threads and addresses of arguments; if it counts, also with the
+    memory whose accesses it counts."""
     header, text = ("kernels", text.removeprefix(PRELUDE)) if text.startswith(PRELUDE) else ("host", text)
     header, flags = (f"counted {header}", traffic.FLAGS) if counts else (header, ())
     more, begin, end = (", traffic::Span* spans, unsigned count", "traffic::watch(spans, count);",
@@ -77,8 +77,8 @@ class _RawModule:
 
 
 class Gpu(strict._Module):
-    """The array module of the stand-in; ``kernels`` are the names of those that ran, ``titled`` with what they were
-    called after, and ``counts`` what they moved, while that is counted."""
+    """The array module of the stand-in; ``kernels`` has the names of launched kernels, ``titled`` their full names,
+    ``counts`` the bytes that they moved, while these are counted."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class Gpu(strict._Module):
 
     @contextlib.contextmanager
     def counting(self) -> Iterator[list[traffic.Launched]]:
-        """While inside, launches are added to the list, with the bytes that they move."""
+        """Context that appends launches to the list, with the bytes that they move."""
         self.counts = []
         try:
             yield self.counts
@@ -107,11 +107,11 @@ class Gpu(strict._Module):
 
     def ElementwiseKernel(self, in_params: str, out_params: str, operation: str, name: str = "kernel"
                           ) -> kernels.ElementwiseKernel:
-        """A user's arithmetic of one element."""
+        """A user's element-wise kernel."""
         return kernels.ElementwiseKernel(self, in_params, out_params, operation, name)
 
     def from_dlpack(self, source: Any) -> strict.StrictArray:
-        """An array over memory that is shared by DLPack, on the device that it is on."""
+        """An array over memory shared by DLPack, on the device of this memory."""
         kind, place = source.__dlpack_device__()
         if kind != 2:
             raise strict.StrictError(f"from_dlpack: not memory of a GPU, but of DLPack's kind {kind}")
@@ -119,8 +119,8 @@ class Gpu(strict._Module):
         return strict.StrictArray(shared._host, place)
 
     def asarray(self, a: Any, dtype: Any = None, order: Any = None, copy: Any = None) -> strict.StrictArray:
-        """An array; over the memory of what has ``__cuda_array_interface__``, for which the host waits. From another
-        device CuPy copies it, as it does an array of its own, and nobody asks for that."""
+        """An array; over the memory of an object with ``__cuda_array_interface__``, for which the host waits. Arrays of
+        other devices are not supported; CuPy copies them."""
         if isinstance(a, strict.StrictArray) or not hasattr(a, "__cuda_array_interface__"):
             return strict._function("asarray")(a, dtype=dtype, order=order, copy=copy)
         interface = a.__cuda_array_interface__
@@ -139,7 +139,7 @@ class _Interface:
 
 
 class GpuBackend(strict.StrictBackend):
-    """Serves ``gpu(i)``."""
+    """The back end of ``gpu(i)``."""
 
     name = "gpu"
 
@@ -148,16 +148,16 @@ class GpuBackend(strict.StrictBackend):
 
 
 def late() -> contextlib.AbstractContextManager[None]:
-    """While inside, the bed runs what is asked for when somebody waits for it, if it has such a choice; the stand-in
-    always brings copies to the host late, and refuses what nothing orders."""
+    """Context in which the bed runs work only when the host waits for it, if it can; the stand-in always delays copies
+    to the host, and refuses unordered accesses."""
     return bed.ordered("late") if os.environ.get("OPREG_TEST_GPU") == "bed" else contextlib.nullcontext()
 
 
 @contextlib.contextmanager
 def gpus(processors: int = 1, count: int = 1) -> Iterator[Gpu]:
-    """While inside, ``gpu(0)`` and ``gpu(1)`` are stand-ins with so many processors; with ``OPREG_TEST_GPU=bed`` they
-    are the bed's with so many, with ``real`` what CuPy finds. A test that needs more devices than there are is skipped.
-    """
+    """Context in which ``gpu(0)`` and ``gpu(1)`` are stand-ins with so many processors; with ``OPREG_TEST_GPU=bed``
+    devices of the bed, with ``real`` those that CuPy finds. A test that needs more devices than there are is
+    skipped."""
     if os.environ.get("OPREG_TEST_GPU") in ("real", "bed"):
         if (array_module.backend("gpu").count() or 0) < count:
             pytest.skip(f"needs {count} devices")

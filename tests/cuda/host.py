@@ -92,7 +92,7 @@ int main() {
 
 
 class Launched(NamedTuple):
-    """One launch that was asked for."""
+    """A requested launch."""
 
     text: str
     name: str
@@ -103,7 +103,7 @@ class Launched(NamedTuple):
 
 
 class Array(np.ndarray):
-    """An array of the host that kernels are given as one of the device."""
+    """An array of the host that kernels get as an array of the device."""
 
     @property
     def __cuda_array_interface__(self) -> dict:
@@ -112,7 +112,7 @@ class Array(np.ndarray):
 
 
 def array(source: object, dtype: object = None) -> Array:
-    """A copy that begins where 16 bytes begin."""
+    """A copy that is aligned to 16 bytes."""
     found = np.asarray(source, dtype)
     memory = np.empty(found.nbytes + 16, np.uint8)
     start = -memory.ctypes.data % 16
@@ -135,20 +135,20 @@ class _Module:
 
 
 class Host:
-    """What stands for the array module where kernels are bound: it collects launches until ``run``.
+    """Stand-in for the array module where kernels are bound: it collects launches until ``run``.
 
     Attributes
     ----------
     stream : int
-        Where the next launches are put. Kernels of one stream run one after the other, those of several streams a block
-        of each in turn.
+        Stream of the next launches. Kernels of one stream run one after the other; of several streams, a block of each
+        runs in turn.
     """
 
     class cuda:
         """Its devices."""
 
         class Device:
-            """One with one processor, so that grids step over what they have."""
+            """A device with one processor, so that grids take several steps."""
 
             id = 0
             attributes = {"MultiProcessorCount": 1}
@@ -162,17 +162,17 @@ class Host:
         return _Module(self, code)
 
     def rewrite(self, replaced: str, by: str) -> None:
-        """Change the text of what was collected, to see that a mistake is found."""
+        """Changes the text of collected kernels, so that a test sees whether a mistake is found."""
         assert any(replaced in each.text for each in self.launches), replaced
         self.launches = [each._replace(text=each.text.replace(replaced, by)) for each in self.launches]
 
     def run(self, sanitizer: str = "address", order: str = "forward") -> None:
-        """Run what was collected, in order, and leave in the arrays what it wrote.
+        """Runs the collected launches in order, and writes their results to the arrays.
 
         Raises
         ------
         KernelError
-            What the sanitizer says, behind the line that it names, or a barrier that not all threads reach.
+            The sanitizer's report, after the line that it names, or a barrier that some threads do not reach.
         """
         kernels = list(dict.fromkeys((each.text, each.name) for each in self.launches))
         program = _program(tuple(kernels), sanitizer)
@@ -207,7 +207,7 @@ class Host:
 
 
 def _memory(given: np.ndarray) -> np.ndarray:
-    """All bytes of the array that this one is a view of, as ``array`` made it."""
+    """All bytes of the array of which this is a view, made by ``array``."""
     owner = given
     while isinstance(owner.base, np.ndarray) and isinstance(owner.base, Array):
         owner = owner.base

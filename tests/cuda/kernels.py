@@ -1,4 +1,4 @@
-"""Ways to write kernels with CuPy, on the stand-in: their source runs on the host."""
+"""CuPy's ways to write kernels, on the stand-in: their source runs on the host."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _BLOCK = 128
 
 
 def as_argument(value: Any) -> Any:
-    """What a kernel of a user may be given: arrays, and numbers, of Python in 64 bits; of others CuPy says what is said
-    here."""
+    """The argument of a user's kernel for a value: an array, or a number, in 64 bits if it is Python's. CuPy's error
+    for other types."""
     if isinstance(value, (bool, np.generic, strict.StrictArray)):
         return np.bool_(value) if isinstance(value, bool) else value
     if isinstance(value, (int, float)):

@@ -27,7 +27,7 @@ import numpy as np
 __all__ = ["CUDARuntimeError", "Cuda", "Device", "Event", "Graph", "MachineError", "MemoryPool", "MemoryPointer",
            "Stream", "MACHINE", "memory_of"]
 
-_ROUNDED = 512  # bytes that blocks are multiples of, and begin at, as CuPy's
+_ROUNDED = 512  # size and alignment of blocks in bytes, as in CuPy
 
 _SYNCHRONOUS = "the current stream is capturing, so synchronous API calls are disallowed"
 _WORDS = {
@@ -51,7 +51,7 @@ _WAITING = frozenset(("nonzero", "flatnonzero", "argwhere", "unique", "bincount"
 
 
 class MachineError(AssertionError):
-    """Something that would go wrong on a device, in silence as a rule."""
+    """An error that a real device would not report."""
 
 
 class OutOfMemoryError(MemoryError):
@@ -59,7 +59,7 @@ class OutOfMemoryError(MemoryError):
 
 
 class CUDARuntimeError(RuntimeError):
-    """What the runtime answers."""
+    """Error of the runtime, with its status."""
 
     def __init__(self, status: str):
         super().__init__(f"{status}: {_WORDS[status]}")
@@ -75,13 +75,13 @@ class _Block:
     Attributes
     ----------
     number : int
-        How often it was given out.
+        Number of times that it was given out.
     used, captured : bool
-        Whether somebody has it, and whether it was given out while a stream captured.
+        Whether it is in use, and whether it was given out during a capture.
     pointer : weak reference
-        Who has it.
+        The pointer that holds it.
     written, read : dict by stream
-        When streams last touched it.
+        Times of the last accesses of streams.
     """
 
     __slots__ = ("buffer", "size", "pool", "arena", "number", "used", "captured", "pointer", "written", "read",
@@ -97,13 +97,13 @@ class _Block:
 
 
 class MemoryPointer:
-    """Has a block until it goes."""
+    """A pointer that keeps its block until it is freed."""
 
     def __init__(self, block: _Block, size: int):
         self.block, self.size, self.ptr = block, size, block.buffer.ctypes.data
         block.number, block.used = block.number + 1, True
         block.captured, block.pointer = MACHINE.capturing() is not None, weakref.ref(self)
-        block.buffer.fill(255)  # NaN, whatever floating type it is read as
+        block.buffer.fill(255)  # NaN in every floating dtype
         self.__array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (self.ptr, False), "version": 3}
 
     def __del__(self) -> None:
@@ -116,8 +116,7 @@ class MemoryPointer:
 
 
 class MemoryPool:
-    """Blocks that are given out again, to the stream that had them; new ones come from another allocator, if there is
-    one."""
+    """A pool that reuses blocks for the stream that had them; another allocator, if there is one, makes new blocks."""
 
     def __init__(self, allocator: Any = None):
         self._allocator, self._limit = allocator, 0
@@ -147,22 +146,22 @@ class MemoryPool:
         return sum(block.size for block in self._blocks)
 
     def set_limit(self, size: int = 0) -> None:
-        """Have no more bytes than these; none for as many as there are."""
+        """Sets the largest number of bytes; None for all memory."""
         self._limit = size
 
     def used_bytes(self) -> int:
-        """Bytes of those that somebody has."""
+        """Bytes of blocks in use."""
         return sum(block.size for block in self._blocks if block.used)
 
     def free_all_blocks(self, stream: Any = None) -> None:
-        """Give back what nobody has."""
+        """Frees blocks that are not in use."""
         for free in self._free.values():
             free.clear()
         self._blocks = [block for block in self._blocks if block.used]
 
 
 def memory_of(array: np.ndarray) -> MemoryPointer | None:
-    """The memory that an array, or what it is a view of, lies in; None where that is no device's."""
+    """The device memory of an array, or of the array of which it is a view; None for memory of the host."""
     while True:
         base = array.base
         if isinstance(base, MemoryPointer):
@@ -186,7 +185,7 @@ class PinnedMemoryPointer(bytearray):
 
 
 class _Address(NamedTuple):
-    """What a graph knows of an array."""
+    """Position of an array in memory, as a captured graph keeps it."""
 
     block: _Block
     number: int
@@ -196,7 +195,7 @@ class _Address(NamedTuple):
     dtype: np.dtype
 
     def array(self) -> np.ndarray:
-        """The array that is there now."""
+        """The array that is now at this position."""
         block = self.block
         if not (block.used and block.number == self.number):
             pool = block.pool()
@@ -211,7 +210,7 @@ class _Address(NamedTuple):
 
 
 def _mapped(function: Callable[[np.ndarray], Any], value: Any, kind: type = np.ndarray) -> Any:
-    """A value with every array in it, or what else is of a kind, put through a function."""
+    """A nested value with a function applied to its arrays, or to its parts of another kind."""
     if isinstance(value, kind):
         return function(value)  # type: ignore[arg-type]
     if isinstance(value, (tuple, list)):
@@ -230,7 +229,7 @@ def _address(array: np.ndarray) -> Any:
 
 
 def _found(value: Any, kind: type = np.ndarray) -> list[Any]:
-    """All of a kind in a value."""
+    """All parts of a kind in a nested value."""
     found: list[Any] = []
     _mapped(found.append, value, kind)
     return found
@@ -245,7 +244,7 @@ def _blocks(value: Any) -> list[_Block]:
 
 
 class _Node:
-    """Work that was noted: a function, the addresses of its arrays, its numbers as they were."""
+    """Recorded work: a function, the addresses of its arrays, and its other arguments."""
 
     def __init__(self, name: str, function: Callable, given: tuple[Any, dict[str, Any]], results: Any):
         self.name, self.function, self.given, self.results = name, function, given, results
@@ -269,7 +268,7 @@ class Graph:
         self.nodes = [node.name for node in nodes]
 
     def launch(self, stream: Stream | None = None) -> None:
-        """Run it on a stream, the current one by default."""
+        """Runs the graph on a stream, by default the current one."""
         with stream or contextlib.nullcontext():
             capture = MACHINE.capturing()
             if capture is not None:
@@ -279,11 +278,11 @@ class Graph:
                 node.run()
 
     def upload(self, stream: Stream | None = None) -> None:
-        """Bring it to the device ahead of its first launch."""
+        """Copies the graph to the device before its first launch."""
 
 
 class _Capture:
-    """What a stream notes."""
+    """Capture of a stream: the work that it records."""
 
     def __init__(self) -> None:
         self.nodes: list[_Node] = []
@@ -291,14 +290,14 @@ class _Capture:
         self.before = {block: (block.number, block.buffer.copy()) for block in MACHINE.blocks if block.used}
 
     def spoil(self, what: str = "") -> None:
-        """An operation that is not permitted."""
+        """Ends the capture by an operation that is not permitted."""
         self.valid = False
         if what:
             raise MachineError(what)
         raise CUDARuntimeError("cudaErrorStreamCaptureUnsupported")
 
     def note(self, name: str, function: Callable, args: tuple, keywords: dict[str, Any]) -> Any:
-        """Work for later. It runs now, for the shapes that come out, and what it changes is put back at the end."""
+        """Records work. It also runs now, to find the shapes of results; the end of the capture restores the memory."""
         if not self.valid:
             raise CUDARuntimeError("cudaErrorStreamCaptureInvalidated")
         if name in _LIBRARIES:
@@ -311,7 +310,7 @@ class _Capture:
         return results
 
     def end(self) -> Graph:
-        """Put memory back to what it was."""
+        """Restores the memory of before the capture."""
         for block in MACHINE.blocks:
             number, content = self.before.get(block, (0, None))
             if content is not None and block.number == number and block.used:
@@ -324,8 +323,8 @@ class _Capture:
 
 
 class Stream:
-    """A queue of work of the current device. ``clock`` is what has surely been done before its next work, by the
-    numbers of streams."""
+    """A queue of work of the current device. ``clock`` has the work that is done before its next work, by stream
+    number."""
 
     null: Stream
     _numbers = itertools.count(1000)
@@ -354,30 +353,30 @@ class Stream:
 
     @property
     def done(self) -> bool:
-        """Whether all is done. To ask spoils a capture, and nothing is raised."""
+        """Whether all work is done. A query invalidates a capture, without an error."""
         with contextlib.suppress(CUDARuntimeError):
             self._host_waits()
         return True
 
     def synchronize(self) -> None:
-        """Wait for all of it."""
+        """Waits for all work of the stream."""
         MACHINE.synchronisations += 1
         self._host_waits()
 
     def record(self, event: Event | None = None) -> Event:
-        """Note in an event how far it is."""
+        """Records the position of the stream in an event."""
         event = event or Event()
         event.record(self)
         return event
 
     def wait_event(self, event: Event) -> None:
-        """Go on behind an event."""
+        """Lets the next work wait for an event."""
         if self.capture is not None or event.capture is not None:
             (self.capture or event.capture).spoil("streams that join a capture are not modelled")  # type: ignore
         _merge(self.clock, event.clock)
 
     def begin_capture(self, mode: int | None = None) -> None:
-        """Note from now on what is asked for, and do not run it."""
+        """Records work from now on, and does not run it."""
         if self.ptr == 0:
             raise RuntimeError("cannot capture on the default (legacy) stream")
         if self.capture is not None:
@@ -392,7 +391,7 @@ class Stream:
         return capture.end()
 
     def is_capturing(self) -> bool:
-        """Whether it notes."""
+        """Whether the stream records work."""
         return self.capture is not None
 
 
@@ -409,13 +408,13 @@ class Event:
         self.capture: _Capture | None = None
 
     def record(self, stream: Stream | None = None) -> None:
-        """Be where a stream is now."""
+        """Sets the event to the current position of a stream."""
         stream = stream or MACHINE.stream()
         MACHINE.implicit(stream)
         self.clock, self.capture = dict(stream.clock), stream.capture
 
     def synchronize(self) -> None:
-        """Wait for it."""
+        """Waits for the event."""
         MACHINE.synchronisations += 1
         if self.capture is not None:
             self.capture.spoil()
@@ -424,7 +423,7 @@ class Event:
 
     @property
     def done(self) -> bool:
-        """Whether it is behind."""
+        """Whether the stream has passed the event."""
         self.synchronize()
         return True
 
@@ -437,18 +436,18 @@ class _Thread(threading.local):
 
 
 class Machine:
-    """The state of it all.
+    """The state of all devices.
 
     Attributes
     ----------
     launches : int
-        What was launched by the host; a graph is one.
+        Number of launches by the host; a graph counts as one.
     synchronisations : int
-        How often the host has waited.
+        Number of times that the host has waited.
     pool : MemoryPool
         The default pool.
     host : dict by stream
-        What the host has waited for.
+        Last work of each stream for which the host has waited.
     shown : dict by address
         The devices of arrays whose ``__cuda_array_interface__`` was read.
     """
@@ -474,7 +473,7 @@ class Machine:
         return self._thread.device
 
     def current(self, device: int) -> list[Stream]:
-        """The streams of a device that were entered."""
+        """Streams of a device, in the order in which they were entered."""
         streams = self._thread.streams
         if device not in streams:
             with Device(device):
@@ -486,11 +485,11 @@ class Machine:
         return self.current(self.device)[-1]
 
     def capturing(self) -> _Capture | None:
-        """What the current stream notes, where it does."""
+        """Capture of the current stream; None if it records nothing."""
         return self.stream().capture
 
     def implicit(self, stream: Stream) -> None:
-        """The default stream of a device waits for all that block, and these for it."""
+        """Orders the default stream of a device and its blocking streams, which wait for each other."""
         if stream.is_non_blocking:
             return
         for other in self.streams:
@@ -501,7 +500,8 @@ class Machine:
                 _merge(stream.clock, other.clock)
 
     def order(self, read: Sequence[_Block], written: Sequence[_Block]) -> None:
-        """Work of the current stream, which has to come behind what others did to the same memory."""
+        """Checks that the current stream comes after other streams' accesses to the same memory; raises an error
+        otherwise."""
         stream = self.stream()
         self.implicit(stream)
         _merge(stream.clock, self.host)
@@ -520,18 +520,18 @@ class Machine:
             block.written = stream.number, now
 
     def synchronize(self, device: int | None = None) -> None:
-        """Wait for all streams, or those of a device."""
+        """Waits for all streams, or for those of a device."""
         self.synchronisations += 1
         for stream in list(self.streams):
             if device in (None, stream.device_id):
                 stream._host_waits()
 
     def allocator(self) -> Callable[[int], MemoryPointer]:
-        """The allocator of the thread, or else of all."""
+        """Allocator of the thread, or else of all threads."""
         return self._thread.allocators[-1] or self.everywhere or self.pool.malloc
 
     def owned(self, value: Any) -> Any:
-        """Results of NumPy with every array in memory of the device."""
+        """Results of NumPy with every array in device memory."""
         return _mapped(self._owned, _as_arrays(value))
 
     def _owned(self, array: np.ndarray) -> np.ndarray:
@@ -544,7 +544,7 @@ class Machine:
         return made
 
     def run(self, name: str, function: Callable, args: tuple, keywords: dict[str, Any]) -> Any:
-        """Work over arrays of NumPy that lie in memory of the device, as do the results."""
+        """Runs a NumPy function on arrays in device memory; its results are in device memory, too."""
         capture = self.capturing()
         if capture is not None:
             return capture.note(name, function, args, keywords)
@@ -556,7 +556,7 @@ class Machine:
         return results
 
     def memory_at(self, address: int) -> np.ndarray:
-        """The memory that an address is in, from there on, for work that is told of addresses alone."""
+        """Memory from an address to the end of its block, for functions that get only addresses."""
         for block in self.blocks:
             start = block.buffer.ctypes.data
             if block.used and start <= address < start + block.size:
@@ -564,20 +564,20 @@ class Machine:
         raise MachineError("an address at which nobody has memory")
 
     def host_copies(self) -> None:
-        """The host and the device are about to copy, which CuPy refuses while the current stream captures."""
+        """Checks a copy between host and device, which CuPy refuses while the current stream captures."""
         if self.capturing() is not None:
             raise RuntimeError(_SYNCHRONOUS)
 
     def to_host(self, array: np.ndarray) -> np.ndarray:
-        """A copy on the host, behind the work of the current stream."""
+        """A copy on the host, after the work of the current stream."""
         self.host_copies()
         self.order(_blocks(array), [])
         self.stream().synchronize()
         return array.copy()
 
     def copied_to(self, out: np.ndarray, array: np.ndarray, blocking: bool) -> np.ndarray:
-        """The same to an array of the host. Where it does not block and that is pinned memory, the numbers arrive when
-        the host has waited for the stream; till then there is what is no number."""
+        """Copies to an array of the host. A copy to pinned memory that does not block arrives when the host has waited
+        for the stream; until then the array holds NaN."""
         if blocking or not isinstance(_owner(out), PinnedMemoryPointer):
             out[...] = self.to_host(array)
             return out
@@ -591,14 +591,14 @@ class Machine:
         return out
 
     def arrive(self) -> None:
-        """Let the copies be there that the host has waited for."""
+        """Finishes copies for which the host has waited."""
         there = [each for each in self.coming if each[1] <= self.host.get(each[0], 0)]
         self.coming = [each for each in self.coming if each[1] > self.host.get(each[0], 0)]
         for _, _, out, numbers in there:
             out[...] = numbers
 
     def to_device(self, array: np.ndarray, target: np.ndarray | None = None) -> np.ndarray:
-        """A copy in memory of the device; from pinned memory the device copies when it comes to it."""
+        """A copy in device memory; the device reads pinned memory only when it reaches the copy."""
         self.host_copies()
         made = self.owned(array.copy()) if target is None else target
         if target is not None:
@@ -631,8 +631,8 @@ _NULLS: dict[int, Stream] = {}  # the default stream of each device
 
 
 class Device:
-    """A device: entered, what is made or computed is there. It has one processor, so that grids step over what they
-    have, unless a test sets more."""
+    """A device; arrays and results are on the device that was entered. It has one processor, so that grids take several
+    steps, unless a test sets more."""
 
     count = 2
     processors = 1
@@ -653,11 +653,11 @@ class Device:
         MACHINE._thread.device = MACHINE._thread.before.pop()
 
     def use(self) -> None:
-        """Make it the current one for good."""
+        """Makes the device current, until another one is."""
         MACHINE._thread.device = self.id
 
     def synchronize(self) -> None:
-        """Wait for all its streams."""
+        """Waits for all streams of the device."""
         MACHINE.synchronize(self.id)
 
     def __int__(self) -> int:
@@ -700,17 +700,17 @@ class _Runtime:
 
     @staticmethod
     def getDeviceCount() -> int:
-        """How many devices there are."""
+        """Number of devices."""
         return Device.count
 
     @staticmethod
     def pointerGetAttributes(address: int) -> SimpleNamespace:
-        """Whose memory an address is in that an array has shown."""
+        """Device of the memory at an address, which an array has shown before."""
         return SimpleNamespace(device=MACHINE.shown[address])
 
     @staticmethod
     def getDeviceProperties(device: int) -> dict[str, Any]:
-        """What a device is called, as far as anybody asks."""
+        """Properties of a device; the stand-in has only a name."""
         return {"name": b"a stand-in"}
 
 
@@ -729,12 +729,12 @@ class Cuda:
 
     @staticmethod
     def get_allocator() -> Callable[[int], MemoryPointer]:
-        """What gives memory now."""
+        """Function that allocates memory now."""
         return MACHINE.allocator()
 
     @staticmethod
     def get_current_stream(device_id: int = -1) -> Stream:
-        """The stream that was entered last, of the current device unless another is named."""
+        """The stream that was entered last, of the current device or of a given one."""
         return MACHINE.current(MACHINE.device if device_id < 0 else device_id)[-1]
 
 

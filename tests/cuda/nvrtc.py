@@ -1,4 +1,4 @@
-"""CUDA's compiler at run time, which needs no GPU: what it makes of a kernel for each kind of them."""
+"""CUDA's compiler at run time, which needs no GPU: machine code of kernels for each architecture."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Compiled(NamedTuple):
     Attributes
     ----------
     registers, spills, stack
-        Registers of a thread, bytes that found no room in them, and bytes of memory of its own.
+        Registers of a thread, bytes spilled from registers, and bytes of its stack.
     accesses : frozenset of str
-        How it reads and writes the memory of arrays, as ``ld.global.nc.v4.f32``.
+        Instructions that read and write the memory of arrays, such as ``ld.global.nc.v4.f32``.
     repeated : list of str
         The instructions that are in a loop.
     """
@@ -36,7 +36,7 @@ class Compiled(NamedTuple):
 
     @property
     def divisions(self) -> int:
-        """The number of divisions of 64 bits in loops, each of which is a hundred instructions of the machine."""
+        """Number of 64-bit divisions in loops; each takes about a hundred instructions."""
         return sum(re.match(r"(?:div|rem)\.[su]64", each) is not None for each in self.repeated)
 
 
@@ -70,12 +70,12 @@ def _text(program: ctypes.c_void_p, what: str) -> bytes:
 
 
 def check(text: str, *options: str) -> tuple[str, str]:
-    """The code before it becomes the machine's, and what is said of that.
+    """PTX code of a text, and the log of the compiler.
 
     Raises
     ------
     KernelError
-        What the compiler says against the text.
+        The compiler refuses the text; the message is its own.
     """
     nvrtc = library()
     assert nvrtc is not None
@@ -92,12 +92,12 @@ def check(text: str, *options: str) -> tuple[str, str]:
 
 
 def compile(texts: Sequence[str], architecture: int) -> list[Compiled]:
-    """Compile kernels, each a text that follows the prelude, for GPUs of an architecture such as 90.
+    """Compiles kernels, whose texts follow the prelude, for an architecture such as 90.
 
     Raises
     ------
     KernelError
-        What the compiler says against them.
+        The compiler refuses a text; the message is its own.
     """
     program = PRELUDE + "".join(f"namespace space{i} {{\n{_named(text, f'kernel{i}')}\n}}\n"
                                 for i, text in enumerate(texts))
@@ -123,7 +123,7 @@ def _compiled(notes: str, code: str) -> Compiled:
 
 
 def _repeated(code: str) -> list[str]:
-    """The instructions between a label and a jump back to it."""
+    """Instructions between a label and a jump back to it."""
     lines = [line.strip() for line in code.splitlines()]
     labels = {line[:-1]: number for number, line in enumerate(lines) if line.endswith(":")}
     inside: set[int] = set()

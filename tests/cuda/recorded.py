@@ -1,4 +1,4 @@
-"""A real GPU in the place of the stand-in: the same tests run on it, and are told the same of our kernels."""
+"""A real GPU, or the bed, in place of the stand-in: it records the same facts for the same tests."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class _Kernel:
 
 
 class Recorded:
-    """What tests ask of the stand-in, of an array module: ``kernels`` are the names of those that were launched,
-    ``titled`` with what they are called after."""
+    """Array module that records the kernels that it launches: their names in ``kernels``, and the names with what
+    follows ``__``, as text, in ``titled``."""
 
     def __init__(self, xp: Any):
         self._xp, self.kernels, self.titled = xp, list[str](), list[str]()
 
     @property
     def synchronisations(self) -> int:
-        """How often the host was asked to wait, which the bed counts."""
+        """Number of times that the host was asked to wait; the bed counts them."""
         return bed.waits()
 
     def RawKernel(self, code: str, name: str, *args: Any, **keywords: Any) -> _Kernel:
@@ -46,7 +46,7 @@ class Recorded:
 
     def ElementwiseKernel(self, in_params: str, out_params: str, operation: str, name: str = "kernel",
                           **keywords: Any) -> _Kernel:
-        """A user's arithmetic of one element."""
+        """A user's element-wise kernel."""
         return _Kernel(self._xp.ElementwiseKernel(in_params, out_params, operation, name, **keywords), name,
                        self)
 
@@ -56,8 +56,7 @@ class Recorded:
 
 @contextlib.contextmanager
 def recorded(xp: Any, processors: int | None = None) -> Iterator[Recorded]:
-    """While inside, the kernels that the array module compiles write their names down, and the bed's devices have so
-    many processors."""
+    """Context in which compiled kernels record their names, and the bed's devices have so many processors."""
     found, module = Recorded(xp), xp.RawModule
 
     class RawModule:
@@ -71,7 +70,7 @@ def recorded(xp: Any, processors: int | None = None) -> Iterator[Recorded]:
         stack.callback(_forget)
         stack.enter_context(mock.patch.object(xp, "RawModule", RawModule))
         for device in range(xp.cuda.runtime.getDeviceCount() if processors else 0):
-            shown = xp.cuda.Device(device).attributes  # which CuPy asks for once
+            shown = xp.cuda.Device(device).attributes  # CuPy asks for them once
             stack.enter_context(mock.patch.dict(shown, MultiProcessorCount=processors))
         _forget()
         yield found

@@ -1,4 +1,4 @@
-"""A stand-in for a device: an array module over NumPy with the narrow manners of CuPy.
+"""A stand-in for a device: an array module over NumPy that refuses the same as CuPy.
 
 A kernel that runs here runs on a GPU unchanged: arrays never turn into NumPy arrays or Python numbers by themselves,
 functions and parameters are those CuPy has, and memory that nobody wrote holds NaN. ``Context("strict", 0)`` is such
@@ -28,11 +28,11 @@ __all__ = ["StrictArray", "StrictBackend", "StrictError", "StrictGenerator", "FU
 
 
 class StrictError(TypeError):
-    """Something that CuPy refuses, or that would stop the device to move numbers to the host."""
+    """An action that CuPy refuses, or that would copy to the host and wait for the device."""
 
 
 def check_device(what: str, values: Any) -> None:
-    """Refuse arrays of another device than the current one."""
+    """Refuses arrays of a device other than the current one."""
     for value in values:
         if isinstance(value, StrictArray) and value._place != MACHINE.device:
             raise StrictError(f"{what}: an array of device {value._place}, while the current one is {MACHINE.device}")
@@ -41,7 +41,7 @@ def check_device(what: str, values: Any) -> None:
 
 
 class _Cuda:
-    """Devices alone: nothing is captured here, and nothing goes through pinned memory."""
+    """Devices only: captures and pinned memory are not supported."""
 
     Device, runtime, get_current_stream = Device, Cuda.runtime, Cuda.get_current_stream
 
@@ -129,7 +129,7 @@ METHODS = _table("""
     conjugate() put(indices values mode)
 """)
 
-#: What is no function of arrays and passes as it is.
+#: Names that are no functions of arrays, and pass unchanged.
 _PLAIN = _words("""
     bool bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 intp float16 float32 float64 complex64 complex128
     integer floating inexact number generic dtype finfo iinfo pi e inf nan euler_gamma newaxis issubdtype isscalar
@@ -146,7 +146,7 @@ _FROM_PYTHON = _words("""
     dstack column_stack
 """)
 
-# What ``ufunc.at`` adds with atomic instructions.
+# Dtypes for which ``ufunc.at`` has atomic instructions.
 _AT = {
     "add": {"int32", "int64", "float16", "float32", "float64", "uint32", "uint64"},
     "subtract": {"int32", "uint32"},
@@ -157,7 +157,7 @@ _VIEWS = _words("reshape transpose swapaxes moveaxis squeeze expand_dims broadca
 
 
 def _host(value: Any) -> Any:
-    """What NumPy may compute with, in place of strict arrays; host arrays are refused."""
+    """The host's memory of strict arrays, for NumPy to compute with; host arrays are refused."""
     if isinstance(value, StrictArray):
         return value._host
     if isinstance(value, (np.ndarray, np.generic)):
@@ -168,7 +168,7 @@ def _host(value: Any) -> Any:
 
 
 def _device(value: Any, known: dict[int, StrictArray], place: int | None = None) -> Any:
-    """Results as strict arrays; an array that was given comes back as the same object."""
+    """Results as strict arrays; an array that was passed in is returned as the same object."""
     if isinstance(value, np.ndarray):
         return known[id(value)] if id(value) in known else StrictArray(value, place)
     if isinstance(value, (tuple, list)):
@@ -178,7 +178,7 @@ def _device(value: Any, known: dict[int, StrictArray], place: int | None = None)
 
 
 def _poisoned(array: np.ndarray) -> np.ndarray:
-    """Memory as nobody should read it: NaN, or all bits set."""
+    """New memory that must not be read: NaN, or all bits set."""
     if array.dtype.kind in "fc":
         array.fill(np.nan)
     else:
@@ -220,7 +220,7 @@ def _is_brain(array: Any) -> bool:
 
 
 def _matmul(function: Callable) -> Callable:
-    """Products of bfloat16 are bfloat16, and there are none of stacks."""
+    """Products of bfloat16 are bfloat16; stacks of bfloat16 are refused."""
 
     def call(*arrays: Any, **keywords: Any) -> Any:
         if not all(map(_is_brain, arrays)):
@@ -233,7 +233,7 @@ def _matmul(function: Callable) -> Callable:
 
 
 def _no_brain(function: Callable) -> Callable:
-    """A function whose kernel of bfloat16 does not compile."""
+    """A function without a kernel for bfloat16."""
 
     def call(array: Any, *args: Any, **keywords: Any) -> Any:
         if _is_brain(array):
@@ -253,7 +253,7 @@ def _spread(function: Callable) -> Callable:
 
 
 def _where(function: Callable) -> Callable:
-    """A number beside bfloat16 makes it float32."""
+    """A number beside bfloat16 makes the result float32."""
 
     def call(condition: Any, *values: Any) -> Any:
         found = function(condition, *values)
@@ -264,7 +264,7 @@ def _where(function: Callable) -> Callable:
 
 
 def _solve(function: Callable) -> Callable:
-    """Both stacks have the same shape; nothing is broadcast but a single vector."""
+    """Both stacks need the same shape; only a single vector is broadcast."""
 
     def call(a: Any, b: Any) -> Any:
         if b.ndim > 1 and a.shape[:-1] != b.shape[:-1]:
@@ -279,7 +279,7 @@ _AS_CUPY: dict[str, Callable] = {"matmul": _matmul, "cumsum": _no_brain, "cumpro
 
 
 class _Ufunc:
-    """An element-wise function; beside calls it has what CuPy gives it."""
+    """An element-wise function with the methods that CuPy gives it."""
 
     def __init__(self, name: str):
         self.__name__, self._ufunc = name, getattr(np, name)
@@ -308,11 +308,11 @@ class _Ufunc:
         return _run("accumulate", self._ufunc.accumulate, (array,), dict(axis=axis, dtype=dtype, out=out))
 
     def outer(self, left: Any, right: Any) -> Any:
-        """The function of all pairs."""
+        """The function of all pairs of elements."""
         return _run("outer", self._ufunc.outer, (left, right), {})
 
     def at(self, array: Any, indices: Any, *values: Any) -> None:
-        """The function in place, as often as an index repeats."""
+        """Applies the function in place, as often as an index is repeated."""
         self._only("at", _AT)
         if array.dtype.name not in _AT[self.__name__]:
             raise StrictError(f"{self.__name__}.at: CuPy has no atomic instruction for {array.dtype}")
@@ -353,7 +353,7 @@ class _Data(NamedTuple):
 
 
 class StrictArray:
-    """Numbers on the stand-in device."""
+    """An array on the stand-in device."""
 
     __slots__ = ("_host", "_place", "__weakref__")
     __hash__ = None  # type: ignore[assignment]
@@ -393,7 +393,7 @@ class StrictArray:
 
     def get(self, stream: Any = None, order: str = "C", out: np.ndarray | None = None, blocking: bool = True
             ) -> np.ndarray:
-        """A copy on the host, asked for; from any device. One that does not block is there when somebody has waited."""
+        """A copy on the host, from any device. A copy that does not block is complete after a wait."""
         with self.device, stream or contextlib.nullcontext():
             if out is None and blocking:
                 return MACHINE.to_host(self._host)
@@ -402,7 +402,7 @@ class StrictArray:
             return MACHINE.copied_to(out, self._host, blocking)
 
     def set(self, arr: np.ndarray, stream: Any = None) -> None:
-        """Copy numbers of the host, behind the work of a stream."""
+        """Copies an array of the host, after the work of a stream."""
         if arr.dtype != self.dtype or arr.shape != self.shape or not self._host.flags.c_contiguous:
             raise StrictError("set: expected an array of this shape and dtype, and that this one is contiguous")
         check_device("set", (self,))
@@ -426,7 +426,7 @@ class StrictArray:
             name = "mask" if any(each.dtype.kind == "b" for each in _picks(key)) else "take"
             return StrictArray(MACHINE.run(name, operator.getitem, (self._host, key), {}))
         found = self._host[key]
-        if not isinstance(found, np.ndarray):  # of a single element CuPy has a view, too
+        if not isinstance(found, np.ndarray):  # CuPy also returns a view for a single element
             found = self._host[(*key, Ellipsis) if isinstance(key, tuple) else (key, Ellipsis)]
         if found.base is None:
             check_device("a subscript", (self, where))
@@ -476,7 +476,7 @@ for _symbol, _name in dict(eq="equal", ne="not_equal", lt="less", le="less_equal
 
 
 def _picks(key: Any) -> list[np.ndarray]:
-    """The arrays of a subscript, in whose place copies come."""
+    """Index arrays of a subscript, which make its result a copy."""
     keys = key if isinstance(key, tuple) else (key,)
     return [np.asarray(each) for each in keys if isinstance(each, (np.ndarray, list))]
 
@@ -506,12 +506,12 @@ class _Module:
 
     @property
     def synchronisations(self) -> int:
-        """How often the host has waited so far."""
+        """Number of times that the host has waited."""
         return MACHINE.synchronisations
 
     @property
     def launches(self) -> int:
-        """The launches so far."""
+        """Number of launches."""
         return MACHINE.launches
 
     def __getattr__(self, name: str) -> Any:
@@ -569,7 +569,7 @@ def _arrays(value: Any) -> bool:
 
 
 class _Bits:
-    """A source of bits whose state is an array on its device, as CuPy's."""
+    """A source of random bits, whose state is an array on its device, as in CuPy."""
 
     def __init__(self, seed: Any):
         self._source = np.random.PCG64(seed)
@@ -585,7 +585,7 @@ class _Bits:
         return np.array([*numbers, found["has_uint32"], found["uinteger"]], np.uint64)
 
     def run(self, draw: Callable) -> Any:
-        """Let something be drawn from the state that is there, which goes on."""
+        """Draws from the current state, and advances it."""
         low, high, low_inc, high_inc, has, last = map(int, self._state._host)
         self._source.state = {"bit_generator": "PCG64", "state": {"state": low | high << 64,
                                                                   "inc": low_inc | high_inc << 64},
@@ -631,7 +631,7 @@ class _Random:
 
 
 class StrictBackend(CupyBackend):
-    """Serves ``Context("strict", i)``, as CuPy serves ``gpu(i)``."""
+    """The back end of ``Context("strict", i)``, like CuPy's for ``gpu(i)``."""
 
     name = "strict"
     modules = ("tests.cuda",)
@@ -640,7 +640,7 @@ class StrictBackend(CupyBackend):
         self.xp = xp
 
     def _copied(self, source: Any, dtype: np.dtype | None) -> StrictArray:
-        """CuPy takes arrays of NumPy here; kernels must not rely on it."""
+        """CuPy accepts arrays of NumPy here; kernels must not rely on that."""
         if isinstance(source, StrictArray):
             if dtype not in (None, source.dtype):
                 check_device("a conversion", (source,))
@@ -650,7 +650,7 @@ class StrictBackend(CupyBackend):
 
     def arena(self, nbytes: int, device: int = 0) -> StrictArray:
         with Device(device):
-            return StrictArray(MACHINE.owned(np.full(nbytes, 255, np.uint8)))  # NaN, whatever float it is read as
+            return StrictArray(MACHINE.owned(np.full(nbytes, 255, np.uint8)))  # NaN in every floating dtype
 
 
 xp: Any = _Module()

@@ -1,4 +1,4 @@
-"""The reads and writes of kernels, observed on the host: every load and store of their source, by array."""
+"""Reads and writes of kernels, counted on the host: every load and store of their source, by array."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 __all__ = ["FLAGS", "Launched", "counted"]
 
-#: What has the compiler call a function before each access, and leaves out the library that has its own.
+#: Flags that make the compiler call a function before each access, and leave out the sanitizer's own library.
 FLAGS = ("-fsanitize=thread", "-U__SANITIZE_THREAD__", "-nodefaultlibs", "-Wl,--no-as-needed", "-lstdc++", "-lm", "-lc")
 
 
@@ -20,12 +20,12 @@ class Launched(NamedTuple):
     Attributes
     ----------
     name : str
-        The kernel's.
+        Name of the kernel.
     read, written : int
-        What has to come from memory and to go there: arrays as large as the largest by passes, which begin anew when a
-        thread reads again what it was the first to read, and others once, since caches have them.
+        Bytes that move between memory and the processor. An array of the largest size counts once for each pass, and a
+        pass ends when a thread reads again an element that it has read first; smaller arrays are cached and count once.
     least_read, least_written, loaded, stored : int
-        Bytes that differ, and all accesses.
+        Bytes without repetitions, and bytes of all accesses.
     """
 
     name: str
@@ -45,7 +45,7 @@ class _Span(ctypes.Structure):
 
 def counted(name: str, launch: Callable[..., None], blocks: int, threads: int, table: Any, arrays: Sequence[np.ndarray]
             ) -> Launched:
-    """Run a kernel, compiled to be counted, and say what it moved of these arrays."""
+    """Runs a kernel that was compiled for counting; returns the bytes that it moved of these arrays."""
     bounds = sorted((*np.lib.array_utils.byte_bounds(array), array.size) for array in arrays)
     joined: list[list[int]] = []
     for begin, end, size in bounds:  # arrays that share memory are one

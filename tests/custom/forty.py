@@ -1,4 +1,4 @@
-"""Forty operators as users write them: each with inputs, what NumPy says of them, and what it is made of."""
+"""Forty operators as users write them, each with inputs, its results in NumPy, and its parts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["CASES", "Case"]
 
 @dataclass
 class Case:
-    """One operator, and how it is asked.
+    """One operator, with its inputs and attributes.
 
     Attributes
     ----------

@@ -14,8 +14,8 @@ __all__ = ["IN_GRAPHS", "EVERYWHERE", "TWICE", "expected", "gradients", "operato
 
 define = mx.operator.define
 
-#: Kinds that graphs take, those beside that compute on arrays alone, and those that are differentiated twice. They are
-#: made when they are asked for, since a trace does not see into what the collector of garbage is told to leave out.
+#: Kinds for graphs, kinds that compute on arrays alone, and kinds that are differentiated twice. They are made on
+#: demand, since a trace does not see objects that the garbage collector was told to leave out.
 IN_GRAPHS: dict[str, Callable[[], Any]] = {}
 EVERYWHERE: dict[str, Callable[[], Any]] = {}
 TWICE: set[str] = set()

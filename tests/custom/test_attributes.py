@@ -1,4 +1,4 @@
-"""Attributes of every type, eagerly, in graphs and in files, and what ``check`` says of them."""
+"""Attributes of every type: eagerly, in graphs and files, and in the report of ``check``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traced operators called eagerly: what their bodies did is kept, and gives what calling them gives."""
+"""Traced operators called eagerly: recipes of their bodies are cached, and give the results of the bodies."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _NUMBERS = itertools.count()
 
 @pytest.fixture(autouse=True)
 def registered(unregistered: None) -> None:
-    """What a test registers is taken back."""
+    """Removes the operators of a test after it."""
 
 
 @pytest.fixture
 def traces(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The operators whose bodies are traced, one by one."""
+    """Names of operators, one for each trace of a body."""
     traced: list[str] = []
     trace = bodies.trace_body
 
@@ -68,7 +68,7 @@ KINDS = {"function": defined, "Prop": as_prop}
 
 
 def differentiated(function: Callable, *arrays: np.ndarray, train_mode: bool = True) -> list[np.ndarray]:
-    """Outputs, then gradients of all inputs for gradients of outputs that differ from each other."""
+    """Outputs, then gradients of all inputs, for output gradients that differ from each other."""
     inputs = [nd.array(array, dtype=array.dtype) for array in arrays]
     for each in inputs:
         each.attach_grad()
@@ -124,7 +124,7 @@ def test_eager_calls_give_what_the_function_gives(name: str, dtype: str) -> None
     for _ in range(3):
         found = differentiated(op, *arrays)
         agree(found, [each.astype(dtype) for each in expected])
-    other = [each * each.dtype.type(0.5) for each in arrays]  # through what is kept
+    other = [each * each.dtype.type(0.5) for each in arrays]  # through stored values
     if name != "a constant":
         agree(differentiated(op, *other), differentiated(function, *other))
 
@@ -318,7 +318,7 @@ def test_a_gradient_of_its_own_is_used_and_kept() -> None:
 
 
 def test_residuals_are_memory_of_the_call() -> None:
-    """A result that somebody writes to is refused by the gradient, and what lies between cannot be reached."""
+    """The gradient refuses an output that was overwritten; intermediate values cannot be reached from outside."""
     op, x = defined(lambda x: nd.exp(x)), nd.array(X)
     x.attach_grad()
     with autograd.record():
@@ -394,7 +394,7 @@ def test_operators_without_a_gradient_say_so() -> None:
 
 # ------------------------------------------------------------------------------------- state that changes between
 
-#: A module that has a function ``body(x)``, and what changes it.
+#: A module with a function ``body(x)``, and statements that change the module's state.
 CHANGES = {
     "a global": ("scale = 2.0\ndef body(x): return x * scale", "scale = 3.0"),
     "a global of another type": ("scale = 2\ndef body(x): return x * scale", "scale = 2.5"),
@@ -482,7 +482,7 @@ _TERMS = st.lists(st.tuples(st.sampled_from(["x * {}", "nd.tanh(x) * {}", "x + {
 @given(terms=_TERMS, writes=st.lists(st.tuples(st.sampled_from(_READS), st.sampled_from([0.5, -1.0, 2.0, 0.25])),
                                      max_size=6), kind=st.sampled_from(sorted(KINDS)))
 def test_random_bodies_with_state_that_changes_at_random(terms: Any, writes: Any, kind: str) -> None:
-    """Calls between changes, with gradients: the operator gives what its body gives that is called."""
+    """State changes between calls; the operator and its gradients agree with a call of its body."""
     lines = [f"    x = {form.format(read)}" for form, read in terms]
     source = ("scale, table, array = 1.0, [0.5, 1.5], np.ones((1, 1))\ndef helper(): pass\nhelper.k = 1.0\n"
               "class Holder:\n    k = 1.0\nclass Thing: pass\nthing = Thing()\nthing.k = 1.0\ndef outer(): return 1.0\n"

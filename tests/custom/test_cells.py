@@ -62,7 +62,7 @@ def _mode_of_a_prop(is_traced: bool, name: str) -> Any:
 
 @mx.operator.define(name="cells_asks")
 def asks(x: Any) -> Any:
-    """It names no ``is_train``, and asks all the same."""
+    """An operator that reads the mode without a parameter ``is_train``."""
     return x * 2 if mx.autograd.is_training() else x + 0
 
 
@@ -73,7 +73,7 @@ def asks_grad(g: Any, ins: Any, outs: Any) -> Any:
 
 @mx.operator.define(name="cells_by_another")
 def by_another(x: Any) -> Any:
-    """Its body calls an operator that is told."""
+    """An operator whose body calls another one that reads the mode."""
     return mx.nd.custom.cells_function(x)
 
 
@@ -150,7 +150,7 @@ def _gradient(run: Callable[[Any], Any], compiled: bool = False) -> Callable[[An
 def test_an_operator_is_told_the_mode_of_its_cell(kind: str, way: str) -> None:
     cell = Doubling(TOLD[kind])
     run = WAYS[way](cell)
-    for training in (False, True, False, True):  # never set first; what is compiled sees every change
+    for training in (False, True, False, True):  # the mode is not set at first; the compiled function sees every change
         if training or cell.training:
             cell.set_train(training)
         by = 2 if training else 1
@@ -203,7 +203,7 @@ def test_it_goes_by_what_the_layers_beside_it_go_by(way: str) -> None:
     surroundings = [contextlib.nullcontext, mx.autograd.train_mode, mx.autograd.record, mx.autograd.predict_mode]
     for training in (False, True):
         cell.set_train(training)
-        for around in surroundings:  # which say nothing to Cells
+        for around in surroundings:  # none of them changes the mode of a Cell
             with around():
                 own, dropped, normed = run(data)
             assert bool((dropped.asnumpy() == 0).any()) is training
@@ -224,7 +224,7 @@ def test_outside_of_all_cells_it_is_told_the_mode_of_its_caller(kind: str) -> No
 
 @pytest.mark.parametrize("way", WAYS)
 def test_the_innermost_decides(way: str) -> None:
-    """A Cell, or a ``with`` in it."""
+    """The innermost Cell or ``with`` block decides the mode."""
     class Inner(nn.Cell):
         def construct(self, x: Any) -> Any:
             with mx.autograd.predict_mode():
@@ -360,7 +360,7 @@ def test_functions_with_gradients_of_their_own_run_in_the_mode_of_their_caller(w
 
 
 def _trained(cell: Any) -> tuple[Any, Any]:
-    """A network of a weight and a Cell, and a step of its training."""
+    """A network of a weight and a Cell, and one training step."""
     class Net(nn.Cell):
         def __init__(self) -> None:
             super().__init__()
@@ -487,7 +487,7 @@ def test_parts_of_loops_go_by_modes_of_their_own(loop: str, way: str) -> None:
 
 @mx.operator.define(name="cells_count", auxiliary=["n"])
 def count(x: Any, n: Any, *, is_train: bool) -> Any:
-    """``x`` times how often it ran in training."""
+    """``x`` times the number of its runs in training."""
     if is_train:
         n[:] = n + 1
     return x * n
@@ -522,7 +522,7 @@ class CountProp(mx.operator.CustomOpProp):
 
 @mx.operator.register("cells_count_backwards")
 class CountBackwardsProp(CountProp):
-    """Its state moves in backward, too."""
+    """A Prop whose state also moves in backward."""
 
     def create_operator(self, ctx: Any, shapes: Any, dtypes: Any) -> Any:
         class Both(Count):
@@ -545,7 +545,7 @@ def noise_grad(g: Any, ins: Any, outs: Any) -> Any:
 
 @mx.operator.define(name="cells_holes")
 def holes(x: Any, *, is_train: bool) -> Any:
-    """Its gradient draws as well."""
+    """An operator whose gradient draws random numbers as well."""
     return x * (1 + (mx.random.uniform(shape=x.shape) > 0.5)) if is_train else x * 1
 
 
@@ -556,7 +556,7 @@ def holes_grad(g: Any, ins: Any, outs: Any) -> Any:
 
 @mx.operator.define(name="cells_lifted")
 def lifted(x: Any) -> Any:
-    """Its shape is found by a run on zeros, which a trace must not follow."""
+    """An operator whose shape is found by a run on zeros, which a trace must not record."""
     return ops.exp(Tensor(x)) * count(mx.nd.ones(1), mx.nd.zeros(1))
 
 
@@ -600,7 +600,7 @@ BODIES: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _widened(cell: Any, args: Any, out: Any) -> Any:
-    """What a compiled function expects of a hook, and then something else."""
+    """A hook that returns None, as its trace expects, or another dtype if the sum is negative."""
     return out.astype("float64") if out.sum() < 0 else None
 
 
@@ -623,7 +623,7 @@ class Stateful(nn.Cell):
 
 
 def _vjp(run: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The value, and the gradient asked for twice."""
+    """The value, and the gradient computed twice."""
     def call(x: Any) -> Any:
         value, back = mx.vjp(run, x)
         first, second = back(ops.ones_like(x)), back(ops.ones_like(x) * 2)
@@ -635,7 +635,7 @@ def _second(run: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return mx.grad(lambda x: (mx.grad(lambda x: (run(x) ** 3).sum())(x)).sum())
 
 
-#: What is asked of a function of a tensor.
+#: Ways to use a function of a tensor.
 ASKED: dict[str, Callable[[Any], Callable[[Any], Any]]] = {
     "value": lambda run: run, "gradient": _gradient, "vjp": _vjp, "second": _second}
 
@@ -647,7 +647,7 @@ def _numbers(found: Any) -> list[Any]:
 
 
 def _history(body: str, buffer: bool, way: Callable[[Any], Any], asked: Callable[[Any], Any]) -> list[Any]:
-    """What comes of a few calls, and what is left."""
+    """Results of calls and gradients of a Cell, with its states after each."""
     mx.random.seed(5)
     cell = Stateful(body, buffer)
     call = asked(way(cell))
@@ -705,7 +705,7 @@ def test_a_tensor_that_shares_memory_keeps_its_numbers_where_tensors_are_values(
             return (count(dout, out),)
 
     cell = Looking().set_train()
-    value, gradient = mx.value_and_grad(cell)(Tensor([3.0]))  # what a bprop is shown is nobody else's
+    value, gradient = mx.value_and_grad(cell)(Tensor([3.0]))  # changes of arguments in a bprop have no other effects
     assert (value.asnumpy().tolist(), gradient.asnumpy().tolist()) == ([6.0], [7.0])
 
 
@@ -725,7 +725,7 @@ def tally_grad(g: Any, ins: Any, outs: Any) -> Any:
 
 
 class TallyAndDraw(mx.operator.CustomOp):
-    """Everything at once."""
+    """An operator that reads its mode, moves a state and draws random numbers."""
 
     def forward(self, is_train: Any, req: Any, in_data: Any, out_data: Any, aux: Any) -> None:
         self.mask = mx.nd.random.uniform(0.5, 1.5, in_data[0].shape) if is_train else mx.nd.ones(in_data[0].shape)
@@ -777,14 +777,15 @@ def _states(cell: Stack) -> list[float]:
     return [layer.n.asnumpy().tolist() for layer in cell.layers]
 
 
-#: An action: what is set to train (all, or a layer by number) and how, what is asked, and the seed that is set before.
+#: An action: the part whose mode is set (the whole or a layer by number) and the mode, the kind of result, and the seed
+#: that is set before.
 ACTIONS = st.lists(st.tuples(st.one_of(st.none(), st.tuples(st.integers(-1, 3), st.booleans())),
                              st.sampled_from(["value", "gradient", "vjp"]), st.one_of(st.none(), st.integers(0, 3))),
                    min_size=1, max_size=5)
 
 
 def _played(cell: Stack, run: Callable[[Any], Any], actions: Any) -> list[Any]:
-    """What comes of actions on a Cell that is called by ``run``."""
+    """Results and states of a Cell after each of some actions; ``run`` calls it."""
     mx.random.seed(11)
     found: list[Any] = []
     calls = {name: ASKED[name](run) for name in ("value", "gradient", "vjp")}
@@ -799,7 +800,7 @@ def _played(cell: Stack, run: Callable[[Any], Any], actions: Any) -> list[Any]:
 
 
 def _by_executor(cell: Stack, actions: Any) -> list[Any]:
-    """The same actions on an executor of the Cell, where they are of the whole of it."""
+    """Results and states after the same actions on an executor of the Cell."""
     executor = cell.to_symbol(x()).simple_bind(mx.cpu(), x=(3,))
     states = executor.aux_dict
     for layer in cell.layers:

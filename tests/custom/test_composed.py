@@ -1,4 +1,4 @@
-"""Composed operators: shapes follow from their bodies, known or not."""
+"""Composed operators: shapes follow from their bodies, also for unknown dimensions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opreg.errors import ShapeError
 
 @composed(name="_example_padded_twice")
 def padded(data, *, times: int = 2):
-    """The data behind itself, reshaped to dimensions that the body computes."""
+    """The data twice, reshaped to dimensions that the body computes."""
     joined = ops.Concat(*[data] * times, num_args=times, dim=0)
     return ops.reshape(joined, shape=(data.shape[0] * times, *data.shape[1:]))
 
@@ -43,7 +43,7 @@ def test_shapes_follow_from_the_body(name, ins, attrs, expected):
         assert list(map(str, outs)) == list(map(str, expected))
 
 
-def test_what_is_known_of_an_output_is_compared_with_the_body():
+def test_a_known_output_shape_is_compared_with_the_body():
     op = get("_example_two_results")
     with pytest.raises(ShapeError, match="high: expected shape"):
         op.infer_shapes([(2, 3)], [None, (2, 1)], op.complete({}))
@@ -64,7 +64,7 @@ def test_an_operator_that_is_registered_again_changes_the_shapes_of_bodies():
 
     @composed(name="_example_outer")
     def outer(data):
-        """What another operator makes of the data."""
+        """The result of another operator for the data."""
         return ops._example_inner(data)
 
     assert outer(nd.ones((2,))).shape == (1, 2)

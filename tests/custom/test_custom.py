@@ -1,4 +1,4 @@
-"""Operators of users: CustomOp and CustomOpProp eagerly and in graphs, ``define``, and what goes wrong in them."""
+"""Operators of users: CustomOp and CustomOpProp eagerly and in graphs, ``define``, and errors in them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NUMBERS = itertools.count()
 
 
 class Twice(mx.operator.CustomOp):
-    """Twice the first input; the gradient too."""
+    """Twice the first input; the gradient is doubled, too."""
 
     def forward(self, is_train, req, in_data, out_data, aux):
         for dst, request in zip(out_data, req):
@@ -76,7 +76,7 @@ BOTH = pytest.mark.parametrize("run", [eagerly, in_a_graph])
 
 
 def untouched() -> None:
-    """Nothing is broken: modes, context, and the next call."""
+    """Asserts that modes, context and the next call are as before."""
     assert (autograd.is_recording(), autograd.is_training(), mx.current_context()) == (False, False, mx.cpu())
     for run in (eagerly, in_a_graph):
         np.testing.assert_array_equal(run(NAME, nd.array(X)).asnumpy(), 2 * X)
@@ -139,7 +139,7 @@ def test_the_tutorials_operator_eagerly():
 
 
 def test_the_tutorials_network_learns():
-    """The same weights as with the built-in loss, after as many steps."""
+    """The weights after several steps equal those with the built-in loss."""
 
     def trained(loss):
         net = sym.FullyConnected(sym.Variable("data"), num_hidden=8, name="fc1")
@@ -179,7 +179,7 @@ def test_the_example_runs():
 
 
 def test_arguments_of_forward_and_backward():
-    """By keyword; lists of NDArrays; requests; inputs that may not be changed."""
+    """Arguments are passed by keyword: lists of NDArrays, requests, and inputs that may not be changed."""
     calls = []
 
     class Op(mx.operator.CustomOp):
@@ -260,7 +260,8 @@ def test_gradients_of_repeated_inputs_are_summed():
 
 
 def test_create_operator():
-    """Once an eager call and once an executor, with context, shapes and dtypes of all inputs, states included."""
+    """An eager call and an executor create an operator once, with context, shapes and dtypes of all inputs, states
+    included."""
     seen = []
 
     def create(self, ctx, shapes, dtypes):
@@ -379,7 +380,7 @@ def test_several_outputs():
 
 
 class Asks(Twice):
-    """Touches what it is told to."""
+    """An operator whose backward passes its arguments to a function of a test."""
 
     touch = staticmethod(lambda given: None)
 
@@ -428,7 +429,7 @@ def test_undeclared_arrays_have_no_shape(run):
 
 @BOTH
 def test_backward_may_read_the_output_alone(run):
-    """The input's memory is another's by then, but its shape is known."""
+    """The input's memory belongs to another array by then, but its shape is known."""
 
     class Tanh(mx.operator.CustomOp):
         def forward(self, is_train, req, in_data, out_data, aux):
@@ -453,7 +454,7 @@ def test_arrays_that_backward_does_not_read_are_not_kept():
 
 
 def test_dependencies_are_an_operators_own():
-    """One that needs its top gradient made between forward and backward of one that does not disturbs neither."""
+    """A call of an operator with an output gradient does not change the setting of an operator without one."""
     loss = registered(type("Op", (Asks,), {}), __init__=lambda self: mx.operator.CustomOpProp.__init__(self, False))
     x = marked()
     with autograd.record():
@@ -492,7 +493,7 @@ def prop_of(init) -> str:
 
 
 def test_keywords_without_annotation_are_text():
-    """As in MXNet."""
+    """An attribute without annotation is given as text, as in MXNet."""
     seen = {}
 
     def init(self, a, b=2, **more):
@@ -655,7 +656,7 @@ def test_dtypes_may_be_said_in_any_way(run, answer):
 
 
 def test_dtypes_that_do_not_follow_from_inputs():
-    """As in MXNet a Prop may say the dtypes of inputs that nobody knows."""
+    """A Prop may declare the dtypes of inputs that are otherwise unknown, as in MXNet."""
     name = registered(list_arguments=lambda self: ["data", "index"], infer_shape=lambda self, s: (s, s[:1]),
                       infer_type=lambda self, types: ([types[0], np.int32], [np.float16], []))
     net = sym.Custom(sym.Variable("x"), sym.Variable("y"), op_type=name)
@@ -712,7 +713,7 @@ def test_bad_dependencies(answer):
 
 
 class Mine(Exception):
-    """An exception of the user."""
+    """An exception class of the user."""
 
 
 def raising(*_, **__):
@@ -726,7 +727,7 @@ PLACES = ["__init__", "list_arguments", "list_outputs", "list_auxiliary_states",
 @BOTH
 @pytest.mark.parametrize("place", PLACES)
 def test_exceptions_leave_as_themselves(run, place):
-    """At once, unchanged, and every time; the notes say where. Nothing is broken afterwards."""
+    """The exception is raised at once, unchanged, and in every call; its notes name the operator. Later calls work."""
     if place in ("forward", "backward"):
         name = registered(type("Op", (Twice,), {place: raising}))
     else:
@@ -830,7 +831,7 @@ def test_assign():
 
 
 class Nested(mx.operator.CustomOp):
-    """Another custom operator and a recorded gradient, inside forward."""
+    """An operator that calls another custom operator, and records a gradient, in forward."""
 
     def forward(self, is_train, req, in_data, out_data, aux):
         x = in_data[0].copy()
@@ -867,7 +868,7 @@ def test_it_runs_in_the_callers_thread():
 
 
 def test_threads():
-    """Eager calls and executors of their own, in several threads at once."""
+    """Several threads make eager calls and run executors of their own at the same time."""
     wrong_ones: list = []
 
     def work(number):
@@ -924,7 +925,7 @@ def test_fork():
 
 
 def test_nothing_is_kept():
-    """Operators, Props, arrays and executors go when their last name does, without the cycle collector."""
+    """Operators, Props, arrays and executors are freed with their last reference, without the cycle collector."""
     made = []
 
     class Op(Twice):
@@ -1003,8 +1004,8 @@ def test_a_gradient_in_operators_is_differentiable_to_any_order(run):
         np.testing.assert_array_equal(one.asnumpy(), other)
 
 
-def test_a_gradient_may_not_change_what_it_is_shown():
-    """The sum hands one gradient to both of its operands; changing it for one would change it for the other."""
+def test_a_gradient_may_not_change_its_arguments():
+    """A sum gives both operands the same gradient array; changing it for one would change it for the other."""
 
     def gradient(self, g, ins, outs):
         g *= 5
@@ -1369,7 +1370,7 @@ def test_a_rule_with_the_name_of_its_operator(what):
             return given[0]
 
     assert op(nd.array([2.0])).asnumpy().tolist() == [6.0]
-    elsewhere()  # the name there stands for nothing else
+    elsewhere()  # the name has no other meaning there
 
 
 def test_a_definition_that_breaks_its_word():

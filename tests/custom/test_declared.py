@@ -1,4 +1,4 @@
-"""Declarations of an operator that is a function are checked at once, and hold eagerly as in graphs."""
+"""Declarations of an operator made of a function are checked at once, and hold eagerly and in graphs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NUMBERS = itertools.count()
 
 
 def defined(function: Callable[..., Any], **options: Any) -> Any:
-    """An operator under a name of its own."""
+    """Defines an operator under a new name."""
     return mx.operator.define(function, name=f"test_declared_{next(_NUMBERS)}", **options)
 
 
@@ -119,7 +119,7 @@ def test_inputs_of_other_dtypes_are_refused(run: Any) -> None:
 @ALL
 @pytest.mark.parametrize("made, types, words", [
     (lambda x: x * 1, "T->int32", "types='T->int32' say int32"),
-    (lambda x: x * 1, "T->float64", "types='T->float64' say float64"),  # no wider one either
+    (lambda x: x * 1, "T->float64", "types='T->float64' say float64"),  # a wider one is refused, too
     (lambda x: np.float64(x.asnumpy()), "T->T", "types='T->T' say float32"),
 ])
 def test_results_of_other_dtypes_are_refused(run: Any, made: Any, types: str, words: str) -> None:
@@ -235,7 +235,7 @@ def test_rules_that_cannot_be_called_are_refused_at_once(kind: str, rule: Any, w
     assert op.op_type in str(caught.value)
     if callable(rule):
         assert "test_declared.py:" in str(caught.value)
-    assert op.rules.grad is None and not op.rules.data_dependent  # what was refused is not there
+    assert op.rules.grad is None and not op.rules.data_dependent  # a refused operator is not registered
 
 
 @pytest.mark.parametrize("kind, rule", [
@@ -308,7 +308,7 @@ def test_they_follow_in_every_executor_and_in_gradients() -> None:
 
 
 def compressed(prop: bool, dims: Any = (None,)) -> Callable[[Any], Any]:
-    """An operator that keeps positive numbers, as a function or as a Prop."""
+    """An operator that keeps the positive elements, as a function or as a Prop."""
     if not prop:
         return compressing()
 
@@ -356,7 +356,7 @@ def test_a_prop_whose_shapes_follow_from_numbers_has_none_by_default() -> None:
         np.testing.assert_array_equal(executor.forward(x=mx.nd.array(row))[0].asnumpy(), expected)
 
 
-#: What functions do with an operator ``op`` whose shape depends on values.
+#: Functions of an operator ``op`` whose shape depends on values.
 BEHIND: dict[str, Callable[[Any, Any], Any]] = {
     "itself": lambda op, x: op(x),
     "a sum": lambda op, x: (op(x) * 2).sum(),
@@ -384,7 +384,7 @@ class _Inner(mx.nn.Cell):
         return self
 
 
-#: What is asked of a function.
+#: Ways to use a function.
 GOES: dict[str, Callable[[Any], Callable[[Any], Any]]] = {
     "value": lambda f: f, "gradient": lambda f: mx.value_and_grad(lambda x: (f(x) ** 2).sum())}
 
@@ -427,7 +427,7 @@ def test_there_is_a_plan_for_each_shape_and_the_operator_runs_once_in_each_run()
     assert compiled.explain().count("_guard") == 4  # three, two, one and none
 
 
-def test_what_is_trained_behind_them_is_what_it_is_eagerly() -> None:
+def test_training_behind_them_is_the_same_as_eagerly() -> None:
     op = compressing()
 
     class Net(mx.nn.Cell):

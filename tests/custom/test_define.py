@@ -1,4 +1,4 @@
-"""Operators made of one function: what their signatures mean, how they are called, their gradients, dry runs."""
+"""Operators made of one function: their signatures, calls, gradients, and dry runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NUMBERS = itertools.count()
 
 
 def defined(function, grad=None, **options):
-    """An operator under a name of its own."""
+    """Defines an operator under a new name."""
     op = mx.operator.define(function, name=f"test_define_{next(_NUMBERS)}", **options)
     if grad is not None:
         op.grad(grad)
@@ -38,7 +38,7 @@ def eagerly(op, *arrays, **attrs):
 
 
 def in_a_graph(op, *arrays, **attrs):
-    """The same, of a bound symbol."""
+    """Gradients of the sum of the outputs, by a bound symbol."""
     names = [f"x{i}" for i in range(len(arrays))]
     net = op(*map(sym.Variable, names), **attrs)
     executor = net.simple_bind(mx.cpu(), **{name: np.shape(each) for name, each in zip(names, arrays)})
@@ -197,7 +197,7 @@ def test_tensors_stay_tensors(scaled):
 
 
 def test_states_of_its_own():
-    """Moved in training alone, by every way of running it."""
+    """States move in training only, in every way to run the operator."""
     def centred(x, mean, *, momentum: float = 0.5, is_train):
         if is_train:
             mean[:] = mean * momentum + x.mean(axis=0) * (1 - momentum)
@@ -335,7 +335,7 @@ def test_gradients_of_several_outputs_in_numpy(run):
 
 @BOTH
 def test_losses(run):
-    """Nothing need arrive at them."""
+    """Losses need no output gradient."""
     for grad in (lambda g, ins, outs: (outs[0] - ins[1], None),
                  lambda g, ins, outs: (outs[0].asnumpy() - ins[1].asnumpy(), 0)):
         op = defined(lambda x, label: x * 1, grad, loss=True)
@@ -346,7 +346,7 @@ def test_losses(run):
         np.testing.assert_array_equal(executor.grad_dict["x"].asnumpy(), X)
 
 
-def test_a_gradient_may_not_change_what_it_is_shown():
+def test_a_gradient_may_not_change_its_arguments():
     def grad(g, ins, outs):
         ins[0][:] = 0
 
@@ -354,7 +354,7 @@ def test_a_gradient_may_not_change_what_it_is_shown():
         eagerly(defined(square, grad), X)
 
 
-SHAPES = [  # of the input, of the gradient, of what is made of it
+SHAPES = [  # of the input, of the gradient, of its product
     ((2, 3), (2, 3), (2, 3)), ((1, 3), (2, 3), (1, 3)), ((3,), (2, 3), (3,)), ((1,), (), (1,)), ((1,), (2, 3), (1,)),
     ((2, 3), (3,), None), ((2, 3), (1,), None), ((2, 3), (), None), ((2, 3), (2, 1), None), ((2, 3), (3, 2), None),
 ]
@@ -456,7 +456,7 @@ def test_a_dry_run_is_not_recorded():
 
 
 def test_a_shape_that_changes_from_run_to_run():
-    """It is refused, not repeated to fill the output."""
+    """A changed shape is refused; the result is not repeated to fill the output."""
     lengths = itertools.chain([3, 3, 1], itertools.repeat(1))
     executor = defined(lambda x: nd.ones(next(lengths)))(sym.var("x")).simple_bind(mx.cpu(), x=(3,))
     executor.forward()
@@ -491,8 +491,8 @@ def test_a_shape_rule_of_both_sides_is_asked():
     assert args == [(2, 3), (2, 3)]
 
 
-def test_dtypes_follow_from_what_is_asked_and_not_from_what_was():
-    """A dtype that the body gives is known where shapes are."""
+def test_dtypes_follow_from_the_asked_shape_and_not_from_an_earlier_one():
+    """The dtype is inferred from the asked shape, not from a shape that was bound before."""
     op = defined(lambda x: x.asnumpy().astype("float64" if x.shape[0] > 2 else "int32"))
     symbol = op(sym.var("x"))
     looped = sym.contrib.foreach(lambda row, state: (op(row), state), sym.var("x"), sym.var("s"))[0]

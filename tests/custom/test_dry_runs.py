@@ -1,4 +1,4 @@
-"""Functions whose shapes are found by a run on the dtypes that are given, and on integers where floats cannot be."""
+"""Functions whose shapes are found by a dry run on the given dtypes, and on integers if floats are impossible."""
 
 from __future__ import annotations
 

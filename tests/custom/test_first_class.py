@@ -1,4 +1,4 @@
-"""Operators of users of every kind in every public entry, beside what NumPy says of the same function."""
+"""Users' operators of every kind agree with NumPy in every public entry."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def node(op: Operator, **keywords: Any) -> Any:
 
 
 def computed(symbol: Any, backward: bool = True, **options: Any) -> Any:
-    """An executor of a symbol of ``x`` and ``y`` that has run."""
+    """An executor of a symbol of ``x`` and ``y``, after forward and backward."""
     executor = symbol.simple_bind(mx.cpu(), x=X.shape, y=Y.shape, **options)
     executor.arg_dict["x"][:], executor.arg_dict["y"][:] = X, Y
     executor.forward(is_train=True)

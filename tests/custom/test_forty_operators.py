@@ -16,7 +16,7 @@ from tests.custom.forty import CASES, Case
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*runs as Python")
 
-#: How far apart central differences are taken, to either side.
+#: Step of central differences, to either side.
 _STEP = 1e-5
 
 
@@ -115,7 +115,7 @@ def _differences(case: Case, use: Use) -> None:
 
 
 class _Net(nn.Cell):
-    """The operator, with its states as Parameters that nothing trains."""
+    """A Cell with the operator, whose states are Parameters that are not trained."""
 
     def __init__(self, use: Use) -> None:
         super().__init__()

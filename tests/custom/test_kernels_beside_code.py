@@ -35,7 +35,7 @@ WITH_KERNELS = {"traced": _swish, "as Python": lambda name: _swish(name, traced=
 
 @pytest.mark.parametrize("kind", WITH_KERNELS)
 def test_a_kernel_computes_in_the_place_of_the_code(kind):
-    """Eagerly, in graphs and in compiled functions; the gradient stays that of the code."""
+    """The kernel computes eagerly, in graphs and in compiled functions; the gradient is still that of the code."""
     op = WITH_KERNELS[kind](f"_example_with_kernel_{kind.replace(' ', '_')}")
     x, calls = mx.nd.array([0.5, -1.0, 2.0], dtype="float64"), []
     x.attach_grad()
@@ -80,7 +80,7 @@ def test_a_wrong_kernel_is_found_by_the_code_beside_it(kind):
 @pytest.mark.parametrize("settings, runs", [({"serves": lambda xp: xp is not np}, "_fused"),
                                             ({"accepts": lambda call: "it is a Monday"}, "declined: it is a Monday")])
 def test_the_code_computes_where_a_kernel_does_not(settings, runs):
-    """The body is fused where no kernel is for the device; one that declines says why."""
+    """The body is fused if no kernel serves the device; a kernel that declines tells the reason."""
     op = _swish(f"_example_declined_{len(runs)}")
     op.kernel("never", **settings)(lambda xp, x: 1 / 0)
     x = mx.nd.array([0.5, -1.0, 2.0])

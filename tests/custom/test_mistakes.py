@@ -1,4 +1,4 @@
-"""Mistakes in users' operators: the sentence that each is answered with, at which moment."""
+"""Mistakes in users' operators: the error or warning for each, and when it appears."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def registered(operator=Twice, inputs=("data",), **methods) -> str:
 
 
 def doing(forward=None, backward=None):
-    """A CustomOp whose methods are these functions of itself and the lists."""
+    """A CustomOp with these functions as methods; they get the operator and the lists."""
     def run_forward(self, is_train, req, in_data, out_data, aux):
         forward(self, req, in_data, out_data)
 
@@ -48,12 +48,12 @@ def doing(forward=None, backward=None):
 
 
 def composed(name, **keywords):
-    """A symbol is made."""
+    """Makes a symbol."""
     sym.Custom(sym.Variable("x"), op_type=name, **keywords)
 
 
 def eagerly(name, **keywords):
-    """A gradient is taken."""
+    """Takes a gradient on the tape."""
     x = nd.ones((2, 3))
     x.attach_grad()
     with autograd.record():
@@ -63,7 +63,7 @@ def eagerly(name, **keywords):
 
 
 def in_a_graph(name, **keywords):
-    """The same of a bound symbol."""
+    """Takes a gradient of a bound symbol."""
     executor = sym.Custom(sym.Variable("x"), op_type=name, name="node", **keywords).simple_bind(mx.cpu(), x=(2, 3))
     executor.arg_dict["x"][:] = 1
     executor.forward(is_train=True)
@@ -127,7 +127,7 @@ LISTED = (r"in_data has 1 entry \(data\), by list_arguments; out_data has 1 entr
 CALL = r"assign: expected an array, its request and a value, as in self\.assign\(out_data\[0\], req\[0\], value\), got "
 CREATES = r"P\.create_operator takes \(.*\), expected \(self, ctx, shapes, dtypes\)"
 TEXTS = "keywords of a Prop are text where they have no annotation, as in MXNet: k="
-WORDS = [  # a mistake, the keywords it is used with, its kind, words of its message or of a note
+WORDS = [  # a mistake, the keywords of the call, the class of the error, words of its message or of a note
     (forward_of(lambda self, req, ins, outs: self.assign(outs, req, ins)), {}, ArgumentError, CALL + "list, list, li"),
     (forward_of(lambda self, req, ins, outs: self.assign(outs, req[0], 1)), {}, ArgumentError, CALL + "list, str, int"),
     (forward_of(lambda self, req, ins, outs: self.assign(outs[0], req, 1)), {}, ArgumentError, CALL + "NDArray, list"),
@@ -178,7 +178,7 @@ WORDS = [  # a mistake, the keywords it is used with, its kind, words of its mes
 @pytest.mark.parametrize("made, keywords, kind, words", WORDS)
 def test_words_of_mistakes(run, made, keywords, kind, words):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of misspelt methods
+        warnings.simplefilter("ignore")  # warnings about misspelt methods
         name = registered(**made)
     for _ in range(2):
         with pytest.raises(kind) as caught:
@@ -223,7 +223,7 @@ def test_a_constructor_is_checked_when_a_symbol_is_made():
     assert (in_a_graph(with_answer).asnumpy() == 2).all()
 
 
-TEXT = [  # what is done with a keyword that is text
+TEXT = [  # use of a keyword that is text
     lambda self, k: [0] * k, lambda self, k: k + 1, lambda self, k: np.zeros(3) * k, lambda self, k: range(k),
 ]
 
@@ -290,7 +290,7 @@ def method(self, *args, **keywords):
     """A method to be given any name."""
 
 
-MISSPELT = [  # the class, its methods, the near word or nothing
+MISSPELT = [  # the class, its methods, the nearest word or None
     (CustomOpProp, ["list_argument"], "list_arguments"), (CustomOpProp, ["list_inputs"], "list_arguments"),
     (CustomOpProp, ["infer_shapes"], "infer_shape"), (CustomOpProp, ["create_op"], "create_operator"),
     (CustomOpProp, ["list_aux_states"], "list_auxiliary_states"), (CustomOpProp, ["infer_dtype"], "infer_type"),
@@ -315,7 +315,7 @@ def test_misspelt_methods(base, methods, near):
 
 
 def test_a_class_says_once_that_it_is_misspelt():
-    """Classes derived from it, and attributes that are no methods, say nothing."""
+    """Derived classes, and attributes that are no methods, cause no warning."""
     with pytest.warns(UserWarning, match="'foward'"):
         base = type("Base", (CustomOp,), {"foward": method, "backwards": [1]})
     with warnings.catch_warnings():
@@ -359,7 +359,7 @@ def test_numbers_are_repeated_in_silence(run, value):
 
 @BOTH
 def test_imaginary_parts_are_lost(run):
-    """In the user's line, on every run, and not in one of ours."""
+    """The warning names the user's line, in every run."""
     def forward(self, req, ins, outs):
         self.assign(outs[0], req[0], np.fft.fft(ins[0].asnumpy()))
 
@@ -376,7 +376,7 @@ def test_imaginary_parts_are_lost(run):
 
 
 def test_assign_is_the_operators_own_again():
-    """What watches it is gone after the first run, and an own one is left alone."""
+    """The check that watches ``assign`` is gone after the first run, and leaves an operator's own ``assign`` alone."""
     made = []
 
     class Own(Twice):
@@ -406,7 +406,7 @@ def gradients_of(name, count):
     return [each.grad.asnumpy().tolist() for each in arrays], [each.asnumpy().tolist() for each in executor.grad_arrays]
 
 
-UNWRITTEN = [  # inputs, backward, what is said
+UNWRITTEN = [  # inputs, backward, message
     (["a", "b"], lambda self, req, tops, grads: self.assign(grads[0], req[0], tops[0]),
      r"the gradient of 'b': nothing is written by Op\.backward of operator '.*', so zeros are used"),
     (["a", "b"], lambda self, req, tops, grads: tops[0] * 2, "the gradients of 'a', 'b': nothing is written by"),
@@ -417,7 +417,7 @@ UNWRITTEN = [  # inputs, backward, what is said
 
 @pytest.mark.parametrize("inputs, backward, words", UNWRITTEN)
 def test_gradients_that_are_never_written(inputs, backward, words):
-    """Said once, in the line of backward."""
+    """One warning names the line of backward."""
     name = registered(doing(backward=backward), inputs)
     with pytest.warns(UserWarning, match=words) as caught:
         eager, graph = gradients_of(name, len(inputs))
@@ -439,7 +439,7 @@ def test_no_backward_at_all():
 
 
 def passes(self, req, out_grad, in_data, out_data, in_grad, aux):
-    """It has none."""
+    """A backward that does nothing."""
     pass  # noqa: PIE790  as users write it
 
 
@@ -468,14 +468,14 @@ def test_gradients_that_were_not_asked_for():
 
 
 def test_all_names_of_mxnet_are_there():
-    """``from mxnet.operator import *`` brings them."""
+    """``from mxnet.operator import *`` imports them."""
     assert {"OperatorArguments", "CustomOp", "CustomOpProp", "register", "get_operator_arguments",
             "get_all_registered_operators"} <= set(mx.operator.__all__)
 
 
 @pytest.mark.parametrize("base", [mx.operator.NumpyOp, mx.operator.NDArrayOp])
 def test_operators_from_before_are_named_by_their_class(base):
-    """In their user's line, where there is one."""
+    """The error names their class, and the user's line if there is one."""
     class Partial(base):
         def list_arguments(self):
             return ["a", "b"]

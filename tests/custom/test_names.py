@@ -1,4 +1,4 @@
-"""Names of users' operators: registered anew, with points, and in capitals."""
+"""Names of users' operators: registered again, with dots, and in capitals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Eager calls of a CustomOp: what is prepared once must not be seen."""
+"""Eager calls of a CustomOp: work that is done once and cached must have no visible effect."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ CALLS = range(4)
 
 
 def register(prop):
-    """A new name for a Prop."""
+    """Registers a Prop under a new name."""
     name = f"test_runs_{next(UNIQUE)}"
     mx.operator.register(name)(prop)
     return name
 
 
 class Scale(mx.operator.CustomOp):
-    """A multiple, whose factor forward leaves on itself."""
+    """A multiple of the input; forward stores the factor in an attribute."""
 
     factor = 2
 
@@ -52,7 +52,7 @@ class ScaleProp(mx.operator.CustomOpProp):
 
 
 def recorded(function, *values, req="write"):
-    """The results of a function for arrays of these numbers, and the arrays."""
+    """Recorded results of a function for arrays of these values, and the arrays."""
     arrays = [nd.array(value) for value in values]
     for each in arrays:
         each.attach_grad(req)
@@ -116,7 +116,7 @@ def test_every_prop_is_made_and_asked_as_the_first_was():
         calls.append([*asked])
         asked.clear()
     assert all(call == calls[0] for call in calls)
-    own = [each for each in calls[0] if each not in methods[1:3]]  # which the inherited methods ask for, too
+    own = [each for each in calls[0] if each not in methods[1:3]]  # the inherited methods ask for the others, too
     assert own == ["init 3", "list_arguments", *methods[3:]]
 
 
@@ -915,7 +915,7 @@ def test_lists_that_create_operator_changes_are_its_own():
 
 
 def _counting():
-    """The name of an operator that multiplies by how often it has run."""
+    """Name of an operator that multiplies by the number of its runs."""
     class Op(mx.operator.CustomOp):
         count = 0
 

@@ -1,4 +1,4 @@
-"""Users' operators on sparse arrays: a Prop says by ``infer_storage_type`` how what they are given is stored."""
+"""Users' operators on sparse arrays: ``infer_storage_type`` of a Prop declares storage types of inputs and outputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NUMBERS = itertools.count()
 
 
 def registered(forward, backward, stypes, stypes_backward=None, inputs=("data",), states=()):
-    """The name of an operator that notes the storage types it is shown."""
+    """Name of an operator that records the storage types of its inputs."""
     seen = {}
 
     class Op(mx.operator.CustomOp):
@@ -122,7 +122,7 @@ def test_answers_are_checked(answer):
         nd.Custom(nd.array(X).tostype("csr"), op_type=name)
 
 
-def test_what_is_shown_is_not_changed():
+def test_inputs_of_the_caller_are_not_changed():
     def forward(self, req, in_data, out_data, aux):
         in_data[0][:] = nd.zeros(X.shape).tostype("csr")
 

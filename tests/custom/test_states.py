@@ -1,4 +1,4 @@
-"""What auxiliary states of users' operators begin with: in executors, in modules, in Cells and in files."""
+"""Initial values of auxiliary states of users' operators: in executors, in modules, in Cells and in files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Users' operators whose bodies are traced: the same as those that are run, differentiable to any order, fused."""
+"""Users' operators with traced bodies: equal to those that are run, differentiable to any order, fused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RNG = np.random.default_rng(0)
 
 @pytest.fixture(autouse=True)
 def verified(monkeypatch):
-    """Graphs are verified after every pass."""
+    """Verifies graphs after every pass."""
     monkeypatch.setattr(opreg.symbol.compile, "CHECK", True)
 
 
@@ -67,7 +67,7 @@ def bound(name, arrays, req="write", **attrs):
 
 
 def results(name, arrays, req="write"):
-    """Outputs, and gradients after two steps, in which fixed gradients arrive."""
+    """Outputs, and gradients after two steps with fixed output gradients."""
     executor = bound(name, arrays, req)
     for _ in range(2):
         outs = executor.forward(is_train=True)
@@ -165,7 +165,7 @@ def arrays_of(row, dtype="float64"):
 
 @functools.cache
 def names_of(key):
-    """The operator run, traced, and traced without its backward."""
+    """Names of the operator that is run, that is traced, and that is traced without its backward."""
     row = BODIES[key]
     return tuple(registered(operator_of(row[0], backward), traced, **prop_of(row))
                  for backward, traced in ((row[1], False), (row[1], True), (None, True)))
@@ -175,7 +175,7 @@ def names_of(key):
 @pytest.mark.parametrize("req", ["write", "add"])
 @pytest.mark.parametrize("key", BODIES)
 def test_run_and_traced_agree(key, req, dtype):
-    """Outputs and gradients, those that a backward is written for and those that follow by themselves."""
+    """Outputs agree, and gradients, both written and derived ones."""
     arrays = arrays_of(BODIES[key], dtype)
     expected, *others = [results(name, arrays, req) for name in names_of(key)]
     tolerance = {"float16": 2e-2, "float32": 2e-5, "float64": 1e-12}[dtype]
@@ -214,7 +214,7 @@ def differences(function, x, step=1e-6):
 @pytest.mark.parametrize("written", [True, False])
 @pytest.mark.parametrize("key", BODIES)
 def test_the_second_order_is_that_of_central_differences(key, written):
-    """Of graphs, of executors with a gradient inside, and of arrays."""
+    """Second derivatives of graphs, of executors with a gradient inside, and of arrays."""
     name, row = names_of(key)[1 if written else 2], BODIES[key]
     arrays = arrays_of(row)
     variables = [sym.Variable(f"x{i}", dtype="float64") for i in range(len(arrays))]
@@ -268,7 +268,7 @@ def test_a_chain_is_one_loop():
 
 
 def test_forward_is_not_computed_again_in_backward():
-    """A gradient that follows by itself reads what forward has computed."""
+    """A derived gradient reads values that forward has computed."""
     name = registered(operator_of(lambda x: nd.tanh(nd.cumsum(nd.tanh(nd.dot(x, x)), axis=0))))
     executor = bound(name, [np.ones((3, 3))])
     assert executor.explain().count(" dot ") == 1
@@ -367,7 +367,7 @@ def test_ways_to_write(write):
 
 
 def test_a_loss_and_its_label():
-    """The operator of the tutorial, in NumPy, its label's gradient left alone."""
+    """The tutorial's loss in NumPy, which leaves the gradient of the label unwritten."""
     def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
         self.assign(in_grad[0], req[0], label_gradient(out_grad, in_data, out_data)[0])
 
@@ -617,7 +617,7 @@ REFUSED = {
 @pytest.mark.parametrize("key", REFUSED)
 @pytest.mark.parametrize("req", ["write", "null"])
 def test_bodies_that_cannot_be_traced_are_refused(key, req):
-    """When the graph is bound, whether gradients are kept or not."""
+    """Binding the graph raises the error, whether gradients are kept or not."""
     forward, match = REFUSED[key]
     name = registered(operator_of(forward))
     with pytest.raises(TraceError, match=match) as caught:
@@ -694,7 +694,7 @@ def test_an_error_leaves_the_executor_usable():
 
 
 class Noise(mx.operator.CustomOp):
-    """Backward multiplies by the values that forward draws."""
+    """An operator whose backward multiplies by random numbers of forward."""
 
     def forward(self, is_train, req, in_data, out_data, aux):
         self.drawn = RNG.uniform(1, 2, in_data[0].shape)
@@ -775,7 +775,7 @@ def test_arrays_that_a_body_changes_count_as_they_are_when_they_are_read():
         np.testing.assert_allclose(bound(registered(operator_of(forward)), [np.ones(3)]).forward()[0].asnumpy(), 3)
 
 
-def test_what_is_written_over_between_two_uses_is_read_again():
+def test_an_array_overwritten_between_two_uses_is_read_again():
     name = registered(operator_of(lambda x: x * 2))
     w, g, state = map(sym.Variable, ("w", "g", "state"))
     uses = [sym.Custom(state, op_type=name) for _ in range(2)]
@@ -793,8 +793,8 @@ def test_zeros_of_both_signs_stay_apart():
 
 @settings(deadline=None, max_examples=25)
 @given(st.lists(st.sampled_from(["numbers", "shape", "dtype", "layout", "nothing"]), max_size=4), st.booleans())
-def test_an_array_that_a_body_changes_in_place_is_what_it_is_when_it_is_read(changes, zeros):
-    """Its numbers, its shape, its dtype, each alone: the bytes may stay."""
+def test_an_array_that_a_body_changes_in_place_has_its_current_value(changes, zeros):
+    """Its elements, its shape or its dtype change, while the bytes may stay the same."""
 
     def body(x):
         table, y = np.zeros(6) if zeros else np.arange(6.0), 0

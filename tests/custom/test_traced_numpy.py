@@ -1,4 +1,4 @@
-"""NumPy in traced bodies: what comes out has NumPy's shape, dtype and numbers."""
+"""NumPy in traced bodies: results have NumPy's shape, dtype and values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ L = np.array([1, 0, -1])
 
 
 def traced(function, *arrays):
-    """The results of a function of NumPy arrays traced and computed by a graph: value, shape and dtype."""
+    """Value, shape and dtype of a function of NumPy arrays that was traced and computed by a graph."""
     body = BodyTracer("body", {}, mx.cpu())
     slots = [body.variable(f"x{i}", Spec(each.shape, each.dtype)) for i, each in enumerate(arrays)]
     found = function(*map(body.value, slots))
@@ -41,7 +41,7 @@ def traced(function, *arrays):
 
 
 def agrees(function, *arrays):
-    """The same when it is run and when it is traced."""
+    """Asserts that a run and a trace give the same."""
     with np.errstate(all="ignore"):
         expected = np.asarray(function(*[each.copy() for each in arrays]))
     value, shape, dtype = traced(function, *arrays)
@@ -304,7 +304,7 @@ BINARIES = [np.add, np.subtract, np.multiply, np.maximum, np.minimum, np.hypot, 
 @settings(deadline=None, max_examples=60, derandomize=True)
 @given(st.data())
 def test_random_bodies(data):
-    """Functions of functions of two arrays."""
+    """Random bodies are compositions of two functions of two arrays."""
     steps = data.draw(st.lists(st.tuples(st.integers(0, len(UNARIES) + len(BINARIES) - 1), st.integers(0, 99),
                                          st.integers(0, 99)), min_size=1, max_size=8))
     dtypes = data.draw(st.tuples(*[st.sampled_from(["float32", "float64", "int32"])] * 2))
@@ -337,7 +337,7 @@ def test_random_bodies(data):
     lambda x: mx.nd.dot(x, np.eye(2) * 2), lambda x: mx.nd.broadcast_mul(x, np.array([[0.1, 0.2]])),
     lambda x: mx.nd.elemwise_add(x, np.ones((2, 2), "float32")), lambda x: mx.nd.where(np.eye(2), x, -x)])
 def test_arrays_of_numpy_are_taken_in_the_same_dtype_everywhere(body, dtype):
-    """By operators, by bodies, and in graphs."""
+    """Operators, bodies and graphs give the same dtype and values."""
     name = f"_example_beside_numpy_{len(body.__code__.co_consts)}_{body.__code__.co_names[2]}_{dtype}"
     op = mx.operator.define(body, name=name, traced=True)
     x = mx.nd.array([[1.0, 2.0], [3.0, 4.0]], dtype=dtype)
@@ -355,7 +355,8 @@ def test_arrays_of_numpy_are_taken_in_the_same_dtype_everywhere(body, dtype):
     ("broadcast_mul", "int32", np.array([0.5, 1.0]), None), ("elemwise_add", "uint8", np.array([1, 2]), None),
     ("take", "float32", np.array([(1 << 24) + 1]), [1]), ("pick", "float32", np.array([1]), [1])])
 def test_integers_of_numpy_are_taken_in_the_same_dtype_everywhere(function, dtype, numbers, expected):
-    """As they are where the operator can, as places that float32 does not hold; elsewhere in the dtype beside them."""
+    """An operator gets NumPy's integers unchanged where it allows them, for example as large indices; elsewhere it gets
+    them in the dtype of the array beside them."""
     def body(x):
         return getattr(mx.nd, function)(x, numbers, **({"mode": "wrap"} if function == "take" else {}))
 

@@ -1,5 +1,5 @@
-"""Operators of users on a device: bodies in operators, in NumPy and in kernels of their own, in eager calls and plans;
-memory that is shared with other libraries; what the host waits for."""
+"""Users' operators on a device: bodies in operators, in NumPy and in kernels of their own, in eager calls and plans;
+memory shared with other libraries; waits of the host."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ needs_compiler = pytest.mark.skipif(host.COMPILER is None, reason="needs a C++ c
 
 @pytest.fixture(autouse=True)
 def xp() -> Iterator[Gpu]:
-    """Two GPUs, of which the first is the current one and stays so."""
+    """Two GPUs; the first is current and stays current."""
     with gpus() as module:
         yield module
         assert module.cuda.Device().id == 0
 
 
 class Square(mx.operator.CustomOp):
-    """In operators."""
+    """The square, computed by operators."""
 
     def forward(self, is_train, req, in_data, out_data, aux):
         self.assign(out_data[0], req[0], in_data[0] * in_data[0])
@@ -43,7 +43,7 @@ class Square(mx.operator.CustomOp):
 
 
 class SquareInNumPy(mx.operator.CustomOp):
-    """In NumPy."""
+    """The square, computed by NumPy."""
 
     def forward(self, is_train, req, in_data, out_data, aux):
         self.assign(out_data[0], req[0], in_data[0].asnumpy() ** 2)
@@ -54,7 +54,7 @@ class SquareInNumPy(mx.operator.CustomOp):
 
 
 class SquareInArrays(mx.operator.CustomOp):
-    """In the device's arrays."""
+    """The square, computed on the device's arrays."""
 
     def forward(self, is_train, req, in_data, out_data, aux):
         x = shared(in_data[0])
@@ -78,7 +78,7 @@ def prop(kind: type) -> type:
 
 @mx.operator.define
 def squared(x):
-    """As a function."""
+    """Square of the data, by an operator made of a function."""
     return x * x
 
 
@@ -89,7 +89,7 @@ def squared_grad(g, ins, outs):
 
 @mx.operator.define(traced=True)
 def squared_traced(x):
-    """A traced body."""
+    """The square, by a traced body."""
     return x * x
 
 
@@ -243,14 +243,14 @@ def test_an_executor_waits_for_nothing_after_its_first_run(xp: Gpu) -> None:
 
 
 class Interface:
-    """Another library's array: the CUDA interface and nothing else."""
+    """Another library's array, which has only the CUDA interface."""
 
     def __init__(self, array: Any):
         self.__cuda_array_interface__ = array.__cuda_array_interface__
 
 
 class Capsules:
-    """Another library's array: DLPack and nothing else."""
+    """Another library's array, which has only DLPack."""
 
     def __init__(self, array: Any):
         self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
@@ -324,7 +324,7 @@ SOURCE = 'extern "C" __global__ void first(const float* x, float* y) { y[threadI
 
 
 class WithoutDlpack(mx.operator.CustomOp):
-    """Gives a kernel what it was given."""
+    """An operator that passes NDArrays to a kernel."""
 
     def forward(self, is_train, req, in_data, out_data, aux):
         in_data[0].context.xp.RawKernel(SOURCE, "first")((1,), (1,), (in_data[0], out_data[0]))

@@ -110,7 +110,7 @@ def test_rows_of_columns(columns, tmp_path):
     batches = mx.io.LibSVMIter(data_libsvm=columns, data_shape=(3,), batch_size=3)
     assert batches.provide_data == [("data", (3, 3))] and batches.provide_label == [("softmax_label", (3,))]
     assert labels(batches) == [([1, -2, -3], 0), ([4, 1, -2], 2)]
-    batches.reset()  # behind what filled the last batch, as MXNet does
+    batches.reset()  # after the rows that filled the last batch, as in MXNet
     batch = batches.next()
     np.testing.assert_array_equal(batch.data[0].asnumpy(), DENSE[[2, 3, 0]])
     assert batch.label[0].asnumpy().tolist() == [-3, 4, 1] and batch.pad == 1 and batch.index.tolist() == [2, 3, 0]
@@ -149,7 +149,7 @@ def test_mistakes(columns):
 
 @pytest.mark.parametrize("columns_of_a_row", [10 ** 14, 10 ** 30])
 def test_rows_that_no_memory_holds(columns_of_a_row, columns, tmp_path):
-    """Are refused by their size, whoever names it."""
+    """The error names the shape of the array, and its note the rows that need it."""
     (tmp_path / "a.csv").write_text("1\n")
     for call in (lambda shape: mx.io.LibSVMIter(data_libsvm=columns, data_shape=shape),
                  lambda shape: mx.io.CSVIter(str(tmp_path / "a.csv"), (1,), label_shape=shape)):
@@ -158,7 +158,7 @@ def test_rows_that_no_memory_holds(columns_of_a_row, columns, tmp_path):
         assert "for rows of shape" in caught.value.__notes__[0]
 
 
-#: What dtypes of integers have, and what they have not.
+#: Texts of numbers in integer dtypes, and their values; None for a number that the dtype does not hold.
 INTEGERS = [("int32", "7", 7), ("int32", "2.0", 2), ("int32", "-1e3", -1000), ("uint8", "255", 255),
             ("bool", "1", True), ("int64", str(2 ** 53 + 1), 2 ** 53 + 1), ("int32", "1.7", None),
             ("int32", str(2 ** 31), None), ("uint8", "300", None), ("uint8", "-1", None), ("bool", "2", None),
@@ -167,8 +167,8 @@ INTEGERS = [("int32", "7", 7), ("int32", "2.0", 2), ("int32", "-1e3", -1000), ("
 
 
 @pytest.mark.parametrize("dtype, text, value", INTEGERS)
-def test_integers_are_what_the_file_says(dtype, text, value, tmp_path):
-    """Or are refused: a fraction is not cut off, a number that is too large does not come round."""
+def test_integers_equal_those_of_the_file(dtype, text, value, tmp_path):
+    """A fraction, or a number beyond the range, is refused instead of being cut off or wrapped around."""
     (tmp_path / "a.csv").write_text(f"0,1\n{text},1\n")
     (tmp_path / "a.t").write_text(f"0 0:1\n0 0:{text}\n")
     (tmp_path / "labels.t").write_text(f"0\n{text}\n")
@@ -187,7 +187,7 @@ def test_integers_are_what_the_file_says(dtype, text, value, tmp_path):
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"# nothing\n", b"\xff\xfe1,2", b"1,2\n3\n", b"1;2\n",
                                      b"\x1f\x8b\x08", b"1" * 100_000 + b"x,1\n"])
-def test_what_is_no_row_of_a_table(content, tmp_path):
+def test_invalid_rows_of_a_table(content, tmp_path):
     (tmp_path / "a.csv").write_bytes(content)
     with pytest.raises(FileFormatError, match=r"a\.csv: ") as caught:
         mx.io.CSVIter(str(tmp_path / "a.csv"), (2,))

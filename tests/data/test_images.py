@@ -1,4 +1,4 @@
-"""Images beside what MXNet answered, and the iterators over them."""
+"""Images agree with MXNet's recorded answers; iterators over images."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_decoding(extension, flag, tmp_path):
     assert mx.image.imdecode(data, flag, out=out) is out and np.array_equal(out.asnumpy(), image.asnumpy())
 
 
-def test_what_cannot_be_decoded(tmp_path):
+def test_files_that_cannot_be_decoded(tmp_path):
     data = MXNET["file .jpg"].tobytes()
     for wrong in (b"", b"abc", data[:20], data[:len(data) // 2], b"\xff\xd8\xff\xe0abc"):
         with pytest.raises(FileFormatError, match="imdecode"):
@@ -68,7 +68,7 @@ EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\nshowpa
 
 @pytest.mark.parametrize("way", ["imdecode", "imread", "unpack_img", "ImageIter", "ImageRecordIter"])
 def test_no_program_is_started_over_an_image(way, tmp_path, monkeypatch):
-    """Pillow has Ghostscript run what begins as PostScript does."""
+    """Pillow would run Ghostscript for a file that begins like PostScript."""
     ran, eps, records = tmp_path / "ran", tmp_path / "eps", str(tmp_path / "a.rec")
     gs = tmp_path / "gs"
     gs.write_text(f"#!/bin/sh\ntouch {ran}\nexit 1\n")
@@ -119,7 +119,7 @@ def test_an_image_with_more_pixels_than_its_file_justifies(kind, options, monkey
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "BMP", "WEBP", "TIFF", "GIF", "PPM"])
 def test_no_damage_of_an_image_does_harm(kind):
-    """It is decoded or refused by our error, whatever Pillow's reader raises."""
+    """A damaged image is decoded, or refused with an error of opreg, whatever Pillow raises."""
     rng = random.Random(kind)
     sound = saved(kind, (9, 7), "RGB")
     for _ in range(150):
@@ -171,7 +171,7 @@ def test_augmenters_say_what_they_are():
 
 
 class Inverted(mx.image.Augmenter):
-    """An augmenter of a user's."""
+    """A user's augmenter."""
 
     def __init__(self):
         super().__init__(shift=mx.nd.array([255]))
@@ -230,7 +230,7 @@ def test_windows_that_cannot_be_drawn_do_nothing():
 
 @pytest.fixture
 def numbered(tmp_path):
-    """Ten images of one colour each, as files, in a list, in records."""
+    """Ten images of one colour each, as files, in a list, and in records."""
     lines = []
     with mx.recordio.MXIndexedRecordIO(str(tmp_path / "a.idx"), str(tmp_path / "a.rec"), "w") as records:
         for i in range(10):

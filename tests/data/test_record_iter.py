@@ -1,4 +1,4 @@
-"""Iterators over files of records: which images come in which batch, and what is done to them."""
+"""Iterators over files of records: the images of each batch, and their changes."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_colours_change_by_no_more_than_they_may(tmp_path):
     for name, most in (("random_l", 20), ("random_s", 20), ("random_h", 20)):
         changed = seen(**{name: most})
         assert 3 < np.abs(changed).max() <= 3 * most, name
-    assert np.abs(seen(random_l=1)).max() <= 2  # there and back changes nothing but what is rounded
+    assert np.abs(seen(random_l=1)).max() <= 2  # both conversions change values only by rounding
     gray = seen(saturation=0.5) + [160, 80, 40]
     luma = gray @ [0.299, 0.587, 0.114]
     assert np.abs(luma - luma[0]).max() < 2 and np.ptp(gray[:, 0]) > 10

@@ -1,4 +1,4 @@
-"""Files of records: what MXNet writes is read, what is written MXNet reads, and damage is noticed."""
+"""Files of records: opreg reads MXNet's, MXNet reads opreg's, and damage is noticed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def interrupted(file) -> None:
 
 @pytest.fixture
 def theirs(tmp_path) -> Path:
-    """The files that MXNet wrote."""
+    """Files that MXNet wrote."""
     for extension in ("idx", "rec"):
         (tmp_path / f"theirs.{extension}").write_bytes(MXNET[extension].tobytes())
     return tmp_path / "theirs"
@@ -67,7 +67,7 @@ def test_files_of_mxnet_are_read(theirs):
             assert header.flag == (0 if isinstance(label, float) else len(label))
 
 
-def test_what_is_written_is_what_mxnet_writes(theirs, tmp_path):
+def test_written_files_are_those_of_mxnet(theirs, tmp_path):
     records, _ = read(theirs.with_suffix(".rec"))
     keys = [*range(len(RECORDS)), *range(100, 100 + len(LABELS))]
     with mx.recordio.MXIndexedRecordIO(str(tmp_path / "a.idx"), str(tmp_path / "a.rec"), "w") as file:
@@ -104,7 +104,7 @@ def test_a_file_cut_anywhere_gives_what_is_whole(tmp_path):
 
 
 def test_flipped_bits_cost_their_record(tmp_path):
-    """And the one before, where a magic number is hit: nobody can tell that from a length that is too small."""
+    """A flipped bit in a magic number also costs the record before, since the length might be too small."""
     path = tmp_path / "a.rec"
     records = [b"one" * 5, b"twotwo", b"3" * 40, b""]
     data, heads = write(path, records), []

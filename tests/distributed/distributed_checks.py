@@ -1,4 +1,4 @@
-"""What ``test_distributed.py`` asks of two ranks: each function runs on both, with the group of all."""
+"""Checks of ``test_distributed.py`` on two ranks: each function runs on both, with the group of all ranks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DTYPES = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int8, np.ui
 
 
 def _own(group: Group, dtype: Any, *shape: int) -> np.ndarray:
-    """Numbers of a rank: those of another are others."""
+    """Values of a rank, which differ for each rank."""
     return (np.arange(np.prod(shape)).reshape(shape) % 5 + 3 * group.rank).astype(dtype)
 
 
@@ -56,7 +56,7 @@ def reductions(group: Group) -> None:
 
 
 def places(group: Group) -> None:
-    """Results go where they are asked for, in place and beside, in a row or not."""
+    """Results are written to the given array: the same or another one, contiguous or not."""
     own = _own(group, np.float32, 4, 6)
     total = _all(group, np.float32, 4, 6).sum(0)
     into = np.empty_like(own)
@@ -93,7 +93,7 @@ def moves(group: Group) -> None:
 
 
 def under_way(group: Group) -> None:
-    """Many calls at once end in any order, large ones too."""
+    """Many calls at the same time, also large ones, may end in any order."""
     arrays = [_own(group, np.float32, n) for n in (3, 1 << 19, 17, 1 << 18)]
     requests = [group.iallreduce(array) for array in arrays]
     for request, array in reversed(list(zip(requests, arrays))):
@@ -103,7 +103,7 @@ def under_way(group: Group) -> None:
 
 
 def same_sums(group: Group) -> None:
-    """Bit for bit on all ranks, and from one time to the next."""
+    """All ranks, and all runs, get the same bits."""
     noise = np.random.default_rng(group.rank).standard_normal(100_003).astype(np.float32)
     first = group.allreduce(noise)
     assert all(group.allreduce(noise).tobytes() == first.tobytes() for _ in range(3))
@@ -141,7 +141,7 @@ def store(group: Group) -> None:
         kv.init(["a", "b"], [mx.nd.full((2, 3), group.rank + 5), mx.nd.ones(4)])
         out = mx.nd.zeros((2, 3))
         kv.pull("a", out=out)
-        assert (out == 5).asnumpy().all()  # that of rank 0
+        assert (out == 5).asnumpy().all()  # the value of rank 0
         kv.push("a", [mx.nd.full((2, 3), group.rank), mx.nd.ones((2, 3))])
         kv.pull("a", out=out)
         assert (out == 3).asnumpy().all()
@@ -156,7 +156,7 @@ def store(group: Group) -> None:
 
 
 def store_with_optimizer(group: Group) -> None:
-    """One update along the sum of all ranks' gradients, on each."""
+    """Each push causes one update along the sum of all ranks' gradients."""
     alone, kv = mx.kv.create("local"), mx.kv.create("dist_sync")
     grads = mx.nd.array(np.random.default_rng(3).standard_normal((3, group.size, 5)))
     outs = [mx.nd.zeros(5), mx.nd.zeros(5)]
@@ -180,7 +180,7 @@ def store_with_optimizer(group: Group) -> None:
 
 
 def compression(group: Group) -> None:
-    """Two bits a number; what is left over goes with the next, on each rank for itself."""
+    """Compression to two bits: each rank keeps the remainder for its next push."""
     kv = mx.kv.create("dist_sync")
     kv.set_gradient_compression({"type": "2bit", "threshold": 0.5})
     kv.init("w", mx.nd.zeros(7))
@@ -209,7 +209,7 @@ def horovod(group: Group) -> None:
 
 
 def _async_store(value: Any = None, **settings: Any) -> Any:
-    """A store whose key is on another rank than the one that asks for half of them."""
+    """A store with a key on one rank; the other rank asks for half of the keys."""
     kv = mx.kv.create("dist_async")
     kv.init(["a", "b"], [mx.nd.zeros(5), mx.nd.zeros(5)] if value is None else [value, value])
     kv.set_optimizer(mx.optimizer.create(**{"name": "sgd", "learning_rate": 1.0, **settings}))
@@ -223,7 +223,7 @@ def _pulled(kv: Any, key: str = "a") -> np.ndarray:
 
 
 def windows(group: Group) -> None:
-    """What one writes, others read; words are added to at once; locks keep others out, or only those that write."""
+    """Ranks read the writes of others; additions to a word are atomic; a lock excludes other ranks, or only writers."""
     window, other = group.window(64 + 64 * group.rank), 1 - group.rank
     window.write(other, 16, np.array([group.rank + 1.0, 7]))
     for _ in range(300):
@@ -249,7 +249,8 @@ def windows(group: Group) -> None:
 
 
 def no_update_is_lost(group: Group) -> None:
-    """Both ranks push the same keys, one twice as often, hundreds of times: whole numbers, so sums are exact."""
+    """Both ranks push the same keys, one twice as often, hundreds of times; the values are integers, so sums are
+    exact."""
     kv, pushes = _async_store(), 200 * (1 + group.rank)
     assert (kv.type, kv.rank, kv.num_workers) == ("dist_async", group.rank, 2)
     assert {entry.owner for entry in kv._entries.values()} == {0, 1}
@@ -264,7 +265,7 @@ def no_update_is_lost(group: Group) -> None:
 
 
 def nobody_waits(group: Group) -> None:
-    """One rank pushes, pulls and saves, and only then the other makes a call at all: it looks for a file."""
+    """One rank pushes, pulls and saves before the other makes any call; the other waits for a file."""
     (folder, _) = group.exchange(tempfile.mkdtemp() if group.rank == 0 else "")
     kv, done = _async_store(), Path(str(folder)) / "done"
     if group.rank == 0:
@@ -282,7 +283,8 @@ def nobody_waits(group: Group) -> None:
 
 
 def weights_on_owners(group: Group) -> None:
-    """Keys go to who has least, the largest first; they begin with what rank 0 has; an updater of one's own works."""
+    """The rank with the least memory gets the next key, largest first; rank 0 gives initial values; a user's updater
+    works."""
     kv = mx.kv.create("dist_async")
     sizes = {"s": (3,), "m": (40,), "l": (8, 10), "n": (), "h": (5,)}
     dtypes = {"h": "float16"}
@@ -299,7 +301,7 @@ def weights_on_owners(group: Group) -> None:
         kv.pull(name, out=out)
         assert (out.asnumpy() == 8).all(), name
     kv.barrier()
-    kv.set_optimizer(mx.optimizer.create("sgd", learning_rate=1))  # goes on with the weights that there are
+    kv.set_optimizer(mx.optimizer.create("sgd", learning_rate=1))  # continues with the current weights
     out = mx.nd.zeros(3)
     kv.pull("s", out=out)
     assert (out.asnumpy() == 8).all()
@@ -326,7 +328,7 @@ class KeepsANumber(mx.optimizer.Optimizer):
 
 
 def one_after_the_other(group: Group) -> None:
-    """Ranks that take turns move weights, states and counts as one process does, by all optimizers that are for it."""
+    """Ranks that take turns get the weights, states and counts of one process, with all optimizers for such stores."""
     grads = np.random.default_rng(2).standard_normal((6, 5)).astype("float32")
     schedule = {"lr_scheduler": ("factor", 2, 0.5)}
     for name, settings in (("sgd", {"momentum": 0.9, "wd": 0.1}), ("adam", {}), ("dcasgd", {"momentum": 0.5}),
@@ -354,7 +356,7 @@ def one_after_the_other(group: Group) -> None:
 
 
 def async_states(group: Group) -> None:
-    """Any rank writes states whole, and reads them for all."""
+    """Any rank writes complete states, and reads them for all."""
     kv = _async_store(momentum=0.5)
     for _ in range(3):
         kv.push(["a", "b"], [mx.nd.ones(5)] * 2)
@@ -378,7 +380,7 @@ def async_states(group: Group) -> None:
 
 
 def async_learning(group: Group) -> None:
-    """A quadratic becomes small, and Module learns, one rank with more batches than the other."""
+    """A quadratic function is minimized, and Module learns, although one rank has more batches than the other."""
     kv, out, goal = _async_store(learning_rate=0.1), mx.nd.zeros(5), mx.nd.arange(5)
     for _ in range(60 + 30 * group.rank):
         kv.pull("a", out=out)
@@ -415,7 +417,7 @@ def _trained(kvstore: Any, rows: slice, batch_size: int, seed: int = 0, **settin
 
 
 def same_answer(group: Group) -> None:
-    """A batch cut in as many parts as there are ranks, and the whole of it on one."""
+    """A batch divided among the ranks gives the results of the whole batch on one rank."""
     everything = np.arange(32).reshape(4, group.size, -1)  # batches of all ranks, of which each has its rows
     own = everything[:, group.rank].reshape(-1)
     alone = _trained(None, slice(None), 8)
@@ -433,7 +435,7 @@ def same_answer(group: Group) -> None:
 
 
 def given_stores(group: Group) -> None:
-    """A store that is given moves the weights where it can, on one context or two, and has them; FeedForward's too."""
+    """A given store updates the weights if it can, on one context or two, and holds them; FeedForward's does, too."""
     def trained(store: Any, ranks: int, count: int = 1, feed_forward: bool = False) -> dict[str, Any]:
         data = mx.io.NDArrayIter(ROWS, CLASSES, 16 // ranks, num_parts=ranks, part_index=group.rank % ranks)
         net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc"), name="softmax")
@@ -448,7 +450,7 @@ def given_stores(group: Group) -> None:
         assert module._kvstore is store and module._update_on_kvstore
         kept = mx.nd.zeros((3, ROWS.shape[1]))
         store.pull("fc_weight", out=kept)
-        if store.type != "dist_async":  # there another rank may have moved them since
+        if store.type != "dist_async":  # another rank may have moved the stored weights since
             assert np.array_equal(kept.asnumpy(), module.get_params()[0]["fc_weight"].asnumpy())
         return dict(module.get_params()[0])
 
@@ -466,7 +468,8 @@ def given_stores(group: Group) -> None:
 
 
 def other_networks(group: Group) -> None:
-    """Are noticed before the first step, whatever their nodes are called; weights of other shapes, too."""
+    """Ranks with different networks get an error before the first step, whatever the names of nodes; other shapes of
+    weights, too."""
     def begun(activation: str, hidden: int = 4, **names: str) -> None:
         net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=hidden, name="one")
         net = mx.sym.SoftmaxOutput(getattr(mx.sym, activation)(net, **names), name="softmax")
@@ -481,7 +484,7 @@ def other_networks(group: Group) -> None:
 
 
 def executors(group: Group) -> None:
-    """As programs with executors and a store of their own write it."""
+    """A program updates the weights of its executor by its own store."""
     x, w = mx.sym.Variable("x"), mx.sym.Variable("w")
     executor = mx.sym.sum(x * w).simple_bind(mx.cpu(), x=(3,), w=(3,))
     kv = mx.kv.create("dist_sync")
@@ -498,7 +501,7 @@ def executors(group: Group) -> None:
 
 
 def _gradient(function: Any, group: Group, *shape: int) -> None:
-    """A gradient is that of the sum over all ranks: compared with differences, of all ranks at once."""
+    """The gradient of a sum over all ranks agrees with differences of all ranks at once."""
     rng = np.random.default_rng(group.rank)
     start, weight = rng.standard_normal(shape), None
     x = mx.nd.array(start, dtype="float64")
@@ -541,7 +544,7 @@ def operators(group: Group) -> None:
 
 
 def between_two(group: Group) -> None:
-    """An array sent to another rank has a gradient, which that rank sends back."""
+    """The receiver of an array sends its gradient back."""
     x = mx.nd.array([1.0, 2.0])
     x.attach_grad()
     with mx.autograd.record():
@@ -552,7 +555,7 @@ def between_two(group: Group) -> None:
 
 
 def symbols(group: Group) -> None:
-    """In a graph, forward and backward, and none is left out or done twice."""
+    """A graph reduces in forward and backward, and every reduction runs exactly once."""
     x = mx.sym.Variable("x")
     y = mx.sym.AllReduce(x * 2) + mx.sym.AllReduce(x * 2)
     executor = y.simple_bind(mx.cpu(), x=(3,))
@@ -575,7 +578,7 @@ def mindspore_names(group: Group) -> None:
     assert communication.get_world_rank_from_group_rank("both", 0) == 1
     assert communication.get_group_rank_from_world_rank(0, "both") == 1
     if group.rank:
-        communication.create_group("one", [1])  # the others do not call it
+        communication.create_group("one", [1])  # rank 0 does not call it
         assert communication.get_process_group_ranks("one") == [1]
     own = _own(group, "float32", 2, 4)
     everything = _all(group, "float32", 2, 4)
@@ -596,7 +599,7 @@ def mindspore_names(group: Group) -> None:
 
 
 def cells(group: Group) -> None:
-    """A step on a part of the batch on each rank is one on the whole, as Python and compiled."""
+    """A step on a part of the batch on each rank equals one on the whole, in Python and compiled."""
     from opreg import Tensor, nn, set_context
 
     def trained(rows: slice, seed: int) -> np.ndarray:
@@ -625,7 +628,7 @@ def cells(group: Group) -> None:
 
 
 def cells_in_the_plan(group: Group) -> None:
-    """The buckets of a compiled step set out while backward goes on, in the memory where gradients are computed."""
+    """A compiled step starts reductions of buckets during backward, in the memory of the gradients."""
     from opreg import Tensor, nn
 
     def trained(compiled: bool) -> tuple[list[np.ndarray], Any]:
@@ -659,7 +662,8 @@ def cells_in_the_plan(group: Group) -> None:
 
 
 def reduced_gradients(group: Group) -> None:
-    """What users' own steps put gradients through, as Python and compiled: each as its parameter wants it."""
+    """``DistributedGradReducer`` sums or averages gradients, in Python and compiled; a ``layerwise_parallel`` one stays
+    as it is."""
     from opreg import Parameter, Tensor, nn
 
     kept, *others = [Parameter(Tensor(np.zeros(shape, dtype)), name=name) for name, shape, dtype in (
@@ -685,7 +689,7 @@ def reduced_gradients(group: Group) -> None:
 
 
 def statistics_of_all(group: Group) -> None:
-    """SyncBatchNorm on a part of the batch on each rank is BatchNorm of the whole, its gradients too."""
+    """SyncBatchNorm on parts of a batch equals BatchNorm on the whole batch, gradients included."""
     x, g = (np.random.default_rng(seed).standard_normal((8, 3, 2)) * 2 + 5 for seed in (0, 1))
     rows, results = slice(4 * group.rank, 4 * group.rank + 4), []
     for op, own, words in ((mx.nd.BatchNorm, slice(None), {}),
@@ -715,7 +719,7 @@ def statistics_of_all(group: Group) -> None:
 
 
 class _StandInForNccl:
-    """What CuPy has of NCCL, between stand-ins for GPUs: memory by its address, on the stream that is given.
+    """CuPy's interface of NCCL, between stand-ins for GPUs: memory by its address, on the stream that is given.
 
     The stand-in for a GPU refuses work on memory that another stream may still be writing or reading.
     """
@@ -792,7 +796,7 @@ class _StandInForNccl:
 
 
 def devices(group: Group) -> None:
-    """Arrays of stand-ins for GPUs pass through the host, and where there is NCCL, go over that."""
+    """Arrays of stand-ins for GPUs are sent over the host, or over NCCL if it is available."""
     from opreg.core.array_module import backend
     from tests.cuda.machine import Stream
     from tests.cuda.strict import xp
@@ -815,7 +819,7 @@ def devices(group: Group) -> None:
         y = device.asarray(_own(group, np.float32, 3))
         assert between.allreduce(y, "mean", out=y) is y
         assert np.array_equal(y.get(), _all(group, np.float32, 3).mean(0))
-        for _ in range(70):  # more than may be under way
+        for _ in range(70):  # more than may run at the same time
             y = between.allreduce(y, "mean")
         if group.rank:
             assert between.recv(device.asarray(np.zeros(3)), 0).get().tolist() == [7, 8, 9]

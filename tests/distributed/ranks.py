@@ -1,4 +1,4 @@
-"""Programs of two processes for tests: started by ``opreg launch``, ended after a while whatever they do."""
+"""Programs of two processes for tests, which ``opreg launch`` starts; each is ended after a while."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 
-#: Why programs of several processes are not tested here; None where they are.
+#: The reason why programs of several processes are not tested here; None if they are.
 MISSING = (None if importlib.util.find_spec("mpi4py") and
            (Path(sys.executable).with_name("mpiexec").exists() or shutil.which("mpiexec")) else
            "needs mpi4py and mpiexec, which the extra `mpi` brings")
@@ -25,7 +25,7 @@ needs_mpi = pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
 
 
 class Done(NamedTuple):
-    """How a program has ended: its code, -1 where it had to be ended, and what it wrote."""
+    """End of a program: its exit code, -1 if it had to be killed, and its output."""
 
     code: int
     out: str
@@ -34,7 +34,7 @@ class Done(NamedTuple):
 
 def started(*program: object, count: int = 2, patience: float = 10, environ: Mapping[str, str] | None = None,
             folder: Path | None = None, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
-    """A launcher of several processes, each with one thread, that wait ``patience`` seconds for each other."""
+    """A launcher of several single-threaded processes, which wait ``patience`` seconds for each other."""
     own = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "OPREG_NUM_THREADS": "1",
            "OPENBLAS_NUM_THREADS": "1", "HYDRA_LAUNCHER": "fork", **(environ or {})}
     command = [sys.executable, "-m", "opreg", "launch", "-n", str(count), "--timeout", str(patience),
@@ -44,7 +44,7 @@ def started(*program: object, count: int = 2, patience: float = 10, environ: Map
 
 
 def launch(*program: object, timeout: float = 60, given: str | None = None, **settings: object) -> Done:
-    """Run a program as several processes to its end; ``given`` is what it reads.
+    """Runs a program in several processes to its end; ``given`` is its input.
 
     All of them are gone when this returns: they end with their launcher.
     """
@@ -64,7 +64,7 @@ def launch(*program: object, timeout: float = 60, given: str | None = None, **se
 
 
 def outcomes(module: str, names: list[str], folder: Path, **settings: object) -> dict[str, str]:
-    """What checks of a module have come to on all ranks: nothing, or what went wrong, by name.
+    """Outcomes of a module's checks on all ranks, by name: an empty text, or the error.
 
     The module's functions of these names run one after the other on each of two ranks.
     """
@@ -76,7 +76,7 @@ def outcomes(module: str, names: list[str], folder: Path, **settings: object) ->
 
 
 def _run(path: str, results: str, *names: str) -> None:
-    """Be a rank of ``outcomes``."""
+    """Runs one rank of ``outcomes``."""
     import traceback
 
     from opreg.distributed import world

@@ -1,4 +1,4 @@
-"""What ``test_reduction.py`` asks of two ranks over MPI: each function runs on both, with the group of all."""
+"""Checks of ``test_reduction.py`` on two ranks over MPI: each function runs on both, with the group of all ranks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def refuses_other_graphs(group: Group) -> None:
 
 
 def goes_on_while_others_compute(group: Group) -> None:
-    """Large gradients, with steps between that let what is under way move on."""
+    """Large gradients are reduced between steps, which let running reductions proceed."""
     x = mx.sym.var("data")
     for i in range(4):
         x = mx.sym.FullyConnected(x, num_hidden=300, name=f"fc{i}")
@@ -60,7 +60,8 @@ def goes_on_while_others_compute(group: Group) -> None:
 
 
 def modules_sum_in_the_plan(group: Group) -> None:
-    """By the name of a store; as one process over the whole batch, and beginning with the weights of rank 0."""
+    """A store's name makes modules reduce in the plan; the result equals one process over the whole batch, from rank
+    0's weights."""
     data = np.random.default_rng(1).standard_normal((8, 6)).astype("float32")
     label = np.arange(8) % 2
 

@@ -1,4 +1,4 @@
-"""Programs of several processes: groups, stores, operators, and what becomes of the others when one fails."""
+"""Programs of several processes: groups, stores, operators, and the end of all processes when one fails."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_two_ranks(name: str) -> None:
 
 
 def _stopped(program: str, folder: Path) -> Done:
-    """How a program of two ranks has ended, of which rank 0 could not go on."""
+    """End of a program of two ranks in which rank 0 could not go on."""
     script = folder / "program.py"
     script.write_text(program)
     done = launch(script, patience=1)
@@ -80,13 +80,13 @@ print("went on")
 @needs_mpi
 @pytest.mark.parametrize("fault", FAULTS)
 def test_others_stop(fault: str, tmp_path: Path) -> None:
-    """With an error that names rank and reason, and all processes are gone."""
+    """The error names rank and reason, and all processes end."""
     program, expected = FAULTS[fault]
     done = _stopped(FAULTY.format(fault=program), tmp_path)
     assert "went on" not in done.out and all(text in done.err for text in expected), done
 
 
-#: What becomes of rank 0, which pushes on and on, where rank 1 does not.
+#: Faults of rank 1, and the error of rank 0, which pushes on and on.
 ASYNC_FAULTS = {
     "raises": ("raise ValueError('no such digit')", "rank 1: ValueError: no such digit"),
     "dies with a lock": ("kv._entries['a'].locked('').__enter__(); os.kill(os.getpid(), 9)", "rank 1: its process"),
@@ -134,7 +134,7 @@ def test_versions_are_compared(tmp_path: Path) -> None:
 
 @needs_mpi
 def test_training_goes_on_with_fewer_processes(tmp_path: Path) -> None:
-    """The example, stopped after its first epoch: one process learns what two would have learned."""
+    """The example is stopped after its first epoch; one process learns the same as two would have learned."""
     example, last = ROOT / "examples" / "train_distributed.py", tmp_path / "digits-0002.params"
     done = launch(example, "--epochs", 2, "--folder", tmp_path)
     assert done.code == 0 and "2 processes" in done.out, done
@@ -148,7 +148,7 @@ def test_training_goes_on_with_fewer_processes(tmp_path: Path) -> None:
         np.testing.assert_allclose(value.asnumpy(), together[name].asnumpy(), 1e-2, 1e-4)
 
 
-# What remains of a job, and what its end says.
+# The end of a job: its exit code, and leftovers.
 
 #: A rank that says which processes it hangs on, up to the launcher, and which of its shared memory has a name. It waits
 #: by reading from a pipe that signals write to: signal.pause() would miss one that comes just before it.
@@ -177,7 +177,7 @@ needs_pidfd = pytest.mark.skipif(not hasattr(os, "pidfd_open") or not os.path.ex
 
 
 class Job:
-    """A job whose ranks have all begun to wait: its launcher, all other processes, and names of shared memory."""
+    """A job whose ranks all wait: its launcher, all other processes, and names of its shared memory."""
 
     def __init__(self, folder: Path, first: str = OURS, then: str = "os.read(signals, 1)", more: str = "[]",
                  environ: Mapping[str, str] | None = None):
@@ -201,7 +201,7 @@ class Job:
         return line.strip()
 
     def ended(self) -> Done:
-        """How it has ended, when nothing is left of it."""
+        """End of the launcher, once its processes and files are gone."""
         try:
             out, err = self.launcher.communicate(timeout=60)
             for process, number in self.others.items():
@@ -217,7 +217,7 @@ class Job:
 
 @contextlib.contextmanager
 def disposition(name: str, effect: signal.Handlers) -> Iterator[None]:
-    """A stretch of code in which programs are started that ignore a signal, or mind it, whatever the tests do."""
+    """A context in which started programs ignore a signal, or do not, whatever the tests do."""
     number = getattr(signal, name)
     if number == signal.SIGKILL:
         yield
@@ -229,8 +229,8 @@ def disposition(name: str, effect: signal.Handlers) -> Iterator[None]:
         signal.signal(number, before)
 
 
-#: Code that starts a process and waits until it runs: while Python starts it may miss an interrupt. It waits as a rank
-#: does,
+#: Code that starts a process and waits until it runs, since Python may miss an interrupt while it starts. It waits like
+#: a rank, by a pipe of its own.
 #: by a pipe of its own.
 CHILD = """
 begun, begins = os.pipe()
@@ -256,8 +256,8 @@ SIGNALS = {"SIGTERM": 143, "SIGHUP": 129, "SIGINT": 130, "SIGQUIT": 131, "SIGKIL
 @pytest.mark.parametrize("name", SIGNALS)
 @pytest.mark.parametrize("first", [OURS, MPI4PY, ""], ids=["ours", "mpi4py", "without MPI"])
 def test_nothing_outlives_the_launcher(name: str, first: str, tmp_path: Path) -> None:
-    """Neither processes, its own and those that ranks have started, nor shared memory."""
-    with disposition(name, signal.SIG_DFL):  # a shell lets what runs in the background ignore some
+    """All processes end, also those that ranks have started, and shared memory is removed."""
+    with disposition(name, signal.SIG_DFL):  # a shell makes background processes ignore some signals
         job = Job(tmp_path, first + CHILD, more="[child.pid]")
     job.launcher.send_signal(getattr(signal, name))
     assert job.ended().code == SIGNALS[name]
@@ -278,7 +278,7 @@ again = Again() if MPI.COMM_WORLD.rank else None
 @needs_mpi
 @needs_pidfd
 def test_a_second_interrupt_does_not_keep_others_waiting(tmp_path: Path) -> None:
-    """MPI's launcher interrupts all processes of a rank, and who looks after a rank interrupts it, too."""
+    """MPI's launcher and the process above a rank may both interrupt it."""
     with disposition("SIGINT", signal.SIG_DFL):
         job = Job(tmp_path, MPI4PY + AGAIN)
     job.launcher.send_signal(signal.SIGINT)
@@ -311,7 +311,7 @@ if os.environ["PMI_RANK"] == "0":
 @needs_pidfd
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
 def test_a_rank_that_ends_at_once_leaves_another_its_time(name: str, tmp_path: Path) -> None:
-    """Also one that has found memory of the other when it began."""
+    """The other rank saves its work, also if the first one ended just after its start."""
     (tmp_path / "sitecustomize.py").write_text(LATE.format(before=os.listdir("/dev/shm")))
     saved = tmp_path / "saved"
     job = Job(tmp_path, MPI4PY + SAVING.format(saved=str(saved)),
@@ -336,7 +336,7 @@ signal.signal(signal.SIGTERM, told)
 @needs_pidfd
 @pytest.mark.parametrize("kind", ON_THE_WAY)
 def test_a_rank_that_is_told_to_end_may_take_its_time(kind: str, tmp_path: Path) -> None:
-    """Until its launcher is told again."""
+    """The rank may go on until its launcher gets a second signal."""
     word, then, times = ON_THE_WAY[kind]
     job = Job(tmp_path, HANDLER.format(word=word, then=then), "while True:\n    os.read(signals, 1)")
     job.launcher.terminate()
@@ -348,8 +348,8 @@ def test_a_rank_that_is_told_to_end_may_take_its_time(kind: str, tmp_path: Path)
 
 @needs_mpi
 @needs_pidfd
-def test_a_launcher_goes_on_ignoring_what_it_was_told_to_ignore(tmp_path: Path) -> None:
-    """As ``nohup`` does."""
+def test_a_launcher_goes_on_ignoring_ignored_signals(tmp_path: Path) -> None:
+    """A launcher that ``nohup`` started ignores SIGHUP."""
     with disposition("SIGHUP", signal.SIG_IGN):
         job = Job(tmp_path, "")
     job.launcher.send_signal(signal.SIGHUP)
@@ -357,7 +357,7 @@ def test_a_launcher_goes_on_ignoring_what_it_was_told_to_ignore(tmp_path: Path) 
     assert job.ended().code == 143
 
 
-#: Programs of which rank 1 does not come to its end, and whether that is said.
+#: Programs whose rank 1 does not reach its end, and whether an error says so.
 UNFINISHED = {
     "at once": ("if rank: os._exit(0)", True),
     "among the others": (f"{OURS}\nif rank: os._exit(0)\nworld().barrier()", True),
@@ -406,7 +406,7 @@ def test_a_launcher_without_any_input_or_output(tmp_path: Path) -> None:
 
 @needs_mpi
 def test_a_launch_by_a_rank(tmp_path: Path) -> None:
-    """Two at once, inside of a third."""
+    """Both ranks of a launched program launch two processes each."""
     inner, outer = tmp_path / "inner.py", tmp_path / "outer.py"
     inner.write_text("import sys\nfrom opreg.distributed import world\nsys.stdout.write(f'{world().size}\\n')\n")
     outer.write_text("import subprocess, sys\nfrom opreg.distributed import world\nworld()\nsubprocess.run("
@@ -421,8 +421,9 @@ def test_a_launch_by_a_rank(tmp_path: Path) -> None:
     (["-n", "2", "--timeout", "nan"], "--timeout nan: expected seconds"),
     (["-n", "2", "--timeout", "-1"], "--timeout -1: expected seconds"),
     (["-n", "2", "--timeout", "inf"], "--timeout inf: expected seconds")])
-def test_what_is_refused_before_anything_starts(words: list[str], said: str, tmp_path: Path,
-                                                monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+def test_launches_that_are_refused_before_anything_starts(words: list[str], said: str, tmp_path: Path,
+                                                          monkeypatch: pytest.MonkeyPatch,
+                                                          capsys: pytest.CaptureFixture) -> None:
     script = tmp_path / "program.py"
     script.write_text("")
     monkeypatch.setattr(subprocess, "Popen", None)

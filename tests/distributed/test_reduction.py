@@ -1,5 +1,5 @@
-"""Gradients of several ranks in the plan: the answers of one rank over the whole batch, whatever is put together,
-divided or added, in the same order on all ranks."""
+"""Gradients of several ranks in the plan: results of one rank over the whole batch, for all groupings, divisions and
+additions, in the same order on all ranks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ALL_SHARDS = (None, "states", "gradients")
 
 @pytest.fixture(autouse=True)
 def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NumPy computes, so that the choice of kernels does not depend on the duration of a compilation."""
+    """Computes with NumPy, so that the choice of kernels does not depend on the time of a compilation."""
     monkeypatch.setenv("OPREG_JIT", "numpy")
 
 
@@ -58,7 +58,7 @@ def network(seed: int) -> Any:
 
 def trained(graph: Any, group: Group | None, shard: str | None = None, bucket_bytes: int = BUCKET, req: Any = "write",
             optimizer: str = "sgd", mean: bool = False, own_arrays: bool = False, steps: int = 3, **more: Any) -> Any:
-    """An executor over this rank's part of a batch, some steps on."""
+    """An executor over this rank's part of a batch, after some steps."""
     rank, size = (0, 1) if group is None else (group.rank, group.size)
     data = np.random.default_rng(1).standard_normal((BATCH, 6)).astype("float32")
     share = data[rank * BATCH // size:(rank + 1) * BATCH // size]
@@ -106,7 +106,7 @@ def equal(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None
 
 @pytest.mark.parametrize("seed", range(12))
 def test_ranks_answer_as_one(seed: int) -> None:
-    """Whatever the graph, the buckets, what is divided and who made the arrays."""
+    """The results are equal for any graph, buckets, divided updates, and whoever made the arrays."""
     rng, graph = np.random.default_rng(seed), network(seed)
     ranks, shard = int(rng.integers(2, 5)), ALL_SHARDS[seed % 3]
     bucket = int(rng.choice([1, 100, 200, BUCKET]))
@@ -140,7 +140,7 @@ def test_mean() -> None:
 
 @pytest.mark.parametrize("shard", ALL_SHARDS)
 def test_gradients_that_are_added(shard: str | None) -> None:
-    """Those of all ranks are, each time."""
+    """With ``req="add"``, each backward adds the gradients of all ranks."""
     graph = network(4)
 
     def sums(group: Group | None) -> dict[str, np.ndarray]:
@@ -159,7 +159,7 @@ def test_gradients_that_are_added(shard: str | None) -> None:
 
 @pytest.mark.parametrize("shard", ALL_SHARDS)
 def test_watched_and_reshaped(shard: str | None) -> None:
-    """A monitor on one rank changes its plan, and not what ranks do together; nor does another batch on one."""
+    """A monitor, or another batch size, on one rank changes only its plan, not the calls of all ranks."""
     graph, seen = network(5), []
 
     def run(group: Group) -> Any:
@@ -234,7 +234,7 @@ def test_one_rank_and_no_rank_have_the_same_plan() -> None:
 
 
 def test_weights_that_are_chosen() -> None:
-    """Gradients of the others, as those of data, are each rank's own."""
+    """Gradients of other weights, and of data, are not reduced."""
     def run(group: ThreadGroup) -> Any:
         graph = perceptron()
         weights = [name for name in graph.list_arguments() if name != "data"]
@@ -251,7 +251,7 @@ def test_weights_that_are_chosen() -> None:
 
 
 class Alike(Group):
-    """Several ranks that bring the same, of which one is here: what it does with arrays of any device."""
+    """A group in which all ranks have the same arrays as this one, on any device."""
 
     def _post(self, call: Call, array: Any, out: Any, tag: int) -> Request:
         if call.kind == "all_gather":
@@ -264,7 +264,7 @@ class Alike(Group):
 
 @pytest.mark.parametrize("shard", ALL_SHARDS)
 def test_on_a_device(shard: str | None) -> None:
-    """Sums are islands between what is replayed."""
+    """Replayed graphs exclude the reductions."""
     with gpus():
         graph = perceptron()
         weights = [name for name in graph.list_arguments() if name != "data"]
@@ -277,7 +277,7 @@ def test_on_a_device(shard: str | None) -> None:
             executor.step(data=nd.ones((3, 6), ctx=mx.gpu(0)))
         assert "islands" in executor.explain() and executor.updater.get_states()
         bias, weight = executor.arg_dict["second_bias"].asnumpy(), executor.arg_dict["second_weight"].asnumpy()
-        # The other rank's half of the ten numbers of both is as this one's.
+        # The other rank's half of the ten numbers equals this one's.
         assert bias[0] == (weight[0, 3] if shard else pytest.approx(-1, abs=1e-4)) and weight[0, 0] < 1
 
 
@@ -330,7 +330,7 @@ def test_memory_is_divided() -> None:
 # --------------------------------------------------------------------------------------------------------- errors
 
 
-#: What rank 1 does otherwise, and what the error says.
+#: Differences of rank 1, and the error for each.
 OTHERS = {
     "another operator": (dict(act="tanh"), "the graph of bind of rank 1 is node 4: Activation(3[0]) act_type=tanh; "
                          "that of rank 0 is node 4: Activation(3[0]) act_type=relu"),

@@ -1,4 +1,4 @@
-"""Ranks that are threads of one process, for tests: as many as wanted, without MPI, and none waits for long."""
+"""Ranks that are threads of one process, for tests: any number, without MPI, with short waits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PATIENCE = 30.0
 
 
 class _Board:
-    """Where the ranks of a group bring what a call needs, by the number of the call."""
+    """Contributions of a group's ranks to each call, by the number of the call."""
 
     def __init__(self, size: int):
         self.size = size
@@ -41,7 +41,7 @@ class _Board:
 
 
 class _Later(Request):
-    """A result that is written when somebody waits for it, not before."""
+    """A result that is written only when a rank waits for it."""
 
     def __init__(self, board: _Board, number: int, out: np.ndarray, finish: Callable[[list[Any]], np.ndarray]):
         super().__init__(out)
@@ -58,12 +58,12 @@ class _Later(Request):
 
 
 class ThreadGroup(Group):
-    """One of several ranks that are threads; they add up in the order of ranks.
+    """A group whose ranks are threads; sums are in the order of ranks.
 
     Attributes
     ----------
     calls : list of Call
-        What this rank began.
+        Calls that this rank has begun.
     """
 
     engine = "threads"
@@ -112,7 +112,7 @@ class ThreadGroup(Group):
 
 
 def on_ranks(size: int, function: Callable[[ThreadGroup], T]) -> list[T]:
-    """The results of a function of a rank's group on each rank; the error of the first failing rank is raised."""
+    """Results of a function of a rank's group on each rank; raises the error of the first rank that fails."""
     board = _Board(size)
     results: list[Any] = [None] * size
     errors: list[BaseException | None] = [None] * size

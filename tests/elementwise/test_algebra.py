@@ -1,4 +1,4 @@
-"""Sums of products arranged anew: fewer instructions, the same numbers."""
+"""Sums of products in another form: fewer instructions, the same values."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_results_that_would_be_one_stay_two() -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_numbers_stay(data: st.DataObject) -> None:
-    """Any instructions, some of them results."""
+    """Random instructions, some of which are results, keep their values."""
     arity = 3
 
     def grown(*terms: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Eager calls, graphs, fused and traced ones, training and inference, compute the same bits: zeros have their signs."""
+"""Eager calls and graphs, fused and traced, in training and inference, give the same bits, signs of zeros included."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def chain(names, x):
 
 
 def bits(array):
-    """The bits of numbers; every NaN is the same."""
+    """Bits of numbers, with one pattern for all NaN."""
     array = np.ascontiguousarray(array.asnumpy())
     return np.where(np.isnan(array), 0, array.view(f"u{array.itemsize}"))
 
@@ -74,7 +74,8 @@ def test_chains_of_two(dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("first", OPERATORS)
 def test_many_heads_of_large_arrays_in_training(dtype, first):
-    """All that follow one, fused, over several tiles; with gradients, so that values may be computed again."""
+    """One operator with all others after it, fused, over several tiles; gradients are bound, so values may be
+    recomputed."""
     x, data = numbers(dtype, 200), sym.var("x", dtype=dtype)
     pairs = [(first, second) for second in OPERATORS]
     executor = bound(sym.Group([chain(pair, data) for pair in pairs]), x, "write")
@@ -110,7 +111,7 @@ def test_compiled_functions(dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("first", ["x + 0.0", "x * -0.0", "0.0 - x", "max 0.0", "relu"])
 def test_constants_that_are_computed_at_bind(dtype, first):
-    """Of zeros and ones, which are folded."""
+    """Expressions of zeros and ones are folded; they keep their bits."""
     data = sym.var("x", dtype=dtype)
     x = numbers(dtype)
     pairs = [(first, second) for second in OPERATORS]
@@ -163,7 +164,7 @@ def test_texts_for_cuda_tell_zeros_apart():
 @pytest.mark.parametrize("name", ["maximum", "minimum"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_signs_of_zeros_are_those_of_numpy(name, dtype):
-    """Everywhere in an array the same."""
+    """The sign is the same at all positions of an array."""
     given, function = of_equal_zeros(name, np.dtype(dtype)), getattr(np, name)
     for count, (left, right) in itertools.product((1, 3, 17, 64, 1000), [(-0.0, 0.0), (0.0, -0.0)]):
         found = np.signbit(function(np.full(count, left, dtype), np.full(count, right, dtype)))

@@ -1,4 +1,4 @@
-"""Expressions: the same instructions evaluated, run step by step into memory, differentiated and lowered."""
+"""Expressions: instructions are evaluated, run step by step in memory, differentiated, and lowered."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ STEPPED_TWO = [e.maximum, e.minimum, e.greater, e.less_equal, e.equal, e.logical
 
 @st.composite
 def functions(draw, smooth: bool = False):
-    """A function of three terms, as a program of one to ten lines over everything computed so far."""
+    """A random function of three terms, with one to ten instructions on all earlier values."""
     one = SMOOTH_ONE + ([] if smooth else STEPPED_ONE)
     two = SMOOTH_TWO + ([] if smooth else STEPPED_TWO)
     lines = []
@@ -253,7 +253,7 @@ def test_derivative_of_every_instruction(name):
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("name", sorted(PRIMITIVES))
 def test_every_instruction_at_any_strides(name, dtype):
-    """NumPy has a loop of its own for most, and not all of them are right."""
+    """NumPy has separate loops for most strides, and some of them are wrong."""
     arity = 3 if name == "where" else 2 if name in (*OF_TWO, *COMPARISONS) else 1
     expression = trace(lambda *terms: e.Term(PRIMITIVES[name], terms), arity)
     generator = np.random.default_rng(0)
@@ -429,7 +429,7 @@ def test_large_copies_are_shared(source, monkeypatch):
 
 
 def test_results_that_no_later_instruction_reads_are_given_up() -> None:
-    """Two arrays are held at a time, however many instructions there are."""
+    """At most two arrays are held at a time, for any number of instructions."""
     expression = trace(lambda x: e.exp(e.sin(e.cos(e.exp(e.sin(e.cos(x)))))), 1)
     function, x = expression.on(np, np.dtype("float64")), np.ones(1 << 16)
     function(x)

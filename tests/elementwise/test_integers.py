@@ -1,4 +1,4 @@
-"""Integer arrays beside numbers: no constant of an operator is cut before it has been computed with."""
+"""Integer arrays with numbers: no constant of an operator is rounded before the computation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DATA = {"uint8": [0, 1, 2, 5, 200, 255], "int8": [-128, -5, -1, 0, 3, 127],
 
 
 def results(op, arrays, attrs):
-    """The first output, eagerly and in a graph, which have to be the same."""
+    """The first output, eagerly and in a graph, after a check that both are equal."""
     use = Use(get(op), arrays, attrs, train=False)
     one, other = eager(use).outs[0], graph(use).outs[0]
     assert one.dtype == other.dtype
@@ -37,7 +37,7 @@ def test_bounds_beyond_a_dtype_are_its_own(kind, low, high):
 
 
 def _prepared_operators(scalar):
-    """Element-wise operators that may be prepared for integers, with attributes of which none must be given."""
+    """Element-wise operators that may be prepared for integers, with attributes that have defaults."""
     for op in operators():
         fields = op.signature.schema.fields
         given = {field.name: scalar for field in fields if field.name == "scalar"}
@@ -48,7 +48,7 @@ def _prepared_operators(scalar):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scalar", [2.0, 300.0, -3.0, 2.5])
-def test_what_is_prepared_is_what_the_kernel_computes(kind, scalar):
+def test_prepared_calls_give_what_the_kernel_gives(kind, scalar):
     count = 0
     for op, attrs in _prepared_operators(scalar):
         arrays = [np.roll(np.array(DATA[kind], kind), i) for i in range(len(op.signature.inputs(attrs)))]
@@ -73,7 +73,7 @@ def test_what_is_prepared_is_what_the_kernel_computes(kind, scalar):
     ("norm", {"axis": 0}, lambda x: np.sqrt((x * x).sum(0, keepdims=True))),
 ])
 def test_constants_are_not_cut(kind, op, attrs, expected):
-    data = np.array([1, 2, 3, 7, 20, 99], kind)  # of which squares leave the small dtypes
+    data = np.array([1, 2, 3, 7, 20, 99], kind)  # their squares exceed the small dtypes
     with np.errstate(all="ignore"):
         wide = expected(data.astype("float64"))
     np.testing.assert_array_equal(results(op, [data], attrs), np.trunc(wide).astype("int64").astype(kind))
@@ -93,7 +93,7 @@ def test_numbers_beyond_every_integer(op, kind):
     ("_plus_scalar", 2.7, [2, 3, 1]), ("_plus_scalar", 300, [44, 45, 43]), ("_minus_scalar", -1, [1, 2, 0]),
     ("_maximum_scalar", -1, [255, 255, 255]), ("_greater_scalar", -1, [0, 0, 0]), ("_equal_scalar", 257, [0, 1, 0])])
 def test_a_number_beside_integers_becomes_one_of_their_dtype(op, scalar, expected):
-    """As in MXNet: cut and wrapped around."""
+    """The number is cut and wrapped around, as in MXNet."""
     assert results(op, [np.array([0, 1, 255], "uint8")], {"scalar": scalar}).tolist() == expected
 
 

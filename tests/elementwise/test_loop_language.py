@@ -1,4 +1,4 @@
-"""Loops over sets of numbers: what each printer makes of one description, its texts, and derivatives."""
+"""Loops over sets of numbers: each printer gives the same results for one description; its texts, and derivatives."""
 
 import functools
 import importlib.util
@@ -56,7 +56,7 @@ needs_numba = pytest.mark.skipif(not importlib.util.find_spec("numba"), reason="
 
 
 def _written(seed, reductions=(row_sum, row_max, row_min, row_product)):
-    """A function of terms that is made at random, and what its inputs have a number for."""
+    """A random function of terms, and the axes along which its inputs have a number."""
     inputs = (ELEMENT, *random.Random(seed).choices([ELEMENT, ROW, COLUMN], k=seed % 3))
 
     def function(*terms):
@@ -85,7 +85,7 @@ def _written(seed, reductions=(row_sum, row_max, row_min, row_product)):
 
 
 def _plainly(rows, ins, axes, size, dtype):
-    """The results, one instruction after the other as NumPy has it."""
+    """Results of one instruction after another, by NumPy."""
     registers = list(ins)
     for prim, args in rows.expression.code:
         values = [registers[a] if isinstance(a, int) else dtype.type(a) for a in args]
@@ -355,7 +355,7 @@ def test_numba_gives_what_the_calls_give(seed: int) -> None:
 
 
 def _smooth(seed):
-    """A smooth function of terms at random, of one result, and what its inputs have a number for."""
+    """A random smooth function of terms with one result, and the axes along which its inputs have a number."""
     dice = random.Random(seed)
     inputs = (ELEMENT, *dice.choices([ELEMENT, ROW], k=dice.randrange(2)))
     picks = [dice.random() for _ in range(64)]
@@ -403,7 +403,7 @@ def test_gradients_are_central_differences(seed: int) -> None:
 
 
 def _rerun(expression, terms):
-    """Instructions as a function of terms once more."""
+    """A function of terms that applies the instructions again."""
     from opreg.elementwise.expression import Term
 
     registers = list(terms)
@@ -426,7 +426,7 @@ def test_loops_become_operators(axis, exclude) -> None:
     ("_backward_softmax", {"axis": 1, "temperature": 2.0}, 2), ("_backward_log_softmax", {"axis": -1}, 2),
     ("_backward_L2Normalization", {"mode": "channel"}, 3)])
 def test_derived_gradients_of_gradients(name, attrs, count) -> None:
-    """What operators that are loops hand down is the difference of what they give."""
+    """Gradients of operators that are loops agree with differences of their results."""
     op, rng = get(name), np.random.default_rng(0)
     shapes = [(2, 3, 2)] * 2 + [(2, 1, 2)] * (count - 2)
     values = [rng.uniform(0.5, 1.5, shape) for shape in shapes]
@@ -478,7 +478,7 @@ for _op in (rms, logsumexp):
     _op.where = None  # as of a built-in one
 @pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "min"])
 def test_a_reduction_of_an_array_in_another_order_lies_in_order(name):
-    """Also where the call was prepared for arrays that lie in order."""
+    """The result is contiguous, also if the call was prepared for contiguous arrays."""
     op, data = get(name), np.arange(24.0, dtype=np.float32).reshape(2, 3, 4).transpose(2, 1, 0)
     prepared = op.rules.prepare(op.complete({"axis": 0}), data.copy())
     for given in (data, data.copy()):
@@ -531,7 +531,7 @@ def test_there_is_no_largest_of_nothing() -> None:
 
 
 class _Called:
-    """A call of a loop, as kernels see it."""
+    """A call of a loop with the interface that kernels see."""
 
     def __init__(self, loop, ins, xp=np):
         self.details, self.ins, self.xp = loop, ins, xp

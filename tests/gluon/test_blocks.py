@@ -1,4 +1,4 @@
-"""Blocks, hybrid blocks, parameters: names, shapes, files, and plans that follow every change."""
+"""Blocks, hybrid blocks, parameters: names, shapes, files, and plans that are updated after every change."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _image(seed=0, rows=2):
 
 
 def _trained(net, x):
-    """The output, and all gradients, of a step in training."""
+    """Output and all gradients of a training step."""
     with autograd.record():
         y = net(x)
         loss = (y * y).sum()
@@ -154,8 +154,8 @@ def _loaded(net):
 
 @pytest.mark.parametrize("change", [_cast, _set, _begun_anew, _moved, _without_gradient, _added, _replaced, _setting,
                                     _loaded])
-def test_no_plan_survives_what_it_was_made_of(change):
-    """After a change a block that was hybridized and called before does what one does that never was."""
+def test_plans_are_dropped_with_the_state_they_were_made_of(change):
+    """After a change, a block that was hybridized and called before agrees with one that never was."""
     x, nets = _image(), []
     for hybrid in (False, True):
         mx.random.seed(1)

@@ -1,4 +1,4 @@
-"""Random programs that change a network: hybridized, it answers as it does operator by operator."""
+"""Random programs that change a network: hybridized and plain blocks agree."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opreg.gluon import nn
 
 
 class Scaled(gluon.HybridBlock):
-    """A dense layer with a factor, an element of a list and a vector of its own."""
+    """A dense layer with a factor, a list of values and a parameter of its own."""
 
     def __init__(self, factor: float):
         super().__init__()
@@ -29,12 +29,12 @@ class Scaled(gluon.HybridBlock):
 
 
 class Machine:
-    """A network, and what happens to it.
+    """A network and random changes of it.
 
     Parameters
     ----------
     seed : int
-        Which program.
+        Seed of the program.
     """
 
     def __init__(self, seed: int):
@@ -45,7 +45,7 @@ class Machine:
         self.net.hybridize()
 
     def add(self) -> None:
-        """Add a layer."""
+        """Adds a layer."""
         layer = self.random.choice([
             lambda: Scaled(2.0), lambda: nn.Dense(2, in_units=2, activation="relu"), lambda: nn.LeakyReLU(0.2),
             lambda: nn.BatchNorm(in_channels=2), lambda: nn.Dropout(0.5)])()
@@ -56,7 +56,7 @@ class Machine:
         return nd.array(self.numbers.randn(*shape))
 
     def change(self) -> str:
-        """Change something; says what."""
+        """Changes the network, and returns a description."""
         net, parameters = self.net, list(self.net.collect_params().values())
         parameter = self.random.choice(parameters) if parameters else None
         layers = [block for block in net._children.values() if isinstance(block, Scaled)]
@@ -92,7 +92,7 @@ class Machine:
         yield from self.net._collect_params_with_prefix().values()
 
     def answers(self, hybrid: bool, x: nd.NDArray, seed: int, train: bool, backward: bool) -> list[np.ndarray]:
-        """Output, gradients and parameters after a pass, which leaves graphs, parameters and gradients as they were."""
+        """Output, gradients and parameters of a pass; graphs, parameters and gradients are restored afterwards."""
         before = [(parameter, parameter.data().copy(), None if parameter.grad_req == "null" else
                    parameter.grad().copy()) for parameter in self.parameters()]
         self.net.apply(lambda block: vars(block).update(_active=hybrid))  # hybridize() would drop graphs

@@ -1,5 +1,5 @@
-"""Trainers whose weights, gradients, states or settings change between steps: each step moves weights as an updater
-does that is called for one weight after another."""
+"""Trainers whose weights, gradients, states or settings change between steps: each step equals that of an updater
+called for one weight after another."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Side:
 
 
 def _replaced(side: Side) -> None:
-    """Another optimizer with the same settings and counts, whose rate is another."""
+    """Another optimizer with the same settings and counts, and with another rate."""
     other = type(side.optimizer)(param_dict=dict(enumerate(side.params)), **{
         **SETTINGS[type(side.optimizer).__name__.lower()], "learning_rate": 0.3})
     other._all_index_update_counts = side.optimizer._all_index_update_counts
@@ -132,7 +132,7 @@ CHANGES: dict[str, Callable[[Side], object]] = {
 
 
 def _both(kind: str, changes: list[str]) -> None:
-    """Three steps at first and after each change."""
+    """Three steps by trainer and updater, at first and after each change."""
     sides, run = (Side(kind, True), Side(kind, False)), 0
     for name in ("nothing", *changes):
         ends = []

@@ -1,4 +1,4 @@
-"""Layers and samplers beside Gluon's core."""
+"""Layers and samplers of ``gluon.contrib``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opreg.gluon import contrib, nn
 
 
 def _both(net: Any, *inputs: Any) -> np.ndarray:
-    """The result of a block, eager and as a plan, which must be equal."""
+    """Result of a block, after a check that eager call and plan agree."""
     eager = net(*inputs).asnumpy()
     net.hybridize()
     np.testing.assert_allclose(net(*inputs).asnumpy(), eager, rtol=1e-5, atol=1e-6)
@@ -79,7 +79,7 @@ def test_an_embedding_that_is_dense() -> None:
 
 @pytest.mark.parametrize("kind", [contrib.cnn.DeformableConvolution, contrib.cnn.ModulatedDeformableConvolution])
 def test_windows_that_are_not_moved_yet(kind: Any) -> None:
-    """Offsets begin as zeros, and weights of windows as ones: it is a convolution."""
+    """Initial offsets are zeros, and initial weights of windows are ones, so the layer is a convolution."""
     x = mx.nd.random.uniform(shape=(2, 3, 8, 8))
     layer = kind(4, kernel_size=3, padding=1, activation="relu")
     layer.initialize(mx.init.Xavier())

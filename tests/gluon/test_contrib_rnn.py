@@ -1,4 +1,4 @@
-"""Recurrent cells beside Gluon's core; their answers are those that MXNet gave."""
+"""Recurrent cells of ``gluon.contrib``: results are those of MXNet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import opreg as mx
 from opreg.gluon.contrib import rnn
 from opreg.gluon.rnn import BidirectionalCell, LSTMCell
 
-#: How a cell is made, the shape of its inputs, what it prints, and the sums of outputs and of each state of MXNet.
+#: For each cell: a function that makes it, the shape of its inputs, its text, and MXNet's sums of outputs and of each
+#: state.
 CELLS: list[tuple[Callable[[], Any], tuple[int, ...], str, float, list[float]]] = [
     (lambda: rnn.Conv1DRNNCell((3, 8), 4, 3, 3), (3, 8), "Conv1DRNNCell(3 -> 4, tanh, NCW)", -5.73, [1.297]),
     (lambda: rnn.Conv2DLSTMCell((3, 8, 8), 4, 3, (3, 3), i2h_pad=1, activation="relu"), (3, 8, 8),

@@ -33,7 +33,7 @@ forked = pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(
 
 @pytest.fixture
 def processes() -> Callable[[], set[Any]]:
-    """The processes that run now and did not before the test; those of other tests end when garbage is collected."""
+    """Processes that were started during the test; those of other tests may end when garbage is collected."""
     before = set(multiprocessing.active_children())
     return lambda: set(multiprocessing.active_children()) - before
 
@@ -190,7 +190,7 @@ def test_the_same_batches_in_every_way(way: Any, last_batch: str) -> None:
 
 @forked
 def test_batches_that_are_held_keep_their_numbers() -> None:
-    """Memory that batches share is used again only where nobody has an array in it, views included."""
+    """Shared memory of batches is used again only when no array, or view of one, refers to it."""
     loader = data.DataLoader(Numbers(40, lambda number: mx.nd.full((64, 64), number)), 2, num_workers=2)
     held, views = list(loader), []
     for number, batch in enumerate(loader):
@@ -222,7 +222,7 @@ def test_pieces_of_many_sizes_do_not_pile_up() -> None:
 
 
 def test_a_worker_s_memory_while_somebody_has_an_array() -> None:
-    """What a worker keeps, as one that caches batches does, is not overwritten by a later batch."""
+    """A later batch does not overwrite an array that a worker keeps, for example in a cache of batches."""
     made, lent = shared_memory.WorkerMemory(), shared_memory.LoaderMemory()
     kept = made.empty((2048,), np.dtype("int32"))
     kept[:] = 7
@@ -282,7 +282,7 @@ def test_exceptions_of_samples_leave_unchanged(way: Any) -> None:
 
 
 class Own(Exception):
-    """An error that cannot be pickled."""
+    """An error class that cannot be pickled."""
 
     def __init__(self, one: int, two: int):
         super().__init__(f"{one} and {two}")
@@ -358,7 +358,7 @@ def test_processes_end_with_their_loader(processes: Callable[[], set[Any]]) -> N
 @forked
 @pytest.mark.parametrize("way", ["SIGINT", "SIGTERM", "SIGKILL"])
 def test_an_interrupt_leaves_nothing(way: str, tmp_path: Path) -> None:
-    """The processes hold the pipe that is read here, so its end says that they are gone."""
+    """Worker processes hold the pipe that is read here, so its end shows that they are gone."""
     (tmp_path / "program.py").write_text(textwrap.dedent("""
         import signal, opreg as mx
         from opreg.gluon.data import DataLoader
@@ -420,7 +420,7 @@ def test_pinned_batches() -> None:
 
 @forked
 def test_workers_compute_where_the_program_has_computed() -> None:
-    """Threads that the program made are not in its children; each has its own."""
+    """A forked worker does not have the threads of the program, and starts its own."""
     x, weight = mx.nd.ones((4, 8, 64, 64)), mx.nd.ones((8, 8, 3, 3))
 
     def sample(number: int) -> Any:

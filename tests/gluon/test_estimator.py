@@ -1,4 +1,4 @@
-"""Estimators of Gluon, and handlers of what happens while they train."""
+"""Estimators of Gluon, and handlers of training events."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _estimator(**keywords: Any) -> est.Estimator:
 
 
 class _Counts(est.TrainBegin, est.EpochBegin, est.BatchBegin, est.BatchEnd, est.EpochEnd, est.TrainEnd):
-    """Notes what happens; training ends at a batch of its own."""
+    """A handler that records events, and ends training at a given batch."""
 
     def __init__(self, last: int = -1):
         self.seen: list[str] = []

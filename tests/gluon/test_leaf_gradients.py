@@ -1,5 +1,5 @@
-"""Gradients that a hybridized network computes in the arrays of its parameters: in each program they are those of the
-same network, operator by operator."""
+"""Gradients that a hybridized network computes in the arrays of its parameters agree with the plain network in every
+program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opreg.gluon import nn
 
 
 class Shared(gluon.HybridBlock):
-    """A dense layer, its norm, dropout, and a dense layer with the first one's weight."""
+    """A dense layer, its norm, dropout, and another dense layer with the same weight."""
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
@@ -31,7 +31,7 @@ class Shared(gluon.HybridBlock):
 
 
 class Machine:
-    """A network, its input, and what a program has found."""
+    """A network, its input, and the results of a program."""
 
     def __init__(self, hybrid: bool):
         self.net = Shared(prefix="net_")
@@ -130,7 +130,7 @@ def decay_behind(m: Machine) -> None:
 
 
 def of_its_gradient(m: Machine) -> None:
-    """The last gradient is a factor of the loss."""
+    """The loss contains the last gradient as a factor."""
     plain(m)
     with autograd.record():
         scale = m.weight * m.grad
@@ -275,7 +275,7 @@ def test_gradients_of_programs_in_any_order(seed: int) -> None:
 
 
 def test_random_values_are_those_of_the_forward_pass() -> None:
-    """A gradient that is not computed in place runs forward again, by the same draws."""
+    """A gradient that is not computed in place runs forward again, with the same random numbers."""
     found = []
     for program in (by_grad_and_backward, plain):
         m = Machine(True)

@@ -1,4 +1,4 @@
-"""Networks of Gluon for images: parameters and answers are those that MXNet gave."""
+"""Gluon's networks for images: parameters and outputs equal MXNet's."""
 
 from __future__ import annotations
 

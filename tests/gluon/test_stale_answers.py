@@ -1,4 +1,4 @@
-"""State that changes between two calls of a hybridized block is seen, or named."""
+"""State that changes between two calls of a hybridized block is seen, or an error names it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def inside(block):
 
 
 def written(forward: str, setup: str = "", attributes: str = "pass") -> str:
-    """The text of a block: statements before it, those of its constructor, and what ``hybrid_forward`` returns."""
+    """Text of a block: statements before it, statements of its constructor, and the result of ``hybrid_forward``."""
     return f"""{setup}
 class Net(gluon.HybridBlock):
     def __init__(self):
@@ -161,7 +161,7 @@ class Calling(gluon.HybridBlock):
 
 
 def hybridized(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function of tensors as a block that was hybridized."""
+    """A function of tensors as a hybridized block."""
     block = Calling(function)
     block.hybridize()
     return lambda x: block(nd.array(x.asnumpy()))
@@ -200,7 +200,7 @@ def test_a_change_of_a_block_is_seen(name: str) -> None:
 
 
 class Layers(gluon.HybridBlock):
-    """Layers, and operators as functions and as methods."""
+    """A block with layers, and with operators as functions and as methods."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Random nets whose state changes between two calls: a hybridized block answers as one that is not."""
+"""Random blocks whose state changes between two calls: hybridized and plain blocks agree."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def answer(module: Any, text: str) -> list[np.ndarray] | type[Exception]:
 
 
 def sequence(seed: int) -> None:
-    """One net: calls, with a change of its state before each."""
+    """Calls of a block, with a change of its state before each."""
     chooses = random.Random(seed)
     setup = HEADER
     for place in ("{a}", "{b}", "{c}"):

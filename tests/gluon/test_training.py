@@ -12,7 +12,7 @@ import opreg as mx
 from opreg import autograd, gluon, nd
 from opreg.gluon import loss, nn, rnn
 
-#: What MXNet 1.9.1 answered, by layer, loss or cell: see ``gluon_cases``.
+#: Answers of MXNet 1.9.1, by layer, loss or cell: see ``gluon_cases``.
 ANSWERS = json.loads((Path(__file__).parent.parent / "recorded" / "gluon.json").read_text())
 
 
@@ -21,7 +21,7 @@ def _random(seed, *shape):
 
 
 def _fill(net):
-    """Numbers for all parameters, the same in every run."""
+    """Fills all parameters with values that are the same in every run."""
     numbers = np.random.RandomState(1)
     for parameter in net.collect_params().values():
         parameter.set_data(nd.array(numbers.uniform(0.1, 0.9, size=parameter.shape)))
@@ -103,7 +103,7 @@ def _stack():
 
 
 def gluon_cases():
-    """What each layer, loss and cell says and computes, as lists; MXNet answers the same script."""
+    """The text and the results of each layer, loss and cell, as lists; MXNet answers the same script."""
     answers = {}
     for name, (make, shape) in LAYERS.items():
         net, x = make(), _random(0, *shape)
@@ -146,7 +146,7 @@ def gluon_cases():
 
 @pytest.fixture(scope="module")
 def answers():
-    with mx.name.NameManager():  # whose counts begin at 0, whatever ran before
+    with mx.name.NameManager():  # its counts begin at 0
         return gluon_cases()
 
 
@@ -369,7 +369,7 @@ MINDING = {"BatchNorm": lambda: nn.BatchNorm(in_channels=2), "Dropout": lambda: 
 @pytest.mark.parametrize("forward", [True, False])
 @pytest.mark.parametrize("name", MINDING)
 def test_gradients_of_hybridized_blocks_are_those_of_the_mode_of_backward(name, forward, backward):
-    """As in MXNet, whatever the mode of forward; and no state is moved a second time."""
+    """The mode of backward decides, whatever the mode of forward, as in MXNet; no state is moved a second time."""
     found = []
     for hybrid in (False, True):
         net = nn.HybridSequential()
@@ -406,8 +406,8 @@ def test_a_second_derivative_of_a_hybridized_block_moves_its_statistics_once():
         np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-4)
 
 
-def test_gradients_of_a_plan_belong_to_who_asks_for_them() -> None:
-    """A later run of the plan changes none that was handed out, whether by ``grad`` or to another block's weight."""
+def test_returned_gradients_of_a_plan_have_memory_of_their_own() -> None:
+    """A later run of the plan does not change gradients that ``grad`` returned, or that another block's weight got."""
     net = gluon.nn.Dense(3, in_units=2, use_bias=False)
     net.initialize(mx.init.One())
     net.hybridize()
@@ -427,7 +427,7 @@ def test_gradients_of_a_plan_belong_to_who_asks_for_them() -> None:
 
 @pytest.mark.parametrize("hybrid", [False, True])
 def test_a_state_that_is_stored_while_recording_leaves_the_record_its_old_values(hybrid):
-    """Layers with spectral normalization store the vector that they multiply by as they go."""
+    """Layers with spectral normalization store their vector during forward."""
     net, u = nn.HybridLambda(lambda F, x, u: F.dot(x, u)), gluon.Parameter("u", shape=(2, 1), grad_req="null")
     u.initialize(mx.init.One())
     if hybrid:

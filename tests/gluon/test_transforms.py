@@ -1,4 +1,4 @@
-"""What Gluon does to images before they are batches."""
+"""Gluon's transforms, which change images before they become batches."""
 
 from __future__ import annotations
 

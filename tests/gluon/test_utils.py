@@ -1,4 +1,4 @@
-"""Functions of Gluon beside training."""
+"""Utility functions of Gluon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators in PyTorch and JAX, and theirs checked here; without a library its tests are left out."""
+"""Operators of opreg in PyTorch and JAX, checked by these libraries; tests of a missing library are skipped."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def swish(**keywords: Any) -> Any:
 
 
 def ruled() -> Any:
-    """A traced body, with a gradient that is not its derivative."""
+    """A traced body with a gradient that is not its derivative."""
     @mx.operator.define(name=f"ruled{next(_COUNT)}", traced=True)
     def ruled(x, y, *, scale: float = 3.0):
         return mx.nd.broadcast_mul(x, y)
@@ -62,7 +62,7 @@ def ruled() -> Any:
 
 
 def cube() -> Any:
-    """A body that runs as Python, with a gradient in operators."""
+    """A body that runs as Python, with a gradient made of operators."""
     @mx.operator.define(name=f"cube{next(_COUNT)}")
     def cube(x, y, *, k: float = 1.0):
         return x.asnumpy() ** 3 * k + y.asnumpy()
@@ -75,7 +75,7 @@ def cube() -> Any:
 
 
 def masked() -> str:
-    """A Prop whose operator keeps something between forward and backward; returns its name."""
+    """Name of a Prop whose operator stores a value in forward for backward."""
     class Masked(mx.operator.CustomOp):
         def __init__(self, factor: float):
             self.factor = factor
@@ -107,8 +107,8 @@ def numbers(*shape: int, seed: int = 0) -> np.ndarray:
 
 # -------------------------------------------------------------------------------------------------- PyTorch
 
-#: An operator, its fixed attributes, the attributes of the call, the shapes of the inputs, and whether it is said in
-#: PyTorch's own operations.
+#: An operator, its fixed attributes, the attributes of the call, the shapes of the inputs, and whether it has a
+#: translation into PyTorch's own operations.
 USES: dict[str, tuple[Callable[[], Any], dict[str, Any], dict[str, Any], list[tuple[int, ...]], bool]] = {
     "a traced function": (swish, {}, {"beta": 2.0}, [(3, 4)], True),
     "a traced function with a rule": (ruled, {}, {"scale": 1.0}, [(3, 4), (1, 4)], True),
@@ -126,7 +126,7 @@ USES: dict[str, tuple[Callable[[], Any], dict[str, Any], dict[str, Any], list[tu
 
 @pytest.mark.parametrize("name", USES)
 def test_pytorch_checks_what_it_is_given(torch: Any, name: str) -> None:
-    """By opcheck, gradcheck and gradgradcheck; ``ruled`` has another gradient on purpose."""
+    """opcheck, gradcheck and gradgradcheck pass, except for ``ruled``, whose gradient differs on purpose."""
     make, fixed, attrs, shapes, traced = USES[name]
     operator = mx.operator.to_torch(make(), **fixed)
     inputs = [torch.tensor(numbers(*shape, seed=i), requires_grad=True) for i, shape in enumerate(shapes)]
@@ -146,7 +146,7 @@ def test_pytorch_gets_the_gradient_that_was_written(torch: Any) -> None:
     assert x.grad.tolist() == [[5.0] * 3] * 2 and y.grad.tolist() == [[0.0] * 3] * 2
 
 
-@pytest.mark.filterwarnings("ignore")  # of PyTorch's compiler
+@pytest.mark.filterwarnings("ignore")  # warnings of PyTorch's compiler
 @pytest.mark.parametrize("make", [swish, ruled, cube, lambda: "LayerNorm"])
 def test_compiled_by_pytorch(torch: Any, make: Callable[[], Any]) -> None:
     operator = mx.operator.to_torch(make())
@@ -165,7 +165,7 @@ def test_compiled_by_pytorch(torch: Any, make: Callable[[], Any]) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_pytorch_sees_its_own_operations(torch: Any) -> None:
-    """A traced body is no call of ours in what PyTorch compiles."""
+    """The compiled function of PyTorch contains PyTorch's operators in place of a traced body."""
     seen: list[str] = []
 
     def look(graph: Any, inputs: Any) -> Any:
@@ -181,8 +181,8 @@ def test_pytorch_sees_its_own_operations(torch: Any) -> None:
         assert any("opreg" in target for target in seen) != own, seen
 
 
-def test_pytorch_calls_what_a_body_cannot_say(torch: Any) -> None:
-    """A body with an operator that has no translation is called as a whole."""
+def test_pytorch_calls_bodies_without_a_translation(torch: Any) -> None:
+    """PyTorch calls a body as a whole if an operator in it has no translation."""
     @mx.operator.define(name=f"sorted{next(_COUNT)}", traced=True)
     def ordered(x):
         return mx.nd.sort(x * 2, axis=0)
@@ -196,7 +196,7 @@ def test_pytorch_calls_what_a_body_cannot_say(torch: Any) -> None:
 
 
 def test_a_prop_in_pytorch(torch: Any) -> None:
-    """Backward reads values that forward saved on the operator; attributes without annotation are text."""
+    """Backward reads values that forward stored on the operator; attributes without annotation are text."""
     name = masked()
     operator = mx.operator.to_torch(name)
     x = torch.tensor([0.25, 1.0], requires_grad=True)
@@ -239,7 +239,7 @@ def test_integers_have_no_gradient_in_pytorch(torch: Any) -> None:
 
 
 def test_states_in_pytorch(torch: Any) -> None:
-    """They are behind the inputs, and move where ``is_train`` says so."""
+    """States are passed after the inputs, and move if ``is_train`` is true."""
     operator = mx.operator.to_torch("BatchNorm", fix_gamma=False)
     x, ones, zeros = torch.tensor(numbers(4, 3)).requires_grad_(), torch.ones(3).double(), torch.zeros(3).double()
     mean, variance = torch.zeros(3).double(), torch.ones(3).double()
@@ -258,7 +258,7 @@ def test_states_in_pytorch(torch: Any) -> None:
 
 
 def test_random_numbers_in_pytorch(torch: Any) -> None:
-    """They repeat after manual_seed, and backward draws those of forward."""
+    """Random numbers repeat after manual_seed, and backward uses those of forward."""
     operator, x = mx.operator.to_torch("Dropout"), torch.ones(40, requires_grad=True)
     torch.manual_seed(3)
     first = operator(x, is_train=True)
@@ -280,7 +280,7 @@ def test_random_numbers_in_pytorch(torch: Any) -> None:
 
 
 def test_a_cell_is_a_module_of_pytorch(torch: Any) -> None:
-    """Its parameters have their names, and their memory: a step of PyTorch's is a step of the Cell's."""
+    """Parameters share names and memory, so an optimizer of PyTorch trains the Cell."""
     cell = mx.nn.SequentialCell(mx.nn.Dense(4, 8), mx.nn.ReLU(), mx.nn.Dense(8, 2))
     module = mx.operator.to_torch(cell)
     assert [*module.state_dict()] == [each.name for each in cell.get_parameters()]
@@ -305,7 +305,7 @@ def layers(parts: int = 4) -> Any:
 
 
 def test_the_mode_of_a_module_is_that_of_the_cell(torch: Any) -> None:
-    """In training Dropout draws and statistics move, else neither does; and the Cell's own mode stays."""
+    """In training Dropout draws and statistics move, otherwise neither does; the Cell's own mode does not change."""
     cell = layers()
     module, x = mx.operator.to_torch(cell), torch.tensor(numbers(8, 3), dtype=torch.float32)
     mean = module.state_dict()["1.moving_mean"]
@@ -378,7 +378,7 @@ def test_a_prop_in_jax(jax: Any) -> None:
 
 
 def test_states_and_random_numbers_in_jax(jax: Any) -> None:
-    """States come out beside the outputs; random numbers follow from a seed, which may be traced."""
+    """States are returned beside the outputs; random numbers follow from a seed, which may be traced."""
     x, ones, zeros = jax.numpy.asarray(numbers(4, 3)), jax.numpy.ones(3), jax.numpy.zeros(3)
     y, (mean, _) = mx.operator.to_jax("BatchNorm", fix_gamma=False)(x, ones, zeros, zeros, ones, is_train=True)
     assert y.shape == x.shape
@@ -414,7 +414,7 @@ def test_a_cell_is_a_function_of_its_parameters_in_jax(jax: Any) -> None:
 
 
 def gradients_here(program: Any, ins: Sequence[np.ndarray]) -> tuple[list, list, list, list] | None:
-    """Outputs, head gradients, the numbers of floating inputs, and their gradients; None of what refuses."""
+    """Outputs, output gradients, indices of floating inputs, and their gradients; None if the operator refuses."""
     arrays = [mx.nd.array(each, dtype=each.dtype) for each in ins]
     try:
         outs = [out.asnumpy() for out in program.forward(arrays, None)]
@@ -457,8 +457,8 @@ def by_jax(jax: Any, translate: Callable[..., Any], ins: Sequence[np.ndarray], h
 
 @pytest.mark.parametrize("library", ["torch", "jax"])
 @pytest.mark.filterwarnings("ignore")
-def test_translations_say_what_the_operators_do(library: str, request: pytest.FixtureRequest) -> None:
-    """Values and gradients of a row each, and of the same with whole numbers, where functions have corners."""
+def test_translations_give_the_results_of_the_operators(library: str, request: pytest.FixtureRequest) -> None:
+    """Values and gradients of each row, and of the same row with integers, at which functions have corners."""
     module = request.getfixturevalue(library)
     if library == "torch":
         from opreg.interop.torch_operators import _dialect

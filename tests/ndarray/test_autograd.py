@@ -1,4 +1,4 @@
-"""autograd: what is recorded, what comes back, what is refused, and what stays in memory."""
+"""autograd: recording, gradients, errors, and memory."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_losses_need_no_gradient_from_above():
 @settings(deadline=None, max_examples=60, derandomize=True)
 @given(st.lists(st.sampled_from(["double", "square", "sum", "share", "view", "transpose"]), min_size=1, max_size=8))
 def test_any_computation_against_differences(steps):
-    """Whatever is composed, the gradient is the slope."""
+    """The gradient of a random composition agrees with central differences."""
 
     def function(x):
         kept = x
@@ -233,7 +233,7 @@ def test_mark_variables():
 
 
 def test_fresh_gradients():
-    """As trainers of MXNet ask whether a backward pass has reached a weight since the last step."""
+    """Trainers of MXNet read ``_fresh_grad`` to see whether backward has reached a weight since the last step."""
     x, y = marked(), marked()
     with autograd.record():
         z = (x + 2).detach() + y
@@ -276,8 +276,8 @@ def test_retain_graph():
         y.backward()
 
 
-def test_what_is_carried_on_counts_as_numbers():
-    """A state from before the last backward pass, as of recurrent networks; MXNet has it so."""
+def test_a_state_of_an_earlier_pass_is_a_constant():
+    """A state from before the last backward pass, as in recurrent networks, is a constant, as in MXNet."""
     x, h = marked([3.0]), nd.array([1.0])
     for expected in (6, 54, 486):
         with autograd.record():
@@ -292,7 +292,7 @@ def test_what_is_carried_on_counts_as_numbers():
     with autograd.record():
         z = h * 5
     with pytest.raises(OpError, match="retain_graph=True"):
-        z.backward()  # of this alone nothing is known
+        z.backward()  # the record of ``h`` was released
 
 
 @pytest.mark.parametrize("function", [lambda y, x: y * y, lambda y, x: y * y * x, lambda y, x: y + x])
@@ -355,7 +355,7 @@ def test_grad():
     assert not autograd.grad(z, [unused])[0].asnumpy().any()
 
 
-def test_gradients_handed_out_are_nobody_elses():
+def test_returned_gradients_have_memory_of_their_own():
     x, y, head = marked(), marked(), nd.ones((2, 3))
     with autograd.record():
         z = nd.add_n(x, y)
@@ -414,7 +414,7 @@ def test_mode_is_a_threads_own():
 
 @pytest.mark.parametrize("train_mode, expected", [(True, True), (False, False)])
 def test_the_mode_of_backward(train_mode, expected):
-    """It is what backward is asked for, whatever the forward was; nothing is recorded."""
+    """The argument of backward decides the mode, whatever forward's was; backward records nothing."""
     seen = []
 
     class Function(autograd.Function):
@@ -537,7 +537,7 @@ def test_an_operator_without_gradient_is_named():
 
 
 class Scaled(autograd.Function):
-    """Twice the first and three times the second; gradients ten times as large."""
+    """Twice the first input and three times the second, with gradients that are ten times too large."""
 
     def forward(self, x, y):
         assert modes()[0] is False
@@ -583,7 +583,7 @@ def test_function_of_one_output_and_of_numbers():
 
 
 class Kept(autograd.Function):
-    """The cube; how it is computed, and what it keeps for backward, is a matter of taste."""
+    """The third power, by a given function, with given values kept for backward."""
 
     def __init__(self, keep, slope, compute=lambda x: x * x * x):
         self.keep, self.slope, self.compute = keep, slope, compute
@@ -805,7 +805,7 @@ class Watched(autograd.Function):
     lambda x: nd.concat(x, x, dim=0).as_in_context(mx.cpu(1)),
 ])
 def test_nothing_forms_a_cycle(function):
-    """Without the cycle collector everything goes when the last name does."""
+    """Everything is freed with its last reference, without the cycle collector."""
     gc.collect()
     gc.disable()
     try:
@@ -836,7 +836,7 @@ def test_backward_lets_go_of_what_it_used():
 
 
 def test_long_chains():
-    """As long as loops are: nothing on the way there, back, or out of memory recurses."""
+    """A chain as long as a loop causes no recursion in forward, in backward, or when it is freed."""
     x = marked([1.0])
     with autograd.record():
         y = x
@@ -911,7 +911,7 @@ def test_an_executor_says_what_gradients_of_whole_numbers_lose():
 
 
 def test_losses_of_masks_are_silent():
-    """Neither by the pass that has the mask, nor by one that follows and hands out whole numbers."""
+    """No warning is given for a gradient that is lost in a mask, nor in a later pass that returns integers."""
     x, values = mx.sym.var("x"), nd.array([1.0, 2.0])
     executor = (mx.sym.cast(mx.sym.cast(x > 1, dtype="int32"), dtype="float32") * 0.6 * x).bind(
         mx.cpu(), {"x": values}, {"x": nd.zeros((2,))})

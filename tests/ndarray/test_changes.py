@@ -1,4 +1,4 @@
-"""Arrays that are filled in place while operators are recorded: right gradients, or an error; never a lost one."""
+"""Arrays that are written in place while operators are recorded: gradients are right, or an error is raised."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def zeros(*shape):
 
 
 def filled(key, value, shape=(2, 3)):
-    """Write to a part of a new array, then square it."""
+    """Writes to a part of a new array, then squares it."""
 
     def function(x):
         h = zeros(*shape) + 0.5
@@ -148,7 +148,7 @@ def through_views(x):
 
 
 def read_through_views(x):
-    """Views that were taken before see what is recorded of the whole, and of each other."""
+    """Older views see writes to the whole array, and to each other, with gradients."""
     h = zeros(3, 3)
     rows, flat, middle = [h[i] for i in range(3)], h.reshape((9,)), h[1:]
     inner = middle[0][1:2]
@@ -161,7 +161,7 @@ def read_through_views(x):
 
 
 def live_parts(x):
-    """Parts that were taken of what is recorded see what is written later."""
+    """Views of a recorded array see later writes to it."""
     h = zeros(2, 3)
     h[0] = x[0]
     row, flat, deep = h[0], h.reshape((6,)), h[0][1:]
@@ -238,7 +238,7 @@ def marked():
 
 
 def slope(function):
-    """Central differences of the weighted sum of what a function gives where nothing is recorded."""
+    """Central differences of the weighted sum of a function that is not recorded."""
 
     def value(host):
         y = function(nd.array(host, dtype="float64")).asnumpy()
@@ -267,7 +267,7 @@ PLACES = [0, -1, slice(1, 3), slice(None), (0, 1), (slice(None), 0), (1, slice(0
 
 
 def random_program(steps):
-    """Writes to a buffer and to views of it, and reads of both, one after another."""
+    """Random writes to a buffer and to views of it, and reads of both."""
 
     def function(x):
         h, views, total = zeros(3, 3) + 0.7, [], (x * 0).sum()
@@ -304,7 +304,7 @@ def random_program(steps):
                                            "write to a view", "add to a view", "read"]),
                           st.sampled_from(PLACES), st.integers(0, 20)), min_size=3, max_size=9))
 def test_any_program_of_writes(steps):
-    """It computes what it does where nothing is recorded; and its gradient is the slope, or refused."""
+    """Values are those without recording, and the gradient agrees with central differences, or is refused."""
     function, x = random_program(steps), marked()
     with autograd.record():
         y = function(x)
@@ -405,7 +405,7 @@ def test_a_part_of_a_result_does_not_keep_it():
     assert flat.shape == (6,)
 
 
-def test_what_holds_the_memory_sees_the_write():
+def test_owners_of_the_memory_see_the_write():
     x, host = marked(), np.zeros((2, 3))
     h = nd.from_numpy(host)
     with autograd.record():
@@ -418,7 +418,7 @@ def test_what_holds_the_memory_sees_the_write():
 
 
 def used(change, compute=lambda h, x: h * x):
-    """Change a constant that a recorded operator was given."""
+    """Changes a constant that was an input of a recorded operator."""
 
     def function(x):
         h = zeros(2, 3) + 5

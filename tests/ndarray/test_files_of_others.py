@@ -1,4 +1,4 @@
-"""Parameter files of PyTorch and of MindSpore: what they wrote is read, nothing of it is run, and damage is told."""
+"""Parameter files of PyTorch and MindSpore: opreg reads them, runs no code in them, and reports damage."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_state_dict_of_pytorch(path: Path) -> None:
 
 
 def test_dicts_within_each_other() -> None:
-    """Names have points between them; what is no tensor is left out, which a warning says."""
+    """Names of nested dicts are joined by dots; values that are no tensors are left out with a warning."""
     with pytest.warns(UserWarning, match=r"things that are no tensors are left out: epoch, optimizer"):
         found = read(TRAINING)
     assert [name for name in found if name.startswith("model")] == [
@@ -86,7 +86,7 @@ def value(name: str, shape: list[int], numbers: bytes, dtype: str = "Float32") -
 
 
 def test_a_tensor_in_several_values(tmp_path: Path) -> None:
-    """MindSpore parts long ones; lengths may be packed into one field."""
+    """MindSpore divides long tensors; their lengths may be packed into one field."""
     numbers = np.arange(6, dtype=np.float32)
     path = tmp_path / "a"
     path.write_bytes(value("w", [2, 3], numbers[:4].tobytes()) + value("w", [2, 3], numbers[4:].tobytes()))
@@ -113,7 +113,7 @@ def test_a_checksum_that_is_another(tmp_path: Path) -> None:
 
 
 class Runs:
-    """Something that a pickle would run."""
+    """An object whose pickle runs a function."""
 
     def __init__(self, function: Any, *arguments: Any):
         self.call = function, arguments
@@ -131,7 +131,7 @@ def every_dtype() -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("writer, name", [(TORCH_WRITER, "a.pt"), (MINDSPORE_WRITER, "a.ckpt")])
 def test_written_files_are_read(tmp_path: Path, writer: Slot, name: str) -> None:
-    """Every dtype, arrays of any order, single numbers and empty ones."""
+    """Files have every dtype, arrays in any order, single numbers and empty arrays."""
     arrays = every_dtype()
     for written in (arrays, {}):
         put = writer.function([Record(array) for array in written.values()], list(written))
@@ -141,7 +141,7 @@ def test_written_files_are_read(tmp_path: Path, writer: Slot, name: str) -> None
 
 
 def test_a_file_for_pytorch_is_laid_out_as_its_own(tmp_path: Path) -> None:
-    """Nothing is packed, and each storage begins where it may be mapped into memory."""
+    """Entries are not compressed, and each storage begins at an address that can be mapped into memory."""
     path = tmp_path / "a.pt"
     save(path, [Record(array) for array in every_dtype().values()], list(every_dtype()))
     content = path.read_bytes()
@@ -171,7 +171,7 @@ def test_pytorch_reads_what_is_written(tmp_path: Path) -> None:
     ([Record(np.ones(2))], [], "have names"), ([Record(None)], ["a"], "cannot hold None"),
     ([Record(np.array(["a"]))], ["a"], "has no dtype <U1"), ([Record(np.ones(2))] * 2, ["a", "a"], "more than once"),
 ])
-def test_what_cannot_be_written(writer: Slot, records: list[Record], names: list[str], message: str) -> None:
+def test_records_that_cannot_be_written(writer: Slot, records: list[Record], names: list[str], message: str) -> None:
     with pytest.raises(OpError, match=message):
         writer.function(records, names)
 
@@ -199,7 +199,7 @@ def test_nothing_of_a_pickle_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("place", [2**31 - 1, 1 << 27])
 def test_a_place_beyond_the_pickle(tmp_path: Path, place: int) -> None:
-    """A pickle notes what it made at numbered places, for which a reader might make room: gigabytes of it."""
+    """A pickle stores objects in numbered places; a reader that allocates them all would need gigabytes."""
     content = pickle.PROTO + b"\2" + pickle.EMPTY_DICT + pickle.LONG_BINPUT + place.to_bytes(4, "little") + pickle.STOP
     with pytest.raises(FileFormatError, match=f"expected at most {len(content)} places, found place {place}"):
         load(zipped(tmp_path / "a.pt", content))
@@ -215,7 +215,7 @@ def test_a_file_within_that_is_longer_than_the_zip(tmp_path: Path) -> None:
 
 
 def test_tensors_that_share_a_storage_too_often(tmp_path: Path) -> None:
-    """Each is an array of its own, which is far more than the file has bytes."""
+    """Each tensor becomes an array of its own, so together they need far more bytes than the file has."""
     array = np.zeros(200_000, np.float32)
     save(tmp_path / "a.pt", [Record(array)], ["w"])
     with zipfile.ZipFile(tmp_path / "a.pt") as archive:
@@ -230,7 +230,7 @@ def test_tensors_that_share_a_storage_too_often(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shape, words", [((5, 3), ""), ((2 ** 31, 2 ** 31), "for the stored data"),
                                           ((2 ** 62, 2 ** 62), "for the stored data")])
 def test_a_tensor_that_repeats_its_numbers(shape: tuple[int, ...], words: str, tmp_path: Path) -> None:
-    """As ``expand`` makes it: an axis with a stride of 0, as long as the file justifies."""
+    """PyTorch's ``expand`` makes such a tensor: one axis has a stride of 0, and the file has to justify its length."""
     save(tmp_path / "a.pt", [Record(np.arange(3, dtype=np.float32).reshape(1, 3))], ["w"])
     with zipfile.ZipFile(tmp_path / "a.pt") as archive:
         content, numbers = archive.read("archive/data.pkl"), archive.read("archive/data/0")
@@ -245,7 +245,7 @@ def test_a_tensor_that_repeats_its_numbers(shape: tuple[int, ...], words: str, t
 
 
 def test_a_file_within_is_packed(tmp_path: Path) -> None:
-    """A packed file could be far longer than the zip."""
+    """A compressed entry could be far longer than the zip."""
     path = tmp_path / "a.pt"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("net/data.pkl", bytes(1 << 20))
@@ -255,7 +255,7 @@ def test_a_file_within_is_packed(tmp_path: Path) -> None:
 
 def old(path: Path, value: bytes | None = None, *, keys: Any = ("7",), version: int = 1001, part: Any = None,
         count: int = 6, stored: int = 6) -> Path:
-    """A file from before 1.6, as Python 2 wrote it: a tensor of two rows, of a storage of six numbers."""
+    """A file of PyTorch before 1.6, written by Python 2: a tensor of two rows in a storage of six numbers."""
     plain = [pickle.dumps(each, 2)[2:-1] for each in (0, (2, 3), (3, 1), count, part)]
     text = {name: pickle.SHORT_BINSTRING + bytes([len(name)]) + name for name in (b"w", b"storage", b"7", b"cpu")}
     tensor = [pickle.GLOBAL, b"torch._utils\n_rebuild_tensor\n", pickle.MARK, pickle.MARK, text[b"storage"],
@@ -271,7 +271,7 @@ def old(path: Path, value: bytes | None = None, *, keys: Any = ("7",), version: 
 
 @pytest.mark.parametrize("part, begins", [(None, 0), (("8", 2, 6), 2)])
 def test_a_file_of_an_old_version(tmp_path: Path, part: Any, begins: int) -> None:
-    """Texts of Python 2, tensors without hooks, and parts of storages."""
+    """Texts of Python 2, tensors without hooks, and parts of storages are read."""
     path = old(tmp_path / "a.pth", part=part, count=begins + 6, stored=begins + 6)
     compared(read(path), {"w": np.arange(begins, begins + 6, dtype=np.float32).reshape(2, 3)})
 
@@ -304,7 +304,7 @@ def test_nothing_of_an_old_version_is_run(tmp_path: Path, monkeypatch: pytest.Mo
 @given(data=st.data())
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_changed_bytes(path: Path, data: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A changed file is read, or refused by an error of ours."""
+    """A changed file is read, or refused with an error of opreg."""
     content = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))

@@ -26,7 +26,7 @@ def network(**settings):
 
 
 def simple():
-    """The same with a weight that is used once."""
+    """The network with a weight that is used once."""
     layer, optimizer, _, inputs = network()
     return layer, optimizer, ms.grad(lambda x: layer(x).mean(), None, optimizer.parameters), inputs
 

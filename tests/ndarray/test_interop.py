@@ -1,4 +1,4 @@
-"""Arrays in the hands of Python and of other libraries: as numbers, as NumPy's arrays, as shared memory."""
+"""Arrays in Python and other libraries: as numbers, as NumPy's arrays, as shared memory."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_an_array_of_one_element_is_a_number(make, ask, expected):
 
 
 def test_an_array_of_one_element_is_rounded_to_an_int():
-    """A Tensor gives a Tensor, as MindSpore's does."""
+    """A Tensor of one element becomes a Tensor, as in MindSpore."""
     assert type(round(mx.nd.array([2.567]))) is int and round(mx.nd.array([2.567])) == 3
     assert type(round(mx.Tensor([2.567]))) is mx.Tensor
 
@@ -173,7 +173,7 @@ DTYPES = ["float16", "bfloat16", "float32", "float64", "int8", "uint8", "int16",
 
 
 class Speaker:
-    """Another library's array: it speaks DLPack and nothing else, and says what it was asked."""
+    """Another library's array that supports only DLPack, and records the arguments of its calls."""
 
     def __init__(self, array: Any, device: tuple[int, int] = (1, 0), **refused: type[Exception]):
         self.array, self.device, self.refused, self.asked = array, device, refused, {}
@@ -236,7 +236,7 @@ def test_a_copy_is_handed_out_where_it_is_asked_for(make):
         x.__dlpack__(dl_device=(2, 0))
 
 
-def test_what_must_not_be_written_says_so():
+def test_read_only_arrays_refuse_writes():
     shown = mx.nd.array([1, 2]).shown()
     with pytest.raises(BufferError):
         shown.__dlpack__()  # the protocol of before cannot
@@ -289,7 +289,7 @@ LEAVES = {"np.asarray": np.asarray, "np.array": np.array, "np.from_dlpack": np.f
 
 
 @pytest.mark.parametrize("way", LEAVES)
-def test_what_leaves_the_tape_unasked_is_said(way):
+def test_implicit_exits_from_the_tape_cause_a_warning(way):
     x = mx.nd.array([1, 2])
     x.attach_grad()
     with mx.autograd.record():

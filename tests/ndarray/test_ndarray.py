@@ -1,4 +1,5 @@
-"""NDArray: making, subscripts, arithmetic, methods, conversions, files. Expected is what MXNet 1.9.1 answers."""
+"""NDArray: creation, subscripts, arithmetic, methods, conversions, files. Expected values are answers of MXNet
+1.9.1."""
 
 from __future__ import annotations
 
@@ -218,7 +219,8 @@ def test_tuples_in_a_subscript_are_arrays_of_indices(key):
     ((slice(0, 1), True), slice(0, 1), slice(0, 1)), ((True, [0, 1]), [0, 1], [0, 1]), ((False, None, 1), (None, 1), 1),
 ])
 def test_truth_values_in_subscripts(key, read, rows):
-    """MXNet passes over them, and so do its writes; where all parts are integers, a read takes them for such."""
+    """MXNet ignores booleans in reads and writes; if all other parts are integers, a read takes booleans as
+    integers."""
     expected = a().asnumpy()
     same(a()[key], expected[read] if expected[read].shape else expected[read].reshape(1))
     x = a()
@@ -229,7 +231,7 @@ def test_truth_values_in_subscripts(key, read, rows):
 
 @pytest.mark.parametrize("key", [1.5, "a", (nd.array([0, 1]), nd.array([0, 1, 2])), ([0, 1], [0, 1, 2]), {}, (0, 1.5)])
 def test_subscripts_that_name_nothing(key):
-    """They are a ValueError in MXNet, an IndexError in NumPy."""
+    """The error is a ValueError, as in MXNet, and an IndexError, as in NumPy."""
     def write():
         a()[key] = 1
 
@@ -279,7 +281,7 @@ def test_arrays_that_share_memory(shares, method):
 
 
 def test_a_transposed_array_has_views():
-    """Arrays lie in C order, so reshape always shares."""
+    """NDArrays are in C order, so reshape always returns a view."""
     x = a().T
     x.reshape(-1)[0] = 9
     same(x, [[9, 3], [1, 4], [2, 5]])
@@ -347,7 +349,7 @@ KEYS = st.one_of(hnp.basic_indices((3, 4, 2), allow_newaxis=True), hnp.integer_a
 @settings(deadline=None, max_examples=150, derandomize=True)
 @given(KEYS)
 def test_subscripts_are_numpys(key):
-    """Reading and writing select what NumPy selects; only a single element keeps a dimension."""
+    """Reads and writes select the same as NumPy; only a single element keeps a dimension."""
     expected = np.arange(24, dtype=np.float32).reshape(3, 4, 2)
     x = nd.array(expected)
     part = expected[key]
@@ -436,7 +438,7 @@ TEXT = "is text and no number.*keywords of a CustomOpProp.*annotates"
     (lambda: nn.Tensor([2]), "Tensor"), (lambda: nn.Tensor([0.5, 1.0]), "Tensor"),
 ])
 def test_arithmetic_with_text_and_lists_is_refused(make, kind, sign):
-    """An integer array with one element is an index: Python would repeat a text so many times."""
+    """An integer array with one element is an index, so Python would repeat the text or list."""
     compute, x = SIGNS[sign], make()
     named = f"^{kind} {re.escape(sign)} "
     with pytest.raises(TypeError, match=f"{named}str: '3' {TEXT}"):
@@ -472,7 +474,7 @@ def test_in_place():
 
 
 def test_zeros_with_signs():
-    """0.0 and -0.0 are equal as keys of a cache, and different as factors."""
+    """0.0 and -0.0 are equal keys of a cache, but different factors."""
     one = nd.ones(1)
     assert [np.signbit((one * z).asscalar()) for z in (0.0, -0.0, 0, -0.0, 0.0)] == [False, True, False, True, False]
 
@@ -593,7 +595,7 @@ def test_an_array_as_an_attribute_is_its_number():
 @pytest.mark.parametrize("call", [lambda: a() + nd.ones(2), nd.relu, lambda: nd.clip(np.ones(1), 1),
                                   lambda: mx.operator.CustomOp().assign(a(), "write", nd.ones(2))])
 def test_errors_come_alone(call):
-    """No \"during handling of the above\" of how the call was looked up."""
+    """The message has no "during handling of the above" about the look-up of the call."""
     with pytest.raises(OpError) as caught:
         call()
     assert caught.value.__context__ is None or caught.value.__suppress_context__
@@ -635,7 +637,7 @@ def test_out():
 
 
 def loose(kernel, types="*T->*T") -> Op:
-    """An operator of one input, registered nowhere."""
+    """An operator of one input that is not registered."""
     op = Op("loose", Schema([]), ("data",), types=types)
     op.kernel()(kernel)
     return op
@@ -867,7 +869,7 @@ def test_pickle_and_copy(make):
 
 
 def test_states_of_mxnets_pickles():
-    """MXNet 1.9.1 pickles an array as a record of a file of parameters."""
+    """A pickled array of MXNet 1.9.1 contains a record of a parameter file."""
     state = {"handle": bytearray(bytes.fromhex(
         "c9fa93f900000000020000000100000000000000030000000000000001000000000000000000000000" "00803f0000004000004040"))}
     x = nd.empty((5, 5))

@@ -1,4 +1,4 @@
-"""NumPy's functions of NDArrays and Tensors: recorded, compiled, or NumPy's own; never a gradient lost in silence."""
+"""NumPy's functions on NDArrays and Tensors: recorded, compiled, or left to NumPy; a lost gradient causes a warning."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FUNCTIONS = {
 
 
 def slope(function):
-    """Central differences of the sum of what a function gives of NumPy arrays."""
+    """Central differences of the sum of a function of NumPy arrays."""
     found = np.zeros_like(X)
     for place in np.ndindex(X.shape):
         step = np.zeros_like(X)
@@ -110,7 +110,7 @@ def test_functions_without_an_operator_are_refused(name, way):
 @pytest.mark.parametrize("make", [lambda: nd.array(X, dtype="float64"), lambda: nn.Tensor(X)])
 def test_numpys_own_where_nothing_is_recorded(make):
     x = make()
-    with autograd.record():  # which it is not part of
+    with autograd.record():  # the array is not recorded
         for found, expected in ((np.exp(x), np.exp(X)), (np.where(x > 0, x, 0), np.where(X > 0, X, 0)),
                                 (np.concatenate([x, Y]), np.concatenate([X, Y])), (np.sort(x), np.sort(X)),
                                 (np.isnan(x), np.isnan(X)), (np.linalg.norm(x), np.linalg.norm(X)),

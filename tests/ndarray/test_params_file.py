@@ -1,4 +1,4 @@
-"""Parameter files: bytes that Apache MXNet wrote, bytes we write, and bytes that nobody should write."""
+"""Parameter files: bytes of Apache MXNet, bytes that opreg writes, and invalid bytes."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def head(*dims, kind="q"):
 
 
 def record(dims=(1,), flag=0, data=b"\0\0\x80\x3f", *, magic=V2, device=(1, 0), storage=0):
-    """One dense record, assembled here and not by the code under test."""
+    """A dense record, assembled without the code under test."""
     start = struct.pack("<I", magic) + (b"" if magic == V1 else struct.pack("<i", storage))
     return start + head(*dims) + struct.pack("<iii", *device, flag) + data
 
 
 def sparse(storage, dims, stored, data, *indices, flag=0, index=("q", 6)):
-    """One row_sparse (1) or csr (2) record of float32."""
+    """A row_sparse (1) or csr (2) record of float32."""
     layout, index_flag = index
     start = struct.pack("<Ii", V2, storage) + head(*stored) + head(*dims) + struct.pack("<iii", 1, 0, flag)
     for numbers in indices:
@@ -357,7 +357,7 @@ def test_names_with_a_zero_byte(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in folders")
 def test_pipes_and_devices(tmp_path):
-    """Nobody waits for the other end of a pipe."""
+    """A pipe is refused without waiting for its other end."""
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", os.devnull):
         with pytest.raises(FileFormatError, match=r"expected a file, found a (pipe|device)"):
@@ -596,7 +596,7 @@ def test_npz_without_names_and_empty(tmp_path):
         (ONE, "a" * 65001, ArgumentError, "at most 65000 bytes"),
     ),
 )
-def test_what_npz_cannot_hold(tmp_path, array, name, kind, message):
+def test_arrays_that_npz_cannot_hold(tmp_path, array, name, kind, message):
     with pytest.raises(kind, match=message):
         save(tmp_path / "a.npz", [Record(array)], [name])
     assert list(tmp_path.iterdir()) == []
@@ -702,7 +702,7 @@ SOUND = [path.read_bytes() for path in sorted(FILES.glob("*.params")) if not pat
 
 
 def peak_of(load, source):
-    """How many bytes were held at most while whatever this is loaded, or was refused as it should be."""
+    """Largest number of bytes that were held while a source was loaded or refused."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tracemalloc.start()

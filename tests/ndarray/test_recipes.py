@@ -1,4 +1,4 @@
-"""Recipes: prepared gradient rules give what the rules themselves give."""
+"""Recipes: prepared gradient rules give the results of the rules themselves."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def gradients(steps, arrays, dtype, req="write"):
 
 
 def by_rules(monkeypatch, *args):
-    """The same with rules called on arrays, as they are written."""
+    """Results of the rules, called on arrays."""
     with monkeypatch.context() as patch:
         patch.setattr(tape, "differentiate", lambda *_: None)
         return gradients(*args)
@@ -64,7 +64,7 @@ def by_rules(monkeypatch, *args):
 
 @pytest.fixture
 def counted(monkeypatch):
-    """How often a rule was traced, and how often there was no recipe."""
+    """Counts of rules that were traced, and of those without a recipe."""
     found = {"traced": 0, "unfit": 0}
     trace = recipes._traced
 
@@ -276,7 +276,7 @@ def test_users_rules_run_as_they_are_written(counted, unregistered):
     assert len(seen) == 2 and counted["traced"] == 0
 
 
-def test_a_gradient_is_nobody_elses():
+def test_a_gradient_has_memory_of_its_own():
     x = nd.array([1.0, 2.0])
     x.attach_grad()
     with autograd.record():

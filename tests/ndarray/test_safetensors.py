@@ -1,4 +1,4 @@
-"""Files of the safetensors format: written for others and read from them, and what is damaged."""
+"""Files of the safetensors format: written for other libraries, read from them, and damaged ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ml_dtypes = pytest.importorskip("ml_dtypes", reason="has bfloat16")
 
 
 def every_dtype() -> dict[str, np.ndarray]:
-    """An array of each dtype, the narrow ones first, and those that are odd."""
+    """An array of each dtype, narrow dtypes first, with odd lengths."""
     arrays = {name: np.array([[0, 1, 2], [3, 1, 7]]).astype(name) for name, _ in sorted(DTYPES.values())}
     return {"é \"quoted\"": np.ones(3, np.int8), **arrays, "scalar": np.array(2.5, np.float32),
             "none": np.zeros((0, 4), np.float64), "big": np.arange(3, dtype=">i4"),
@@ -70,7 +70,7 @@ def test_others_wrote_it(tmp_path: Path) -> None:
 
 
 def test_numbers_begin_where_their_kind_may(tmp_path: Path) -> None:
-    """Readers that map a file into memory read elements in place."""
+    """Elements are aligned for readers that map a file into memory."""
     arrays = every_dtype()
     save(tmp_path / "a.safetensors", [Record(each) for each in arrays.values()], [*arrays])
     content = (tmp_path / "a.safetensors").read_bytes()
@@ -100,8 +100,8 @@ def test_arrays_and_cells(tmp_path: Path) -> None:
     (np.ones(1), "__metadata__", ArgumentError, "reserves this name"),
     (np.ones(1), None, ArgumentError, "have names: save a dict"),
 ], ids=["no array", "text", "complex128", "metadata", "no names"])
-def test_what_it_cannot_hold(tmp_path: Path, array: np.ndarray | None, name: str | None, kind: type[Exception],
-                             message: str) -> None:
+def test_arrays_that_it_cannot_hold(tmp_path: Path, array: np.ndarray | None, name: str | None, kind: type[Exception],
+                                    message: str) -> None:
     with pytest.raises(kind, match=message):
         save(tmp_path / "a.safetensors", [Record(array)], [name] if name else ())
     assert not [*tmp_path.iterdir()]

@@ -1,4 +1,4 @@
-"""Sparse arrays: how they are made, what is computed with what is stored, gradients of some rows, lazy updates."""
+"""Sparse arrays: creation, computation on stored elements, gradients of some rows, lazy updates."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_functions_that_keep_zeros_keep_the_storage_type(stype):
         assert (result.asnumpy() == getattr(nd, name)(nd.array(x)).asnumpy()).all(), name
 
 
-#: What becomes of the storage type, as MXNet 1.9.1 answers.
+#: Whether MXNet 1.9.1 keeps the storage type.
 KEPT = {
     "x * 2": True, "2 * x": True, "x / 2": True, "-x": True, "x * 0": True, "x + 2": False, "x + 0": True,
     "2 - x": False, "2 / x": False, "x ** 2": False, "x == 0": False, "x > 0": True, "nd.clip(x, -1, 1)": True,
@@ -371,8 +371,8 @@ def test_an_executor_has_sparse_arguments_and_gradients():
     assert grad.data.asnumpy().tolist() == [[2, 2], [1, 1]]
 
 
-def test_users_operators_say_whose_gradients_have_few_rows(unregistered):
-    """Only variables have a storage type: a node that is called as one is stored has none."""
+def test_users_operators_declare_the_gradients_with_few_rows(unregistered):
+    """Only variables have a storage type; a node with the same name has none."""
     @mx.operator.define(name="test_sparse_looked_up", types="I,T->T")
     def looked_up(index, table, *, few: bool = True):
         return table.asnumpy()[index.asnumpy().astype(int)]

@@ -1,6 +1,6 @@
-"""Rows of layers: one line of facts a use of a layer, which ``test_layers`` runs in every way a layer can be used.
+"""Rows of layers: a line of facts for each use of a layer, which ``test_layers`` runs in every way to use a layer.
 
-Those that MindSpore computes have its recorded answers; the others say with NumPy what is expected.
+Expected values are MindSpore's recorded answers, or functions of NumPy for layers that MindSpore does not compute.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class LayerRow:
 
 
 def numbers(shape: Any, seed: int) -> np.ndarray:
-    """Numbers that look random and are the same for both."""
+    """Values that look random, and are the same for the layer and its reference."""
     at = np.arange(int(np.prod(shape, dtype=int)))
     return np.sin(at * 1.7 + seed * 0.9 + 0.3).reshape(shape).astype("f4")
 
 
 def value(spec: Any, seed: int) -> Any:
-    """An input: a shape of floating numbers, or what a dict says."""
+    """An input: random floating values of a shape, or the values of a dict."""
     if spec is None:
         return None
     if isinstance(spec, list):
@@ -71,7 +71,7 @@ def value(spec: Any, seed: int) -> Any:
 
 
 def made(layer: str, train: bool) -> Cell:
-    """A layer with the parameters of the recorded one."""
+    """A layer with the recorded parameters."""
     net = eval(layer, vars(layers).copy())
     net.set_train(train)
     for i, (name, parameter) in enumerate(sorted(net.parameters_and_names())):
@@ -85,7 +85,7 @@ def made(layer: str, train: bool) -> Cell:
 
 
 def widened(given: Any) -> Any:
-    """Inputs, or a layer, with float64 in the place of float32."""
+    """Inputs, or a layer, with float64 in place of float32."""
     if isinstance(given, Cell):
         for _, cell in given.cells_and_names():
             for name, p in list(cell.parameters_and_names(expand=False)):
@@ -98,21 +98,21 @@ def widened(given: Any) -> Any:
 
 
 def flat(out: Any) -> list[Any]:
-    """All tensors of a result."""
+    """All tensors of a nested result."""
     if isinstance(out, (tuple, list)):
         return [each for part in out for each in flat(part)]
     return [] if out is None else [out]
 
 
 def close(found: Any, expected: Any, what: str, rtol: float = 2e-4, atol: float = 2e-5) -> None:
-    """The same numbers, but for rounding."""
+    """Asserts that values are equal up to rounding."""
     np.testing.assert_allclose(np.ravel(found.asnumpy()), np.ravel(expected), rtol, atol, err_msg=what)
 
 
 # --------------------------------------------------------------------------------------------------- the rows
 
 _CASES = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_layers.json").read_text())["cases"]
-#: In steps where MindSpore answers, so central differences say nothing.
+#: Layers with steps in the values, for which central differences are meaningless.
 _STEPS = ("OneHot", "Range")
 
 ROWS = [LayerRow(case["layer"], case["inputs"], None, case["train"], not case["layer"].startswith(_STEPS), case)
@@ -143,7 +143,7 @@ def _selu(x: Any) -> Any:
 
 
 def _patches(x: Any, kernel: Any, stride: Any, rate: Any) -> Any:
-    """Windows of images as channels: those of the image innermost, then columns of a window, then its rows."""
+    """Windows of images as channels, ordered by channel of the image (innermost), column of the window, then row."""
     spans = [(k - 1) * r + 1 for k, r in zip(kernel, rate)]
     apart = np.lib.stride_tricks.sliding_window_view(x, spans, (2, 3))[..., ::rate[0], ::rate[1]]
     apart = apart[:, :, ::stride[0], ::stride[1]].transpose(0, 4, 5, 1, 2, 3)
@@ -151,7 +151,7 @@ def _patches(x: Any, kernel: Any, stride: Any, rate: Any) -> Any:
 
 
 def _normed_pixels(x: Any, *, weight: Any, gamma: Any, beta: Any, moving_mean: Any, moving_variance: Any) -> Any:
-    """A convolution by one pixel, the norm of what was seen so far, and a leaky relu."""
+    """A convolution with windows of one pixel, a norm by moving statistics, and a leaky relu."""
     y = np.einsum("oi,nihw->nohw", weight[..., 0, 0], x)
     mean, variance, gamma, beta = (each[:, None, None] for each in (moving_mean, moving_variance, gamma, beta))
     y = (y - mean) / np.sqrt(variance + 1e-5) * gamma + beta
@@ -159,18 +159,18 @@ def _normed_pixels(x: Any, *, weight: Any, gamma: Any, beta: Any, moving_mean: A
 
 
 def _twice_as_high(x: Any) -> Any:
-    """Images with the middle of each row and the next behind it; the last one twice."""
+    """Images of twice the height; each new row is the mean of its neighbours, and the last row is repeated."""
     below = np.concatenate([x[..., 1:, :], x[..., -1:, :]], -2)
     return np.stack([x, (x + below) / 2], -2).reshape(*x.shape[:2], -1, x.shape[-1])
 
 
 def _at_most(x: Any, most: Any) -> Any:
-    """Rows that are no longer than that."""
+    """Rows scaled down to a largest norm."""
     return x * most / np.maximum(np.sqrt((x * x).sum(-1, keepdims=True)), most)
 
 
 def _largest(x: Any) -> Any:
-    """The largest number of each of two parts along each of three axes of length 4."""
+    """Maxima over each half along each of three axes of length 4."""
     return x.reshape(*x.shape[:2], 2, 2, 2, 2, 2, 2).max((3, 5, 7))
 
 
@@ -237,7 +237,7 @@ def _conv(function: Callable[..., Any]) -> Callable[..., Any]:
 def _pooled(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(net: Any, x: Any) -> Any:
         if net.pad_mode == "SAME":
-            return None  # functions do not pad so
+            return None  # the functions have no such padding
         if "max" in function.__name__:
             more = {"dilation": net.dilation, "return_indices": net.return_indices}
         else:
@@ -282,8 +282,8 @@ def _product(net: Any, x: Any, y: Any) -> Any:
                         for each, turn in ((x, net.transpose_x1), (y, net.transpose_x2))])
 
 
-#: By the names of layers the function of ``ops`` that each computes, of the layer, for its settings, and of inputs; it
-#: gives None where the function has no such setting.
+#: For each layer's name, the function of ``ops`` that it computes, given the layer, its settings, and the inputs; None
+#: if the function lacks such a setting.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: lambda net, x, function=function: function(x) for name, function in {
         "ReLU": ops.relu, "ReLU6": ops.relu6, "SeLU": ops.selu, "SELU": ops.selu, "FastGelu": ops.fast_gelu,
@@ -339,7 +339,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
        for n, function in enumerate((ops.fractional_max_pool2d, ops.fractional_max_pool3d), 2)},
 }
 
-#: Layers that no function computes.
+#: Layers without a function in ``ops``.
 WITHOUT_FUNCTION = {
     "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool3d", "CentralCrop", "ClipByNorm", "Conv1dTranspose",
     "Conv2dBnAct", "Conv2dTranspose", "Conv3dTranspose", "DenseBnAct", "EmbeddingLookup", "GRU",

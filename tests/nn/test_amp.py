@@ -1,4 +1,4 @@
-"""Mixed precision: what computes in halves, how losses are scaled, and steps that are left out for overflows.
+"""Mixed precision: the operators in half precision, the scale of losses, and steps skipped because of overflows.
 
 ``recorded/mindspore_amp.json`` has MindSpore's answers. Its step with a loss scale was told to look for overflows as it
 does on other devices, since on a CPU it does not.
@@ -20,9 +20,9 @@ from opreg import Parameter, Tensor, amp, nn, ops
 RECORDED = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_amp.json").read_text())
 X = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
 Y = np.ones((2, 2), np.float32)
-#: Gradients of these are infinite.
+#: Values with infinite gradients.
 HUGE = X * np.float32(1e20)
-#: In which of the steps gradients overflow.
+#: Indices of the steps whose gradients overflow.
 OVERFLOWS = [bool(int(each)) for each in "000010001111111000000"]
 
 
@@ -43,7 +43,7 @@ class Product(nn.Cell):
 
 
 class Perceptron(nn.Cell):
-    """Layers that are on either list, a primitive, and arithmetic."""
+    """A network of layers that are on either list, a primitive, and arithmetic."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ def _clipped(most: float, gradient: Tensor) -> Tensor:
 
 
 class OwnStep(nn.TrainOneStepWithLossScaleCell):
-    """A step that is written from the parts of the base class, as those of language models are."""
+    """A step written from the parts of the base class, as language models write theirs."""
 
     def construct(self, x: Tensor, y: Tensor) -> Any:
         loss = self.network(x, y)
@@ -128,7 +128,7 @@ class OwnStep(nn.TrainOneStepWithLossScaleCell):
 
 
 def test_a_step_of_ones_own(mode: int) -> None:
-    """Trains as the one that it derives from."""
+    """The step trains like the class that it derives from."""
     results = []
     for kind in (OwnStep, nn.TrainOneStepWithLossScaleCell):
         net = Product()
@@ -239,7 +239,7 @@ def test_mistakes(case: str) -> None:
 
 
 @pytest.mark.parametrize("level", RECORDED["levels"])
-def test_what_computes_in_halves(mode: int, level: str) -> None:
+def test_layers_that_compute_in_half_precision(mode: int, level: str) -> None:
     net: nn.Cell = Perceptron()
     if level in ("white", "black"):
         net = amp.custom_mixed_precision(net, **{f"{level}_list": [nn.Dense]})

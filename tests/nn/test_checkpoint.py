@@ -1,4 +1,4 @@
-"""Checkpoints: what comes back, what is refused, and that damage is found."""
+"""Checkpoints: restored values, errors, and detection of damage."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_there_and_back(tmp_path, ending):
 
 
 def test_training_goes_on_from_a_checkpoint(tmp_path):
-    """The optimizer's states are saved as those of any Cell."""
+    """The optimizer's states are saved like those of any Cell."""
     def step(optimizer, times):
         for _ in range(times):
             optimizer(tuple([Tensor(np.full(p.shape, 0.5, np.float32)) for p in optimizer.parameters]))
@@ -169,7 +169,7 @@ def test_names_behind_a_prefix(tmp_path):
 
 
 def stack(blocks: int, value: float) -> Cell:
-    """A net with a list that was filled after it was assigned: its names in MindSpore have not those of the list."""
+    """A net whose list was filled after its assignment; MindSpore's names of its parameters lack the list's name."""
     net = Cell()
     net.blocks = CellList()
     for _ in range(blocks):
@@ -218,7 +218,7 @@ def test_states_of_optimizers_by_names_of_mindspore():
 
 
 def test_a_name_that_mindspore_gives_to_two():
-    """Its file has the numbers of one of them, under the name of both."""
+    """MindSpore's file has the values of one parameter under the name of both."""
     net = Cell()
     net.a, net.b = CellList(), CellList()
     net.a.append(Layer(1.0))
@@ -360,7 +360,7 @@ def test_the_ending_that_was_added_is_found(tmp_path):
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("ending", ["ckpt", "params"])
 def test_two_flips_are_found_though_one_hides_the_checksum(tmp_path_factory, ending, data):
-    """One in the checksum's name, one anywhere, in a file that was renamed too."""
+    """One bit flips in the name of the checksum, and one anywhere, also in a renamed file."""
     folder = tmp_path_factory.mktemp("twice")
     whole = content(folder, "ckpt")
     start = whole.index(b"checkpoint:crc32")

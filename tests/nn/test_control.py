@@ -1,4 +1,4 @@
-"""Branches and loops on numbers in compiled functions: they mean what they mean eagerly, and are traced once a way."""
+"""Branches and loops on values in compiled functions: they agree with eager calls, and are traced once for each way."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Of(Cell):
 
 
 def through(function: Callable) -> Callable:
-    """Called eagerly on the tape."""
+    """The gradient of an eager call on the tape."""
     def call(x: Any) -> Any:
         x.attach_grad()
         with autograd.record():
@@ -148,7 +148,7 @@ def through(function: Callable) -> Callable:
 
 
 def called(function: Callable) -> Callable:
-    """The gradient of a function that is called within another."""
+    """The gradient of a function that calls the given one."""
     return grad(lambda x: function(x) * 1.0)
 
 
@@ -219,7 +219,7 @@ def test_each_way_is_traced_once(function):
 @pytest.mark.parametrize("ask", [lambda f: f, lambda f: value_and_grad(lambda x: (f(x) ** 2).sum())])
 @pytest.mark.filterwarnings("error:.*runs as Python")
 def test_the_count_of_a_mask_is_read(function: Any, ask: Any) -> None:
-    """Other places of as many numbers need no other plan."""
+    """Masks with the same count of true elements share a plan."""
     rows = [np.random.default_rng(seed).normal(size=(3, 4)).astype(np.float32) for seed in range(40)]
     compiled = jit(ask(function))
     for numbers in (*rows, -abs(rows[0]), abs(rows[1])):
@@ -254,7 +254,8 @@ def test_a_parameter_may_be_asked():
 
 
 def test_assigned_values_are_stored_once():
-    """Also where a run is given up behind the assignment, in whichever memory the parameter lies."""
+    """An assigned value is stored once, also if a later guard fails and the run is repeated, whatever memory the
+    parameter has."""
     class Counter(Cell):
         def __init__(self) -> None:
             super().__init__()
@@ -384,7 +385,7 @@ def test_a_loop_without_a_bound_is_unrolled():
 
 
 def left(function: Any, match: str, *values: Any) -> list[Any]:
-    """Results of a function that is left to Python, about which a warning says so once."""
+    """Results of a function that is left to Python, after a check that one warning says so."""
     with pytest.warns(UserWarning, match=match) as told:
         found = [function(value) for value in values]
     assert len([each for each in told if "runs as Python" in str(each.message)]) == 1
@@ -422,7 +423,7 @@ def test_a_loop_that_does_not_end_soon():
 
 
 class Hooked(Cell):
-    """Asks for a number behind a child, and its gradient is asked for."""
+    """A Cell that branches on a value computed by a child with hooks."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -434,7 +435,7 @@ class Hooked(Cell):
 
 
 def test_a_number_behind_a_hook_is_left_to_python():
-    """The hook is called as often as eagerly, and the gradient goes through it."""
+    """The hook is called as often as eagerly, and the gradient passes through it."""
     def run(make: Callable, values: list[Any]) -> tuple[list[Any], list[Any]]:
         net, log = Hooked(), list[Any]()
         net.inner.register_forward_hook(lambda cell, args, out: (log.append(out.asnumpy().tolist()), out * 3.0)[1])
@@ -450,7 +451,7 @@ def test_a_number_behind_a_hook_is_left_to_python():
 
 @pytest.mark.parametrize("kind", ["forward_pre", "forward", "backward_pre", "backward"])
 def test_hooks_behind_the_numbers_are_compiled(kind):
-    """They act on every run, once each, whichever way it goes and however many runs were given up."""
+    """The hooks run once in every call, whichever way it takes and however many guards fail."""
     class Net(Hooked):
         def construct(self, x: Any) -> Any:
             return self.inner(x) * x if x[0] > 0 else self.inner(x * 2.0) - 1.0
@@ -486,7 +487,7 @@ def test_hooks_on_tensors_and_branches_on_gradients():
 
 
 class Own(Cell):
-    """With a gradient of its own that asks for numbers, as its construct does."""
+    """A Cell whose bprop branches on values, like its construct."""
 
     def construct(self, x: Any) -> Any:
         return x * 2.0 if x.sum() > 0 else x * x

@@ -1,4 +1,4 @@
-"""``opreg.dataset``: what MindSpore 2.10 answers to the same, and errors of one's own."""
+"""``opreg.dataset``: results equal those of MindSpore 2.10, and errors."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ def test_files_of_mnist(tmp_path: Path) -> None:
     assert net.batch(3).output_types() == [np.float32, np.int32] and net.batch(3).output_shapes() == [[3, 1, 4, 2], [3]]
     with pytest.raises(FileNotFoundError, match="no t10k-images-idx3-ubyte"):
         ds.MnistDataset(tmp_path, "test")
-    for usage in ("all", None):  # as much of it as the folder has
+    for usage in ("all", None):  # the parts that the folder has
         assert [row[1] for row in rows(ds.MnistDataset(tmp_path, usage, shuffle=False))] == [7, 1, 9]
     with pytest.raises(FileNotFoundError, match="no train-images-idx3-ubyte"):
         ds.MnistDataset(tmp_path.parent)
@@ -391,7 +391,7 @@ def _file(pixels: np.ndarray, kind: str = "png") -> bytes:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Folders of two classes and of none; a file among them, another kind of file, and a folder below."""
+    """Folders of two classes and an empty one, with a file beside them, a file of another kind, and a subfolder."""
     for name, pixels in (("b/2.png", IMAGE), ("b/10.png", IMAGE + 1), ("a/1.PNG", IMAGE[..., 0]), ("b/c/3.png", IMAGE)):
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -453,7 +453,7 @@ TALL: np.ndarray = np.broadcast_to(np.arange(40, dtype=np.uint8)[:, None, None],
     ((1, 2), [15, 16, 18, 19, 20, 21, 23, 24]), ((0.5, 0.5), [11, 13, 16, 18, 21, 23, 26, 28]),
     ((0.1, 0.2), [2, 7, 12, 17, 22, 27, 32, 37]), ((0.3, 2), [5, 10, 14, 18, 22, 26, 30, 34])])
 def test_parts_that_fit_nowhere_become_the_middle(ratio: tuple[float, float], expected: list[int]) -> None:
-    """As MindSpore has it, within the ratio."""
+    """The middle is cut to the ratio, as in MindSpore."""
     part = vision.RandomResizedCrop((8, 4), scale=(5, 6), ratio=ratio)(TALL)
     assert part.shape == (8, 4, 3) and part[:, 0, 0].tolist() == expected
 
@@ -473,7 +473,7 @@ def _with_dicts() -> ds.Dataset:
 
 
 def test_a_column_of_dicts() -> None:
-    """It is seen as it is, and handed out with tensors inside; text stays text."""
+    """Operations see the dict itself, and iterators give it with tensors inside; text stays text."""
     number, info = list(_with_dicts())[1]
     assert (int(number), int(info["a"]), info["b"].asnumpy().tolist()) == (1, 1, [1.0, 1.0])
     assert isinstance(info["in"]["c"][1], ms.Tensor) and info["text"] == np.array("t")
@@ -520,7 +520,7 @@ def _numbers() -> ds.Dataset:
                                        output_columns=["x", "pid"], **workers),
 ])
 def test_processes_compute_rows(made: Callable[..., ds.Dataset]) -> None:
-    """In their order, epoch after epoch, each of so many processes some of them; none is left."""
+    """Processes compute some of the rows each, in order, for several epochs; no process is left."""
     dataset = made(num_parallel_workers=2, python_multiprocessing=True)
     alone = made(num_parallel_workers=2, python_multiprocessing=False)
     before = set(multiprocessing.active_children())
@@ -538,7 +538,7 @@ def test_processes_compute_rows(made: Callable[..., ds.Dataset]) -> None:
 
 @forked
 def test_random_numbers_are_those_of_the_row() -> None:
-    """Whatever the count of processes; epochs differ, and seeds."""
+    """Random values do not depend on the number of processes; they differ between epochs and seeds."""
     def drawn(workers: int, seed: int) -> list[Any]:
         ds.config.set_seed(seed)
         flips = ds.GeneratorDataset([IMAGE] * 12, ["x"], shuffle=False).map(
@@ -571,7 +571,7 @@ def test_an_error_of_a_process_names_the_row() -> None:
 
 @forked
 def test_processes_end_by_themselves_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes of a later step hold the connections of an earlier one, which has given all its rows before."""
+    """Processes of a later step inherit the connections of an earlier step, which has already given all rows."""
     alive = []
     kill = multiprocessing.process.BaseProcess.kill
 

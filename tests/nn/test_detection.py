@@ -1,4 +1,4 @@
-"""Primitives of detection: MindSpore 2.10's numbers, eagerly and compiled, and gradients."""
+"""Primitives of detection: values of MindSpore 2.10, eagerly and compiled, and gradients."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_numbers(call: Callable[..., Any], inputs: list[Any], expected: list[Any
     (ops.BoundingBoxEncode(**SCALED), [ANCHORS, BOXES]), (ops.BoundingBoxDecode((99, 99)), [ANCHORS, MOVES]),
     (align(), [FEATURES, REGIONS])])
 def test_gradients(call: Callable[..., Any], inputs: list[Any]) -> None:
-    """In the first input, along a random direction, against central differences."""
+    """Gradients of the first input along a random direction agree with central differences."""
     random = np.random.default_rng(1)
     x, y = (np.array(each, np.float64) + 0.013 for each in inputs)
     direction = random.normal(size=x.shape)
@@ -72,7 +72,7 @@ def test_gradients(call: Callable[..., Any], inputs: list[Any]) -> None:
 
 
 def greedy(boxes: np.ndarray, threshold: float) -> list[bool]:
-    """Whether each of boxes in the order of scores overlaps none that is kept before it too much."""
+    """Flags of the boxes that are kept, in the order of scores: a box that overlaps an earlier one too much is not."""
     kept: list[bool] = []
     for i, (x1, y1, x2, y2) in enumerate(boxes):
         keep = True

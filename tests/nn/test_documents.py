@@ -1,4 +1,4 @@
-"""The documents on Cells, parameters, bprop and hooks: each example, with what it prints, eagerly and compiled."""
+"""Examples of MindSpore's documents on Cells, parameters, bprop and hooks, with their output, eagerly and compiled."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Run = Callable[[Any], Any]
 
 @pytest.fixture(params=["PYNATIVE_MODE", "GRAPH_MODE"], autouse=True)
 def mode(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Every example in both modes."""
+    """Runs every example in both modes."""
     ms.set_context(mode=getattr(ms, request.param))
     yield request.param
     ms.set_context(mode=ms.PYNATIVE_MODE)
@@ -238,7 +238,7 @@ def forward_hook_fn(cell_id, inputs, outputs):
 
 
 class Net(nn.Cell):
-    """One of the documents' networks: the hooks are registered by the function given."""
+    """A network of the documents; the given function registers hooks."""
 
     def __init__(self, register):
         super(Net, self).__init__()

@@ -85,7 +85,7 @@ def test_amsgrad_keeps_the_largest_square() -> None:
 
 
 def test_one_of_ones_own() -> None:
-    """After MindSpore's documents: an optimizer over its groups, and a scheduler that reads the rates."""
+    """MindSpore's documents show such an optimizer over its groups, and a scheduler that reads the rates."""
     class Descent(optim.Optimizer):
         def __init__(self, params: Any, lr: float):
             super().__init__(params, {"lr": lr, "weight_decay": 0.0})

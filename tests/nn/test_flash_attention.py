@@ -1,4 +1,4 @@
-"""``ops.flash_attention_score`` beside attention written out in NumPy."""
+"""``ops.flash_attention_score`` agrees with attention in NumPy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def written_out(query: np.ndarray, key: np.ndarray, value: np.ndarray, shift: An
 
 
 def laid(x: np.ndarray, layout: str) -> np.ndarray:
-    """An array of axes batch, heads, length and size in a layout."""
+    """An array with the axes batch, heads, length and size, brought into a layout."""
     laid = x.transpose(["BNSD".index(axis) for axis in layout.replace("H", "ND")])
     return laid.reshape((*laid.shape[:2], -1)) if "H" in layout else laid
 
@@ -36,7 +36,7 @@ def laid(x: np.ndarray, layout: str) -> np.ndarray:
 I, J = np.arange(QUERIES)[:, None], np.arange(KEYS)
 BEHIND = KEYS - QUERIES  # where the last query has the place of the last key
 
-#: Settings, and the same written out.
+#: Settings, and the same attention written out.
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "alone": ({}, {}),
     "scaled": ({"scalar_value": 0.5}, {"scale": 0.5}),

@@ -1,4 +1,4 @@
-"""Facts that hold for every layer, each tried on every row: see ``layers``."""
+"""Facts that hold for every layer, tested on every row: see ``layers``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from opreg.nn.checkpoint import load_checkpoint, load_param_into_net, save_check
 from tests.nn.layers import FUNCTIONS, ROWS, WITHOUT_FUNCTION, LayerRow, close, flat, made, numbers, value, widened
 from tests.running import fit
 
-#: They hold Cells, and compute nothing themselves.
+#: Layers that hold Cells, and compute nothing themselves.
 HOLDERS = {"CellList", "CellDict"}
 NAMES = [name for name in layers.__all__
          if isinstance(getattr(layers, name), type) and issubclass(getattr(layers, name), Cell)]
@@ -37,7 +37,7 @@ def inputs_of(row: LayerRow) -> list[Any]:
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_numbers(row: LayerRow, compiled: bool) -> None:
-    """Outputs and moving statistics are MindSpore's, or those of NumPy."""
+    """Outputs and moving statistics equal MindSpore's, or those of NumPy."""
     net, xs = made(row.layer, row.train), inputs_of(row)
     out = flat((net.compile(*xs) if compiled else net)(*xs))
     if row.recorded is None:
@@ -56,7 +56,7 @@ def test_numbers(row: LayerRow, compiled: bool) -> None:
 
 def gradients(row: LayerRow, net: Cell, xs: list[Any], compiled: bool = False
               ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-    """A loss of all outputs, and by number and name what is differentiated and its gradients."""
+    """A loss of all outputs, the inputs and parameters by position and name, and their gradients."""
     heads = [each.shape for each in flat(net(*xs))]
     like = xs[0].asnumpy().dtype if isinstance(xs[0], Tensor) and xs[0].asnumpy().dtype.kind == "f" else np.float32
 
@@ -86,7 +86,7 @@ def test_gradients_are_mindspore_s(row: LayerRow, compiled: bool) -> None:
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.smooth], ids=str)
 def test_gradients_fit_central_differences(row: LayerRow) -> None:
-    """In float64, of all inputs and parameters; compiled they are the same."""
+    """Float64 gradients of all inputs and parameters agree with central differences, eagerly and compiled."""
     net, xs = widened(made(row.layer, row.train)), widened(inputs_of(row))
     loss, asked, found = gradients(row, net, xs)
     values = [each.asnumpy().copy() for each in asked.values()]
@@ -112,7 +112,7 @@ _KEPT = {row.name: row for row in ROWS if list(made(row.layer, False).get_parame
 
 @pytest.mark.parametrize("name", _KEPT)
 def test_a_file_holds_its_parameters(name: str, tmp_path: Path) -> None:
-    """Another of its kind computes the same once it has read them."""
+    """A second layer computes the same after it has loaded the parameters."""
     row = _KEPT[name]
     first, second, xs = made(row.layer, False), made(row.layer, False), inputs_of(row)
     for parameter in second.get_parameters():
@@ -131,14 +131,14 @@ def test_has_a_function(name: str) -> None:
     assert (name in FUNCTIONS) != (name in WITHOUT_FUNCTION), f"tests/nn/layers.py says of {name} its function, or none"
 
 
-#: What goes in: a dtype, "special" for NaN and infinities among floats, "empty" for no samples.
+#: Kinds of inputs: a dtype, "special" for NaN and infinities among floats, "empty" for no samples.
 KINDS = ["float32", "float16", "bfloat16", "float64", "int8", "int32", "int64", "uint8", "bool", "special", "empty"]
 #: Layers that refuse data of another dtype than their weights.
 STRICT = {"Dense", "Linear", "Conv1d", "Conv2d", "Conv3d"}
 
 
 def of_kind(x: Any, kind: str) -> Any:
-    """An input in another dtype, or with other numbers."""
+    """An input in another dtype, or with special values."""
     host = x.asnumpy()
     if kind == "empty":
         return Tensor(host[:0])
@@ -156,7 +156,7 @@ def of_kind(x: Any, kind: str) -> Any:
 
 
 def outcome(call: Any, *xs: Any) -> Any:
-    """The numbers that a call gives, or the kind of error that it ends in."""
+    """Values of a call, or the class of its error."""
     set_seed(1)
     try:
         return [each.float().asnumpy() if each.is_floating_point() else each.asnumpy() for each in flat(call(*xs))]
@@ -166,7 +166,7 @@ def outcome(call: Any, *xs: Any) -> Any:
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.name in FUNCTIONS], ids=str)
 def test_is_its_function(row: LayerRow) -> None:
-    """A layer gives what the function gives, and refuses what it refuses, in every dtype and for every number."""
+    """Layer and function give the same results and errors, in every dtype and for special values."""
     for kind in KINDS:
         net = made(row.layer, row.train)
         xs = [of_kind(x, kind) for x in inputs_of(row)]
@@ -186,7 +186,7 @@ def test_is_its_function(row: LayerRow) -> None:
         for one, other, right in zip(found, compiled, expected, strict=True):
             assert one.dtype == other.dtype == right.dtype, kind
             rtol = {"float16": 4e-3, "bfloat16": 2e-2}.get(kind, 1e-5)
-            if row.name != "Conv1d":  # whose images are one pixel high
+            if row.name != "Conv1d":  # Conv1d's images are one pixel high
                 np.testing.assert_array_equal(one, right, kind)
             for near in (one, other):
                 np.testing.assert_allclose(near, right, rtol, 1e-6, err_msg=kind)

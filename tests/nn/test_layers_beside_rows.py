@@ -1,4 +1,4 @@
-"""Layers beside what rows say of them: chance, containers, mistakes, text, copies, dtypes."""
+"""Layers beyond their rows: random numbers, containers, errors, text, copies, dtypes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ nn: Any = layers
 
 @pytest.mark.parametrize("layer", ["LSTM", "GRU", "RNN"])
 def test_layer_is_its_cell(layer: str) -> None:
-    """A layer over time does at each step what the cell of one step does."""
+    """A layer over time computes at each step the same as the cell of one step."""
     whole = made(f"{layer}(3, 4)", False)
     step = getattr(nn, layer + "Cell")(3, 4)
     for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
@@ -38,7 +38,7 @@ def test_layer_is_its_cell(layer: str) -> None:
 
 
 def test_instance_norm_that_is_not_affine() -> None:
-    """It has parameters that stay what they are."""
+    """The layer has parameters, which are not trained."""
     for affine in (True, False):
         assert nn.InstanceNorm2d(3, affine=affine).gamma.requires_grad is affine
 
@@ -53,7 +53,8 @@ def test_instance_norm_that_is_not_affine() -> None:
     ("Dropout3d()", (20, 30, 2, 1, 3), (2, 3, 4)),
 ])
 def test_dropout(layer: str, shape: tuple[int, ...], axes: tuple[int, ...], compiled: bool) -> None:
-    """About half goes, whole channels at once, the rest is doubled; gradients go the same way; twice is not alike."""
+    """About half of the channels become zero, the others are doubled; the gradient has the same mask; each call draws a
+    new one."""
     net, ones = made(layer, True), Tensor(np.ones(shape, "f4"))
     run = net.compile(ones) if compiled else net
     first, second = run(ones).asnumpy(), run(ones).asnumpy()
@@ -71,7 +72,7 @@ def test_dropout(layer: str, shape: tuple[int, ...], axes: tuple[int, ...], comp
 
 
 def test_dropout_of_nothing_and_everything() -> None:
-    """The ends of the range."""
+    """The probabilities 0 and 1 are allowed."""
     x = Tensor(np.ones((2, 3, 2, 2), "f4"))
     assert (made("Dropout(p=0.0)", True)(x).asnumpy() == 1).all()
     assert (made("Dropout2d(1.0)", True)(x).asnumpy() == 0).all()
@@ -90,7 +91,7 @@ def test_rrelu(compiled: bool) -> None:
 
 @pytest.mark.parametrize("layer", ["LSTM(3, 4, 2, dropout=0.5)", "MultiheadAttention(4, 2, 0.5)"])
 def test_dropout_within(layer: str) -> None:
-    """It acts in training alone."""
+    """Dropout inside of a network acts only in training."""
     net = made(layer, True)
     x = Tensor(numbers((3, 2, 3 if "LSTM" in layer else 4), 0))
     xs = (x,) if "LSTM" in layer else (x, x, x)
@@ -104,7 +105,7 @@ def test_dropout_within(layer: str) -> None:
 
 
 def names(net: Cell) -> list[str]:
-    """Paths, which must be the names too."""
+    """Paths of parameters, after a check that they equal the names."""
     found = [(path, parameter.name) for path, parameter in net.parameters_and_names()]
     assert all(path == name for path, name in found), found
     return [path for path, _ in found]
@@ -125,7 +126,7 @@ def dense() -> Cell:
 
 
 class Late(Cell):
-    """A net with a list that is filled after it was assigned."""
+    """A net with a list that is filled after its assignment."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -135,10 +136,10 @@ class Late(Cell):
 
 
 class Net(Cell):
-    """One to be filled."""
+    """A net without children, for tests to fill."""
 
 
-#: What is done with an empty ``Net`` called ``n``, and the names that parameters have then in MindSpore 2.10.
+#: Statements for an empty ``Net`` called ``n``, and the names of its parameters in MindSpore 2.10 afterwards.
 MINDSPORE_NAMES = [
     ("n.l = nn.CellList(); n.l.append(dense()); n.l.append(dense()); n.head = dense()",
      "0.weight 1.weight head.weight"),
@@ -178,7 +179,7 @@ MINDSPORE_NAMES = [
 
 @pytest.mark.parametrize("program, expected", MINDSPORE_NAMES)
 def test_names_that_mindspore_gives(program: str, expected: str) -> None:
-    """Its lists forget what they are called when they are filled later; names here are paths."""
+    """MindSpore's lists lose their names if they are filled later; opreg's names are paths."""
     found: dict[str, Any] = {"nn": mx.nn, "dense": dense, "Late": Late, "Net": Net, "n": Net()}
     exec(program, found)
     net = found["n"]
@@ -196,7 +197,7 @@ def test_names_that_mindspore_gives(program: str, expected: str) -> None:
 
 
 def test_places_are_names() -> None:
-    """Whatever comes or goes, parameters are named after where they are."""
+    """Parameters are named by their positions, whatever is added or removed."""
     net = ParameterContainer()
     first = net.l[0]
     net.s.append(dense())
@@ -223,7 +224,7 @@ def test_places_are_names() -> None:
 
 
 def test_sequence() -> None:
-    """It runs its Cells in their order; empty it is the identity; names of an OrderedDict stay."""
+    """A sequence runs its Cells in order; an empty one is the identity; names of an OrderedDict are kept."""
     x = Tensor([-1.0, 2.0])
     assert (nn.SequentialCell()(x).asnumpy() == x.asnumpy()).all()
     net = nn.SequentialCell([nn.ReLU(), nn.Tanh(), nn.Softsign()])
@@ -240,7 +241,7 @@ def test_sequence() -> None:
 
 
 def test_dict() -> None:
-    """It is like a dict."""
+    """A CellDict behaves like a dict."""
     net = nn.CellDict({"a": dense()})
     net["b"] = relu = nn.ReLU()
     net.update([["c", dense()]])
@@ -278,7 +279,7 @@ def test_dict() -> None:
     (lambda: nn.CellDict([(1, 2, 3)]), ValueError, "got 3 things"),
 ])
 def test_container_mistakes(call: Callable, error: type, says: str) -> None:
-    """They are of MindSpore's kinds and name the container."""
+    """Errors have MindSpore's classes, and name the container."""
     with pytest.raises(error) as caught:
         call()
     assert says in str(caught.value)
@@ -404,7 +405,7 @@ def ones(*shape: int) -> Tensor:
     (lambda: nn.TransformerEncoderLayer(4, 2, activation=None), "TransformerEncoderLayer: activation must be the name"),
 ])
 def test_mistakes(call: Callable, says: str) -> None:
-    """A wrong argument is refused with the name of the Cell, as what MindSpore raises: a ValueError or a TypeError."""
+    """The error for a wrong argument names the Cell, and has MindSpore's class, ValueError or TypeError."""
     with pytest.raises((ValueError, TypeError)) as caught:
         call()
     assert says in str(caught.value)
@@ -429,7 +430,7 @@ def test_windows_that_are_rounded_up_begin_before_the_padding_behind(kernel: int
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 @pytest.mark.parametrize("dims", [2, 3])
 def test_windows_at_random(dims: int, compiled: bool) -> None:
-    """As many as wanted, each time others, the last at the end; places name the numbers."""
+    """Windows are drawn anew in each call; the last one is at the end; the indices are those of the values."""
     layer = getattr(nn, f"FractionalMaxPool{dims}d")(2, 4, return_indices=True)
     x = Tensor(numbers((2, 3, *(9,) * dims), 1))
     run = layer.compile(x) if compiled else layer
@@ -447,7 +448,7 @@ def test_windows_at_random(dims: int, compiled: bool) -> None:
 
 
 def test_the_way_back() -> None:
-    """The transposed pooling puts values back at their positions."""
+    """Transposed pooling puts values back at their positions."""
     x = Tensor(numbers((2, 3, 4, 6), 1))
     y, places = nn.MaxPool2d(2, 2, "pad", return_indices=True)(x)
     back = nn.MaxUnpool2d(2)(y, places).asnumpy()
@@ -457,7 +458,7 @@ def test_the_way_back() -> None:
 
 
 def test_masks_of_a_decoder() -> None:
-    """A target that may look at nothing behind it, and at no padding of the source, does not depend on those."""
+    """Masked elements, later ones of the target and padding of the source, do not change the output."""
     net = made("Transformer(4, 2, 1, 1, 6, 0.0)", False)
     source, target = (Tensor(numbers((n, 2, 4), n)) for n in (5, 3))
     later = Tensor(np.triu(np.ones((3, 3), bool), 1))
@@ -475,7 +476,7 @@ def test_masks_of_a_decoder() -> None:
 
 
 class Standardised(mx.nn.Conv2d):
-    """A convolution with weights of mean zero, as programs for MindSpore write them."""
+    """A convolution whose weights have mean zero, as programs for MindSpore write it."""
 
     def construct(self, x: Any) -> Any:
         weight = self.weight - self.weight.mean(axis=(1, 2, 3), keep_dims=True)
@@ -537,13 +538,13 @@ def test_a_held_primitive_computes_what_the_layer_does(layer: str, name: str, in
     assert getattr(net, name) is not held and type(getattr(net, name)) is type(held)
     setattr(net, name, None)
     assert getattr(net, name) is None
-    with warnings.catch_warnings():  # a construct of its own may call what it likes
+    with warnings.catch_warnings():  # a user's construct may call anything
         warnings.simplefilter("error")
         Turned(3, 2).matmul = mx.ops.Add()
 
 
 def test_batch_norm_by_the_primitive_it_holds_moves_statistics() -> None:
-    """Programs call it in training, and take the first of its results."""
+    """Programs call the primitive in training, and use the first of its results."""
     first, second = made("BatchNorm2d(3)", True), made("BatchNorm2d(3)", True)
     x = Tensor(numbers((2, 3, 4, 4), 0))
     y = first.bn_train(x, first.gamma, first.beta, first.moving_mean, first.moving_variance)[0]
@@ -553,7 +554,7 @@ def test_batch_norm_by_the_primitive_it_holds_moves_statistics() -> None:
 
 
 def test_activation_by_name() -> None:
-    """All names of MindSpore; a wrong one is a KeyError with the nearest."""
+    """All of MindSpore's names are known; a wrong one raises a KeyError with the nearest."""
     names_ = ("softmin softmax softmax2d logsoftmax relu relu6 rrelu silu tanh tanhshrink hardtanh gelu fast_gelu elu "
               "sigmoid softsign prelu leakyrelu hswish hsigmoid logsigmoid softshrink hshrink mish")
     for name in names_.split():
@@ -575,8 +576,8 @@ def test_activation_by_name() -> None:
     ({"pad_mode": "same", "divisor_override": 3}, [[21, 27, 21], [32, 36, 26]]),
 ])
 def test_averages_take_settings_of_windows_in_each_mode(settings: dict[str, Any], expected: list[list[float]]) -> None:
-    """MindSpore 2.10 gave these; with pad_mode "same" its zeros count where ceil_mode asks for the operator of three
-    dimensions."""
+    """Expected values are MindSpore 2.10's; with pad_mode "same", zeros count if ceil_mode needs its three-dimensional
+    operator."""
     x = Tensor(np.arange(24, dtype=np.float32).reshape(1, 1, 4, 6))
     np.testing.assert_allclose(nn.AvgPool2d(3, 2, **settings)(x).asnumpy()[0, 0], expected, rtol=1e-6)
 
@@ -603,7 +604,7 @@ def test_averages_take_settings_of_windows_in_each_mode(settings: dict[str, Any]
     ("SequentialCell()", "SequentialCell()"),
 ])
 def test_text(layer: str, text: str) -> None:
-    """Layers print as MindSpore's do."""
+    """Layers print the same text as MindSpore's."""
     assert repr(eval(layer, vars(nn).copy())) == text
 
 
@@ -613,7 +614,7 @@ NET = "SequentialCell(Conv2d(2, 3, 3), BatchNorm2d(3), ReLU(), MaxPool2d(2, 2), 
 @pytest.mark.parametrize("layer, shape", [(NET, (2, 2, 4, 4)), ("GRU(3, 4)", (3, 2, 3)),
                                           ("TransformerEncoderLayer(4, 2, 3)", (3, 2, 4))])
 def test_copies(layer: str, shape: tuple[int, ...]) -> None:
-    """A deep copy computes the same, has the same names, and shares nothing."""
+    """A deep copy computes the same, has the same names, and shares no memory."""
     net, x = made(layer, False), Tensor(numbers(shape, 0))
     twin = copy.deepcopy(net)
     before = flat(net(x))[0].asnumpy()
@@ -628,7 +629,7 @@ def test_copies(layer: str, shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("train", [False, True], ids=["inference", "training"])
 @pytest.mark.parametrize("shapes", [True, False], ids=["shapes", "open"])
 def test_as_symbol(shapes: bool, train: bool) -> None:
-    """A stack of layers is a Symbol, bound as any other, with the same numbers; statistics are auxiliary states."""
+    """A stack of layers becomes a Symbol with the same values when it is bound; statistics are auxiliary states."""
     net, x = made(NET, train), numbers((2, 2, 4, 4), 0)
     symbol = net.to_symbol(x.shape) if shapes else net.to_symbol()
     parameters = {p.name: p.asnumpy().copy() for p in net.get_parameters()}
@@ -645,7 +646,8 @@ def test_as_symbol(shapes: bool, train: bool) -> None:
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 def test_training_moves_statistics(compiled: bool) -> None:
-    """Each run in training once, none in inference; the same Cell learns of ``set_train`` when compiled."""
+    """Each run in training moves the statistics once, and none in inference; ``set_train`` also affects a compiled
+    Cell."""
     net, x = nn.BatchNorm2d(2, momentum=0.5), Tensor(numbers((3, 2, 2, 2), 0))
     run = net.compile(x) if compiled else net
     mean = x.asnumpy().mean((0, 2, 3))
@@ -662,7 +664,7 @@ def test_training_moves_statistics(compiled: bool) -> None:
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 def test_the_function_moves_statistics_as_the_layer_does(compiled: bool) -> None:
-    """The variance of the running ones is divided by one less than the count."""
+    """The variance for the running statistics is the sum of squares divided by the count less one."""
     x = Tensor(numbers((3, 2, 2, 2), 0))
     net = nn.BatchNorm2d(2, momentum=0.75).set_train()
     net(x)
@@ -681,7 +683,7 @@ def test_the_function_moves_statistics_as_the_layer_does(compiled: bool) -> None
 @pytest.mark.parametrize("layer, shape", [(NET, (2, 2, 4, 4)), ("LayerNorm((4,))", (2, 4)), ("GRU(3, 4)", (3, 2, 3)),
                                           ("GroupNorm(2, 4)", (2, 4, 3)), ("SeLU()", (3,)), ("HShrink()", (3,))])
 def test_half_precision(layer: str, shape: tuple[int, ...]) -> None:
-    """After ``to_float`` numbers are about the same, in float16; statistics of BatchNorm stay float32 and move."""
+    """After ``to_float`` values differ little in float16; statistics of BatchNorm stay float32, and move."""
     net, x = made(layer, True), Tensor(numbers(shape, 0))
     expected = flat(net(x))[0].asnumpy()
     net = made(layer, True).to_float("float16")
@@ -703,7 +705,7 @@ def test_a_weight_of_a_sequence_has_no_height(make: Callable, shape: tuple[int, 
 
 
 def test_initial_values() -> None:
-    """Weights lie within one by the root of the inputs, and biases too; a padding row is zeros."""
+    """Weights and biases lie within one over the root of the number of inputs; a padding row is zero."""
     for layer, bound in ((nn.Dense(100, 50), 0.1), (nn.Conv2d(4, 50, 5, has_bias=True), 0.1), (nn.GRU(3, 25), 0.2)):
         for parameter in layer.get_parameters():
             found = abs(parameter.asnumpy())
@@ -716,7 +718,7 @@ def test_initial_values() -> None:
 
 
 def test_exported() -> None:
-    """Every public name is there, once."""
+    """Every public name is listed exactly once."""
     assert len(set(nn.__all__)) == len(nn.__all__)
     assert all(hasattr(nn, name) for name in nn.__all__)
 

@@ -1,4 +1,4 @@
-"""Losses: the numbers of MindSpore, eagerly and compiled, with their gradients, and what is refused."""
+"""Losses: values of MindSpore, eagerly and compiled, with their gradients, and errors."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_edges_stay_finite():
      np.zeros(2, np.float32)),
 ], ids=["l1", "mse", "bce", "kl"])
 def test_a_class_is_its_function(loss, function, inputs, expected):
-    """Losses of integers are those of floating numbers, and logarithms of zero are those of 1e-12, in both."""
+    """Class and function agree; integers give the losses of floats, and the logarithm of zero is that of 1e-12."""
     given = [Tensor(np.array(each, np.float32 if isinstance(each[0], float) else np.int32)) for each in inputs]
     for call in (loss, function):
         found = call(*given).asnumpy()
@@ -165,7 +165,7 @@ FUNCTIONS = {
     "TripletMarginLoss": lambda loss, x, y, z: ops.triplet_margin_loss(
         x, y, z, loss.margin, loss.p, loss.eps, loss.swap, loss.reduction),
 }
-#: Losses that no function computes.
+#: Losses without a function in ``ops``.
 WITHOUT_FUNCTION = {"SoftmaxCrossEntropyWithLogits", "FocalLoss", "MultiMarginLoss", "DiceLoss", "MultiClassDiceLoss",
                     "MultiLabelSoftMarginLoss", "PoissonNLLLoss", "GaussianNLLLoss"}
 
@@ -176,7 +176,7 @@ def test_every_loss_has_a_function():
 
 
 def of_kind(host, kind):
-    """The numbers of an input in another dtype, or others among them; class numbers stay."""
+    """An input in another dtype, or with special values; labels stay."""
     if kind == "empty":
         return host[:0]
     if host.dtype.kind != "f":
@@ -196,7 +196,7 @@ def test_a_loss_is_its_function(kind):
             continue
         loss, inputs = built(case)
         if kind == "empty" and (case["loss"] == "CTCLoss" or case["options"].keys() & {"weight", "pos_weight"}):
-            continue  # whose inputs and weights do not all begin with the samples
+            continue  # not all inputs and weights of these begin with the samples
         whole = case["loss"] == "CrossEntropyLoss" and kind != "empty"  # probabilities stay what they are
         inputs = [x if whole and i else Tensor(of_kind(x.asnumpy(), kind)) for i, x in enumerate(inputs)]
         expected = FUNCTIONS[case["loss"]](loss, *inputs).asnumpy()
@@ -234,7 +234,7 @@ def test_class_numbers_beyond_the_classes_are_refused():
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_sequences_that_do_not_fit_into_their_time(compiled):
-    """Two equal labels need a blank between them."""
+    """Two equal labels need a blank between them, so the time is too short."""
     scores = Tensor(np.log(np.full((3, 2, 3), 1 / 3, np.float32)))
     for zero, expected in ((False, np.inf), (True, 0.0)):
         loss = losses.CTCLoss(reduction="none", zero_infinity=zero)
@@ -256,7 +256,7 @@ _WITH_BLANKS = {0: (4.949920, 6.021644, 4.052390), 2: (4.357649, 5.858260, 3.461
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("blank", _WITH_BLANKS)
 def test_a_blank_among_the_words(blank, compiled):
-    """It is one of the classes in a sequence; gradients are those of central differences."""
+    """The blank is one of the classes in a sequence; gradients agree with central differences."""
     scores = (np.arange(60) * 7 % 11 / 4).reshape(5, 3, 4)
     words = Tensor([[2, 0, 3], [1, 2, 2], [3, 3, 2]])
 
@@ -280,7 +280,8 @@ _PLACES, _CLASSES = [[0, 0], [0, 1], [1, 0], [2, 0], [2, 1], [2, 2]], [0, 1, 3, 
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_sparse_labels_are_those_of_rows(compiled):
-    """The primitive takes places of labels, scores that are no logarithms, and the last class for the blank."""
+    """The primitive takes labels with their positions, and scores instead of logarithms; its blank is the last
+    class."""
     def sparse(x):
         return ops.CTCLoss()(x, Tensor(_PLACES), Tensor(_CLASSES), Tensor([6, 4, 5]))[0]
 
@@ -297,7 +298,7 @@ def test_sparse_labels_are_those_of_rows(compiled):
 
 
 def _decoded(scores, lengths, merge):
-    """Places, classes, the longest and minus the sums of scores, by loops over each sequence."""
+    """Positions and classes of labels, the dense shape, and negative sums of the largest scores, by loops."""
     places, classes, sums = [], [], []
     for number, length in enumerate(lengths):
         best, before, count = scores[:length, number].argmax(-1), None, 0

@@ -1,4 +1,4 @@
-"""Metrics: what is gathered from batches, as MindSpore 2.10 answers, and what is refused."""
+"""Metrics: results for several batches, equal to MindSpore 2.10's, and errors."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_metrics(make: Callable[[], Any], inputs: tuple[Any, ...], expected: Any
 
 
 class Weighted(nn.Cell):
-    """Predictions of two classes."""
+    """A model with scores of two classes, by a product with fixed weights."""
 
     def construct(self, x: Any) -> Any:
         rows = x.reshape((x.shape[0], -1))
@@ -63,7 +63,7 @@ class Weighted(nn.Cell):
 
 
 def given(metric: str, value: Any) -> Any:
-    """An input of a recorded case as it was given."""
+    """An input of a recorded case, in its recorded type."""
     if value == "model":
         return Weighted()
     if metric == "BleuScore" or (isinstance(value, int) and metric != "OcclusionSensitivity"):
@@ -114,7 +114,7 @@ def test_metrics_by_name() -> None:
 @pytest.mark.parametrize("shape", [(40,), (13, 17), (6, 7, 8)], ids=str)
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.6])
 def test_distances_to_the_nearest(kind: str, shape: tuple[int, ...], share: float) -> None:
-    """Against all pairs of points."""
+    """The distances equal the minima over all pairs of points."""
     rng = np.random.default_rng(0)
     there = rng.random(shape) < share
     there.flat[rng.integers(there.size)] = True
@@ -126,7 +126,8 @@ def test_distances_to_the_nearest(kind: str, shape: tuple[int, ...], share: floa
 
 
 def test_curves_of_several_classes() -> None:
-    """Each is that of the class against all others; MindSpore's mixes classes unless there are as many samples."""
+    """Each curve is that of one class against all others; MindSpore's mixes classes unless there are as many
+    samples."""
     rng = np.random.default_rng(0)
     scores, labels = rng.random((20, 3)), np.arange(20) % 3
     curves = nn.ROC(3)(scores, labels)

@@ -22,7 +22,7 @@ F = mint.nn.functional
 
 
 def same(answer: Any, ours: Any) -> None:
-    """Compare a result with its record, down to dtypes and shapes."""
+    """Compares a result with its record, dtype and shape included."""
     if isinstance(answer, list):
         assert isinstance(ours, list) and len(answer) == len(ours)
         for each, mine in zip(answer, ours):
@@ -45,7 +45,7 @@ def test_answers_are_those_of_pytorch(case: str) -> None:
     same(ANSWERS[case], asked(mint, Tensor, ms.float64, case))
 
 
-#: What gives no tensors, or makes layers.
+#: Cases that return no tensors, or make layers.
 EAGER = re.compile(r"mint\.(equal|allclose)|mint\.nn\.")
 
 

@@ -1,4 +1,4 @@
-"""Model: what callbacks see, in which order, what is printed, and what comes out, as MindSpore 2.10 answers."""
+"""Model: arguments and order of callbacks, printed text and results equal MindSpore 2.10's."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def model(rate: float = 0.1, start: str = "zeros", **settings: Any) -> Model:
 
 
 class Log(ms.Callback):
-    """Notes where it is called, and what it is told there."""
+    """A callback that records its calls, and their arguments."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[Any, ...]] = []
@@ -89,7 +89,7 @@ PRINTED = {
 
 
 def constant(**settings: Any) -> Model:
-    """A model whose loss is always 3, and that learns nothing."""
+    """A model whose loss is always 3, and which does not learn."""
     net = nn.Dense(1, 1, "zeros", "zeros")
     weights = nn.SGD(net.trainable_params(), 0.5)
     return Model(net, lambda out, label: (out * 0.0 + label).mean(), weights, **settings)
@@ -119,7 +119,7 @@ def test_a_monitor_of_two_trainings_counts_anew(capsys: pytest.CaptureFixture[st
 
 
 class Dataset:
-    """A dataset as MindSpore's are."""
+    """A dataset with MindSpore's interface."""
 
     def __init__(self, name: str):
         setattr(self, name, lambda: iter(BATCHES if "tuple" in name else [{"x": x, "y": y} for x, y in BATCHES]))

@@ -1,4 +1,4 @@
-"""``opreg.numpy``: MindSpore's functions with NumPy's names, against its answers and NumPy's."""
+"""``opreg.numpy``: MindSpore's functions with NumPy's names agree with its answers and with NumPy's."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_numpy_answers_where_mindspore_refuses(case: str) -> None:
 @pytest.mark.parametrize("name", ["logaddexp", "logaddexp2"])
 @pytest.mark.parametrize("operands", ["f, g", "i, j", "i, f", "f, 2", "2, v"])
 def test_logarithms_of_sums(name: str, operands: str) -> None:
-    """MindSpore gives these one day and refuses them the other."""
+    """The expected values are NumPy's, since MindSpore refuses these calls at times."""
     ours, numpys = (asked(tensors, module, f"mnp.{name}({operands})")["numbers"]
                     for tensors, module in ((ms, mnp), (SimpleNamespace(Tensor=np.asarray), np)))
     assert np.allclose(np.array(ours, float), np.array(numpys, float), 1e-5, 1e-5)
@@ -131,7 +131,7 @@ def test_mistakes_say_what_was_expected(call: Any, error: type[Exception], said:
 
 
 def test_bounds_of_integers() -> None:
-    """Divisors of the largest integers, and of neighbours among the numbers of Fibonacci, take the most steps."""
+    """Divisors of the largest integers, and neighbouring Fibonacci numbers, need the most steps."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for dtype, pair in (("int8", (55, 89)), ("int32", (1836311903, 1134903170)),

@@ -1,4 +1,4 @@
-"""Functions and methods of tensors against MindSpore 2.10's recorded answers, and their gradients."""
+"""Functions and methods of tensors: MindSpore 2.10's recorded answers, and gradients."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from opreg.nn.ops.methods import METHODS, MXNET_ONLY
 RECORDED = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_ops.json").read_text())
 ARRAYS = {name: eval(text, {"np": np}) for name, text in RECORDED["inputs"].items()}
 
-#: Whose results have a shape, or a type, that depends on values.
 
 #: Without gradient by central differences: random, rounded to another dtype, or kinks in the inputs.
 ROUGH = re.compile(
@@ -34,7 +33,7 @@ ROUGH = re.compile(
 
 
 def used(text: str) -> list[str]:
-    """Inputs that an expression names."""
+    """Names of inputs in an expression."""
     return [name for name in ARRAYS if re.search(rf"(?<![\w.]){name}(?![\w(=])", text)]
 
 
@@ -43,7 +42,7 @@ def run(text: str, values: dict[str, Any]) -> Any:
 
 
 def expect(wanted: Any, got: Any) -> None:
-    """Compare a result with its record, down to dtypes and shapes."""
+    """Compares a result with its record, dtype and shape included."""
     if "items" in wanted:
         assert isinstance(got, (tuple, list))
         assert len(got) == len(wanted["items"])
@@ -83,7 +82,7 @@ SMOOTH = [(group, text) for group, text in CASES if group != "random" and not RO
 
 
 def _sum(found: Any) -> Any:
-    """A weighted sum of all numbers of a result, so that no gradient is the same for all."""
+    """A weighted sum of all elements of a result, with a different gradient for each."""
     parts = found if isinstance(found, (tuple, list)) else [found]
     total = ms.Tensor(np.float64(0))
     for k, part in enumerate(parts):
@@ -94,7 +93,7 @@ def _sum(found: Any) -> Any:
 
 @pytest.mark.parametrize("group, text", SMOOTH, ids=[text for _, text in SMOOTH])
 def test_gradient(group: str, text: str) -> None:
-    """Of float64 inputs, against central differences in three directions; compiled the same."""
+    """Gradients of float64 inputs agree with central differences in three directions, eager and compiled."""
     names = [name for name in used(text) if ARRAYS[name].dtype == np.float32]
     fixed = {name: ms.Tensor(array.astype("f8") if array.dtype == np.float32 else array)
              for name, array in ARRAYS.items()}
@@ -125,7 +124,7 @@ def test_gradient(group: str, text: str) -> None:
 
 
 def test_no_method_is_silently_mxnets() -> None:
-    """Whatever name of ``Value`` MindSpore has means what it means there."""
+    """Every method of ``Value`` that MindSpore has, too, follows MindSpore."""
     for name in FLUENT:
         ours = getattr(ms.Tensor, name)
         if name in MXNET_ONLY:
@@ -220,7 +219,7 @@ def test_distances_of_equal_rows_have_no_slope(p: float) -> None:
 
 @pytest.mark.parametrize("ord_", [2, "nuc"])
 def test_norms_of_matrices_of_low_rank_have_slopes(ord_: Any) -> None:
-    """Singular values of zero are no reason for NaN."""
+    """Singular values of zero do not make the gradient NaN."""
     row = np.array([[1.0, 2.0, 2.0]])
     x = ms.Tensor(np.vstack([row, 2 * row]))
     g = ms.grad(lambda a: ops.norm(a, ord_))(x).asnumpy()
@@ -285,7 +284,7 @@ def test_refused(text: str, error: type[Exception], match: str) -> None:
     ("ops.where(b > 3, b, 300)", [44, 5, 200]), ("b + 300", [44, 49, 244]),
 ])
 def test_numbers_outside_an_integer_dtype(text: str, wanted: list[int]) -> None:
-    """Bounds count as the nearest number that fits; whatever else does not fit wraps around, as arithmetic does."""
+    """A bound beyond the range is replaced by the nearest number in it; other numbers wrap around, as in arithmetic."""
     values = {"b": ms.Tensor(np.array([0, 5, 200], np.uint8)), "s": ms.Tensor(np.array([-128, 100], np.int8)),
               "w": ms.Tensor(np.array([2 ** 53 + 3]))}
     assert run(text, values).asnumpy().tolist() == wanted
@@ -358,7 +357,7 @@ FLOWS = {
 
 @pytest.mark.parametrize("name", FLOWS)
 def test_control_flow(name: str) -> None:
-    """The same eagerly, compiled, and in the gradients of both, for inputs and Parameters."""
+    """Results and gradients, for inputs and Parameters, are equal eagerly and compiled."""
     function = FLOWS[name]
     compiled = ms.jit(function)
     np.testing.assert_allclose(compiled(X).asnumpy(), function(X).asnumpy())

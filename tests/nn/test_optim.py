@@ -1,4 +1,4 @@
-"""Optimizers and learning rates: the numbers of MindSpore, eagerly and compiled, and what is refused."""
+"""Optimizers and learning rates: MindSpore's values, eagerly and compiled, and errors."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def built(case: dict[str, Any]) -> tuple[dict[str, Parameter], Optimizer]:
 
 
 def follows(case: dict[str, Any], step: Any) -> None:
-    """Whether five steps lead where they led there; ``step`` makes a function of gradients from an optimizer."""
+    """Whether five steps give the recorded values; ``step`` makes a function of gradients from an optimizer."""
     held, optimizer = built(case)
     run = step(optimizer)
     for gradients, expected in zip(RECORD["gradients"], case["steps"]):
@@ -92,7 +92,7 @@ def test_five_steps_in_a_compiled_function(case):
 
 
 def moved(optimizer: Any, gradients: Any) -> float:
-    """The value of a parameter that begins at zero after its updates."""
+    """Value of a parameter that starts at zero, after the updates."""
     p = Parameter(np.zeros(1, np.float32), name="w")
     run = optimizer([p])
     for g in gradients:
@@ -101,7 +101,7 @@ def moved(optimizer: Any, gradients: Any) -> float:
 
 
 def test_as_documented_where_kernels_depart():
-    """MindSpore's kernels for processors ignore settings, take one twice, and put epsilon elsewhere in some lanes."""
+    """MindSpore's CPU kernels ignore some settings, use one twice, and add epsilon elsewhere in some vector lanes."""
     gradients = 0.7, 0.3, -0.2
     assert moved(lambda p: optim.Momentum(p, 0.1, 0.9, use_nesterov=True), gradients) == pytest.approx(
         moved(lambda p: optim.SGD(p, 0.1, 0.9, nesterov=True), gradients), rel=1e-6)
@@ -147,8 +147,8 @@ RULES = {
 }
 
 
-def test_asgd_averages_what_parameters_were():
-    """The parameter itself up to the step ``t0 + 2``, from then on the mean of what it is."""
+def test_asgd_averages_earlier_values_of_parameters():
+    """The average is the parameter itself up to the step ``t0 + 2``, and then the mean of its values since."""
     p = Parameter(np.array([1.0, -2.0], np.float32), name="w")
     optimizer, seen = optim.ASGD([p], t0=2.0), []
     for step in range(1, 7):
@@ -160,7 +160,7 @@ def test_asgd_averages_what_parameters_were():
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 @pytest.mark.parametrize("way", ["eager", "operators", "compiled"])
 def test_lamb(decay, way):
-    """Its reference is NumPy: MindSpore has no kernel of it for processors."""
+    """The reference is NumPy, since MindSpore has no CPU kernel for LAMB."""
     w = Parameter(Tensor([1.0, -2.0, 3.0]), name="w")
     optimizer = optim.Lamb([w], 0.1, weight_decay=decay)
     step = {"eager": optimizer, "operators": optimizer.construct, "compiled": jit(lambda g: optimizer(g))}[way]
@@ -302,7 +302,7 @@ def test_names_of_parameters():
 
 @pytest.mark.parametrize("listed", [[0.5, 0.25], optim.ExponentialDecayLR(0.5, 0.5, 1)], ids=["list", "schedule"])
 def test_rates_of_groups_are_cells_where_one_of_them_changes(listed):
-    """As in MindSpore: each has its rate, or rates, as ``learning_rate``."""
+    """``learning_rate`` holds the rate of each group, or its list of rates, as in MindSpore."""
     params = [Parameter(np.zeros(1, np.float32), name=name) for name in "ab"]
     groups = [{"params": params[:1], "lr": listed}, {"params": params[1:]}, {"order_params": params[::-1]}]
     optimizer = optim.SGD(groups, 0.125)
@@ -324,7 +324,7 @@ def test_rates_of_groups_are_cells_where_one_of_them_changes(listed):
 
 
 class Hundredth(Cell):
-    """A weight decay."""
+    """A Cell that computes a weight decay."""
 
     def construct(self, step):
         return Tensor(0.01)
@@ -336,8 +336,8 @@ class Hundredth(Cell):
     lambda p: optim.SGD([{"params": p, "lr": np.float64(0.5)}], 1, weight_decay=0.01),
     lambda p: optim.SGD(p, [np.float64(0.5), 1], weight_decay=0.01),
     lambda p: optim.Momentum(p, optim.piecewise_constant_lr([2], [0.5]), 0, weight_decay=0.01)])
-def test_settings_that_mindspore_refuses_are_what_they_say(make):
-    """Whole numbers and NumPy's: there they are TypeErrors."""
+def test_settings_that_mindspore_refuses_have_their_values(make):
+    """Integers and NumPy's numbers are accepted; MindSpore raises a TypeError for them."""
     p = Parameter(np.ones(2, np.float32), name="w")
     make([p])((Tensor([1.0, 1.0]),))
     np.testing.assert_allclose(p.asnumpy(), 1 - 0.5 * 1.01, rtol=1e-6)
@@ -358,7 +358,7 @@ def test_settings_that_are_refused_as_by_mindspore(make, message):
 @pytest.mark.parametrize("mode", ["eager", "compiled"])
 @pytest.mark.parametrize("clip", [False, True])
 def test_lars_gives_layers_rates_of_their_own(mode, clip):
-    """Weight decay and loss scale are those of the optimizer within, which leaves both to it."""
+    """Weight decay and loss scale are settings of the inner optimizer; LARS applies them."""
     rng = np.random.default_rng(2)
     start = {"w": rng.normal(size=(2, 3)), "bias": rng.normal(size=3), "none": np.zeros(2)}
     params = [Parameter(Tensor(value.astype("f4")), name=name) for name, value in start.items()]
@@ -407,7 +407,7 @@ def test_gradients_are_centered_where_a_group_says_so():
 
 def test_an_optimizer_of_ones_own():
     class Halving(Optimizer):
-        """Keeps half of its velocity, and looks at numbers, as eager code may."""
+        """An optimizer that keeps half of its velocity, and branches on values, as eager code may."""
 
         def __init__(self, params, rate, **more):
             super().__init__(rate, params, **more)
@@ -439,7 +439,7 @@ _FOLLOWS = MultitypeFuncGraph("follows")
 
 @_FOLLOWS.register("Number", "Tensor", "Tensor", "Tensor", "Tensor", "Tensor", "Bool", "Bool")
 def _follow(momentum, rate, decay, p, g, v, decays, mine):
-    """A step with momentum, as optimizers after MindSpore's have them: one function for each kind of arguments."""
+    """A step with momentum, in MindSpore's style: one function for each kind of arguments."""
     if mine:
         g = g + p * decay if decays else g
         v = ms_ops.assign(v, v * momentum + g)
@@ -448,7 +448,7 @@ def _follow(momentum, rate, decay, p, g, v, decays, mine):
 
 
 class AfterMindSpore(Optimizer):
-    """Momentum, with what MindSpore's base class brings."""
+    """Momentum, with the parts of MindSpore's base class."""
 
     def __init__(self, params, learning_rate, momentum=0.5, weight_decay=0.0):
         super().__init__(learning_rate, params, weight_decay)
@@ -576,7 +576,7 @@ SET_LATER = [
 
 
 def _set_later(step: Any, name: str, settings: dict[str, Any], attribute: str, value: Any) -> list[np.ndarray]:
-    """The parameter after each of four steps; the setting is set behind the second."""
+    """Values of the parameter after each of four steps; a setting changes after the second."""
     p = Parameter(np.array([1.0, -2.0, 0.5], np.float32), name="w")
     optimizer = getattr(optim, name)([p], **settings)
     run, found = step(optimizer), []
@@ -593,7 +593,7 @@ def _set_later(step: Any, name: str, settings: dict[str, Any], attribute: str, v
 def test_a_setting_set_later_holds_from_the_next_step(step, name, settings, attribute, value):
     found = _set_later(step, name, settings, attribute, value)
     np.testing.assert_allclose(found, _set_later(lambda o: o.construct, name, settings, attribute, value), rtol=1e-6)
-    before = _set_later(step, name, settings, "note", value)  # which no step reads
+    before = _set_later(step, name, settings, "note", value)  # no step reads this setting
     np.testing.assert_array_equal(found[:2], before[:2])
     assert not np.allclose(found[3], before[3], rtol=1e-5)
 
@@ -771,7 +771,7 @@ def test_a_parameter_in_two_groups_is_refused():
 
 
 def rotated(first, second):
-    """Assigns each what the other gives: neither may be overwritten before both are read."""
+    """Assigns two parameters values that depend on both; neither may be overwritten before both are read."""
     a, b = first * 2 + second, second * 3 - first
     assign(first, a)
     assign(second, b)
@@ -779,7 +779,7 @@ def rotated(first, second):
 
 
 def read_late(first, second):
-    """The old numbers of one are read behind what takes their place."""
+    """Reads the old value of the first parameter after the computation of its new one."""
     a = first + second
     assign(first, a)
     late = ops._np_sum(first * second)
@@ -788,7 +788,7 @@ def read_late(first, second):
 
 
 def swapped(first, second):
-    """Assigns each the other, unchanged."""
+    """Swaps two parameters."""
     a, b = first * 1, second * 1
     assign(first, b)
     assign(second, a)
@@ -814,6 +814,6 @@ def test_assignments_that_cross(function):
      ["global_step", "learning_rate_group_0", "learning_rate", "w", "b", "momentum"]),
     (lambda p: optim.Momentum(p, ExponentialDecayLR(0.1, 0.9, 2), 0.9), ["global_step", "w", "b", "momentum"])])
 def test_parameters_come_in_the_order_of_mindspore(made: Any, begin: list[str]) -> None:
-    """Rates before weights, in ``get_parameters`` and so in the files of a checkpoint."""
+    """Rates come before weights in ``get_parameters``, and so in the files of a checkpoint."""
     params = [Parameter(Tensor([1.0, 2.0]), name=name) for name in ("w", "b")]
     assert [p.name for p in made(params).get_parameters()][:len(begin)] == begin

@@ -1,4 +1,4 @@
-"""Primitives: how they are made, shown, copied and refused; their numbers are in ``test_ops``."""
+"""Primitives: creation, text, copies and errors; their values are tested in ``test_ops``."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ CLASSES = [name for module in (primitives, layer_primitives, detection) for name
 
 @of_each(CLASSES)
 def test_every_class(name: str) -> None:
-    """It says what it takes, has documentation, is copied with its settings, and belongs to ops."""
+    """Each class has a signature, documentation, a copy with its settings, and a place in ``ops``."""
     kind = getattr(ops, name)
     made = kind(*MADE.get(name, ()))
     assert isinstance(made, ops.Primitive)
@@ -77,7 +77,7 @@ class Net(ms.nn.Cell):
 
 
 def test_in_a_cell() -> None:
-    """Eagerly, compiled, and copied: the same numbers and gradients."""
+    """An eager, a compiled and a copied Cell give the same values and gradients."""
     net = Net()
     wanted, gradient = net(X).asnumpy(), ms.grad(net)(X).asnumpy()
     compiled = ms.jit(lambda x: net(x))
@@ -130,7 +130,7 @@ def test_refused(text: str, error: type[Exception], match: str) -> None:
 @pytest.mark.parametrize("keep", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("compiled", [False, True])
 def test_dropout2d(keep: float, compiled: bool) -> None:
-    """Whole channels, kept ones divided by the probability, and a mask of the full shape."""
+    """Whole channels are dropped, the others are divided by the probability; the mask has the full shape."""
     drop = ops.Dropout2D(keep)
     image = ms.Tensor(np.arange(1.0, 1 + 40 * 30 * 4).reshape(40, 30, 2, 2).astype("f4"))
     out, mask = (ms.jit(lambda x: drop(x)) if compiled else drop)(image)
@@ -153,7 +153,7 @@ def test_assign() -> None:
 
 
 def test_print(capsys: pytest.CaptureFixture[str]) -> None:
-    """Also on every run of a compiled function."""
+    """A compiled function prints in every run, too."""
     show = ms.jit(lambda x: ops.Print()("value:", x) * 2)
     ops.Print()(ms.Tensor([1.0]))
     show(ms.Tensor([2.0]))
@@ -199,7 +199,7 @@ def test_unread_results_are_printed_too(capsys: pytest.CaptureFixture[str]) -> N
     ("ScatterNdSub()(p, [[0, 1], [0, 1]], [1.0, 2.0])", [[1, -1], [3, 4]]),
 ])
 def test_numbers_put_into_a_parameter(text: str, wanted: Any, compiled: bool) -> None:
-    """In place, and given as the result."""
+    """The parameter is written in place, and is the result."""
     p = ms.Parameter(X.copy(), name="p")
     put = ms.jit(lambda: eval(f"ops.{text}", {"ops": ops, "p": p})) if compiled else \
         lambda: eval(f"ops.{text}", {"ops": ops, "p": p})
@@ -231,7 +231,7 @@ def test_functions_that_refuse(text: str, error: type[Exception], match: str) ->
 
 
 def test_samples_of_classes_have_gradients() -> None:
-    """Of the soft numbers, where there is one class, too; another draw each time."""
+    """The gradient of hard samples is that of the soft ones; each call draws another sample."""
     soft, hard = ops.gumbel_softmax(X, 0.5), ops.gumbel_softmax(X, 0.5, True)
     np.testing.assert_allclose(soft.sum(1).asnumpy(), 1.0, rtol=1e-6)
     assert sorted(hard.asnumpy().round(5).ravel().tolist()) == [0, 0, 1, 1]

@@ -1,4 +1,4 @@
-"""Cells, parameters, gradients, bprop and hooks behave as rows say, eagerly and compiled."""
+"""Cells, parameters, gradients, bprop and hooks: facts in rows, eagerly and compiled."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def cell_of(construct: Callable, bprop: Callable | None = None, **attributes: An
 
 
 def _assigns(store: Callable[[Parameter, Any], Any]) -> Callable[[Run], Any]:
-    """After two runs of a function that stores something: what it returned, what the parameter holds."""
+    """The result of a function that assigns to a parameter, and the parameter's value, after two runs."""
 
     def row(run: Run) -> Any:
         w = zeros()
@@ -77,7 +77,7 @@ def _assigns(store: Callable[[Parameter, Any], Any]) -> Callable[[Run], Any]:
 
 
 def _gradient_beside(store: Callable[[Parameter, Any], Any]) -> Callable[[Run], Any]:
-    """Gradients of a product in its factor and in the parameter, which is assigned before it is read."""
+    """Gradients of a product for its factor and for the parameter, which is assigned before it is read."""
 
     def row(run: Run) -> Any:
         w = Parameter(Tensor([2.0]), name="w")
@@ -243,7 +243,7 @@ def test_errors_in_signatures_are_pythons(run):
     lambda cell, hook: cell.register_backward_pre_hook(lambda which, arriving: hook(arriving)),
     lambda cell, hook: cell.register_forward_hook(lambda which, args, out: nn_hook(hook)(out))])
 def test_a_gradient_that_a_hook_changes_in_place_and_returns_is_taken(run, register):
-    """(MindSpore too; what it changes without returning it is not.)"""
+    """MindSpore does the same, but ignores in-place changes that are not returned."""
     for returns, first in ((True, 100), (False, 1)):
         cell = cell_of(lambda self, a: a * 1)
 
@@ -256,7 +256,7 @@ def test_a_gradient_that_a_hook_changes_in_place_and_returns_is_taken(run, regis
 
 
 def nn_hook(hook: Callable) -> Callable:
-    """Hangs a hook of gradients on a tensor."""
+    """Registers a gradient hook on a tensor."""
 
     def function(out: Any) -> Any:
         return ops.HookBackward(hook)(out)
@@ -375,7 +375,7 @@ def _counting(count: Parameter, seen: list[Any]) -> Cell:
 
 @pytest.mark.parametrize("order", [1, 2])
 def test_effects_happen_once(run, order):
-    """Two calls wait for their gradients: each is that of its own numbers, and nothing is run again for them."""
+    """Two calls whose gradients are still pending have gradients of their own values; nothing runs again for them."""
     count, seen = Parameter(Tensor([0.0]), name="count", requires_grad=False), []
     cell = _counting(count, seen)
     inner = run(lambda a: cell(a))
@@ -398,10 +398,10 @@ def test_random_numbers_of_calls_that_wait_for_their_gradients(run):
     for _ in range(2):
         found = grad(function)(Tensor(np.ones(64, np.float32)))
         np.testing.assert_allclose(found.asnumpy(), seen[0].asnumpy() + seen[1].asnumpy() * 100)
-        seen.clear()  # who holds what was recorded holds its plan
+        seen.clear()  # the holder of the record holds its plan
 
 
-def test_a_hook_that_calls_what_it_hangs_on(run):
+def test_a_hook_that_calls_its_own_cell(run):
     inner = cell_of(lambda self, a: a * 3)
     net = cell_of(lambda self, a: self.inner(a * 2) + a, inner=inner)
     function, asked, seen = run(lambda a: net(a)), [], []
@@ -469,7 +469,7 @@ def test_errors_in_hooks_of_tensors_name_the_hooks(run):
 
 
 def _line(function: Callable, text: str) -> int:
-    """The line of a text in a function."""
+    """Number of the line of a function that contains a text."""
     lines, first = inspect.getsourcelines(function)
     return first + next(i for i, line in enumerate(lines) if text in line)
 
@@ -493,7 +493,7 @@ def test_results_of_forward_hooks_are_checked_at_once(run, kind, returned):
 
 
 def test_earlier_tensors_may_come_back(run):
-    """A hook may hand on whatever the Cell was given or has returned, and numbers."""
+    """A hook may return arguments or earlier results of the Cell, and numbers."""
 
     class Named(Cell):
         def construct(self, a: Any, how: str) -> Any:
@@ -518,7 +518,7 @@ def test_a_pre_hook_that_spoils_the_inputs_is_named(run):
         run(net)(Tensor(X.reshape(1, 3)))
     assert (f"the forward pre-hook {cut.__qualname__} ({__file__}:{line}) of SequentialCell.0 had made Tensor (1, 2) "
             "of its inputs, Tensor (1, 3)") in caught.value.__notes__
-    with pytest.raises(ValueError, match="5") as caught:  # what was wrong already is nobody's
+    with pytest.raises(ValueError, match="5") as caught:  # an earlier error is not attributed to the hook
         run(nn.SequentialCell(nn.Dense(5, 3)))(Tensor(X.reshape(1, 3)))
     assert not any("pre-hook" in note for note in caught.value.__notes__)
 

@@ -1,4 +1,4 @@
-"""Summaries: what TensorBoard would read in their files, by a reader of its own."""
+"""Summaries: values that TensorBoard would find in their files, by a separate reader."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def varint(file: io.BytesIO) -> int:
 
 
 def fields(message: bytes) -> dict[int, list[Any]]:
-    """The fields of a message by their places."""
+    """Fields of a message by their numbers."""
     found: dict[int, list[Any]] = {}
     file = io.BytesIO(message)
     while file.tell() < len(message):
@@ -40,7 +40,7 @@ def fields(message: bytes) -> dict[int, list[Any]]:
 
 
 def events(folder: Path) -> Iterator[tuple[int, dict[str, dict[int, list[Any]]]]]:
-    """The steps of the only file of a folder, and their values by tag."""
+    """Steps in the only file of a folder, and their values by tag."""
     (path,) = folder.iterdir()
     assert ".tfevents." in path.name
     file = io.BytesIO(path.read_bytes())
@@ -58,7 +58,7 @@ def events(folder: Path) -> Iterator[tuple[int, dict[str, dict[int, list[Any]]]]
 
 
 def test_checksums() -> None:
-    """The CRC-32C of RFC 3720, masked as TFRecord does."""
+    """The checksum is the CRC-32C of RFC 3720, masked as in TFRecord."""
     crc = 0xE3069283
     assert summaries._masked_crc(b"123456789") == struct.pack(
         "<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) % 2 ** 32)

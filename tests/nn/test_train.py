@@ -1,4 +1,4 @@
-"""Steps of training: what they change, eagerly and as one plan, and the Cells around a network."""
+"""Training steps: their effects, eagerly and as one plan, and the Cells around a network."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LABELS = RNG.integers(0, 3, 6).astype(np.int32)
 
 
 class Net(Cell):
-    """A perceptron 5-4-3; in training its hidden numbers are doubled."""
+    """A perceptron 5-4-3; in training its hidden values are doubled."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Primitives of optimizers beside the numbers that MindSpore's kernels gave, eagerly and compiled."""
+"""Primitives of optimizers: values of MindSpore's kernels, eagerly and compiled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opreg import ops
 GIVEN = {"var": [0.6, -0.4, 0.1, -0.5], "g": [0.3, -0.7, 0.1, 0.8], "s": [0.5, 0.2, 0.3, 0.7],
          "t": [0.2, 0.4, 0.6, 0.1], "l": [0.9, 0.1, 0.7, 0.8]}
 
-#: A primitive and what it is called with, and the Parameters among it afterwards.
+#: A primitive and its arguments, and the values of its Parameters afterwards.
 MOVED: dict[tuple[str, str], list[list[float]]] = {
     ("Adam()", "var s t 0.9 0.99 0.1 0.9 0.99 0.001 g"): [
         [0.492613, -0.417346, 0.06372, -0.718023], [0.48, 0.11, 0.28, 0.71], [0.1989, 0.4009, 0.5941, 0.1054]],
@@ -74,7 +74,7 @@ MOVED: dict[tuple[str, str], list[list[float]]] = {
 
 
 class Moves(ms.nn.Cell):
-    """Applies a primitive to Parameters and a gradient."""
+    """A Cell that applies a primitive to Parameters and a gradient."""
 
     def __init__(self, primitive: str, given: str) -> None:
         super().__init__()

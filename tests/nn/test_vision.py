@@ -1,4 +1,4 @@
-"""``dataset.vision`` and ``dataset.transforms``: what MindSpore 2.10 answers, and what chance draws."""
+"""``dataset.vision`` and ``dataset.transforms``: answers of MindSpore 2.10, and random changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RECORDED = {(case, name): made for case, name, made in _ANSWERS["cases"]}
 
 @pytest.mark.parametrize("case, name", CASES)
 def test_answers_are_those_of_mindspore(case: str, name: str) -> None:
-    """To the last bit where they are integers."""
+    """Integer results are equal to the last bit."""
     found = answer(ms, case, name)
     expected = RECORDED[case, name]
     assert [[each.dtype.name, list(each.shape)] for each in found] == [each[:2] for each in expected]
@@ -42,11 +42,12 @@ def _seeded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_seeded")
 @pytest.mark.parametrize("case", POLICIES)
-def test_policies_draw_what_those_of_mindspore_draw(case: str) -> None:
-    """To the last bit; MindSpore translates by the width times the pixels, which leaves images of a single color."""
+def test_policies_draw_the_images_of_mindspore(case: str) -> None:
+    """Every image that MindSpore draws is drawn, to the last bit; images of a single color, which its wrong translation
+    makes, are left out."""
     found = draws(ms, case, 9000)
     assert set(_ANSWERS["draws"][case]) <= set(found)
-    assert case != "V.AutoAugment()" or found == _ANSWERS["draws"][case]  # which translates nothing
+    assert case != "V.AutoAugment()" or found == _ANSWERS["draws"][case]  # AutoAugment translates nothing
 
 
 def test_policies_translate_images() -> None:
@@ -100,7 +101,7 @@ def test_each_choice_is_drawn_and_no_other(drawn: Callable[[np.ndarray], np.ndar
     (vision.RandomPerspective(0.5, 1.0), lambda made: float((made[..., 0] == 0).mean()), 0.1, 0.7)])
 def test_random_numbers_fill_their_range(drawn: Callable[[np.ndarray], np.ndarray], measured: Callable[..., float],
                                          low: float, high: float) -> None:
-    """The measure of an even image is never outside of its range, and at times within a third of either end."""
+    """The measured effect on a flat image stays in its range, and comes within a third of either end."""
     flat = np.full((3, 40, 40) if isinstance(drawn, vision.RandomErasing) else (40, 40, 3), 100, np.uint8)
     found = np.array([measured(drawn(flat)) for _ in range(120)])
     slack = 0.03 * (high - low)
@@ -110,7 +111,7 @@ def test_random_numbers_fill_their_range(drawn: Callable[[np.ndarray], np.ndarra
 @pytest.mark.usefixtures("_seeded")
 @pytest.mark.parametrize("degrees, low, high", [(30, -30, 30), ((10, 50), 10, 50), ((-50, -10), -50, -10)])
 def test_random_rotations_are_counter_clockwise(degrees: Any, low: float, high: float) -> None:
-    """A spot to the right of the middle is found at the angle."""
+    """The angle of a spot to the right of the middle shows the direction."""
     spot = np.zeros((101, 101, 3), np.uint8)
     spot[50, 88:93] = 255
 
@@ -179,7 +180,7 @@ def test_boxes_are_columns_of_datasets() -> None:
 
 
 def test_a_normalized_image_has_a_channel_of_zeros() -> None:
-    """In both layouts; MindSpore 2.10 puts the zeros behind the pixels where channels are last."""
+    """Both layouts have it; with channels last MindSpore 2.10 puts the zeros after the pixels."""
     made = vision.NormalizePad([10.0, 20.0, 30.0], [2.0, 4.0, 8.0])(RGB)
     assert made.dtype == np.float32 and (made[..., 3] == 0).all()
     np.testing.assert_allclose(made[..., :3], (RGB - np.array([10, 20, 30])) / np.array([2, 4, 8]))

@@ -1,4 +1,4 @@
-"""``np`` and ``npx``: arrays with NumPy's manners, and Gluon that makes them."""
+"""``np`` and ``npx``: arrays with NumPy's rules, and Gluon with them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ ALIKE = [
     "np.linalg.solve(x @ x.T, y)", "np.linalg.det(x @ x.T)", "np.linalg.slogdet(x @ x.T)[1]", "np.unique(x)",
     "np.tril(x[0])", "np.rot90(x, -1)", "np.percentile(x, 30.0, axis=1)",
 ]
-#: Of these the gradient of the sum follows, and is that of central differences.
+#: Expressions whose sum has a gradient, which agrees with central differences.
 GRADED = [text for text in ALIKE if "x" in text.replace("np.exp", "") and not any(word in text for word in (
     " > y", "(x > 2) &", "~", "arg", "any", "median", "x > 2)", "round", "returned", "nan",
     "logical", "isnan", "_like", "std", "var", "[:0]", "unique", "percentile"))]
@@ -151,7 +151,7 @@ def test_an_error_says_that_a_function_has_no_operator() -> None:
 @pytest.mark.usefixtures("numpy_manners")
 @pytest.mark.parametrize("text", [text for text in GRADED if text not in SHAPED])
 def test_graphs_of_symbols_are_stored_and_have_the_same_gradients(text: str) -> None:
-    """The graph that is read from JSON computes what the stored one does, and the gradient is that of the tape."""
+    """The graph read from JSON computes the same as the stored one, and the gradient equals that of the tape."""
     x, y = mnp.array(X), mnp.array(Y)
     x.attach_grad()
     with mx.autograd.record():
@@ -172,7 +172,7 @@ def test_graphs_of_symbols_are_stored_and_have_the_same_gradients(text: str) -> 
 
 @pytest.mark.parametrize("text", GRADED)
 def test_expressions_have_gradients(text: str) -> None:
-    wide = X.astype(np.float64) + 0.25  # far from where they have a kink
+    wide = X.astype(np.float64) + 0.25  # far from kinks
     x, y = mnp.array(wide), mnp.array(Y, dtype="float64")
     x.attach_grad()
     with autograd.record():

@@ -1,4 +1,4 @@
-"""Damaged files: models of ONNX and files of weights, changed at random and read.
+"""Damaged files: ONNX models and files of weights, changed at random and read.
 
 ``python -m tests.onnx.damage 20000`` reads so many of them, of every format by turns, and counts those that are read
 and those that are refused with an error of this library. Any other error, more than 1 GiB of memory, or more than
@@ -34,7 +34,7 @@ SECONDS, BYTES = 20.0, 1 << 30
 
 
 def models() -> list[bytes]:
-    """Small models: layers, loops, branches, numbers of few bits, attention, and models fitted to columns."""
+    """Small models: layers, loops, branches, quantized values, attention, and models of tables."""
     fused = [test_fused.made(row, ["y"])[0] for row in test_fused.ROWS[::7]]
     fitted = [test_estimators.made("SVMClassifier", 2, classlabels_ints=[4, 5, 6], **test_estimators.SUPPORT),
               test_estimators.made("TreeEnsembleRegressor", **test_estimators.trees(
@@ -57,7 +57,7 @@ def weights(folder: Path) -> dict[str, bytes]:
 
 
 def changed(data: bytes, draws: random.Random) -> bytes:
-    """The content with one to three changes: mostly single bytes, else runs, and parts that are cut or doubled."""
+    """The content with one to three changes: mostly single bytes, otherwise runs, or parts that are cut or doubled."""
     for _ in range(draws.randint(1, 3)):
         at, count = draws.randrange(len(data)), draws.choice((1, 2, 4, 8, 64))
         kind = draws.random()
@@ -73,12 +73,12 @@ def changed(data: bytes, draws: random.Random) -> bytes:
     return data
 
 
-#: Numbers that stand at the edges of what a model may say.
+#: Numbers at the limits of a model's valid values.
 EDGES = (0, 1, -1, 2, 3, 7, 255, 1 << 20, 1 << 31, (1 << 31) - 1, 1 << 40, (1 << 63) - 1, -1 << 63)
 
 
 def misled(data: bytes, draws: random.Random) -> bytes:
-    """A model whose form is sound, with one to three fields that say something else."""
+    """A model in a valid format, with one to three wrong fields."""
     proto = test_import.onnx.ModelProto.FromString(data)
     for _ in range(draws.randint(1, 3)):
         place: Any = proto.graph
@@ -112,7 +112,7 @@ def misled(data: bytes, draws: random.Random) -> bytes:
 
 
 def read_model(data: bytes) -> None:
-    """Read a model as a symbol and as a Cell, and run the Cell, if it has no loop, whose rounds may be many."""
+    """Reads a model as a symbol and as a Cell, and runs the Cell unless it has a loop, which might have many rounds."""
     symbol, _, _ = import_model(data)
     symbol.list_arguments()
     cell = import_to_cell(data)
@@ -126,7 +126,7 @@ def read_model(data: bytes) -> None:
 
 
 def run(count: int, seed: int = 0) -> int:
-    """Read so many damaged files; the number of those that did harm."""
+    """Reads many damaged files; returns the number of those that did harm."""
     warnings.simplefilter("ignore")
     harm, seen = 0, collections.Counter[tuple[str, str]]()
     slowest = 0.0
@@ -163,7 +163,7 @@ def run(count: int, seed: int = 0) -> int:
 
 
 def bound() -> None:
-    """Let this process take no more memory than it has and ``BYTES`` more."""
+    """Limits the memory of this process to its present size plus ``BYTES``."""
     now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (now + BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
 

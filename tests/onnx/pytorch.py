@@ -1,4 +1,4 @@
-"""Networks of PyTorch, written by both of its exporters with a batch of any length, and read here.
+"""Networks of PyTorch, exported by both of its exporters with an open batch size, and imported.
 
 ``python -m tests.onnx.pytorch`` needs PyTorch, onnxscript and ONNX Runtime. For each network and exporter it prints how
 far results are from PyTorch's, in parts of the largest number: of the Cell, of the compiled Cell, of the symbol, of
@@ -34,7 +34,7 @@ MOST = 2e-4
 
 
 class _Module(nn.Module):
-    """Layers by name, and what is computed with them."""
+    """A module of named layers and a function of them."""
 
     def __init__(self, compute: Callable[..., torch.Tensor], **layers: nn.Module):
         super().__init__()
@@ -109,7 +109,7 @@ def _encoder(**words: Any) -> nn.Module:
 
 
 def networks() -> dict[str, tuple[nn.Module, tuple[torch.Tensor, ...]]]:
-    """The networks, and what they read: three samples each."""
+    """The networks and their inputs: three samples each."""
     image, steps, words = torch.randn(3, 3, 16, 16), torch.randn(3, 6, 16), torch.randint(0, 20, (3, 7))
     return {
         "ResNet's block": (_Module(_residual, stem=_conv(3, 8, 7), body=nn.Sequential(_conv(8, 4, 1), nn.ReLU(), _conv(
@@ -146,7 +146,7 @@ def networks() -> dict[str, tuple[nn.Module, tuple[torch.Tensor, ...]]]:
 
 
 def _written(network: nn.Module, given: tuple[torch.Tensor, ...], newer: bool, file: str) -> None:
-    """Write a network with an open first axis of its inputs."""
+    """Exports a network with an open first axis of its inputs."""
     names = [f"x{i}" for i in range(len(given))]
     how: dict[str, Any] = {"dynamic_shapes": (tuple({0: torch.export.Dim("batch")} for _ in given),)
                            if isinstance(network, _Module) else ({0: torch.export.Dim("batch")},)} if newer else {
@@ -156,14 +156,14 @@ def _written(network: nn.Module, given: tuple[torch.Tensor, ...], newer: bool, f
 
 
 def _apart(found: Any, wanted: Any) -> float:
-    """The largest difference, in parts of the largest number."""
+    """Largest difference, relative to the largest value."""
     found, wanted = np.asarray(found, np.float64), np.asarray(wanted, np.float64)
     assert found.shape == wanted.shape
     return float(np.abs(found - wanted).max() / np.abs(wanted).max())
 
 
 def _bound(file: str, given: Sequence[np.ndarray], open_: bool) -> np.ndarray:
-    """The output of the symbol of a model, whose inputs have an open first axis, or the shapes of these arrays."""
+    """Output of a model's symbol, with an open first axis of inputs, or with the shapes of the arrays."""
     names = {f"x{i}": x for i, x in enumerate(given)}
     symbol, arguments, states = mx.onnx.import_model(file, {
         name: (-1, *x.shape[1:]) if open_ else x.shape for name, x in names.items()})
@@ -172,7 +172,7 @@ def _bound(file: str, given: Sequence[np.ndarray], open_: bool) -> np.ndarray:
 
 
 def _differences(network: nn.Module, batches: list[tuple[torch.Tensor, ...]], file: str) -> Iterator[tuple[str, float]]:
-    """How far each way to run a model is from PyTorch, by its name."""
+    """Difference of each way to run a model from PyTorch, with the name of the way."""
     wanted = [network(*batch).detach().numpy() for batch in batches]
     given = [[x.numpy() for x in batch] for batch in batches]
     cell = mx.onnx.import_to_cell(file).set_train(False)
@@ -198,7 +198,7 @@ def _differences(network: nn.Module, batches: list[tuple[torch.Tensor, ...]], fi
 
 
 def main() -> int:
-    """Print the table; 1 if a number is too far from PyTorch's."""
+    """Prints the table; returns 1 if a value is too far from PyTorch's."""
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     onnxruntime.set_default_logger_severity(3)

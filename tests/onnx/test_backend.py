@@ -1,4 +1,4 @@
-"""The tests that ONNX has for whoever runs its models, and what of them is known to fail.
+"""ONNX's tests for programs that run models, and the known failures.
 
 ``python -m tests.onnx.test_backend`` counts them, whole networks included, and prints those that fail.
 """
@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("onnx")
 
-#: What fails, and why.
+#: Known failures, with their reasons.
 KNOWN = {
     **dict.fromkeys(("bernoulli", "bernoulli_expanded", "bernoulli_double", "bernoulli_double_expanded",
                      "bernoulli_seed", "bernoulli_seed_expanded"), "the numbers of another random generator"),
@@ -25,7 +25,7 @@ KNOWN = {
 
 
 def outcomes(networks: bool = False) -> dict[str, str]:
-    """The result of every test by its name: "", or the failure; with whole networks, which take long, or without."""
+    """Results of all tests by name: "", or the error; whole networks, which take long, are optional."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from onnx.backend.test.runner import Runner
@@ -63,7 +63,7 @@ def test_passing_tests(results: dict[str, str]) -> None:
 
 
 def test_how_many_there_are(results: dict[str, str]) -> None:
-    """The numbers are those of the package's version that tests run with; other versions differ."""
+    """The counts hold for the tested version of the package; other versions differ."""
     import onnx
 
     if onnx.__version__ == "1.23.2":

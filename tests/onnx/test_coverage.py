@@ -1,4 +1,4 @@
-"""The table of ONNX's operators in docs/onnx.md, made of the package's schemas and the rows of the importer.
+"""The table of ONNX's operators in docs/onnx.md agrees with the package's schemas and the rows of the importer.
 
 ``python -m tests.onnx.test_coverage`` prints it for the package that is installed.
 """

@@ -1,4 +1,4 @@
-"""Models fitted to columns of a table, of ONNX's domain ``ai.onnx.ml``: their values and their mistakes."""
+"""Models of tables, of ONNX's domain ``ai.onnx.ml``: their values and errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def made(op: str, outputs: int = 1, **attrs: Any) -> Any:
 
 
 def found(op: str, outputs: int = 1, x: np.ndarray = X, symbol: bool = True, **attrs: Any) -> list[np.ndarray]:
-    """The outputs as a Cell, which a symbol of any number of rows gives, too."""
+    """Outputs of a Cell, after a check that a symbol for any number of rows gives the same."""
     read = made(op, outputs, **attrs)
     results = import_to_cell(read)(mx.Tensor(x))
     arrays = [np.asarray(each if isinstance(each, np.ndarray) else each.asnumpy()) for each in (
@@ -62,7 +62,7 @@ def test_linear_functions(transform: str, function: Callable[[np.ndarray], np.nd
 
 
 def test_transforms_of_zeros_and_of_probabilities() -> None:
-    """Zeros stay zeros and have no part in the others; a probability is where a normal variable is as often below."""
+    """SOFTMAX_ZERO keeps zeros and leaves them out of the softmax; PROBIT is the inverse of the normal distribution."""
     same: dict[str, Any] = {"coefficients": np.eye(3).reshape(-1).tolist(), "targets": 3}
     (y,) = found("LinearRegressor", x=np.float32([[1, 0, 2], [0, 0, 0]]), **same, post_transform="SOFTMAX_ZERO")
     np.testing.assert_allclose(y[0, [0, 2]], softmax(np.float32([1, 2])), rtol=1e-6)
@@ -129,7 +129,7 @@ def test_classes_of_support_vectors(transform: str, function: Callable[[np.ndarr
 
 
 def test_probabilities_of_support_vectors() -> None:
-    """They agree with what each pair says, as well as three numbers can; two classes have those of their pair."""
+    """Probabilities of three classes fit those of the pairs as well as possible; two classes have the pair's."""
     steep, moved = [-2.0, -1.5, -1.0], [0.0, 0.25, 0.5]
     names, found_ = found("SVMClassifier", 2, ROWS, classlabels_ints=CLASSES, prob_a=steep, prob_b=moved, **SUPPORT)
     scores = of_pairs(ROWS)
@@ -157,7 +157,7 @@ def test_two_classes_of_support_vectors(transform: str, pair: Callable[[np.ndarr
 
 
 def test_linear_classes_of_support_vectors() -> None:
-    """Without vectors a class has a score of its own; of two the second wins where one is positive."""
+    """Without vectors each class has a score; of two classes the second wins if a score is positive."""
     names, scores = found("SVMClassifier", 2, classlabels_ints=[7, 8, 9], rho=[0.5],
                           coefficients=np.eye(3).reshape(-1).tolist())
     np.testing.assert_array_equal(names, X.argmax(1) + 7)
@@ -169,7 +169,7 @@ def test_linear_classes_of_support_vectors() -> None:
 
 
 def test_rows_by_labels() -> None:
-    """A dict for each row as a Cell; in a symbol the columns as they are."""
+    """A Cell returns a dict for each row, a symbol the columns."""
     for words in ({"classlabels_strings": ["a", "b", "c"]}, {"classlabels_int64s": [5, 3, 4]}):
         read = made("ZipMap", **words)
         ((keys,),) = [words.values()]
@@ -200,14 +200,14 @@ MODES: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def trees(*modes: str, **words: Any) -> dict[str, Any]:
-    """Attributes of the two trees, whose comparisons are of these modes."""
+    """Attributes of two trees with these modes of comparison."""
     columns = list(zip(*[(*each[:3], each[3].format(*modes), *each[4:]) for each in NODES]))
     names = ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids")
     return {**{f"nodes_{name}": list(column) for name, column in zip(names, columns)}, **words}
 
 
 def reached(row: np.ndarray, tree: int, modes: tuple[str, ...], lost: bool = False) -> float:
-    """The weight of the leaf that a row comes to."""
+    """Weight of the leaf that a row reaches."""
     own, at = {each[1]: each for each in NODES if each[0] == tree}, 0
     while own[at][3] != "LEAF":
         _, _, feature, mode, limit, yes, no = own[at]

@@ -1,4 +1,4 @@
-"""Graphs as models of ONNX: every operator's rows, run by the package's reference evaluator and compared with ours."""
+"""Graphs as ONNX models: rows of every operator, compared with the package's reference evaluator."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from onnx.reference import ReferenceEvaluator  # noqa: E402  the package may be 
 
 from opreg.onnx import export_model, import_model, to_model  # noqa: E402
 
-#: Operators that ONNX cannot say, and whose kernels cannot be traced.
+#: Operators that ONNX lacks, and whose kernels cannot be traced.
 UNSAID = frozenset([
     "_attention_dropout", "_sparse_retain",
     "AllGather", "AllReduce", "AlltoAll", "Broadcast", "ReduceScatter", "CTCLoss", "Correlation",
@@ -36,7 +36,7 @@ UNSAID = frozenset([
     "_npi_lcm", "_npi_lcm_scalar", "_npi_percentile", "_npi_pinv", "_npi_pinv_scalar_rcond", "_npi_rarctan2_scalar",
     "_npi_rcopysign_scalar", "_npi_solve", "_npi_svd", "_npi_tensorsolve", "_npx_constraint_check",
 ])
-#: Rows of other operators that are refused: what they ask for is more than ONNX has.
+#: Rows of other operators that are refused, since ONNX lacks their settings.
 PARTLY = frozenset(["RNN", "_contrib_ROIAlign", "_linalg_gemm2", "_np_max", "_np_min", "_npi_around",
                     "_npi_bitwise_not", "_npi_norm", "_subscript"])
 #: Rows that the evaluator computes in another way than ONNX says: groups of transposed convolutions, windows of padding
@@ -58,7 +58,7 @@ ROWS = [row for row in all_rows() if _asked(row)]
 
 
 def _applied(row: Row) -> tuple[Symbol, dict[str, Any]]:
-    """The operator on variables, and their arrays, float32 where they may be."""
+    """The operator applied to variables, and their arrays, in float32 if possible."""
     op = get(row.op)
     arrays = {}
     for i, value in enumerate(row.inputs):
@@ -91,7 +91,7 @@ def _same(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], tolerance: 
 
 @of_each(ROWS, by=lambda row: row.op)
 def test_rows(row: Row) -> None:
-    """Every row of every operator gives the same numbers, shapes and dtypes, or is refused by name."""
+    """Every row is exported with the same values, shapes and dtypes, or refused with the operator's name."""
     name = get(row.op).name
     try:
         symbol, arrays = _applied(row)
@@ -115,7 +115,7 @@ def _model_or_refusal(symbol: Symbol, examples: Sequence[np.ndarray]) -> Any:
 
 
 def test_operators_without_a_translation_are_listed() -> None:
-    """No operator is on the list that each of its rows is said of."""
+    """The list names operators by their own names, not by aliases."""
     for name in UNSAID:
         assert get(name).name == name
 
@@ -124,7 +124,7 @@ def test_operators_without_a_translation_are_listed() -> None:
 
 
 def _matrices(*stack: int, size: int) -> np.ndarray:
-    """Matrices whose diagonals begin with zeros, so that rows have to change places."""
+    """Matrices whose diagonals begin with zeros, so that rows have to be exchanged."""
     x = _floats(*stack, size, size)
     x[..., np.arange(size // 2), np.arange(size // 2)] = 0
     return x
@@ -133,7 +133,7 @@ def _matrices(*stack: int, size: int) -> np.ndarray:
 @pytest.mark.parametrize("stack", [(), (3,), (2, 3)])
 @pytest.mark.parametrize("name", ["inverse", "slogdet", "potrf", "potri"])
 def test_matrices_of_any_number(name: str, stack: tuple[int, ...]) -> None:
-    """Square matrices in stacks of any rank and length; determinants beyond the largest number keep their logarithm."""
+    """Stacks of square matrices of any rank and size; determinants beyond the range have a finite logarithm."""
     size = 60 if name == "slogdet" else 7
     x = _matrices(*stack, size=size) * (100 if name == "slogdet" else 1)
     if name.startswith("po"):
@@ -157,7 +157,7 @@ def test_matrices_that_have_no_inverse() -> None:
 
 @pytest.mark.parametrize("like", [True, False])
 def test_parts_that_are_added_at_coordinates(like: bool) -> None:
-    """Equal coordinates are added, from opset 16 on, whether an array or a shape says how large the sum is."""
+    """Values at equal coordinates are added, from opset 16 on; an array or a shape gives the size of the sum."""
     values, places = np.float32([[1, 2], [3, 4], [5, 6]]), np.array([[2, 0, 2]])
     arrays = {"x0": mx.nd.array(values), "x1": mx.nd.array(places, dtype="int64"), "x2": mx.nd.zeros((4, 2))}
     given = [Variable(name) for name in arrays][:3 if like else 2]
@@ -211,7 +211,7 @@ def test_a_branch_is_an_if(left: float) -> None:
     (mx.sym.random.normal_like(Variable("x"), 2, 5), "RandomNormalLike", {"mean": 2.0, "scale": 5.0}),
 ])
 def test_random_numbers(drawn: Symbol, kind: str, words: dict[str, float]) -> None:
-    """The node draws from the same distribution, in the same shape and dtype, and is read again."""
+    """The node draws from the same distribution, with the same shape and dtype, and can be imported."""
     given = [_floats(300, 4)][:len(drawn.list_arguments())]
     model = to_model(drawn, *given)
     onnx.checker.check_model(model, full_check=True)
@@ -225,14 +225,14 @@ def test_random_numbers(drawn: Symbol, kind: str, words: dict[str, float]) -> No
 
 
 def _drawn(thing: Any, *given: np.ndarray, opset: int | None = None) -> tuple[Any, list[np.ndarray]]:
-    """The model of a symbol or a function that draws, and what the evaluator and we find where it is read again."""
+    """The exported model of a symbol or function that draws, and results of the evaluator and of its import."""
     model = to_model(thing, *given, opset_version=opset)
     onnx.checker.check_model(model, full_check=True)
     named = dict(zip([each.name for each in model.graph.input], given))
     found = mx.onnx.import_to_cell(model)(*map(mx.Tensor, given))
     found = found if isinstance(found, tuple) else (found,)
     theirs = [] if any(node.op_type == "Multinomial" for node in model.graph.node) else ReferenceEvaluator(model).run(
-        None, named)  # which cannot draw that
+        None, named)  # the evaluator cannot draw it
     return model, [*theirs, *[each.asnumpy() for each in found]]
 
 
@@ -265,7 +265,7 @@ def test_numbers_drawn_by_parameters(name: str, parameters: Sequence[Any], mean:
 
 @pytest.mark.parametrize("shape", [(2, 4), (4,), (2, 1, 4)])
 def test_indices_drawn_by_probabilities(shape: tuple[int, ...]) -> None:
-    """No class without probability is drawn, and the logarithms are those of what was drawn."""
+    """A class with probability zero is not drawn, and the logarithms belong to the drawn classes."""
     chances = np.broadcast_to(np.float32([0.1, 0, 0.3, 0.2]), shape).copy()
     drawn = mx.sym.sample_multinomial(Variable("p"), shape=(600,), get_prob=True)
     model, (places, logs) = _drawn(drawn, chances)
@@ -285,7 +285,7 @@ def test_rows_are_shuffled() -> None:
 @pytest.mark.parametrize("words", [{}, {"axes": (1,)}, {"axes": (0, 2)}])
 @pytest.mark.parametrize("p", [0.25, 0.5])
 def test_dropout_that_always_draws(words: dict[str, Any], p: float) -> None:
-    """It is ONNX's in training, and along its axes all are dropped or none."""
+    """Dropout is exported in training mode; along ``axes`` the mask is the same."""
     x = np.ones((20, 120, 15), np.float32)
     model, found = _drawn(mx.sym.Dropout(Variable("x"), p=p, mode="always", **words), x)
     assert "Dropout" in [node.op_type for node in model.graph.node]
@@ -298,7 +298,7 @@ def test_dropout_that_always_draws(words: dict[str, Any], p: float) -> None:
 
 
 def test_attention_is_onnx_s() -> None:
-    """One node from opset 23 on, also of shared heads; with dropout its steps."""
+    """Attention is one node from opset 23 on, also with shared heads; with dropout it is several."""
     q, k, v = _floats(2, 4, 5, 3), _floats(2, 2, 6, 3), _floats(2, 2, 6, 2)
     seen = _floats(5, 6) > 0
     seen[:, 0] = True
@@ -322,7 +322,7 @@ def test_attention_is_onnx_s() -> None:
     ((1,), (5,), (0,)), ((2, 3), (4, 4), (1, 2)), ((3, 3), (2, 2), (1, 1))])
 def test_no_pooling_pads_by_a_whole_window(kind: str, kernel: tuple[int, ...], stride: tuple[int, ...],
                                            pad: tuple[int, ...]) -> None:
-    """Runtimes refuse a pooling with a padding as long as its window, which rounding up may want."""
+    """Runtimes refuse padding as long as a window, which rounding up might need."""
     symbol = mx.sym.Pooling(Variable("x"), kernel=kernel, stride=stride, pad=pad, pool_type=kind,
                             pooling_convention="full")
     arrays = {"x": mx.nd.array(_floats(1, 2, *[8] * len(kernel)))}
@@ -405,7 +405,7 @@ def test_subscripts_of_arrays(name: str, key: Any, dynamic: bool) -> None:
 
 
 def test_a_branch_of_a_dynamic_length() -> None:
-    """Branches are written once for all lengths; one that computes with the length is refused."""
+    """A branch is exported once for all lengths; a branch that computes with the length is refused."""
     def chosen(x: Any) -> Any:
         return mx.ops.cond(x.sum() > 0, lambda: x * 2, lambda: mx.ops.tanh(x))
 
@@ -424,7 +424,7 @@ def test_a_branch_of_a_dynamic_length() -> None:
 
 
 def test_mxnets_other_names() -> None:
-    """Its modules, too, from which scripts import."""
+    """MXNet's modules for ONNX are there, from which scripts import."""
     assert mx.onnx.mx2onnx.export_model is mx.onnx.export_model is mx.contrib.onnx.export_model
     assert mx.contrib.onnx.onnx2mx.import_model is mx.onnx.import_model
     assert mx.contrib.onnx.onnx2mx.import_to_gluon is mx.onnx.import_to_gluon
@@ -437,7 +437,7 @@ def test_mxnets_other_names() -> None:
 
 
 def test_export_model_takes_the_arguments_of_mxnet(tmp_path: Any) -> None:
-    """Files or objects, parameters in one dictionary or two, and labels that nobody gives."""
+    """Arguments are files or objects, and parameters in one dictionary or two; labels need no shape."""
     symbol = mx.sym.SoftmaxOutput(_dense(Variable("data")), name="softmax")
     weight, bias = mx.nd.array(_floats(3, 5)), mx.nd.array(_floats(3))
     symbol.save(str(tmp_path / "net-symbol.json"))
@@ -458,7 +458,7 @@ def test_export_model_takes_the_arguments_of_mxnet(tmp_path: Any) -> None:
 
 
 def test_export_model_of_a_network_without_parameters(tmp_path: Any) -> None:
-    """Its file of parameters holds nothing, as Gluon's ``export`` writes it."""
+    """The file of parameters is empty, as Gluon's ``export`` writes it."""
     net = mx.gluon.nn.HybridLambda("relu")
     net.hybridize()
     net(mx.nd.ones((2, 3)))
@@ -495,8 +495,8 @@ def test_weights_in_a_file_of_their_own(tmp_path: Any) -> None:
 
 
 def test_weights_above_the_size_of_a_model(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are written beside the model, from which ONNX's package, ONNX Runtime and this library read them; a model in
-    memory is refused. The bound is small here, where it is 2 GiB otherwise."""
+    """Large weights are written to a file beside the model, which ONNX's package, ONNX Runtime and opreg read; without
+    a file the model is refused. The limit is small in this test, and 2 GiB otherwise."""
     from opreg.onnx.exporting import files
 
     monkeypatch.setattr(files, "EXTERNAL", 5000)
@@ -538,7 +538,7 @@ def test_mistakes_are_told(wrong: Callable[[], Any], said: str) -> None:
 
 @pytest.fixture
 def operators() -> Any:
-    """Operators of users: one that is traced, one that runs as Python, and Props."""
+    """Users' operators: a traced one, one that runs as Python, and Props."""
     from opreg.operator import CustomOp, CustomOpProp, define, register
 
     @define(name="onnx_swish", traced=True)
@@ -585,7 +585,8 @@ def test_a_traced_operator_is_a_function_under_its_name(operators: Any) -> None:
 
 @pytest.mark.parametrize("opset", [11, 15, 17, 21])
 def test_a_traced_operator_in_a_loop(operators: Any, opset: int) -> None:
-    """Its function belongs to the model, and the body of the loop calls it, other attributes outside."""
+    """The operator's function is part of the model; the loop's body calls it, and nodes outside call it with other
+    attributes."""
     swish, _ = operators
     zeros = mx.sym.zeros((4,))
     rows, _ = mx.sym.contrib.foreach(lambda row, s: (swish(row, beta=2.0) + s, s + 1), Variable("x"), zeros)
@@ -611,7 +612,7 @@ def test_a_traced_operator_of_a_dynamic_length(operators: Any) -> None:
 
 
 def test_python_is_a_node_of_our_domain(operators: Any) -> None:
-    """It has the name and the attributes that make the operator again."""
+    """The node has the operator's name and attributes, so that the import finds the operator."""
     model = to_model(operators[1](Variable("x"), factor=5), (2, 3))
     (node,) = model.graph.node
     assert (node.domain, node.op_type) == ("opreg", "onnx_python")
@@ -623,7 +624,7 @@ def test_python_is_a_node_of_our_domain(operators: Any) -> None:
 
 
 def test_users_say_their_operators(operators: Any) -> None:
-    """A rule of an operator, or a method of a Prop."""
+    """A rule of an operator, or a method of a Prop, gives the nodes."""
     _, python = operators
     python.onnx(lambda g, use, x: g("Mul", x, use.attrs["factor"]))
     _compared(python(Variable("x"), factor=5), x=_floats(2, 3))
@@ -631,8 +632,8 @@ def test_users_say_their_operators(operators: Any) -> None:
 
 
 def _traced_operators() -> dict[str, tuple[Symbol, dict[str, np.ndarray]]]:
-    """Operators of users that are traced, applied: several outputs, attributes of every kind, inputs that may be left
-    out or are a list, loops and operators in their bodies."""
+    """Calls of traced users' operators: several outputs, attributes of every kind, optional inputs and lists of inputs,
+    loops and operators in their bodies."""
     from opreg.operator import define
 
     @define(name="onnx_two", traced=True, outputs=("mean", "spread"))
@@ -705,7 +706,7 @@ def _traced_operators() -> dict[str, tuple[Symbol, dict[str, np.ndarray]]]:
 
 
 def _differentiated(symbol: Symbol, arrays: dict[str, np.ndarray]) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
-    """The outputs of a symbol, and gradients of its inputs."""
+    """Outputs of a symbol, and gradients of its inputs."""
     given = {name: mx.nd.array(arrays[name], dtype=arrays[name].dtype) for name in symbol.list_arguments()}
     executor = symbol.bind(mx.cpu(), given, args_grad={name: x.zeros_like() for name, x in given.items()})
     outs = executor.forward(is_train=True)
@@ -716,7 +717,7 @@ def _differentiated(symbol: Symbol, arrays: dict[str, np.ndarray]) -> tuple[list
 @pytest.mark.parametrize("name", ["two", "kinds", "optional", "many", "loop", "rounds", "numpy", "nested", "heads",
                                   "cut", "looked up"])
 def test_a_traced_operator_there_and_back(name: str) -> None:
-    """A model that is read again gives the same values and gradients, and ONNX Runtime, where installed, the values."""
+    """An imported model gives the same values and gradients; ONNX Runtime, if installed, gives the same values."""
     symbol, arrays = _traced_operators()[name]
     model = to_model(symbol, *[arrays[each] for each in symbol.list_arguments()])
     assert any(each.domain == "opreg" for each in model.graph.node)
@@ -744,7 +745,7 @@ KEPT = [
 
 @pytest.mark.parametrize("attrs", KEPT, ids=[" ".join(each) or "defaults" for each in KEPT])
 def test_attributes_there_and_back(attrs: dict[str, Any]) -> None:
-    """An operator that runs as Python finds its attributes again, in models as in files of graphs."""
+    """An operator that runs as Python keeps its attributes in models, as in files of graphs."""
     from opreg.operator import define
 
     seen: list[dict[str, Any]] = []
@@ -786,7 +787,7 @@ def test_states_of_a_user_there_and_back() -> None:
 
 
 def test_a_cell_and_a_compiled_function_and_an_executor() -> None:
-    """Weights keep their names, layers compute as in inference, and the Cell is as it was."""
+    """Weights keep their names, layers are exported for inference, and the Cell does not change."""
     net = mx.nn.SequentialCell(mx.nn.Dense(4, 8), mx.nn.BatchNorm1d(8), mx.nn.ReLU(), mx.nn.Dropout(p=0.5),
                                mx.nn.Dense(8, 3))
     net.set_train(True)
@@ -818,7 +819,7 @@ def test_a_cell_and_a_compiled_function_and_an_executor() -> None:
 
 
 def test_operators_that_a_cell_calls_compute_as_in_inference() -> None:
-    """Batch norm goes by the moving statistics, dropout passes all numbers on, whatever the Cell's mode."""
+    """Batch norm uses moving statistics, and dropout passes all values, in any mode of the Cell."""
     mean, var, x = _floats(4), _floats(4) ** 2 + 1, _floats(3, 4, 2)
     one, zero, *moving = [mx.Tensor(each.astype(np.float32)) for each in (np.ones(4), np.zeros(4), mean, var)]
 

@@ -1,5 +1,5 @@
-"""Whole networks as models of ONNX: those of MXNet's files, classics that are built here, and layers, each compared
-with ours; by ONNX Runtime as well where it is installed."""
+"""Whole networks as ONNX models: MXNet's files, classic networks built here, and layers, each compared with opreg, and
+with ONNX Runtime if it is installed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ except ImportError:
 
 def _checked(model: Any, given: dict[str, np.ndarray], wanted: list[np.ndarray], tolerance: float = 1e-4,
              reference: bool = True) -> None:
-    """The model is one, and both evaluators find what we find; the reference's where it is to be trusted."""
+    """Asserts that the model is valid, and that both evaluators agree with opreg, as far as the reference is right."""
     onnx.checker.check_model(model, full_check=True)
     given = {each.name: given[each.name] for each in model.graph.input}
     with np.errstate(all="ignore"):
@@ -47,7 +47,7 @@ def _floats(*shape: int) -> np.ndarray:
     return np.random.default_rng(shape).standard_normal(shape).astype(np.float32)
 
 
-#: MXNet's networks that ONNX has no words for: operators in Python, and targets of training.
+#: MXNet's networks that ONNX cannot express: operators in Python, and targets of training.
 _UNSAID = {"custom": None, "ssd": "_contrib_MultiBoxTarget", "detector": "_contrib_Proposal"}
 
 
@@ -69,7 +69,7 @@ def test_networks_of_files(name: str) -> None:
 
 
 class _Residual(nn.Cell):
-    """Two convolutions, or three with a bottleneck, and what went in."""
+    """Two convolutions, or three with a bottleneck, plus the input."""
 
     def __init__(self, channels: int, out: int, stride: int):
         super().__init__()
@@ -85,7 +85,7 @@ class _Residual(nn.Cell):
 
 
 class _ResNet50(nn.Cell):
-    """The stages of ResNet-50, an eighth as wide."""
+    """The stages of ResNet-50, with an eighth of the channels."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -105,7 +105,7 @@ class _ResNet50(nn.Cell):
 
 
 class _MobileNet(nn.Cell):
-    """Convolutions of each channel by itself, and of points."""
+    """Convolutions of each channel alone, and of each pixel alone."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ class _MobileNet(nn.Cell):
 
 
 class _Attention(nn.Cell):
-    """An LSTM whose steps are weighed by what its last step asks for."""
+    """An LSTM whose steps are weighted by attention from the last step."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -134,7 +134,7 @@ class _Attention(nn.Cell):
 
 
 class _Transformer(nn.Cell):
-    """One layer of heads that look at one another."""
+    """A layer with heads of self-attention."""
 
     def __init__(self, width: int = 16, heads: int = 2):
         super().__init__()
@@ -161,7 +161,7 @@ _CLASSICS: list[tuple[type[nn.Cell], np.ndarray, np.ndarray]] = [
 
 @pytest.mark.parametrize("cell, example, other", _CLASSICS, ids=[each[0].__name__ for each in _CLASSICS])
 def test_classics(cell: type[nn.Cell], example: np.ndarray, other: np.ndarray) -> None:
-    """Exported with one number of samples they compute as ours do with another."""
+    """The model is exported with one batch size, and computes another one like opreg."""
     net = cell().set_train(False)
     model = to_model(net, mx.Tensor(example), dynamic=True)
     (given,) = model.graph.input
@@ -170,7 +170,7 @@ def test_classics(cell: type[nn.Cell], example: np.ndarray, other: np.ndarray) -
 
 
 def test_a_detector() -> None:
-    """Boxes of a small SSD: priors of two maps, offsets, scores, and suppression, for any number of images."""
+    """A small SSD: priors of two feature maps, offsets, scores, and suppression, for any batch size."""
     data = mx.sym.Variable("data")
     small = mx.sym.Pooling(mx.sym.Convolution(data, kernel=(3, 3), pad=(1, 1), num_filter=4, name="c0"), kernel=(2, 2),
                            stride=(2, 2), pool_type="max")
@@ -201,7 +201,7 @@ def test_a_detector() -> None:
 #: Layers that the reference evaluator computes in another way than ONNX says, and ONNX Runtime as ONNX does: padding of
 #: transposed convolutions, windows beyond the end, lengths of recurrent layers, windows of channels.
 _EVALUATOR = frozenset(["Conv2dTranspose25", "MaxPool1d2", "MaxPool3d0", "RNN1", "LSTM1", "GRU1", "LRN0", "LRN1"])
-#: Operators of layers that ONNX has no words for.
+#: Operators of layers that ONNX lacks.
 _LAYERS_UNSAID = frozenset(["_linalg_inverse"])
 
 

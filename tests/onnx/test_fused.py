@@ -1,4 +1,5 @@
-"""Operators of ONNX Runtime that hold several of ONNX: their values, as Cells and symbols, gradients, and mistakes."""
+"""Operators of ONNX Runtime that stand for several of ONNX: their values, as Cells and symbols, gradients, and
+errors."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def whole(*numbers: Any) -> np.ndarray:
 
 
 class Row(NamedTuple):
-    """A node, its inputs in order with None for one that is left out, and what its outputs are."""
+    """A node, its inputs in order, with None for one that is left out, and its expected outputs."""
 
     op: str
     inputs: list[Any]
@@ -62,7 +63,7 @@ def rms_norm(x: np.ndarray, scale: np.ndarray, epsilon: float = 1e-12) -> np.nda
 
 
 def convolved(x: np.ndarray, w: np.ndarray, b: Any = 0.0) -> np.ndarray:
-    """A convolution with windows of a single element."""
+    """A convolution with windows of one element."""
     return np.einsum("nchw,oc->nohw", x, w[:, :, 0, 0]) + np.reshape(b, (-1, 1, 1))
 
 
@@ -161,7 +162,7 @@ def attended(q: np.ndarray, k: np.ndarray, v: np.ndarray, bias: Any = 0.0, scale
 
 
 def hidden(mask: np.ndarray, keys: int, fill: float = FILL) -> np.ndarray:
-    """The numbers that a mask adds to the scores of its sequences."""
+    """The values that a mask adds to the scores of its sequences."""
     at = np.arange(keys)
     if mask.ndim == 1:
         ends, begins = (mask[:2], mask[2:]) if len(mask) == 4 else (mask, np.zeros_like(mask))
@@ -232,7 +233,7 @@ COS, SIN = np.cos(draw(30, 8)), np.sin(draw(30, 8))
 
 
 def turned(x: np.ndarray, at: np.ndarray, cos: np.ndarray, sin: np.ndarray, interleaved: bool = False) -> np.ndarray:
-    """Heads turned by the angles of places, (batch, length)."""
+    """Heads rotated by the angles of positions, (batch, length)."""
     half, y = cos.shape[1], x.copy()
     order = np.arange(2 * half).reshape(half, 2).T if interleaved else np.arange(2 * half).reshape(2, half)
     first, second = order
@@ -257,7 +258,7 @@ def grouped(q: np.ndarray, k: Any, v: Any, k_past: np.ndarray, v_past: np.ndarra
             cos: Any = None, sin: Any = None, at: Any = None, added: Any = None, sink: Any = None, *,
             interleaved: bool = False, window: int = 0, softcap: float = 0.0, smooth: bool = False, causal: bool = True
             ) -> Any:
-    """One sequence after the other; rows behind its end are zeros."""
+    """Attention of one sequence after another; rows after its end are zeros."""
     if k is None:
         q, k, v = np.split(q, (64, 96), axis=2)
     room = max(int(total), k_past.shape[2])
@@ -287,7 +288,7 @@ def grouped(q: np.ndarray, k: Any, v: Any, k_past: np.ndarray, v_past: np.ndarra
 
 def group(length: int = 5, past: int = 0, last: Any = None, room: int = 0, packed: bool = False, rotary: bool = False,
           more: tuple[Any, ...] = (), attrs: dict[str, Any] | None = None, **words: Any) -> Row:
-    """A row of four heads, which share keys and values by twos."""
+    """A row of four heads, of which two share keys and values."""
     ends = whole(*([past + length - 1] * 2 if last is None else last))
     given = [draw(2, length, 128), None, None] if packed else [draw(2, length, 64), draw(2, length, 32),
                                                                draw(2, length, 32)]
@@ -318,7 +319,7 @@ def real(x: np.ndarray, scale: Any = STEP, zero: Any = ZERO) -> np.ndarray:
 
 
 def rounded(x: np.ndarray) -> np.ndarray:
-    """An array that went through bytes of its own range, which holds zero."""
+    """An array quantized to bytes and back, with a range of its own that contains zero."""
     low, high = min(x.min(), 0.0), max(x.max(), 0.0)
     step = (high - low) / 255
     zero = np.rint(-low / step)
@@ -345,7 +346,7 @@ ROWS += [
 
 def experts(x: np.ndarray, router: np.ndarray, first: np.ndarray, b: Any, second: np.ndarray, c: Any = None,
             third: Any = None, k: int = 1, act: Expected = lambda x: np.maximum(x, 0), share: bool = False) -> Any:
-    """Both layers of the ``k`` experts that the router likes best, token by token."""
+    """The two layers of the router's ``k`` best experts, token by token."""
     flat, weights = x.reshape(-1, x.shape[-1]), np.exp(router) / np.exp(router).sum(-1, keepdims=True)
     out = np.zeros_like(flat)
     for t, token in enumerate(flat):
@@ -411,7 +412,7 @@ def made(row: Row, outputs: list[str]) -> tuple[Any, dict[str, np.ndarray]]:
 
 
 def known(row: Row, results: Any) -> list[np.ndarray]:
-    """The outputs, with zeros in place of what the operator leaves open: rows behind the end of a sequence."""
+    """The outputs, with zeros for values that the operator does not define: rows after the end of a sequence."""
     arrays = [np.array(each, copy=True) for each in results]
     if row.op == "GroupQueryAttention":
         for i, count in enumerate(row.inputs[5] + 1):
@@ -429,7 +430,7 @@ def wide(row: Row) -> Row:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.op)
 def test_values(row: Row) -> None:
-    """The outputs of a Cell and of a symbol."""
+    """Outputs of a Cell and of a symbol equal the expected ones."""
     found = row.expected(*wide(row).inputs)
     wants = found if isinstance(found, tuple) else (found,)
     model, given = made(row, ["" if each is None else f"y{i}" for i, each in enumerate(wants)])
@@ -452,7 +453,7 @@ SMOOTH = [row for row in ROWS if row.op not in ("Range", "Pad", "ExpandDims", "M
 
 @pytest.mark.parametrize("row", SMOOTH, ids=lambda row: row.op)
 def test_gradients(row: Row) -> None:
-    """The derivative along one direction of all real inputs, against central differences."""
+    """The derivative along one direction of all real inputs agrees with central differences."""
     row = wide(row)
     results = row.expected(*row.inputs)
     outputs = ["" if each is None else f"y{i}" for i, each in enumerate(results if isinstance(results, tuple) else (

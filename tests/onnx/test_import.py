@@ -1,4 +1,4 @@
-"""Models of ONNX, read: numbers and gradients, functions, placeholders, files of tensors, and damaged files."""
+"""Import of ONNX models: values and gradients, functions, placeholders, files of tensors, and damaged files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RNG = np.random.default_rng(5)
 
 def model(nodes: Sequence[Any], inputs: Mapping[str, Sequence[Any]], outputs: Sequence[str],
           parameters: dict[str, np.ndarray] | None = None, opset: int = 17, **more: Any) -> Any:
-    """A model of these nodes, its inputs float32."""
+    """A model of these nodes, with float32 inputs."""
     infos = [helper.make_tensor_value_info(name, 1, list(shape)) for name, shape in inputs.items()]
     results = [onnx.ValueInfoProto(name=name) for name in outputs]
     numbers = [numpy_helper.from_array(value, name) for name, value in (parameters or {}).items()]
@@ -87,7 +87,7 @@ def transformed() -> Any:
 
 
 def multiplied() -> Any:
-    """Products along an axis, all of them and all before."""
+    """Products along an axis: of all elements, or of all before each."""
     return model([helper.make_node("CumProd", ["x", "axis"], ["p"], reverse=1),
                   helper.make_node("CumProd", ["p", "axis"], ["y"], exclusive=1)], {"x": (2, 5, 2)}, ["y"],
                  {"axis": np.array(1)}, opset=26)
@@ -107,7 +107,7 @@ def loss_of(cell: Any) -> Any:
 
 @pytest.mark.parametrize("make", MODELS)
 def test_imported_graphs_train(make: Any) -> None:
-    """Gradients of inputs and parameters against central differences."""
+    """Gradients of inputs and parameters agree with central differences."""
     made = make()
     cell = import_to_cell(made)
     given = [numbers(*[dim.dim_value for dim in info.type.tensor_type.shape.dim]) * 0.7 for info in made.graph.input]
@@ -157,7 +157,7 @@ def test_a_symbol_is_the_cell(make: Any) -> None:
 @pytest.mark.parametrize("given", [True, False])
 def test_recurrent_layers_are_one_node(name: str, gates: int, words: dict[str, Any], directions: int, given: bool
                                        ) -> None:
-    """The operator RNN computes them for any batch; lengths of sequences make them unroll, to the same numbers."""
+    """The operator RNN computes them for any batch size; lengths of sequences unroll them, with the same values."""
     words = {**words, "hidden_size": 2, "direction": "bidirectional" if directions == 2 else "forward"}
     if "activations" in words:
         words["activations"] = words["activations"] * directions
@@ -178,7 +178,7 @@ def test_recurrent_layers_are_one_node(name: str, gates: int, words: dict[str, A
 
 
 def test_a_block_of_gluon() -> None:
-    """It computes as the Cell does, and its gradients train; moving statistics and constants have none."""
+    """The block computes like the Cell, and its gradients train; moving statistics and constants have none."""
     made = convolution()
     x = numbers(2, 2, 6, 5)
     net, cell = mx.onnx.import_to_gluon(made), import_to_cell(made)
@@ -199,7 +199,7 @@ def test_metadata_of_a_model() -> None:
 
 @pytest.mark.parametrize("batch_length", ["N", -1, None])
 def test_open_lengths_stay_open(batch_length: Any) -> None:
-    """Lengths of a name, of no name, and of -1, as PaddlePaddle writes them."""
+    """Open lengths have a name, no name, or are -1, as in models of PaddlePaddle."""
     made = dense(batch_length)
     assert get_model_metadata(made)["input_tensor_data"] == [("x", (0, 3))]
     symbol, args, _ = import_model(made)
@@ -219,7 +219,7 @@ def test_parameters_are_initializers_by_name() -> None:
 
 
 def chain(*steps: tuple[Any, ...]) -> list[Any]:
-    """Nodes given as operator, inputs, output and attributes."""
+    """Nodes, each given as operator, inputs, output and attributes."""
     return [helper.make_node(name, inputs.split(), [out], **dict(*more)) for name, inputs, out, *more in steps]
 
 
@@ -237,7 +237,8 @@ MASKS = {
 
 @pytest.mark.parametrize("name", MASKS)
 def test_an_initializer_that_only_a_mask_is_made_of_is_a_constant(name: str) -> None:
-    """No gradient reaches it, and what is made of it is computed once; where an input takes part, it is a parameter."""
+    """No gradient reaches it, and the mask is computed once; an initializer that is combined with an input is a
+    parameter."""
     nodes, moves = MASKS[name]
     made = model(nodes, {"x": (3, 3)}, ["y", *(["t"] if name == "a result" else [])],
                  {"n": np.array([[1, 0, 1]] * 3, np.float32), "0": np.zeros((), np.float32),
@@ -262,7 +263,8 @@ def test_numbers_that_only_a_run_gives() -> None:
 
 
 def test_lengths_that_a_symbol_has_to_be_told() -> None:
-    """The error says which inputs have open lengths, and how to state them; where none has, nothing of them."""
+    """The error names inputs with open lengths, and how to give the lengths; if no length is open, it says nothing
+    about them."""
     nodes = chain(("Shape", "x", "s"), ("Gather", "s one", "n"), ("Add", "n one", "m"), ("Range", "one m one", "r"),
                   ("Cast", "r", "f", {"to": 1}), ("Add", "x f", "y"))
     made = model(nodes, {"x": ("n", "time", 4), "z": (2,), "t": ("time",)}, ["y"],
@@ -337,13 +339,14 @@ def branch(name: str, number: float) -> Any:
 
 
 def held(name: str, *shape: int) -> Any:
-    """A node with a constant of these numbers."""
+    """A node with a constant of these values."""
     value = np.random.default_rng(len(name)).uniform(-1, 1, shape).astype(np.float32)
     return helper.make_node("Constant", [], [name], value=numpy_helper.from_array(value, name))
 
 
 def test_weights_in_nodes_are_parameters() -> None:
-    """Weights that stand in nodes, as PaddlePaddle writes them, or in branches; single numbers there are none."""
+    """Weights in Constant nodes, as PaddlePaddle writes them, or in branches, are parameters; single numbers are
+    not."""
     def side(name: str) -> Any:
         return helper.make_graph([held(f"w{name}", 3, 2), *chain(("MatMul", f"h w{name}", f"m{name}"),
                                                                  ("Add", f"m{name} b{name}", name))],
@@ -374,7 +377,7 @@ def test_weights_in_nodes_are_parameters() -> None:
 
 
 def test_weights_of_one_name_in_two_branches() -> None:
-    """Constants of the first branch become parameters; constants of the second stay its own."""
+    """Constants of the first branch become parameters; those of the second stay constants."""
     def side(factor: float) -> Any:
         weight = numpy_helper.from_array(np.float32([factor, 1]), "w")
         return helper.make_graph([*chain(("Mul", "x w", "r"))], "side", [], [onnx.ValueInfoProto(name="r")], [weight])
@@ -446,7 +449,8 @@ def test_links_that_lead_out_of_the_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind, gates, attributes", [("LSTM", 4, {}), ("GRU", 3, {"linear_before_reset": 1}),
                                                      ("RNN", 1, {})], ids=["LSTM", "GRU", "RNN"])
 def test_sequences_of_lengths_of_their_own(kind: str, gates: int, attributes: dict[str, int], direction: str) -> None:
-    """Each is what it is alone, with zeros behind its end; where one operator has them, in a symbol too."""
+    """Each sequence has the values that it has alone, with zeros after its end; one operator does it in a symbol,
+    too."""
     sides = 2 if direction == "bidirectional" else 1
     weights = {"w": numbers(sides, gates * 2, 3), "r": numbers(sides, gates * 2, 2)}
 
@@ -485,7 +489,7 @@ def test_shapes_that_follow_from_numbers_in_a_symbol(kind: str) -> None:
 
 @pytest.mark.parametrize("groups", [1, 2])
 def test_taps_beyond_the_border(groups: int) -> None:
-    """A deformable convolution without a mask reads between the last pixels and zero there."""
+    """A deformable convolution without a mask interpolates between the last pixels and zeros outside."""
     made = model([helper.make_node("DeformConv", ["x", "w", "o"], ["y"], pads=[1, 1, 1, 1], offset_group=groups)],
                  {"x": (1, 2, 5, 5), "o": (1, 18 * groups, 5, 5)}, ["y"], {"w": numbers(3, 2, 3, 3)}, opset=19)
     x, offsets = numbers(1, 2, 5, 5), 4 * numbers(1, 18 * groups, 5, 5)
@@ -498,7 +502,7 @@ def fixed(**values: Any) -> dict[str, np.ndarray]:
     return {name: np.asarray(value) for name, value in values.items()}
 
 
-#: Models whose nodes contradict what they are given: a node, shapes of its inputs, its other inputs, and the message.
+#: Models whose nodes contradict their inputs: a node, shapes of its inputs, its other inputs, and the message.
 CONTRADICTIONS = {
     "expand": (("Expand", ["x", "s"], {}), {"x": (4, 3)}, fixed(s=[5, 3]), "shape mismatch"),
     "nothing": (("Expand", ["x"], {}), {"x": (4, 3)}, {}, "its input 1 is missing"),
@@ -518,7 +522,7 @@ CONTRADICTIONS = {
 
 @pytest.mark.parametrize("name", CONTRADICTIONS)
 def test_models_that_contradict_themselves(name: str) -> None:
-    """The error is one of ours, names the node, and comes before there is an array beyond all measure."""
+    """The error is opreg's, names the node, and is raised before a huge array is made."""
     (kind, inputs, attributes), shapes, given, words = CONTRADICTIONS[name]
     made = model([helper.make_node(kind, inputs, ["y"], name="wrong", **attributes)], shapes, ["y"], given)
     cell = import_to_cell(made)
@@ -585,7 +589,7 @@ def test_models_that_ask_for_much() -> None:
 
 
 def grams(**words: Any) -> Any:
-    """Words counted alone and in pairs."""
+    """Counts of single words and of pairs."""
     attrs = {"max_gram_length": 2, "max_skip_count": 1, "min_gram_length": 1, "mode": "TF", "ngram_counts": [0, 2],
              "ngram_indexes": [0, 1, 2], "pool_int64s": [2, 3, 5, 4], **words}
     made = model([helper.make_node("TfIdfVectorizer", ["i"], ["c"], **attrs), *chain(("Add", "x c", "y"))], {"x": (3,)},
@@ -594,7 +598,7 @@ def grams(**words: Any) -> Any:
 
 
 def test_files_damaged_at_random_do_no_harm() -> None:
-    """A few of those that ``python -m tests.onnx.damage`` reads: each is read, or refused with an error of ours."""
+    """A few of the files of ``python -m tests.onnx.damage`` are read, or refused with an error of opreg."""
     pytest.importorskip("resource")
     from tests.onnx.damage import run
 
@@ -602,7 +606,7 @@ def test_files_damaged_at_random_do_no_harm() -> None:
 
 
 def test_numbers_of_a_damaged_file_take_no_time() -> None:
-    """Lengths and numbers of rounds beyond an array's own are those of the array, or mistakes."""
+    """Lengths, and counts of rounds, beyond an array's length are cut to it, or are errors."""
     np.testing.assert_array_equal(grams(max_gram_length=1 << 60, max_skip_count=1 << 60), [1, 0, 3])
     for counts in ([0, 1 << 60], [-1 << 60, 2], [2, 0]):
         with pytest.raises(OpError, match="expected ascending places in a pool of 4"):
@@ -617,7 +621,7 @@ def test_numbers_of_a_damaged_file_take_no_time() -> None:
 
 @pytest.mark.parametrize("make", [dense, convolution, recurrent, indexed])
 def test_changed_bytes(make: Any) -> None:
-    """A changed file is read, or refused by an error of ours, and never by a crash or another's error."""
+    """A changed file is read, or refused with an error of opreg, never by a crash or another library's error."""
     content, chance = make().SerializeToString(), random.Random(7)
     for _ in range(500):
         changed = bytearray(content)
@@ -635,7 +639,7 @@ def test_changed_bytes(make: Any) -> None:
 
 
 def first_length() -> list[Any]:
-    """Nodes of the first length of x, as an array of one number."""
+    """Nodes that compute the first length of x, as an array of one element."""
     return [helper.make_node("Shape", ["x"], ["shape"]), helper.make_node("Gather", ["shape", "zero"], ["n"]),
             helper.make_node("Unsqueeze", ["n", "place"], ["first"])]
 
@@ -750,7 +754,7 @@ OPEN: list[tuple[str, list[Any], dict[str, np.ndarray], tuple[int, ...]]] = [
 @pytest.mark.parametrize("title, nodes, parameters, shape", OPEN, ids=[each[0] for each in OPEN])
 def test_a_symbol_of_any_first_length(title: str, nodes: list[Any], parameters: dict[str, np.ndarray],
                                       shape: tuple[int, ...]) -> None:
-    """One graph computes any number of rows as the Cell does."""
+    """One graph computes any number of rows like the Cell."""
     more = {"zero": np.array(0), "place": np.array([0]), **parameters}
     made = model(nodes, {"x": ("n", *shape)}, ["y"], more)
     symbol, args, _ = import_model(made)
@@ -767,7 +771,7 @@ def test_a_symbol_of_any_first_length(title: str, nodes: list[Any], parameters: 
     ("half_pixel", "round_prefer_ceil", 4), ("pytorch_half_pixel", "round_prefer_floor", 3),
     ("asymmetric", "round_prefer_floor", 2)])
 def test_pictures_of_any_size_are_repeated(how: str, rounding: str, factor: int) -> None:
-    """Nearest neighbours of a whole number of times the size, in a symbol, and in the model that is written of it."""
+    """Resizing by an integer factor to nearest neighbours works in a symbol, and in the model exported from it."""
     made = model([helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="nearest", nearest_mode=rounding,
                                    coordinate_transformation_mode=how)],
                  {"x": ("n", 2, "height", "width")}, ["y"], {"scales": np.float32([1, 1, factor, factor])})
@@ -782,7 +786,7 @@ def test_pictures_of_any_size_are_repeated(how: str, rounding: str, factor: int)
 
 
 def test_pictures_of_any_size_as_rows() -> None:
-    """A reshape that keeps open lengths at their axes and takes the rest of others that are open."""
+    """A reshape keeps open lengths at their axes, and infers the product of the others."""
     made = model(chain(("Shape", "x", "s", {"end": 2}), ("Concat", "s rest", "to", {"axis": 0}),
                        ("Reshape", "x to", "y")), {"x": ("n", 2, "height", "width")}, ["y"], {"rest": np.array([-1])})
     symbol, _, _ = import_model(made)
@@ -803,7 +807,7 @@ def test_pictures_of_any_size_that_are_no_repetition() -> None:
 
 
 def test_an_imported_cell_is_written_with_the_names_and_open_lengths_of_its_model() -> None:
-    """Numbers counted up to an open length are so in the new model, too; weights are those of the Cell."""
+    """A range up to an open length stays one in the new model; weights are those of the Cell."""
     made = model(chain(("Shape", "words", "s", {"start": 1, "end": 2}), ("Squeeze", "s", "n"), ("Range", "0 n 1", "r"),
                        ("Cast", "r", "f", {"to": 1}), ("Add", "words f", "t"), ("Mul", "t w", "scores"),
                        ("Tanh", "t", "shown")),
@@ -880,7 +884,7 @@ def test_equations_that_do_not_fit(equation: str, shapes: list[tuple[Any, ...]],
 
 
 def loop(body: Any, scanned: int, rounds: int | None = 4, condition: bool = False) -> Any:
-    """A model of one Loop over the state x; the body's outputs are the condition, the state and ``scanned``."""
+    """A model of one Loop with the state x; the body's outputs are the condition, the state and ``scanned``."""
     parameters = {"w": numbers(3, 3)}
     if rounds is not None:
         parameters["most"] = np.array(rounds)
@@ -926,7 +930,7 @@ def scanned() -> Any:
 
 
 def test_a_loop_without_end() -> None:
-    """It has no greatest number of rounds, and no round changes whether it goes on."""
+    """The loop has no largest number of rounds, and its condition never changes."""
     nodes = [helper.make_node("Identity", ["on"], ["same"]), helper.make_node("Identity", ["same"], ["next"]),
              helper.make_node("Tanh", ["h"], ["new"])]
     cell = import_to_cell(loop(body_of(nodes, ["next", "new"]), 0, rounds=None))
@@ -948,7 +952,7 @@ def test_a_loop_whose_condition_is_no_truth_value(array: np.ndarray, words: str)
         import_to_cell(loop(body_of(nodes, ["next", "new"]), 0, rounds=None))(mx.Tensor(numbers(2, 3)))
 
 
-#: Bodies of loops whose states come back to what they were: nodes that make ``new`` of ``h``, and after which round.
+#: Bodies of loops whose states repeat: nodes that compute ``new`` from ``h``, and the round after which they repeat.
 ROUNDS = {
     "the same": (("Identity", "h", "new"),),
     "two by turns": (("Neg", "h", "new"),),
@@ -959,8 +963,8 @@ ROUNDS = {
 @pytest.mark.parametrize("rounds", [None, 2 ** 63 - 1])
 @pytest.mark.parametrize("name", ROUNDS)
 def test_a_loop_whose_states_come_back_never_ends(name: str, rounds: int | None) -> None:
-    """Its condition is computed of states alone, and the greatest number of rounds, if there is one, is out of reach.
-    One that ends is computed."""
+    """The condition depends on states alone, and the largest number of rounds, if there is one, cannot be reached. A
+    loop that ends is computed."""
     constants = [helper.make_node("Constant", [], [key], value_float=value)
                  for key, value in (("one", 1.0), ("four", 4.0), ("five", 5.0), ("zero", 0.0))]
     ends = chain(("ReduceMax", "new", "m", {"keepdims": 0}), ("Less", "m five", "next"))
@@ -973,7 +977,7 @@ def test_a_loop_whose_states_come_back_never_ends(name: str, rounds: int | None)
 
 
 def test_a_loop_that_counts_its_rounds_ends() -> None:
-    """The number of the round decides, and the states stay as they are."""
+    """The number of the round decides, although the states stay the same."""
     nodes = [helper.make_node("Constant", [], ["ten"], value_int=10), *chain(("Less", "i ten", "next"),
                                                                              ("Identity", "h", "new"))]
     x = numbers(2, 3)
@@ -981,7 +985,7 @@ def test_a_loop_that_counts_its_rounds_ends() -> None:
 
 
 def counting(limit: int, step: float = 1.0) -> Any:
-    """A loop without a greatest number of rounds, which counts in a state of its own, as TensorFlow's loops do."""
+    """A loop without a largest number of rounds, which counts in a state, like TensorFlow's loops."""
     infos = [helper.make_tensor_value_info("i", 7, []), helper.make_tensor_value_info("on", 9, []),
              helper.make_tensor_value_info("k", 1, []), helper.make_tensor_value_info("h", 1, [2, 3])]
     constants = [helper.make_node("Constant", [], [key], value_float=value)
@@ -994,7 +998,7 @@ def counting(limit: int, step: float = 1.0) -> Any:
 
 
 def test_a_loop_that_counts_in_a_state_in_a_symbol() -> None:
-    """Its rounds are known where its numbers are, whatever the other states."""
+    """The number of rounds is known if the count and its limit are constants, whatever the other states are."""
     made, x = counting(4), numbers(2, 3)
     rounds = [x]
     for k in range(1, 5):
@@ -1014,7 +1018,7 @@ LOOPS = [(counted, "_foreach"), (conditional, "_while_loop"), (scanned, "_foreac
 
 @pytest.mark.parametrize("make, name", LOOPS)
 def test_loops_are_one_node(make: Any, name: str) -> None:
-    """Numbers and gradients are those of the rounds, one by one."""
+    """Values and gradients equal those of the rounds one by one."""
     made = make()
     given = {info.name: numbers(*[dim.dim_value for dim in info.type.tensor_type.shape.dim])
              for info in made.graph.input}
@@ -1078,8 +1082,8 @@ def test_a_state_that_grows_is_unrolled() -> None:
     assert found.shape == (16, 3)
 
 
-def test_an_end_that_nobody_knows() -> None:
-    """A loop without a greatest number of rounds has no graph; a Cell goes round."""
+def test_loops_with_an_unknown_end() -> None:
+    """A loop without a largest number of rounds has no graph; a Cell runs its rounds."""
     made = conditional()
     made.graph.input.append(helper.make_tensor_value_info("go", 9, []))
     made.graph.node[0].input[:2] = ["", "go"]
@@ -1092,7 +1096,7 @@ def test_an_end_that_nobody_knows() -> None:
 
 def attending(inputs: Mapping[str, Sequence[Any]], parameters: dict[str, np.ndarray] | None = None,
               outputs: Sequence[str] = ("y",), opset: int = 24, **attrs: Any) -> Any:
-    """Attention over these inputs, of which optional ones are left out where they have no shape."""
+    """A model of attention with these inputs; an optional input without a shape is left out."""
     names = ["q", "k", "v", "mask", "past_k", "past_v", "filled"]
     given = [name if name in inputs or name in (parameters or {}) else "" for name in names]
     return model([helper.make_node("Attention", given, list(outputs), **attrs)], inputs,
@@ -1116,8 +1120,7 @@ COMPOSED = [attending(QKV, softcap=0.5, is_causal=1),
 
 @pytest.mark.parametrize("made", [*ATTENTION, *COMPOSED], ids=range(len(ATTENTION + COMPOSED)))
 def test_attention_is_one_operator(made: Any) -> None:
-    """Caches, masks and heads that share keys are ours with the numbers of ONNX; a query that sees no key gives zero,
-    and its gradients are numbers."""
+    """Caches, masks and shared heads have ONNX's values; a query that sees no key gives zero, and finite gradients."""
     given = {info.name: numbers(*[dim.dim_value for dim in info.type.tensor_type.shape.dim])
              for info in made.graph.input}
     wanted = onnx.reference.ReferenceEvaluator(made).run(None, given)
@@ -1156,7 +1159,7 @@ def test_attention_of_wrong_inputs(inputs: Mapping[str, Sequence[Any]], attrs: M
 
 
 def test_single_numbers_are_attributes() -> None:
-    """A number that the model has is no argument of the symbol, and powers are those of numbers."""
+    """A number in the model is no argument of the symbol, and a power with it is the operator for numbers."""
     made = model([helper.make_node("Pow", ["x", "two"], ["a"]), helper.make_node("Mul", ["half", "a"], ["b"]),
                   helper.make_node("Sub", ["one", "b"], ["c"]), helper.make_node("Div", ["c", "three"], ["y"])],
                  {"x": (2, 3)}, ["y"], {"two": np.array(2), "half": np.array([0.5], np.float32),
@@ -1214,7 +1217,7 @@ def test_one_place_is_a_view(at: int) -> None:
            {"x": (2, 4), "i": (2, 1)}, ["y"], opset=18), [[3], [-2]]),
 ], ids=range(5))
 def test_indices_that_a_run_computes(made: Any, places: list[Any]) -> None:
-    """Symbols scatter and gather at places that are inputs."""
+    """Symbols scatter and gather at indices that are inputs."""
     made.graph.input[1].type.tensor_type.elem_type = 7
     given = {info.name: numbers(*[dim.dim_value for dim in info.type.tensor_type.shape.dim])
              for info in made.graph.input}
@@ -1229,7 +1232,7 @@ def test_indices_that_a_run_computes(made: Any, places: list[Any]) -> None:
 @pytest.mark.parametrize("computed", [False, True])
 @pytest.mark.parametrize("places", [np.array([1]), np.array([2, -1]), np.array([0, 1, 3]), np.zeros((0, 2), np.int64)])
 def test_indices_of_one_place(places: np.ndarray, computed: bool) -> None:
-    """Indices of one axis name one place, which GatherND reads and ScatterND writes."""
+    """Indices along one axis name one position, which GatherND reads and ScatterND writes."""
     made = model([helper.make_node("GatherND", ["x", "i"], ["y"]), helper.make_node("Neg", ["y"], ["u"]),
                   helper.make_node("ScatterND", ["x", "i", "u"], ["z"])], {"x": (3, 2, 4)}, ["y", "z"],
                  {} if computed else {"i": places})
@@ -1250,7 +1253,7 @@ def test_indices_of_one_place(places: np.ndarray, computed: bool) -> None:
 
 def _pooled(x: np.ndarray, kind: str, kernel: Sequence[int], strides: Sequence[int], pads: Sequence[int], ceil: int,
             include: int) -> np.ndarray:
-    """Windows as ONNX says them: of an axis padded on both sides, none that begins behind the array."""
+    """Pooling by ONNX's definition: an axis is padded at both ends, and no window begins after the array."""
     spans = []
     for n, k, s, p, q in zip(x.shape[2:], kernel, strides, pads[:2], pads[2:]):
         begins = [i * s for i in range(n + p + q) if i * s + (1 if ceil else k) <= n + p + (0 if ceil else q)]
@@ -1277,7 +1280,7 @@ def _pooled(x: np.ndarray, kind: str, kernel: Sequence[int], strides: Sequence[i
 def test_windows_of_uneven_padding_are_pooled(kind: str, include: int, ceil: int, kernel: tuple[int, ...],
                                               strides: tuple[int, ...], pads: tuple[int, ...],
                                               size: tuple[int, int]) -> None:
-    """Padding that differs and lengths that are rounded up are one pooling, of the numbers that ONNX says."""
+    """Uneven padding and rounded lengths become one pooling, with ONNX's values."""
     words = {} if kind == "MaxPool" else {"count_include_pad": include}
     made = model([helper.make_node(kind, ["x"], ["y"], kernel_shape=kernel, strides=strides, pads=pads, ceil_mode=ceil,
                                    **words)], {"x": ("n", 2, *size)}, ["y"], opset=19)
@@ -1290,14 +1293,14 @@ def test_windows_of_uneven_padding_are_pooled(kind: str, include: int, ceil: int
 
 
 def separate(*shape: int) -> np.ndarray:
-    """Numbers that are far from each other."""
+    """Values with large distances from each other."""
     return (np.random.default_rng(shape).permutation(int(np.prod(shape))).reshape(shape) - 2.5).astype(np.float32)
 
 
 @pytest.mark.parametrize("reduction, best", [("max", np.maximum), ("min", np.minimum)])
 @pytest.mark.parametrize("name", ["ScatterElements", "ScatterND"])
 def test_the_largest_of_updates(name: str, reduction: str, best: Any) -> None:
-    """Its gradient goes to what was largest at each place, in parts where several were."""
+    """The gradient goes to the largest value at each position, in equal parts to several."""
     x, updates = separate(4, 3), separate(5, 3)[::-1].copy()
     updates[0, 0] = x[0, 0]
     rows = np.array([0, 3, 3, -2, 0])
@@ -1322,7 +1325,7 @@ def test_the_largest_of_updates(name: str, reduction: str, best: Any) -> None:
 
 
 def test_a_product_of_updates_has_no_gradient() -> None:
-    """Who asks for one is told, instead of given zeros."""
+    """A request for one raises an error, instead of giving zeros."""
     made = model([helper.make_node("ScatterND", ["x", "i", "u"], ["y"], reduction="mul")], {"x": (4,), "u": (2,)},
                  ["y"], {"i": np.array([[1], [1]])}, opset=18)
     cell = import_to_cell(made)
@@ -1334,7 +1337,8 @@ def test_a_product_of_updates_has_no_gradient() -> None:
 
 @pytest.mark.parametrize("axis", [-1, 0, 1])
 def test_classes_that_are_computed(axis: int) -> None:
-    """OneHot of what a run computes is a symbol, whose two numbers train; a class that is not there is nowhere."""
+    """OneHot of computed classes is a symbol, and its two values can be trained; an unknown class gives the off
+    value."""
     made = model([helper.make_node("Cast", ["x"], ["c"], to=7),
                   helper.make_node("OneHot", ["c", "depth", "values"], ["y"], axis=axis)], {"x": ("n", 3)}, ["y"],
                  {"depth": np.array(4), "values": np.float32([0.5, 2])})
@@ -1350,7 +1354,7 @@ def test_classes_that_are_computed(axis: int) -> None:
 
 
 def test_places_of_maxima() -> None:
-    """Pooling that says where its maxima were, and what puts them there again, are a symbol that trains."""
+    """Pooling with positions of maxima, and unpooling by them, are symbols that can be trained."""
     made = model([helper.make_node("MaxPool", ["x"], ["p", "i"], kernel_shape=[2, 2], strides=[2, 2]),
                   helper.make_node("MaxUnpool", ["p", "i"], ["y"], kernel_shape=[2, 2], strides=[2, 2])],
                  {"x": (2, 3, 4, 6)}, ["y", "i"])
@@ -1380,11 +1384,11 @@ def test_regions_train(mode: str) -> None:
     out = cell(mx.Tensor(x))
     gradient = mx.grad(lambda x: (cell(x) * mx.Tensor(out.asnumpy())).sum(), 0)(mx.Tensor(x)).asnumpy()
     assert np.abs(gradient).max() > 0
-    np.testing.assert_allclose((gradient * x).sum(), (out.asnumpy() ** 2).sum(), rtol=1e-4)  # as of linear functions
+    np.testing.assert_allclose((gradient * x).sum(), (out.asnumpy() ** 2).sum(), rtol=1e-4)  # as of a linear one
 
 
 def quantized(kind: str) -> Any:
-    """A layer of integers with scales that are parameters, and its input in quantized numbers."""
+    """A layer of integers whose scales are parameters, with its quantized input."""
     bytes_ = np.random.default_rng(7).integers(-100, 100, (4, 3), dtype=np.int8)
     more = {"w": bytes_, "ws": np.linspace(0.01, 0.04, 3, dtype=np.float32), "wz": np.array([1, 0, -2], np.int8),
             "xs": np.array([0.02], np.float32), "xz": np.array(3, np.uint8), "ys": np.array([0.05], np.float32),
@@ -1411,7 +1415,7 @@ def quantized(kind: str) -> Any:
 
 @pytest.mark.parametrize("kind", ["QDQ", "MatMulInteger", "QLinearMatMul", "ConvInteger", "QLinearConv"])
 def test_layers_of_integers_are_symbols(kind: str) -> None:
-    """Symbols of any batch give the values of ONNX's reference evaluator, also after they are exported again."""
+    """Symbols for any batch size give the values of ONNX's reference evaluator, also after a second export."""
     made = quantized(kind)
     symbol, args, _ = import_model(made)
     again = mx.onnx.to_model(symbol, (2, 4), params=args, dynamic={"x": {0: "n"}}, opset_version=19)
@@ -1429,7 +1433,7 @@ def test_layers_of_integers_are_symbols(kind: str) -> None:
 @pytest.mark.parametrize("computed", [True, False])
 @pytest.mark.parametrize("size, zero", [(1, 0), (127, 0), (100, -27)])
 def test_sums_of_bytes_are_exact(size: int, zero: int, computed: bool) -> None:
-    """Whether float32 holds the sums or not, which constant weights tell."""
+    """Sums are exact whether or not float32 holds them; constant weights tell in advance."""
     weight = np.full((601, 2), size, np.int8) * np.int8([1, -1])
     more: dict[str, Any] = {"w": weight, "z": np.int8(zero), "zero": np.uint8(0), "one": np.float32(1)}
     steps = [("QuantizeLinear", "x one zero", "q"), ("MatMulInteger", f"q {'v' if computed else 'w'} zero z", "i"),
@@ -1453,7 +1457,7 @@ def test_sums_of_bytes_are_exact(size: int, zero: int, computed: bool) -> None:
 @pytest.mark.parametrize("states", ["half", "FLOAT"])
 @pytest.mark.parametrize("kind", ["FLOAT16", "BFLOAT16"])
 def test_norms_of_halves(kind: str, states: str) -> None:
-    """Moving statistics are of the input's dtype or of another; the result is of the input's."""
+    """Moving statistics have the input's dtype or another; the result has the input's."""
     half = getattr(onnx.TensorProto, kind)
     kinds = [helper.tensor_dtype_to_np_dtype(each) for each in (half, half if states == "half" else 1)]
     made = model(chain(("Cast", "x", "h", {"to": half}), ("BatchNormalization", "h s b m v", "n"),
@@ -1469,7 +1473,7 @@ def test_norms_of_halves(kind: str, states: str) -> None:
 @pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
 @pytest.mark.parametrize("kind, other", [("FLOAT16", "FLOAT"), ("FLOAT", "FLOAT16")])
 def test_points_of_another_dtype(kind: str, other: str, mode: str) -> None:
-    """The dtype of a grid is its own; the result is of the picture's."""
+    """The grid has a dtype of its own; the result has the image's."""
     made = model(chain(("Cast", "x", "h", {"to": getattr(onnx.TensorProto, kind)}),
                        ("Cast", "g", "p", {"to": getattr(onnx.TensorProto, other)}),
                        ("GridSample", "h p", "y", {"mode": mode})), {"x": (2, 3, 4, 5), "g": (2, 3, 2, 2)}, ["y"],
@@ -1523,7 +1527,7 @@ WHICH = np.arange(4) % 2 == 0
 
 @pytest.mark.parametrize("title", MICROSOFT)
 def test_operators_of_onnx_runtime_over_real_values(title: str) -> None:
-    """Numbers are made real, computed with, and rounded to bytes again, as Cells and as symbols."""
+    """Values are dequantized, computed, and quantized again, in Cells and in symbols."""
     inputs, attrs, function = MICROSOFT[title]
     steps = {"a": (0.02, 120), "b": (0.03, 140), "y": (0.015, 110)}
     more: dict[str, Any] = {"which": WHICH}
@@ -1546,7 +1550,7 @@ def test_operators_of_onnx_runtime_over_real_values(title: str) -> None:
 @pytest.mark.parametrize("rounded", [True, False])
 @pytest.mark.parametrize("turned", [0, 1])
 def test_a_product_of_onnx_runtime(turned: int, rounded: bool) -> None:
-    """``QGemm``, whose result is real where no scale of it is given."""
+    """``QGemm`` gives real values if it gets no scale for its result."""
     weight = np.random.default_rng(3).integers(-100, 100, (3, 4), dtype=np.int8)
     scales, zeros = np.float32([0.01, 0.02, 0.005]), np.int8([0, 2, -1])
     bias = np.int32([100, -200, 0])
@@ -1565,7 +1569,7 @@ def test_a_product_of_onnx_runtime(turned: int, rounded: bool) -> None:
 
 
 def packed(numbers: np.ndarray, bits: int) -> np.ndarray:
-    """Rows of numbers of so many bits in bytes, the lowest first."""
+    """Rows of values of a few bits packed into bytes, lowest bits first."""
     each = 8 // bits
     wide = np.pad(numbers, [(0, 0), (0, -numbers.shape[1] % each)]).reshape(len(numbers), -1, each)
     return (wide << np.arange(0, 8, bits)).sum(-1).astype(np.uint8)
@@ -1574,7 +1578,7 @@ def packed(numbers: np.ndarray, bits: int) -> np.ndarray:
 @pytest.mark.parametrize("zeros", ["none", "bytes", "floats"])
 @pytest.mark.parametrize("bits", [2, 4, 8])
 def test_weights_of_a_few_bits(bits: int, zeros: str) -> None:
-    """``MatMulNBits``, its last block of a row shorter than the others, and its scales with gradients."""
+    """``MatMulNBits`` with a shorter last block in each row, and with gradients of its scales."""
     draw = np.random.default_rng(5)
     weight, scales = draw.integers(0, 2 ** bits, (3, 20)), draw.uniform(0.1, 0.2, (3, 2)).astype(np.float32)
     starts = np.full((3, 2), 2 ** (bits - 1)) if zeros == "none" else draw.integers(0, 2 ** bits, (3, 2))
@@ -1596,7 +1600,7 @@ def test_weights_of_a_few_bits(bits: int, zeros: str) -> None:
 
 @pytest.mark.parametrize("of_bytes", [True, False])
 def test_a_table_of_a_few_bits(of_bytes: bool) -> None:
-    """``GatherBlockQuantized`` of bytes that hold two numbers each, or of four-bit numbers."""
+    """``GatherBlockQuantized`` with bytes that hold two values each, or with four-bit values."""
     draw = np.random.default_rng(6)
     table, scales = draw.integers(0, 16, (5, 32)), draw.uniform(0.1, 0.2, (5, 2)).astype(np.float32)
     starts = draw.integers(0, 16, (5, 2))
@@ -1611,7 +1615,7 @@ def test_a_table_of_a_few_bits(of_bytes: bool) -> None:
 
 
 def test_a_recurrent_layer_of_quantized_weights() -> None:
-    """``DynamicQuantizeLSTM`` is the layer of the real weights; its weights lie the other way around."""
+    """``DynamicQuantizeLSTM`` computes the layer with dequantized weights, which are stored transposed."""
     draw = np.random.default_rng(9)
     w, r = draw.integers(-100, 100, (2, 8, 3), dtype=np.int8), draw.integers(-100, 100, (2, 8, 2), dtype=np.int8)
     more: dict[str, Any] = {"b": numbers(2, 16), "sw": np.float32([0.01, 0.02]), "zw": np.int8([3, -3]),
@@ -1629,7 +1633,7 @@ def test_a_recurrent_layer_of_quantized_weights() -> None:
 
 
 def test_constants_of_four_bits_in_a_symbol() -> None:
-    """Weights of four bits with scales that are parameters."""
+    """Weights of four bits have scales that are parameters."""
     small = np.dtype(helper.tensor_dtype_to_np_dtype(onnx.TensorProto.INT4))
     whole = np.random.default_rng(2).integers(-8, 8, (4, 3))
     made = model(chain(("DequantizeLinear", "w s z", "d", {"axis": 1}), ("MatMul", "x d", "y")), {"x": ("n", 4)}, ["y"],
@@ -1663,7 +1667,7 @@ def test_mistakes_in_operators_of_onnx_runtime(op: str, inputs: str, attrs: dict
 
 @pytest.mark.parametrize("make", [counted, conditional])
 def test_a_loop_of_many_rounds_takes_no_memory_as_a_node(make: Any) -> None:
-    """A symbol of a loop does not grow with the greatest number of rounds."""
+    """A symbol of a loop does not grow with the largest number of rounds."""
     made = make()
     most = next(each for each in made.graph.initializer if each.name == "most")
     most.CopyFrom(numpy_helper.from_array(np.array(1 << 27), "most"))

@@ -1,4 +1,4 @@
-"""``export``: networks as files for others, by MindSpore's arguments."""
+"""``export`` with MindSpore's arguments: networks as files for other programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models with operators that run as Python in ONNX Runtime, beside the same graphs here."""
+"""Models with operators that run as Python: ONNX Runtime agrees with the same graphs in opreg."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_weights_beside_the_model(tmp_path: Any) -> None:
 
 
 def test_errors_of_python_are_raised() -> None:
-    """They would end the process otherwise; the session is as before."""
+    """An error would otherwise end the process; the session can be used again."""
     x = Variable("x")
     session = inference_session(to_model(mx.sym.Group([refusing(x) @ x, scaled(x)]), (3, 3)))
     for _ in range(2):

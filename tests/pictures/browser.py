@@ -1,4 +1,4 @@
-"""A browser without a window, for tests of pages: Chromium, spoken to by its DevTools protocol over a pipe."""
+"""A browser without a window, for tests of pages: Chromium, controlled by its DevTools protocol over a pipe."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def find():
-    """The program, or None."""
+    """Path of the browser's program, or None."""
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
@@ -46,7 +46,7 @@ class Browser:
             self._call(f"{domain}.enable")
 
     def close(self):
-        """End it and all it has started."""
+        """Ends the browser and all its processes."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -87,38 +87,38 @@ class Browser:
         return event
 
     def open(self, path):
-        """Show a file, and wait until it is loaded."""
+        """Opens a file, and waits until it is loaded."""
         self.messages, self.requests, before = [], [], self._loaded
         self._call("Page.navigate", url=Path(path).absolute().as_uri())
         while self._loaded == before:
             self._read()
 
     def size(self, width, height):
-        """Let the window have another size."""
+        """Sets the size of the window."""
         self._call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     def scheme(self, name):
-        """Let the reader prefer light or dark."""
+        """Sets the reader's preference for light or dark."""
         self._call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
 
     def eval(self, code):
-        """The value of an expression in the page."""
+        """Value of an expression in the page."""
         found = self._call("Runtime.evaluate", expression=code, returnByValue=True)
         if "exceptionDetails" in found:
             raise RuntimeError(found["exceptionDetails"]["exception"].get("description", "an exception"))
         return found["result"].get("value")
 
     def key(self, name):
-        """Press a key where the focus is."""
+        """Presses a key at the focus."""
         for kind in ("keyDown", "keyUp"):
             self._call("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=13)
 
     def type(self, text):
-        """Type a text where the focus is."""
+        """Types a text at the focus."""
         self._call("Input.insertText", text=text)
 
     def click(self, selector):
-        """Click on the middle of what a selector finds."""
+        """Clicks on the middle of the element that a selector finds."""
         x, y = self.eval(f"(() => {{const element = document.querySelector({json.dumps(selector)});"
                          "element.scrollIntoView({block: 'center', inline: 'center'});"
                          "const box = element.getBoundingClientRect();"
@@ -127,6 +127,6 @@ class Browser:
             self._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def screenshot(self, path, whole=True):
-        """Write what is seen to a PNG file."""
+        """Writes the visible page to a PNG file."""
         data = self._call("Page.captureScreenshot", captureBeyondViewport=whole)["data"]
         Path(path).write_bytes(base64.b64decode(data))

@@ -1,4 +1,4 @@
-"""Drawings: every node and line is there once, nothing overlaps, lines lead downwards and pass through nothing."""
+"""Drawings: every node and line appears once, nothing overlaps, lines lead downwards and cross no box."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NUMBER = r"-?[\d.]+"
 
 
 def boxes_of(level, x=0.0, y=0.0):
-    """Nodes and groups with their places in the whole: what they are, and left, top, right, bottom."""
+    """Nodes and groups with their kinds, and left, top, right and bottom in the drawing."""
     for item in level.items:
         left, top = x + item.x, y + item.y
         yield item, level, (left, top, left + item.width, top + item.height)
@@ -51,7 +51,7 @@ def boxes_of(level, x=0.0, y=0.0):
 
 
 def check(drawing):
-    """The layout of a drawing, found to be right."""
+    """Checks the layout of a drawing, and returns it."""
     whole = lay_out(drawing)
     found = list(boxes_of(whole))
     placed = [item.box for item, _, _ in found if item.box is not None]
@@ -69,7 +69,7 @@ def check(drawing):
 
 
 def apart(level):
-    """Nothing in a level overlaps, and all of it is inside."""
+    """Asserts that no two boxes of a level overlap, and that all are inside of the parent."""
     for item in level.items:
         assert item.x >= 0
         assert item.x + item.width <= level.width + 1e-6
@@ -87,7 +87,7 @@ def apart(level):
 
 
 def follow(level, line):
-    """A line leads downwards, from its source to its target, and where it bends there is no box."""
+    """Asserts that a line leads downwards, from its source to its target, and crosses no box."""
     points = [(float(x), float(y)) for x, y in re.findall(f"({NUMBER}) ({NUMBER})", path_of(level, line))]
     assert [y for _, y in points] == sorted(y for _, y in points)
     for number, x in ((line.source, line.route.xs[0]), (line.target, line.route.xs[-1])):
@@ -101,7 +101,7 @@ def follow(level, line):
 
 @st.composite
 def drawings(draw):
-    """Any graph: nodes with names of any length, in groups inside of groups, lines that leave these and come back."""
+    """Random graphs: names of any length, nested groups, lines that leave groups and enter them."""
     drawing = Drawing("any")
     count = draw(st.integers(1, 25))
     for number in range(count):
@@ -159,7 +159,7 @@ def test_groups_hold_their_members():
             for inner in level.levels()} == {(): 6, ("a",): 4, ("a", "b"): 2}
 
 
-def test_what_lines_leave_and_come_back_to_is_drawn_twice_if_it_is_a_cell_and_not_if_it_is_a_guess():
+def test_a_group_that_lines_reenter_is_drawn_twice_for_a_cell_and_not_for_a_guess():
     drawing = Drawing("back")
     for path in (("a",), ("a",), (), ("a",), ("a",)):
         drawing.boxes.append(Box("n", ["n"], "other", [""], path, {}))
@@ -251,7 +251,7 @@ def test_names_tell_groups_where_there_are_no_cells(before, groups):
 
 
 def _residual(units, behind):
-    """A network of residual units, whose sums are written ``y + x``, as nearly all are."""
+    """A network of residual units with sums ``y + x``, the usual form."""
     x = mx.sym.relu(mx.sym.Variable("data"), name="relu0")
     for number in range(units):
         name = f"stage{number // 2 + 1}_unit{number % 2 + 1}"
@@ -311,7 +311,7 @@ def test_operators_nobody_knows_and_names_of_any_kind_are_drawn():
 
 
 def of_words(name):
-    """Whatever shows a name, as a reader of XML finds it: SVG, or HTML, which is XML as well."""
+    """All texts that show a name, as XML: SVG, and HTML, which is valid XML, too."""
     x = mx.sym.Variable(name)
     net = mx.sym.exp(mx.sym.FullyConnected(x, num_hidden=2, name=f"fc{name}"), name=f"{name}e")
     bound = net.simple_bind(mx.cpu(), **{name: (2, 3)})

@@ -1,4 +1,4 @@
-"""Pages in a real browser: nothing is asked for from outside, groups close, the search finds, nothing sticks out."""
+"""Pages in a real browser: no outside requests, groups that close, search results, no overflow."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def of_a_plan():
 
 
 def of_a_residual_network():
-    """Seventy nodes: two stages of four units; each gives its sum and its last relu to the next one."""
+    """A network of seventy nodes: two stages of four units, whose sum and last relu the next unit reads."""
     x = skip = mx.sym.Variable("data")
     for stage in (1, 2):
         for unit in range(4):
@@ -65,7 +65,7 @@ def of_nasty_names():
 
 @pytest.fixture
 def shown(browser, tmp_path):
-    """Shows a page at a width; gives the browser."""
+    """Shows a page at a width, and returns the browser."""
 
     def show(page, width=1200, scheme="light"):
         browser.size(width, 900)
@@ -261,7 +261,7 @@ def test_it_is_light_or_dark_as_the_reader_prefers_and_says(shown, scheme):
 
 
 class Elements(HTMLParser):
-    """The attributes of all elements, and that each is closed."""
+    """A parser that collects attributes of all elements, and checks that each is closed."""
 
     def __init__(self, text):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Old scripts: what is rewritten, what it does then, and what is left alone."""
+"""Old scripts: their changes, their results after them, and lines that must not change."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class OfMXNet(Place):
     names = {"mxnet": "opreg"}
 
 
-#: Lines as they were, and as they are.
+#: Lines before and after porting.
 REWRITTEN = [
     # syntax
     ("print 'a', b,", "print('a', b, end=' ')"),
@@ -158,7 +158,7 @@ REWRITTEN = [
      "import opreg as mx\nprint('epoch %d, %% loss: %.3f %s' % (i, l.asnumpy().item(), l.asnumpy()), "
      "'%f' % l.asnumpy().item())"),
     ("x = y.astype('Int32')", "x = y.astype('int32')"),
-    # what operators are given as text
+    # attributes of operators as text
     ("import pickle\nclass P(mx.operator.CustomOpProp):\n    def __init__(self, cfg):\n"
      "        self.cfg = pickle.loads(cfg)",
      "import ast\nimport pickle\nclass P(mx.operator.CustomOpProp):\n    def __init__(self, cfg):\n"
@@ -224,7 +224,7 @@ def test_left_alone(text: str) -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from(REWRITTEN), min_size=2, max_size=8), st.data())
 def test_porting_twice_is_porting_once(parts: list[tuple[str, str]], data: st.DataObject) -> None:
-    """Of files of several snippets, plain or in functions."""
+    """A file of several snippets, plain or in functions, does not change when it is ported again."""
     pytest.importorskip("fissix", reason="reads Python 2")
     text = ""
     for number, (before, _) in enumerate(parts):
@@ -238,7 +238,7 @@ def test_porting_twice_is_porting_once(parts: list[tuple[str, str]], data: st.Da
     assert twice.text == once.text
 
 
-#: Programs for Python 2, and what they print there.
+#: Programs for Python 2, and their output there.
 PROGRAMS = [
     ("print 7 / 2, -7 / 2, 7. / 2", "3 -4 3.5"),
     ("x = 7\nx /= 2\nprint x", "3"),
@@ -264,7 +264,7 @@ PROGRAMS = [
 ]
 
 
-#: Programs for NumPy 1, and what they print there.
+#: Programs for NumPy 1, and their output there.
 NUMBERS = [
     ("x = np.ones(1)\nprint(float(x), int(x), complex(x), '%.2f' % x, '%d %5.1f %s' % (x, x, x), '%(a)f' % {'a': x})",
      "1.0 1 (1+0j) 1.00 1   1.0 [1.] 1.000000"),
@@ -289,8 +289,8 @@ def test_arrays_of_one_element_are_numbers(program: str, printed: str) -> None:
     assert out.getvalue() == printed + "\n"
 
 
-def test_lines_of_what_is_written_to(tmp_path: Path) -> None:
-    """What reads the target of an assignment stands where the target does."""
+def test_lines_of_targets_of_assignments(tmp_path: Path) -> None:
+    """Code that reads the target of an assignment has the line of the target."""
     code = compiled(b"import numpy as np\n\ndef f(a):\n    a.x[\n        0] = float(\n        a)\n", "program.py")
     function = next(each for each in code.co_consts if hasattr(each, "co_lines"))
     assert {line for _, _, line in function.co_lines()} <= {3, 4, 5, 6}
@@ -311,7 +311,7 @@ def test_runs_as_in_python_2(program: str, printed: str) -> None:
 
 
 def test_types_of_older_numpys() -> None:
-    """Numbers that NumPy 1.23 gave."""
+    """Expected values are those of NumPy 1.23."""
     assert [legacy.maximum_sctype(t) for t in (float, "i1", np.uint8, complex, "f2", bool, np.str_)] == [
         np.longdouble, np.int64, np.uint64, np.clongdouble, np.longdouble, np.bool_, np.str_]
     assert legacy.obj2sctype(np.ones(2, "f")) is legacy.obj2sctype("float32") is np.float32
@@ -326,7 +326,7 @@ def test_types_of_older_numpys() -> None:
         assert legacy.find_common_type(arrays, scalars) == np.dtype(expected)
 
 
-def test_what_is_left_is_said() -> None:
+def test_problems_that_are_left_are_reported() -> None:
     pytest.importorskip("fissix", reason="reads Python 2")
     ported = port(lines("""
         import md5
@@ -419,7 +419,7 @@ def test_folder_is_written_once(project: Path) -> None:
     assert [change.path.name for change in changes(project) if change.before != change.after] == []
 
 
-#: Files that cannot be read, and why.
+#: Files that cannot be read, with the reasons.
 UNREAD: dict[str, tuple[bytes | None, str]] = {
     "pipe.py": (None, "expected a file, found a pipe"),
     "parentheses.py": (b"x = " + b"(" * 3000 + b"1" + b")" * 3000 + b"\n", ""),
@@ -457,7 +457,7 @@ def test_unreadable_files_are_named_and_the_rest_goes_on(tmp_path: Path, capsys:
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="whoever may do anything is refused nothing")
-def test_what_must_not_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_without_permission_to_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.py").write_text("x = 1\n")
     (tmp_path / "a.py").chmod(0)
     assert main(["port", str(tmp_path)]) == 1 and "a.py:1: not read: Permission denied" in capsys.readouterr().err
@@ -514,7 +514,7 @@ def test_lines_are_known_where_they_come_from(statements: list[str], ended: bool
 
 
 def applied(before: str, patch: str) -> str:
-    """What a patch makes of a text."""
+    """Text that a patch makes of another."""
     old, new, at, shown = before.splitlines(keepends=True), [], 0, ""
     for line in patch.splitlines(keepends=True)[2:]:
         if found := re.match(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@\n", line):
@@ -546,7 +546,7 @@ def test_a_diff_makes_of_a_file_what_is_written(tmp_path_factory, statements: li
             assert applied(change.before, diff(change)) == change.after
 
 
-#: Long files of one kind, from how often something stands there.
+#: Long files of one kind, as functions of a number of repetitions.
 LONG: dict[str, Callable[[int], str]] = {
     "lines alike": lambda n: "x = np.float(1)\n" * n,
     "lines alike and others": lambda n: "x = np.float(1)\npass\n" * n,
@@ -581,7 +581,7 @@ LONG: dict[str, Callable[[int], str]] = {
 
 @pytest.mark.parametrize("kind", LONG)
 def test_work_grows_as_the_file(kind: str, tmp_path: Path) -> None:
-    """As counted by calls of functions: the third part of a file takes as many as the second."""
+    """The third part of a file takes as many calls of functions as the second."""
     if "print" in LONG[kind](1):
         pytest.importorskip("fissix", reason="reads Python 2")
     path, counts = tmp_path / "a.py", []

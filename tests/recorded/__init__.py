@@ -1,1 +1,1 @@
-"""What MXNet and MindSpore answered, and the programs that asked them."""
+"""Recorded answers of MXNet and MindSpore, and the programs that asked for them."""

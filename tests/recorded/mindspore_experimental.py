@@ -1,4 +1,4 @@
-"""What ``experimental.optim`` does, asked of MindSpore or of opreg, which have the same names.
+"""Results of ``experimental.optim``, asked of MindSpore or of opreg, which have the same names.
 
 The answers of MindSpore 2.10 are kept in ``mindspore_experimental.json``. Where it is installed, this file writes
 them:
@@ -40,7 +40,7 @@ _LOSSES = [1.0, 0.9, 0.95, 0.93, 0.92, 0.91, 0.5, 0.6, 0.7]
 
 
 def trained(ms: Any, optim: Any, case: str) -> list[Any]:
-    """What five steps make of two parameters."""
+    """Values of two parameters after five steps."""
     p = [ms.Parameter(ms.Tensor(np.array(numbers, np.float32)), name=name)
          for name, numbers in (("w", [1.0, -2.0, 0.5]), ("b", [[0.3, -0.1]]))]
     optimizer = eval(f"optim.{case}", {"optim": optim, "p": p})
@@ -51,7 +51,7 @@ def trained(ms: Any, optim: Any, case: str) -> list[Any]:
 
 
 def scheduled(ms: Any, optim: Any, case: str) -> list[list[float]]:
-    """The rates of both groups in nine steps."""
+    """Learning rates of both groups in nine steps."""
     groups = [{"params": [ms.Parameter(ms.Tensor([1.0], ms.float32), name="w")]},
               {"params": [ms.Parameter(ms.Tensor([1.0], ms.float32), name="b")], "lr": 0.05}]
     optimizer = optim.SGD(groups, 0.1)

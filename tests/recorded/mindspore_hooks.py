@@ -1,4 +1,4 @@
-"""What hooks are called with and what their answers do, asked of MindSpore or of opreg, which have the same names.
+"""Arguments and effects of hooks, asked of MindSpore or of opreg, which have the same names.
 
 The answers of MindSpore 2.10 are kept in ``mindspore_hooks.json``. Where it is installed, this file writes them:
 
@@ -18,7 +18,7 @@ import numpy as np
 
 __all__ = ["CASES", "asked"]
 
-#: What a hook makes of the gradients, inputs or outputs that it is given, always a tuple.
+#: Results of a hook for given gradients, inputs or outputs, which are always a tuple.
 RETURNS: dict[str, Callable[[Any, tuple], Any]] = {
     "None": lambda ms, given: None,
     "the same": lambda ms, given: given,
@@ -35,7 +35,7 @@ RETURNS: dict[str, Callable[[Any, tuple], Any]] = {
     "arrays": lambda ms, given: (np.ones(2, np.float32),) * len(given),
     "text": lambda ms, given: "abc",
 }
-#: The same of hooks that are given one gradient.
+#: Results of a hook for a single gradient.
 SINGLE = {name: RETURNS[name] for name in ("None", "the same", "a tensor", "a list", "a number", "text")} | {
     "a tuple": lambda ms, given: (given[0] * 10,),
     "another shape": lambda ms, given: ms.Tensor([1.0, 2.0, 3.0]),
@@ -44,7 +44,7 @@ SINGLE = {name: RETURNS[name] for name in ("None", "the same", "a tensor", "a li
 _CELLS = ("one input", "two inputs", "two outputs", "one of two outputs", "a weight", "bprop")
 _ON_CELLS = ("forward_pre", "forward", "backward_pre", "backward")
 _ON_TENSORS = ("a result", "an input", "a Parameter")
-#: Where opreg is different on purpose, as docs/mindspore.md says: the kind of hook, where it is, what it returns.
+#: Cases in which opreg differs on purpose, as docs/mindspore.md says: the kind of hook, its place, and its result.
 _OTHERWISE = (
     "forward/bprop/*",  # they run
     "forward*/*/text", "forward_pre/bprop/a list",  # refused
@@ -54,7 +54,7 @@ _OTHERWISE = (
     "forward_pre/a weight/a list",
     "forward/one of two outputs/a tensor",  # the Cell's reader subscripts it, which fails there in a gradient
 )
-#: Kind of hook, where it is, and what it returns, or which other hooks there are.
+#: Kind of hook, its place, and its result, or the other hooks.
 CASES = [*((kind, cell, returns) for kind in _ON_CELLS for cell in _CELLS for returns in RETURNS),
          *(("tensor", where, returns) for where in _ON_TENSORS for returns in SINGLE),
          *(("two of each", first, second) for first in _ON_CELLS for second in _ON_CELLS),
@@ -64,14 +64,14 @@ CASES = [case for case in CASES if not any(fnmatchcase("/".join(case), pattern) 
 
 
 def _shown(value: Any) -> Any:
-    """Numbers of tensors, in lists."""
+    """Tensors in a nested value, as lists."""
     if isinstance(value, (tuple, list)):
         return [_shown(each) for each in value]
     return value.asnumpy().tolist() if hasattr(value, "asnumpy") else value
 
 
 class _Programs:
-    """Cells with hooks that note what they are called with."""
+    """Cells with hooks that record their arguments."""
 
     def __init__(self, ms: Any) -> None:
         self.ms, self.called = ms, []
@@ -101,7 +101,7 @@ class _Programs:
         return Own() if name == "bprop" else Made()
 
     def within(self, construct: Callable[..., Any], *cells: Any) -> Any:
-        """A Cell that computes this, with others below it."""
+        """A Cell that computes a function, with other Cells inside."""
 
         class Outer(self.ms.nn.Cell):  # type: ignore[name-defined,misc]
             def __init__(self) -> None:
@@ -115,7 +115,7 @@ class _Programs:
         return Outer()
 
     def hook(self, cell: Any, kind: str, returned: Callable[[tuple], Any]) -> None:
-        """Register one that notes what it is given and returns something of it."""
+        """A hook that records its arguments, and returns a function of them."""
         def note(which: Any, *given: Any) -> Any:
             assert which is cell
             self.called.append([kind, *map(_shown, given)])
@@ -167,7 +167,7 @@ class _Programs:
 
 
 def asked(ms: Any, case: tuple[str, str, str], run: Callable[[Any], Any] = lambda gradient: gradient) -> dict[str, Any]:
-    """What hooks were called with, and the gradients, or the kinds of error, by a module with MindSpore's names."""
+    """Arguments of hooks, and the gradients or the kinds of the error, by a module with MindSpore's names."""
     kind, where, what = case
     programs = _Programs(ms)
     answer: dict[str, Any] = {"called": programs.called}

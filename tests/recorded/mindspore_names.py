@@ -88,7 +88,7 @@ def find(module: str, root: str) -> Any:
 
 
 def record() -> dict[str, list[str]]:
-    """The names that MindSpore has."""
+    """Public names of MindSpore."""
     found = {}
     for name in [*MODULES, *CLASSES, *ABSENT_MODULES]:
         holder = find(name, "mindspore")
@@ -98,7 +98,7 @@ def record() -> dict[str, list[str]]:
 
 
 def absent() -> dict[str, list[str]]:
-    """By module and class, those that are missing."""
+    """Missing names by module and class."""
     missing = {}
     for name, listed in json.loads(_RECORDED.read_text()).items():
         try:
@@ -113,7 +113,7 @@ def absent() -> dict[str, list[str]]:
 
 
 def _has(holder: Any, word: str) -> bool:
-    """Whether a module or class has a name, a module's below it among them, whether it was imported or not."""
+    """Whether a module or class has a name, or a module has a submodule of this name, imported or not."""
     if not hasattr(holder, word) and inspect.ismodule(holder):
         with contextlib.suppress(ImportError):
             importlib.import_module(f"{holder.__name__}.{word}")
@@ -122,13 +122,13 @@ def _has(holder: Any, word: str) -> bool:
 
 
 def _there(place: str, word: str) -> bool:
-    """Whether a module has something under a name that is no module itself."""
+    """Whether a module has a name that is no submodule."""
     found = getattr(find("" if place == "opreg" else place, "opreg"), word, None)
     return found is not None and not inspect.ismodule(found)
 
 
 def _instead(name: str, word: str) -> tuple[str, str]:
-    """What to use, and the word as it stands in that row."""
+    """Replacement for a name, and the text of the name in the row."""
     text = f"`{word}`"
     if name not in CLASSES:
         for place in (*(["nn"] if name.startswith("mint") else []), "ops", "opreg"):
@@ -144,7 +144,7 @@ def _instead(name: str, word: str) -> tuple[str, str]:
 
 
 def _groups(name: str, words: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """Names by what to use in their place; last names without a counterpart."""
+    """Names by their replacement; names without one come last."""
     groups: dict[str, list[str]] = {}
     for word in words:
         use, text = _instead(name, word)
@@ -153,7 +153,7 @@ def _groups(name: str, words: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def page() -> str:
-    """``docs/mindspore_names.md``."""
+    """Text of ``docs/mindspore_names.md``."""
     missing, recorded = absent(), json.loads(_RECORDED.read_text())
     lines = ["# Missing names of MindSpore", "",
              "This page is generated: it compares the public names of MindSpore 2.10 with those of opreg, "

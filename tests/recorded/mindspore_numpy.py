@@ -1,4 +1,4 @@
-"""What functions of ``mindspore.numpy`` give, asked of MindSpore or of opreg, which have the same names.
+"""Results of ``mindspore.numpy``'s functions, asked of MindSpore or of opreg, which have the same names.
 
 The answers of MindSpore 2.10 are kept in ``mindspore_numpy.json``. Where it is installed, this file writes them:
 
@@ -41,7 +41,7 @@ _WHOLE = ["bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "lcm"]
 _OVER = [
     "amax", "amin", "max", "min", "mean", "ptp", "std", "sum", "var", "nanmax", "nanmean", "nanmin", "nanstd",
     "nansum", "nanvar"]
-#: What is asked: expressions of ``mnp``, ``ms``, ``np`` and the inputs, as tensors.
+#: Cases: expressions of ``mnp``, ``ms``, ``np`` and the inputs, as tensors.
 CASES = [
     *(f"mnp.{name}({x})" for name in _ONE for x in ("f", "i", "h") if not name.startswith("log") or x != "i"),
     *(f"mnp.{name}(f, dtype=ms.float64)" for name in ("exp", "abs", "sin", "square", "floor")),
@@ -155,7 +155,7 @@ CASES = [
     "mnp.result_type(f, i)", "mnp.result_type(i, ms.float16)", "mnp.result_type('i2', 'i4')",
     "mnp.float_", "mnp.int_", "mnp.bool_", "mnp.uint8", "mnp.pi", "mnp.inf", "mnp.e", "mnp.newaxis", "mnp.nan",
 ]
-#: Where opreg is different on purpose: expressions, and why.
+#: Cases in which opreg differs on purpose: expressions, and the reason.
 DIFFERENT: dict[str, str] = {
     **dict.fromkeys(("mnp.cbrt(h)", "mnp.ceil(h)"), "float16 stays what it is"),
     "mnp.cbrt(i)": "the root of zero is zero, and not NaN",
@@ -168,7 +168,7 @@ DIFFERENT: dict[str, str] = {
 
 
 def _plain(value: Any) -> Any:
-    """An answer as JSON keeps it: the numbers with their dtype and shape, nested as they came."""
+    """An answer in the form of JSON: values with dtype and shape, nested as they were."""
     if isinstance(value, (tuple, list)):
         return [_plain(each) for each in value]
     if hasattr(value, "asnumpy") or isinstance(value, (np.ndarray, np.generic)):
@@ -179,7 +179,7 @@ def _plain(value: Any) -> Any:
 
 
 def asked(ms: Any, mnp: ModuleType, case: str) -> Any:
-    """What one expression gives, or the name of the error that it raises."""
+    """Result of one expression, or the name of the error that it raises."""
     names = {"ms": ms, "mnp": mnp, "np": np}
     names |= {name: ms.Tensor(eval(text)) for name, text in _INPUTS.items()}
     try:

@@ -135,7 +135,7 @@ POLICIES = ["V.AutoAugment()", "V.AutoAugment(V.AutoAugmentPolicy.SVHN, V.Inter.
 
 
 def draws(ms: Any, case: str, count: int = 3000) -> list[int]:
-    """Checksums of all images that an operation makes of one, but for those of a single color."""
+    """Checksums of all images that an operation makes of one, except images of a single color."""
     operation = eval(case, {"V": ms.dataset.vision})
     rows = ms.dataset.GeneratorDataset([(INPUTS["rgb"],)] * count, ["image"], shuffle=False).map(operation, "image")
     found = {image.tobytes(): image for image, in rows.create_tuple_iterator(num_epochs=1, output_numpy=True)}
@@ -143,7 +143,7 @@ def draws(ms: Any, case: str, count: int = 3000) -> list[int]:
 
 
 def answer(ms: Any, case: str, name: str) -> list[np.ndarray]:
-    """The arrays that an operation makes of an input."""
+    """Arrays that an operation makes of an input."""
     given: list[Any] = [INPUTS[each].copy() for each in name.split(", ")]
     package = ms.dataset
     operation = eval(case, {"V": package.vision, "T": package.transforms, "D": ms, "np": np})

@@ -1,4 +1,4 @@
-"""What functions and layers of ``mint`` give, asked of opreg, or of PyTorch, whose names and arguments they have.
+"""Results of ``mint``'s functions and layers, asked of opreg, or of PyTorch, whose names and arguments they have.
 
 The answers of PyTorch are kept in ``mint.json``; kernels of MindSpore's own ``mint`` are for Ascend. Where PyTorch
 is installed, this file writes them:
@@ -31,7 +31,7 @@ INPUTS = {
     "h": "np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]], 'f4')", "c": "np.array([2, 0], 'i8')",
     "q": "np.array([[1, 0, 1], [0, 1, 0]], 'f4')", "a": "np.array([[0, 2], [1, 1]], 'i8')",
 }
-#: What is asked: expressions of ``mint``, ``F``, which is ``mint.nn.functional``, and the inputs, as tensors.
+#: Cases: expressions of ``mint``, ``F``, which is ``mint.nn.functional``, and the inputs, as tensors.
 CASES = [
     "mint.add(f, g, alpha=2)", "mint.sub(f, g, alpha=2)", "mint.equal(f, f)", "mint.allclose(f, f + 1e-9)",
     "mint.equal(f, g)", "mint.bitwise_not(i)", "mint.bitwise_not(b)", "mint.fix(f)", "mint.isneginf(n)",
@@ -122,7 +122,7 @@ def _plain(value: Any) -> Any:
 
 
 def asked(mint: ModuleType, tensor: Callable[[np.ndarray], Any], f64: Any, case: str) -> Any:
-    """What one expression gives, or the name of the error that it raises."""
+    """Result of one expression, or the name of the error that it raises."""
     names = {"mint": mint, "F": mint.nn.functional, "f64": f64}
     names |= {name: tensor(eval(text)) for name, text in INPUTS.items()}
     try:

@@ -1,4 +1,4 @@
-"""What images are asked for, of MXNet and of this package: calls by name, and a program that writes MXNet's answers.
+"""Calls of functions on images by name, for MXNet and for this package, and a program that writes MXNet's answers.
 
 ``python tests/recorded/mxnet_images.py`` under MXNet 1.9.1 and opencv-python 4.5.5 writes ``mxnet_images.npz``.
 """
@@ -29,14 +29,14 @@ JITTER = {"mean": True, "std": True, "brightness": 0.1, "contrast": 0.1, "satura
 
 
 def through(augmenters: Any, *values: Any) -> Any:
-    """What augmenters make of an image, or of an image and boxes."""
+    """Results of augmenters for an image, or for an image and boxes."""
     for each in augmenters:
         made = each(*values)
         values = made if isinstance(made, tuple) else (made,)
     return values
 
 
-#: Name -> what is called with the module of images, an image of bytes and one of numbers.
+#: Name -> function of the module of images, an image of bytes and one of floats.
 CALLS: dict[str, Callable[[Any, Any, Any], Any]] = {
     **{f"resize {w}x{h} {interp}": lambda image, src, x, w=w, h=h, interp=interp: image.imresize(src, w, h, interp)
        for w, h in ((12, 9), (7, 13), (31, 20), (48, 36)) for interp in range(5)},
@@ -77,7 +77,7 @@ CALLS: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 
 def answers(mx: Any, name: str) -> list[np.ndarray]:
-    """What a call gives, from seeds that its name decides."""
+    """Results of a call, from seeds that follow from its name."""
     random.seed(sum(map(ord, name)))
     np.random.seed(sum(map(ord, name)))  # noqa: NPY002
     src = mx.nd.array(picture(), dtype="uint8")
@@ -95,7 +95,7 @@ RECORDS = [b"abc", MAGIC, b"xx" + MAGIC, b"abcd" + MAGIC + b"e", MAGIC + MAGIC, 
 LABELS: tuple[Any, ...] = (3.0, [1.0, 2.5, 3.0])
 
 
-#: Name -> what ``ImageRecordIter`` is given for a record of one image.
+#: Name -> arguments of ``ImageRecordIter`` for a record of one image.
 RECORD_ITERS: dict[str, dict[str, Any]] = {
     "plain": {}, "gray": {"data_shape": (1, 18, 24)}, "middle": {"data_shape": (3, 11, 10)},
     "larger": {"data_shape": (3, 27, 27)}, "higher": {"data_shape": (3, 25, 12)},
@@ -118,7 +118,7 @@ RECORD_ITERS: dict[str, dict[str, Any]] = {
 
 
 def read_by(mx: Any, name: str, path: str) -> np.ndarray:
-    """What an iterator makes of the one image in a file of records."""
+    """Array that an iterator makes of the one image in a file of records."""
     keywords = {"data_shape": (3, 18, 24), "preprocess_threads": 1, "verbose": 0, **RECORD_ITERS[name]}
     batches = mx.io.ImageRecordIter(path_imgrec=path, batch_size=1, **keywords)
     return np.asarray(batches.next().data[0].asnumpy()[0])

@@ -13,7 +13,7 @@ import sys
 import types
 import warnings
 
-#: All but Gluon, sparse storage, the interface of NumPy, and what makes converters and documentation.
+#: Modules other than Gluon, sparse storage, the interface of NumPy, and tools that make converters and documentation.
 MODULES = [
     "attribute", "autograd", "base", "callback", "context", "contrib", "contrib.amp", "contrib.autograd",
     "contrib.io", "contrib.quantization", "contrib.svrg_optimization", "contrib.tensorboard", "contrib.text",
@@ -28,14 +28,14 @@ MODULES = [
 
 
 def members(cls: type) -> list[str]:
-    """Public methods and properties of a class, inherited ones of MXNet included."""
+    """Public methods and properties of a class, with those inherited from MXNet's classes."""
     own = [base for base in cls.__mro__ if base.__module__.startswith("mxnet")]
     return sorted({name for base in own for name, value in vars(base).items() if not name.startswith("_")
                    and (callable(value) or isinstance(value, (property, staticmethod, classmethod)))})
 
 
 def names(module: types.ModuleType) -> dict[str, list[str]]:
-    """Public names that a module defines, each with the members of a class."""
+    """Public names that a module defines, and the members of its classes."""
     found, listed = {}, getattr(module, "__all__", ())
     for name, value in sorted(vars(module).items()):
         where = getattr(value, "__module__", None)

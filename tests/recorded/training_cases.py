@@ -1,7 +1,7 @@
-"""Small networks trained in the ways that MXNet has, the same code for it and for opreg.
+"""Small networks trained in all ways of MXNet, by the same code for MXNet and opreg.
 
-What MXNet 1.9.1 answers is kept in ``mxnet_training.json``, which ``test_mxnet_training.py`` compares with. This
-file writes it where MXNet is installed: ``python tests/recorded/training_cases.py tests/recorded/mxnet_training.json``.
+MXNet 1.9.1's answers are in ``mxnet_training.json``, with which ``test_mxnet_training.py`` compares. This file
+writes it if MXNet is installed: ``python tests/recorded/training_cases.py tests/recorded/mxnet_training.json``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
 
 
 def numbers(*shape: int, seed: int = 0) -> np.ndarray:
-    """Random numbers that are the same for every version of NumPy."""
+    """Random numbers that do not depend on NumPy's version."""
     return np.random.RandomState(seed + sum(shape)).uniform(-1, 1, shape).astype(np.float32)
 
 
@@ -60,7 +60,7 @@ NETS = {"dense": dense, "convolved": convolved}
 
 
 def weights(mx: Any, net: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arguments that are no inputs, and auxiliary states, to begin with."""
+    """Initial values of arguments that are no inputs, and of auxiliary states."""
     args, _, aux = net.infer_shape(data=(SAMPLES, FEATURES))
     made = {name: mx.nd.array(numbers(*shape, seed=i) / 2 + ("gamma" in name))
             for i, (name, shape) in enumerate(zip(net.list_arguments(), args))
@@ -75,7 +75,7 @@ def batches(mx: Any, size: int = SAMPLES) -> Any:
 
 
 def flat(value: Any) -> Any:
-    """Numbers of arrays, of tuples and dicts of them."""
+    """Values of arrays, and of tuples and dicts of arrays."""
     if value is None or isinstance(value, (str, int, float)):
         return value
     if isinstance(value, dict):
@@ -91,7 +91,7 @@ def loss(output: Any) -> float:
 
 
 def trained(mx: Any, net: Any, optimizer: str, contexts: Any = None, kvstore: Any = "local", **more: Any) -> Any:
-    """A module after its steps, and the losses on the way."""
+    """A module after its training steps, and the losses of these."""
     module = mx.mod.Module(net, context=contexts or mx.cpu(), **more)
     data = batches(mx)
     module.bind(data.provide_data, data.provide_label)
@@ -108,7 +108,7 @@ def trained(mx: Any, net: Any, optimizer: str, contexts: Any = None, kvstore: An
 
 
 def files_of(mx: Any, module: Any) -> dict[str, Any]:
-    """Names in the files of a checkpoint, and the shapes of what is there."""
+    """Names in the files of a checkpoint, and the shapes of the arrays."""
     with tempfile.TemporaryDirectory() as folder:
         prefix = os.path.join(folder, "net")
         module.save_checkpoint(prefix, 3)
@@ -157,7 +157,7 @@ def case_by_hand(mx: Any) -> Any:
 
 
 def case_autograd(mx: Any) -> Any:
-    """Arrays, a tape and an operator that moves the weights."""
+    """Arrays, a tape and an operator that updates the weights."""
     net = dense(mx)
     own, states = weights(mx, net)
     for array in own.values():
@@ -207,7 +207,7 @@ def case_feed_forward(mx: Any) -> Any:
 
 
 def case_module_with_kvstore(mx: Any) -> Any:
-    """Stores that are given, and several contexts, which share a batch."""
+    """Modules with a given store, and with several contexts, which divide a batch."""
     found = {}
     for name, kind, contexts in (("one", "local", mx.cpu()), ("two", "local", [mx.cpu(0), mx.cpu(1)]),
                                  ("by name", None, [mx.cpu(0), mx.cpu(1)])):
@@ -305,7 +305,7 @@ def steps(mx: Any, chain: Any) -> Any:
 
 
 def case_amp(mx: Any) -> Any:
-    """The dtypes of weights; their numbers are rounded."""
+    """The dtypes of weights, whose values are rounded."""
     from importlib import import_module
 
     amp, found = import_module(f"{mx.__name__}.contrib.amp"), {}
@@ -332,7 +332,7 @@ CASES = {name[len("case_"):]: function for name, function in sorted(globals().it
 
 
 def run(mx: Any, name: str) -> Any:
-    """The answers of a case, as JSON has them; nodes without a name are counted from the first."""
+    """Results of a case as JSON; nodes without a name are counted from the first."""
     with mx.name.NameManager():
         return json.loads(json.dumps(flat(CASES[name](mx))))
 

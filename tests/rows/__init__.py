@@ -1,4 +1,4 @@
-"""Rows: one line of facts an operator, which the generic tests run in every way an operator can be used.
+"""Rows: a line of facts for each use of an operator, which the generic tests run in every way to use it.
 
 Each module of this package holds a list ``ROWS`` for one family in ``opreg/builtin``.
 """
@@ -20,7 +20,7 @@ __all__ = ["Row", "all_rows", "choose", "chosen", "normal", "uniform", "integers
 _CHOSEN: set[str] = set()
 
 
-@dataclass(frozen=True, eq=False)  # whose arrays cannot be compared
+@dataclass(frozen=True, eq=False)  # arrays of rows cannot be compared
 class Row:
     """One use of one operator.
 
@@ -63,18 +63,18 @@ def integers(low: int, high: int, *shape: int, seed: int = 0, dtype: str = "int3
 
 
 def choose(name: str) -> None:
-    """From now on only the rows of one operator, under any of its names, and of its gradient are there."""
+    """Restricts the rows to those of one operator, under any of its names, and of its gradient."""
     name = get(name).name
     _CHOSEN.update((name, f"_backward_{name}"))
 
 
 def chosen(name: str) -> bool:
-    """Whether an operator's rows are there."""
+    """Whether rows of an operator are selected."""
     return not _CHOSEN or get(name).name in _CHOSEN
 
 
 def all_rows() -> list[Row]:
-    """The rows of every family, or of the operator that was chosen."""
+    """Rows of all families, or of the selected operator."""
     rows: list[Row] = []
     for module in pkgutil.iter_modules(__path__):
         rows += importlib.import_module(f"{__name__}.{module.name}").ROWS

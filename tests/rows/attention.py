@@ -15,7 +15,7 @@ _WORDS = {"heads": _HEADS}
 
 
 def _part(x: np.ndarray, parts: int, which: int) -> np.ndarray:
-    """(batch, heads, length, size)."""
+    """An array of shape (batch, heads, length, size)."""
     length, batch, _ = x.shape
     return x.reshape(length, batch, _HEADS, parts, -1)[:, :, :, which].transpose(1, 2, 0, 3)
 
@@ -70,7 +70,7 @@ def _encdec_valatt(x: np.ndarray, attention: np.ndarray) -> np.ndarray:
 
 def _scaled(q: np.ndarray, k: np.ndarray, rest: tuple, causal: bool, use_mask: bool, scale: float | None,
             fill: float = -np.inf) -> tuple[np.ndarray, np.ndarray]:
-    """Scores, and keys as often as heads look at them."""
+    """Scores of attention, and keys repeated for each head."""
     k = np.repeat(k, q.shape[1] // k.shape[1], axis=1)
     found = np.einsum("bhqd,bhkd->bhqk", q, k) * (1 / np.sqrt(q.shape[3]) if scale is None else scale)
     if use_mask:

@@ -1,4 +1,4 @@
-"""Rows of the operators between processes, in a group of one; ``distributed_checks.py`` has them in one of two."""
+"""Rows of the operators between processes, in a group of one; ``distributed_checks.py`` runs them in a group of two."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def _numbers(attrs):
 
 
 def _taps(x, attrs, places):
-    """For each tap, its index and the parts of the padded data it reads."""
+    """For each tap, its index and the parts of the padded data that it reads."""
     kernel, stride, dilate, _ = _numbers(attrs)
     for tap in itertools.product(*map(range, kernel)):
         yield tap, x[(..., *(slice(t * d, t * d + (n - 1) * s + 1, s)
@@ -73,7 +73,7 @@ def _channels_last(expected):
 
 
 def _rows(op, attrs, inputs, expected, name):
-    """The operator, and its three backward operators, each the other's gradient."""
+    """Rows of the operator and of its three backward operators, which are each other's gradients."""
     attrs = {"num_filter": 4, **attrs, "no_bias": len(inputs) == 2}
     layout = attrs.get("layout") or ("NCW", "NCHW", "NCDHW")[len(attrs["kernel"]) - 1]
     x, w = inputs[:2]

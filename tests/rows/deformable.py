@@ -10,7 +10,7 @@ __all__ = ["ROWS"]
 
 
 def _read(image, y, x, modulated):
-    """One reading between pixels: the first version holds the last row and column, the second fades to zero."""
+    """One reading between pixels: the first version clamps at the last row and column, the second fades to zero."""
     height, width = image.shape[1:]
     if not modulated:
         if not (0 <= y < height and 0 <= x < width):

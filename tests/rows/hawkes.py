@@ -10,7 +10,7 @@ __all__ = ["ROWS"]
 
 
 def _hawkes(lda, alpha, beta, state, lags, marks, valid_length, max_time) -> tuple[np.ndarray, np.ndarray]:
-    """From the definition: the intensity at every event, and its integral, from all events before."""
+    """Likelihood by its definition: the intensity at every event, and its integral, from all earlier events."""
     ll, end = np.zeros(len(lda)), np.zeros_like(lda)
     for i in range(len(lda)):
         count = int(valid_length[i])

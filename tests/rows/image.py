@@ -91,7 +91,7 @@ _CHANGES = {
 
 
 def _bytes(change):
-    """The change computed in single precision, cut off to bytes."""
+    """The change in single precision, cut off to bytes."""
     return lambda x: np.clip(change(x.astype("float32")), 0, 255).astype("uint8")
 
 

@@ -1,4 +1,4 @@
-"""Rows of the operators that look numbers up, put them back, and choose among them."""
+"""Rows of the operators that look up elements, put them back, and choose among them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["ROWS"]
 
 _X = normal(3, 4, 2)
 _MATRIX = normal(3, 4, seed=1)
-_WILD = np.array([0, -1, 5, 2], "int32")  # out of range on both sides
+_WILD = np.array([0, -1, 5, 2], "int32")  # indices out of range on both sides
 _NESTED = np.array([[0, 2], [1, 1]], "int64")
 _FRACTIONS = np.array([0.0, 1.9, 2.0])
 
@@ -21,7 +21,7 @@ def _linear(op, inputs, attrs, expected, grad=(0,), **keywords):
 
 
 def _sums(lookup):
-    """The transpose of a linear lookup of numbers of the last input, by looking places up."""
+    """The transpose of a linear lookup in the last input, found by looking up positions."""
 
     def expected(g, *rest):
         data = rest[-1]

@@ -25,12 +25,12 @@ def _classes(total: int, *shape: int, seed: int = 0) -> np.ndarray:
 
 
 def _hot(label: np.ndarray, total: int) -> np.ndarray:
-    """One at the label, zeros for a label that is no class; the classes come last."""
+    """One-hot labels, with zeros for a label that is no class; the classes are the last axis."""
     return (np.arange(total) == label.astype(int)[..., None]).astype("float64")
 
 
 def _softmax_back(divisor: Any = 1.0, ignore: float | None = None, smooth: float = 0.0, out_grad: bool = False) -> Any:
-    """The gradient, of classes along the last axis."""
+    """The gradient for classes along the last axis."""
 
     def expected(p, label):
         total = p.shape[-1]
@@ -46,7 +46,7 @@ def _softmax_back(divisor: Any = 1.0, ignore: float | None = None, smooth: float
 
 
 def _second_axis(expected: Any) -> Any:
-    """The same with the classes along the second axis."""
+    """The gradient for classes along the second axis."""
 
     def moved(p, label):
         places = np.moveaxis(p, 1, -1)
@@ -166,7 +166,7 @@ ROWS += [
 
 
 def _spell(p: np.ndarray, word: tuple[int, ...], blank: int) -> np.ndarray:
-    """The probability of having reached each place among blanks and labels, at each time."""
+    """Probability of having reached each position among blanks and labels, at each time."""
     places = [blank if s % 2 == 0 else word[s // 2] for s in range(2 * len(word) + 1)]
     reached = np.zeros((len(p), len(places)))
     for t in range(len(p)):
@@ -219,7 +219,7 @@ ROWS += [
 
 
 def _backward_row(time: int, *word: int) -> Row:
-    """The gradient, fed with the loss and the sums that the forward pass leaves behind."""
+    """A row of the gradient, whose inputs are the loss and the sums that forward stores."""
     x = normal(time, 1, 3)
     p = _soft(x)[:, 0]
     with np.errstate(divide="ignore"):

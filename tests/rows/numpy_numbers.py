@@ -1,4 +1,4 @@
-"""Rows of operators with NumPy's rules that make arrays, that compute numbers of several elements, or matrices."""
+"""Rows of operators with NumPy's rules that make arrays or matrices, or compute from several elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of the optimizer updates: each formula once more, in plain NumPy."""
+"""Rows of the optimizer updates, with each formula in plain NumPy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _clip(x: np.ndarray, bound: float) -> np.ndarray:
 
 
 class Given:
-    """An operator's attributes with the defaults of those that nearly all updates share."""
+    """Attributes of an operator, with the defaults that nearly all updates share."""
 
     def __init__(self, **attrs: Any):
         self.__dict__.update(dict(wd=0.0, rescale_grad=1.0, clip_gradient=-1.0, clip_weights=-1.0))
@@ -190,7 +190,7 @@ ROWS += [
 
 
 def _of_copy(formula: Any) -> Any:
-    """The formula on the float32 copy of the weight, which comes last, or before the scale of AdamW."""
+    """The formula for the float32 copy of the weight, which is the last input, or comes before AdamW's scale."""
 
     def mixed(a, w, g, *rest):
         if formula is _adamw:
@@ -220,12 +220,13 @@ ROWS += [_row(op, _of_copy(formula), inputs, attrs, dtypes=("float32",)) for op,
 
 
 def _groups(*makers: Any) -> list[np.ndarray]:
-    """The parts of a weight of SHAPE, then those of one of five numbers."""
+    """Arrays for a weight of SHAPE, then for one of five elements."""
     return [maker(10 * i + j, *shape) for i, shape in enumerate((SHAPE, (5,))) for j, maker in enumerate(makers)]
 
 
 def _one_by_one(formula: Any, parts: int, lists: dict[str, str], attrs: dict[str, Any], tail: int = 0) -> Any:
-    """The formula for each weight, with its numbers of ``lists`` (attribute here: attribute there)."""
+    """The formula for each weight, with its number from each list in ``lists`` (attribute in the lists' operator:
+    attribute in the formula)."""
 
     def several(*arrays):
         results = []

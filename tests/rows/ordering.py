@@ -1,4 +1,4 @@
-"""Rows of the operators that put numbers in order."""
+"""Rows of the operators that sort."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INTEGERS = np.array([[3, 1, 2], [-1, 200, 7]], "int32")
 
 
 def _order(x: np.ndarray, axis: int | None, is_ascend: bool) -> tuple[np.ndarray, int]:
-    """Places in order along an axis, equal numbers in the order they came."""
+    """Indices that sort along an axis; equal elements keep their order."""
     if axis is None:
         x, axis = x.ravel(), 0
     if is_ascend:

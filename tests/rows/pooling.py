@@ -13,7 +13,7 @@ __all__ = ["ROWS"]
 
 
 def _windows(size, attrs):
-    """For each axis, first and last (exclusive) position of each window, before it is cut at the borders."""
+    """For each axis, first and last (exclusive) position of each window, before it is clipped at the borders."""
     if attrs.get("global_pool"):
         return [[(0, n)] for n in size]
     rank, convention = len(size), attrs.get("pooling_convention", "valid")
@@ -108,7 +108,7 @@ _POOLING = [
 
 
 def _first_maxima(attrs, to_data):
-    """Numbers moved between maxima, the first of each window in reading order, and windows."""
+    """Values moved between windows and their maxima, of which the first in reading order counts."""
 
     def expected(g, x, y):
         result = np.zeros_like(x if to_data else y)
@@ -153,7 +153,7 @@ _BACKWARD = [
 
 
 def _first_version(attrs):
-    """Pooling_v1 by its definition: zeros around the data take part."""
+    """Pooling_v1 by its definition, in which zeros around the data count."""
     kind, pad = attrs.get("pool_type", "max"), attrs.get("pad", (0, 0))
     size = math.prod(attrs["kernel"])
     one = {**_ONE, "avg": lambda inside, count: inside.sum() / size}[kind]

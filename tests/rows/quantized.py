@@ -1,4 +1,4 @@
-"""Rows of the operators on whole numbers of eight bits; ``tests/builtin/test_quantized.py`` has what MXNet answered."""
+"""Rows of the operators on 8-bit integers; ``tests/builtin/test_quantized.py`` has MXNet's answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FLOAT = ("float32",)
 
 
 def _end(*numbers: float) -> list[np.ndarray]:
-    """Ends of ranges, each an array of one number."""
+    """An end of a range, as an array of one number."""
     return [np.array([float(number)]) for number in numbers]
 
 
@@ -33,7 +33,7 @@ def _steps(numbers, kind):
 
 
 def _products(data, far, weight_far):
-    """The range of sums of products."""
+    """Range of sums of products."""
     end = far / (255 if data.dtype == np.uint8 else 127) * weight_far / 127 * (2.0 ** 31 - 1)
     return [(-end).astype("float32"), end.astype("float32")]
 
@@ -49,7 +49,7 @@ def _dense(data, weight, *rest):
 
 
 def _conv(data, weight, *rest):
-    """A convolution of two by two places, as a dense layer of what each window holds."""
+    """A convolution with windows of two by two, as a dense layer of each window's elements."""
     n, c, h, w = data.shape
     windows = np.stack([data[:, :, i:h - 1 + i, j:w - 1 + j] for i in (0, 1) for j in (0, 1)], 2)
     rows = windows.transpose(0, 3, 4, 1, 2).reshape(-1, c * 4)

@@ -42,7 +42,7 @@ ROWS: list[Row] = [
 
 
 def _columns(x, kernel, stride, dilate, pad):
-    """Windows as columns, one number after the other."""
+    """Windows as columns, filled element by element."""
     n, c = x.shape[:2]
     x = np.pad(x, [(0, 0), (0, 0), *[(p, p) for p in pad]])
     counts = [(dim - d * (k - 1) - 1) // s + 1 for dim, k, s, d in zip(x.shape[2:], kernel, stride, dilate)]
@@ -55,7 +55,7 @@ def _columns(x, kernel, stride, dilate, pad):
 
 
 def _image(columns, shape, *window):
-    """The transpose of ``_columns``, by laying out places."""
+    """The transpose of ``_columns``, found by rearranging positions."""
     places = _columns(np.arange(1, 1 + np.prod(shape)).reshape(shape), *window)
     return np.bincount(places.ravel(), columns.ravel(), 1 + np.prod(shape))[1:].reshape(shape).astype(columns.dtype)
 
@@ -83,7 +83,7 @@ def _repeated(x: np.ndarray, n: int) -> np.ndarray:
 
 
 def _interpolated(x: np.ndarray, weight: np.ndarray, n: int) -> np.ndarray:
-    """The transposed convolution of each channel with a kernel of its own."""
+    """Transposed convolution of each channel with its own kernel."""
     b, c, h, w = x.shape
     k, edge = weight.shape[-1], n // 2
     result = np.zeros((b, c, (h - 1) * n + k, (w - 1) * n + k), x.dtype)

@@ -12,7 +12,7 @@ __all__ = ["ROWS"]
 
 
 def _full(result: np.ndarray, dtype) -> np.ndarray:
-    """What opreg makes of a result of rank zero, in the dtype of the data."""
+    """A result of rank zero as opreg returns it: with shape (1,), in the dtype of the data."""
     return np.asarray(result).reshape(np.shape(result) or (1,)).astype(dtype)
 
 
@@ -21,7 +21,7 @@ def _by(function, **keywords):
 
 
 def _gap(x: np.ndarray) -> np.ndarray:
-    """The same numbers with NaN among them."""
+    """The values with some NaN among them."""
     x = x.copy()
     x.flat[::4] = np.nan
     return x
@@ -42,7 +42,8 @@ _ZEROS[0, 1] = _ZEROS[1, 0] = _ZEROS[1, 2] = 0
 
 
 def _products(order: int, axis: Any) -> Any:
-    """For each number the product of the others, or for order 2 the sum over others of ``h`` times that of the rest."""
+    """For each element the product of the others, or for order 2 the sum over the others of ``h`` times the product of
+    the rest."""
 
     def expected(*arrays):
         x, axes = arrays[-1], range(arrays[-1].ndim) if axis is None else np.atleast_1d(axis).astype(int).tolist()

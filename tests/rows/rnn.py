@@ -20,7 +20,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def _shapes(mode: str, inputs: int, size: int, layers: int, directions: int, projection: int) -> list[tuple[int, ...]]:
-    """What the vector of parameters is made of."""
+    """Shapes of the weights and biases in the vector of parameters, in its order."""
     rows, out = _GATES[mode] * size, projection or size
     weights: list[tuple[int, ...]] = []
     for layer in range(layers):
@@ -30,7 +30,7 @@ def _shapes(mode: str, inputs: int, size: int, layers: int, directions: int, pro
 
 
 def _cell(mode: str, by_input: np.ndarray, by_state: np.ndarray, h: np.ndarray, c: Any, clip: Any) -> tuple[Any, Any]:
-    """New output and cell of one sample."""
+    """Output and cell state of one sample after a step."""
     if mode.startswith("rnn"):
         total = by_input + by_state
         return (np.tanh(total) if mode == "rnn_tanh" else np.maximum(total, 0)), None
@@ -47,7 +47,7 @@ def _cell(mode: str, by_input: np.ndarray, by_state: np.ndarray, h: np.ndarray, 
 def _reference(*arrays: np.ndarray, mode: str, state_size: int, num_layers: int, bidirectional: bool = False,
                projection_size: int = 0, use_sequence_length: bool = False, state_outputs: bool = True,
                lstm_state_clip_min: float | None = None, lstm_state_clip_max: float | None = None) -> tuple:
-    """Sample by sample, step by step."""
+    """Outputs and last states, sample by sample and step by step."""
     x, vector, h0 = arrays[:3]
     c0 = arrays[3] if mode == "lstm" else None
     lengths = arrays[-1] if use_sequence_length else [len(x)] * x.shape[1]
@@ -116,7 +116,7 @@ ROWS += [
 
 
 def _backward_row(mode: str) -> Row:
-    """The gradient, fed with what the forward pass keeps."""
+    """A row of the gradient, whose inputs are the values that forward stores."""
     attrs = {"mode": mode, "state_size": 2, "num_layers": 2, "bidirectional": True, "state_outputs": True}
     op, inputs = get("RNN"), _inputs(mode, attrs)
     whole = op.complete(attrs)

@@ -23,7 +23,7 @@ def _clip(value, n):
 
 
 def _each(x, rois, size, channel, value):
-    """Each cell of each region: ``value(images, region, row, column)`` of the channels ``channel`` says."""
+    """An array of each cell of each region, by ``value(images, region, row, column)`` for the channels ``channel``."""
     y = np.zeros((len(rois), len(x[0, channel(0, 0)]), *size), x.dtype)
     for r, i, j in np.ndindex(len(rois), *size):
         y[r, :, i, j] = value(x[int(rois[r, 0]), channel(i, j)], rois[r, 1:], i, j)
@@ -95,7 +95,7 @@ def _position(cells, groups, scale=1.0):
 
 
 def _scattered(g, places):
-    """Numbers put where places say, image by image and channel by channel."""
+    """Values put at positions, image by image and channel by channel."""
     x = np.zeros((*g.shape[:2], 30), g.dtype)
     for index in np.ndindex(g.shape):
         if places[index] >= 0:

@@ -1,4 +1,4 @@
-"""Rows of the operators that give arrays other shapes, dtypes or sizes, and of those that make arrays."""
+"""Rows of the operators that change shapes, dtypes or sizes, and of those that make arrays."""
 
 from __future__ import annotations
 

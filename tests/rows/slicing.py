@@ -120,7 +120,7 @@ _PAIRS = [(0, 0), (0, 0), (1, 2), (2, 1)]
 
 
 def _fold(mode: str):
-    """The transpose of np.pad, by padding the places."""
+    """The transpose of np.pad, found by padding positions."""
 
     def expected(g):
         places = np.pad(np.arange(40).reshape(1, 2, 4, 5), _PAIRS, mode)

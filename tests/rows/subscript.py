@@ -1,4 +1,4 @@
-"""Rows of what subscripts and devices need."""
+"""Rows of the operators for subscripts and for copies between devices."""
 
 from __future__ import annotations
 

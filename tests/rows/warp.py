@@ -29,7 +29,7 @@ def _flow(flow):
 
 
 def _sampled(data, grid):
-    """Bilinear reading, place by place."""
+    """Bilinear reading, position by position."""
     height, width = data.shape[2:]
     out = np.zeros((*data.shape[:2], *grid.shape[2:]), data.dtype)
     for n, i, j in np.ndindex(grid.shape[0], *grid.shape[2:]):

@@ -1,4 +1,4 @@
-"""Graphs that compute attention by several operators: one takes their place, and gives the same."""
+"""Graphs that compute attention by several operators: one operator replaces them, with the same results."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _values(weights: Symbol) -> Symbol:
 
 
 def _run(y: Symbol, shapes: dict, one_by_one: bool, monkeypatch: pytest.MonkeyPatch, moved: str = "qkv") -> tuple:
-    """The output in training, gradients, and the plan in words."""
+    """Output in training, gradients, and the description of the plan."""
     draw = np.random.default_rng(4)
     with monkeypatch.context() as patch:
         if one_by_one:
@@ -62,7 +62,7 @@ def _run(y: Symbol, shapes: dict, one_by_one: bool, monkeypatch: pytest.MonkeyPa
 
 
 def _same(y: Symbol, shapes: dict, monkeypatch: pytest.MonkeyPatch, moved: str = "qkv") -> tuple[str, str]:
-    """Both plans in words, once they gave the same."""
+    """Descriptions of both plans, after a check that they give the same."""
     one, grads, plan = _run(y, shapes, False, monkeypatch, moved)
     several, expected, other = _run(y, shapes, True, monkeypatch, moved)
     assert np.allclose(one, several, atol=2e-6, equal_nan=True)

@@ -1,4 +1,4 @@
-"""Random programs that change a bound graph: an executor answers as one that is bound anew at each step."""
+"""Random programs that change a bound graph: an executor agrees with one that is bound anew at each step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Arrays = dict[str, nd.NDArray]
 
 
 def _register(random: random.Random, name: str) -> None:
-    """Register an operator anew: another factor, traced or not, with a gradient of its own or a derived one."""
+    """Registers an operator again: with another factor, traced or not, with its own gradient or a derived one."""
     k, slope, traced = random.choice([0.5, 2.0, -1.0]), random.choice([1.0, 3.0]), random.random() < 0.5
     function = mx.operator.define(lambda x: x * k, name=name, traced=traced)
     if not traced or random.random() < 0.5:
@@ -37,12 +37,12 @@ LAYERS: list[Callable[[mx.sym.Symbol, str, str], mx.sym.Symbol]] = [
 
 
 class Machine:
-    """An executor, and what happens to it.
+    """An executor and random changes of it.
 
     Parameters
     ----------
     seed : int
-        Which program.
+        Seed of the program.
     """
 
     def __init__(self, seed: int):
@@ -68,13 +68,13 @@ class Machine:
                                                  if req != "null"}, self.requests, aux)
 
     def anew(self, copy: Callable[[nd.NDArray], nd.NDArray]) -> mx.executor.Executor:
-        """An executor of the same arrays, or of copies."""
+        """A new executor with the same arrays, or with copies."""
         old = self.executor
         return self.bound(*[{name: copy(array) for name, array in arrays.items() if array is not None}
                             for arrays in (old.arg_dict, old.grad_dict, old.aux_dict)])
 
     def change(self) -> str:
-        """Change something; says what."""
+        """Changes the executor, and returns a description."""
         executor, what = self.executor, self.random.choice(
             ["arguments", "states", "copies", "shape", "monitor", "no monitor", "operator", "gradient", "file"])
         if what == "arguments":

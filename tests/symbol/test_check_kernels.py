@@ -1,4 +1,4 @@
-"""Checking kernels: what is compared with what, and that wrong ones are found."""
+"""``check_kernels``: the kernels that it compares, and wrong ones that it finds."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ sym, nd = mx.sym, mx.nd
 
 @pytest.fixture(autouse=True)
 def checked(monkeypatch):
-    """Every pass is verified, and the library takes small arrays, too."""
+    """Verifies each pass, and lets the library compute small arrays, too."""
     monkeypatch.setattr(compiler, "CHECK", True)
     monkeypatch.setattr(onednn_convolution, "LEAST", 0)
 
 
 @pytest.fixture
 def another(monkeypatch):
-    """Attaches a kernel to a built-in operator."""
+    """Attaches a second kernel to a built-in operator."""
 
     def attach(name: str, function: Any, **options: Any) -> None:
         op = get(name)
@@ -37,7 +37,7 @@ def another(monkeypatch):
 
 
 def ran(net: Any, shapes: dict[str, tuple], check: Any = True, dtype: str = "float32", **more: Any) -> Any:
-    """An executor that has run forward and backward once, checked."""
+    """A checked executor, after forward and backward."""
     executor = bound(net, shapes, dtype=dtype, check_kernels=check, **more)
     outputs = executor.forward(is_train=bool(executor._bound.grads))
     if executor._bound.grads:
@@ -67,7 +67,7 @@ def test_a_network_is_close_to_its_reference(dtype):
 
 
 def test_nothing_changes_for_those_who_look():
-    """Also random numbers are those that would have been drawn."""
+    """The check changes no result, and no later random number."""
     shapes = {"data": (4, 6)}
     assert_same(bound(network(), shapes, check_kernels=True), bound(network(), shapes))
 
@@ -81,7 +81,7 @@ def test_fused_steps_are_compared_with_their_operators():
 
 
 def test_a_wrong_composition_is_found(monkeypatch):
-    """What is compared are the operators' own expressions, not the composed one."""
+    """The check computes the expected results by the operators' own expressions, not by the composed one."""
     from opreg.symbol.passes import fuse as fusion
 
     finish = fusion.Composition.finish
@@ -178,7 +178,7 @@ def test_differences(got, want, expected):
 
 
 def test_results_that_cancel_are_rounding():
-    """The gradient of softmax for equal gradients from above is zero, but for what rounding leaves."""
+    """The gradient of softmax for equal output gradients is zero, apart from rounding."""
     executor = ran(sym.softmax(sym.Variable("x")), {"x": (5, 7)})
     assert all(row.absolute < 1e-6 for row in executor.kernel_report().rows)
 

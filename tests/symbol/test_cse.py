@@ -1,4 +1,4 @@
-"""Equal nodes and constants: what the passes leave, and that no number changes."""
+"""Equal nodes and constants: the remaining nodes after the passes, and unchanged results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHAPES = {"x": (3, 4), "y": (3, 4), "row": (1, 4)}
 
 @pytest.fixture(autouse=True)
 def checked(monkeypatch):
-    """Every pass is verified."""
+    """Verifies each pass."""
     monkeypatch.setattr(compiler, "CHECK", True)
 
 
@@ -35,7 +35,7 @@ def checked(monkeypatch):
 
 def bound(net: Any, shapes: dict[str, tuple], without: tuple = (), *, seed: int = 0, dtype: str = "float64",
           grad_req: str = "write", **more: Any) -> Any:
-    """An executor over random numbers, its plans made without some of the passes."""
+    """An executor over random numbers, whose plans are made without some of the passes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiler, "PASSES", tuple(each for each in compiler.PASSES if each not in without))
         executor = net.simple_bind(mx.cpu(), grad_req, type_dict=dict.fromkeys(shapes, dtype), **shapes, **more)
@@ -48,12 +48,12 @@ def bound(net: Any, shapes: dict[str, tuple], without: tuple = (), *, seed: int 
 
 
 def results(executor: Any, seed: int = 1) -> list[np.ndarray]:
-    """Outputs of inference and of training, gradients and states after two rounds."""
+    """Outputs of inference and of training, and gradients and states after two rounds."""
     rng = np.random.default_rng(seed)
     mx.random.seed(seed)
     for grad in executor.grad_arrays:
         if grad is not None:
-            grad[:] = 0.5  # what a request "add" adds to
+            grad[:] = 0.5  # initial gradient for the request "add"
     found = [out.asnumpy() for out in executor.forward(is_train=False)]
     head_grads = [nd.array(rng.uniform(-1, 1, out.shape), dtype=out.dtype) for out in executor.outputs]
     for _ in range(2):
@@ -92,7 +92,7 @@ def numbers() -> Any:
 
 @st.composite
 def networks(draw: Any) -> Any:
-    """A symbol in which the same is computed more than once: operators are drawn from few, operands from few."""
+    """A random symbol of few operators and operands, so that nodes are repeated."""
     row = sym.Variable("row")
     full = [sym.broadcast_add(sym.Variable("x"), row), sym.Variable("y") * 1.0]
     for _ in range(draw(st.integers(2, 14))):
@@ -125,7 +125,7 @@ def test_no_number_changes(net, seed, grad_req, fused):
 
 
 def merged(net: Any, is_train: bool = False, tolerance: float = 1e-12, **shapes: tuple) -> list[list[str]]:
-    """The operators that run in a graph without fusion, whose results are checked against the original graph."""
+    """Operators that run in a graph without fusion, after a comparison of its results with the original graph."""
     executor = bound(net, shapes, (fuse,))
     assert_same(executor, bound(net, shapes, (fuse, cse, fold_constants)), tolerance)
     return operators(executor, is_train)
@@ -172,7 +172,7 @@ def test_different_nodes_stay(left, right):
 
 
 class Identity(mx.operator.CustomOp):
-    """Hands on."""
+    """An operator that returns its input."""
 
     def forward(self, is_train, req, in_data, out_data, aux):
         self.assign(out_data[0], req[0], in_data[0])
@@ -183,7 +183,7 @@ class Identity(mx.operator.CustomOp):
 
 @mx.operator.register("test_common_identity")
 class IdentityProp(mx.operator.CustomOpProp):
-    """Has nothing to say."""
+    """The Prop of ``Identity``, without declarations."""
 
     def create_operator(self, ctx, shapes, dtypes):
         return Identity()
@@ -214,7 +214,8 @@ def test_backward_takes_from_forward_what_is_there_anyway():
 
 @pytest.mark.parametrize("kept", [True, False], ids=["there", "gone"])
 def test_backward_keeps_nothing_longer_for_that(kept):
-    """What forward alone reads is computed again by a backward that wants the same; an output is there anyway."""
+    """Backward computes a value again if only forward reads it; an output of the graph is kept, and backward reads
+    it."""
     names = [sym.Variable(name) for name in ("x", "gamma", "beta", "mean", "var")]
     norm = sym.BatchNorm(*names, fix_gamma=False, use_global_stats=True, output_mean_var=True)
     factor = sym.BlockGrad(sym.broadcast_mul(norm[2], names[1]))  # the gradient multiplies by it too
@@ -243,7 +244,7 @@ def test_a_monitor_sees_every_operator():
 
 
 def test_many_nodes_of_one_operator_and_input_take_no_longer():
-    """Attributes are looked up, not compared pair by pair."""
+    """The pass looks attributes up, and does not compare nodes in pairs."""
     x = sym.Variable("x")
     net = sym.add_n(*[x * float(i % 700) for i in range(1400)])
     executor = bound(net, {"x": (2,)}, (fuse,), grad_req="null")
@@ -322,7 +323,7 @@ def test_factors_that_are_zeros_of_both_signs(kind):
 
 
 def test_operators_with_a_mode_are_folded_for_the_mode_of_the_plan():
-    """A node in inference mode is not merged with one in training."""
+    """A node of inference is not merged with one of training."""
     op = Op("with_a_mode", Schema([]), ("data",), mode=True)
     op.where = None  # as if it were built in
     op.kernel()(lambda xp, data, *, is_train: data + (10 if is_train else 20))

@@ -1,4 +1,4 @@
-"""Estimates: what steps are counted to do, and how times follow from it."""
+"""Estimates: operations and bytes of steps, and times that follow from them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.symbol.test_cse import bound
 
 sym = mx.sym
 
-#: Whose figures make times that can be read off: a byte 1 s, a sum 1 s, a launch 100 s, a kernel in a replay 10 s.
+#: A machine with simple figures: a byte takes 1 s, a sum 1 s, a launch 100 s, a kernel in a replay 10 s.
 UNIT = Machine("unit", 1.0, {"float32": 1.0}, launch=100.0, node=10.0)
 
 
@@ -93,7 +93,7 @@ def test_a_fused_group_is_one_launch_that_reads_its_inputs_once() -> None:
 @pytest.mark.parametrize("place", ["host", "gpu"])
 @pytest.mark.parametrize("widths", [(7,), (16, 8, 4)])
 def test_a_training_step_of_dense_layers_is_three_times_forward(widths: tuple[int, ...], place: str) -> None:
-    """Each product forward has two in the gradient; where nobody wants that of the data the first has one."""
+    """Each product of forward has two in the gradient; the first has one if no gradient of the data is wanted."""
     x = sym.Variable("data")
     for width in widths:
         x = sym.FullyConnected(x, num_hidden=width)
@@ -129,7 +129,7 @@ WEIGHED = {"_contrib_ROIAlign", "_backward_ROIAlign", "_contrib_PSROIPooling", "
 
 
 def test_operators_that_multiply_say_how_much() -> None:
-    """Those of plans alone, too, whose names say which operators they compute the gradients of."""
+    """An operator that multiplies matrices declares its operations, also if only plans contain it."""
     first = {row.op: row for row in reversed(FIXED)}
     silent = {name for name, row in first.items()
               if get(name).rules.flops is None and not get(name).traits.traced and multiplied(row)}
@@ -153,8 +153,8 @@ def test_looked_up_rows_count_and_not_the_table() -> None:
 
 
 def test_memory_that_kernels_of_a_gpu_read_again_counts_again() -> None:
-    """BatchNorm reads a sixteenth of its samples before all of them, twice; the gradient of LayerNorm its inputs once,
-    and long rows for the sums and for the data."""
+    """BatchNorm reads a sixteenth of its samples before it reads all of them, twice; the gradient of LayerNorm reads
+    its inputs once, and long rows again for the data."""
     with gpus():
         net = sym.BatchNorm(sym.Variable("x"), fix_gamma=False)
         found = net.simple_bind(mx.gpu(0), x=(64, 8, 12, 12)).estimate()
@@ -304,7 +304,7 @@ def test_no_time_shrinks_with_more_work() -> None:
 
 
 def test_a_plan_of_a_gpu_counts_its_kernels() -> None:
-    """Each is a launch, and all that is launched here is one of ours."""
+    """Each launch of this plan is a kernel of opreg, and is counted."""
     x = sym.Variable("x")
     net = sym.softmax(sym.LayerNorm(sym.tanh(x * 0.5 + 1.0), sym.Variable("gamma"), sym.Variable("beta")))
     with gpus() as xp:

@@ -1,4 +1,4 @@
-"""Executors: binding, running, requests, contexts, what is refused."""
+"""Executors: binding, running, requests, contexts, errors."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_an_argument_the_outputs_do_not_depend_on_has_zero_gradient():
     x, y = sym.Variable("x"), sym.Variable("y")
     executor = sym.Group([x * 2, sym.BlockGrad(y), sym.floor(y)]).simple_bind(mx.cpu(), x=(2,), y=(2,))
     executor.forward(is_train=True)
-    executor.backward([nd.ones((2,))])  # where the gradient ends none is asked for
+    executor.backward([nd.ones((2,))])  # no output gradient is needed where the gradient stops
     assert executor.grad_dict["y"].asnumpy().tolist() == [0, 0]
 
 
@@ -290,7 +290,7 @@ def test_a_monitor_is_told_of_identities_and_composed_operators(make):
 
 
 def test_a_monitor_hears_of_one_gradient_after_the_other():
-    """The names are those of MXNet: a number for each input whose gradient it is."""
+    """The names are MXNet's: each has a number for the input whose gradient it is."""
     executor = linear()
     seen = []
     executor.set_monitor_callback(lambda name, value: seen.append((name, value.shape)))
@@ -309,7 +309,7 @@ def test_a_monitor_hears_of_one_gradient_after_the_other():
 
 
 def shared(arg_names=None, buffer=None, data=(2, 4), **more):
-    """An executor that has run, and another that was bound beside it."""
+    """An executor after a run, and another one that shares its memory."""
     net = sym.BatchNorm(sym.FullyConnected(sym.Variable("data"), num_hidden=3, name="fc"), name="norm")
     first = net.simple_bind(mx.cpu(), data=(2, 4), shared_buffer=buffer)
     return first, net.simple_bind(mx.cpu(), data=data, shared_arg_names=arg_names, shared_buffer=buffer,
@@ -317,7 +317,7 @@ def shared(arg_names=None, buffer=None, data=(2, 4), **more):
 
 
 def same(first, second, kind):
-    """The names of arrays that are memory of both."""
+    """Names of arrays that share memory in both executors."""
     one, other = getattr(first, kind), getattr(second, kind)
     return {name for name in one if np.may_share_memory(one[name]._data, other[name]._data)}
 
@@ -550,7 +550,7 @@ def test_two_variables_of_one_name():
     grads = [nd.zeros((2,)), nd.zeros((2,))]
     with pytest.raises(ArgumentError, match="'a'"):
         net.bind(mx.cpu(), [nd.ones((2,)), nd.ones((2,))], {"a": grads[0]})
-    executor = net.bind(mx.cpu(), [nd.ones((2,)) * 5, nd.ones((2,))], grads)  # places tell them apart
+    executor = net.bind(mx.cpu(), [nd.ones((2,)) * 5, nd.ones((2,))], grads)  # positions distinguish them
     assert executor.forward(is_train=True)[0].asnumpy().tolist() == [4, 4]
     executor.backward(nd.ones((2,)))
     assert [grad.asnumpy().tolist() for grad in grads] == [[1, 1], [-1, -1]]
@@ -599,7 +599,7 @@ def test_a_failed_run_leaves_the_executor_usable():
 
 
 def test_arrays_of_other_graphs_are_ignored():
-    """A program that binds a part of its network hands over all of its weights."""
+    """A program that binds a part of its network passes all of its weights."""
     with pytest.warns(UserWarning, match="args: there is no 'fc2_weight' in the graph: it is ignored") as caught:
         executor = bind({**arrays(), "fc2_weight": nd.ones((2,))}, arrays())
     assert caught[0].filename == __file__
@@ -623,7 +623,7 @@ OTHERS = [
 
 @pytest.mark.parametrize(("what", "bound"), OTHERS)
 def test_names_of_other_graphs_are_ignored(what, bound):
-    """One dict serves a layer with a bias and one without, one keyword a network with a loss and one without."""
+    """One dict serves a layer with a bias and one without; one keyword serves a network with a loss and one without."""
     with pytest.warns(UserWarning, match=f"{what}: there is no 'gamma' in the graph: it is ignored") as caught:
         executor = bound("gamma")
     assert [each.filename for each in caught] == [__file__]
@@ -749,7 +749,7 @@ def test_another_array_in_a_dict_of_an_executor_is_warned_of():
     [("forward", False), ("backward", False)], [("forward", True), ("backward", True), ("backward", True)],
     [("forward", True), ("forward", False), ("backward", True)]])
 def test_a_forward_that_is_run_again_for_gradients_draws_the_same_numbers(modes):
-    """What the caller draws goes on as if nothing had been drawn again."""
+    """The caller's next random numbers are the same as without the second run of forward."""
     executor = sym.Dropout(sym.Variable("x"), p=0.5, mode="always").simple_bind(mx.cpu(), x=(1000,))
     executor.arg_dict["x"][:] = 1
     wanted = None

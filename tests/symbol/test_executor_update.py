@@ -1,5 +1,5 @@
-"""Updates as the steps of an executor behind backward: the numbers of an updater to the bit, whatever changes between
-runs, and what is said of them."""
+"""Updates as steps of an executor after backward: they equal an updater to the bit, whatever changes between runs;
+reports about them."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ FEW = {name: SIZES[name] for name in ("fc_weight", "fc_bias")}
 
 @pytest.fixture(autouse=True)
 def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NumPy computes, so that the choice of kernels does not depend on the duration of a compilation."""
+    """Computes with NumPy, so that the choice of kernels does not depend on the time of a compilation."""
     monkeypatch.setenv("OPREG_JIT", "numpy")
 
 
 class Weights:
-    """An executor whose gradients are what a test writes, and the same weights in the hands of an updater."""
+    """An executor whose gradients a test sets, and copies of its weights that an updater moves."""
 
     def __init__(self, sizes: dict[str, tuple[int, ...]], make: Callable[[], Any], ctx: Any = None,
                  dtype: str = "float32", grad_req: str = "write"):
@@ -55,7 +55,7 @@ class Weights:
         self.optimizers = self.optimizer, other
 
     def step(self, run: int) -> None:
-        """Move both along the same gradients."""
+        """Moves both along the same gradients."""
         rng = np.random.default_rng(run)
         gradients = {name: nd.array(rng.standard_normal(shape), dtype=self.dtype) for name, shape in self.sizes.items()}
         for name, gradient in gradients.items():
@@ -66,7 +66,7 @@ class Weights:
                      [self.copies[name] for name in self.names])
 
     def agree(self, rtol: float = 0.0) -> None:
-        """Are weights, states and counts the same?"""
+        """Asserts that weights, states and counts are equal."""
         for name in self.names:
             one, other = self.args[name].asnumpy(), self.copies[name].asnumpy()
             np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol, err_msg=name)
@@ -91,7 +91,7 @@ def created(name: str, **settings: Any) -> Callable[[], Any]:
 
 
 def explained(executor: Any) -> list[str]:
-    """The lines of ``explain`` about updates."""
+    """Lines of ``explain`` about updates."""
     lines = executor.explain().splitlines()
     return [line.strip() for line in lines[[line.startswith("update") for line in lines].index(True):]]
 
@@ -294,21 +294,21 @@ def test_mistakes(optimizer: Any, weights: Any, words: str) -> None:
 
 
 class Halved(mx.optimizer.Updater):
-    """An updater of a user's own."""
+    """A user's updater."""
 
     def __call__(self, index: Any, grad: Any, weight: Any) -> None:
         super().__call__(index, [each * 0.5 for each in grad], weight)
 
 
 class Steeper(mx.optimizer.SGD):
-    """An optimizer of a user's own, with other rates."""
+    """A user's optimizer with other rates."""
 
     def _get_lr(self, index: Any) -> float:
         return 2 * super()._get_lr(index)
 
 
 class Upwards(mx.optimizer.SGD):
-    """One that says how a weight moves."""
+    """A user's optimizer with its own ``update``."""
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         weight += grad
@@ -387,7 +387,7 @@ def test_a_module_moves_its_weights_by_steps() -> None:
 
 
 def moving(ctx: Any) -> tuple[Any, dict[str, Any]]:
-    """A network with states that move, random numbers and no loss, its arguments by name."""
+    """A network with moving states, random numbers and no loss, and its arguments by name."""
     net = sym.BatchNorm(sym.var("data"), name="norm", fix_gamma=False) * 2
     executor = net.simple_bind(ctx, data=(4, 3), grad_req={"data": "null", "norm_gamma": "write", "norm_beta": "write"})
     executor.arg_dict["norm_gamma"][:] = 1
@@ -396,7 +396,7 @@ def moving(ctx: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def check_steps(ctx: Any, rtol: float) -> Any:
-    """Steps beside forward, backward and update of the host; the executor."""
+    """Compares steps with forward, backward and an update on the host; returns the executor."""
     (executor, found), (other, expected) = moving(ctx), moving(mx.cpu())
     rng = np.random.default_rng(3)
     for run in range(7):
@@ -472,7 +472,7 @@ def test_a_rate_that_changes_is_replayed_and_a_formula_that_does_is_captured_ane
     assert captured == ([False] * 2 + [True] * 4) * 2
 
 
-BATCH = 2  # what brings data and labels
+BATCH = 2  # iterator of data and labels
 
 
 def dense(ctx: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Checked numbers: the first step that makes a NaN or an infinity out of finite numbers is named."""
+"""Checks for finite numbers: an error names the first step that makes a NaN or infinity from finite numbers."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_gradients_that_are_added_to_what_is_there_are_checked():
     (lambda x: mx.sym.sigmoid(x), _x(-1000, 1000)),
     (lambda x: mx.sym.cast(x, dtype="int32"), _x(1)),
 ], ids=["passed on", "attribute", "attribute of a member", "created", "mask", "inside of one operator", "integers"])
-def test_what_is_not_finite_on_purpose_or_was_before_is_left_alone(symbol, numbers):
+def test_deliberate_and_earlier_infinities_are_left_alone(symbol, numbers):
     checked, plain = [_executor(symbol(mx.sym.var("x")), check, x=numbers) for check in (True, False)]
     np.testing.assert_array_equal(checked.forward()[0].asnumpy(), plain.forward()[0].asnumpy())
 
@@ -279,7 +279,7 @@ def test_a_cell_is_compiled_with_checks_by_jit():
 
 @pytest.fixture
 def switch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Sets the environment variable, which a process reads once."""
+    """Sets the environment variable, which a process reads only once."""
     def to(text: str) -> None:
         monkeypatch.setenv("OPREG_CHECK_NUMBERS", text)
         finite.by_environment.cache_clear()

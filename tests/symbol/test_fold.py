@@ -1,4 +1,4 @@
-"""Folding: a convolution that does what follows it gives the numbers of the operators one by one."""
+"""Folding: a convolution that includes its next operators gives the results of the separate operators."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ sym, nd = mx.sym, mx.nd
 
 @pytest.fixture(autouse=True)
 def checked(monkeypatch):
-    """Every pass is verified, and the library takes small arrays, too."""
+    """Verifies each pass, and lets the library compute small arrays, too."""
     monkeypatch.setattr(compiler, "CHECK", True)
     monkeypatch.setattr(onednn_convolution, "LEAST", 0)
 
 
 def unit(x: Any, name: str, filters: int = 4, kernel: tuple = (3, 3), norm: Any = True, **attrs: Any) -> Any:
-    """A convolution with its norm."""
+    """A convolution with a norm."""
     x = sym.Convolution(x, name=f"{name}_conv", kernel=kernel, num_filter=filters,
                         **{"pad": tuple(k // 2 for k in kernel), **attrs})
     return sym.BatchNorm(x, name=f"{name}_norm", **({"fix_gamma": False} if norm is True else norm)) if norm else x
@@ -63,13 +63,13 @@ def refill(executor: Any, special: float | None = None, seed: int = 0) -> None:
 
 
 def operators(executor: Any) -> list[tuple[str, ...]]:
-    """The operators of each step that runs."""
+    """Operators of each step that runs."""
     return [step.node.attrs.get("operators", (step.node.op.name,)) for step in executor.plan(False).forward.steps
             if step.node is not None and step.kernel != "view" and not step.node.op.name.startswith("_to_channels")]
 
 
 def assert_same(net: Any, x: tuple, dtype: str = "float32", special: float | None = None) -> Any:
-    """Folded and unfolded give the same numbers, but for rounding; the folded executor."""
+    """Asserts that folded and unfolded graphs agree up to rounding; returns the folded executor."""
     ours, theirs = (bound(net, x, dtype, folded, special) for folded in (True, False))
     for seed in (0, 1):  # the second time with other weights and statistics
         refill(ours, special, seed)
@@ -91,8 +91,8 @@ def close(got: Any, want: Any) -> None:
 
 @st.composite
 def cases(draw):
-    """A network of one convolution and some of what may follow it, the shape and dtype of its data, a special number.
-    """
+    """A network of a convolution and some of the operators that may follow, the shape and dtype of its data, and a
+    special number."""
     rank, groups = draw(st.integers(1, 3)), draw(st.integers(1, 2))
     many = lambda element: draw(st.tuples(*[element] * rank))  # noqa: E731
     kernel, stride, dilate = many(st.integers(1, 3)), many(st.integers(1, 3)), many(st.integers(1, 2))
@@ -119,7 +119,7 @@ def cases(draw):
 @settings(deadline=None, max_examples=120, derandomize=True)
 @given(cases(), st.sampled_from([300, 3 << 20]), st.integers(1, 3))
 def test_same_numbers(case, block, count):
-    """Whatever the shapes, strides, groups and layouts, however the work is divided, by whichever kernel."""
+    """Results are equal for all shapes, strides, groups, layouts, divisions of the work, and kernels."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(correlation.BLOCK, "numpy", block)
         patch.setattr(correlation, "COLUMNS", 1)
@@ -130,7 +130,7 @@ def test_same_numbers(case, block, count):
 
 
 def residual(x: Any, stride: int = 2) -> Any:
-    """A block as ResNet has it, whose input is brought to the output's shape by a convolution."""
+    """A residual block of ResNet, whose shortcut has a convolution."""
     y = sym.relu(unit(x, "a", stride=(stride, stride)))
     y = unit(y, "b")
     return sym.relu(y + unit(x, "c", kernel=(1, 1), stride=(stride, stride)))
@@ -143,7 +143,7 @@ def test_residual_block():
 
 
 def test_kernel_for_large_work():
-    """Enough work for threads and several blocks, at the sizes that are used."""
+    """The sizes are real ones, with enough work for several threads and blocks."""
     net = sym.relu(unit(sym.relu(unit(sym.Variable("data"), "a", 64)), "b", 64, (1, 1)))
     assert_same(net, (2, 64, 28, 28))
 
@@ -181,7 +181,7 @@ def test_norms_are_known_by_their_rule(name):
 
 
 def test_users_operators_have_tails_and_are_norms(unregistered):
-    """Their declarations decide, and not their names."""
+    """Declarations of operators decide, not their names."""
     @mx.operator.define(name="test_fold_weighted")
     def weighted(x, w):
         return np.einsum("nc...,oc->no...", x.asnumpy(), w.asnumpy().reshape(w.shape[:2]))
@@ -233,7 +233,7 @@ def test_relu_is_known_by_what_it_computes(zero, steps):
 
 
 def test_halves_are_left_alone():
-    """Between the operators they are rounded."""
+    """float16 is rounded between the operators."""
     net = sym.relu(unit(sym.Variable("data"), "a"))
     executor = net.simple_bind(mx.cpu(), "null", type_dict={"data": "float16"}, data=(1, 3, 5, 5))
     assert operators(executor)[0] == ("Convolution",)
@@ -276,7 +276,7 @@ needs_control = pytest.mark.skipif(blas._functions() is None, reason="this BLAS 
 
 @needs_control
 def test_blas_is_given_back(monkeypatch):
-    """Its threads are as many as before, also after an error and when two share work at the same time."""
+    """BLAS has as many threads as before, also after an error, and after two threads share work at the same time."""
     get, change = blas._functions()
     before = get()
     monkeypatch.setattr(threads, "count", lambda: 2)

@@ -1,4 +1,4 @@
-"""Fusion: the numbers are those of the operators one by one, and what is put together is what should be."""
+"""Fusion: values equal those of separate operators, and the expected operators are fused."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ sym, nd = mx.sym, mx.nd
 
 @pytest.fixture(autouse=True)
 def checked(monkeypatch):
-    """Every pass is verified; instructions run as ufuncs, whose results do not depend on how many there are."""
+    """Verifies each pass, and runs instructions as ufuncs, whose results do not depend on their number."""
     monkeypatch.setattr(compiler, "CHECK", True)
     with machine_code.use("numpy"):
         yield
 
 
 def bound(net, shapes, dtype="float32", *, fused=True, grad_req="write", seed=0, special=False, **more):
-    """An executor over random numbers, its plans made, with or without the pass."""
+    """An executor over random numbers, whose plans are made with or without the pass."""
     with pytest.MonkeyPatch.context() as patch:
         if not fused:
             patch.setattr(compiler, "PASSES", tuple(each for each in compiler.PASSES if each is not fusion.fuse))
@@ -46,7 +46,7 @@ def bound(net, shapes, dtype="float32", *, fused=True, grad_req="write", seed=0,
             executor.arg_dict[name][:] = nd.array(value, dtype=dtype, ctx=executor.arg_dict[name].context)
         for grad in executor.grad_arrays:
             if grad is not None:
-                grad[:] = 0.5  # what a request "add" adds to
+                grad[:] = 0.5  # initial gradient for the request "add"
         for is_train in (False, True):
             executor.plan(is_train)
     return executor
@@ -64,7 +64,8 @@ def results(executor, seed=1):
 
 
 def assert_same(net, shapes, dtype="float32", **more):
-    """Fused and unfused give the same outputs, to the bit, and the same gradients; the fused executor.
+    """Asserts that fused and unfused graphs give the same outputs, to the bit, and equal gradients; returns the fused
+    executor.
 
     If sums of gradients have not been reordered, they are equal to the bit as well.
     """
@@ -84,7 +85,7 @@ def assert_same(net, shapes, dtype="float32", **more):
 
 
 def assert_near(got, want):
-    """Numbers are the same within rounding of the largest; where one is not finite, neither is the other."""
+    """Asserts that values agree up to rounding of the largest, and are finite in the same places."""
     finite = np.isfinite(want)
     np.testing.assert_array_equal(np.isfinite(got), finite)
     size = float(np.abs(want[finite]).max(initial=1.0))
@@ -117,7 +118,7 @@ ONE = [sym.relu, sym.tanh, sym.sigmoid, sym.square, sym.abs, lambda a: a * 0.75,
 TWO = [sym.broadcast_add, sym.broadcast_mul, sym.broadcast_sub, sym.broadcast_maximum, sym.broadcast_div,
        sym.broadcast_lesser, lambda a, b: sym.where(sym.broadcast_greater(a, b), sym.broadcast_add(a, b * 0.0),
                                                     sym.broadcast_add(b, a * 0.0))]
-# What keeps groups apart: other operators, and views.
+# Operators that end a group: operators that are not element-wise, and views.
 APART = [lambda a: sym.transpose(sym.transpose(a)), lambda a: sym.reshape(sym.reshape(a, shape=(-1,)), shape=(3, 4)),
          lambda a: sym.broadcast_mul(a, sym.sum(a, axis=1, keepdims=True)), sym.softmax,
          lambda a: sym.broadcast_add(a, sym.mean(a, axis=0, keepdims=True))]
@@ -128,7 +129,7 @@ SHAPES = {"x": (3, 4), "y": (3, 4), "row": (3, 1), "column": (4,), "one": (1, 1)
 
 @st.composite
 def networks(draw):
-    """A symbol over variables of several shapes that broadcast, with one to three heads."""
+    """A random symbol of variables of several shapes that broadcast, with one to three heads."""
     values = [sym.Variable(name) for name in SHAPES]
     full = [sym.broadcast_add(values[0], values[1])]
     for _ in range(draw(st.integers(1, 14))):
@@ -173,7 +174,7 @@ def test_so_do_tiles_on_threads_that_compute_again_in_backward(net, dtype, seed,
 
 
 def test_free_results_are_computed_again_too(monkeypatch):
-    """A sum with 0.0 has no instruction; it must not be taken for a value that is there anyway."""
+    """A sum with 0.0 has no instruction, and must not count as a value that is available anyway."""
     monkeypatch.setattr(fusion, "_LARGE", 1)
     x = sym.Variable("x")
     same = x + 0.0
@@ -235,7 +236,7 @@ def test_values_read_elsewhere_are_outputs():
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("kernels", ["numpy", "auto"])
 def test_a_value_that_backward_takes_and_does_not_read(kernels, dtype):
-    """The gradient of a reciprocal is one of its result, so nobody reads what it is of."""
+    """The gradient of a reciprocal reads its result, and not its input."""
     with machine_code.use(kernels):
         net = 1.0 / (sym.abs(sym.Variable("x")) + 0.5)
         executor = assert_same(net, {"x": (30, 50)}, dtype=dtype)
@@ -407,7 +408,7 @@ def test_inputs_that_nothing_needs_are_left_out():
 @settings(max_examples=100, deadline=None)
 @given(st.data(), st.sampled_from([1, 4, 1000]), st.sampled_from(["none", "first"]))
 def test_several_results_into_memory(data, tile, shared):
-    """Any instructions, any of them results, the first output over the first input's memory or its own."""
+    """Random instructions have random results; the first output is in the first input's memory, or in its own."""
     one, two = trace(lambda x: x * 0.5 + 1.0, 1), trace(lambda x, y: x * y - x, 2)
     whole = Composition(np.dtype("float64"))
     values = [whole.input(), whole.input()]
@@ -452,7 +453,7 @@ def test_a_cast_is_an_instruction_of_two_dtypes():
 
 @pytest.fixture
 def many(monkeypatch):
-    """A pool of its own with three threads."""
+    """A pool with three threads."""
     monkeypatch.setattr(threads, "count", lambda: 3)
     monkeypatch.setattr(threads._Pool, "current", None)
 
@@ -550,7 +551,7 @@ ROWS = {
 
 
 def normalising(net, shapes, dtype):
-    """An executor over numbers whose sums are not too small."""
+    """An executor over numbers whose sums are not close to zero."""
     executor = net.simple_bind(mx.cpu(), type_dict={"x": dtype}, **shapes)
     rng = np.random.default_rng(0)
     for name in shapes:

@@ -1,4 +1,4 @@
-"""Gradients of outputs that are bound with an executor, and read where their owner keeps them."""
+"""Output gradients that are bound with an executor, and read from their owner's arrays."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_a_monitor_changes_nothing():
 
 
 def masked() -> mx.sym.Symbol:
-    """Its second output has as many rows as there are ones in the mask."""
+    """An operator whose second output has a row for each one in the mask."""
     x, mask = mx.sym.Variable("x"), mx.sym.Variable("mask")
     return mx.sym.Group([mx.sym.identity(x * 2, name="a"), mx.sym.contrib.boolean_mask(x, mask, name="b")])
 

@@ -1,4 +1,4 @@
-"""Graphs as text: files that Apache MXNet wrote, files that nobody should write, and what is made of both."""
+"""Graphs as JSON: files of Apache MXNet, invalid files, and the graphs made from them."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_broken_files_are_refused_where_they_break(name):
 
 
 def changed(*path, to):
-    """The native graph with another value somewhere; Ellipsis as the value takes the key away."""
+    """The native graph with another value in one place; Ellipsis as the value removes the key."""
 
     def change():
         graph = copy.deepcopy(GRAPH)
@@ -669,7 +669,7 @@ def test_names_of_the_registry_are_no_names_of_files(unregistered):
     assert json.loads(dumps(symbol))["nodes"][1]["op"] == "custom._plain"
 
 
-# What MXNet 1.9.1 writes for a loop: contrib.foreach over d with the state s, whose body adds s * w.
+# A loop in a file of MXNet 1.9.1: contrib.foreach over d with the state s, whose body adds s * w.
 LOOP = '''{
   "nodes": [
     {
@@ -799,7 +799,7 @@ def test_the_exception_of_a_constructor_leaves_as_itself(unregistered):
 WORDS = st.text(st.characters(blacklist_categories=["Cs"]), max_size=6)
 
 
-GROW = [  # of two symbols and a name, more symbols
+GROW = [  # functions of two symbols and a name that return symbols
     lambda a, b, name: [sym.Variable(name)],
     lambda a, b, name: [a * 0.5],
     lambda a, b, name: [a + b],
@@ -817,7 +817,7 @@ GROW = [  # of two symbols and a name, more symbols
 
 @st.composite
 def graphs(draw):
-    """Symbols of a few operators on each other, with odd names and attributes."""
+    """Random symbols of a few operators, with odd names and attributes."""
     tags = st.dictionaries(WORDS.map(lambda word: f"__{word}__"), WORDS, max_size=2)
     made = [sym.Variable(draw(WORDS) or "x", attr=draw(tags))]
     for i in range(draw(st.integers(0, 12))):
@@ -846,7 +846,7 @@ def test_every_beginning_of_a_file_is_refused():
 
 
 def _survives(read):
-    """Whether something was read; damage may be a matter for the file or for an operator, and nothing else."""
+    """Whether a damaged graph can be read; an error has to be one about files or operators."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         try:
@@ -872,7 +872,7 @@ def test_a_flipped_byte_is_refused_or_harmless(tmp_path):
 @given(st.data())
 @CALM
 def test_any_value_anywhere_is_refused_or_harmless(data):
-    """A random part of the graph replaced by a random value."""
+    """A random value replaces a random part of the graph."""
     graph = copy.deepcopy(GRAPH)
     place = graph
     while True:

@@ -1,4 +1,4 @@
-"""What nobody names any more goes at once: nothing that holds arrays is part of a cycle."""
+"""Arrays are freed as soon as nothing refers to them: no object that holds arrays is part of a cycle."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_an_executor_and_its_arrays(net, kind, uncollected):
 
 
 def test_a_plan_that_gave_way(uncollected):
-    """A monitor, and gradients as in inference, have plans of their own."""
+    """A plan is freed when a plan for a monitor, or for gradients as in inference, replaces it."""
     executor = sym.tanh(sym.exp(sym.Variable("x")) * 2).simple_bind(mx.cpu(), x=(3,))
     executor.forward(is_train=True)
     plan = weakref.ref(executor.plan(True))

@@ -1,4 +1,4 @@
-"""Loops and branches: arrays and graphs agree, gradients are right, files keep them."""
+"""Loops and branches: arrays and graphs agree, gradients are right, files restore them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ sym, nd = mx.sym, mx.nd
 
 
 def recurrent(F):
-    """A recurrent cell with weights from outside the loop, one of them computed there."""
+    """A recurrent cell with weights from outside the loop, of which one is computed there."""
     def make(x, state, w, v):
         double = v * 2
 
@@ -27,7 +27,7 @@ def recurrent(F):
 
 
 def accumulating(F):
-    """Adds up squares while the sum is small."""
+    """A loop that adds squares while the sum is small."""
     def make(x, state, w, v):
         outputs, (total, count) = F.contrib.while_loop(
             lambda total, count: F.sum(total * total) < 30.0,
@@ -39,7 +39,7 @@ def accumulating(F):
 
 
 def branching(F):
-    """Takes one way or the other."""
+    """A branch with two ways."""
     def make(x, state, w, v):
         return F.contrib.cond(F.sum(state) > 0, lambda: [state * w, v + state], lambda: [state - w, v * v])
 
@@ -196,7 +196,7 @@ def test_damaged_files_are_refused(old, new):
 
 
 def test_a_loop_without_any_round():
-    """Eagerly there are no outputs, as their shapes are not known; a graph has zeros."""
+    """Eagerly there are no outputs, since their shapes are unknown; a graph returns zeros."""
     outputs, last = nd.contrib.while_loop(lambda i: i > 3, lambda i: ([i, i], i + 1), nd.zeros((1,)), max_iterations=2)
     assert (outputs, last.asnumpy().tolist()) == ([], [0])
     outputs, last = sym.contrib.while_loop(lambda i: i > 3, lambda i: (i, i + 1), sym.Variable("i"), max_iterations=2)
@@ -212,7 +212,7 @@ def test_variables_of_one_name_made_in_both_branches_are_one():
 
 
 def test_elements_of_data_with_one_axis_have_one():
-    """As x[i] does, in graphs too."""
+    """An element has the shape of ``x[i]``, in graphs too."""
     def make(F, x, state):
         return F.contrib.foreach(lambda each, states: (each * states[0], [states[0] * 2]), x, [state])
 
@@ -228,7 +228,7 @@ def test_elements_of_data_with_one_axis_have_one():
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("case", CASES)
 def test_a_cached_op_goes_round_by_round(case, sign):
-    """As if each operator were called, so autograd sees them."""
+    """A CachedOp calls each operator of each round, so that autograd records them."""
     arrays = values(sign)
     outs, grads = eagerly(case, arrays)
     net = graph(case)
@@ -251,7 +251,7 @@ def test_a_cached_op_of_a_loop_without_any_round():
 
 
 def test_a_body_that_leaves_a_state_unused():
-    """An AssertionError too, which MXNet's is."""
+    """The error is an AssertionError, too, as in MXNet."""
     with pytest.raises(AssertionError, match="does not use all of its states; leave out number 0"):
         sym.contrib.foreach(lambda x, states: (x, [sym.Variable("y")]), sym.Variable("x"), [sym.Variable("s")])
 

@@ -1,4 +1,4 @@
-"""The memory plan: nothing that is still needed is overwritten, and no more is held than need be."""
+"""The memory plan: no value is overwritten while it is needed, and no more memory is held than necessary."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GROW = {
 
 @st.composite
 def networks(draw):
-    """A symbol over two variables, and the names of the steps that made it."""
+    """A random symbol over two variables, and the names of its steps."""
     values = [mx.sym.Variable("x"), mx.sym.Variable("y")]
     for _ in range(draw(st.integers(1, 12))):
         name = draw(st.sampled_from(sorted(GROW)))
@@ -39,7 +39,7 @@ def networks(draw):
 
 
 def eagerly(net, arrays, head_grads):
-    """Outputs and gradients computed on the tape, which plans no memory."""
+    """Outputs and gradients on the tape, which plans no memory."""
     found = {node.name: array for node, array in zip(net._graph().variables()[0],
                                                     [arrays[name] for name in net.list_arguments()])}
     values = {}
@@ -67,7 +67,7 @@ def test_plans_compute_what_the_tape_computes(net, seed):
     head_grads = [mx.nd.array(rng.standard_normal((3, 4)), dtype="float64") for _ in net.list_outputs()]
     grads = {name: mx.nd.zeros((3, 4), dtype="float64") for name in names}
     executor = net.bind(mx.cpu(), arrays, grads)
-    for _ in range(2):  # the second run must not find what the first one left
+    for _ in range(2):  # the second run must not read values of the first one
         executor.forward(is_train=True)
         executor.backward(head_grads)
     inferred = executor.forward(is_train=False)
@@ -98,7 +98,7 @@ TURN = {
 
 @st.composite
 def turned_networks(draw):
-    """A symbol over a product, which lies in the arena, and what reads it whole and by views."""
+    """A random symbol over a product in planned memory, which operators read as a whole and by views."""
     values = [mx.sym.dot(mx.sym.Variable("x"), mx.sym.Variable("y"))]
     for _ in range(draw(st.integers(1, 8))):
         name = draw(st.sampled_from(sorted(TURN)))
@@ -120,7 +120,7 @@ def test_no_one_loses_what_he_reads_by_a_view(watched, net, seed):
     if watched:  # every operator has a step of its own
         executor.set_monitor_callback(lambda name, value: None)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schedule, "TILE", 8)  # as large arrays are computed: in parts, of which NumPy knows one at a time
+        patch.setattr(schedule, "TILE", 8)  # in parts, like large arrays, so that NumPy sees one part at a time
         outputs = executor.forward(is_train=True)
         head_grads = [mx.nd.array(rng.standard_normal(out.shape), dtype="float64") for out in outputs]
         executor.backward(head_grads)
@@ -134,7 +134,7 @@ def test_no_one_loses_what_he_reads_by_a_view(watched, net, seed):
 
 
 def test_an_input_is_not_taken_over_while_another_reads_it_by_a_view():
-    """tanh(t + tᵀ) may not go where t lies: tᵀ is read in the same step, in another order."""
+    """tanh(t + tᵀ) must not be written over t, since the same step reads tᵀ in another order."""
     x = mx.sym.Variable("x")
     t = mx.sym.dot(x, x)
     turned = mx.sym.transpose(t)
@@ -204,7 +204,7 @@ def test_views_have_no_step_and_no_memory():
     executor.arg_dict["x"][:] = np.arange(-12, 12).reshape(2, 3, 4)
     kernels = [step.kernel for step in executor.plan(False).forward.steps]
     assert kernels.count("view") == 2
-    assert executor.plan(False).nbytes == 128  # what relu puts out, 96 bytes in stretches of 64
+    assert executor.plan(False).nbytes == 128  # the output of relu, 96 bytes in units of 64
     expected = np.maximum(np.arange(-12, 12), 0).reshape(2, 12).T * 2
     np.testing.assert_array_equal(executor.forward()[0].asnumpy(), expected)
 

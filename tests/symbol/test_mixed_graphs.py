@@ -1,4 +1,4 @@
-"""Random graphs of operators of all families: fused and compiled plans give what a plan that is watched gives."""
+"""Random graphs of operators of all families: fused and compiled plans agree with a plan that is monitored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole networks of Apache MXNet 1.9.1, loaded from its files and compared with its numbers: ``oracle/models``."""
+"""Whole networks of Apache MXNet 1.9.1, loaded from its files and compared with its results: ``oracle/models``."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class _SoftmaxProp(CustomOpProp):
 
 @dataclass
 class Network:
-    """A recorded network: what it is, its graph, its arrays and MXNet's numbers."""
+    """A recorded network: its description, graph, arrays and MXNet's results."""
 
     about: dict[str, Any]
     symbol: Symbol
@@ -94,7 +94,7 @@ class Network:
 
     @property
     def fed(self) -> dict[str, np.ndarray]:
-        """Inputs and labels."""
+        """Recorded inputs and labels."""
         return {**self.recorded("in"), **self.recorded("label")}
 
     @property
@@ -105,7 +105,7 @@ class Network:
         return {name[4:]: value.copy() for name, value in self.params.items() if name.startswith(f"{kind}:")}
 
     def bind(self, gradients: Any = (), device: str = "cpu") -> Any:
-        """An executor over copies of the checkpoint that keeps some gradients."""
+        """An executor over copies of the checkpoint, with some of the gradients."""
         ctx = Context(device)
         values = {**self.arrays("arg"), **{name: array(value, dtype=value.dtype) for name, value in self.fed.items()}}
         grads = {name: array(np.full(values[name].shape, 9), dtype=values[name].dtype) for name in gradients}
@@ -122,7 +122,7 @@ _LOADED: dict[str, Network] = {}
 
 @pytest.fixture(params=NETWORKS)
 def network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Network:
-    """Each network; the graph is verified after every pass."""
+    """Each network, whose graph is verified after every pass."""
     monkeypatch.setattr(compile, "CHECK", True)
     name = request.param
     if name not in _LOADED:
@@ -173,7 +173,7 @@ def test_inference(network: Network) -> None:
 
 
 def test_from_files_of_its_own(network: Network) -> None:
-    """Saved and loaded again it is the same network."""
+    """A network that is saved and loaded again is the same."""
     again = load_json(network.symbol.tojson())
     assert again.tojson() == network.symbol.tojson()
     assert again.attr_dict() == network.symbol.attr_dict()
@@ -193,7 +193,7 @@ def test_forward(network: Network, device: str) -> None:
 @trained
 @devices
 def test_training(network: Network, device: str) -> None:
-    """MXNet's BatchNorm updates its statistics in backward; here the training forward does so."""
+    """MXNet's BatchNorm updates its statistics in backward, opreg's in forward."""
     executor = network.bind(network.about["gradients"], device)
     before = {name: value.asnumpy() for name, value in executor.arg_dict.items()}
     outputs = executor.forward(is_train=True)
@@ -208,7 +208,7 @@ def test_training(network: Network, device: str) -> None:
 
 
 def _loss(network: Network, outputs: list[np.ndarray]) -> float:
-    """What ``about.json`` says the recorded loss is."""
+    """Loss of outputs, by the formula in ``about.json``."""
     labels, said = network.recorded("label"), network.about["sgd"]["loss"]
     first = outputs[0].astype(np.float64)
     if said.startswith("mean of -log"):
@@ -257,7 +257,8 @@ def test_five_steps(network: Network) -> None:
 
 
 def test_partial_shapes() -> None:
-    """What MXNet knows without hints is known here; from a label more, the unknown batch of the data too."""
+    """Shapes that MXNet infers without hints are inferred; the shape of a label also gives the batch size of the
+    data."""
     about = NETWORKS["regression"]
     symbol = load(FOLDER / "regression" / "regression-symbol.json")
     for asked, given in (("infer_shape_partial_without_hints", {}),

@@ -1,4 +1,4 @@
-"""Plans: compiled steps that run as one, what a run leaves as it was, what equal groups and nodes share."""
+"""Plans: compiled steps that run as one, state that a run restores, and code shared by equal groups and nodes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ compiled = pytest.mark.parametrize("kernels", MODES[1:])
 
 @pytest.fixture(autouse=True)
 def chosen(request: pytest.FixtureRequest) -> Any:
-    """The kernels a test asks for."""
+    """Uses the kernels that a test asks for."""
     with compiler.use(request.node.callspec.params["kernels"] if hasattr(request.node, "callspec")
                       and "kernels" in request.node.callspec.params else "numpy"):
         yield
@@ -115,7 +115,7 @@ def test_products_and_losses_know_nothing_of_modes() -> None:
 
 
 def _watched(name: str, seen: list[str]) -> Any:
-    """An instrument that records by this name when a step begins and ends."""
+    """An instrument that records, under a name, when a step begins and ends."""
 
     def watch(work: Any) -> None:
         seen.append(f"{name} {{")
@@ -362,7 +362,7 @@ def test_users_rules_are_asked_for_every_node() -> None:
     assert net.infer_shape(x=(2,))[1] == [(2,)] * 3 and len(asked) == 3
 
 
-def test_what_is_learned_of_one_input_reaches_all_who_read_it() -> None:
+def test_an_inferred_input_reaches_all_its_readers() -> None:
     x, y, z = map(sym.Variable, "xyz")
     early = x + y  # nothing is known of either
     net = sym.Group([early, sym.relu(x) + z, sym.FullyConnected(early, num_hidden=2, name="fc")])

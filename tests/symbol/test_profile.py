@@ -1,4 +1,4 @@
-"""Profiles: which rows there are, what they count, and that nothing is different afterwards."""
+"""Profiles: their rows and counts, and unchanged results afterwards."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ sym, nd = mx.sym, mx.nd
 
 @pytest.fixture(autouse=True)
 def machine(monkeypatch):
-    """Figures of a small machine: to measure one takes longer than all of the rest."""
+    """Figures of a small machine, since measuring this one takes longer than all tests."""
     monkeypatch.setattr(profiling, "memory_rate", lambda ctx: 1e9)
     monkeypatch.setattr(profiling, "product_rate", lambda ctx, dtype: 1e10)
 
@@ -105,7 +105,7 @@ def test_runs_are_a_positive_number(runs):
 
 @pytest.mark.parametrize("grad_req", ["write", "add"])
 def test_nothing_is_different_afterwards(grad_req):
-    """Outputs, gradients, states and random numbers."""
+    """Outputs, gradients, states and random numbers do not change."""
     ours, theirs = executor(grad_req=grad_req), executor(grad_req=grad_req)
     for each in (ours, theirs):
         mx.random.seed(3)

@@ -1,4 +1,4 @@
-"""Computing again in backward: the same numbers from less memory."""
+"""Recomputation in backward: the same values with less memory."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ sym, nd = mx.sym, mx.nd
 
 @pytest.fixture(autouse=True)
 def checked(monkeypatch):
-    """Every pass is verified."""
+    """Verifies each pass."""
     monkeypatch.setattr(compiler, "CHECK", True)
 
 
 def both(net: Any, shapes: dict[str, tuple], tolerance: float = 1e-12, **more: Any) -> tuple[Any, Any]:
-    """Two executors, of which one computes again, with the same results."""
+    """Two executors, of which one recomputes, after a check that they agree."""
     ours, theirs = (bound(net, shapes, recompute=choice, **more) for choice in (True, False))
     assert_same(ours, theirs, tolerance)
     return ours, theirs
@@ -37,13 +37,13 @@ def nbytes(executor: Any) -> int:
 
 
 def again(executor: Any) -> list[str]:
-    """Operators that run in backward under a node's own name."""
+    """Operators of forward that backward runs again."""
     return [step.node.op.name for step in executor.plan(True).backward.steps
             if step.node is not None and step.node.name.endswith("_again")]
 
 
 def layer(x: Any, i: int, *, norm: Any = None, act: str = "tanh", p: float = 0.0) -> Any:
-    """A fully connected layer of 64 with what follows it."""
+    """A fully connected layer of 64 and the operators after it."""
     x = sym.FullyConnected(x, num_hidden=64, name=f"fc{i}")
     x = norm(x, name=f"norm{i}") if norm else x
     x = sym.Activation(x, act_type=act, name=f"act{i}")
@@ -97,7 +97,7 @@ def test_norms_dropout_and_activations(norm, dtype, tolerance):
 
 
 def test_masks_do_not_change():
-    """Backward multiplies by what forward drew, also where other numbers are drawn between them."""
+    """Backward multiplies by the mask of forward, although other random numbers are drawn between them."""
     executor = bound(sym.Dropout(sym.tanh(sym.Variable("x")), p=0.5) * sym.Variable("w"), {"x": (64,), "w": (64,)},
                      recompute=True, dtype="float32")
     x = executor.arg_dict["x"].asnumpy()
@@ -145,7 +145,7 @@ def test_products_are_not_computed_again():
 
 
 def test_one_kept_value_takes_the_place_of_several():
-    """Three activations read one product: the product is kept, and the activations are not."""
+    """Three activations read one product, which is kept in place of the activations."""
     x = sym.Variable("x")
     y = sym.dot(x, sym.Variable("w"))
     net = sym.sum(sym.Concat(*[sym.dot(act(y), sym.Variable(f"v{i}"))
@@ -207,7 +207,7 @@ def test_the_environment_is_asked(monkeypatch, value, choice, expected):
 
 
 class Cubed(mx.operator.CustomOp):
-    """Counts how often its forward runs."""
+    """An operator that counts the runs of its forward."""
 
     runs = 0
 
@@ -221,7 +221,7 @@ class Cubed(mx.operator.CustomOp):
 
 @mx.operator.register("test_recompute_cubed")
 class CubedProp(mx.operator.CustomOpProp):
-    """Nothing to say."""
+    """The Prop of ``Cubed``, without declarations."""
 
     def create_operator(self, ctx, shapes, dtypes):
         return Cubed()
@@ -241,7 +241,7 @@ def test_users_operators_run_again_when_they_say_so(choice, tag, runs):
 
 
 def cheap_cubed(count: list[int], how: str, cheap: bool) -> str:
-    """A user's operator, made in one of the ways there are, that counts its runs; the name it is registered by."""
+    """Name of a cheap user's operator, made in one of several ways, that counts its runs."""
     name = f"test_recompute_{how}_{cheap}"
     if how == "function":
         @mx.operator.define(name=name, cheap=cheap)
@@ -286,7 +286,7 @@ def test_users_operators_that_are_cheap_run_again(how, cheap, choice):
 
 
 def test_a_tagged_product_is_computed_again():
-    """As in MXNet, without the option too; what is not tagged stays."""
+    """A tagged node is computed again without the option, too, as in MXNet; other nodes are kept."""
     with mx.AttrScope(force_mirroring="True"):
         y = sym.dot(sym.Variable("x"), sym.Variable("w"), name="product")
     net = sym.sum(sym.tanh(sym.square(y)))
@@ -301,7 +301,7 @@ def test_rules_are_there(name):
 
 
 def test_rules_know_when_they_do_not_know():
-    """Sixteen bits: the statistics are of another dtype than the data, or were rounded."""
+    """In float16 the statistics have another dtype than the data, or were rounded, so the rule does not apply."""
     for norm in (batch_norm, NORMS["LayerNorm"]):
         ours, _ = both(network(2, norm=norm), {"data": (4, 8)}, 1e-2, dtype="float16")
         assert "BatchNorm" not in again(ours)
@@ -325,7 +325,7 @@ MAKERS = {
 @pytest.mark.parametrize("compared", COMPARED.values(), ids=COMPARED)
 @pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
 def test_gradients_that_tell_which_numbers_are_equal(maker, compared, head, choice):
-    """Numbers computed again are those of forward to the last bit, where they are compared with others."""
+    """Recomputed values equal those of forward to the last bit, since they are compared with others."""
     y = maker(sym.Convolution(sym.Variable("data"), kernel=(1, 1), num_filter=4, name="conv"), "norm")
     z = compared(y)
     net = sym.Group([z, sym.exp(z)]) if head else sym.sum(sym.exp(z) + sym.tanh(z))

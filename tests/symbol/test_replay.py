@@ -1,5 +1,5 @@
-"""Graphs captured on a GPU and replayed, on the stand-in for one: the same numbers with fewer launches, and what a
-capture cannot take stays as it was."""
+"""Graphs that are captured and replayed on the stand-in for a GPU: the same results with fewer launches; steps that a
+capture does not allow run as before."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def var(*names: str) -> list[Any]:
 
 
 class Bound:
-    """An executor on a device, of arrays by name."""
+    """An executor on a device, for arrays by name."""
 
     def __init__(self, net: Any, arrays: dict[str, Any], ctx: Any, req: str | dict[str, str] = "write"):
         place = {name: nd.array(each, ctx=ctx, dtype="float32") for name, each in arrays.items()}
@@ -50,7 +50,7 @@ class Bound:
         self.executor = net.bind(ctx, place, args_grad=self.grads, grad_req=req, aux_states=aux)
 
     def step(self, train: bool = True, backward: bool = True, **values: np.ndarray) -> list[np.ndarray]:
-        """Everything there is after a run."""
+        """All arrays of the executor after a run."""
         executor = self.executor
         executor.forward(is_train=train, **values)
         if backward:
@@ -65,7 +65,7 @@ def launches(work: Callable[[], Any]) -> int:
 
 
 def said(executor: Any, train: bool = True) -> list[str]:
-    """The lines of ``explain`` about how steps run."""
+    """Lines of ``explain`` about the way steps run."""
     found = []
     for line in executor.explain(train).splitlines():
         if line.startswith(("forward", "backward")):
@@ -214,7 +214,7 @@ def prop(name: str, forward: Callable[..., Any], may: bool = False,
 
 
 def around(name: str) -> Any:
-    """An operator of a user between kernels of ours."""
+    """A user's operator between kernels of opreg."""
     return sym.MakeLoss(sym.tanh(sym.Custom(sym.var("x") + 1, op_type=name, name="mine")))
 
 
@@ -445,7 +445,7 @@ def test_memory_of_graphs_comes_from_the_users_allocator(gpu: Gpu, everywhere: b
 
 @needs_compiler
 def test_graphs_stay_below_the_users_limit(gpu: Gpu) -> None:
-    """Graphs do not exceed the limit: the run that would need more says so, and steps run one by one from then on."""
+    """A run that would exceed the limit gives a warning, and steps run one by one from then on."""
     pool = gpu.cuda.MemoryPool()
     with gpu.cuda.using_allocator(pool.malloc):
         executor = Bound(sym.cumsum(sym.tanh(sym.var("x")), axis=0), {"x": X}, mx.gpu(0)).executor
@@ -475,7 +475,7 @@ def test_steps_on_the_host_are_islands() -> None:
 
 
 def test_the_step_that_spoils_a_capture_in_silence_is_found() -> None:
-    """To ask a stream whether it is done raises nothing, and the next launch is not to blame."""
+    """A query whether a stream is done invalidates the capture without an error, and only the next launch fails."""
     asked = []
 
     def asks(op: Any, x: Any) -> Any:
@@ -538,7 +538,7 @@ def traced_run(executor: Any) -> None:
 @pytest.mark.parametrize("look", [lambda executor: executor.profile(1, is_train=True), traced_run],
                          ids=["profile", "trace"])
 def test_a_profile_leaves_no_graph_of_other_arrays(look: Callable[[Any], Any]) -> None:
-    """New states are kept by steps until forward ends: those of the steps that a graph was captured from."""
+    """Steps hold new states until forward ends, and a captured graph holds the addresses of its own steps' states."""
 
     @declare(name="_centred", auxiliary=("mean",), states=(0,), mode=True, capturable=True)
     def centred(data: Any, mean: Any) -> None:
@@ -575,7 +575,7 @@ def test_a_trace_has_each_step_once() -> None:
 
 @pytest.fixture
 def ranges(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[str]]]:
-    """The ranges of NVTX that were closed, each with the kernels that were launched inside."""
+    """Ranges of NVTX that were closed, each with the kernels launched inside."""
     nvtx, found, began = gpu.cuda.nvtx, list[tuple[str, list[str]]](), list[tuple[str, int]]()
 
     def push(name: str, real: Callable[[str], None] = nvtx.RangePush) -> None:
@@ -707,7 +707,7 @@ def test_graphs_go_with_their_executors() -> None:
 
 
 def trained(streams: Callable[[], Any]) -> list[Any]:
-    """Steps of a network with memory of its own between operators, updates and states, each half on another stream."""
+    """Steps of a network with workspaces, updates and states; each half runs on another stream."""
     mx.random.seed(4)
     net = sym.BatchNorm(sym.FullyConnected(sym.var("x"), sym.var("w"), sym.var("b"), num_hidden=3), *var(
         "gamma", "beta", "mean", "var"), name="norm")
@@ -733,7 +733,7 @@ def trained(streams: Callable[[], Any]) -> list[Any]:
 
 
 def compiled(streams: Callable[[], Any]) -> list[Any]:
-    """A compiled function, and its gradients."""
+    """A compiled function and its gradients."""
     function = jit(lambda x, y: nn.ops.tanh(x * y) @ y)
     with mx.gpu(0):
         x, y = (nn.Tensor(np.arange(9, dtype=np.float32).reshape(3, 3) / each) for each in (9, 4))
@@ -747,7 +747,7 @@ def compiled(streams: Callable[[], Any]) -> list[Any]:
 
 
 def drawn(streams: Callable[[], Any]) -> list[Any]:
-    """Two executors that draw from one generator in turn, and eager calls that do."""
+    """Two executors, and eager calls, that draw from one generator in turn."""
     mx.random.seed(4)
     net = sym.Dropout(sym.var("x"), p=0.5) + sym.random.uniform(shape=(3, 4))
     executors = [Bound(net, {"x": X}, mx.gpu(0)).executor for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Reports: a name that holds control characters reaches no terminal as it is, whichever text shows it."""
+"""Reports: no text prints the control characters of a name to a terminal unchanged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pytest
 import opreg as mx
 from opreg.trace_events import collect
 
-#: It would turn a terminal red, go back to the beginning of the line, begin another, and turn what follows around.
+#: A name that would turn a terminal red, return to the beginning of the line, begin another line, and reverse the text
+#: after it.
 NAME = "a\x1b[31m\r\nq\x9b1m\x85\u202ec"
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e]")

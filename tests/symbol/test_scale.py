@@ -11,12 +11,12 @@ import pytest
 
 import opreg as mx
 
-#: What four times as much may cost: fixed parts make it less than 4, and what is squared a good deal more.
+#: Largest ratio of the cost for four times the size: fixed parts make it less than 4, a quadratic part much more.
 MOST = 4.1
 
 
 def lines(run: Callable[[], Any]) -> int:
-    """How many lines run, each turn of a loop or comprehension anew."""
+    """Number of lines that run; each turn of a loop or comprehension counts."""
     count = 0
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
@@ -55,7 +55,7 @@ def normalized(n: int) -> mx.sym.Symbol:
 
 
 def step(net: mx.sym.Symbol) -> Callable[[], Any]:
-    """Bind, and run forward and backward."""
+    """Binds the symbol, and runs forward and backward."""
     def run() -> None:
         executor = net.simple_bind(mx.cpu(), x=(2, 3))
         executor.forward(is_train=True)
@@ -64,7 +64,7 @@ def step(net: mx.sym.Symbol) -> Callable[[], Any]:
 
 
 def updated(net: mx.sym.Symbol, optimizer: str) -> Callable[[], Any]:
-    """The same by ``Module``, with the parameters' initial values and an update."""
+    """Runs a ``Module`` with initial values of parameters and an update."""
     def run() -> None:
         module = mx.mod.Module(net, data_names=["x"], label_names=[])
         module.bind([("x", (2, 3))])
@@ -90,12 +90,12 @@ CASES = {
 def test_cost_grows_in_proportion(case: str) -> None:
     make = CASES[case]
     for n in (128, 512):
-        make(n)()  # what is done once a process
+        make(n)()  # work that is done once in a process
     assert lines(make(512)) < MOST * lines(make(128))
 
 
 def test_a_dict_of_arrays_is_made_once() -> None:
-    """Programs ask for it in every turn of a loop over names."""
+    """Programs read the dict in every round of a loop over names."""
     executor = weighted(64).simple_bind(mx.cpu(), x=(2, 3))
     executor.arg_dict, executor.grad_dict, executor.aux_dict, executor.output_dict  # noqa: B018
     assert lines(lambda: [getattr(executor, f"{what}_dict") for what in ("arg", "grad", "aux", "output")]) < 40

@@ -1,4 +1,4 @@
-"""Graphs for people: words, tables, drawings."""
+"""Graphs as text, tables and drawings."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_the_total_is_the_size_of_everything_learned(name, capsys):
 
 
 def table(capsys, *args, **keywords):
-    """The fields of the rows that were printed."""
+    """Fields of the printed rows."""
     print_summary(*args, **keywords)
     lines = capsys.readouterr().out.splitlines()[3:-2]
     return [re.split(r" {2,}", line.rstrip()) for line in lines if not re.fullmatch("_*|=*", line)], lines

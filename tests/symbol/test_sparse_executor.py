@@ -1,4 +1,4 @@
-"""Executors with sparse arrays: they give what dense ones give, in storage types, and compute on stored elements."""
+"""Executors with sparse arrays: they agree with dense ones, keep storage types, and compute on stored elements."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def graph_of(name):
 
 
 def executors(symbol, stypes, req):
-    """The executor of sparse arrays, and the one of dense arrays, with the same values."""
+    """Executors of sparse and of dense arrays with the same values."""
     rng = np.random.default_rng(1)
     shapes = {"x": (4, 4) if "x" in stypes else (), "w": (4, 2), "b": (2,)}
     values = {name: np.float32(rng.normal(size=shapes[name]) * (rng.random(shapes[name]) < 0.6))
@@ -90,7 +90,7 @@ def test_backward_runs_forward_again_where_it_has_to(name):
 
 
 def test_a_module_never_makes_the_matrix_or_the_gradient_dense(monkeypatch):
-    """A linear model of many columns, few of them stored."""
+    """The linear model has many columns, few of which are stored."""
     width, rng = 1000, np.random.default_rng(0)
     x = nd.sparse.csr_matrix((np.ones(8), rng.integers(0, width, 8), np.arange(0, 9, 2)), shape=(4, width))
     weight = sym.var("weight", stype="row_sparse", shape=(width, 2))

@@ -1,4 +1,4 @@
-"""Graphs in which shapes depend on values: planned up to there, and from there on for the shapes that come."""
+"""Graphs in which shapes depend on values: a plan up to there, and other plans for the shapes found."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def dense(F: Any, x: Any, i: Any) -> Any:
     return F.FullyConnected(half(F, x, i), weight, no_bias=True, num_hidden=2)
 
 
-#: Each a function of a namespace, an array whose rows are picked, and of which: for arrays and for symbols.
+#: Functions of a namespace, of an array whose rows are picked, and of the rows' mask: for arrays and for symbols.
 NETS = {
     "alone": half,
     "operators behind": lambda F, x, i: F.tanh(half(F, x, i) * 2) + 1,
@@ -46,7 +46,7 @@ SEVERAL = {
 
 
 def eagerly(net: Any, x: np.ndarray, i: Any) -> tuple[list[np.ndarray], np.ndarray]:
-    """Outputs, and the gradient of their sum, computed on the tape."""
+    """Outputs, and the gradient of their sum, on the tape."""
     x, i = nd.array(x), nd.array(i)
     x.attach_grad()
     with mx.autograd.record():
@@ -249,7 +249,7 @@ def test_inside_a_loop():
 
 
 def test_random_graphs_are_those_of_the_tape():
-    """The parts before, between and behind two borders are drawn anew each time."""
+    """The operators before, between and after two operators with such shapes are random."""
     rng = np.random.default_rng(0)
     unary = [lambda F, x: F.tanh(x), lambda F, x: x * 2 + 1, lambda F, x: F.relu(x),
              lambda F, x: F.transpose(F.transpose(x)), lambda F, x: F.concat(x, x * x, dim=0)]
@@ -281,7 +281,7 @@ def test_random_graphs_are_those_of_the_tape():
 
 
 class Positive(mx.operator.CustomOp):
-    """The numbers that are greater than zero, in a row."""
+    """An operator that returns the positive elements in a row."""
 
     def forward(self, is_train, req, in_data, out_data, aux):
         x = in_data[0].asnumpy()
@@ -375,7 +375,7 @@ def test_arguments_whose_shape_does_not_fit_what_came():
 @pytest.mark.parametrize("modes", [[("forward", False), ("backward", False)],
                                    [("forward", True), ("backward", True), ("backward", True)]])
 def test_stages_that_run_again_for_gradients_draw_the_same_numbers(modes):
-    """Before the border and behind it."""
+    """Dropout draws in the stage before such an operator, and in the one after it."""
     x, keep = sym.Variable("x"), sym.Variable("keep")
     before = sym.Dropout(x, p=0.5, mode="always")
     net = sym.Dropout(sym.contrib.boolean_mask(before, keep), p=0.5, mode="always")

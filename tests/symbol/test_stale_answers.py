@@ -1,4 +1,4 @@
-"""Values that bodies and gradients of operators read from outside: a bound graph compares them before it runs."""
+"""Values that bodies and gradients of operators read from outside: a bound graph compares them before each run."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ NUMBERS = itertools.count()
 
 
 def body(result: str, setup: str = "") -> str:
-    """The text of a traced operator, and of what it reads."""
+    """Text of a traced operator, and of the state that it reads."""
     name = f"_example_stale_body_{next(NUMBERS)}"
     return f"{setup}\n@mx.operator.define(traced=True, name={name!r})\ndef f(x): return {result}"
 
@@ -126,7 +126,7 @@ def test_a_change_is_seen(name: str) -> None:
 
 
 def in_a_bound_graph(program: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function as the body of a traced operator, whose graph is bound."""
+    """A function as the body of a traced operator in a bound graph."""
     traced = mx.operator.define(traced=True, name=f"_example_stale_bound_{next(NUMBERS)}")(program)
     executor = traced(mx.sym.Variable("x")).simple_bind(mx.cpu(), x=(3,), grad_req="null")
     return lambda x: executor.forward(x=x.asnumpy())[0]

@@ -1,4 +1,4 @@
-"""Symbols: names, attributes, composition, inference, what MXNet programs rely on."""
+"""Symbols: names, attributes, composition, inference, and features that programs for MXNet use."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_attribute_scopes_nest():
 
 
 def test_attributes_and_names_of_a_thread():
-    """A current scope or manager holds until its block ends, and for no other thread."""
+    """A scope or name manager holds for its own thread, until its block ends."""
     def threads(function: Callable[[], Any]) -> Any:
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(function).result()
@@ -196,7 +196,7 @@ def test_attributes_of_operators():
     lambda x: sym.square(x, attr={"foo": "1"}), lambda x: sym.elemwise_add(x, x, foo=1),
     lambda x: sym.gather_nd(x, x, foo=1), lambda x: sym.identity(x, foo=1)])
 def test_operators_without_attributes_take_any_keyword(make):
-    """As in MXNet, though with a warning; the node has it, and so have files."""
+    """The node keeps the keyword, as in MXNet, though with a warning; files have it, too."""
     with pytest.warns(UserWarning, match="has no attributes: foo is ignored"):
         net = make(sym.Variable("x"))
     assert net.list_attr() == {"foo": "1"} and net.list_arguments()[0] == "x"
@@ -357,7 +357,7 @@ def test_inputs_must_be_symbols_with_one_output():
 
 
 def nets():
-    """Symbols with operators that occur often, and with the same entry in two places."""
+    """Random symbols with frequent operators, and with an entry that is used twice."""
     x, row = sym.Variable("x", shape=(3, 4)), sym.Variable("row", shape=(1, 4))
     with sym.AttrScope(ctx_group="one"):
         y = functools.reduce(lambda y, i: sym.tanh(y * y) + 0.5 * y - (y if i % 2 else x), range(6), x)
@@ -375,7 +375,7 @@ def test_a_gradient_of_what_is_not_there_is_nobody_s():
 
 
 def described(symbol):
-    """All that nodes say, and which entries they read."""
+    """Properties of all nodes, and the entries that they read."""
     nodes = symbol._graph().nodes
     place = {node: i for i, node in enumerate(nodes)}
     return [(node.op and node.op.name, node.name, node.attrs, node.given, node.tags, node.where,
@@ -422,7 +422,7 @@ def test_binding_says_what_it_was_given_where_all_shapes_were():
     (lambda x: x + sym.Variable("y", shape=(5, 3)), (0, 3), ([(5, 3), (5, 3)], [(5, 3)])),
     (lambda x: x + sym.Variable("y", shape=(0, 3)), (0, 3), ([(0, 3), (0, 3)], [(0, 3)])),
     (lambda x: sym.relu(x), (-1, 3), (None, None)),
-    (lambda x: sym.max(x, axis=0), (0, 3), (None, None)),  # of no numbers there is none
+    (lambda x: sym.max(x, axis=0), (0, 3), (None, None)),  # an empty array has no maximum
 ])
 def test_a_dimension_given_as_zero_is_empty_where_nothing_else_says_so(make, given, expected):
     net = make(sym.Variable("x"))

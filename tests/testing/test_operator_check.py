@@ -1,4 +1,4 @@
-"""``mx.operator.check``: mistakes that were planted are found, and what is right passes."""
+"""``mx.operator.check``: planted mistakes are found, and right operators pass."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Product(mx.operator.CustomOp):
 
 def prop(base: type[mx.operator.CustomOp] = Square, top: bool = True, init: Callable | None = None, traced_body=False,
          forward: Callable | None = None, backward: Callable | None = None, **answers: Any) -> Any:
-    """An operator of a Prop, with other methods than those of a right one."""
+    """An operator of a right Prop, with some methods replaced."""
     methods = {name: method for name, method in (("forward", forward), ("backward", backward)) if method}
     body = type("Body", (base,), methods)
 
@@ -181,7 +181,7 @@ def _rebinds(self, is_train, req, in_data, out_data, aux):
 
 
 def defined(body: Callable, gradient: Callable | None = None, infer: Callable | None = None, **keywords: Any) -> Any:
-    """An operator of one function that nobody registers."""
+    """An operator made of one function, not registered."""
     op = of_function("planted", body, keywords.pop("outputs", ("output",)), keywords.pop("auxiliary", ()),
                      keywords.pop("types", None), keywords.pop("loss", False), keywords.pop("traced", False))
     if gradient:
@@ -633,7 +633,7 @@ def gated(x, y):
     return ops.sigmoid(x) * y, x.sum()
 
 
-#: Nothing is wrong with these.
+#: Right operators.
 RIGHT: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
     "a Prop": (prop, (X,), {}),
     "a Prop of two inputs": (lambda: prop(Product), (X, Y), {}),
@@ -708,14 +708,15 @@ def test_cells_are_asked_of_modes_states_and_random_numbers(name: str) -> None:
 
 
 def test_a_mode_that_a_cell_does_not_tell_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The check once blamed every right operator that reads its mode."""
+    """A Cell that does not pass on its mode is reported; the check once blamed all right operators that read their
+    mode."""
     monkeypatch.setattr(nn.Cell, "_has_mode", False)
     found = mx.operator.check(halved, X)
     assert [each.name for each in found.failed] == ["in a Cell"]
     assert "in a Cell in training output 0 differs" in found["in a Cell"].text
 
 
-#: Of rows that differences are taken of, in all inputs, a few. Third derivatives of products are not finite at zeros.
+#: A few of the rows with differences for all inputs. Third derivatives of products are not finite at zeros.
 SAMPLE = [row for row in [row for row in all_rows() if row.grad and row.deterministic and "_subscript" not in row.op
                           and row.op != "_prod_of_others"][::24] if Use.of(row).wanted == list(row.grad)]
 
@@ -765,7 +766,7 @@ def test_reports_in_every_form() -> None:
 
 
 def test_sporadic_failures_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Smaller inputs are looked for by asking again, and the last answer may be another."""
+    """The search for smaller inputs repeats the check, whose last answer may differ."""
     asked: list[Any] = []
 
     def ask(use: Any) -> None:
@@ -779,7 +780,7 @@ def test_sporadic_failures_are_reported(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_cause_is_told_once() -> None:
-    """An unwritten output has random content in every kind of run: one verdict reports it."""
+    """An unwritten output has random content in every kind of run, but only one verdict reports it."""
     found = mx.operator.check(prop(forward=_half_written), X)
     assert [each.name for each in found.failed] == ["written"]
     assert "not asked after 'written' failed: deterministic" in str(found)
@@ -864,7 +865,7 @@ def test_skipped_questions_say_why() -> None:
     (swish, (X, X), "takes 1 inputs"),
     ("dot", (X,), "rhs"),
 ])
-def test_what_cannot_be_checked_is_refused(what: Any, inputs: tuple[Any, ...], words: str) -> None:
+def test_operators_that_cannot_be_checked_are_refused(what: Any, inputs: tuple[Any, ...], words: str) -> None:
     with pytest.raises((ArgumentError, LookupError), match=words):
         mx.operator.check(what, *inputs)
 

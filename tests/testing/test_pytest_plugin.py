@@ -1,4 +1,4 @@
-"""The plugin for pytest: operators that a module registers, a test each."""
+"""The plugin for pytest: a test for each operator that a module registers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checks that ``mx.test_utils`` offers: they pass what is right and say what is wrong."""
+"""Checks of ``mx.test_utils``: right results pass, wrong ones raise an error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def seeded():
 
 
 def registered(name: str, forward, backward) -> mx.Symbol:
-    """A custom operator of one input, applied to ``x``; ``backward`` is given a function that assigns the gradient."""
+    """A custom operator of one input, applied to ``x``; ``backward`` gets a function that assigns the gradient."""
 
     class Op(mx.operator.CustomOp):
         def forward(self, is_train, req, in_data, out_data, aux):
@@ -56,7 +56,7 @@ def test_right_and_wrong_gradients():
                                  dtype=np.float64, rtol=1e-3, atol=1e-5)
 
 
-WRONG = {  # by half a percent, in every way of computing; without what arrives; with what is there overwritten
+WRONG = {  # half a percent too large in every way of computing; the output gradient ignored; old gradients overwritten
     "factor": (square, lambda assign, g, x, dx: assign(g * x * 2.01), "write"),
     "factor in float32": (square_in_float32, lambda assign, g, x, dx: assign(
         nd.array(g.asnumpy() * x.asnumpy() * 2.01)), "write"),
@@ -73,7 +73,7 @@ RIGHT = {
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("what", WRONG)
 def test_gradients_that_are_a_little_wrong(what, dtype):
-    """Are found for all numbers."""
+    """Small errors of gradients are found for all values."""
     forward, backward, request = WRONG[what]
     net = registered("wrong", forward, backward)
     for seed in range(40):
@@ -107,7 +107,7 @@ BUILT_IN = {
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_gradients_of_built_in_operators(name):
-    """The usual tolerances are not too narrow for what is right in float32."""
+    """Right gradients in float32 are within the usual tolerances."""
     net, shape = BUILT_IN[name]
     arguments, _, states = net.infer_shape(x=shape)
     for seed in range(4):
@@ -132,7 +132,7 @@ def test_a_failure_can_be_had_again():
 
 
 def test_an_operator_of_float32_alone():
-    """What cannot be computed in float64 is checked in the dtype it has."""
+    """An operator without float64 is checked in the dtype that it has."""
     class Prop(mx.operator.CustomOpProp):
         def infer_type(self, types):
             return [np.float32], [np.float32], []

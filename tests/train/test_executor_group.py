@@ -1,4 +1,4 @@
-"""Groups of executors: what a module binds, what groups share, and what can be read of it."""
+"""Groups of executors: arrays that a module binds, arrays that groups share, and public attributes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_requests(more, expected):
 def test_groups_share_weights_gradients_and_inputs():
     first = group()
     second = group(sym.broadcast_add(network(), sym.var("more", shape=(1, 2))), rows=4, shared_group=first)
-    assert set(first.shared_data_arrays[0]) == {"data", "more"}  # what is no weight, of both
+    assert set(first.shared_data_arrays[0]) == {"data", "more"}  # arrays other than weights, of both
     for one, other in zip(first.execs, second.execs):
         for name in WEIGHTS:
             assert one.arg_dict[name] is other.arg_dict[name]
@@ -93,7 +93,7 @@ def test_states_go_on_from_bucket_to_bucket():
 
 
 def test_steps_of_a_loop_over_a_group():
-    """Programs use the executors of a bound module, over one context and over two."""
+    """Programs use the executors of a bound module, with one context and with two."""
     answers = []
     for count in (1, 2):
         net = mx.sym.LinearRegressionOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1, name="fc"),

@@ -1,4 +1,4 @@
-"""Initializers: how they fill, how they are written down, and what a file may say of them."""
+"""Initializers: values, text forms, and files that hold them."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_load_from_arrays_and_from_a_file(tmp_path):
     assert filled(mx.init.Load(str(tmp_path / "w.params")), (2,), "a_weight").tolist() == [5, 6]
 
 
-#: Initializers by themselves, and arrays that they fill.
+#: Single initializers, and arrays that they fill.
 ROWS = [
     (mx.init.Zero(), (3,)), (mx.init.One(), (3,)), (mx.init.Constant(2), (3,)),
     (mx.init.Constant(np.float32(2)), (3,)), (mx.init.Constant(np.arange(3)), (2, 3)),
@@ -112,7 +112,7 @@ def test_every_initializer_has_a_row():
 
 @_NAMED
 def test_a_seed_decides_all_numbers(initializer, shape):
-    """They are of the array's dtype, and all of them are written."""
+    """All values are written, in the array's dtype."""
     for dtype in (np.float32, np.float64):
         first, second = (nd.full(shape, np.nan, dtype=dtype) for _ in range(2))
         for arr in (first, second):

@@ -1,4 +1,4 @@
-"""Iterators: which rows come in which batch, with which names, in every round."""
+"""Iterators: rows and names of each batch, in every epoch."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_the_first_labels_count_where_there_are_more_than_rows():
 @pytest.mark.parametrize("parts, expected", [
     (1, [[0, 2, 4, 6, 8, 10, 12]]), (2, [[0, 2, 4], [6, 8, 10, 12]]), (3, [[0, 2], [4, 6], [8, 10, 12]])])
 def test_rows_in_parts(parts, expected, tmp_path):
-    """Each process goes over one of them, from an array or a file."""
+    """Each process reads its own part of an array or a file."""
     name = tmp_path / "rows.csv"
     np.savetxt(name, ROWS, delimiter=",")
     for make in (lambda **part: mx.io.NDArrayIter(ROWS, NUMBERS, 1, **part),

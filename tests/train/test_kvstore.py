@@ -1,4 +1,4 @@
-"""Stores of arrays by key: what they keep and refuse, and modules that are given one."""
+"""Stores of arrays by key: values, errors, and modules with a given store."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def store_of(kind="local", **values):
 
 
 def test_two_bits_a_number():
-    """Values below the threshold are kept for the next time, by each context for itself."""
+    """Each context keeps the remainder below the threshold for the next push."""
     store = store_of("device", w=[0.0, 0.0, 0.0])
     store.set_gradient_compression({"type": "2bit", "threshold": 0.5})
     one, other = nd.array([0.7, -0.9, 0.3]), nd.array([0.2, -0.2, 0.3])
@@ -36,7 +36,7 @@ def test_two_bits_a_number():
         store.push("w", [one, other])
         sums.append(kept(store, "w", (3,)))
     assert sums == [[0.5, -0.5, 0.0], [0.5, -0.5, 1.0]]
-    store.push("w", nd.array([0.1, 0.2, 0.3]))  # a single one has no way to go
+    store.push("w", nd.array([0.1, 0.2, 0.3]))  # a single array is not sent, so it is not compressed
     np.testing.assert_allclose(kept(store, "w", (3,)), [0.1, 0.2, 0.3], rtol=1e-6)
 
 
@@ -149,7 +149,7 @@ def stepped(module, times=3):
 
 
 class Sums(mx.kv.KVStoreBase):
-    """A store of somebody else's, which adds up gradients and runs no optimizer."""
+    """A user's store, which sums gradients and runs no optimizer."""
 
     type, rank, num_workers = "sums", 0, 1
 

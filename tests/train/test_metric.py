@@ -1,4 +1,4 @@
-"""Metrics: their values, how they add up, how they are written down."""
+"""Metrics: values, sums over batches, text forms."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_metrics_are_made_of_what_they_say_of_themselves(make):
 
 
 def test_a_metric_in_the_manner_of_old_programs():
-    """It adds up once only, in names of its own too, and calls what it needs in a reset of its own."""
+    """The metric counts in attributes of its own, and has its own ``reset``, without global statistics."""
 
     class Two(mx.metric.EvalMetric):
         def __init__(self):

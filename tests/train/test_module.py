@@ -1,4 +1,4 @@
-"""Modules, and what a training loop has around them: callbacks, checkpoints, monitors."""
+"""Modules and the parts of a training loop: callbacks, checkpoints, monitors."""
 
 from __future__ import annotations
 
@@ -321,7 +321,8 @@ def test_executors_of_many_shapes_are_not_kept_for_ever():
 
 
 def test_an_optimizer_that_is_given_keeps_its_factors():
-    """As MXNet has it: names and factors are found for one given by name; the decay of biases is the maker's matter."""
+    """A module sets names and factors for an optimizer given by name; a given object keeps its own decay of biases, as
+    in MXNet."""
     net = sym.LinearRegressionOutput(sym.FullyConnected(sym.var("data"), num_hidden=1, name="fc"), sym.var("y"))
     found = []
     for optimizer in (mx.optimizer.SGD(learning_rate=0.1, wd=0.5, rescale_grad=0.5), "sgd"):
@@ -335,7 +336,7 @@ def test_an_optimizer_that_is_given_keeps_its_factors():
 
 
 def test_requests_for_other_networks_count_for_nothing():
-    """Networks that learn together, as of several lengths, take one dict."""
+    """Networks that are trained together, for example for several lengths, share one dict."""
     module = mx.mod.Module(sym.FullyConnected(sym.var("data"), num_hidden=2, name="fc"), label_names=None)
     with pytest.warns(UserWarning, match="bind: grad_req: there is no 'parameters' in the graph") as caught:
         module.bind([("data", (2, 3))], grad_req={"data": "add", "parameters": "null"})
@@ -480,7 +481,7 @@ def _chain() -> mx.mod.SequentialModule:
     lambda: mx.mod.BucketingModule(lambda key: (mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2),
                                                 ("data",), ()), 3),
     _chain, mx.mod.PythonLossModule], ids=["Module", "BucketingModule", "SequentialModule", "PythonLossModule"])
-def test_what_is_bound_stays_bound_unless_that_is_forced(make, caplog):
+def test_a_bound_module_stays_bound_unless_forced(make, caplog):
     module = make()
     labels = [("softmax_label", (4,))] if isinstance(module, mx.mod.PythonLossModule) else None
     module.bind([("data", (4, 3))], labels)
@@ -517,7 +518,7 @@ def test_names_that_programs_of_mxnet_read():
 
 
 def test_weights_that_a_program_hands_to_a_module():
-    """As MXNet's own ``Module.load`` does, and what was written after it."""
+    """A program stores weights in the module, like MXNet's own ``Module.load``; ``bind`` uses them."""
     args, aux = trained().get_params()
     module = mx.mod.Module(classifier())
     module._arg_params, module._aux_params, module.params_initialized = args, aux, True
@@ -534,7 +535,7 @@ def test_rates_and_decays_of_several_weights():
 
 
 def test_monitors_see_batches_of_other_shapes():
-    """A monitor of an executor, and one of a module, work, also when an earlier shape is used again."""
+    """Monitors of executors and of modules work for all shapes, also for one that was used before."""
     module, seen = mx.mod.Module(classifier()), []
     module.bind([("data", (4, 2))], [("softmax_label", (4,))])
     module.init_params(mx.init.One())

@@ -1,4 +1,4 @@
-"""Modules over several contexts: how batches are divided and put together, and where groups of nodes compute."""
+"""Modules over several contexts: division and combination of batches, and devices of groups of nodes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_time_is_not_divided():
 
 
 def tagger(contexts, time_major):
-    """The predictions of a tagger of sequences after three steps, and the calls of a metric."""
+    """Predictions of a sequence tagger after three steps, and the calls of a metric."""
     data, label = ("TNC", "TN") if time_major else ("NTC", "NT")
     rng = np.random.default_rng(0)
     arrays = [rng.normal(size=(6, 3, 4)), rng.integers(0, 2, (6, 3))]
@@ -130,7 +130,7 @@ def test_metrics_are_told_of_each_context():
     net = sym.LinearRegressionOutput(sym.FullyConnected(sym.var("data"), num_hidden=1, name="fc"), sym.var("y"))
     module = bound(net, ("data", (5, 2)), labels=[("y", (5, 1))])
     module.forward(DataBatch([nd.arange(10).reshape((5, 2))], [nd.ones((5, 1))]))
-    for name, value in (("mse", 81.33333333), ("mae", 7.0), ("rmse", 7.63246626)):  # of two parts of unequal size
+    for name, value in (("mse", 81.33333333), ("mae", 7.0), ("rmse", 7.63246626)):  # two unequal parts
         metric = mx.metric.create(name)
         module.update_metric(metric, [nd.ones((5, 1))])
         assert metric.get()[1] == pytest.approx(value) and metric.num_inst == 2

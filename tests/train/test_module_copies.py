@@ -1,4 +1,4 @@
-"""Copies of modules, and modules of buckets: what they share and what they keep."""
+"""Copies of modules, and modules of buckets: shared and separate state."""
 
 from __future__ import annotations
 
@@ -82,14 +82,14 @@ def test_buckets_share_weights():
 
 
 def summed(length):
-    """Layers without names: those of each key are counted from the first."""
+    """A network of layers without names; names of each bucket are counted from the first."""
     net = sym.FullyConnected(sym.mean(sym.var("data"), axis=1), num_hidden=3)
     net = sym.FullyConnected(sym.Activation(net, act_type="tanh"), num_hidden=2)
     return sym.SoftmaxOutput(net, name="softmax"), ("data",), ("softmax_label",)
 
 
 def bucketed(make=summed, init="one"):
-    sym.FullyConnected(sym.var("before"), num_hidden=1)  # what was made before does not count
+    sym.FullyConnected(sym.var("before"), num_hidden=1)  # nodes made before do not count
     module = mx.mod.BucketingModule(make, default_bucket_key=4)
     module.bind([("data", (2, 4, 3))], [("softmax_label", (2,))])
     module.init_params(init)

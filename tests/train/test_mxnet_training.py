@@ -1,4 +1,4 @@
-"""Small networks trained as MXNet 1.9.1 trained them: losses, weights, states, names and files are its own."""
+"""Small networks trained as in MXNet 1.9.1: losses, weights, states, names and files are equal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ANSWERS: dict[str, Any] = json.loads((Path(__file__).parent.parent / "recorded" 
 
 
 def differences(found: Any, expected: Any, place: str = "") -> Iterator[str]:
-    """Differences of two results: names, counts and kinds exactly, numbers beyond rounding."""
+    """Differences between two results: names, counts and types exactly, numbers beyond rounding."""
     if isinstance(expected, dict) and isinstance(found, dict):
         if found.keys() != expected.keys():
             yield f"{place}: {sorted(found)} for {sorted(expected)}"

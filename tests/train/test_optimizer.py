@@ -173,8 +173,8 @@ W, G = [[1, -2, 3], [2, 2]], [[0.5, 0.25, -4], [1, -1]]
 M, V = [[0.1, -0.2, 0.3], [0, 0.5]], [[0.01, 0.02, 0.03], [1, 0.5]]
 LISTS = {"lrs": [0.1, 0.2], "wds": [0.01, 0]}
 
-#: A function, how many weights it is given, whether there are float32 copies, its arguments, and what MXNet 1.9.1 makes
-#: of them: the weights, then means, variances and copies.
+#: A function, its number of weights, whether there are float32 copies, its arguments, and MXNet 1.9.1's results: the
+#: weights, then means, variances and copies.
 MOVED = [
     ("adamw_update", 1, False, dict(rescale_grad=1, lr=0.1, eta=0.5, wd=0.01),
      [[0.9258251786, -1.9352573156, 3.0153164864], [0.14, -0.155, -0.13], [0.01024, 0.0200425, 0.0459697917]]),
@@ -322,7 +322,7 @@ RATES = {"rates": (_Rates,), "rate": (_Rate,), "rate above rates": (_Rate, _Rate
 @pytest.mark.parametrize("base", ["sgd", "adagrad", "lbsgd", "sgld", "adamax", "dcasgd"])
 @pytest.mark.parametrize("name", RATES)
 def test_methods_that_give_rates_of_one_weight_or_of_several_are_asked(name, base, together):
-    """MXNet's programs override either; the other one follows from it."""
+    """MXNet's programs override one of the methods; the other one calls it."""
     kind = mx.optimizer.Optimizer.opt_registry.find(base)
     for part in reversed(RATES[name]):
         kind = type("Rated", (part, kind), {})
@@ -424,7 +424,7 @@ def test_users_register_optimizers():
 
 @pytest.mark.parametrize("module, base", [(mx.init, mx.init.Initializer), (mx.metric, mx.metric.EvalMetric),
                                           (mx.optimizer, mx.optimizer.Optimizer)])
-def test_what_is_registered_twice_says_so_and_what_is_not_names_the_nearest(module, base):
+def test_a_second_registration_warns_and_a_missing_name_names_the_nearest(module, base):
     module.register(type("Registered", (base,), {}))
     with pytest.warns(UserWarning, match=r"'registered': .*Registered takes the place of"):
         module.register(type("Registered", (base,), {}))

@@ -1,4 +1,4 @@
-"""States of optimizers as bytes: they go on where they were, and what is damaged or strange changes nothing."""
+"""States of optimizers as bytes: training continues from them, and invalid bytes change nothing."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_damaged_states_are_refused_or_read(data):
 
 
 def crafted(change=lambda about, arrays: None, text=lambda text: text, **more):
-    """The bytes of states of one weight of two numbers, changed before they are written."""
+    """Bytes of the states of one weight of two elements, changed before they are written."""
     arrays = {"array0": np.ones(2, "f"), "array1": np.ones(2, "f")}
     state = {"tuple": [{"array": name, "dtype": "float32"} for name in arrays]}
     about = {"format": "opreg optimizer states 1", "num_update": 3, "counts": [[0, [[0, 3]]]], "states": [[0, state]],

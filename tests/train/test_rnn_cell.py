@@ -1,4 +1,4 @@
-"""Recurrent cells: what they compute, how their weights are kept, and training with sentences."""
+"""Recurrent cells: outputs, formats of weights, and training on sentences."""
 
 from __future__ import annotations
 
@@ -300,7 +300,7 @@ def test_a_cell_inside_another_leaves_states_to_it():
 
 
 class Written(mx.rnn.BaseRNNCell):
-    """A cell as programs write them, after those of MXNet."""
+    """A user's cell, in the style of MXNet's."""
 
     def __init__(self, num_hidden, activation):
         super().__init__("own_")

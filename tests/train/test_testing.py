@@ -1,4 +1,4 @@
-"""What tests are written with: the environment, attempts, statistics of random numbers, comparison of optimizers."""
+"""Helpers of tests: the environment, attempts, statistics of random numbers, comparison of optimizers."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_collapse_sum_like():
         collapse_sum_like(a, (2, 4))
 
 
-#: Chances of chi-square statistics, from tables: numbers in each of the buckets 0, 1, ..., and the chance.
+#: Probabilities of chi-square statistics, from tables: counts in each of the buckets 0, 1, ..., and the probability.
 CHANCES = [([60, 40], 0.0455), ([50, 50], 1.0), ([40, 30, 30], 0.3679), ([30, 30, 20, 20], 0.2615),
            ([30, 25, 15, 15, 15], 0.0404)]
 
@@ -105,7 +105,7 @@ def test_generators_are_told_from_each_other():
 
 
 class _OfDense(mx.optimizer.Optimizer):
-    """Gradient descent, row by row, which no sparse array allows."""
+    """Gradient descent row by row, which sparse arrays do not allow."""
 
     def __init__(self):
         super().__init__(learning_rate=0.1)

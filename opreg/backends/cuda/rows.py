@@ -234,7 +234,7 @@ def _needed(rows: RowExpression, reduced: Sequence[int], outs: Sequence[int]) ->
 
 
 def _passes(rows: RowExpression, shape: Shape) -> list[int]:
-    """How many times a kernel reads each of its inputs."""
+    """Number of times that a kernel reads each of its inputs."""
     reads = [_needed(rows, reduced, outs)[1] for reduced, outs in _phases(rows, shape)]
     return [sum(i in read for read in reads) if along is RowLayout.ELEMENT and not shape.packs else
             int(i in rows.expression.used) for i, along in enumerate(rows.inputs)]

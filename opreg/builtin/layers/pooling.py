@@ -102,7 +102,7 @@ class Pool:
 
     @functools.cached_property
     def inside(self) -> list[list[int]]:
-        """How many elements of the data windows hold along each axis, by place, or one number for all of them."""
+        """Number of elements of the data in each window along each axis, by position, or one number for all windows."""
         return self._lengths(0)
 
     @functools.cached_property

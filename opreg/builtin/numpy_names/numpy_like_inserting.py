@@ -33,10 +33,10 @@ def _names_with_places(*, val: float | None) -> list[str]:
 
 
 def _count(arr: Shape, values: Shape | None, axis: int, places: int, single: bool) -> tuple[int, Shape]:
-    """How many elements are inserted along an axis, and the shape of their values, which broadcasts.
+    """Number of elements inserted along an axis, and the shape of their values, which broadcasts.
 
-    At one place all values go, ``places`` is 1 then; with ``single`` the place was a number, and the first axis of the
-    values is the one along which they are inserted.
+    All values are inserted at one place if ``places`` is 1. With ``single`` the place was a number, and the first axis
+    of the values is the one along which they are inserted.
     """
     values = () if values is None else values
     if len(values) > len(arr):

@@ -1,1 +1,1 @@
-"""Tests of ``opreg.backends.cuda``, and of what stands in for a GPU: see ``tests.cuda``."""
+"""Tests of ``opreg.backends.cuda``, and of the stand-ins for a GPU: see ``tests.cuda``."""

@@ -1,4 +1,4 @@
-"""The bed itself, and what it finds: work that runs late, captures, devices, memory, on the real CuPy."""
+"""Tests of the bed, and of the mistakes that it finds on the real CuPy: delayed work, captures, devices, memory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cupy() -> Any:
 
 
 def test_work_of_two_streams_that_nothing_orders_gives_wrong_numbers(cupy: Any) -> None:
-    """With an event between them, the values are right."""
+    """The values are right if an event orders the streams."""
     one, other = cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream(non_blocking=True)
     found = []
     for waits in (False, True):
@@ -61,7 +61,7 @@ def test_the_default_stream_waits_for_those_that_block(cupy: Any) -> None:
 
 
 def test_numbers_of_the_host_are_read_when_they_are_given(cupy: Any) -> None:
-    """Unless they are in pinned memory, which the device reads when it comes to it."""
+    """The device reads pageable memory at once, and pinned memory when the copy runs."""
     source = np.ones(4)
     pinned = np.frombuffer(cupy.cuda.alloc_pinned_memory(source.nbytes), source.dtype, 4)
     pinned[...] = 1
@@ -76,7 +76,7 @@ def test_numbers_of_the_host_are_read_when_they_are_given(cupy: Any) -> None:
 
 
 def test_a_graph_of_two_streams(cupy: Any) -> None:
-    """One forks from the other and joins it; a fork that does not join spoils the capture."""
+    """One stream forks from the other and joins it; a fork that does not join spoils the capture."""
     main, side = cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream(non_blocking=True)
     x, y, z = cupy.ones(4), cupy.zeros(4), cupy.zeros(4)
     cupy.cuda.Device().synchronize()
@@ -118,7 +118,7 @@ def test_steps_that_a_capture_refuses(cupy: Any, call: str) -> None:
 
 
 def test_threads(cupy: Any) -> None:
-    """Several launch at a time, and sorts, which are functions of Python, are among it."""
+    """Several threads launch kernels at the same time, and also sorts, which are Python functions in the bed."""
     failures: list[BaseException] = []
 
     def work(seed: int) -> None:
@@ -183,8 +183,8 @@ def test_a_text_that_is_no_kernel(cupy: Any) -> None:
 
 @pytest.mark.skipif(nvrtc.library() is None, reason="needs NVRTC")
 @pytest.mark.parametrize("name", ["raw_kernel", "elementwise_kernel"])
-def test_kernels_of_examples_are_what_nvrtc_takes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The host's compiler takes more than that of CUDA."""
+def test_nvrtc_accepts_the_kernels_of_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """NVRTC checks the kernels of examples, since the host's compiler accepts more than CUDA's."""
     with bed.checked(80, 90):
         runpy.run_path(str(Path(__file__).parent.parent.parent.parent / "examples" / f"{name}.py"), run_name="__main__")
     assert "agree" in (said := capsys.readouterr().out) or "expected" in said
@@ -196,7 +196,7 @@ def test_texts_that_nvrtc_refuses(cupy: Any) -> None:
 
 
 def test_a_kernel_of_ours_that_does_not_compile(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names operator and node, what is wrong, and the line."""
+    """The error names operator and node, the mistake, and the line."""
     find = compiler.kernel_of
     monkeypatch.setattr(elementwise, "kernel_of", lambda xp, text, *more: find(xp, text.replace("tanh(x0)", "tahn(x0)"),
                                                                               *more))
@@ -234,7 +234,7 @@ def _net() -> Any:
 
 
 def _trained(ctx: Any, runs: int = 6) -> list[np.ndarray]:
-    """Everything after some steps with changing inputs, of which the later ones are replays on a GPU."""
+    """All results of some steps with changing inputs; on a GPU, the later steps are replays."""
     rng = np.random.default_rng(0)
     executor = _net().simple_bind(ctx, x=(4, 5), label=(4,))
     for each in executor.arg_dict.values():

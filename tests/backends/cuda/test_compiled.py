@@ -1,4 +1,4 @@
-"""Code that tests compile: once, completely, and with any compiler."""
+"""Tests of compilation for tests: each text is compiled once, completely, and by any compiler."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(compiled.COMPILER is None, reason="needs a C++ c
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in which nothing is."""
+    """An empty folder."""
     monkeypatch.setattr(compiled, "folder", lambda: tmp_path)
     monkeypatch.setattr(compiled, "_header", functools.cache(compiled._header.__wrapped__))
     return tmp_path

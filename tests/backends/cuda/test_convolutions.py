@@ -1,4 +1,4 @@
-"""Convolutions by cuDNN: the graphs that its frontend is given compute in a stand-in of it on the host."""
+"""Convolutions by cuDNN: a stand-in on the host computes the graphs that its frontend receives."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _library() -> Iterator[None]:
 
 
 def ran() -> list[str]:
-    """The functions of the library's that ran since this was asked last, on the device."""
+    """Functions of the library that have run on the device since the last call."""
     found = [function for function, _, _ in pygraph.done]
     pygraph.done.clear()
     return found
@@ -85,7 +85,7 @@ def test_dtypes_are_computed_as_they_are_and_sums_in_float32_at_least(dtype: str
     assert len(graphs) == 3
     computed = standin.data_type.DOUBLE if dtype == "float64" else standin.data_type.FLOAT
     assert {words["compute_data_type"] for _, words, _ in graphs} == {computed}
-    # A bias that the library does not add itself is a step of its own.
+    # The plan has a separate step for a bias that the library does not add.
     assert ("b" in graphs[0][1]) == (dtype != "float32")
 
 
@@ -120,7 +120,7 @@ def test_a_plan_has_channels_last_where_the_library_is_better_at_them(dtype: str
     assert found.text.count("as declared: cuDNN computes float32 with channels first") == (0 if last else 6)
 
 
-def test_gradients_are_added_to_what_is_there() -> None:
+def test_gradients_are_added_to_old_ones() -> None:
     net = mx.sym.Convolution(x, w, b, kernel=(3, 3), num_filter=4)
     compare(net, {"x": numbers(2, 3, 6, 6), "w": numbers(4, 3, 3, 3), "b": numbers(4)}, req="add")
     assert ran() == ["conv_fprop", "conv_dgrad", "conv_wgrad"]
@@ -146,7 +146,7 @@ def test_a_device_has_one_handle_which_no_capture_makes_or_destroys() -> None:
     net = mx.sym.Convolution(x, w, kernel=(1, 1), num_filter=1, no_bias=True)
     arrays = {"x": numbers(1, 1, 1, 1), "w": numbers(1, 1, 1, 1)}
     before = standin.Handle.live
-    executors = [Run(net, arrays, mx.gpu(0), "float32").executor for _ in range(36)]  # each captures on two streams
+    executors = [Run(net, arrays, mx.gpu(0), "float32").executor for _ in range(36)]  # each uses two streams
     for _ in range(3):
         for executor in executors:
             executor.forward(is_train=True)
@@ -177,9 +177,9 @@ def test_convolutions_of_a_kind_are_planned_once() -> None:
     ({"cudnn_off": True}, "float32", (2, 3, 6, 6), "cudnn_off=True"),
     ({}, "float64", (2, 3, 4, 4, 4), "cuDNN has no plan: no engine for so much"),
 ])
-def test_what_the_library_does_not_take_runs_as_before_and_explain_says_why(words: dict[str, Any], dtype: str,
-                                                                            shape: tuple[int, ...], reason: str
-                                                                            ) -> None:
+def test_declined_convolutions_run_as_before_and_explain_gives_the_reason(words: dict[str, Any], dtype: str,
+                                                                          shape: tuple[int, ...], reason: str
+                                                                          ) -> None:
     kernel = (3,) * (len(shape) - 2)
     net = mx.sym.Convolution(x, w, kernel=kernel, num_filter=4, no_bias=True, **words)
     found = compare(net, {"x": numbers(*shape), "w": numbers(4, 3, *kernel)}, dtype)
@@ -189,7 +189,7 @@ def test_what_the_library_does_not_take_runs_as_before_and_explain_says_why(word
 
 @pytest.mark.parametrize("function", ["_build", "load"])
 def test_memory_that_ended_is_no_answer(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is raised, and the next executor has the library."""
+    """Exhausted memory raises an error, and the next executor uses the library again."""
     works, failing = getattr(cudnn, function), [True]
 
     def once(*args: Any) -> Any:
@@ -219,7 +219,7 @@ def test_without_the_package_explain_says_so(monkeypatch: pytest.MonkeyPatch) ->
     assert found.text.count("cuDNN declined: cuDNN does not load: No module named 'cudnn'") == 3
 
 
-def test_what_the_library_answers_names_operator_and_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_library_names_operator_and_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     net = mx.sym.Convolution(x, w, kernel=(3, 3), num_filter=4, no_bias=True, name="edges")
     executor = Run(net, {"x": numbers(2, 3, 6, 6), "w": numbers(4, 3, 3, 3)}, mx.gpu(0), "float32").executor
 
@@ -234,7 +234,7 @@ def test_what_the_library_answers_names_operator_and_sizes(monkeypatch: pytest.M
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cudnn") is None, reason="needs the package nvidia-cudnn-frontend")
-def test_the_stand_in_takes_what_the_package_takes() -> None:
+def test_the_stand_in_has_the_signatures_of_the_package() -> None:
     import cudnn as package
     from cudnn.graph_types import Tensor
 
@@ -249,7 +249,7 @@ def test_the_stand_in_takes_what_the_package_takes() -> None:
         method = getattr(ours, name)
         if callable(method):
             takes, given = [list(inspect.signature(each).parameters) for each in (getattr(real, name), method)]
-            # Functions of nodes take whatever the library's own takes.
+            # Functions of nodes take any arguments that the library's own functions take.
             assert "args" in takes or [parameter for parameter in takes if parameter in given] == given, name
 
 

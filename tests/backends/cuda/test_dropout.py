@@ -1,4 +1,4 @@
-"""Dropout on a GPU: what its kernel draws, where it goes on, and that it may be replayed."""
+"""Dropout on a GPU: the random numbers of its kernel, their counter, and replay."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def words(text: str) -> list[int]:
 
 
 def philox(counter: list[int], key: list[int]) -> list[int]:
-    """The same in Python."""
+    """The generator Philox, in Python."""
     for _ in range(10):
         a, b = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
         counter = [b >> 32 ^ counter[1] ^ key[0], b & 0xFFFFFFFF, a >> 32 ^ counter[3] ^ key[1], a & 0xFFFFFFFF]
@@ -52,7 +52,7 @@ def philox(counter: list[int], key: list[int]) -> list[int]:
 
 
 def kept(key: int, first: int, count: int, share: float) -> np.ndarray:
-    """Which numbers a counter keeps."""
+    """Mask of the elements that dropout keeps, from the numbers of its counter."""
     drawn = [philox([place & 0xFFFFFFFF, place >> 32, 0, 0], [key & 0xFFFFFFFF, key >> 32])
              for place in range(first, first + -(-count // 4))]
     uniform = (np.array(drawn, np.uint32).reshape(-1)[:count] >> 8) * np.float32(2.0 ** -24)
@@ -72,7 +72,7 @@ def test_philox_gives_the_published_answers() -> None:
 
 def launch(device: Host, dtype: Any, count: int, start: int | np.ndarray, share: float = 0.6, lanes: int | None = None,
            blocks: int = 3) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Data, output, mask and counter of the kernel, which begins at a place or has a counter."""
+    """Data, output, mask and counter of a launch of the kernel, which begins at a position or reads a counter."""
     dtype = np.dtype(dtype)
     data = array(np.linspace(-2, 3, count), dtype)
     out, mask = (array(np.full(count, np.nan), dtype) for _ in range(2))
@@ -134,7 +134,8 @@ def test_launches_beside_each_other_draw_each_its_own_stretch_of_the_sequence(co
 
 @needs_compiler
 def test_launches_that_do_not_claim_draw_the_same() -> None:
-    """Broken on purpose: the counter is read and written, and two streams read it before either writes."""
+    """The planted mistake: the counter is read and written in two steps, and two streams read it before either
+    writes."""
     device = Host()
     counter = array([KEY, 0], np.uint64)
     masks = []
@@ -146,14 +147,14 @@ def test_launches_that_do_not_claim_draw_the_same() -> None:
 
 
 @needs_compiler
-def test_a_share_that_is_dropped_is_what_it_ought_to_be() -> None:
+def test_the_dropped_share_is_as_expected() -> None:
     device = Host()
     masks = {share: launch(device, "float32", 40000, 7, share)[2] for share in (0.1, 0.5, 0.9)}
     device.run("")
     for share, mask in masks.items():
         found = mask != 0
         assert abs(found.mean() - share) < 5 * np.sqrt(share * (1 - share) / 40000)
-        assert abs(np.corrcoef(found[1:], found[:-1])[0, 1]) < 0.025  # neighbours know nothing of each other
+        assert abs(np.corrcoef(found[1:], found[:-1])[0, 1]) < 0.025  # neighbouring masks are independent
 
 
 @needs_nvrtc
@@ -206,7 +207,7 @@ def test_backward_multiplies_by_the_mask_of_the_last_forward_also_where_that_is_
     with gpus() as xp:
         executor = bound(p=0.5)
         found = mask_of(executor)
-        for _ in range(2):  # the second runs the forward again, with the numbers of the last
+        for _ in range(2):  # the second backward runs forward again, with its last random numbers
             executor.backward(mx.nd.ones((40, 50), ctx=mx.gpu(0)))
             np.testing.assert_array_equal(executor.grad_dict["x"].asnumpy(), found)
         assert xp.kernels == ["claim", "dropout", "elementwise"] * 2
@@ -236,7 +237,7 @@ def test_all_may_be_dropped_and_a_gradient_of_a_loop_draws_the_same_again() -> N
         assert (dropped[0] != dropped[1]).any()
 
 
-def test_what_is_not_dropped_is_left_to_others_and_said() -> None:
+def test_dropout_of_nothing_declines_with_the_reason() -> None:
     with gpus():
         executor = bound(p=0.0)
         assert "nothing is dropped" in str(executor.explain())

@@ -1,5 +1,4 @@
-"""Networks, dtypes, requests and users' operators on ``gpu(0)``, beside the host: on the stand-in, and on a GPU where
-there is one.
+"""Networks, dtypes, requests and users' operators on ``gpu(0)`` agree with the host, on the stand-in and on a real GPU.
 
 The stand-in has one dtype of each network, as every kernel is compiled for it; a GPU all of them, and all operators in
 the dtypes that ``test_strict`` leaves.
@@ -38,7 +37,7 @@ def real() -> Iterator[None]:
 
 
 def on(place: str) -> Any:
-    """Where ``gpu(0)`` is."""
+    """Context in which ``gpu(0)`` is the stand-in or a real GPU."""
     return gpus() if place == "stand-in" else real()
 
 
@@ -67,7 +66,7 @@ NETWORKS = networks()
 
 
 def answers(ctx: Any, net: Any, shape: tuple[int, ...], dtype: str, req: str) -> list[np.ndarray]:
-    """Outputs and gradients on a context; what gradients hold before is added to, overwritten or left."""
+    """Outputs and gradients on a context; old gradients are overwritten, added to or kept."""
     executor = net.simple_bind(ctx, grad_req=req, type_dict={"x": dtype}, x=shape)
     rng = np.random.default_rng(0)
     for array in executor.arg_arrays:
@@ -105,7 +104,7 @@ def test_a_network_gives_the_hosts_numbers(place: str, name: str, dtype: str, re
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_host_has_numbers_of_every_dtype(name: str, dtype: str) -> None:
-    """Results of a GPU are compared with the host's."""
+    """The host computes in every dtype, so that results of a GPU can be compared."""
     net, shape = NETWORKS[name]
     for answer in answers(mx.cpu(), net, shape, dtype, "write"):
         assert np.isfinite(answer.astype(np.float64)).all()
@@ -155,7 +154,7 @@ def test_a_custom_operator_gives_the_hosts_numbers(place: str, operator: type, r
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", sorted({row.op for row in FIXED}))
 def test_an_operator_in_its_other_dtypes(name: str) -> None:
-    """All rows of it, eagerly and in an executor."""
+    """All rows of the operator, eagerly and in an executor."""
     for row in FIXED:
         for dtype in row.dtypes[1:] if row.op == name else ():
             _compare(row, dtype)
@@ -178,7 +177,7 @@ def _compare(row: Row, dtype: str) -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", sorted({case["op"] for case in CASES if not case["imperative"]}))
 def test_the_oracles_answers(name: str) -> None:
-    """All recorded uses of an operator, in executors."""
+    """All recorded uses of an operator give MXNet's results in executors."""
     for case in CASES:
         if case["op"] == name and not case["imperative"]:
             in_executor(case, mx.gpu(0))
@@ -189,7 +188,7 @@ def test_the_oracles_answers(name: str) -> None:
 
 @pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
 def test_kernels_of_a_real_module_are_recorded_and_it_is_left_as_it_was() -> None:
-    """Another instance of the stand-in takes the part of CuPy."""
+    """A second instance of the stand-in replaces CuPy here."""
     module = GpuBackend().xp
     before = module.RawModule
     with gpus():
@@ -209,7 +208,7 @@ extern "C" __global__ void twice(float* x, int n) {
 
 
 def test_the_variable_asks_for_the_real_thing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a GPU it says so, and does not use the stand-in instead."""
+    """Without a GPU an error is raised; the stand-in does not take its place."""
     asked = SimpleNamespace(RawModule=None)
     monkeypatch.setenv("OPREG_TEST_GPU", "real")
     monkeypatch.setattr(array_module, "backend", lambda name: SimpleNamespace(xp=asked, count=lambda: 1))

@@ -1,4 +1,5 @@
-"""Suppression of boxes and matching on a GPU: the host's choices, in a few launches whatever the number of boxes."""
+"""Suppression of boxes and matching on a GPU: the same choices as on the host, in few launches for any number of
+boxes."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ COUNTS = [0, 1, 64, 65, 300]
 
 
 def boxes(n: int, dtype: Any, form: str = "corner", images: int = 2) -> np.ndarray:
-    """Boxes on a grid, so that many overlap as much as others, some without area, some that are no number."""
+    """Boxes on a grid, so that many have equal overlaps; some have no area, and some are NaN."""
     rng = np.random.default_rng(n)
     corner, sides = rng.integers(0, 24, (images, n, 2)) / 4, rng.integers(-1, 12, (images, n, 2)) / 4
     found = np.concatenate([corner, sides if form == "center" else corner + sides], axis=-1)
@@ -40,7 +41,7 @@ def reference(name: str, *ins: np.ndarray, **attrs: Any) -> Any:
 
 
 def asked(name: str, ins: Any, attrs: dict[str, Any], xp: Any) -> tuple[list[np.ndarray], list[str]]:
-    """What an eager call on a GPU gives, and the kernels that it launches."""
+    """Results of an eager call on a GPU, and the kernels that it launches."""
     arrays = [mx.nd.array(each, ctx=mx.gpu(0), dtype=each.dtype) for each in ins]
     before = len(xp.kernels)
     outs = getattr(mx.nd, name)(*arrays, **attrs)
@@ -99,7 +100,7 @@ def test_images_whose_bits_are_too_many_are_suppressed_in_groups(monkeypatch: py
 
 @needs_compiler
 def test_detections_are_replayed_and_views_are_read(gpu: Any) -> None:
-    """In a graph the boxes are a view of rows of six numbers; the kernels are a part of what is replayed."""
+    """The boxes are a view of rows of six numbers in the graph; replay includes their kernels."""
     rng = np.random.default_rng(2)
     kinds, scores = rng.integers(0, 3, (2, 90, 1)), rng.uniform(0, 1, (2, 90, 1))
     data = np.concatenate([kinds, scores, boxes(90, "float32")], axis=-1)
@@ -113,7 +114,7 @@ def test_detections_are_replayed_and_views_are_read(gpu: Any) -> None:
 
 
 def launched_on(device: Host, data: np.ndarray, scores: np.ndarray) -> list[np.ndarray]:
-    """Both, on the device that collects launches."""
+    """Results of suppression and of matching, by the device that collects launches."""
     images, n, _ = data.shape
     tiles = -(-n // greedy.TILE)
     counts = array(np.full(images, n), np.int64)

@@ -1,4 +1,4 @@
-"""Kernels for GPUs: the text that a GPU is given is compiled for the host and run there, and compiled for GPUs."""
+"""Kernels for GPUs: their source is compiled for the host and run there, and compiled for GPUs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ needs_compiler = pytest.mark.skipif(host.COMPILER is None, reason="needs a C++ c
 needs_nvrtc = pytest.mark.skipif(nvrtc.library() is None, reason="needs the package nvidia-cuda-nvrtc")
 
 BFLOAT = np.dtype(ml_dtypes.bfloat16)
-#: How far from the reference's numbers those of a kernel may be.
+#: Tolerance between the results of a kernel and those of the reference.
 TOLERANCES = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 3e-6, "float64": 1e-12}
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, -2.5, 0.75]
 TWO = {"add", "subtract", "multiply", "divide", "mod", "hypot", "power", "maximum", "minimum", "greater", "less",
@@ -39,7 +39,7 @@ TWO = {"add", "subtract", "multiply", "divide", "mod", "hypot", "power", "maximu
 
 
 class Case(NamedTuple):
-    """An expression, its inputs as they were, where results are, and what they ought to be."""
+    """An expression with copies of its inputs, its results, and the expected values."""
 
     name: str
     outs: list[np.ndarray]
@@ -47,7 +47,7 @@ class Case(NamedTuple):
 
 
 def ask(device: Host, name: str, expression: Expression, ins: list[Any], outs: list[np.ndarray]) -> Case:
-    """Bind an expression and have it launched once."""
+    """Binds an expression and launches it once."""
     with np.errstate(all="ignore"):
         expected = expression(np, *[np.array(each) for each in ins])
     expected = list(expected) if isinstance(expected, tuple) else [expected]
@@ -92,7 +92,7 @@ MIXED = trace(lambda x, y: e.tanh(x) * y + 0.1, 2)
 
 
 def layouts(dtype: Any) -> dict[str, tuple[list[np.ndarray], list[np.ndarray]]]:
-    """Inputs and outputs as plans have them: flat, broadcast, strided, with a tail, in place, from an odd address."""
+    """Layouts of inputs and outputs in plans: flat, broadcast, strided, with a tail, in place, from an odd address."""
     rng = np.random.default_rng(1)
     x, y = (array(rng.standard_normal((6, 40)), dtype) for _ in range(2))
     odd = array(rng.standard_normal((7, 39)), dtype)
@@ -179,7 +179,7 @@ def _softmax(x: np.ndarray) -> np.ndarray:
 
 
 class RowCase(NamedTuple):
-    """A function of rows, what its inputs and results have a number for, and the same in NumPy."""
+    """A function of rows, the layouts of its inputs and results, and the same function in NumPy."""
 
     function: Callable
     inputs: tuple[RowLayout, ...]
@@ -414,7 +414,7 @@ def test_an_executor_on_a_gpu_gives_the_numbers_of_one_on_the_host(processors: i
     expected = run(mx.cpu())
     with gpus(processors) as xp:
         found = run(mx.gpu(0))
-        alone = isinstance(cublaslt.library(xp), str)  # else the library sums the gradient of the bias
+        alone = isinstance(cublaslt.library(xp), str)  # otherwise the library sums the gradient of the bias
         assert xp.kernels == ["elementwise", "rows", "rows", "rows", "elementwise", "rows", "columns", "elementwise",
                               *["columns"] * alone]
     for one, other in zip(found, expected):
@@ -564,7 +564,7 @@ def test_addresses_are_asked_of_arrays_and_not_of_an_interface_that_is_made_for_
 
 def test_a_kernel_that_does_not_compile_names_operator_node_and_line(monkeypatch: pytest.MonkeyPatch) -> None:
     class CompileException(Exception):
-        """CuPy's."""
+        """The error class of CuPy."""
 
     def refusing(code: str, options: Any = ()) -> Any:
         lines = code.splitlines()

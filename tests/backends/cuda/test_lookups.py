@@ -1,4 +1,4 @@
-"""Lookups on a GPU, and the sums that are their gradients: what the reference gives, the same bits every time."""
+"""Lookups on a GPU, and the sums that are their gradients: equal to the reference, with the same bits in every run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ needs_nvrtc = pytest.mark.skipif(nvrtc.library() is None, reason="needs the pack
 BFLOAT = np.dtype(ml_dtypes.bfloat16)
 TOLERANCES = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 1e-5, "float64": 1e-12}
 RNG = np.random.default_rng(0)
-#: Many for one row, some for none, and some that are out of range.
+#: Indices: many for one row, none for some rows, and some out of range.
 MANY = np.concatenate([np.zeros(140), RNG.integers(-3, 12, 60)])
 #: Operator, attributes, the shape of the values, indices, and whether its gradient has the shape of the values.
 CASES: list[tuple[str, dict[str, Any], tuple[int, ...], np.ndarray]] = [
@@ -119,7 +119,7 @@ def test_they_compile_for_gpus_without_spilling(architecture: int) -> None:
 @needs_nvrtc
 @pytest.mark.parametrize("mode", ["clip", "wrap"])
 def test_no_number_costs_a_division(mode: str) -> None:
-    """Threads count on from their first item."""
+    """Each thread divides once for its first element, and counts on for the next ones."""
     single, half, index = np.dtype("float32"), np.dtype("float16"), np.dtype("int64")
     texts = [lookups.keys_source(index, mode, 1)]
     for dtype in (single, half):
@@ -158,7 +158,7 @@ RUNS = [np.zeros(300), np.repeat([5, 2, 7], [200, 1, 64]), np.arange(130) % 130,
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_many_indices_are_sorted_and_rows_added_in_their_order(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same bits as if every row of an index were added after the one before, a stretch at a time."""
+    """The bits are those of adding the rows of an index one after another, in stretches."""
     monkeypatch.setattr(lookups, "SORTED", 1)
     device, cases = Host(), []
     for indices in RUNS:

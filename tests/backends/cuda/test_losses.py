@@ -21,7 +21,7 @@ needs_nvrtc = pytest.mark.skipif(nvrtc.library() is None, reason="needs the pack
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.standard_normal((9, 5))
-#: Towards zero; some are no class.
+#: Labels, which are rounded towards zero; some are no class.
 CLASSES = np.array([0, 4, 2.9, -0.5, -1, 5, 1, 3, 2])
 
 

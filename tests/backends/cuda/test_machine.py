@@ -1,4 +1,4 @@
-"""The machine under the stand-in for CuPy finds what would go wrong on a device: a planted mistake each."""
+"""The machine under the stand-in for CuPy finds planted mistakes that would give wrong results on a device."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def on_device(numbers: Any) -> Any:
 
 
 def capture(stream: Stream, work: Callable[[], Any]) -> Graph:
-    """The graph of some work, whose results are gone."""
+    """Graph of some work, whose results are freed."""
     MACHINE.synchronize()
     with stream:
         stream.begin_capture()
@@ -62,7 +62,7 @@ def test_work_is_noted_and_not_run(xp: Gpu, stream: Stream) -> None:
     x, y, rate = on_device([1, 2, 3]), on_device([0, 0, 0]), [2.0]
 
     def work() -> None:
-        between = xp.multiply(x, rate[0])  # a number is what it is now
+        between = xp.multiply(x, rate[0])  # a number keeps its value from the capture
         xp.add(between, 1.0, out=y)
         y[0] = 7.0
 

@@ -1,4 +1,4 @@
-"""Norms on a GPU: outputs, statistics and gradients are those of the host, moving ones included."""
+"""Norms on a GPU: outputs, gradients and statistics, also moving ones, equal those of the host."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_batch_norm_and_its_statistics(name: str, shape: tuple[int, ...], attrs:
 @pytest.mark.parametrize("outlier", [False, True])
 def test_statistics_of_one_run_are_exact_far_from_zero(outlier: bool) -> None:
     data = RNG.standard_normal((40, 3, 50)) * [[[1e-2], [1.0], [50.0]]] + [[[3.0], [1e3], [-2e4]]]
-    if outlier:  # what is looked at first is as far off as it can be
+    if outlier:  # the first samples are as far from the mean as possible
         data[0, :, 0] += 1e4
     width = 3
     symbol = mx.sym.BatchNorm(*[mx.sym.var(each) for each in ("x", "gamma", "beta", "moving_mean", "moving_var")],
@@ -95,7 +95,7 @@ def test_layer_norm_along_any_axis(shape: tuple[int, ...], axis: int, dtype: str
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("shape", [(3, 7), (70, 24), (300, 64), (9, 1000), (2, 3, 4100)], ids=str)
 def test_layer_norm_of_rows(shape: tuple[int, ...], dtype: str) -> None:
-    """Rows of a warp and of a block, packs and tails, a team with many rows, rows that are read again for the sums."""
+    """Rows of a warp and of a block, packs and tails, a team with many rows, rows that a sum reads twice."""
     symbol = mx.sym.LayerNorm(*[mx.sym.var(each) for each in ("x", "gamma", "beta")])
     values = {name: np.round(each * 8) / 8 for name, each in arrays(shape, shape[-1]).items()}
     ran = compared(symbol, values, dtype, tolerance={"float16": 6e-2, "float32": 2e-4, "float64": 1e-10}[dtype])

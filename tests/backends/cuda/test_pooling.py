@@ -1,4 +1,4 @@
-"""Pooling on a GPU: windows of all kinds, in all layouts, and what reaches the numbers of the input."""
+"""Pooling on a GPU: all kinds of windows, all layouts, and gradients of the input."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_windows_are_pooled_as_the_reference_does(dtype: Any) -> None:
     kinds: list[tuple[str, int | None]] = [("max", None), ("avg", None), ("sum", None), ("lp", 1), ("lp", 2), ("lp", 3)]
     for (number, (shape, window)), (kind, power) in itertools.product(enumerate(WINDOWS), kinds):
         if kind in ("sum", "lp") and (number not in (2, 7) or dtype != "float32"):
-            continue  # what differs is a line
+            continue  # the difference is one line
         attrs = {**window, "pool_type": kind, "p_value": power}
         data = array(rng.integers(-3, 4, shape) if kind == "max" else rng.uniform(0.5, 2, shape), dtype)
         every = {**DEFAULTS, **attrs}
@@ -87,7 +87,7 @@ def test_windows_are_pooled_as_the_reference_does(dtype: Any) -> None:
 
 
 @needs_compiler
-def test_what_is_no_number_does_not_count_and_has_no_gradient() -> None:
+def test_nan_does_not_count_and_has_no_gradient() -> None:
     data = array(np.full((1, 1, 8), np.nan), np.float32)
     data[0, 0, 2:5] = [1, 1, -np.inf]
     attrs = {"kernel": (2,), "stride": (2,), "pool_type": "max"}

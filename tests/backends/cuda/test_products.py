@@ -1,4 +1,4 @@
-"""Products of matrices by cublasLt: the calls that the library is given run in a stand-in of it on the host."""
+"""Products of matrices by cublasLt: a stand-in on the host runs the calls that the library receives."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.cuda.cublaslt import Installed, installed
 
 needs_compiler = pytest.mark.skipif(host.COMPILER is None, reason="needs a C++ compiler")
 
-#: How far from the host's numbers those of a product may be.
+#: Tolerance between products on the device and those of the host.
 TOLERANCES = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 1e-5, "float64": 1e-12}
 
 
@@ -54,7 +54,7 @@ class Run:
 
 
 def compare(net: Any, arrays: dict[str, np.ndarray], dtype: str = "float32", req: Any = "write") -> Run:
-    """The same on the host and on the device, which is returned."""
+    """Asserts that host and device give the same results, and returns those of the device."""
     expected, found = Run(net, arrays, mx.cpu(), dtype, req), Run(net, arrays, mx.gpu(0), dtype, req)
     for one, other in zip(expected.numbers, found.numbers, strict=True):
         np.testing.assert_allclose(other, one, TOLERANCES[dtype], TOLERANCES[dtype])
@@ -63,7 +63,7 @@ def compare(net: Any, arrays: dict[str, np.ndarray], dtype: str = "float32", req
 
 x, w, b = (mx.sym.var(name) for name in "xwb")
 
-#: Graphs, the shapes of their variables, and how many products they are, forward and backward.
+#: Graphs, the shapes of their variables, and the numbers of their products, forward and backward.
 GRAPHS: dict[str, tuple[Callable[[], Any], list[tuple[int, ...]], int]] = {
     "dense": (lambda: mx.sym.FullyConnected(x, w, b, num_hidden=5), [(4, 2, 3), (5, 6), (5,)], 3),
     "dense, rows": (lambda: mx.sym.FullyConnected(x, w, b, num_hidden=5, flatten=False), [(4, 2, 3), (5, 3), (5,)], 3),
@@ -251,7 +251,7 @@ def test_products_are_captured_and_replayed_with_what_has_changed(lt: Installed)
 
 
 @needs_compiler
-def test_what_the_library_answers_names_operator_and_sizes(lt: Installed) -> None:
+def test_an_error_of_the_library_names_operator_and_sizes(lt: Installed) -> None:
     executor = Run(mx.sym.dot(x, w, name="scores"), {"x": numbers(4, 8), "w": numbers(8, 16)}, mx.gpu(0), "float32"
                    ).executor
     lt.library.standin_fail(1)
@@ -331,7 +331,7 @@ def test_a_factor_that_repeats_is_one_matrix() -> None:
 
 
 def header(name: str) -> str:
-    """The text of a header of CUDA's, empty where none is installed."""
+    """The text of one of CUDA's headers, empty if none is installed."""
     spec = importlib.util.find_spec("nvidia")
     places = [Path(folder).glob("*/include") for folder in (spec.submodule_search_locations or [] if spec else [])]
     roots = [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "include"), *[each for place in places
@@ -414,7 +414,7 @@ MULTIPLYING: dict[str, tuple[Callable[[], Any], dict[str, tuple[int, ...]]]] = {
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", MULTIPLYING)
 def test_kernels_that_multiply_are_parts_of_graphs(name: str, dtype: str, lt: Installed) -> None:
-    """All of them are captured, since the library multiplies; replays give the host's numbers."""
+    """A capture contains all steps, since the library multiplies; replays give the host's results."""
     graph, shapes = MULTIPLYING[name]
     net, arrays = graph(), {variable: numbers(*shape) for variable, shape in shapes.items()}
     found = compare(net, arrays, dtype)
@@ -435,7 +435,8 @@ def test_kernels_that_multiply_are_parts_of_graphs(name: str, dtype: str, lt: In
     ((4, 3), (3, 5)), ((3,), (3, 5)), ((4, 3), (3,)), ((3,), (3,)), ((2, 3), (6, 3, 5)), ((6, 2, 3), (3, 1)),
     ((2, 1, 4, 3), (1, 5, 3, 2)), ((0, 3), (3, 2)), ((2, 0), (0, 3))], ids=str)
 def test_a_product_is_numpys(a: tuple[int, ...], b: tuple[int, ...], lt: Installed) -> None:
-    """Of vectors, stacks that broadcast, and what is left to the array module; also into a view."""
+    """Products of vectors, of stacks that broadcast, and of arrays that only the array module multiplies; also into a
+    view."""
     left, right = (mx.nd.array(numbers(*shape), mx.gpu(0), "float64")._data for shape in (a, b))
     expected = np.matmul(numbers(*a), numbers(*b))
     found = multiply(lt.xp, left, right)

@@ -1,4 +1,4 @@
-"""Recurrent layers on a GPU: a product and a kernel a step give what the reference gives."""
+"""Recurrent layers on a GPU: a product and a kernel in each step give the results of the reference."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TIME, BATCH, INPUTS, SIZE = 3, 2, 5, 7
 
 
 class AtOnce(Host):
-    """NumPy with kernels that run when they are launched, under sanitizers."""
+    """NumPy with kernels that run at their launch, under sanitizers."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)

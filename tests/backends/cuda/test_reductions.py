@@ -1,4 +1,4 @@
-"""Reductions on a GPU: sums and their kin along any axes, statistics, and what is made of them."""
+"""Reductions on a GPU: sums and similar functions along any axes, statistics, and functions of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TOLERANCES = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-
 AXES = [((5, 7), (1,)), ((3, 64), (1,)), ((2, 9001), (1,)), ((40000,), (0,)), ((7, 5), (0,)), ((900, 33), (0,)),
         ((300, 32), (0,)), ((5, 9, 16), (1,)), ((70, 1024), (0,)), ((3, 200, 5), (1,)),
         ((4, 3, 50), (0, 2)), ((2, 3, 4, 5, 6), (0, 2, 4)), ((6, 3, 8), (1, 2)), ((4, 1, 3), (1,)), ((1, 1), (0, 1))]
-#: The functions, and the same in NumPy.
+#: The functions, and their counterparts in NumPy.
 FUNCTIONS = {"sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min, "prod": np.prod, "nansum": np.nansum,
              "nanprod": np.nanprod, "_square_sum": lambda x, axis: np.sum(x * x, axis)}
 
@@ -75,7 +75,7 @@ def test_every_function_of_axes_is_numpys(dtype: Any) -> None:
 
 
 @needs_compiler
-def test_what_is_no_number_stays_none_and_the_largest_may_be_infinite() -> None:
+def test_nan_is_kept_and_the_largest_may_be_infinite() -> None:
     device = Host()
     data = array([[1, np.nan, 3], [-np.inf, -np.inf, -np.inf], [np.inf, 0, 1]], np.float32)
     outs = [fold(device, _function(name), [data], [RowLayout.ELEMENT], (3, 3), axes, np.float32)[0]
@@ -185,7 +185,7 @@ def test_they_compile_for_gpus_without_spilling(architecture: int) -> None:
 @needs_nvrtc
 @pytest.mark.parametrize("dtype", ["float16", BFLOAT, "float32", "float64"], ids=str)
 def test_columns_are_read_in_packs_of_16_bytes(dtype: Any) -> None:
-    """Each load of a matrix is a pack; a block of any tile has 4 kB in flight, if there are so many rows."""
+    """Each load of a matrix is a pack; a block has 4 kB in flight with any tile, if there are enough rows."""
     data = blank((512, 64), dtype)
     tile = columns.tile_of([data], [RowLayout.ELEMENT], 64)
     assert tile.lanes * data.itemsize == 16 and tile.columns >= 64
@@ -211,7 +211,7 @@ def test_tiles_of_columns(n: int, dtype: str, tile: tuple[int, int]) -> None:
 
 def compared(net: Any, arrays: dict[str, np.ndarray], dtype: str = "float32", train: bool = True,
              aux: dict[str, np.ndarray] | None = None, tolerance: float = 1e-5) -> list[str]:
-    """An executor on a GPU gives the outputs, gradients and states of one on the host; the kernels that ran."""
+    """Asserts that an executor on a GPU gives the results of one on the host; returns the names of its kernels."""
 
     def run(ctx: Any) -> list[np.ndarray]:
         args = {name: mx.nd.array(each, ctx=ctx, dtype=dtype) for name, each in arrays.items()}

@@ -1,4 +1,4 @@
-"""Every operator with a kernel of its own for GPUs: a row of each on the stand-in, as on the host."""
+"""Operators with their own kernels for GPUs: one row of each gives the host's results on the stand-in."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.running import Use, eager, graph, heads
 
 _OPERATORS = [name for name, op in REGISTERED.items()
               if op.rules.expression is None and any(kernel.name == "cuda" for kernel in op.kernels)]
-#: The first row of each on floating numbers.
+#: The first row of each operator with floating inputs.
 _ROWS = {row.op: row for row in reversed(FIXED) if row.op in _OPERATORS and plannable(row)}
 
 
-#: The same in order.
+#: The same names in order.
 ROWS_OF_KERNELS = [_ROWS[name] for name in _OPERATORS if name in _ROWS]
 
 
@@ -38,7 +38,7 @@ def test_a_row_on_a_gpu(row: Row, processors: int) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_remainders_of_infinite_divisors_are_numpys(dtype: str) -> None:
-    """CuPy's own remainder is no number there."""
+    """CuPy's own remainder is NaN there."""
     x = np.array([1.5, -1.5, 0.0, np.inf, np.nan, 2.0, -7.0], dtype)
     y = np.array([np.inf, np.inf, np.inf, np.inf, np.inf, -np.inf, 3.0], dtype)
     with gpus(), np.errstate(invalid="ignore"):
@@ -61,7 +61,7 @@ ADDING: dict[str, tuple[list[Any], dict[str, Any]]] = {
 @pytest.mark.parametrize("dtype", ["int8", "float16", "bfloat16", "float32", "uint64"])
 @pytest.mark.parametrize("name", ["_backward_take", "_backward_gather_nd"])
 def test_numbers_of_any_dtype_are_added_at_indices(name: str, dtype: str) -> None:
-    """CuPy itself adds neither bfloat16 nor small integers."""
+    """CuPy itself adds neither bfloat16 nor small integers at indices."""
     inputs, attrs = ADDING[name]
     found = []
     with gpus():

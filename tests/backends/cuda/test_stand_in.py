@@ -1,4 +1,4 @@
-"""The stand-in for CuPy held to CuPy itself, which runs on the bed: what kernels call gives the same on both."""
+"""The stand-in for CuPy is compared with CuPy itself on the bed: the calls of kernels give the same on both."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def _cupy() -> Any:
 
 
 class Given(NamedTuple):
-    """The result: an array, a tuple of arrays, or the class of the error."""
+    """Result of a call: an array, a tuple of arrays, or the class of the error."""
 
     value: Any
     error: str = ""
 
     @classmethod
     def of(cls, call: Callable[[], Any]) -> Given:
-        """What a call gives."""
+        """The result of a call, or its error."""
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
@@ -89,7 +89,7 @@ def agree(one: Given, other: Given) -> bool:
 
 
 class Call(NamedTuple):
-    """A call that a kernel made: its arguments as they were, and what came out."""
+    """A call from a kernel, with copies of its arguments and its result."""
 
     name: str
     function: Any
@@ -117,12 +117,12 @@ def _told(value: Any) -> str:
 
 
 def _outcome(result: Any, args: tuple) -> Any:
-    """The result; of a function without one its first argument, which it has written to."""
+    """Result of a call; for a function without a result, the first argument, which it has written."""
     return args[0] if result is None else result
 
 
 def _moved(value: Any, device: bool = False) -> Any:
-    """Arrays copied, to NumPy or to CuPy."""
+    """Copies of arrays, in NumPy or in CuPy."""
     if isinstance(value, StrictArray):
         return value._host.copy()
     if isinstance(value, np.ndarray):
@@ -135,7 +135,7 @@ def _moved(value: Any, device: bool = False) -> Any:
 
 
 def _of_cupy(name: str, function: Any) -> Any:
-    """CuPy's function for one that the stand-in took from NumPy."""
+    """CuPy's function for a function that the stand-in takes from NumPy."""
     cupy = _cupy()
     owner = getattr(function, "__self__", None)
     if isinstance(owner, np.ufunc):
@@ -149,7 +149,7 @@ def _of_cupy(name: str, function: Any) -> Any:
 
 @contextlib.contextmanager
 def recorded(calls: dict[tuple, Call]) -> Iterator[None]:
-    """While inside, the first call of each kind that kernels make on the stand-in is written down."""
+    """Context that records the first call of each kind that kernels make on the stand-in."""
     run = strict._run
 
     def noting(name: str, function: Callable, args: tuple, keywords: dict[str, Any]) -> Any:
@@ -168,7 +168,7 @@ def recorded(calls: dict[tuple, Call]) -> Iterator[None]:
 
 
 def _kind(value: Any) -> Any:
-    """The properties that distinguish calls: dtypes, numbers of axes, arguments that are no arrays."""
+    """Properties that distinguish calls: dtypes, numbers of axes, and arguments that are no arrays."""
     if isinstance(value, np.ndarray):
         return value.dtype.name, value.ndim, value.size == 0
     if isinstance(value, (tuple, list)):
@@ -186,7 +186,7 @@ def _use_all(row: Row, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted({row.op for row in ROWS}))
-def test_what_the_kernels_of_an_operator_call_is_what_cupy_has(name: str) -> None:
+def test_calls_of_the_kernels_of_an_operator_give_what_cupy_gives(name: str) -> None:
     calls: dict[tuple, Call] = {}
     with recorded(calls):
         for row in ROWS:
@@ -213,7 +213,7 @@ _NO_NUMBER = "the quotient of infinity: NumPy says NaN, CuPy infinity; MXNet's o
 _SHIFT = "a shift by a negative number or by all bits: undefined on a device"
 _POWER = "a whole number to a negative power: NumPy refuses, CuPy says 0"
 
-#: Differences that stay: kernels must not rely on what either says there.
+#: Known differences: kernels must not rely on either result.
 KNOWN_UFUNCS = {
     **{(name, dtype): _NO_NUMBER for name in ("divmod", "floor_divide") for dtype in ("float32", "float64")},
     **{(name, "int32"): _SHIFT for name in ("left_shift", "bitwise_left_shift")},
@@ -226,7 +226,7 @@ KNOWN_UFUNCS = {
 @pytest.mark.parametrize("dtype", _VALUES)
 @pytest.mark.parametrize("name", sorted(strict.UFUNCS))
 def test_an_element_wise_function_gives_what_cupys_gives(name: str, dtype: str) -> None:
-    """Of special values, too."""
+    """The functions agree for special values, too."""
     nin = getattr(np, name).nin
 
     def call(xp: Any) -> Any:
@@ -236,7 +236,7 @@ def test_an_element_wise_function_gives_what_cupys_gives(name: str, dtype: str) 
 
 
 def compare(call: Callable[[Any], Any], known: str | None) -> None:
-    """Assert that both give the same, or that they still differ where a reason is listed."""
+    """Asserts that both give the same, or that they still differ if a reason is listed."""
     one, other = Given.of(lambda: call(GpuBackend().xp)), Given.of(lambda: call(_cupy()))
     said = f"{known or 'no reason is listed'}\n    stand-in: {one}\n    CuPy:     {other}"
     assert agree(one, other) != bool(known), said
@@ -252,7 +252,7 @@ def _array(values: Any, dtype: Any = "float64") -> Callable[[Any], Any]:
 
 
 def _after(array: Callable[[Any], Any], change: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
-    """An array after something was written to it."""
+    """The array after a function has written to it."""
 
     def call(xp: Any) -> Any:
         made = array(xp)
@@ -474,7 +474,7 @@ _OUT_OF_BOUNDS = "the stand-in refuses what CuPy, which does not look, takes fro
 _SINGULAR = "the stand-in refuses what cuSOLVER leaves as NaN or half done, with a status that nobody reads"
 _READ_ONLY = "NumPy guards what is spread over one memory, CuPy writes to it"
 
-#: Differences that stay, and why.
+#: Known differences, with their reasons.
 KNOWN = {
     "take out of bounds": _OUT_OF_BOUNDS,
     "an index out of bounds": _OUT_OF_BOUNDS,

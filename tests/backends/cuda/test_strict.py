@@ -1,4 +1,4 @@
-"""Every operator on devices that are not the host: the strict stand-in, and a GPU where there is one."""
+"""All operators on devices that are not the host: the strict stand-in, and a real GPU if there is one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.questions import of_each
 from tests.rows import Row
 from tests.running import Use, agree, eager, graph, heads
 
-STRICT = Context("strict", 1)  # not the one that is current
+STRICT = Context("strict", 1)  # not the current device
 
 FIXED = [row for row in ROWS if row.deterministic]
 # Numbers are drawn until enough of them differ: the host has to look.
@@ -37,7 +37,7 @@ def _tolerance(use: Use) -> float | None:
 
 
 def _compare(row: Row, way: Any, ctx: Context, tolerance: float | None) -> None:
-    """Outputs, inputs afterwards and gradients are those of the host."""
+    """Asserts that outputs, changed inputs and gradients equal those of the host."""
     use = Use.of(row, row.dtypes[0])
     given = heads(use, eager(use).outs)
     grads = row.train and differentiated(row)
@@ -51,7 +51,7 @@ def _compare(row: Row, way: Any, ctx: Context, tolerance: float | None) -> None:
 
 
 def _draw(row: Row, way: Any, ctx: Context) -> None:
-    """The same numbers for the same seed, of the shapes and dtypes of the host's."""
+    """Random numbers that depend on the seed alone, with the shapes and dtypes of the host's."""
     use = Use.of(row, row.dtypes[0])
     found = []
     for _ in range(2):
@@ -63,7 +63,7 @@ def _draw(row: Row, way: Any, ctx: Context) -> None:
 
 
 def _ways(rows: Iterable[Row]) -> Iterator[tuple[Row, Any]]:
-    """Each row eagerly, and in a graph where it can be planned."""
+    """Runs each row eagerly, and in a graph if it can be planned."""
     for row in rows:
         yield from ((row, way) for way in ((eager, graph) if plannable(row) else (eager,)))
 
@@ -90,13 +90,13 @@ def _all_rows(name: str, ctx: Context) -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", sorted({row.op for row in ROWS}))
 def test_gpu(name: str) -> None:
-    """All rows of an operator on the real thing."""
+    """All rows of an operator on a real GPU."""
     _all_rows(name, Context("gpu", 0))
 
 
 @pytest.mark.parametrize("name", ["Convolution", "_random_uniform"])
 def test_questions_to_a_gpu(name: str) -> None:
-    """The same here, so that the test itself is right when there is a GPU."""
+    """The questions to a GPU, asked on the stand-in, so that the test is right when there is a GPU."""
     _all_rows(name, STRICT)
 
 
@@ -149,7 +149,7 @@ def test_arrays_move() -> None:
 
 
 def test_graph_over_two_devices() -> None:
-    """Nodes of a group compute where it is placed, and what they exchange is moved."""
+    """Each group computes on its own device, and arrays between the groups are copied."""
     with AttrScope(ctx_group="there"):
         hidden = symbol.FullyConnected(symbol.Variable("data"), num_hidden=3, name="fc")
     net = symbol.LinearRegressionOutput(hidden * 2, symbol.Variable("label"), name="out")
@@ -209,7 +209,7 @@ def test_tables_are_cupys() -> None:
 
 
 def test_rates_in_arrays_are_not_compared_with_numbers() -> None:
-    """One formula moves both; what it remembers of numbers is not asked of arrays, for which the host would wait."""
+    """One formula serves both; it compares rates only if they are numbers, since the host would wait for arrays."""
     row = next(row for row in ROWS if row.op == "preloaded_multi_sgd_mom_update")
     weight, grad, mom = (array(each, STRICT, "float32") for each in (np.ones(3), np.ones(3), np.ones(3)))
     ndarray.sgd_mom_update(weight, grad, mom, lr=0.1, wd=0.1, **{

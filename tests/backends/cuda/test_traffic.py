@@ -1,4 +1,4 @@
-"""What kernels on a GPU say they read and write is what they load and store where their text runs on the host."""
+"""Kernels on a GPU declare their reads and writes; run on the host, their text loads and stores exactly these."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ sym = mx.sym
 
 #: Kernels that read a number in several threads, or again in one, side by side: it comes from memory once.
 _SHARING = {"pool", "unpool", "pick", "put", "claim", "dropout"}
-#: Those that read and write the rows which indices name: only a run knows how many of them are the same, so that the
-#: model, which takes them to differ, can only be held between what differs and each access.
+#: Kernels that read and write the rows of given indices. The model takes all indices to differ, but only a run knows
+#: how many are equal, so its bytes lie between those without repetitions and those of all accesses.
 _NAMED = {"look_up", "add_up"}
 
 
@@ -40,7 +40,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gpu]:
 
 
 def check(executor: Any, xp: Gpu, is_train: bool, heads: Sequence[Any] | None) -> list[str]:
-    """Run all steps of an executor, and hold what is counted in each against what it says; the names of kernels."""
+    """Asserts that each step of an executor moves the bytes that it declares; returns the names of the kernels."""
     executor.forward(is_train=is_train)
     if heads is not None:
         executor.backward(*heads)
@@ -126,7 +126,7 @@ NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
     "take": (sym.take(x, places), (40, 8)),
     "softmax output": (sym.SoftmaxOutput(x, places), (6, 40)),
 }
-#: Those that have the other dtypes, too: a kernel of each kind.
+#: Networks that also run in the other dtypes: a kernel of each kind.
 OTHERS = ("flat", "softmax", "layer norm", "batch norm")
 
 

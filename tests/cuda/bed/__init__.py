@@ -31,13 +31,13 @@ __all__ = ["checked", "install", "missing", "ordered", "waits"]
 
 
 def missing() -> str:
-    """Why the bed cannot be, or nothing."""
+    """The reason why the bed cannot be used; empty if it can."""
     return loading.missing()
 
 
 @contextlib.contextmanager
 def ordered(order: str) -> Iterator[None]:
-    """While inside, work runs ``"now"``, ``"late"`` or when the seed that a number is says so."""
+    """Context in which work runs at once (``"now"``), ``"late"``, or at random by a seed."""
     driver = loading.driver()
     driver.bed_order(order.encode())
     try:
@@ -47,17 +47,17 @@ def ordered(order: str) -> Iterator[None]:
 
 
 def waits() -> int:
-    """How often the host was asked to wait for the device."""
+    """Number of times that the host was asked to wait for the device."""
     return int(loading.driver().bed_waits())
 
 
 def install() -> Any:
-    """Put the bed beneath CuPy, and return CuPy.
+    """Puts the bed beneath CuPy, and returns CuPy.
 
     Raises
     ------
     RuntimeError
-        Where something is missing, or CuPy was imported before.
+        A library is missing, or CuPy was imported before.
     """
     reason = missing()
     if reason:

@@ -1,4 +1,4 @@
-"""The real NVRTC's word on a text, in a process of its own: it does not run beside the bed's driver."""
+"""Checks of a text by the real NVRTC, in a process of its own, since NVRTC does not run beside the bed's driver."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def _process() -> subprocess.Popen[str]:
 
 
 def check(source: str, options: Sequence[str], architectures: Sequence[int]) -> None:
-    """Compile a text for GPUs of some architectures.
+    """Compiles a text for GPUs of some architectures.
 
     Raises
     ------
     KernelError
-        What NVRTC says against it.
+        NVRTC refuses the text; the message is its own.
     """
     process = _process()
     assert process.stdin is not None and process.stdout is not None

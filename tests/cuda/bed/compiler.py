@@ -23,7 +23,7 @@ from .checking import check
 
 __all__ = ["checked", "install", "library"]
 
-#: Where a kernel is declared that CuPy looks up by its own name.
+#: Declaration of a kernel that CuPy looks up by its own name.
 _KERNEL = re.compile(r'extern\s+"C"\s+__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+'
                      r'(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\(')
 #: Shared memory whose size the launch says.
@@ -41,7 +41,7 @@ _ARCHITECTURES = [int(each) for each in os.environ.get("BED_NVRTC", "").split(",
 
 @contextlib.contextmanager
 def checked(*architectures: int) -> Iterator[None]:
-    """While inside, the real NVRTC compiles each text for GPUs, also those that were compiled before."""
+    """Context in which the real NVRTC compiles each text for GPUs, also texts that were compiled before."""
     import cupy
 
     place = cupy.cuda.compiler
@@ -52,12 +52,12 @@ def checked(*architectures: int) -> Iterator[None]:
 
 
 def library(source: str, options: Sequence[str], expressions: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """The library of a text, and the names of the kernels that are asked for by expressions.
+    """Library of a text, and the names of the kernels that expressions ask for.
 
     Raises
     ------
     KernelError
-        What the compiler says against the text.
+        The compiler refuses the text; the message is its own.
     """
     names = {name: name for name in _KERNEL.findall(source)}
     lowered = {expression: f"expression{i}" for i, expression in enumerate(expressions)}
@@ -78,13 +78,13 @@ def library(source: str, options: Sequence[str], expressions: Sequence[str]) -> 
 
 
 def install() -> None:
-    """Take NVRTC's place in CuPy."""
+    """Replaces NVRTC in CuPy."""
     import cupy
 
     place = cupy.cuda.compiler
 
     class Program:
-        """A text to compile, as CuPy's own class for it."""
+        """A text to compile, with the interface of CuPy's own class."""
 
         def __init__(self, src: Any, name: str = "", headers: Sequence[str] = (), include_names: Sequence[str] = (),
                      name_expressions: Sequence[str] | None = None, method: str = "ptx"):
@@ -92,7 +92,7 @@ def install() -> None:
             self.expressions = tuple(name_expressions or ())
 
         def compile(self, options: Sequence[str] = (), log_stream: Any = None) -> tuple[bytes, Any]:
-            """The image, and the names that expressions were given."""
+            """The compiled image, and the names of the expressions."""
             try:
                 if _ARCHITECTURES and self.source:
                     check(self.source, options, _ARCHITECTURES)

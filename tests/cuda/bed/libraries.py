@@ -1,4 +1,4 @@
-"""What compiled parts of CuPy compute with kernels of their own or with NVIDIA's libraries, by NumPy and SciPy.
+"""NumPy and SciPy in place of the kernels of CuPy's compiled parts, and of NVIDIA's libraries.
 
 Each function works on the memory that it is given the address of, behind what the current stream has to do. Sorts take
 the place of Thrust's, random numbers that of cuRAND's, factorizations that of cuSOLVER's, transforms that of cuFFT's.
@@ -36,7 +36,7 @@ def memory(address: int, shape: Sequence[int], dtype: Any, strides: Sequence[int
 
 
 def later(function: Callable[..., Any], *arguments: Any) -> None:
-    """Call a function when the current stream comes to it; in a graph, each time that is launched."""
+    """Calls a function when the current stream reaches it, or at each launch of a graph."""
     stream = cupy.cuda.get_current_stream()
     number, captured = next(_numbers), stream.is_capturing()
     failure: list[BaseException] = []
@@ -86,7 +86,7 @@ def _lexsort(dtype: Any, indices: int, keys: int, count: int, size: int) -> None
 
 
 class XORWOW:
-    """CuPy's default generator of bits: a key, and how often it was asked, on the device."""
+    """CuPy's default generator of bits: a key and a count of draws, on the device."""
 
     def __init__(self, seed: Any = None):
         self._current_device_id = cupy.cuda.get_device_id()
@@ -100,7 +100,7 @@ class XORWOW:
 
 
 class Generator:
-    """`cupy.random.Generator`: its signatures and dtypes, NumPy's numbers."""
+    """`cupy.random.Generator` with its signatures and dtypes, and with NumPy's random numbers."""
 
     def __init__(self, bit_generator: XORWOW):
         self.bit_generator = bit_generator
@@ -198,13 +198,13 @@ _TYPES = {"s": np.float32, "d": np.float64, "c": np.complex64, "z": np.complex12
 
 
 def _matrix(address: int, rows: int, columns: int, leading: int, dtype: Any) -> np.ndarray:
-    """A matrix by columns."""
+    """A matrix in column order."""
     size = np.dtype(dtype).itemsize
     return memory(address, (rows, columns), dtype, (size, leading * size))
 
 
 def _triangle(a: np.ndarray, upper: int) -> np.ndarray:
-    """The symmetric matrix that one of its triangles says."""
+    """The symmetric matrix with this triangle."""
     half = np.triu(a, 1) if upper else np.tril(a, -1)
     return half + half.conj().T + np.diag(np.diag(a))
 
@@ -285,7 +285,7 @@ def _getrs_batched(dtype: Any, handle: Any, operation: int, n: int, columns: int
 
 
 def _getrs_batched_at_once(dtype: Any, *arguments: Any) -> None:
-    """Its status is one of the host's, which is there when the call returns."""
+    """The status is in memory of the host, and is set when the call returns."""
     _tell(arguments[-2], 0)
     later(_getrs_batched, dtype, *arguments[:-2], arguments[-1])
 
@@ -357,13 +357,13 @@ _BATCHED_IN_BLAS: dict[str, Callable[..., None]] = {"getrfBatched": _getrf_batch
 
 
 def _qr_of_each(matrices: Any, mode: str) -> Any:
-    """`cupyx.cusolver._geqrf_orgqr_batched`, which calls the library from compiled code."""
+    """`cupyx.cusolver._geqrf_orgqr_batched`, whose original calls the library from compiled code."""
     found = [cupy.linalg.qr(each, mode) for each in matrices]
     return cupy.stack(found) if mode == "r" else tuple(map(cupy.stack, zip(*found)))
 
 
 def _svd_of_each(matrices: Any, full: bool, vectors: bool, *_: Any) -> Any:
-    """`cupyx.cusolver._gesvdj_batched`, which gives V in the place of its transpose."""
+    """`cupyx.cusolver._gesvdj_batched`, which returns V instead of its transpose."""
     found = [cupy.linalg.svd(each, full, vectors) for each in matrices]
     if not vectors:
         return cupy.stack(found)
@@ -411,7 +411,7 @@ class Plan1d(_Plan):
         self.nx, self.batch, self.fft_type = nx, batch, fft_type
 
     def get_output_array(self, a: Any) -> Any:
-        """An array for what the transform of this one gives."""
+        """An array for the result of the transform."""
         from cupy.cuda import cufft
 
         shape = list(a.shape)
@@ -425,7 +425,7 @@ class Plan1d(_Plan):
 
 
 class PlanNd(_Plan):
-    """`cupy.cuda.cufft.PlanNd`, of arrays whose transformed axes are the last ones."""
+    """`cupy.cuda.cufft.PlanNd`, for transforms of the last axes."""
 
     def __init__(self, shape: tuple[int, ...], inembed: Any, istride: int, idist: int, onembed: Any, ostride: int,
                  odist: int, fft_type: int, batch: int, order: str, last_axis: int, last_size: Any):
@@ -433,7 +433,7 @@ class PlanNd(_Plan):
         self.order, self.last_axis, self.last_size, self.fft_type = order, last_axis, last_size, fft_type
 
     def get_output_array(self, a: Any, order: str = "C") -> Any:
-        """An array for what the transform of this one gives."""
+        """An array for the result of the transform."""
         from cupy.cuda import cufft
 
         shape = list(a.shape)

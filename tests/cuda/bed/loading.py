@@ -1,4 +1,4 @@
-"""The driver and libraries of CUDA that stand for NVIDIA's, loaded before CuPy looks for them."""
+"""The driver and libraries in place of NVIDIA's, loaded before CuPy looks for them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _headers() -> Path | None:
 
 
 def missing() -> str:
-    """Why the bed cannot be, or nothing."""
+    """The reason why the bed cannot be used; empty if it can."""
     if platform.machine() != "x86_64" or platform.system() != "Linux":
         return "the bed is for Linux on x86-64: it writes jumps into CuPy's runtime"
     if COMPILER is None:
@@ -55,7 +55,7 @@ def missing() -> str:
 
 
 def include_flags() -> tuple[str, ...]:
-    """Where the compiler finds CuPy's headers and CUDA's."""
+    """Compiler flags for the folders of CuPy's headers and of CUDA's."""
     cupy = site() / "cupy" / "_core" / "include"
     parts = [cupy, *(cupy / "cupy" / "_cccl" / name for name in ("libcudacxx", "thrust", "cub"))]
     return *(f"-I{each}" for each in parts), f"-isystem{_headers()}"
@@ -63,7 +63,7 @@ def include_flags() -> tuple[str, ...]:
 
 @functools.cache
 def driver() -> ctypes.CDLL:
-    """``driver.cpp``, as the library that CuPy and others know as libcuda."""
+    """The library of ``driver.cpp``, which CuPy and others know as libcuda."""
     text = (_HERE / "driver.cpp").read_text(encoding="utf-8")
     return _loaded(text, "-O1", f"-isystem{_headers()}", "-Wl,-soname,libcuda.so.1")
 
@@ -72,7 +72,7 @@ def driver() -> ctypes.CDLL:
 
 
 def redirect(module: str) -> int:
-    """Have the runtime that is linked into a module of CuPy jump into the driver; return how many functions it has.
+    """Redirects the runtime in a module of CuPy to the driver; returns the number of redirected functions.
 
     A jump is the address in a register and a jump to it, 12 bytes. Functions that the driver lacks say their name and
     that they are not supported.
@@ -118,7 +118,7 @@ def _room() -> mmap.mmap:
 
 @functools.cache
 def _says_missing(name: str) -> int:
-    """The address of a function that says this name and fails."""
+    """Address of a function that fails with an error about this name."""
     text = name.encode() + b"\0"
     say = ctypes.cast(driver().bed_missing, ctypes.c_void_p).value
     assert say is not None
@@ -138,7 +138,7 @@ _NOT_SUPPORTED = 15  # a status that none of the libraries takes for success
 
 
 def load_libraries() -> None:
-    """Load what stands for the libraries that modules of CuPy are linked to; functions not written here say so."""
+    """Loads replacements for the libraries that modules of CuPy link to; missing functions fail with an error."""
     found: dict[str, ctypes.CDLL] = {}
     lt = (_HERE.parent / "cublaslt.cpp").read_text(encoding="utf-8")
     version = _soname("cublas").rpartition(".")[2]

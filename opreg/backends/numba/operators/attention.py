@@ -309,7 +309,7 @@ class _Operands:
         return columns, features, size
 
     def work_size(self) -> int:
-        """How many elements of memory a call needs, in forward and backward."""
+        """Number of elements of memory that a call needs, in forward and backward."""
         columns, features, size = self.up()
         return self.rows * (columns + size) + columns * (size + max(features, self.features))
 
