@@ -377,8 +377,8 @@ def test_planted_mistakes_are_found(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"\n{number} of {number} mistakes found, by " in printed, printed
     assert f"\n0 false alarms on {len(planted.CASES)} right operators\n" in printed, printed
     page = (ROOT / "docs" / "write_an_operator.md").read_text()
-    assert f"plants {number} mistakes into right operators" in page
-    assert f"and of {len(planted.CASES)} right operators of all kinds none fails" in page
+    assert f"puts {number} mistakes into correct operators" in page
+    assert f"passes all of {len(planted.CASES)} correct operators" in page
 
 
 def test_models_are_run_beside_their_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,

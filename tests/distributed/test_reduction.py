@@ -377,7 +377,7 @@ REFUSED = {
     "another word": (dict(reduce=GROUP, shard="gradient"), "Did you mean 'gradients'"),
     "no group to divide among": (dict(shard="states"), "give reduce="),
     "no such weight": (lambda: dict(reduce=Reduction(GROUP, weights=["frst_bias"])), "Did you mean 'first_bias'"),
-    "an optimizer of whole weights": (dict(reduce=GROUP, shard="states"), "LAMB may look at a weight as a whole"),
+    "an optimizer of whole weights": (dict(reduce=GROUP, shard="states"), "LAMB may read a weight as a whole"),
 }
 
 

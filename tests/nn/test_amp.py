@@ -322,5 +322,5 @@ def test_model_tells_the_manager_of_overflows() -> None:
 
 def test_model_without_an_optimizer_refuses_what_it_would_do() -> None:
     for settings in ({"amp_level": "O2"}, {"loss_scale_manager": amp.FixedLossScaleManager()}):
-        with pytest.raises(ValueError, match="want an optimizer"):
+        with pytest.raises(ValueError, match="need an optimizer"):
             ms.Model(Product(), nn.MSELoss(), **settings)

@@ -735,7 +735,7 @@ REFUSED = [
     (lambda: optim.Rprop(one(), etas=(0.5, 1.0)), ValueError, r"etas\[1\] must be above 1"),
     (lambda: optim.Rprop(one(), step_sizes=(0.2, 0.1)), ValueError, r"step_sizes\[1\] must be at least 0.2"),
     (lambda: optim.AdaFactor(one(), 0.1), ValueError, "relative_step=True makes the learning rate"),
-    (lambda: optim.AdaFactor(one(), relative_step=False), ValueError, "wants a learning_rate"),
+    (lambda: optim.AdaFactor(one(), relative_step=False), ValueError, "needs a learning_rate"),
     (lambda: optim.AdaFactor(one(), 0.1, relative_step=False, warmup_init=True), ValueError, "no warmup_init"),
     (lambda: optim.FTRL(one(), lr_power=0.5), ValueError, "lr_power must be at most 0"),
     (lambda: optim.FTRL(one(), learning_rate=[0.1, 0.2]), ValueError, "one learning rate for all steps"),
