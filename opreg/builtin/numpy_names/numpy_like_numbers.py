@@ -407,9 +407,11 @@ def bincount_infer(data, *weights):
 
 @bincount.infer_from_data
 def bincount_shape(xp, data, *weights, minlength):
-    if data.size and int(data.min()) < 0:
+    if not data.size:
+        return (minlength,)
+    if xp is np and data.min() < 0:  # CuPy's function asks itself
         raise AttrError("data: expected numbers from zero up")
-    return (max(minlength, int(data.max()) + 1 if data.size else 0),)
+    return (xp.maximum(data.max() + 1, minlength),)
 
 
 def _counted(xp: ArrayModule, data: Array, *weights: Array, minlength: int, has_weights: bool) -> Array:
