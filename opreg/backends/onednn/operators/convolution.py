@@ -73,7 +73,8 @@ def declined(call: Call, read: Sequence[Array]) -> str | None:
 #: A key in the memo of a plan: some of its convolutions or products are computed by the library.
 HERE = "onednn"
 
-_HOST = types.SimpleNamespace(**{**vars(np), "matmul": matmul.matmul})
+_HOST = types.ModuleType("numpy")
+vars(_HOST).update({**vars(np), "matmul": matmul.matmul})
 
 
 def _by_products(op: Op, read: int) -> None:
