@@ -274,8 +274,20 @@ def _solve(function: Callable) -> Callable:
     return call
 
 
+def _complex(function: Callable) -> Callable:
+    """Eigenvalues and eigenvectors are complex, also where NumPy's are real."""
+
+    def call(a: Any) -> Any:
+        found = function(a)
+        kind = np.result_type(a.dtype, np.complex64)
+        return found.astype(kind) if isinstance(found, np.ndarray) else tuple([part.astype(kind) for part in found])
+
+    return call
+
+
 _AS_CUPY: dict[str, Callable] = {"matmul": _matmul, "cumsum": _no_brain, "cumprod": _no_brain, "var": _spread,
-                                 "std": _spread, "where": _where, "linalg.solve": _solve}
+                                 "std": _spread, "where": _where, "linalg.solve": _solve,
+                                 "linalg.eig": _complex, "linalg.eigvals": _complex}
 
 
 class _Ufunc:

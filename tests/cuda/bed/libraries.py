@@ -338,13 +338,31 @@ def _syevj_batched(dtype: Any, handle: Any, vectors: int, upper: int, n: int, a:
 def _gesvd(dtype: Any, handle: Any, job_u: int, job_v: int, m: int, n: int, a: int, leading: int, values: int, u: int,
            leading_u: int, v: int, leading_v: int, work: int, size: int, rest: int, info: int) -> None:
     full = chr(job_u) == "A" or chr(job_v) == "A"
-    left, found, right = np.linalg.svd(_matrix(a, m, n, leading, dtype), full_matrices=full)
+    matrix = _matrix(a, m, n, leading, dtype)
+    right, found, left = [part.T for part in np.linalg.svd(matrix.T, full_matrices=full)]  # with NumPy's signs
     memory(values, found.shape, found.dtype)[...] = found
     if u and chr(job_u) in "AS":
         _matrix(u, m, left.shape[1], leading_u, dtype)[...] = left
     if v and chr(job_v) in "AS":
         _matrix(v, right.shape[0], n, leading_v, dtype)[...] = right
+    if chr(job_u) == "O":  # over the matrix
+        matrix[:, :found.size] = left[:, :found.size]
+    if chr(job_v) == "O":
+        matrix[:found.size] = right[:found.size]
     _tell(info, 0)
+
+
+def _xgeev(handle: Any, parameters: Any, left: int, right: int, n: int, kind: int, a: int, leading: int, kind_w: int,
+           values: int, kind_l: int, bases_l: int, leading_l: int, kind_r: int, vectors: int, leading_r: int, *rest: int
+           ) -> None:
+    dtype = _CUDA_TYPES[kind]
+    matrix = _matrix(a, n, n, leading, dtype)
+    (function,) = scipy.linalg.get_lapack_funcs(("geev",), (matrix,))
+    *found, _, bases, status = function(matrix, compute_vl=0, compute_vr=right)
+    memory(values, (n,), _CUDA_TYPES[kind_w])[...] = found[0] + 1j * found[1] if len(found) == 2 else found[0]
+    if right:
+        _matrix(vectors, n, n, leading_r, dtype)[...] = bases
+    _tell(rest[-1], status)
 
 
 _CUDA_TYPES = {0: np.float32, 1: np.float64, 4: np.complex64, 5: np.complex128}
@@ -462,6 +480,7 @@ def install() -> None:
             setattr(cublas, letter + name, _queued(functools.partial(function, dtype)))
         setattr(cublas, letter + "getrsBatched", functools.partial(_getrs_batched_at_once, dtype))
     cusolver.xsyevd, cusolver.xsyevd_bufferSize = _queued(_xsyevd), lambda *_: (1, 1)
+    cusolver.xgeev, cusolver.xgeev_bufferSize = _queued(_xgeev), lambda *_: (1, 1)
     for name in ("createParams", "createSyevjInfo"):
         setattr(cusolver, name, lambda: 1)
     for name in ("destroyParams", "destroySyevjInfo"):
