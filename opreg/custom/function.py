@@ -84,6 +84,14 @@ class DefinedFunction(Schema):
         return use
 
 
+def _guesses(dtypes: Dtypes) -> list[list[np.dtype]]:
+    """Dtypes to try where some are unknown: float32 for all of them, then int32 for all but the first, for each alone,
+    and for all."""
+    unknown = [i for i, dtype in enumerate(dtypes) if dtype is None]
+    integers = dict.fromkeys([(), tuple(unknown[1:]), *[(i,) for i in unknown], tuple(unknown)])
+    return [[dtype or (_INT32 if i in chosen else _FLOAT32) for i, dtype in enumerate(dtypes)] for chosen in integers]
+
+
 class FunctionUse(Use):
     """The attributes of one use of an operator that is a function.
 
@@ -245,15 +253,13 @@ class FunctionUse(Use):
 
     def _found(self, shapes: Shapes, dtypes: Dtypes) -> list[Spec]:
         """Specs of the results by a dry run on float32 where a dtype is unknown, or on int32 if the function fails."""
+        first, *others = _guesses(dtypes)
         try:
-            return self._dry_run([Spec(shape, dtype or _FLOAT32) for shape, dtype in zip(shapes, dtypes)])
+            return self._dry_run(list(map(Spec, shapes, first)))
         except Exception:
-            unknown = [i for i, dtype in enumerate(dtypes) if dtype is None]
-            for integers in [unknown[1:], *[[i] for i in unknown], unknown][len(unknown) < 2:]:
-                specs = [Spec(shape, dtype or (_INT32 if i in integers else _FLOAT32))
-                         for i, (shape, dtype) in enumerate(zip(shapes, dtypes))]
+            for guess in others:
                 with contextlib.suppress(Exception):
-                    return self._dry_run(specs)
+                    return self._dry_run(list(map(Spec, shapes, guess)))
             raise
 
     def tell_dtypes(self, ins: Dtypes) -> None:

@@ -47,3 +47,17 @@ def test_functions_that_no_float_can_enter_have_a_place_in_graphs(case: int, dec
 def test_shapes_alone_are_enough_for_functions_of_indices() -> None:
     op = mx.operator.define(INDEXING[0][0], name=f"_example_dry_run_{next(_NAMES)}")
     assert op(sym.var("x"), sym.var("i")).infer_shape(x=(3, 4), i=(2,))[1] == [(2, 4)]
+
+
+def test_a_function_that_fails_on_known_dtypes_is_tried_on_no_others() -> None:
+    """A bind that fails asks once more, for its error."""
+    runs = []
+
+    def body(x: Any) -> Any:
+        runs.append(x.dtype)
+        raise ValueError("no")
+
+    op = mx.operator.define(body, name=f"_example_dry_run_{next(_NAMES)}", types="float32->float32")
+    with pytest.raises(ValueError, match="no"):
+        op(sym.var("x")).simple_bind(mx.cpu(), x=(2,))
+    assert runs == [np.float32] * 2
