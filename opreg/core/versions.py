@@ -18,6 +18,7 @@ import operator
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from sys import _getframe, getrefcount
+from types import FrameType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -257,6 +258,13 @@ def held(holder: Any, known: int = 0) -> bool:
     return getrefcount(data) - known != UNSHARED or data.__class__ is not ndarray or data.base is not None
 
 
+def _next_write(caller: FrameType) -> Write:
+    """A new write, later than all others, by the instruction in user code that led to the caller."""
+    _advance()
+    frame = user_frame(caller)
+    return LATEST[0], None if frame is None else (frame.f_code, frame.f_lasti)
+
+
 def wrote(array: Array, key: Any = None) -> None:
     """Record that a raw array was written, or its elements at a subscript."""
     if not WATCHED or not _is_memory(array):
@@ -266,9 +274,7 @@ def wrote(array: Array, key: Any = None) -> None:
         array, key = view_at(array, key), None
     if array.size:
         memory, spans = _place(array) if lasting else _locate(array, key)
-        _advance()
-        frame = user_frame(_getframe(1))
-        write = LATEST[0], None if frame is None else (frame.f_code, frame.f_lasti)
+        write = _next_write(_getframe(1))
         with _LOCK:
             memory.wrote(spans, write)
 
@@ -277,17 +283,11 @@ def wrote_all(arrays: Iterable[Array]) -> None:
     """Record that raw arrays were written, each of them as a whole."""
     if not WATCHED:
         return
-    _advance()
-    frame = user_frame(_getframe(1))
-    write = LATEST[0], None if frame is None else (frame.f_code, frame.f_lasti)
-    for array in arrays:
-        if array.size and _is_memory(array):
-            memory, spans = _place(array)
-            if spans is None:
-                memory.last, memory.stretches = write, None
-            else:
-                with _LOCK:
-                    memory.wrote(spans, write)
+    places = [_place(array) for array in arrays if array.size and _is_memory(array)]
+    write = _next_write(_getframe(1))
+    with _LOCK:
+        for memory, spans in places:
+            memory.wrote(spans, write)
 
 
 def wrote_held(holders: Iterable[Any]) -> None:
@@ -321,9 +321,7 @@ class Targets:
         """Record that all of them were written."""
         if self._known != _SHARED[0]:
             self._find()
-        _advance()
-        frame = user_frame(_getframe(2))
-        write = LATEST[0], None if frame is None else (frame.f_code, frame.f_lasti)
+        write = _next_write(_getframe(2))
         for memory in self._wholes:
             memory.last, memory.stretches = write, None
         if self._parts:
