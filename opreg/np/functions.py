@@ -78,7 +78,8 @@ def _without_options(name: str, options: dict[str, Any]) -> None:
     for option, value in options.items():
         if option not in _OPTIONS or not _OPTIONS[option](value):
             raise ArgumentError(f"np.{name} has no option {option}={value!r}")
-        raise NotImplementedError(f"np.{name}: the option {option}={value!r} is NumPy's alone")
+        raise NotImplementedError(f"np.{name} does not take {option}={value!r}, which NumPy's function takes: call it "
+                                  "without, or on asnumpy()")
 
 
 def _is_number(value: object) -> bool:
