@@ -44,11 +44,17 @@ def _told(python: Path, processor: tuple[str, ...]) -> dict[str, str]:
     return json.loads(printed)
 
 
+def python_path(here: bool) -> str:
+    """The module path of a process: this tree, and what this program adds, if both have one interpreter."""
+    beside = os.environ.get("PYTHONPATH", "") if here else ""
+    return os.pathsep.join([str(ROOT), *filter(None, [beside])])
+
+
 def variables(python: Path, options: Any, threads: int, jit: str) -> dict[str, str]:
     """The environment of a process; opreg compiles in it as ``jit`` says, at the first run as other compilers do."""
     count = str(threads)
     found = {**without(os.environ), "OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count, "MKL_NUM_THREADS": count,
-             "PYTHONPATH": str(ROOT), "OPREG_JIT": jit, "BENCHMARK_DEVICE": options.device,
+             "PYTHONPATH": python_path(options.here), "OPREG_JIT": jit, "BENCHMARK_DEVICE": options.device,
              "BENCHMARK_MACHINE": str(options.machine.absolute()) if options.machine else "",
              "XLA_PYTHON_CLIENT_PREALLOCATE": "false", **_told(python, tuple(options.processor))}
     if options.device != "gpu":

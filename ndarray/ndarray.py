@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from opreg.core import effects, host_memory
+from opreg.core.array_module import put
 from opreg.core.dispatch import INVOKE
 from opreg.core.mode import MODE, quiet
 from opreg.core.op import Op
@@ -586,7 +587,9 @@ class NDArray(ScalarConversions, Methods):
             return
         run = quiet if self._ctx.backend_name == "cpu" else self._ctx.run
         try:
-            if part is None:
+            if not basic:
+                run(put, self._data, key, source)
+            elif part is None:
                 run(self._data.__setitem__, key, source)
             else:
                 run(part.__setitem__, Ellipsis, source)

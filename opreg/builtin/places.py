@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..core.array_module import put
 from ..core.op import Op
 from ..typing import Array, ArrayModule
 from .shapes.shape import stored
@@ -76,5 +77,5 @@ def writing(op: Op, where: Callable[..., tuple]) -> None:
             out = xp.zeros(around, dtype=numbers.dtype)
         else:
             out[...] = 0
-        out[key] = numbers
+        put(out, key, numbers)
         return out

@@ -17,6 +17,7 @@ from opreg.ndarray.nesting import arrays_in, hosted, leaves
 from opreg.ndarray.tape import Taped, TapeEntry, TapeNode, Variable, frame
 
 from ..core import host_memory
+from ..core.array_module import put
 from ..core.mode import MODE, quiet
 from ..core.op import Op
 from ..core.patches import Patched
@@ -297,7 +298,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         try:
             if watched and self._ctx.xp is np and quiet(unchanged, self._data[key], source):
                 return
-            self._ctx.run(self._data.__setitem__, key, source)
+            self._ctx.run(put, self._data, key, source)
         except OverflowError:  # an integer wraps around, as in arithmetic
             self._data[key] = numbers_of(value, self._dt)
         except IndexError as error:

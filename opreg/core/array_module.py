@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .launch import Kernel
 
 __all__ = ["Backend", "Device", "NumpyBackend", "CupyBackend", "StreamOrder", "backend", "register_backend", "active",
-           "module_of", "number_on", "when_opened", "ENTERED", "TRANSFERS"]
+           "last_writes", "may_repeat", "module_of", "number_on", "put", "when_opened", "ENTERED", "TRANSFERS"]
 
 #: Seeds of a random generator of NumPy.
 Seed: TypeAlias = "int | Sequence[int] | np.random.SeedSequence | None"
@@ -60,6 +60,49 @@ def number_on(xp: ArrayModule, value: Any, dtype: DTypeLike) -> Array:
     array(0.5, dtype=float32)
     """
     return xp.asarray(value, dtype) if xp is np or hasattr(value, "shape") else xp.full((), value, dtype)
+
+
+def put(array: Array, key: Any, values: Any) -> None:
+    """``array[key] = values``; if an index is repeated, the last of its values stays, as in NumPy.
+
+    Writes of a device have no order. Therefore each write of a repeated index gets the value of the last one there.
+
+    Examples
+    --------
+    >>> x = np.zeros(3)
+    >>> put(x, np.array([1, 1]), np.array([5.0, 7.0]))
+    >>> x
+    array([0., 7., 0.])
+    """
+    if isinstance(array, np.ndarray) or not may_repeat(key) or getattr(values, "size", 1) == 1:
+        array[key] = values
+        return
+    xp = module_of(array)
+    last = last_writes(xp, array.shape, key)
+    values = values.reshape(values.shape[max(0, values.ndim - last.ndim):])
+    array[key] = xp.broadcast_to(values, last.shape).reshape(-1)[last]
+
+
+def last_writes(xp: ArrayModule, shape: Shape, key: Any) -> Array:
+    """For each element that a key with index arrays selects of an array of a shape, in the order of the selection, the
+    number of the last element at the same place.
+
+    Examples
+    --------
+    >>> last_writes(np, (3,), np.array([1, 0, 1]))
+    array([2, 1, 2])
+    """
+    last = xp.empty(shape, np.int64)  # only elements that the key selects are read
+    last[key] = 0
+    selected = last[key]
+    xp.maximum.at(last, key, xp.arange(selected.size).reshape(selected.shape))
+    return last[key]
+
+
+def may_repeat(key: Any) -> bool:
+    """Whether a key has index arrays, which can select an element twice."""
+    return any(isinstance(part, list) or (getattr(part, "size", 0) > 1 and part.dtype.kind in "iu")
+               for part in (key if isinstance(key, tuple) else (key,)))
 
 
 class Backend:

@@ -389,8 +389,17 @@ def _reducing(xp: ArrayModule, name: str) -> Callable[..., Array]:
             name]
         return ufunc.reduce
     if name in ("row_max", "row_min"):
-        choose = xp.max if name == "row_max" else xp.min
-        return lambda array, axis, dtype, out, _: choose(array, axis=axis, out=out, keepdims=True)
+        if name == "row_max":
+            return lambda array, axis, dtype, out, _: xp.max(array, axis=axis, out=out, keepdims=True)
+
+        def least(array: Array, axis: Any, dtype: Any, out: Array | None, _: bool) -> Array:
+            found = xp.min(array, axis=axis, keepdims=True)  # CuPy 14.2 fails with `out`, which it takes for a dtype
+            if out is None:
+                return found
+            out[...] = found
+            return out
+
+        return least
     add = xp.sum if name == "row_sum" else xp.prod
     return lambda array, axis, dtype, out, _: add(array, axis=axis, dtype=dtype, out=out, keepdims=True)
 

@@ -153,15 +153,20 @@ def late() -> contextlib.AbstractContextManager[None]:
     return bed.ordered("late") if os.environ.get("OPREG_TEST_GPU") == "bed" else contextlib.nullcontext()
 
 
+def require(count: int) -> None:
+    """Skips a test on a machine with fewer devices."""
+    if (array_module.backend("gpu").count() or 0) < count:
+        pytest.skip(f"needs {count} devices")
+
+
 @contextlib.contextmanager
 def gpus(processors: int = 1, count: int = 1) -> Iterator[Gpu]:
     """Context in which ``gpu(0)`` and ``gpu(1)`` are stand-ins with so many processors; with ``OPREG_TEST_GPU=bed``
     devices of the bed, with ``real`` those that CuPy finds. A test that needs more devices than there are is
     skipped."""
     if os.environ.get("OPREG_TEST_GPU") in ("real", "bed"):
-        if (array_module.backend("gpu").count() or 0) < count:
-            pytest.skip(f"needs {count} devices")
         on_bed = os.environ["OPREG_TEST_GPU"] == "bed"
+        require(count)
         with recorded(array_module.backend("gpu").xp, processors if on_bed else None) as xp:
             yield xp
         return

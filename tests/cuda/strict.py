@@ -219,6 +219,19 @@ def _is_brain(array: Any) -> bool:
     return getattr(array, "dtype", None) == ml_dtypes.bfloat16
 
 
+def _assign(array: np.ndarray, key: Any, value: Any) -> None:
+    """``array[key] = value``, with the first of the values for an index that is repeated: writes of a device have no
+    order, and NumPy keeps the last."""
+    parts = key if isinstance(key, tuple) else (key,)
+    if not any(getattr(part, "size", 0) > 1 and part.dtype.kind in "iu" for part in parts):
+        array[key] = value
+        return
+    places = np.arange(array.size).reshape(array.shape)[key]
+    values = np.empty(places.shape, array.dtype)
+    values[...] = value
+    array.flat[places.reshape(-1)[::-1]] = values.reshape(-1)[::-1]
+
+
 def _matmul(function: Callable) -> Callable:
     """Products of bfloat16 are bfloat16; stacks of bfloat16 are refused."""
 
@@ -285,9 +298,21 @@ def _complex(function: Callable) -> Callable:
     return call
 
 
-_AS_CUPY: dict[str, Callable] = {"matmul": _matmul, "cumsum": _no_brain, "cumprod": _no_brain, "var": _spread,
-                                 "std": _spread, "where": _where, "linalg.solve": _solve,
-                                 "linalg.eig": _complex, "linalg.eigvals": _complex}
+def _reduced(function: Callable) -> Callable:
+    """A function that hands ``out`` to CUB in the place of a dtype, and fails where CUB could compute it."""
+
+    def call(*args: Any, out: Any = None, **keywords: Any) -> Any:
+        if out is not None:
+            raise StrictError("CuPy 14.2 cannot reduce to a minimum, or a range, in place: leave out `out`")
+        return function(*args, **keywords)
+
+    return call
+
+
+_AS_CUPY: dict[str, Callable] = {
+    "min": _reduced, "amin": _reduced, "ptp": _reduced, "matmul": _matmul, "cumsum": _no_brain, "cumprod": _no_brain,
+    "var": _spread, "std": _spread, "where": _where, "linalg.solve": _solve, "linalg.eig": _complex,
+    "linalg.eigvals": _complex}
 
 
 class _Ufunc:
@@ -448,7 +473,7 @@ class StrictArray:
         if not isinstance(value, (StrictArray, bool, int, float, complex, np.generic)):
             raise StrictError(f"assignment of a {type(value).__name__} to an array on the device")
         check_device("an assignment", (self, key, value))
-        MACHINE.run("setitem", operator.setitem,
+        MACHINE.run("setitem", _assign,
                     (self._host, _key(key), value._host if isinstance(value, StrictArray) else value), {})
 
     def __neg__(self) -> StrictArray:

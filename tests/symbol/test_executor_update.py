@@ -17,7 +17,7 @@ from opreg.builtin.optimizers import updating
 from opreg.core import threads
 from opreg.errors import ArgumentError, OpError, ShapeError
 from opreg.symbol.plan import Segment
-from tests.cuda.device import Gpu, gpus
+from tests.cuda.device import Gpu, gpus, require
 from tests.cuda.host import COMPILER
 from tests.cuda.machine import MACHINE
 from tests.train.test_optimizer import _SETTINGS, OPTIMIZERS
@@ -580,6 +580,7 @@ def test_weights_that_no_kernel_moves_are_an_island(gpu: Gpu) -> None:
 
 @needs_compiler
 def test_weights_on_several_devices(gpu: Gpu) -> None:
+    require(2)
     with mx.AttrScope(ctx_group="one"):
         y = sym.var("a") * 2
     with mx.AttrScope(ctx_group="two"):

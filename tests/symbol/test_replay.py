@@ -22,7 +22,7 @@ from opreg.errors import OpError
 from opreg.symbol.plan import Segment
 from opreg.trace_events import collect
 from tests.cuda import machine
-from tests.cuda.device import Gpu, gpus, late
+from tests.cuda.device import Gpu, gpus, late, require
 from tests.cuda.host import COMPILER
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
@@ -365,6 +365,7 @@ def test_loops_run_graphs_of_their_own() -> None:
 
 
 def test_plans_over_several_devices_run_step_by_step() -> None:
+    require(2)
     with mx.AttrScope(ctx_group="there"):
         hidden = sym.tanh(sym.var("x"), name="there")
     with mx.AttrScope(ctx_group="here"):

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
+from ...core.array_module import last_writes, may_repeat
 from ...core.attrs import Key, Limit, Number
 from ...core.declarations import ZERO
 from ...core.op import Op
@@ -363,12 +364,9 @@ def subscript_sum_infer(g, value, *, key):
 @subscript_sum.kernel()  # no body: which write was the last is found by writing numbers
 def subscript_sum_xp(xp, g, value, *, key):
     part = xp.asarray(g[key])
-    parts = key if isinstance(key, tuple) else (key,)
-    if any(isinstance(part, list) or getattr(part, "size", 0) > 1 for part in parts):
+    if may_repeat(key):
         numbers = xp.arange(part.size).reshape(part.shape)
-        kept = xp.zeros(g.shape, numbers.dtype)
-        kept[key] = numbers
-        part = xp.where(kept[key] == numbers, part, xp.zeros((), part.dtype))
+        part = xp.where(last_writes(xp, g.shape, key) == numbers, part, xp.zeros((), part.dtype))
     if part.ndim < value.ndim:
         part = part.reshape((1,) * (value.ndim - part.ndim) + part.shape)
     return reduce_like_xp(xp, part, value)
