@@ -18,6 +18,7 @@ from opreg.core.launch import Call, Kernel, as_results, prepare
 from opreg.core.launch import Prepared as PreparedCall
 from opreg.core.mode import MODE, Recording, inside, quiet
 from opreg.core.op import Op, runs_body, shapes_from_data
+from opreg.core.rounding import tf32
 from opreg.core.rules import Attrs, Shapes
 from opreg.core.slots import Slot
 from opreg.core.spec import Shape, Spec, is_numpy_float, known, show, unify
@@ -27,6 +28,7 @@ from opreg.typing import Array, ArrayModule
 
 from .context import Context
 from .custom_calls import CustomRun, Wrap, custom_run
+from .device_calls import device_call
 
 if TYPE_CHECKING:
     from .traced_rules import Recipe
@@ -110,7 +112,10 @@ class Runner(CachedUse):
         self._function: Callable[..., Any]
         dtype = self.dtypes[0] if self.dtypes else _FLOAT32
         expression = None if op.rules.expression is None else op.rules.expression(attrs)
-        if (expression is not None and self.kernel is op.kernels[0] and is_numpy_float(dtype)
+        on_device = None if ctx.xp is np else quiet(device_call, op, attrs, arrays, ctx, is_train, specs)
+        if on_device is not None:
+            self._function = on_device
+        elif (expression is not None and self.kernel is op.kernels[0] and is_numpy_float(dtype)
                 and all(array.dtype == dtype for array in arrays)):
             function = quiet(expression.on, ctx.xp, dtype)
             self._function = function if self.shapes[0] != () else _as_array(ctx.xp, function)
@@ -118,6 +123,8 @@ class Runner(CachedUse):
             prepared = _prepared(op, attrs, arrays, self.kernel, ctx)
             self._function = prepared or ready.function()
             self.takes_out = self.takes_out and (prepared is None or getattr(prepared, "takes_out", False))
+        if on_device is not None:
+            self.takes_out = on_device.takes_out
         if op.traits.random:
             self._function = _drawing(ctx, self._function)
         self.single = None  # until the first run
@@ -311,7 +318,7 @@ Prepared: TypeAlias = CachedUse | BoundRunner | FunctionRunner | CustomRun
 def runner_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Runner:
     """The runner of a call with complete attributes, cached if the attributes can be compared."""
     is_train = MODE.__dict__["now"]().training if op.traits.mode or op.traits.states else True
-    kind: list[object] = [op, attrs, is_train, ctx]
+    kind: list[object] = [op, attrs, is_train, ctx] if ctx.xp is np else [op, attrs, is_train, ctx, tf32()]
     for array in arrays:
         kind += array.shape, array.dtype
     key = tuple(kind)

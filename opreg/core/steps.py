@@ -9,17 +9,23 @@ Plans use nothing else.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
 from ..typing import Array
+from .addresses import address_of
 from .spec import size
 
-__all__ = ["JoinableStep", "PlainStep", "Recorder", "RefusedError", "TieredStep", "bytes_moved", "is_plain",
-           "own_bytes"]
+__all__ = ["JoinableStep", "PlainStep", "Recorder", "RefusedError", "TieredStep", "Work", "bytes_moved", "index_at",
+           "is_plain", "own_bytes", "work_of"]
+
+#: The work of a step as a function of the arrays that it reads and writes, in an agreed order.
+Work: TypeAlias = Callable[[Sequence[Array]], object]
 
 
 class PlainStep:
@@ -30,6 +36,11 @@ class PlainStep:
 
     def __call__(self) -> None:
         raise NotImplementedError
+
+    def work(self, arrays: Sequence[Array]) -> Work | None:
+        """The work of this step as a function of arrays like ``arrays``, to which it holds no references; None if the
+        step can only work on its own. See ``work_of``."""
+        return None
 
 
 class JoinableStep(PlainStep):
@@ -113,6 +124,78 @@ def is_plain(function: Any) -> bool:
     if isinstance(inner, np.ufunc) or inner is np.copyto or getattr(inner, "plain", False):
         return True
     return isinstance(getattr(inner, "__self__", None), (np.ndarray, np.ufunc))  # their methods
+
+
+def index_at(arrays: Sequence[Array], array: Array) -> int | None:
+    """The index of the array that begins where a view begins; None for a view of none of them.
+
+    Raises
+    ------
+    RefusedError
+        If the view begins elsewhere inside of one.
+    """
+    place = address_of(array)
+    for i, each in enumerate(arrays):
+        begin = address_of(each)
+        if place == begin:
+            return i
+        if begin < place < begin + own_bytes(each):
+            raise RefusedError("a view does not begin where its array begins")
+    return None
+
+
+def work_of(step: Callable[[], object], arrays: Sequence[Array]) -> Work | None:
+    """The work of a step as a function of other arrays; None if it can only work on its own.
+
+    Parameters
+    ----------
+    step : function without arguments
+        A step that is bound to some of ``arrays``, or to views of them.
+    arrays : sequence of arrays
+        Contiguous arrays, no two of which share memory. The function takes others of the same shapes and dtypes in the
+        same order.
+
+    Examples
+    --------
+    >>> import functools
+    >>> x, y = np.arange(3), np.zeros(3, int)
+    >>> work = work_of(functools.partial(np.add, x, 1, y), [x, y])
+    >>> out = np.zeros(3, int)
+    >>> work([np.array([5, 6, 7]), out])
+    array([6, 7, 8])
+    """
+    try:
+        if isinstance(step, PlainStep):
+            return step.work(arrays)
+        return _work_of_partial(step, arrays) if isinstance(step, functools.partial) else None
+    except RefusedError:
+        return None
+
+
+def _work_of_partial(step: functools.partial[object], arrays: Sequence[Array]) -> Work | None:
+    if step.keywords:
+        return None
+    function, values, kind = step.func, [*step.args], type(arrays[0])
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, kind):  # a method of an array
+        function, values = getattr(kind, step.func.__name__), [owner, *values]
+    elif not hasattr(function, "nin"):
+        return None
+    views = [_view(arrays, value) if isinstance(value, kind) else None for value in values]
+    constants = [value if view is None else None for value, view in zip(values, views)]
+    return lambda others: function(*[value if view is None else view(others)
+                                     for value, view in zip(constants, views)])
+
+
+def _view(arrays: Sequence[Array], array: Array) -> Callable[[Sequence[Array]], Array] | None:
+    """A function that gives the view of another array that ``array`` is of one of ``arrays``; None if it is of none."""
+    number = index_at(arrays, array)
+    if number is None:
+        return None
+    base, shape = arrays[number], array.shape
+    if array.dtype != base.dtype or not array.flags.c_contiguous or array.size != base.size:
+        raise RefusedError("a view is no reshaped array")
+    return operator.itemgetter(number) if shape == base.shape else lambda others: others[number].reshape(shape)
 
 
 def own_bytes(array: Array) -> int:

@@ -15,9 +15,9 @@ from typing import Any
 from opreg.core.cache import cached
 from opreg.core.launch import Call, Rank
 from opreg.core.op import Op
-from opreg.core.steps import PlainStep
+from opreg.core.steps import PlainStep, Work, index_at
 from opreg.errors import OpError, passing
-from opreg.typing import ArrayModule
+from opreg.typing import Array, ArrayModule
 
 from .instructions import PRELUDE, declines
 
@@ -155,3 +155,19 @@ class Launch(PlainStep):
 
     def __call__(self) -> None:
         self.kernel(self.grid, self.block, self.arguments)
+
+    def work(self, arrays: Sequence[Array]) -> Work:
+        """The launch with other arrays."""
+        kind, kernel, grid, block = type(arrays[0]), self.kernel, self.grid, self.block
+        places = {i: number for i, argument in enumerate(self.arguments)
+                  if isinstance(argument, kind) and (number := index_at(arrays, argument)) is not None}
+        constants = [None if i in places else argument for i, argument in enumerate(self.arguments)]
+        moved = [*places.items()]
+
+        def launch(others: Sequence[Array]) -> None:
+            arguments = constants.copy()
+            for i, number in moved:
+                arguments[i] = others[number]
+            kernel(grid, block, tuple(arguments))
+
+        return launch

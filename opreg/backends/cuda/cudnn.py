@@ -18,7 +18,7 @@ from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.locks import lock
 from opreg.core.spec import Shape
-from opreg.core.steps import PlainStep, own_bytes
+from opreg.core.steps import PlainStep, Work, index_at, own_bytes
 from opreg.errors import OpError, passing
 from opreg.typing import Array, ArrayModule
 
@@ -205,6 +205,13 @@ def aligned(arrays: Sequence[Array]) -> bool:
     return not any(address_of(array) % _ALIGNED for array in arrays)
 
 
+def _executed(title: str, execute: Callable[..., None], *arguments: Any) -> None:
+    try:
+        execute(*arguments)
+    except Exception as error:
+        raise OpError(f"{title}: cuDNN answers {error}") from error
+
+
 class Convolve(PlainStep):
     """One part of a convolution with its arrays, to which it holds references.
 
@@ -243,7 +250,22 @@ class Convolve(PlainStep):
         self.read = sum(map(own_bytes, arrays.values())) - self.written
 
     def __call__(self) -> None:
-        try:
-            self.execute(self.stream().ptr, self.addresses, self.place)
-        except Exception as error:
-            raise OpError(f"{self.title}: cuDNN answers {error}") from error
+        _executed(self.title, self.execute, self.stream().ptr, self.addresses, self.place)
+
+    def work(self, arrays: Sequence[Array]) -> Work:
+        """The convolution of other arrays."""
+        bound, workspace = self.held
+        numbers = {name: index_at(arrays, array) for name, array in bound.items()}
+        moved = [(_UIDS[name], number) for name, number in numbers.items() if number is not None]
+        constants = {_UIDS[name]: self.addresses[_UIDS[name]] for name, number in numbers.items() if number is None}
+        held = [array for name, array in bound.items() if numbers[name] is None]
+        scratch = None if workspace is None else index_at(arrays, workspace)
+        execute, stream, title = self.execute, self.stream, self.title
+
+        def convolve(others: Sequence[Array]) -> None:
+            addresses = {**constants, **{uid: address_of(others[number]) for uid, number in moved}}
+            place = None if scratch is None else address_of(others[scratch])
+            _executed(title, execute, stream().ptr, addresses, place)
+
+        convolve.held = held  # type: ignore[attr-defined]
+        return convolve

@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from opreg.core.addresses import address_of
 from opreg.core.cache import cached
+from opreg.core.locks import lock
 from opreg.core.rounding import tf32
-from opreg.core.steps import PlainStep, own_bytes
+from opreg.core.steps import PlainStep, Work, index_at, own_bytes
 from opreg.errors import OpError
 from opreg.typing import Array, ArrayModule
 
@@ -248,7 +249,7 @@ class Multiply(PlainStep):
         The library's descriptors, if there are some already.
     """
 
-    __slots__ = ("call", "stream", "title", "held", "read", "written")
+    __slots__ = ("call", "stream", "title", "held", "read", "written", "arguments", "function")
     capturable = True
 
     def __init__(self, xp: ArrayModule, device: int, title: str, product: Product, chosen: ChosenAlgorithm,
@@ -271,6 +272,7 @@ class Multiply(PlainStep):
             chosen.workspace]
         function = found.functions["cublasLtMatmul"]
         self.call = lambda stream: function(*arguments, stream)
+        self.arguments, self.function = arguments, function
         self.stream, self.title = xp.cuda.get_current_stream, f"{title}: {product}"
         self.held = described, arrays, bias, workspace
         left, right, into = map(own_bytes, arrays)
@@ -280,9 +282,36 @@ class Multiply(PlainStep):
         self.written = into + bias_bytes * summed
 
     def __call__(self) -> None:
-        status = self.call(self.stream().ptr)
+        self._check(self.call(self.stream().ptr))
+
+    def _check(self, status: int) -> None:
         if status:
             raise OpError(f"{self.title}: {answer('cublasLtMatmul', status)}")
+
+    def work(self, arrays: Sequence[Array]) -> Work:
+        """The product of other arrays; the address of a bias is stored in the library's descriptor."""
+        described, operands, bias, workspace = self.held
+        a, b, out, scratch, added = [None if array is None else index_at(arrays, array)
+                                     for array in (*operands, workspace, bias)]
+        moved = [(i, number) for i, number in ((3, b), (5, a), (8, out), (10, out)) if number is not None]
+        constants, function, stream, check = self.arguments, self.function, self.stream, self._check
+        held = described, [operand for operand, number in zip(operands, (a, b, out)) if number is None]
+        using = lock()
+
+        def multiply(others: Sequence[Array]) -> None:
+            arguments = constants.copy()
+            for i, number in moved:
+                arguments[i] = address_of(others[number])
+            if scratch is not None:
+                arguments[13] = -(-address_of(others[scratch]) // _ALIGNED) * _ALIGNED
+            if added is None:
+                check(function(*arguments, stream().ptr))
+                return
+            with using:
+                held[0].whole.set(DescriptorAttribute.BIAS_POINTER, ctypes.c_void_p(address_of(others[added])))
+                check(function(*arguments, stream().ptr))
+
+        return multiply
 
 
 def multiply(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> Array:
