@@ -16,6 +16,7 @@ from opreg.core.host_memory import Workspace
 from opreg.core.launch import Call, FirstRun, prepare
 from opreg.core.locks import rlock
 from opreg.core.mode import Recording
+from opreg.core.rounding import tf32
 from opreg.core.spec import Spec, known
 from opreg.core.steps import JoinableStep, TieredStep, is_plain
 from opreg.core.versions import Targets
@@ -65,16 +66,19 @@ class Step:
         The number of instructions for all elements, for a step without a node.
     writes : list of arrays
         The caller's arrays among those that it writes: outputs, gradients, weights, states.
+    tf32 : bool or None
+        Whether products that it computes may round to TF32; None where its device has none.
     """
 
     __slots__ = ("node", "kernel", "declined", "where", "run", "outs", "ins", "ctx", "copies", "title", "instructions",
-                 "writes")
+                 "writes", "tf32")
 
     def __init__(self, node: Node | None, kernel: str, declined: list[tuple[str, str]], where: str,
                  run: list[Function], outs: Sequence[Array | None], ctx: Context, ins: Sequence[Array | None] = ()):
         self.node, self.kernel, self.declined, self.where, self.run = node, kernel, declined, where, run
         self.outs, self.ins, self.ctx, self.copies = outs, ins, ctx, ""
         self.title, self.instructions = "", 0
+        self.tf32: bool | None = None
         self.writes: list[Array] = [] if node is not None else [out for out in outs if out is not None]
 
 
@@ -106,13 +110,16 @@ class Segment:
         Whether all functions are NumPy's or compiled, which read neither the mode nor the current context.
     native : function or None
         All functions as one compiled function, if all are compiled and none divides its work among threads.
+    tf32 : bool or None
+        The same of all steps that have one, which holds while they run.
     """
 
-    __slots__ = ("steps", "fresh", "plain", "native", "flat", "_owners", "_tiered", "_joined", "noted", "_instruments",
-                 "_ways", "__weakref__")
+    __slots__ = ("steps", "fresh", "plain", "native", "tf32", "flat", "_owners", "_tiered", "_joined", "noted",
+                 "_instruments", "_ways", "__weakref__")
 
     def __init__(self, steps: list[Step]):
         self.steps = steps
+        self.tf32 = next((step.tf32 for step in steps if step.tf32 is not None), None)
         self.noted: Targets | None = None
         self.fresh, self.plain = True, False
         self.native: Function | None = None
@@ -521,6 +528,8 @@ class Plan:
         place = self._place(entries[0]) if entries else ""
         step = Step(node, ready.kernel.name, ready.declined, place, run, outs, ctx, ins)
         step.writes = writes
+        if ctx.device is not None:
+            step.tf32 = tf32()
         return step
 
     def _is_callers(self, entry: Entry) -> bool:

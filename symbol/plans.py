@@ -10,6 +10,7 @@ import numpy as np
 from opreg.core.array_module import ENTERED
 from opreg.core.invalidation import EDITION
 from opreg.core.mode import MODE, quiet
+from opreg.core.rounding import with_tf32
 from opreg.core.versions import WATCHED
 from opreg.errors import warn
 from opreg.ndarray.context import Context
@@ -116,9 +117,16 @@ def run_segment(segment: Segment, ctx: Context, is_train: bool) -> None:
     elif segment.plain:
         quiet(segment.run)
     else:
-        in_mode(segment.run, ctx, is_train)
+        in_mode(segment.run if segment.tf32 is None else functools.partial(_rounding, segment), ctx, is_train)
     if WATCHED:
         (segment.noted or segment.targets).wrote()
+
+
+def _rounding(segment: Segment) -> None:
+    """Run a segment with kernels that ask for products when they run: these round as the plan was told."""
+    assert segment.tf32 is not None
+    with with_tf32(segment.tf32):
+        segment.run()
 
 
 def in_mode(function: Callable[[], object], ctx: Context, is_train: bool) -> None:

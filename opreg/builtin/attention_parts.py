@@ -58,7 +58,7 @@ class Weights(NamedTuple):
 
 
 class DroppedWeights(NamedTuple):
-    """Dropout with a separate draw for each element.
+    """Dropout with a separate draw for each element. A second output is the mask: the factor of each element.
 
     Attributes
     ----------

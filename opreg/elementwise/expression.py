@@ -31,11 +31,11 @@ from ..core.rules import Attrs
 from ..core.spec import is_floating
 from ..core.value import Value, forms
 from ..typing import Array, ArrayModule
-from . import integers
+from . import counting, integers
 from . import special_functions as special
 
-__all__ = ["Term", "Expression", "Instruction", "Primitive", "PRIMITIVES", "primitive", "polygamma", "trace", "derive",
-           "accepting", "astype", "compiled", "extracted", "in_order", "lowered"]
+__all__ = ["Term", "Expression", "Instruction", "Primitive", "KEPT", "PRIMITIVES", "primitive", "polygamma", "trace",
+           "derive", "accepting", "astype", "compiled", "extracted", "in_order", "lowered"]
 
 
 class Primitive(NamedTuple):
@@ -320,6 +320,11 @@ def astype(dtype: np.dtype) -> Primitive:
                      dtype=dtype)
 
 
+#: Whether the random number of an element's place is below a share: of the element, a draw (see ``counting``) and the
+#: share. It occurs only in expressions that passes make.
+KEPT = Primitive("kept", counting.kept, None, "kept", logical=True)
+
+
 def polygamma(order: int) -> Instruct:
     """The primitive that computes the derivative of ``gammaln`` of order ``order + 1``."""
     name = f"polygamma{order}"
@@ -581,6 +586,11 @@ class Expression:
         results = tuple([registers[result] if isinstance(result, int) else
                          xp.full(registers[0].shape, result, registers[0].dtype) for result in self.results])
         return results if len(results) > 1 else results[0]
+
+    @property
+    def draws(self) -> set[int | float]:
+        """The inputs that are draws of random numbers, arrays of their own shape and dtype; see ``counting``."""
+        return {args[1] for prim, args in self.code if prim is KEPT}
 
     @property
     def used(self) -> list[int]:

@@ -28,12 +28,12 @@ from opreg.elementwise.expression import PRIMITIVES
 
 from ..program import Program
 
-__all__ = ["attention"]
+__all__ = ["attention", "instruction_of", "part_of"]
 
 
 def attention(program: Program) -> Program:
     """Replace operators that compute attention by the operator of attention."""
-    if program.mutates or not any(isinstance(_part(program, node), Weights) for node in program.nodes):
+    if program.mutates or not any(isinstance(part_of(program, node), Weights) for node in program.nodes):
         return program
     readers: dict[Node, list[Node | None]] = {}
     for node in program.nodes:
@@ -45,7 +45,7 @@ def attention(program: Program) -> Program:
     chains: dict[Node, _Chain] = {}
     taken: set[Node] = set()
     for node in program.nodes:
-        if isinstance(_part(program, node), Product) and node not in taken:
+        if isinstance(part_of(program, node), Product) and node not in taken:
             chain = _attention_from(program, node, readers, moved)
             if chain is not None:
                 chains[chain.nodes[-1]] = chain
@@ -159,7 +159,7 @@ class _Chain:
         return result if result.shape == self.result else result.reshape(self.result)
 
 
-def _part(program: Program, node: Node) -> Part | None:
+def part_of(program: Program, node: Node) -> Part | None:
     """The part of a node in the pattern of attention, or None."""
     rule = None if node.op is None else node.op.rules.attends
     if rule is None:
@@ -174,7 +174,7 @@ def _part(program: Program, node: Node) -> Part | None:
 def _attention_from(program: Program, node: Node, readers: dict[Node, list[Node | None]],
                     moved: set[Node]) -> _Chain | None:
     """The attention that begins with a product; None if there is none, or its scores are few."""
-    part, spec = _part(program, node), program.specs[node][0]
+    part, spec = part_of(program, node), program.specs[node][0]
     assert isinstance(part, Product) and spec.shape is not None
     if spec.dtype is None or not is_floating(spec.dtype) or not in_blocks(spec.shape) or len(spec.shape) > 4:
         return None
@@ -203,7 +203,7 @@ def _joins(program: Program, chain: _Chain, node: Node, end: Entry, moved: set[N
         return False
     if program.bound.place(node) != program.bound.place(first):
         return False
-    part = _part(program, node)
+    part = part_of(program, node)
     if isinstance(part, Product):
         weights, values = [node.inputs[i] for i in part.places]
         if not chain.weighed or weights != end or values == end or part.transpose_a or part.factor != 1 or part.laid[0]:
@@ -252,7 +252,7 @@ def _regroups(node: Node, before: Shape, after: Shape) -> bool:
             and address_of(view) == address_of(array))
 
 
-def _instruction(node: Node) -> tuple[str, Sequence[Any]]:
+def instruction_of(node: Node) -> tuple[str, Sequence[Any]]:
     """The name and operands of the only instruction of an element-wise node; empty for other nodes."""
     rule = None if node.op is None else node.op.rules.expression
     expression = None if rule is None else rule(node.attrs)
@@ -265,7 +265,7 @@ def _instruction(node: Node) -> tuple[str, Sequence[Any]]:
 
 def _factor(node: Node) -> float | None:
     """The constant by which a node multiplies its input, or None."""
-    name, args = _instruction(node)
+    name, args = instruction_of(node)
     if len(node.inputs) != 1 or len(args) != 2:
         return None
     numbers = [arg for arg in args if isinstance(arg, float)]
@@ -276,5 +276,5 @@ def _factor(node: Node) -> float | None:
 
 def _adds(node: Node) -> bool:
     """Whether a node is the sum of its two inputs."""
-    name, args = _instruction(node)
+    name, args = instruction_of(node)
     return name == "add" and len(node.inputs) == 2 and sorted(map(repr, args)) == ["0", "1"]

@@ -96,15 +96,16 @@ def _expression(node: Node, program: Program, scalar: dict[tuple[Op, Same], Expr
     dtype = specs[node][0].dtype
     if op.rules.view is not None or not fuses(program.contexts[node].xp, dtype):  # type: ignore[arg-type]
         return None
-    for source, index in node.inputs:
-        input_dtype = specs[source][index].dtype
-        if input_dtype is not dtype and input_dtype != dtype:
-            return None
     key = op, Same(node.attrs)
     if key not in scalar:
         expression = op.rules.expression(node.attrs)
         scalar[key] = None if expression is None or isinstance(expression.result, float) else expression
-    return scalar[key]
+    expression = scalar[key]
+    for place, (source, index) in enumerate(node.inputs):
+        input_dtype = specs[source][index].dtype
+        if input_dtype is not dtype and input_dtype != dtype and (expression is None or place not in expression.draws):
+            return None
+    return expression
 
 
 def _cast(node: Node, program: Program) -> Expression | None:

@@ -222,3 +222,9 @@ __device__ __forceinline__ Words drawn(unsigned long long key, unsigned long lon
 
 // The highest 24 bits of a word as a number from 0 to 1, which it is below.
 __device__ __forceinline__ float uniform(unsigned word) { return (word >> 8) * 5.9604644775390625e-8f; }
+
+// The word of an element's place, for an index that is not known when the code is compiled.
+__device__ __forceinline__ unsigned word_of(const Words& words, unsigned index) {
+    const unsigned low = index & 1u ? words.at[1] : words.at[0], high = index & 1u ? words.at[3] : words.at[2];
+    return index & 2u ? high : low;
+}

@@ -39,7 +39,8 @@ def source(expression: Expression, layout: Layout) -> str:
     arrays = []
     for n, operand in enumerate(layout.operands):
         const, restrict = "" if operand.written else "const ", "" if operand.shared else "__restrict__ "
-        arrays.append(f"{const}{STORED[operand.dtype.name]}* {restrict}a{n}")
+        stored = "unsigned long long" if operand.reach is Reach.DRAWN else STORED[operand.dtype.name]
+        arrays.append(f"{const}{stored}* {restrict}a{n}")
     parameters = [*arrays, "Index total", *[f"Index n{axis}" for axis in range(1, axes)],
                   *[f"Offset s{n}_{axis}" for n in strided for axis in range(axes)]]
     read = sorted({layout.ins[i] for i in expression.used})
@@ -57,6 +58,8 @@ def source(expression: Expression, layout: Layout) -> str:
             f"    const Index first = (Index)blockIdx.x * {_BLOCK}u + threadIdx.x;",
             f"    const Index step = (Index)gridDim.x * {_BLOCK}u;"]
     text += [f"    const {types[n]} x{n} = wide(a{n}[0]);" for n in read if layout.operands[n].reach is Reach.FIXED]
+    text += [f"    const unsigned long long key{n} = a{n}[0], before{n} = a{n}[1];"
+             for n in read if layout.operands[n].reach is Reach.DRAWN]
     text += [f"    for (Index item = first; item < total / {lanes}u; item += step) {{",
              f"        const Index at = item * {lanes}u;",
              *indented(_part(layout, read, [n for n, _ in writes], types, strided, lanes), 2), "    }"]
@@ -86,6 +89,14 @@ def _part(layout: Layout, read: Sequence[int], written: Sequence[int], types: di
         arguments.append(f"x{n}")
         if reach is Reach.GATHERED:
             inner.append(f"const {types[n]} x{n} = wide(a{n}[o{n} + lane * s{n}_{outer}]);")
+        elif reach is Reach.DRAWN and lanes % 4 == 0:
+            lines += [f"Words drawn{n}[{lanes // 4}];", "#pragma unroll",
+                      f"for (int part = 0; part < {lanes // 4}; ++part) "
+                      f"drawn{n}[part] = drawn(key{n}, before{n} + at / 4u + part);"]
+            inner.append(f"const float x{n} = uniform(drawn{n}[lane / 4].at[lane % 4]);")
+        elif reach is Reach.DRAWN:
+            lines.append(f"const Words drawn{n} = drawn(key{n}, before{n} + at / 4u);")
+            inner.append(f"const float x{n} = uniform(word_of(drawn{n}, (unsigned)at + lane));")
         elif reach is not Reach.FIXED:
             lines.append(f"const auto p{n} = load<{lanes}>(a{n} + {'at' if reach is Reach.FLAT else f'o{n}'});")
             inner.append(f"const {types[n]} x{n} = wide(p{n}.at[lane]);")
@@ -104,8 +115,9 @@ def _part(layout: Layout, read: Sequence[int], written: Sequence[int], types: di
 
 def declines(expression: Expression, ins: Sequence[Array], outs: Sequence[Array | None]) -> str | None:
     """The reason why there is no kernel of an expression of such arrays."""
-    for array in (*ins, *outs):
-        if array is not None and array.dtype.name not in STORED:
+    drawn = expression.draws
+    for place, array in enumerate((*ins, *outs)):
+        if array is not None and place not in drawn and array.dtype.name not in STORED:
             return f"dtype {array.dtype}: {', '.join(STORED)} are compiled"
     name = missing(expression)
     if name is not None:

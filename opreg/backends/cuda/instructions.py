@@ -39,7 +39,7 @@ _TEXT = {
     "logical_xor": "{T}(({0} != {T}(0)) != ({1} != {T}(0)))", "logical_not": "{T}({0} == {T}(0))",
     "gamma": "{T}(tgamma((double){0}))", "gammaln": "{T}(lgamma((double){0}))",
     "bessel_i0": "{T}(cyl_bessel_i0((double){0}))", "bessel_i1": "{T}(cyl_bessel_i1((double){0}))",
-    "hypot": "hypot({0}, {1})", **{name: f"{name}({{0}})" for name in _SAME},
+    "hypot": "hypot({0}, {1})", "kept": "{T}({1} < {2})", **{name: f"{name}({{0}})" for name in _SAME},
     **{f"arc{name}": f"a{name}({{0}})" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
 }
 

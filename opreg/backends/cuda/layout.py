@@ -14,10 +14,12 @@ from opreg.typing import Array
 
 from ..addressing import joined_axes, operands_of
 
-__all__ = ["Arrangement", "Layout", "Operand", "Reach", "arrange"]
+__all__ = ["DRAW", "Arrangement", "Layout", "Operand", "Reach", "arrange"]
 
 # From this number of elements on, indices have 64 bits; it leaves room for an index one step beyond the end.
 _NEAR = 1 << 30
+#: The dtype of draws.
+DRAW = np.dtype(np.uint64)
 
 
 class Reach(Enum):
@@ -27,6 +29,7 @@ class Reach(Enum):
     FLAT = "side by side from the first to the last"
     PACKED = "by strides, side by side along the last axis"
     GATHERED = "by strides"
+    DRAWN = "not at all: it is a draw, from which the number of each element follows"
 
 
 class Operand(NamedTuple):
@@ -78,21 +81,24 @@ class Arrangement(NamedTuple):
 
 
 def arrange(ins: Sequence[Array], outs: Sequence[Array | None]) -> Arrangement | str:
-    """How a kernel accesses arrays that broadcast, or the reason why it cannot."""
-    found = operands_of(ins, outs)
+    """How a kernel accesses arrays that broadcast, or the reason why it cannot. Arrays of uint64 are draws, which have
+    one for all elements; see ``opreg.elementwise.counting``."""
+    found = operands_of([array[:1] if array.dtype == DRAW else array for array in ins], outs)
     if isinstance(found, str):
         return found
-    arrays, shape = found.arrays, next(out.shape for out in outs if out is not None)
+    whole = {n: array for n, array in zip(found.ins, ins) if array.dtype == DRAW}
+    arrays = [whole.get(n, array) for n, array in enumerate(found.arrays)]
+    shape = next(out.shape for out in outs if out is not None)
     written, reads = set(found.outs) - {None}, set(found.ins)
     if any(stride == 0 and size > 1 for n in written if n is not None for stride, size in zip(found.steps[n], shape)):
         return "an output has numbers in one place"
     sizes, by_axis = joined_axes(shape, found.steps)
     by_array = list(zip(*by_axis))
     lanes = _lanes(arrays, sizes, by_array)
-    operands = tuple([Operand(array.dtype, _reach(array, sizes, strides, lanes), n in written,
-                              n in written and n in reads)
+    operands = tuple([Operand(array.dtype, Reach.DRAWN if n in whole else _reach(array, sizes, strides, lanes),
+                              n in written, n in written and n in reads)
                       for n, (array, strides) in enumerate(zip(arrays, by_array))])
-    if all(operand.reach in (Reach.FLAT, Reach.FIXED) for operand in operands):
+    if all(operand.reach in (Reach.FLAT, Reach.FIXED, Reach.DRAWN) for operand in operands):
         sizes, by_array = [math.prod(sizes)], [(1,)] * len(arrays)
     far = math.prod(sizes) >= _NEAR or any(_span(sizes, strides) >= _NEAR for strides in by_array)
     layout = Layout(found.ins, found.outs, operands, len(sizes), lanes, far)

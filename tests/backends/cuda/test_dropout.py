@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import ml_dtypes
@@ -9,8 +10,13 @@ import numpy as np
 import pytest
 
 import opreg as mx
+from opreg.backends.cuda import elementwise
+from opreg.backends.cuda.layout import DRAW, Layout, Operand, Reach
 from opreg.backends.cuda.operators import dropout
+from opreg.backends.cuda.operators.private import dropped
 from opreg.core import generators
+from opreg.core.steps import bytes_moved
+from opreg.elementwise import counting
 from tests.cuda import host, nvrtc
 from tests.cuda.device import gpus
 from tests.cuda.host import Host, KernelError, array
@@ -79,10 +85,10 @@ def launch(device: Host, dtype: Any, count: int, start: int | np.ndarray, share:
     counter = start if isinstance(start, np.ndarray) else array([KEY, start], np.uint64)
     text = dropout.source(dtype, True, True, True, 16 // dtype.itemsize if lanes is None else lanes, False)
     factor = np.asarray(1 / share, dtype).astype("float64" if dtype.itemsize == 8 else "float32")[()]
-    place = array(np.zeros(1), np.uint64)
+    place = array(np.zeros(2), np.uint64)
     device.RawModule(dropout.CLAIM).get_function("claim")((1,), (1,), (counter, place, np.uint64(-(-count // 4))))
     device.RawModule(text).get_function("dropout")(
-        (blocks,), (256,), (data, out, mask, counter, place, np.float32(share), factor, np.uint32(count)))
+        (blocks,), (256,), (data, out, mask, place, np.float32(share), factor, np.uint32(count)))
     return data, out, mask, counter
 
 
@@ -171,6 +177,20 @@ def test_it_compiles_for_gpus_and_reads_16_bytes_at_once(architecture: int) -> N
         assert i % 3 == 2 or any(".v4" in access or ".v2" in access for access in made.accesses if "ld" in access)
 
 
+@needs_nvrtc
+@pytest.mark.parametrize("architecture", [80, 90])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_an_element_wise_kernel_that_draws_stays_in_registers(dtype: str, architecture: int) -> None:
+    number = np.dtype(dtype)
+    operands = (Operand(number, Reach.FLAT, False, False), Operand(DRAW, Reach.DRAWN, False, False),
+                Operand(number, Reach.FLAT, True, False))
+    expression = dropped.rules.expression({"share": 0.75, "factor": 4 / 3})
+    text = elementwise.source(expression, Layout((0, 1), (2,), operands, 1, 16 // number.itemsize, False))
+    made, = nvrtc.compile([text], architecture)
+    assert made.spills == made.stack == 0 and made.registers <= 64
+    assert any(access.startswith("st.global.v") for access in made.accesses)
+
+
 # ------------------------------------------------------------------------------------------- whole executors
 
 
@@ -190,7 +210,7 @@ def test_an_executor_draws_anew_each_time_and_the_same_for_the_same_seed() -> No
         executor = bound(p=0.25)
         mx.random.seed(5)
         first, second = mask_of(executor), mask_of(executor)
-        assert xp.kernels == ["claim", "dropout"] * 2
+        assert xp.kernels == ["claim", "elementwise"] * 2
         assert (first != second).any() and set(np.unique(first)) == {0.0, np.float32(1 / 0.75)}
         mx.random.seed(5)
         np.testing.assert_array_equal(mask_of(executor), first)
@@ -210,7 +230,7 @@ def test_backward_multiplies_by_the_mask_of_the_last_forward_also_where_that_is_
         for _ in range(2):  # the second backward runs forward again, with its last random numbers
             executor.backward(mx.nd.ones((40, 50), ctx=mx.gpu(0)))
             np.testing.assert_array_equal(executor.grad_dict["x"].asnumpy(), found)
-        assert xp.kernels == ["claim", "dropout", "elementwise"] * 2
+        assert xp.kernels == ["claim", "elementwise", "elementwise"] * 2
         assert (mask_of(executor) != found).any()
 
 
@@ -246,7 +266,83 @@ def test_dropout_of_nothing_declines_with_the_reason() -> None:
 @needs_compiler
 def test_numbers_that_are_its_own_are_not_compared_with_those_of_the_reference() -> None:
     with gpus():
-        assert set(np.unique(mask_of(bound(p=0.5, check_kernels=True)))) == {0.0, 2.0}
+        assert set(np.unique(mask_of(bound(p=0.5, axes=(1,), check_kernels=True)))) == {0.0, 2.0}
+
+
+# ------------------------------------------------------------------------------------- plans without a mask
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize(("shape", "name"), [((40, 50), "flat"), ((7, 3), "with a tail"), ((5, 9), "transposed"),
+                                             ((1, 1), "one element")], ids=str)
+def test_the_gradient_draws_again_what_forward_dropped(shape: tuple[int, ...], name: str, dtype: str) -> None:
+    """Dropout between neighbours that fuse with it."""
+    x, y = mx.sym.var("x"), mx.sym.var("y")
+    inner = mx.sym.transpose(x) if name == "transposed" else x
+    net = mx.sym.tanh(mx.sym.Dropout(inner * 2, p=0.25, name="drop")) + y
+    with gpus() as xp:
+        turned = shape[::-1] if name == "transposed" else shape
+        executor = net.simple_bind(mx.gpu(0), type_dict={"x": dtype, "y": dtype}, x=shape, y=turned)
+        executor.arg_dict["x"][:] = 0.25
+        executor.arg_dict["y"][:] = 0
+        key, place = map(int, generators.state("gpu", 0)[1].get())
+        dropped = kept(key, place, math.prod(shape), 0.75).reshape(turned) / 0.75
+        out = executor.forward(is_train=True)[0].asnumpy().astype("float64")
+        executor.backward(mx.nd.ones(turned, mx.gpu(0), dtype))
+        slope = executor.grad_dict["x"].asnumpy().astype("float64")
+        assert "dropout" not in xp.kernels
+    tolerance = 1e-12 if dtype == "float64" else 1e-6 if dtype == "float32" else 2e-2
+    np.testing.assert_allclose(out, np.tanh(0.5 * dropped), atol=tolerance)
+    expected = 2 * dropped * (1 - np.tanh(0.5 * dropped) ** 2)
+    np.testing.assert_allclose(slope.T if name == "transposed" else slope, expected, atol=4 * tolerance)
+
+
+@needs_compiler
+def test_no_mask_moves_through_memory() -> None:
+    """A sum with what dropout leaves reads both arrays and writes one; its gradient reads one and writes one."""
+    x, y = mx.sym.var("x"), mx.sym.var("y")
+    net = mx.sym.BlockGrad(y) + mx.sym.Dropout(x, p=0.25)
+    with gpus():
+        executor = net.simple_bind(mx.gpu(0), x=(40, 50), y=(40, 50))
+        executor.forward(is_train=True)
+        executor.backward(mx.nd.ones((40, 50), mx.gpu(0)))
+        plan, whole = executor.plan(True), 4 * 40 * 50
+        for half, read, written in ((plan.forward, 2 * whole, whole), (plan.backward, whole, whole)):
+            moved = [bytes_moved(function) for step in half.steps if step.node is not None for function in step.run]
+            found = tuple(map(sum, zip(*moved)))
+            assert read <= found[0] <= read + 64 and written <= found[1] <= written + 64
+
+
+@needs_compiler
+@pytest.mark.parametrize("read", ["mask", "axes"])
+def test_a_mask_that_is_read_stays(read: str) -> None:
+    drop = mx.sym.Dropout(mx.sym.var("x"), p=0.5, axes=(1,) if read == "axes" else (), name="drop")
+    ((node, _),) = drop._entries
+    net = mx.sym.Symbol([(node, 0), (node, 1)]) if read == "mask" else drop
+    with gpus() as xp:
+        executor = net.simple_bind(mx.gpu(0), x=(4, 6))
+        found = mask_of(executor)
+        assert "dropout" in xp.kernels
+        if read == "mask":
+            np.testing.assert_array_equal(executor.outputs[1].asnumpy(), found)
+
+
+@needs_compiler
+def test_its_kernel_is_checked_against_the_reference_which_draws_the_same() -> None:
+    with gpus():
+        executor = bound(p=0.5, check_kernels=True)
+        assert set(np.unique(mask_of(executor))) == {0.0, 2.0}
+        executor.backward(mx.nd.ones((40, 50), mx.gpu(0)))
+        rows = executor.kernel_report().rows
+        assert [(row.half, row.runs, row.absolute) for row in rows] == [("forward", 1, 0), ("backward", 1, 0)]
+
+
+def test_the_reference_gives_the_published_answers() -> None:
+    expected = (np.array(words(ANSWERS[0][2]), np.uint32) >> 8) * np.float32(2.0 ** -24)
+    np.testing.assert_array_equal(counting.uniform(np, np.zeros(2, np.uint64), 4), expected)
+    found = counting.uniform(np, np.array([KEY, 2 ** 32 - 3], np.uint64), 4099) < np.float32(0.6)
+    np.testing.assert_array_equal(found, kept(KEY, 2 ** 32 - 3, 4099, 0.6))
 
 
 @needs_compiler

@@ -168,11 +168,14 @@ def test_tf32_is_off_unless_it_is_asked_for(lt: Installed, monkeypatch: pytest.M
     assert {each.compute for each in lt.taken()} == {ComputeType.COMPUTE_64F}
 
 
-#: Graphs with a product, and the shape of its first factor: that of the second graph stands in the body of a loop.
+#: Graphs with a product, and the shape of its first factor. The second graph has it in the body of a loop, the third in
+#: a kernel that asks the library when it runs.
 ROUNDED = {
     "dot": (lambda: mx.sym.dot(x, w), (2, 1)),
     "loop": (lambda: mx.sym.contrib.foreach(lambda row, state: (mx.sym.dot(row, w), state), x, [mx.sym.zeros((1,))])[0],
              (2, 1, 1)),
+    "attention": (lambda: mx.sym.broadcast_mul(mx.sym.contrib.scaled_dot_product_attention(x, x, x),
+                                               w.reshape((1, 1, 1, 1))), (2, 1, 1, 1)),
 }
 
 

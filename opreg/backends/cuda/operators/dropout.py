@@ -1,7 +1,9 @@
 """Dropout as CUDA kernels. A counter on the device holds the position in a sequence of random numbers.
 
-The kernel ``claim`` advances the counter and stores its old value; ``dropout`` draws from there. So concurrent launches
-on several streams draw from different parts of the sequence, and a replayed launch draws new numbers.
+The kernel ``claim`` advances the counter and stores the key and the old position, a draw (``elementwise.counting``);
+``dropout`` draws from there. So concurrent launches on several streams draw from different parts of the sequence, and a
+replayed launch draws new numbers. Plans have no mask where the pass ``redraw_dropout`` finds that only gradients read
+it: element-wise kernels compute it from the draw, in forward and again in backward.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from opreg.typing import Array
 from .. import elementwise
 from ..compiler import Launch, attach, grid_of, kernel_of
 from ..instructions import STORED, computed_in
+from ..layout import DRAW
+from .private import claim
 
 __all__ = ["CLAIM", "source"]
 
@@ -29,7 +33,8 @@ _BLOCK = 256
 #: The text of the kernel ``claim``, for one thread, which reserves ``count`` positions of the sequence.
 CLAIM = """extern "C" __global__ void claim(unsigned long long* counter, unsigned long long* place,
                                  unsigned long long count) {
-    place[0] = atomicAdd(counter + 1, count);
+    place[0] = counter[0];
+    place[1] = atomicAdd(counter + 1, count);
 }
 """
 _PRODUCT = trace(lambda x, mask: x * mask, 2)
@@ -64,9 +69,9 @@ def source(dtype: np.dtype, data: bool, out: bool, mask: bool, lanes: int, far: 
         *[f"    {line}" for line in one_by_one], "}"]
     return "\n".join([
         f'extern "C" __global__ void __launch_bounds__({_BLOCK}) dropout({", ".join(arrays)}, '
-        f"const unsigned long long* counter, const unsigned long long* place, float share, {kind} factor, "
+        f"const unsigned long long* place, float share, {kind} factor, "
         f"{index} total) {{",
-        "    const unsigned long long key = counter[0], before = place[0];",
+        "    const unsigned long long key = place[0], before = place[1];",
         f"    const {index} step = ({index})gridDim.x * {_BLOCK * width}u;",
         f"    for ({index} at = (({index})blockIdx.x * {_BLOCK}u + threadIdx.x) * {width}u; at < total; at += step) {{",
         f"        {kind} factors[{width}];", "        #pragma unroll",
@@ -125,14 +130,22 @@ def _draw(call: Call, data: Array | None, out: Array | None, mask: Array | None)
     # The factor is rounded to the mask's dtype, so that the mask holds the factors that were applied.
     factor = np.asarray(1.0 / keep if keep else 0.0, dtype).astype(np.float64 if dtype.itemsize == 8 else np.float32)
     text = source(dtype, data is not None, out is not None, mask is not None, lanes, far)
-    counter = generators.counter(call.ctx.backend_name, call.ctx.device_id)
-    assert counter is not None  # every device whose array module compiles has one
     index = np.uint64 if far else np.uint32
     blocks = grid_of(call.xp, -(-total // max(4, lanes)), _BLOCK)
-    place, word = call.scratch(1, (1,), np.uint64), 8
-    return [Launch(kernel_of(call.xp, CLAIM, "claim"), 1, 1, [counter, place, np.uint64(-(-total // 4))], word,
-                   2 * word),
+    draw = call.scratch(1, (2,), DRAW)
+    return [*_claimed(call, draw, total),
             _Draw(kernel_of(call.xp, text, "dropout"), blocks, _BLOCK,
-                  [*arrays, counter, place, np.float32(keep), factor[()], index(total)],
-                  2 * word + (0 if data is None else own_bytes(data)),
+                  [*arrays, draw, np.float32(keep), factor[()], index(total)],
+                  draw.nbytes + (0 if data is None else own_bytes(data)),
                   sum(own_bytes(array) for array in (out, mask) if array is not None))]
+
+
+def _claimed(call: Call, draw: Array, total: int) -> list[Callable]:
+    """The step that reserves numbers for so many elements, and stores where they begin."""
+    counter = generators.counter(call.ctx.backend_name, call.ctx.device_id)
+    assert counter is not None  # every device whose array module compiles has one
+    return [_Draw(kernel_of(call.xp, CLAIM, "claim"), 1, 1, [counter, draw, np.uint64(-(-total // 4))],
+                  counter.nbytes, draw.nbytes + counter.itemsize)]
+
+
+attach(claim, lambda call: None, lambda call: _claimed(call, call.outs[0], call.ins[0].size))

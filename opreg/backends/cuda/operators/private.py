@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
+from opreg.builtin.elementwise.elementwise import attach
 from opreg.builtin.forms import formed
 from opreg.builtin.matrices.dense import dense_weight, product
 from opreg.builtin.outputs import wide
+from opreg.core.cache import cached
 from opreg.core.spec import Shape
+from opreg.elementwise.expression import KEPT, PRIMITIVES, Expression, Instruction
 from opreg.typing import Array, ArrayModule
 
 from ...private_operators import private
 
-__all__ = ["dense_backward"]
+__all__ = ["claim", "dense_backward", "dropped"]
 
 dense_backward = private("_backward_FullyConnected_parameters", ("g", "data", "weight"),
                          "The gradients that ``FullyConnected`` passes to its weight and its bias.",
@@ -33,3 +37,28 @@ def dense_backward_xp(xp: ArrayModule, g: Array, data: Array, weight: Array, *, 
     rows = wide(g)
     slope = product(xp, *dense_weight(g, data, flatten=flatten)).reshape(weight.shape)
     return slope, rows.sum(tuple(range(g.ndim - 1)))
+
+
+# ----------------------------------------------------------------------------------------------- dropout
+
+claim = private("_claim", ("data",), "A draw for each element of the data; see ``opreg.elementwise.counting``.",
+                outputs=("draw",), random=True, unread=(0,))
+
+
+@claim.kernel()  # no body: a key is drawn
+def claim_xp(xp: ArrayModule, data: Array, *, rng: Any) -> Array:
+    return rng.integers(0, 1 << 62, size=2).astype(xp.uint64)
+
+
+dropped = private("_dropped", ("data", "draw"), "The data times a factor where a draw keeps it, zero elsewhere.",
+                  inplace=(0,))
+
+
+@cached(64)
+def _product(share: float, factor: float) -> Expression:
+    multiply = PRIMITIVES["multiply"]
+    return Expression.of(2, [Instruction(KEPT, (0, 1, share)), Instruction(multiply, (2, factor)),
+                             Instruction(multiply, (0, 3))], [4])
+
+
+attach(dropped, lambda attrs: _product(attrs["share"], attrs["factor"]))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .channels_last import channels_last
 from .fuse_dense_backward import fuse_dense_backward
+from .redraw_dropout import redraw_dropout
 
 __all__ = ["PASSES"]
 
-PASSES = fuse_dense_backward, channels_last
+PASSES = fuse_dense_backward, channels_last, redraw_dropout
