@@ -23,8 +23,8 @@ from .context import Context
 
 __all__ = ["DeviceCall", "device_call"]
 
-# The alignment of new memory on a device, in bytes, which bound kernels rely on.
-_ALIGNED = 256
+# The alignment in bytes of the arrays of a call: kernels read packs of 16 bytes.
+_ALIGNED = 16
 
 
 class DeviceCall:
@@ -66,16 +66,15 @@ def device_call(op: Op, attrs: Attrs, arrays: Sequence[Array], ctx: Context, is_
     traits = op.traits
     if traits.random or traits.states or traits.mutates or op.kernels[0].bound or not outs:
         return None
-    empty, device = ctx.backend.empty, ctx.device_id
     new: list[Array] = []
     for shape, dtype in (*[(array.shape, array.dtype) for array in arrays], *outs):
         if shape is None or not known(shape) or not math.prod(shape):
             return None
-        new.append(empty(shape, np.dtype(dtype), device))
+        new.append(_stand_in(ctx, shape, np.dtype(dtype)))
     scratch: list[Array] = []
 
     def allocate(key: int, shape: Shape, dtype: np.dtype) -> Array:
-        scratch.append(empty(shape, np.dtype(dtype), device))
+        scratch.append(_stand_in(ctx, shape, np.dtype(dtype)))
         return scratch[-1]
 
     ins, results = new[:len(arrays)], new[len(arrays):]
@@ -90,3 +89,9 @@ def device_call(op: Op, attrs: Attrs, arrays: Sequence[Array], ctx: Context, is_
         return None
     later = [(array.shape, array.dtype) for array in new[len(arrays):]]
     return DeviceCall([work for work in works if work is not None], ctx, later, len(results))
+
+
+def _stand_in(ctx: Context, shape: Shape, dtype: np.dtype) -> Array:
+    """An array with no greater alignment than those of a call: libraries choose algorithms by it."""
+    memory = ctx.backend.empty((math.prod(shape) * dtype.itemsize + _ALIGNED,), np.dtype(np.uint8), ctx.device_id)
+    return memory[_ALIGNED:].view(dtype).reshape(shape)

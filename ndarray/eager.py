@@ -112,19 +112,16 @@ class Runner(CachedUse):
         self._function: Callable[..., Any]
         dtype = self.dtypes[0] if self.dtypes else _FLOAT32
         expression = None if op.rules.expression is None else op.rules.expression(attrs)
-        on_device = None if ctx.xp is np else quiet(device_call, op, attrs, arrays, ctx, is_train, specs)
-        if on_device is not None:
-            self._function = on_device
-        elif (expression is not None and self.kernel is op.kernels[0] and is_numpy_float(dtype)
+        if (expression is not None and self.kernel is op.kernels[0] and is_numpy_float(dtype)
                 and all(array.dtype == dtype for array in arrays)):
             function = quiet(expression.on, ctx.xp, dtype)
             self._function = function if self.shapes[0] != () else _as_array(ctx.xp, function)
+        elif (on_device := None if ctx.xp is np else quiet(device_call, op, attrs, arrays, ctx, is_train, specs)):
+            self._function, self.takes_out = on_device, on_device.takes_out
         else:
             prepared = _prepared(op, attrs, arrays, self.kernel, ctx)
             self._function = prepared or ready.function()
             self.takes_out = self.takes_out and (prepared is None or getattr(prepared, "takes_out", False))
-        if on_device is not None:
-            self.takes_out = on_device.takes_out
         if op.traits.random:
             self._function = _drawing(ctx, self._function)
         self.single = None  # until the first run

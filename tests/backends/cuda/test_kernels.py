@@ -478,7 +478,7 @@ def test_an_update_is_one_launch_and_moves_weights_as_the_host_does(name: str, a
             found = run(mx.gpu(0))
             assert xp.kernels == ["updates", "updates"]
         for one, other in zip(found, expected):
-            np.testing.assert_allclose(one, other, 1e-5, 1e-6)
+            np.testing.assert_allclose(one, other, 1e-5, 4e-6)
 
 
 @needs_compiler
@@ -592,7 +592,7 @@ def test_kernels_are_called_after_what_they_compute() -> None:
         weight = mx.nd.ones(3, ctx=mx.gpu(0))
         mx.nd.sgd_update(weight, weight * 2, lr=0.1, out=weight)
         assert xp.titled == ["rows__softmax", "columns__sum", "elementwise__tanh", "elementwise__multiply_tanh_add",
-                             "claim__Dropout", "dropout__Dropout", "pool__Pooling", "updates__sgd"]
+                             "claim__claim", "elementwise__dropped", "pool__Pooling", "updates__sgd"]
         many = x
         for _ in range(3):
             for function in (mx.sym.sin, mx.sym.cos, mx.sym.arctan, mx.sym.arcsinh, mx.sym.expm1, mx.sym.log1p,
