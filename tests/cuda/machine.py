@@ -639,7 +639,7 @@ class Device:
 
     def __init__(self, device: Any = None):
         self.id = MACHINE.device if device is None else int(device)
-        self.attributes = {"MultiProcessorCount": self.processors}
+        self.attributes = {"MultiProcessorCount": self.processors, "ComputeCapabilityMajor": 9}
         if not 0 <= self.id < self.count:
             raise CUDARuntimeError("cudaErrorInvalidDevice")
 

@@ -114,8 +114,8 @@ def _attention_back(causal: bool = False, use_mask: bool = False, scale: float |
 
 
 #: Queries, keys and values, two heads of queries a head of keys, and what the gradient reads beside them.
-_QKV = [normal(2, 4, 3, 4), normal(2, 2, 5, 4, seed=1), normal(2, 2, 5, 2, seed=2)]
-_AGAIN = [normal(2, 4, 3, 2, seed=3), *_QKV, normal(2, 4, 3, seed=4) + 2, normal(2, 4, 3, seed=5)]
+_QKV = [normal(2, 4, 3, 8), normal(2, 2, 5, 8, seed=1), normal(2, 2, 5, 16, seed=2)]
+_AGAIN = [normal(2, 4, 3, 16, seed=3), *_QKV, normal(2, 4, 3, seed=4) + 2, normal(2, 4, 3, seed=5)]
 _ADDED, _SEEN = normal(3, 5, seed=6), normal(2, 1, 3, 5, seed=7) > -0.5
 _SEEN[..., 1] = True
 _MASKED = {"use_mask": True}

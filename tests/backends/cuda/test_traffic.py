@@ -26,7 +26,8 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
 sym = mx.sym
 
 #: Kernels that read a number in several threads, or again in one, side by side: it comes from memory once.
-_SHARING = {"pool", "unpool", "pick", "put", "claim", "dropout"}
+_SHARING = {"pool", "unpool", "pick", "put", "claim", "dropout", "attention", "attention_query", "attention_key",
+            "draw_key"}
 #: Kernels that read and write the rows of given indices. The model takes all indices to differ, but only a run knows
 #: how many are equal, so its bytes lie between those without repetitions and those of all accesses.
 _NAMED = {"look_up", "add_up"}

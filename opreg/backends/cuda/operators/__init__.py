@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from . import convolution, dropout, greedy, lookups, normalization, pooling, products, recurrent, reductions, rows
+from . import (
+    attention,
+    convolution,
+    dropout,
+    greedy,
+    lookups,
+    normalization,
+    pooling,
+    products,
+    recurrent,
+    reductions,
+    rows,
+)
 
-__all__ = ["convolution", "dropout", "greedy", "lookups", "normalization", "pooling", "products", "recurrent",
-           "reductions", "rows"]
+__all__ = ["attention", "convolution", "dropout", "greedy", "lookups", "normalization", "pooling", "products",
+           "recurrent", "reductions", "rows"]
