@@ -67,6 +67,7 @@ FAMILIES: dict[str, Callable[[ast.AST], bool]] = {
 CACHES = ("cached", "cached_by_value", "Recent", "following")
 
 
+@functools.cache
 def places() -> dict[str, list[str]]:
     """For each family, the module of each place.
 

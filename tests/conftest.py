@@ -6,11 +6,13 @@ import functools
 import gc
 import inspect
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 from opreg.core import generators, registry
@@ -48,6 +50,14 @@ def pytest_configure(config: pytest.Config) -> None:
             rows.choose(name)
         except UnknownOperatorError as error:
             raise pytest.UsageError(f"--op: {error}") from None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Looks for doctests only in files of tests that contain examples: few do, and every object of a module is looked
+    at."""
+    found = yield
+    return [each for each in found if not isinstance(each, DoctestModule) or ">>> " in file_path.read_text()]
 
 
 def _missing_gpu() -> str:

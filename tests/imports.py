@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -39,12 +40,12 @@ def imports(text: str, package: str) -> Iterator[Import]:
     >>> [each.names for each in imports("import a.b, c\\nfrom .d import e\\nfrom . import f", "x.y")]
     [[('a.b', ''), ('c', '')], [('x.y.d', 'e')], [('x.y', 'f')]]
     """
-    tree = ast.parse(text)
-    inner = {node for block in ast.walk(tree) if isinstance(block, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-             for node in ast.walk(block)}
-    for_types = {node for block in ast.walk(tree) if isinstance(block, ast.If)
-                 and "TYPE_CHECKING" in ast.unparse(block.test) for node in ast.walk(block)}
-    for node in ast.walk(tree):
+    waiting: deque[tuple[ast.AST, bool, bool]] = deque([(ast.parse(text), True, False)])
+    while waiting:
+        node, early, for_types = waiting.popleft()
+        early = early and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        for_types = for_types or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test))
+        waiting.extend([(child, early, for_types) for child in ast.iter_child_nodes(node)])
         names: list[tuple[str, str]] = []
         if isinstance(node, ast.Import):
             names = [(alias.name, "") for alias in node.names]
@@ -52,8 +53,8 @@ def imports(text: str, package: str) -> Iterator[Import]:
             parts = package.split(".")[:len(package.split(".")) - node.level + 1] if node.level else []
             base = ".".join([*parts, *([node.module] if node.module else [])])
             names = [(base, alias.name) for alias in node.names]
-        elif not (isinstance(node, ast.Call)
-                  and ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__")):
+        elif not (isinstance(node, ast.Call) and (
+                getattr(node.func, "attr", None) or getattr(node.func, "id", "")) in ("import_module", "__import__")):
             continue
-        yield Import(names, node, node not in inner, node in for_types)
+        yield Import(names, node, early, for_types)
 

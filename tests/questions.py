@@ -43,15 +43,18 @@ class Questions:
 
 
 def of_each(cases: Iterable[Any], by: Callable[[Any], object] | None = None) -> Callable[[Function], Function]:
-    """One test for all cases: every case is tested, and a failure names its case. With ``by`` there is a test for each
-    group of cases, by the name of the group: ``by=lambda row: row.op`` makes one for each operator."""
+    """One test for all cases: every case is tested, and a failure names its case. A question with several parameters
+    takes the parts of a case. With ``by`` there is a test for each group of cases, by the name of the group:
+    ``by=lambda row: row.op`` makes one for each operator."""
     groups: dict[str, list[Any]] = {} if by else {"": []}
     for case in cases:
         groups.setdefault(str(by(case)) if by else "", []).append(case)
 
     def gathered(question: Function) -> Function:
+        parts = len(inspect.signature(question).parameters) > 1
+
         def test(group: str = "") -> None:
-            _look_at(question, groups[group])
+            _look_at(question, groups[group], parts)
 
         # Name, marks and place are the question's; the arguments are the test's own.
         functools.update_wrapper(test, question)
@@ -69,12 +72,12 @@ def function_of(text: str) -> str:
     return found[1] if found else text
 
 
-def _look_at(question: Function, cases: list[Any]) -> None:
+def _look_at(question: Function, cases: list[Any], parts: bool) -> None:
     failed: list[BaseException] = []
     skipped: list[BaseException] = []
     for case in cases:
         try:
-            failed += _failures(question, case, {})
+            failed += _failures(question, case, {}, parts)
         except pytest.skip.Exception as skip:  # this case, and not those after it
             skipped.append(skip)
     _raise(failed, "cases")
@@ -89,10 +92,10 @@ def _said(case: Any) -> str:
     return getattr(case, "__name__", "") or textwrap.shorten(str(case), 200, placeholder=" ...")
 
 
-def _failures(question: Function, case: Any, chosen: dict[str, Any]) -> list[BaseException]:
+def _failures(question: Function, case: Any, chosen: dict[str, Any], parts: bool = False) -> list[BaseException]:
     generators.seed(0)
     try:
-        question(case, **chosen)
+        question(*(case if parts else (case,)), **chosen)
     except (Exception, pytest.fail.Exception) as error:
         words = [question.__name__.strip("_"), *(f"{name} {value}" for name, value in chosen.items())]
         error.add_note(f"asked of {_said(case)}: {', '.join(words)}")

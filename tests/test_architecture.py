@@ -84,20 +84,23 @@ MODULES = {_name(path): path for package in PACKAGES
            for path in sorted(ROOT.joinpath(*package.split(".")).rglob("*.py"))}
 
 
-@functools.cache
 def _imports(name: str, types: bool = False) -> list[tuple[str, int, bool]]:
     """Imports of a module, with their lines, and whether they run when it is imported; with ``types`` also those for
     type checkers only. A name known only at run time is a question mark."""
+    return [(other, line, early) for other, line, early, for_types in _all_imports(name) if types or not for_types]
+
+
+@functools.cache
+def _all_imports(name: str) -> list[tuple[str, int, bool, bool]]:
+    """Imports as ``_imports`` has them, and whether they are for type checkers only."""
     package = name if MODULES[name].name == "__init__.py" else name.rpartition(".")[0]
     found = []
     for each in imports(MODULES[name].read_text(), package):
-        if each.for_types and not types:
-            continue
         if isinstance(each.node, ast.Call):
             names = _named(name, each.node.args[0])
         else:
             names = [full if (full := f"{base}.{taken}") in MODULES else base for base, taken in each.names]
-        found += [(other, each.node.lineno, each.early) for other in names]
+        found += [(other, each.node.lineno, each.early, each.for_types) for other in names]
     return found
 
 

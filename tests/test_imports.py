@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
+from tests.questions import of_each
 from tests.test_architecture import ROOT
 
 #: For each name of MXNet or MindSpore, an attribute that it must have.
@@ -62,7 +63,7 @@ def _run(code: str, folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("name", NAMES)
+@of_each(NAMES)
 def test_alias(name: str) -> None:
     module = importlib.import_module(f"opreg.{name}")
     found: object = mx

@@ -86,6 +86,16 @@ def test_groups_are_named_and_look_at_their_own_cases() -> None:
     assert caught.value.__notes__ == ["asked of 2, len: small"] and asked == [1, 2]
 
 
+def test_parts_of_a_case_are_arguments() -> None:
+    @of_each([(1, 2), (3, 3), (4, 1)])
+    def less(one: int, other: int) -> None:
+        assert one < other
+
+    with pytest.raises(BaseExceptionGroup, match="2 cases") as caught:
+        less()
+    assert [each.__notes__ for each in caught.value.exceptions] == [["asked of 3, 3: less"], ["asked of 4, 1: less"]]
+
+
 def test_a_skip_is_one_case() -> None:
     asked = []
 

@@ -17,6 +17,7 @@ import pytest
 
 import opreg as mx
 from opreg.core.value import METHODS, Value
+from tests.questions import of_each
 
 ROOT = Path(__file__).parent.parent
 PROGRAM = Path(__file__).parent / "typed.py"
@@ -153,7 +154,7 @@ def test_the_constructor_of_tensors_is_typed() -> None:
     assert inspect.signature(mx.Tensor.__new__).return_annotation == "Self"
 
 
-@pytest.mark.parametrize("name", METHODS)
+@of_each(METHODS)
 def test_methods_have_signatures(name: str) -> None:
     signature = inspect.signature(getattr(mx.nd.ones(1), name))
     assert all(each.kind is not each.VAR_KEYWORD for each in signature.parameters.values())

@@ -16,6 +16,7 @@ from . import tree
 from .batching import BatchedValue, mapped
 from .jit import Jitted
 from .pullback import name_of
+from .state import STATE
 from .tensor import as_array, as_tensor, tensor
 from .tensor_base import TensorBase
 from .tree import LEAF, Structure
@@ -66,6 +67,9 @@ class _Vmap:
                                  f"{show(values[first].shape)}")
         batched_values = [BatchedValue(value if axis is None else _moved(value, axis, 0), axis is not None)
                  for value, axis in zip(values, axes)]
+
+        if STATE.trace is not None and STATE.trace.reads.observer is not None:
+            STATE.trace.reads.observer.meet(self.fn)
 
         def function(*samples: Any) -> Any:
             return self.fn(*tree.rebuild(structure, iter(samples)), **kwargs)

@@ -208,6 +208,8 @@ class _Operators:
     """
 
     def __getattr__(self, name: str) -> Op:
+        if name.startswith("__"):
+            raise AttributeError(name)
         op = self.__dict__[name] = get(name)  # until the next registration
         return op
 

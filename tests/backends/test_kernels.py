@@ -75,10 +75,9 @@ def _uses(name: str) -> list[Use]:
     return [Use.of(row, dtype) for row, dtype in ROWS if get(row.op) is get(name)]
 
 
-@of_each(sorted(KERNELS), by=lambda case: case[0])
-def test_has_a_row(case):
+@of_each(sorted(KERNELS))
+def test_has_a_row(name, title):
     """The kernel accepts at least one row of its operator."""
-    name, title = case
     kernel = next(each for each in get(name).kernels if each.name == title)
     reasons = set()
     for use in _uses(name):

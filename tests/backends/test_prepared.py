@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
-import pytest
 
 import opreg as mx
 from opreg.core.mode import quiet
 from opreg.core.registry import get, ops
+from tests.questions import of_each
 
 _NUMBERS = np.random.default_rng(0)
 _SHAPES = [(5,), (3, 4), (2, 3, 4), (4, 1, 3), (0, 3)]
@@ -52,9 +53,8 @@ def _same(name: str, given: dict[str, Any], first: list[np.ndarray], then: list[
     return True
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
-@pytest.mark.parametrize("shape", _SHAPES)
-@pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "min", "_np_sum", "_npi_mean", "_np_max", "_npi_std"])
+@of_each(itertools.product(["sum", "mean", "prod", "max", "min", "_np_sum", "_npi_mean", "_np_max", "_npi_std"],
+                           _SHAPES, ["float16", "float32", "float64", "int32"]), by=lambda case: case[0])
 def test_reductions(name, shape, dtype):
     excluding = [{}] if name.startswith("_np") else _EXCLUDING
     for given in _mixed(_AXES, _KEEP, excluding):
@@ -65,11 +65,10 @@ def test_reductions(name, shape, dtype):
         assert _same(name, given, *arrays)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
-@pytest.mark.parametrize("shape", _SHAPES)
-@pytest.mark.parametrize(("forward", "name"), [("sum", "_backward_sum"), ("mean", "_backward_mean"),
-                                               ("_np_sum", "_backward_np_sum")])
-def test_gradients_of_reductions(forward, name, shape, dtype):
+@of_each(itertools.product([("sum", "_backward_sum"), ("mean", "_backward_mean"), ("_np_sum", "_backward_np_sum")],
+                           _SHAPES, ["float16", "float32", "float64", "int32"]), by=lambda case: case[0][0])
+def test_gradients_of_reductions(names, shape, dtype):
+    forward, name = names
     for given in _mixed(_AXES, _KEEP):
         op = get(forward)
         with np.errstate(all="ignore"):
@@ -80,10 +79,10 @@ def test_gradients_of_reductions(forward, name, shape, dtype):
         assert _same(name, given, [g[0], data], [g[1], data])
 
 
-@pytest.mark.parametrize("mode", ["clip", "wrap"])
-@pytest.mark.parametrize("kind", ["int32", "int64", "float32", "uint8"])
-@pytest.mark.parametrize(("shape", "axis"), [((5,), 0), ((3, 4), -1), ((3, 4), 0), ((2, 3, 4), 1), ((0, 3), 1)])
-def test_pick(shape, axis, kind, mode):
+@of_each(itertools.product([((5,), 0), ((3, 4), -1), ((3, 4), 0), ((2, 3, 4), 1), ((0, 3), 1)],
+                           ["int32", "int64", "float32", "uint8"], ["clip", "wrap"]))
+def test_pick(picked, kind, mode):
+    shape, axis = picked
     reduced = tuple(np.delete(shape, axis))
     low = 0 if kind == "uint8" else -7
     indices = [np.asarray(_NUMBERS.integers(low, 9, reduced)).astype(kind) for _ in range(2)]
@@ -113,10 +112,11 @@ def test_results_go_where_they_are_asked_to():
     assert ops._backward_sum(out, x, axis=0).asnumpy().tolist() == [[4, 6], [4, 6]]
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize(("shape", "axis"), [((5,), 0), ((3, 4), -1), ((3, 40), 1), ((2, 3, 4), 1), ((0, 3), 1)])
-@pytest.mark.parametrize("name", ["softmax", "softmin", "log_softmax"])
-def test_softmax_and_its_gradients(name, shape, axis, dtype):
+@of_each(itertools.product(["softmax", "softmin", "log_softmax"],
+                           [((5,), 0), ((3, 4), -1), ((3, 40), 1), ((2, 3, 4), 1), ((0, 3), 1)],
+                           ["float16", "float32", "float64"]), by=lambda case: case[0])
+def test_softmax_and_its_gradients(name, rows, dtype):
+    shape, axis = rows
     for given in _mixed([{"axis": axis}], [{}, {"temperature": 2.0}]):
         with np.errstate(all="ignore"):
             arrays = [[_data(shape, dtype)], [_data(shape, dtype, strided=True)]]
@@ -131,11 +131,10 @@ def test_softmax_of_some_and_in_other_dtypes():
         assert _same("softmax", given, arrays, arrays)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("flatten", [False, True])
-@pytest.mark.parametrize(("shape", "hidden"), [((5, 3), 4), ((2, 3, 4), 5), ((0, 3), 2), ((3, 0), 2), ((80, 90), 70),
-                                               ((200, 30, 10), 50)])
-def test_dense_layers(shape, hidden, flatten, dtype):
+@of_each(itertools.product([((5, 3), 4), ((2, 3, 4), 5), ((0, 3), 2), ((3, 0), 2), ((80, 90), 70), ((200, 30, 10), 50)],
+                           [False, True], ["float16", "float32", "float64"]))
+def test_dense_layers(sizes, flatten, dtype):
+    shape, hidden = sizes
     inputs = int(np.prod(shape[1:])) if flatten else shape[-1]
     rows = shape[:1] if flatten else shape[:-1]
     given = {"num_hidden": hidden, "flatten": flatten}

@@ -34,6 +34,7 @@ from tests.backends.views import READ, WRITTEN, Place
 from tests.cuda import cublaslt, cudnn, host
 from tests.cuda.machine import MACHINE
 from tests.cuda.strict import StrictArray
+from tests.questions import of_each
 from tests.rows import all_rows
 from tests.running import TOLERANCES, Use, agree, eager, heads
 
@@ -192,8 +193,7 @@ def check(use: Use, kernel: Kernel, run: Run, plain: Call | None, there: There =
     return None
 
 
-@pytest.mark.parametrize("op, kernel", [pytest.param(op, kernel, id=f"{op.name}-{kernel.name}")
-                                        for op, kernel in KERNELS])
+@of_each(KERNELS, by=lambda case: case[0].name)
 def test_kernels(op: Op, kernel: Kernel) -> None:
     with fast():
         uses = accepted(op, kernel)
@@ -342,8 +342,7 @@ def plan(use: Use, name: str, way: Bound, there: There = HOST) -> None:
         agree(one, variable.asnumpy(), None, f"{what}: input {i} afterwards")
 
 
-@pytest.mark.parametrize("way", BOUND)
-@pytest.mark.parametrize("name", NAMES)
+@of_each(itertools.product(NAMES, BOUND), by=lambda case: case[0])
 def test_plans(name: str, way: str) -> None:
     with fast(few=BOUND[way].grads):
         for seen in SEEN:

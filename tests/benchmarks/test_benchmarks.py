@@ -338,14 +338,6 @@ def test_the_script_goes_on_when_stages_fail(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["log.txt", "summary.md", "tests.txt"]
 
 
-def test_handwritten_rules_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    counts.main()
-    printed = capsys.readouterr().out
-    found = counts.counts()
-    assert {name for name, number in found.items() if number == 0} == {"places in the engine: facts about operators"}
-    assert found["operators"] > found["composed operators"] and f"{found['operators']:,}  operators" in printed
-
-
 def test_a_rule_counts_where_an_operator_holds_it() -> None:
     """Rules that one function makes count as one, whatever its arguments; functions of other libraries do not count."""
     one, two = (Op(name, Schema([]), ("data",)) for name in ("_counted_one", "_counted_two"))

@@ -8,12 +8,13 @@ import pytest
 
 import opreg as mx
 from opreg.core.registry import operators
+from tests.questions import of_each
 
 _WORDS = "\nExamples\n"
 DOCUMENTED = {op.name: op.doc for op in operators() if _WORDS in op.doc and not op.name.startswith("custom.")}
 
 
-@pytest.mark.parametrize("name", DOCUMENTED)
+@of_each(DOCUMENTED)
 def test_example(name: str) -> None:
     test = doctest.DocTestParser().get_doctest(DOCUMENTED[name], {}, name, None, None)
     said: list[str] = []

@@ -68,7 +68,7 @@ def _symbol(case: dict[str, Any]) -> Any:
     return create(op, args, {**keywords, "name": "op"}, "op")
 
 
-@_cases(imperative=False)
+@of_each([case for case in CASES if not case["imperative"]])
 def test_names(case: dict[str, Any]) -> None:
     symbol = _symbol(case)
     assert symbol.list_arguments() == case["arguments"]

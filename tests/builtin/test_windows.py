@@ -15,6 +15,7 @@ from opreg.core.registry import get
 from opreg.core.spec import ANY
 from opreg.errors import AttrError, DTypeError, ShapeError
 from opreg.ndarray import array
+from tests.questions import of_each
 from tests.rows import convolution as convolution_rows
 from tests.rows import normal
 from tests.rows import pooling as pooling_rows
@@ -24,34 +25,23 @@ from tests.running import Use, agree, eager
 # ------------------------------------------------------------------------------------------------ blocks
 
 
-def _in_blocks(rows):
-    return pytest.mark.parametrize("row", [pytest.param(row, id=str(row)) for row in rows if "float64" in row.dtypes])
+#: Rows of each family, and its block: the object that has the size, and its name there.
+BLOCKS = {"convolution": (convolution_rows.ROWS, correlation.BLOCK, "numpy", (300, 2000)),
+          "pooling": (pooling_rows.ROWS, pooling.BLOCK, "numpy", (1,)),
+          "regions": (roi_rows.ROWS, vars(roi), "BLOCK", (1,))}
 
 
-@pytest.mark.parametrize("size", [300, 2000])
-@_in_blocks(convolution_rows.ROWS)
-def test_convolution_in_blocks(row, size, monkeypatch):
+@of_each([(family, row) for family, (rows, *_) in BLOCKS.items() for row in rows if "float64" in row.dtypes],
+         by=lambda case: case[0])
+def test_in_blocks(family, row):
     """The sums are the same for any size of blocks: of images, groups or rows."""
     whole = eager(Use.of(row)).outs
-    monkeypatch.setitem(correlation.BLOCK, "numpy", size)
-    for out, expected in zip(eager(Use.of(row)).outs, whole):
-        agree(out, expected)
-
-
-@_in_blocks(pooling_rows.ROWS)
-def test_pooling_in_blocks(row, monkeypatch):
-    whole = eager(Use.of(row)).outs
-    monkeypatch.setitem(pooling.BLOCK, "numpy", 1)
-    for out, expected in zip(eager(Use.of(row)).outs, whole):
-        agree(out, expected)
-
-
-@_in_blocks(roi_rows.ROWS)
-def test_regions_in_blocks(row, monkeypatch):
-    whole = eager(Use.of(row)).outs
-    monkeypatch.setattr(roi, "BLOCK", 1)
-    for out, expected in zip(eager(Use.of(row)).outs, whole):
-        agree(out, expected)
+    _, holder, name, sizes = BLOCKS[family]
+    for size in sizes:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(holder, name, size)
+            for out, expected in zip(eager(Use.of(row)).outs, whole):
+                agree(out, expected)
 
 
 _numbers = st.integers(1, 3)

@@ -236,7 +236,7 @@ _LINES = [re.split(r" {2,}", line) for line in WHOLE.strip("\n").splitlines()]
 WHOLE_CASES = [(text, dtype, each) for text, *answers in _LINES[1:] for dtype, each in zip(_LINES[0][1:], answers)]
 
 
-@pytest.mark.parametrize("text, dtype, answer", WHOLE_CASES)
+@of_each(WHOLE_CASES)
 def test_other_integers(text: str, dtype: str, answer: str) -> None:
     numbers, _, wanted = answer.rpartition(" ")
     x = Tensor([1, 2], getattr(dtypes, dtype))

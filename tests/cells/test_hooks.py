@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import json
 import weakref
 from collections.abc import Callable
@@ -21,16 +22,20 @@ from opreg.cells.parameter import Parameter
 from opreg.cells.tensor import Tensor
 from opreg.core.registry import ops
 from opreg.ndarray import autograd
+from tests.questions import of_each
 from tests.recorded.mindspore_hooks import CASES, asked
 
 Run = Callable[[Any], Any]
 X = np.array([1.0, -2.0, 3.0], np.float32)
 
 
-@pytest.fixture(params=["eager", "compiled"])
+RUNS: dict[str, Run] = {"eager": lambda function: function, "compiled": jit}
+
+
+@pytest.fixture(params=RUNS)
 def run(request: pytest.FixtureRequest) -> Run:
     """Runs an action on tensors before the call of a function."""
-    return (lambda function: function) if request.param == "eager" else jit
+    return RUNS[request.param]
 
 
 class Triple(Cell):
@@ -227,9 +232,10 @@ RECORDED = {tuple(case): answer for case, answer in json.loads(
 
 
 @pytest.mark.filterwarnings("ignore:.*it returns")  # several outputs, whose gradients are summed
-@pytest.mark.parametrize("case", CASES, ids="-".join)
-def test_hooks_are_called_and_replace_as_in_mindspore(case, run):
+@of_each(itertools.product(CASES, RUNS), by=lambda case: f"{case[1]}-{case[0][0]}")
+def test_hooks_are_called_and_replace_as_in_mindspore(case, way):
     """MindSpore's convention holds for arguments, results, the gradients that follow, and the kinds of errors."""
+    run = RUNS[way]
     with convention("2.4"):
         answer, expected = json.loads(json.dumps(asked(opreg, case, run))), RECORDED[case]
     assert answer["called"] == expected["called"]

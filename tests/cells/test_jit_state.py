@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,7 @@ from opreg.core.registry import ops
 from opreg.custom import operator as custom
 from opreg.ndarray import autograd, cpu
 from opreg.nn.layers import Dense, Dropout
+from tests.questions import of_each
 
 X = np.array([1.0, -2.0, 3.0], np.float32)
 ONES = np.ones((4, 3), np.float32)
@@ -124,8 +126,7 @@ def answers(function: Any) -> list[Any]:
     return [each.asnumpy().tolist() for each in (*found, value.grad)]
 
 
-@pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("name", FUNCTIONS)
+@of_each(itertools.product(FUNCTIONS, STATES), by=lambda case: case[1])
 def test_the_first_caller_does_not_decide_for_later_ones(name, state):
     make = FUNCTIONS[name]
     compiled = jit(make())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,7 @@ from opreg.cells.parameter import Parameter
 from opreg.cells.tensor import Tensor
 from opreg.nn import ops
 from opreg.nn.layers import Dropout
+from tests.questions import of_each
 
 X = np.array([1.0, 2.0, 3.0], np.float32)
 
@@ -100,8 +102,7 @@ def numbers(result: Any) -> list[Any]:
     return [part.asnumpy().tolist() for part in (result if isinstance(result, tuple) else (result,))]
 
 
-@pytest.mark.parametrize("way", ["variable", "attribute", "buffer", "list", "Parameter"])
-@pytest.mark.parametrize("use", USES)
+@of_each(itertools.product(USES, ["variable", "attribute", "buffer", "list", "Parameter"]), by=lambda case: case[1])
 def test_a_tensor_from_outside(use, way):
     for name, change in CHANGES.items():
         held = Tensor([1.0, 2.0, 3.0])

@@ -4,6 +4,7 @@ names it."""
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 import types
 import warnings
@@ -17,6 +18,7 @@ import opreg as ms
 from opreg.cells.cell import Cell
 from opreg.cells.jit import jit
 from opreg.cells.tensor import Tensor
+from tests.questions import of_each
 
 HEADER = """
 import abc, array, asyncio, builtins, collections, concurrent.futures, contextvars, copy, csv, ctypes, decimal, enum
@@ -520,15 +522,14 @@ def changes(case: Row, compiles: Callable[[Any], Any], way: Callable[[Any], Any]
     return same
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", SEEN)
+@of_each(itertools.product(SEEN, WAYS), by=lambda case: case[1])
 def test_a_change_is_seen(name: str, way: str) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("error", ".*does not see changes of.*")
         assert changes(SEEN[name], lambda function: jit(WAYS[way](function)), WAYS[way])
 
 
-@pytest.mark.parametrize("name", SEEN)
+@of_each(SEEN)
 def test_a_change_is_seen_in_a_cell(name: str) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("error", ".*does not see changes of.*")
@@ -540,7 +541,7 @@ NO_BODIES = {name for name, case in SEEN.items() if "(x)" in case.read + case.se
     "flags of an array"}
 
 
-@pytest.mark.parametrize("name", [name for name in SEEN if name not in NO_BODIES])
+@of_each([name for name in SEEN if name not in NO_BODIES])
 def test_a_change_is_seen_by_the_body_of_a_traced_operator(name: str) -> None:
     def body(program: Callable[[Any], Any]) -> Callable[[Any], Any]:
         traced = ms.operator.define(traced=True, name=f"_example_stale_{name}")(program)

@@ -171,11 +171,10 @@ def test_subscripts_as_arguments(name):
 # -------------------------------------------------------------------------------------------------- what is stored
 
 
-@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
-@pytest.mark.parametrize("kind", ["float32", "float16", "int32", "int8", "uint8", "int64", "bool"])
-@pytest.mark.parametrize("value", [
-    2, 1.75, True, [1, 2, 3, 4], [[1.5], [2.5]], np.float64(2.5), np.array([1, 0, 3, 4], "int8"), 300, -1,
-    np.array([1.75, 2.25, -1.0, 0.0])], ids=str)
+@of_each(itertools.product(
+    ["float32", "float16", "int32", "int8", "uint8", "int64", "bool"],
+    [2, 1.75, True, [1, 2, 3, 4], [[1.5], [2.5]], np.float64(2.5), np.array([1, 0, 3, 4], "int8"), 300, -1,
+     np.array([1.75, 2.25, -1.0, 0.0])], [False, True]), by=lambda case: case[0])
 def test_stored_in_another_dtype(kind, value, compiled):
     """Fractions are cut off and integers wrap around, as in a cast of NumPy."""
     x = np.zeros((2, 4), kind)

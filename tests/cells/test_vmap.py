@@ -459,3 +459,25 @@ def test_changes_are_refused():
     with pytest.raises(ArgumentError, match="assigns weight"):
         vmap(assign)(x())
     assert np.array_equal(weight.asnumpy(), W)
+
+
+def test_variables_of_the_function_are_its_own() -> None:
+    """Two functions share their code, and each has variables of its own: a compiled function sees changes of both."""
+    def made(factor: float) -> tuple[Any, Any]:
+        def scaled(x: Any) -> Any:
+            return x * factor
+
+        def change(value: float) -> None:
+            nonlocal factor
+            factor = value
+
+        return scaled, change
+
+    (plain, change_plain), (mapped, change_mapped) = made(2.0), made(3.0)
+    of_samples = vmap(mapped)
+    compiled, x = jit(lambda x: plain(x) + of_samples(x)), Tensor([1.0, 2.0])
+    for plain_factor, mapped_factor in ((2.0, 3.0), (2.0, 5.0), (7.0, 5.0)):
+        change_plain(plain_factor)
+        change_mapped(mapped_factor)
+        expected = (plain_factor + mapped_factor) * x.asnumpy()
+        np.testing.assert_array_equal(compiled(x).asnumpy(), expected)

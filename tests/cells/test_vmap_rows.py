@@ -15,7 +15,7 @@ from opreg.core.dispatch import apply
 from opreg.core.mode import Recording
 from opreg.core.registry import get
 from opreg.errors import ArgumentError, OpError
-from tests.builtin.test_operators import named, plannable
+from tests.builtin.test_operators import plannable
 from tests.questions import of_each
 from tests.rows import Row, all_rows
 from tests.running import TOLERANCES, Use, agree
@@ -87,7 +87,7 @@ def _by_operator() -> dict[str, Row]:
     return rows
 
 
-@pytest.mark.parametrize("row", named(_by_operator().values()))
+@of_each(_by_operator().values(), by=lambda row: row.op[:2])
 def test_rules_join_compiled_functions(row: Row) -> None:
     use = Use.of(row, "float32" if "float32" in row.dtypes else None)
     function = _applied(use)

@@ -12,6 +12,7 @@ import pytest
 
 import opreg as ms
 from opreg import nn, ops
+from tests.questions import of_each
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 
@@ -103,7 +104,7 @@ def used(text: str) -> list[str]:
     return [name for name in ARRAYS if re.search(rf"(?<![\w.]){name}(?![\w(=])", text)]
 
 
-CASES = [text for group in ("functions", "primitives", "methods") for text in RECORDED[group]
+CASES = [(group, text) for group in ("functions", "primitives", "methods") for text in RECORDED[group]
          if any(ARRAYS[name].dtype == np.float32 for name in used(text)) and not OWN_WAY.search(text)]
 
 
@@ -131,8 +132,8 @@ def same(narrow: Any, half: Any, wide: Any) -> None:
             np.testing.assert_allclose(found, expected, rtol=2 ** -6, atol=2 ** -6 * scale)
 
 
-@pytest.mark.parametrize("text", CASES)
-def test_like_float16(text: str) -> None:
+@of_each(CASES, by=lambda case: case[0])
+def test_like_float16(group: str, text: str) -> None:
     """Dtypes are inferred like those of float16, and values are those of float32, rounded."""
     narrow, half, wide = (run(text, dtype) for dtype in (BF16, F16, np.dtype(np.float32)))
     same(narrow, half, wide)
@@ -161,6 +162,6 @@ def gradient(text: str, dtype: Any) -> Any:
         return error
 
 
-@pytest.mark.parametrize("text", [text for text in CASES if not ROUGH.search(text)])
-def test_gradients_like_float16(text: str) -> None:
+@of_each([case for case in CASES if not ROUGH.search(case[1])], by=lambda case: case[0])
+def test_gradients_like_float16(group: str, text: str) -> None:
     same(*[gradient(text, dtype) for dtype in (BF16, F16, np.dtype(np.float32))])

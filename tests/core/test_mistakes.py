@@ -14,6 +14,7 @@ import opreg as mx
 from opreg import errors, nn
 from opreg.core import other_names
 from opreg.errors import ArgumentError, OpError, ShapeError
+from tests.questions import of_each
 
 nd, sym = mx.nd, mx.sym
 _NUMBERS = itertools.count()
@@ -228,8 +229,7 @@ def test_it_can_be_printed_and_kept_all_the_same() -> None:
 _ELSEWHERE = sorted({**other_names._BOTH, **other_names._ARRAYS})
 
 
-@pytest.mark.parametrize("kind", ["array", "tensor", "symbol"])
-@pytest.mark.parametrize("name", _ELSEWHERE)
+@of_each(itertools.product(_ELSEWHERE, ["array", "tensor", "symbol"]), by=lambda case: case[1])
 def test_attributes_of_tensors_elsewhere_say_what_to_write(name: str, kind: str) -> None:
     """The code that the message suggests runs, for arrays, tensors and symbols."""
     make: Callable[[Any], Any] = {

@@ -12,6 +12,7 @@ import opreg as mx
 from opreg.core.attrs import Count, Field, Finite, Schema
 from opreg.core.spec import as_dtype
 from opreg.errors import AttrError, DTypeError
+from tests.questions import of_each
 
 WORDS = {
     "float16": ["half", "f2", "e", "<f2", np.float16, np.dtype("float16"), 2, "2"],
@@ -23,7 +24,7 @@ WORDS = {
 }
 
 
-@pytest.mark.parametrize("name, word", [(name, word) for name, words in WORDS.items() for word in (name, *words)])
+@of_each([(name, word) for name, words in WORDS.items() for word in (name, *words)])
 def test_words_for_dtypes(name, word):
     kind = np.dtype(name).type
     assert as_dtype(word) == np.dtype(name)

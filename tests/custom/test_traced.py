@@ -17,6 +17,7 @@ from opreg.core import versions
 from opreg.core.tracing import TraceError
 from opreg.errors import NotDifferentiableError, OpError, ShapeError
 from opreg.ndarray.ndarray import FrozenNDArray
+from tests.questions import of_each
 
 nd, sym, autograd = mx.nd, mx.sym, mx.autograd
 _NUMBERS = itertools.count()
@@ -171,9 +172,7 @@ def names_of(key):
                  for backward, traced in ((row[1], False), (row[1], True), (None, True)))
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("req", ["write", "add"])
-@pytest.mark.parametrize("key", BODIES)
+@of_each(itertools.product(BODIES, ["write", "add"], ["float16", "float32", "float64"]), by=lambda case: case[0])
 def test_run_and_traced_agree(key, req, dtype):
     """Outputs agree, and gradients, both written and derived ones."""
     arrays = arrays_of(BODIES[key], dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from pathlib import Path
@@ -17,6 +18,7 @@ from opreg.core.tracing import TraceError
 from opreg.ndarray.traced import BodyTracer, TracedArray
 from opreg.ndarray.traced_numpy import ARITHMETIC, FUNCTIONS, UNARY
 from opreg.symbol.symbol import Symbol
+from tests.questions import of_each
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((3, 4)).astype("float32")
@@ -215,13 +217,13 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("name", ROWS)
+@of_each(ROWS)
 def test_run_and_traced_agree(name):
     agrees(*ROWS[name])
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
-@pytest.mark.parametrize("name", [*UNARY, "sign", "positive", "logical_not"])
+@of_each(itertools.product([*UNARY, "sign", "positive", "logical_not"], ["float16", "float32", "float64", "int32"]),
+         by=lambda case: case[1])
 def test_ufuncs_of_one_array(name, dtype):
     given = np.array([-2, -1, -0.5, 0, 0.3, 0.5, 1, 1.5, 2.5, 3, np.nan, np.inf, -np.inf])
     given = given.astype(dtype) if dtype != "int32" else np.array([-2, -1, 1, 2, 3], dtype)
@@ -230,8 +232,8 @@ def test_ufuncs_of_one_array(name, dtype):
     agrees(getattr(np, name), given)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bool"])
-@pytest.mark.parametrize("name", [*ARITHMETIC, "logical_and", "logical_or", "logical_xor"])
+@of_each(itertools.product([*ARITHMETIC, "logical_and", "logical_or", "logical_xor"],
+                           ["float32", "float64", "int32", "bool"]), by=lambda case: case[1])
 def test_ufuncs_of_two_arrays(name, dtype):
     left, right = [np.array(each) for each in ([-2, 0, 1.5, 3, np.nan, np.inf, 1], [2, 1, 0, 3, 1, 1, np.nan])]
     if dtype in ("int32", "bool"):

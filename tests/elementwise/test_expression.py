@@ -17,6 +17,7 @@ from opreg.elementwise import expression as e
 from opreg.elementwise import special_functions as special
 from opreg.elementwise import tiling as schedule
 from opreg.elementwise.expression import PRIMITIVES, derive, polygamma, primitive, trace
+from tests.questions import of_each
 
 STEADY = settings(deadline=None, derandomize=True, max_examples=60)
 
@@ -250,8 +251,7 @@ def test_derivative_of_every_instruction(name):
         assert np.allclose(derive(expression, i)(np, np.ones(8), *ins), expected, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("name", sorted(PRIMITIVES))
+@of_each(itertools.product(sorted(PRIMITIVES), ["float16", "float32", "float64"]), by=lambda case: case[1])
 def test_every_instruction_at_any_strides(name, dtype):
     """NumPy has separate loops for most strides, and some of them are wrong."""
     arity = 3 if name == "where" else 2 if name in (*OF_TWO, *COMPARISONS) else 1

@@ -15,6 +15,7 @@ import opreg as mx
 from opreg import gluon, nd
 from opreg.gluon import hybrid_block
 from tests.cells.test_stale_answers import NAMED, NO_BODIES, SEEN, changes
+from tests.questions import of_each
 
 HEADER = """
 import dataclasses, functools, operator
@@ -167,7 +168,7 @@ def hybridized(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda x: block(nd.array(x.asnumpy()))
 
 
-@pytest.mark.parametrize("name", [name for name in SEEN if name not in NO_BODIES])
+@of_each([name for name in SEEN if name not in NO_BODIES])
 def test_a_change_is_seen(name: str) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("error", ".*does not see changes of.*")

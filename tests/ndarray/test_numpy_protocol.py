@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import opreg as mx
 from opreg import nn
 from opreg.errors import OpError
+from tests.questions import of_each
 
 nd, autograd = mx.nd, mx.autograd
 X = np.float64([[0.6, -1.4, 2.2], [1.1, 3.3, -0.25]])
@@ -74,8 +76,7 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", FUNCTIONS)
+@of_each(itertools.product(FUNCTIONS, WAYS), by=lambda case: case[1])
 def test_recorded(name, way):
     function = FUNCTIONS[name]
     value, gradient = WAYS[way](function if way == "NDArray" else lambda x: function(x).sum())

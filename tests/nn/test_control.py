@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -26,6 +27,7 @@ from opreg.custom import operator as custom
 from opreg.ndarray import autograd
 from opreg.nn import ops as functions
 from opreg.nn.layers import BatchNorm1d, CellList, Dropout, ReLU, Sigmoid, Tanh
+from tests.questions import of_each
 
 VALUES = ([1.0, -2.0, 3.0], [-1.0, 2.0, 0.5], [1.0, -2.0, 3.0], [4.0, 4.0, -9.0], [0.0, 0.0, 0.0], [1.0, 2.0, 3.0])
 
@@ -184,8 +186,7 @@ def flat(value: Any) -> list[Any]:
     return [leaf for each in value for leaf in flat(each)] if isinstance(value, list) else [value]
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+@of_each(itertools.product(FUNCTIONS, WAYS), by=lambda case: case[0].__name__)
 def test_as_eagerly(function, way):
     if function is inner_gradient and way == "no_grad":
         pytest.skip("eagerly refused")

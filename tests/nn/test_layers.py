@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from opreg.errors import DTypeError
 from opreg.nn import Parameter, Tensor, layers
 from opreg.nn.checkpoint import load_checkpoint, load_param_into_net, save_checkpoint
 from tests.nn.layers import FUNCTIONS, ROWS, WITHOUT_FUNCTION, LayerRow, close, flat, made, numbers, value, widened
+from tests.questions import of_each
 from tests.running import fit
 
 #: Layers that hold Cells, and compute nothing themselves.
@@ -25,7 +27,7 @@ NAMES = [name for name in layers.__all__
          if isinstance(getattr(layers, name), type) and issubclass(getattr(layers, name), Cell)]
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in HOLDERS])
+@of_each([name for name in NAMES if name not in HOLDERS])
 def test_has_a_row(name: str) -> None:
     assert any(row.name == name for row in ROWS), f"layer {name} has no row in tests/nn/layers.py"
 
@@ -34,8 +36,7 @@ def inputs_of(row: LayerRow) -> list[Any]:
     return [value(spec, i) for i, spec in enumerate(row.inputs)]
 
 
-@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
-@pytest.mark.parametrize("row", ROWS, ids=str)
+@of_each(itertools.product(ROWS, [False, True]), by=lambda case: case[0].name)
 def test_numbers(row: LayerRow, compiled: bool) -> None:
     """Outputs and moving statistics equal MindSpore's, or those of NumPy."""
     net, xs = made(row.layer, row.train), inputs_of(row)
@@ -74,8 +75,8 @@ def gradients(row: LayerRow, net: Cell, xs: list[Any], compiled: bool = False
     return loss, asked, dict(zip(asked, flat(found)))
 
 
-@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
-@pytest.mark.parametrize("row", [row for row in ROWS if row.recorded and "gradients" in row.recorded], ids=str)
+@of_each(itertools.product([row for row in ROWS if row.recorded and "gradients" in row.recorded], [False, True]),
+         by=lambda case: case[0].name)
 def test_gradients_are_mindspore_s(row: LayerRow, compiled: bool) -> None:
     net = made(row.layer, row.train)
     _, _, found = gradients(row, net, inputs_of(row), compiled)
@@ -84,7 +85,7 @@ def test_gradients_are_mindspore_s(row: LayerRow, compiled: bool) -> None:
         close(g, row.recorded["gradients"][name], f"gradient of {name}")
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.smooth], ids=str)
+@of_each([row for row in ROWS if row.smooth], by=lambda row: row.name)
 def test_gradients_fit_central_differences(row: LayerRow) -> None:
     """Float64 gradients of all inputs and parameters agree with central differences, eagerly and compiled."""
     net, xs = widened(made(row.layer, row.train)), widened(inputs_of(row))
@@ -126,7 +127,7 @@ def test_a_file_holds_its_parameters(name: str, tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------ layers and functions
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in HOLDERS])
+@of_each([name for name in NAMES if name not in HOLDERS])
 def test_has_a_function(name: str) -> None:
     assert (name in FUNCTIONS) != (name in WITHOUT_FUNCTION), f"tests/nn/layers.py says of {name} its function, or none"
 
@@ -164,7 +165,7 @@ def outcome(call: Any, *xs: Any) -> Any:
         return type(error)
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.name in FUNCTIONS], ids=str)
+@of_each([row for row in ROWS if row.name in FUNCTIONS], by=lambda row: row.name)
 def test_is_its_function(row: LayerRow) -> None:
     """Layer and function give the same results and errors, in every dtype and for special values."""
     for kind in KINDS:

@@ -19,6 +19,7 @@ from opreg.cells.parameter import Parameter
 from opreg.cells.tensor import Tensor
 from opreg.nn import layers, ops
 from tests.nn.layers import close, flat, made, numbers
+from tests.questions import of_each
 
 nn: Any = layers
 
@@ -293,7 +294,7 @@ def ones(*shape: int) -> Tensor:
     return Tensor(np.ones(shape, "f4"))
 
 
-@pytest.mark.parametrize("call, says", [
+@of_each([
     (lambda: nn.Dense(0, 2), "Dense: in_channels must be a whole number of at least 1, got 0"),
     (lambda: nn.Dense(1.5, 2), "Dense: in_channels must be a whole number"),
     (lambda: nn.Dense(3, 2, has_bias=1), "Dense: has_bias must be a bool, got 1"),

@@ -14,6 +14,7 @@ from opreg.cells.grad import grad, value_and_grad
 from opreg.cells.jit import jit
 from opreg.cells.tensor import Tensor
 from opreg.nn import losses, ops
+from tests.questions import of_each
 
 CASES = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_losses.json").read_text())["cases"]
 NAMES = [f"{number}-{case['loss']}" for number, case in enumerate(CASES)]
@@ -29,7 +30,7 @@ def built(case: dict[str, Any]) -> tuple[Any, list[Tensor]]:
     return getattr(losses, case["loss"])(**options), [Tensor(array(value)) for value in case["inputs"]]
 
 
-@pytest.mark.parametrize("case", CASES, ids=NAMES)
+@of_each(CASES, by=lambda case: case["loss"])
 def test_value(case):
     loss, inputs = built(case)
     expected = array(case["value"])
@@ -39,8 +40,7 @@ def test_value(case):
         np.testing.assert_allclose(found, expected, rtol=2e-5 if case["loss"] == "FocalLoss" else 2e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if "gradients" in case],
-                         ids=[name for name, case in zip(NAMES, CASES) if "gradients" in case])
+@of_each([case for case in CASES if "gradients" in case], by=lambda case: case["loss"])
 def test_gradients(case):
     loss, inputs = built(case)
     positions = tuple(map(int, case["gradients"]))

@@ -19,6 +19,7 @@ from opreg.core.value import Value
 from opreg.errors import OpError
 from opreg.nn.ops import methods
 from opreg.nn.ops.methods import METHODS, MXNET_ONLY
+from tests.questions import function_of, of_each
 
 RECORDED = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_ops.json").read_text())
 ARRAYS = {name: eval(text, {"np": np}) for name, text in RECORDED["inputs"].items()}
@@ -62,7 +63,7 @@ def expect(wanted: Any, got: Any) -> None:
 CASES = [(group, text) for group in ("functions", "primitives", "methods", "random") for text in RECORDED[group]]
 
 
-@pytest.mark.parametrize("group, text", CASES, ids=[text for _, text in CASES])
+@of_each(CASES, by=lambda case: function_of(case[1]))
 def test_as_recorded(group: str, text: str) -> None:
     wanted, names = RECORDED[group][text], used(text)
     values = {name: ms.Tensor(array) for name, array in ARRAYS.items()}
@@ -91,7 +92,7 @@ def _sum(found: Any) -> Any:
     return total
 
 
-@pytest.mark.parametrize("group, text", SMOOTH, ids=[text for _, text in SMOOTH])
+@of_each(SMOOTH, by=lambda case: function_of(case[1]))
 def test_gradient(group: str, text: str) -> None:
     """Gradients of float64 inputs agree with central differences in three directions, eager and compiled."""
     names = [name for name in used(text) if ARRAYS[name].dtype == np.float32]

@@ -14,13 +14,14 @@ from opreg.dataset import transforms, vision
 import opreg as ms
 from opreg import dataset as ds
 from opreg.errors import ArgumentError, DTypeError, ShapeError
+from tests.questions import function_of, of_each
 from tests.recorded.mindspore_vision import CASES, INPUTS, POLICIES, answer, draws
 
 _ANSWERS = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_vision.json").read_text())
 RECORDED = {(case, name): made for case, name, made in _ANSWERS["cases"]}
 
 
-@pytest.mark.parametrize("case, name", CASES)
+@of_each(CASES, by=lambda case: function_of(case[0]))
 def test_answers_are_those_of_mindspore(case: str, name: str) -> None:
     """Integer results are equal to the last bit."""
     found = answer(ms, case, name)

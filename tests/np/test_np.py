@@ -13,6 +13,7 @@ import pytest
 import opreg as mx
 from opreg import autograd, gluon, npx
 from opreg import np as mnp
+from tests.questions import of_each
 
 X = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
 Y = np.array([[2, -1, 0.5], [1, 3, -2]], np.float32)
@@ -77,7 +78,7 @@ def _value(text: str, space: Any, x: Any, y: Any) -> Any:
     return eval(text, {"np": space, "x": x, "y": y})
 
 
-@pytest.mark.parametrize("text", ALIKE)
+@of_each(ALIKE)
 def test_expressions_are_those_of_numpy(text: str) -> None:
     found, expected = _value(text, mnp, mnp.array(X), mnp.array(Y)), np.asarray(_value(text, np, X, Y))
     assert type(found) is mnp.ndarray and found.shape == expected.shape
@@ -90,7 +91,7 @@ SHAPED = {"x[x > 2]", "x[x[:, 0] > 1]", "np.median(x)", "x.copy()"}
 
 
 @pytest.mark.usefixtures("numpy_manners")
-@pytest.mark.parametrize("text", [text for text in ALIKE if text not in SHAPED])
+@of_each([text for text in ALIKE if text not in SHAPED])
 def test_symbols_compute_the_same(text: str) -> None:
     x, y = (mx.sym.Variable(name).as_np_ndarray() for name in "xy")
     graph = _value(text, mx.sym.np, x, y)
@@ -135,7 +136,7 @@ NAMES = frozenset((Path(mx.__file__).parent / "builtin" / "mxnet_names.txt").rea
 
 
 @pytest.mark.usefixtures("numpy_manners")
-@pytest.mark.parametrize("text", [text for text in GRADED if text not in SHAPED and not any(
+@of_each([text for text in GRADED if text not in SHAPED and not any(
     word in text for word in ("[", "resize", "triu", "linalg.det"))])  # it has no such operators
 def test_files_hold_mxnets_names(text: str) -> None:
     graph = _value(text, mx.sym.np, *[mx.sym.Variable(name).as_np_ndarray() for name in "xy"])
@@ -149,7 +150,7 @@ def test_an_error_says_that_a_function_has_no_operator() -> None:
 
 
 @pytest.mark.usefixtures("numpy_manners")
-@pytest.mark.parametrize("text", [text for text in GRADED if text not in SHAPED])
+@of_each([text for text in GRADED if text not in SHAPED])
 def test_graphs_of_symbols_are_stored_and_have_the_same_gradients(text: str) -> None:
     """The graph read from JSON computes the same as the stored one, and the gradient equals that of the tape."""
     x, y = mnp.array(X), mnp.array(Y)
@@ -170,7 +171,7 @@ def test_graphs_of_symbols_are_stored_and_have_the_same_gradients(text: str) -> 
     np.testing.assert_allclose(made.grad_dict["x"].asnumpy(), x.grad.asnumpy(), 1e-5, 1e-6)
 
 
-@pytest.mark.parametrize("text", GRADED)
+@of_each(GRADED)
 def test_expressions_have_gradients(text: str) -> None:
     wide = X.astype(np.float64) + 0.25  # far from kinks
     x, y = mnp.array(wide), mnp.array(Y, dtype="float64")

@@ -13,6 +13,7 @@ import pytest
 
 import opreg as mx
 from tests.cells.test_stale_answers import NAMED, NO_BODIES, SEEN, changes
+from tests.questions import of_each
 
 HEADER = """
 import numpy as np
@@ -132,7 +133,7 @@ def in_a_bound_graph(program: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda x: executor.forward(x=x.asnumpy())[0]
 
 
-@pytest.mark.parametrize("name", [name for name in SEEN if name not in NO_BODIES])
+@of_each([name for name in SEEN if name not in NO_BODIES])
 def test_a_change_is_seen_by_a_bound_graph(name: str) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("error", ".*does not see changes of.*")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from tests.builtin.test_operators import ROWS, differentiated, plannable
 from tests.cuda import strict
 from tests.cuda.device import GpuBackend
 from tests.cuda.strict import StrictArray
+from tests.questions import of_each
 from tests.rows import Row
 from tests.running import Use, eager, graph, heads
 
@@ -223,8 +225,7 @@ KNOWN_UFUNCS = {
 }
 
 
-@pytest.mark.parametrize("dtype", _VALUES)
-@pytest.mark.parametrize("name", sorted(strict.UFUNCS))
+@of_each(itertools.product(sorted(strict.UFUNCS), _VALUES), by=lambda case: case[0])
 def test_an_element_wise_function_gives_what_cupys_gives(name: str, dtype: str) -> None:
     """The functions agree for special values, too."""
     nin = getattr(np, name).nin
