@@ -425,10 +425,11 @@ class TracedNDArray(NDArray):
     def reshape(self, *shape: Any, **keywords: Any) -> NDArray:
         if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
             shape = tuple(shape[0])
-        reshape = ops.Reshape
-        attrs = reshape.complete({"shape": tuple(keywords.pop("shape", shape)), **keywords})
-        _, (inferred,) = reshape.infer_shapes([self.shape], [None], attrs)
-        return wrap_traced(self._data.reshape(inferred), self._ctx)
+        target: Shape = tuple(keywords.pop("shape", shape))
+        if target or keywords:  # an empty ``shape`` of Reshape means that it is missing
+            attrs = ops.Reshape.complete({"shape": target, **keywords})
+            _, (target,) = ops.Reshape.infer_shapes([self.shape], [None], attrs)
+        return wrap_traced(self._data.reshape(target), self._ctx)
 
     def __getitem__(self, key: object) -> NDArray:
         part = self._data[self._plain(key)]
