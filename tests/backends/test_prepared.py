@@ -9,7 +9,7 @@ import pytest
 
 import opreg as mx
 from opreg.core.mode import quiet
-from opreg.core.registry import get, ops
+from opreg.core.registry import declare, get, ops
 
 _NUMBERS = np.random.default_rng(0)
 _SHAPES = [(5,), (3, 4), (2, 3, 4), (4, 1, 3), (0, 3)]
@@ -148,3 +148,31 @@ def test_dense_layers(shape, hidden, flatten, dtype):
                      [strided, *others]) == there
     assert _same("_backward_FullyConnected_data", given, [g, weight, data], [-g, weight, strided]) == there
     assert _same("_backward_FullyConnected_weight", given, [g, data, weight], [-g, strided, weight]) == there
+
+
+def test_plans_run_what_is_prepared():
+    ran: list[str] = []
+
+    @declare(name="_example_prepared")
+    def twice(x):
+        """Twice."""
+
+    @twice.kernel()
+    def twice_xp(xp, x):
+        ran.append("kernel")
+        return x * 2
+
+    @twice.prepare
+    def twice_prepare(x):
+        def run(x):
+            ran.append("prepared")
+            return x * 2
+
+        return run if x.size < 10 else None
+
+    symbol = get("_example_prepared")(mx.sym.Variable("x"))
+    for size, expected in ((3, "prepared"), (10, "kernel")):
+        executor = symbol.bind(mx.cpu(), {"x": mx.nd.ones((size,))})
+        assert executor.forward()[0].asnumpy().tolist() == [2] * size
+        assert set(ran) == {expected}
+        ran.clear()
