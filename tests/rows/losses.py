@@ -159,6 +159,7 @@ ROWS += [
         expected=lambda g, x, label: g * (_soft(x) - _hot(label, 3))),
     Row("IdentityAttachKLSparseReg", [uniform(0.1, 0.9, 4, 3), uniform(0.1, 0.9, 3)], {"penalty": 0.1},
         lambda x, moving: x),
+    Row("IdentityAttachKLSparseReg", [np.zeros((4, 0)), np.zeros(0)], {}, lambda x, moving: x, name="no units"),
     Row("IdentityAttachKLSparseReg", [uniform(0.1, 0.9, 4, 3), uniform(0.1, 0.9, 3)], {}, lambda x, moving: x,
         train=False, name="inference"),
     Row("_backward_IdentityAttachKLSparseReg", [normal(4, 3, 2), uniform(0.1, 0.9, 3)],

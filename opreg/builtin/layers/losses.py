@@ -476,7 +476,7 @@ def identity_attach_kl_sparse_reg_xp(xp, data, moving_avg, *, momentum, is_train
     if not is_train:
         return data.copy(), moving_avg
     others = tuple(i for i in range(data.ndim) if i != 1)
-    mean = xp.sum(data, axis=others) / max(data.size // data.shape[1], 1)
+    mean = xp.sum(data, axis=others) / max(data.size // max(data.shape[1], 1), 1)
     average = moving_avg * momentum + mean * (1.0 - momentum)
     return data.copy(), average, average
 
