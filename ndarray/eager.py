@@ -14,7 +14,7 @@ import numpy as np
 
 from opreg.core import generators
 from opreg.core.invalidation import EDITION, following, keep
-from opreg.core.launch import Call, Kernel, as_results, prepare
+from opreg.core.launch import Call, as_results, prepare
 from opreg.core.launch import Prepared as PreparedCall
 from opreg.core.mode import MODE, Recording, inside, quiet
 from opreg.core.op import Op, runs_body, shapes_from_data
@@ -119,7 +119,7 @@ class Runner(CachedUse):
         elif (on_device := None if ctx.xp is np else quiet(device_call, op, attrs, arrays, ctx, is_train, specs)):
             self._function, self.takes_out = on_device, on_device.takes_out
         else:
-            prepared = _prepared(op, attrs, arrays, self.kernel, ctx)
+            prepared = ready.specialised()
             self._function = prepared or ready.function()
             self.takes_out = self.takes_out and (prepared is None or getattr(prepared, "takes_out", False))
         if op.traits.random:
@@ -228,15 +228,6 @@ def inferred(op: Op, attrs: Attrs, arrays: Sequence[Array]) -> tuple[Shapes, lis
     _check_count(op, attrs, arrays)
     specs = op.specs(arrays, attrs)
     return [shape for shape, _ in specs], [dtype or _FLOAT32 for _, dtype in specs]
-
-
-def _prepared(op: Op, attrs: Attrs, arrays: Sequence[Array], kernel: Kernel, ctx: Context
-              ) -> Callable[..., Array] | None:
-    """The reference kernel on the host, prepared for attributes and specs by the operator's rule; None without such a
-    rule."""
-    if op.rules.prepare is None or kernel is not op.kernels[0] or ctx.xp is not np:
-        return None
-    return quiet(op.rules.prepare, attrs, *arrays)
 
 
 class BoundRunner:

@@ -6,7 +6,7 @@ import numbers
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # a stub, made from the operators
 else:
     Methods = Value
 
-__all__ = ["NDArray", "FrozenNDArray", "array", "over", "wrap", "raw", "numbers_of"]
+__all__ = ["LENT", "NDArray", "FrozenNDArray", "array", "over", "wrap", "raw", "numbers_of"]
 
 #: Gives the function of ``nd`` that has a name.
 SURFACE = Slot("arrays")
@@ -200,8 +200,8 @@ class NDArray(ScalarConversions, Methods):
         """Whether elements may be changed. Inputs of operators and read-only memory may not."""
         return True
 
-    def check_writable(self) -> None:
-        """Raise an error if elements must not be changed.
+    def check_writable(self, name: str = "") -> None:
+        """Raise an error, which begins with ``name``, if elements must not be changed.
 
         Raises
         ------
@@ -210,8 +210,13 @@ class NDArray(ScalarConversions, Methods):
             read-only memory.
         """
         if self._entry is not None and MODE.now().recording and not changes.writable(self):
-            raise OpError("an array that is recorded cannot be changed in place: its numbers may be needed for the "
-                          "gradient. Write x = x + y, or change it inside autograd.pause()")
+            self._refuse(name)
+
+    _refusal = "an array that is recorded cannot be changed in place: its numbers may be needed for the gradient. " \
+               "Write x = x + y, or change it inside autograd.pause()"
+
+    def _refuse(self, name: str) -> NoReturn:
+        raise OpError(f"{name}: {self._refusal}" if name else self._refusal)
 
     def shown(self) -> NDArray:
         """A read-only array over the same memory."""
@@ -462,7 +467,9 @@ class NDArray(ScalarConversions, Methods):
         if MODE.tracer is not None:
             leave_trace((self,))
         if MODE.now().recording and self._entry is not None:
-            result = ops.Reshape(self, shape=target, **keywords)
+            # An empty ``shape`` of Reshape means that it is missing.
+            result = ops.Reshape(self, shape=target, **keywords) if target or keywords else \
+                ops._np_reshape(self, newshape=())
             return self._linked(result, None) if changes.writable(self) else result
         data = None
         try:
@@ -645,6 +652,10 @@ _new, _reference = NDArray.__new__, weakref.ref
 _MANY = frozenset(1 << i for i in range(6, 40))  # lengths at which dead views are removed from a list
 
 
+#: The error of a write to memory such as that of ``bytes``.
+LENT = "this array is over memory that its owner does not let be written: copy it first, x = x.copy()"
+
+
 class FrozenNDArray(NDArray):
     """A read-only array: an input of an operator."""
 
@@ -653,15 +664,18 @@ class FrozenNDArray(NDArray):
     _refusal = "this array is an input of the operator and is read-only: copy it first, x = x.copy(). (In MXNet the " \
                "write would go through to whoever else reads it)"
 
-    def check_writable(self) -> None:
-        raise OpError(self._refusal)
+    def check_writable(self, name: str = "") -> None:
+        self._refuse(name)
+
+    def _store(self, key: Any, value: Any, basic: bool = True, known: int = 0) -> None:
+        self.check_writable()
 
 
 class LentNDArray(FrozenNDArray):
     """An array over read-only memory, such as that of ``bytes`` or of a file that was mapped for reading."""
 
     __slots__ = ()
-    _refusal = "this array is over memory that its owner does not let be written: copy it first, x = x.copy()"
+    _refusal = LENT
 
 
 def over(data: Array, ctx: Context) -> NDArray:
@@ -844,7 +858,11 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
         if op.traits.states:
             first = len(op.signature.arguments(attrs))
             for state, new in zip(op.traits.states, residuals):
-                values[first + state]._store(Ellipsis, NDArray(new, ctx), known=1)
+                try:
+                    values[first + state]._store(Ellipsis, NDArray(new, ctx), known=1)
+                except OpError as error:
+                    note(error, f"{op.signature.inputs(attrs)[first + state]} of operator {op.name}")
+                    raise
             residuals = ()
     for i in op.traits.mutates:
         if i >= len(arrays):

@@ -233,6 +233,8 @@ def leaf(array: NDArray, grad: NDArray | None, req: str) -> TapeEntry:
         raise ArgumentError(f"grad_req {req!r}. {did_you_mean(req, ('write', 'add', 'null'))}")
     if grad is not None and grad.shape != array.shape:
         raise ShapeError(f"gradient buffer: expected shape {show(array.shape)}, got {show(grad.shape)}")
+    if grad is not None and not grad.writable:
+        grad.check_writable("gradient buffer")
     return Leaf(array, grad, req), 0
 
 

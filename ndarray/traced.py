@@ -395,7 +395,7 @@ class TracedNDArray(NDArray):
         """Whether its elements may be changed."""
         return not self._data.frozen
 
-    def check_writable(self) -> None:
+    def check_writable(self, name: str = "") -> None:
         self._data._check()
 
     def shown(self) -> NDArray:
@@ -425,9 +425,11 @@ class TracedNDArray(NDArray):
     def reshape(self, *shape: Any, **keywords: Any) -> NDArray:
         if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
             shape = tuple(shape[0])
-        reshape = ops.Reshape
-        attrs = reshape.complete({"shape": tuple(keywords.pop("shape", shape)), **keywords})
-        _, (inferred,) = reshape.infer_shapes([self.shape], [None], attrs)
+        target = tuple(keywords.pop("shape", shape))
+        if not (target or keywords):  # an empty ``shape`` of Reshape means that it is missing
+            return wrap_traced(self._data.reshape(()), self._ctx)
+        attrs = ops.Reshape.complete({"shape": target, **keywords})
+        _, (inferred,) = ops.Reshape.infer_shapes([self.shape], [None], attrs)
         return wrap_traced(self._data.reshape(inferred), self._ctx)
 
     def __getitem__(self, key: object) -> NDArray:

@@ -169,6 +169,8 @@ class BoundArrays:
             if tuple(value.shape) != arguments[name].shape:
                 raise ShapeError(f"forward: {name} has shape {show(value.shape)}, it is bound with "
                                  f"{show(arguments[name].shape)}; executor.reshape binds another shape")
+            if not arguments[name].writable:
+                arguments[name].check_writable(f"forward: {name}")
         for name, value in values.items():
             argument = arguments[name]
             if isinstance(value, NDArray) or argument._sparse or isinstance(argument._data, np.ndarray):

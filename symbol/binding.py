@@ -198,6 +198,8 @@ def bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, args: Values, 
         if grad is not None and not grad.context.shares(value.context):
             raise DeviceError(f"args_grad: {name} lives on {grad.context}, its argument on {value.context}; make it "
                               f"there, as in nd.zeros({show(value.shape)}, ctx=mx.{value.context})")
+        if grad is not None and not grad.writable:
+            grad.check_writable(f"args_grad: {name}")
         grads.append(grad)
     reqs = [req if grad is not None else "null" for req, grad in zip(_request(grad_req, names), grads)]
     aux = [_array("aux_states", name, value, _variable_place(node, ctx, groups)) for name, value, node in

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copyreg
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from json.encoder import encode_basestring
 from typing import NamedTuple, NoReturn, TypeAlias
 
@@ -27,6 +27,7 @@ from opreg.errors import FileFormatError, Where, did_you_mean, listed, note, war
 from .control_flow import check_locations
 from .infer import mxnet_shape
 from .naming import HIDDEN, hide
+from .program import uncollected
 from .symbol import DUMPS, SAVE, Symbol
 
 __all__ = ["dumps", "loads", "load_json", "fromjson", "save", "load", "VERSION"]
@@ -37,11 +38,14 @@ Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | float | None"
 #: The version whose layout is written: 1.9.1.
 VERSION = 10901
 
-_GRAPH_KEYS = ("nodes", "arg_nodes", "node_row_ptr", "heads", "attrs")
-_NODE_KEYS = ("op", "name", "attrs", "attr", "param", "inputs", "control_deps", "subgraphs", "backward_source_id")
+# Sets of keys, in the order of files: all of a graph or a node, and those that it must have.
+_GRAPH_KEYS = dict.fromkeys(("nodes", "arg_nodes", "node_row_ptr", "heads", "attrs")).keys()
+_GRAPH_NEEDED = dict.fromkeys(("nodes", "arg_nodes", "heads")).keys()
+_NODE_KEYS = dict.fromkeys(("op", "name", "attrs", "attr", "param", "inputs", "control_deps", "subgraphs",
+                            "backward_source_id")).keys()
+_NODE_NEEDED = dict.fromkeys(("op", "name", "inputs")).keys()
 #: The keys of a node's attributes, those of older files first.
 _ATTRIBUTES = ("param", "attr", "attrs")
-_NEEDED = ("nodes", "arg_nodes", "heads")
 _MOST_OUTPUTS = 1 << 16  # most per node: a larger count means a damaged file, and would take memory
 _DEEPEST = 32  # levels of graphs within graphs
 
@@ -301,15 +305,14 @@ class _Loader:
 
     # ---------------------------------------------------------------------------------------- types
 
-    def keys(self, place: str, read: Json, valid: Sequence[str], needed: Sequence[str]) -> Mapping[str, Json]:
+    def keys(self, place: str, read: Json, valid: Set[str], needed: Set[str]) -> Mapping[str, Json]:
         if not isinstance(read, dict):
             self.fail(place, f"expected an object in braces, got {_short(read)}")
-        for key in read:
-            if key not in valid:
-                self.fail(place, f"unknown key {key!r}. {did_you_mean(key, valid)}")
-        for key in needed:
-            if key not in read:
-                self.fail(place, f"{key!r} is missing")
+        if not read.keys() <= valid:
+            unknown = next(key for key in read if key not in valid)
+            self.fail(place, f"unknown key {unknown!r}. {did_you_mean(unknown, valid)}")
+        if not read.keys() >= needed:
+            self.fail(place, f"{next(key for key in needed if key not in read)!r} is missing")
         return read
 
     def items(self, place: str, what: str, read: Json) -> Sequence[Json]:
@@ -353,7 +356,7 @@ class _Loader:
         """Read the graph of a JSON object."""
         if depth > _DEEPEST:
             self.fail(place, f"graphs within graphs, {depth} deep")
-        top = self.keys(place, read, _GRAPH_KEYS, _NEEDED)
+        top = self.keys(place, read, _GRAPH_KEYS, _GRAPH_NEEDED)
         if depth == 0:
             self.version = self.find_version(top)
             attrs = top.get("attrs", {})
@@ -396,7 +399,7 @@ class _Loader:
         place = f"{inside}node {i}"
         if isinstance(read, dict) and isinstance(read.get("name"), str):
             place = f"{place} {read['name']!r}"
-        row = self.keys(place, read, _NODE_KEYS, ("op", "name", "inputs"))
+        row = self.keys(place, read, _NODE_KEYS, _NODE_NEEDED)
         if "attrs" in row and "attr" in row:
             self.fail(place, "expected either 'attrs' or 'attr', got both")
         texts: dict[str, str] = {}
@@ -411,17 +414,18 @@ class _Loader:
                     self.string(place, "attribute", name)
                     self.string(place, f"attribute {name}", text)
                 texts[name] = text
-        dependencies = row.get("control_deps", [])
-        for number in self.items(place, "control_deps", dependencies):
-            self.number(place, "control_deps", number, total)
-        if dependencies:
-            warn(f"{self.name}: {place}: control dependencies are not kept: steps run in the order of the graph")
+        if "control_deps" in row:
+            dependencies = self.items(place, "control_deps", row["control_deps"])
+            for number in dependencies:
+                self.number(place, "control_deps", number, total)
+            if dependencies:
+                warn(f"{self.name}: {place}: control dependencies are not kept: steps run in the order of the graph")
         if "backward_source_id" in row and type(row["backward_source_id"]) is not int:
             self.fail(place, f"backward_source_id: expected a number, got {_short(row['backward_source_id'])}")
         inputs = [self.entry(place, "input", j, entry, i, total)
                   for j, entry in enumerate(self.items(place, "inputs", row["inputs"]))]
         return _Stored(place, self.string(place, "op", row["op"]), self.string(place, "name", row["name"]), texts,
-                       inputs, self.items(place, "subgraphs", row.get("subgraphs", [])))
+                       inputs, self.items(place, "subgraphs", row["subgraphs"]) if "subgraphs" in row else ())
 
     def counts(self, place: str, top: Mapping[str, Json], stored: list[_Stored], heads: list[tuple[int, int, int]]
                ) -> list[int]:
@@ -474,15 +478,15 @@ class _Loader:
         except Exception as error:
             note(error, f"{self.name}: {stored.place}")
             raise
-        self.note_strange(stored, op, strange(op, texts))
+        if tags:
+            self.note_strange(stored, op, strange(op, tags))
         self.sane(stored, op, attrs, inputs)
-        names = op.signature.inputs(attrs)
         if self.version < 900:  # such files have no nodes for auxiliary states
             inputs += [(Node(None, f"{stored.name}_{name}", tags=texts, where=where), 0)
-                       for name in names[len(inputs):]]
+                       for name in op.signature.inputs(attrs)[len(inputs):]]
         inputs = self.arranged(stored, op, attrs, inputs)
         if self.version < VERSION:
-            tags.update(self.hand_down(stored, op, dict(zip(names, inputs)), moved))
+            tags.update(self.hand_down(stored, op, dict(zip(op.signature.inputs(attrs), inputs)), moved))
         return Node(op, stored.name, attrs, inputs, written, tags, where)
 
     def arranged(self, stored: _Stored, op: Op, attrs: Attrs, inputs: list[Entry]) -> list[Entry]:
@@ -591,6 +595,7 @@ def _dotted(version: int) -> str:
     return f"{version // 10000}.{version // 100 % 100}.{version % 100}"
 
 
+@uncollected
 def loads(text: str, name: str = "<text>") -> Symbol:
     """Read a symbol from JSON text of any version of MXNet.
 

@@ -22,7 +22,7 @@ from opreg.core.steps import JoinableStep, TieredStep, is_plain
 from opreg.core.versions import Targets
 from opreg.errors import OpError, note
 from opreg.ndarray.context import Context
-from opreg.ndarray.ndarray import wrap
+from opreg.ndarray.ndarray import LENT, wrap
 from opreg.typing import Array
 
 from .inspect.memory_use import largest
@@ -525,6 +525,8 @@ class Plan:
                 for state in states:
                     self._moved.pop(id(state), None)
             writes += states
+        if not all(getattr(array.flags, "writeable", True) for array in writes):  # CuPy's flags lack it
+            fail(OpError(LENT), node)
         place = self._place(entries[0]) if entries else ""
         step = Step(node, ready.kernel.name, ready.declined, place, run, outs, ctx, ins)
         step.writes = writes

@@ -250,8 +250,9 @@ def nbytes(specs: Iterable[Spec]) -> int:
 def uncollected(function: Callable[P, R]) -> Callable[P, R]:
     """The function, with Python's garbage collector disabled while it runs.
 
-    Binding and planning allocate several objects for each node, which all live on and form no cycles. The collector
-    would traverse them again and again; for a graph of ten thousand nodes that takes about as long as the work itself.
+    Reading, binding and planning allocate several objects for each node, which all live on and form no cycles. The
+    collector would traverse them again and again; for a graph of ten thousand nodes that takes about as long as the
+    work itself.
     It stays enabled while other threads live: all share one collector, and a process forked by one of them meanwhile
     would never enable it again.
     """

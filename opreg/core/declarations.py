@@ -186,7 +186,7 @@ class Declarations:
 
     def prepare(self, function: F) -> F:
         """Declare a function that prepares the reference kernel for given shapes and dtypes, for eager calls on the
-        host.
+        host, and for plans if the kernel has no parameter ``out``.
 
         ``f(*ins, **attrs)`` gets the first arrays with these shapes and dtypes. It returns a function that computes the
         output for all such arrays, or a tuple of several, or None.

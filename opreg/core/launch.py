@@ -13,8 +13,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from ..errors import OpError
 from ..typing import Array, ArrayModule
+from .mode import quiet
 from .parameters import parameters_of
 from .rules import Attrs, Rule
 from .spec import Shape, Spec, known, show, size
@@ -192,14 +195,24 @@ class Prepared:
         Kernels of a higher order that declined, with their reasons.
     """
 
-    __slots__ = ("kernel", "declined", "_call", "_after")
+    __slots__ = ("kernel", "declined", "_call", "_after", "_general")
 
-    def __init__(self, call: Call, kernel: Kernel, declined: list[tuple[str, str]], after: Sequence[Step] = ()):
+    def __init__(self, call: Call, kernel: Kernel, declined: list[tuple[str, str]], after: Sequence[Step] = (),
+                 general: bool = False):
         self.kernel, self.declined, self._call, self._after = kernel, declined, call, after
+        self._general = general  # whether the kernel runs as it was written, for comparisons with others
 
     def function(self) -> Callable[..., Any]:
         """The returning kernel as a function of arrays, and of ``out`` if it has that parameter."""
         return self.kernel.with_attributes(self._call)
+
+    def specialised(self) -> Callable[..., Any] | None:
+        """The reference kernel on the host as a function of arrays, which the operator's rule ``prepare`` makes for
+        attributes and specs; None without such a rule."""
+        call = self._call
+        if call.op.rules.prepare is None or self.kernel is not call.op.kernels[0] or call.xp is not np:
+            return None
+        return quiet(call.op.rules.prepare, call.attrs, *call.ins)
 
     def steps(self, states: Sequence[Array] = ()) -> tuple[list[Step], Step | None]:
         """Functions that compute the outputs of the call, and a function that later stores new values in the arrays
@@ -213,7 +226,8 @@ class Prepared:
             call.states = states
             run = kernel.rule.function(call)
             return list(run) if isinstance(run, (list, tuple)) else [run], call.store
-        compute = functools.partial(self.function(), *call.ins)
+        function = None if kernel.takes_out or self._general else self.specialised()
+        compute = functools.partial(function or self.function(), *call.ins)
         outs: Sequence[Any] = call.outs
         if kernel.takes_out and call.reqs and "add" not in call.reqs:
             compute = functools.partial(compute, out=_out(call.places()))
@@ -266,7 +280,7 @@ def _accepted(kernel: Kernel, call: Call, declined: list[tuple[str, str]]) -> bo
 
 def reference(call: Call) -> Prepared:
     """The call with the operator's first kernel, the reference, which accepts all calls."""
-    return Prepared(call, call.op.kernels[0], [])
+    return Prepared(call, call.op.kernels[0], [], general=True)
 
 
 def as_results(results: object) -> list[Any]:

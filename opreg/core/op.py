@@ -233,7 +233,8 @@ class Op(Declarations, PropMethods):
         """Raise an error of its rules or kernels. An error of users' code is raised unchanged; others become an
         `OpError` that names operator and node, and ``specs`` of the outputs if memory was short."""
         try:
-            if isinstance(error, OpError) or self.where is not None or (self.kernels and self.kernels[0].bound):
+            calls_users = self.kernels and self.kernels[0].bound and not self.traits.traced
+            if isinstance(error, OpError) or self.where is not None or calls_users:
                 raise error
             text = f"operator {self.name}" + (f", node {node!r}" if node else "")
             if isinstance(error, MemoryError) or "too big" in str(error) or "Maximum allowed" in str(error):

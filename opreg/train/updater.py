@@ -64,6 +64,8 @@ class Updater:
         updates = []
         for i, g, w in rows(index, grad, weight):
             if i not in self.states:
+                if not w.writable:
+                    w.check_writable(f"{type(self.optimizer).__name__}, {self.optimizer._label(i)}")
                 self.states[i] = self.optimizer.create_state_multi_precision(i, w)
                 self.states_synced[i] = True
             elif not self.states_synced.get(i, True):

@@ -9,7 +9,7 @@ import numpy as np
 
 import opreg as mx
 from opreg.core.mode import quiet
-from opreg.core.registry import get, ops
+from opreg.core.registry import declare, get, ops
 from tests.questions import of_each
 
 _NUMBERS = np.random.default_rng(0)
@@ -147,3 +147,31 @@ def test_dense_layers(sizes, flatten, dtype):
                      [strided, *others]) == there
     assert _same("_backward_FullyConnected_data", given, [g, weight, data], [-g, weight, strided]) == there
     assert _same("_backward_FullyConnected_weight", given, [g, data, weight], [-g, strided, weight]) == there
+
+
+def test_plans_run_what_is_prepared():
+    ran: list[str] = []
+
+    @declare(name="_example_prepared")
+    def twice(x):
+        """Twice."""
+
+    @twice.kernel()
+    def twice_xp(xp, x):
+        ran.append("kernel")
+        return x * 2
+
+    @twice.prepare
+    def twice_prepare(x):
+        def run(x):
+            ran.append("prepared")
+            return x * 2
+
+        return run if x.size < 10 else None
+
+    symbol = get("_example_prepared")(mx.sym.Variable("x"))
+    for size, expected in ((3, "prepared"), (10, "kernel")):
+        executor = symbol.bind(mx.cpu(), {"x": mx.nd.ones((size,))})
+        assert executor.forward()[0].asnumpy().tolist() == [2] * size
+        assert set(ran) == {expected}
+        ran.clear()

@@ -245,6 +245,19 @@ def _empty(row: Row) -> None:
     assert [out.shape for out in outs] == shapes[:len(outs)]
 
 
+@_question(lambda row: len(row.inputs) and all(map(np.size, row.inputs)) and not row.op.startswith("_backward_"))
+def _scalars(row: Row) -> None:
+    """Inputs without axes are computed, or refused with an error of opreg."""
+    use = _use(row)
+    use = use.having([each.reshape(-1)[0].reshape(()) for each in use.arrays])
+    try:
+        outs = eager(use).outs
+    except OpError:
+        return
+    if outs:
+        graph(use)
+
+
 # ---------------------------------------------------------------------------------------------- gradients
 
 

@@ -840,6 +840,71 @@ def test_memory_that_may_not_be_written(make, tmp_path):
     assert y[0].asscalar() == 1
 
 
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("reshape", [
+    lambda x: x.reshape(()), lambda x: x.reshape(shape=()),
+    mx.operator.define(lambda x: x.reshape(()), name="_example_without_axes", traced=True),
+], ids=["method", "keyword", "traced"])
+def test_reshape_to_no_axes(reshape, recorded):
+    x = nd.array([[3]])
+    x.attach_grad()
+    with mx.autograd.record(recorded):
+        y = reshape(x)
+        z = y * 2
+    assert y.shape == ()
+    assert z.asscalar() == 6
+    if recorded:
+        z.backward()
+        assert x.grad.asnumpy().tolist() == [[2]]
+    with pytest.raises(OpError):
+        reshape(nd.ones((2,)))
+
+
+def lent():
+    """An array over the memory of ``bytes``, which nobody may write."""
+    return nd.from_numpy(np.frombuffer(np.ones(3, np.float32).tobytes(), np.float32))
+
+
+def batch_norm_with_lent_states(train):
+    with mx.autograd.record(train):
+        return nd.BatchNorm(nd.ones((2, 3)), nd.ones((3,)), nd.ones((3,)), lent(), lent())
+
+
+def bound_batch_norm(train):
+    net = mx.sym.BatchNorm(mx.sym.Variable("x"), mx.sym.Variable("gamma"), mx.sym.Variable("beta"), name="norm")
+    values = {name: nd.ones((2, 3) if name == "x" else (3,)) for name in ("x", "gamma", "beta")}
+    return net.bind(mx.cpu(), values, aux_states=[lent(), lent()]).forward(is_train=train)
+
+
+def updated_by_executor():
+    executor = (mx.sym.Variable("w") * 2).bind(mx.cpu(), {"w": lent()}, {"w": nd.zeros((3,))})
+    executor.set_optimizer(mx.optimizer.SGD())
+    executor.forward(is_train=True)
+    executor.backward(nd.ones((3,)))
+    executor.update()
+
+
+@pytest.mark.parametrize("change, named", [
+    (lambda: batch_norm_with_lent_states(True), "operator BatchNorm"),
+    (lambda: bound_batch_norm(True), "operator BatchNorm, node 'norm'"),
+    (updated_by_executor, "SGD, weight 'w'"),
+    (lambda: (mx.sym.Variable("x") * 2).bind(mx.cpu(), {"x": nd.ones((3,))}, {"x": lent()}), "args_grad: x"),
+    (lambda: (mx.sym.Variable("x") * 2).bind(mx.cpu(), {"x": lent()}).forward(x=nd.ones((3,))), "forward: x"),
+    (lambda: mx.autograd.mark_variables([nd.ones((3,))], [lent()]), "gradient buffer"),
+    (lambda: mx.optimizer.get_updater(mx.optimizer.SGD())(0, nd.ones((3,)), lent()), "SGD, weight 0"),
+], ids=["states", "states in a graph", "update in a graph", "gradient in a graph", "input of a graph", "gradient",
+        "update"])
+def test_engine_refuses_memory_that_may_not_be_written(change, named):
+    with pytest.raises(OpError, match="its owner does not let be written: copy it first") as caught:
+        change()
+    assert named in "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+
+
+def test_memory_that_may_not_be_written_is_read_by_inference():
+    for run in (batch_norm_with_lent_states, lambda train: bound_batch_norm(train)[0]):
+        assert run(False).shape == (2, 3)
+
+
 def test_dlpack():
     x = a()
     host = np.from_dlpack(x)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import Row
+from . import Row, normal
 from .norm import _batch, _batch_inputs
 
 __all__ = ["ROWS"]
@@ -17,4 +17,6 @@ ROWS: list[Row] = [
         _batch(axis=-1, eps=1e-5, fix_gamma=False), **_TRAIN),
     Row("_nn_batch_norm", _batch_inputs(3, 2, 4), {}, _batch(eps=1e-5, fix_gamma=False, moving=False), train=False,
         name="inference", grad=(0, 1, 2)),
+    Row("_nn_batch_norm", [normal(3, 0, 4), normal(0), normal(0), normal(0), normal(0)], {}, lambda x, *_: x,
+        name="no channels"),
 ]

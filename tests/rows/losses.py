@@ -78,6 +78,10 @@ ROWS: list[Row] = [
     Row("_backward_SoftmaxOutput", [_P, uniform(0, 1, 4, 3)], {"grad_scale": 2.0, "normalization": "batch"},
         lambda p, label: 2 * (p - label), name="probabilities"),
     Row("_backward_SoftmaxOutput", [_PLACES, _LABELS], {"multi_output": True}, _second_axis(_softmax_back(4))),
+    *(Row("_backward_SoftmaxOutput", [np.zeros(shape), np.zeros((shape[0], *shape[2:]))],
+          {"multi_output": True, "normalization": normalization}, lambda y, label: y,
+          name=f"empty,{shape},{normalization}")
+      for shape in ((0, 3, 4), (2, 3, 0), (2, 0, 4)) for normalization in ("null", "batch", "valid")),
     Row("_backward_SoftmaxOutput", [_PLACES, _LABELS[:, None]], {"multi_output": True, "normalization": "batch"},
         _second_axis(_softmax_back(8))),
     Row("_backward_SoftmaxOutput", [_PLACES, _LABELS],
@@ -155,6 +159,7 @@ ROWS += [
         expected=lambda g, x, label: g * (_soft(x) - _hot(label, 3))),
     Row("IdentityAttachKLSparseReg", [uniform(0.1, 0.9, 4, 3), uniform(0.1, 0.9, 3)], {"penalty": 0.1},
         lambda x, moving: x),
+    Row("IdentityAttachKLSparseReg", [np.zeros((4, 0)), np.zeros(0)], {}, lambda x, moving: x, name="no units"),
     Row("IdentityAttachKLSparseReg", [uniform(0.1, 0.9, 4, 3), uniform(0.1, 0.9, 3)], {}, lambda x, moving: x,
         train=False, name="inference"),
     Row("_backward_IdentityAttachKLSparseReg", [normal(4, 3, 2), uniform(0.1, 0.9, 3)],

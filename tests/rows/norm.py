@@ -100,6 +100,7 @@ ROWS: list[Row] = [
     Row("LayerNorm", [normal(2, 2, 4), normal(4), normal(4, seed=1)], {"output_mean_var": True}, _layer(shown=True)),
     Row("InstanceNorm", [normal(2, 3, 4), normal(3), normal(3, seed=1)], {}, _group(0, 1e-3), **_TRAIN),
     Row("InstanceNorm", [normal(2, 3, 2, 2), normal(3), normal(3, seed=1)], {"eps": 0.1}, _group(0, 0.1), **_TRAIN),
+    Row("InstanceNorm", [normal(2, 0, 4), normal(0), normal(0)], {}, lambda x, *_: x, name="no channels"),
     Row("GroupNorm", [normal(2, 4, 3), normal(2), normal(2, seed=1)], {"num_groups": 2}, _group(2, 1e-5), **_TRAIN),
     Row("GroupNorm", [normal(2, 4, 2, 2), normal(1), normal(1, seed=1)], {}, _group(1, 1e-5), **_TRAIN),
     Row("GroupNorm", [normal(2, 4, 3), normal(4), normal(4, seed=1)], {"num_groups": 4, "output_mean_var": True},

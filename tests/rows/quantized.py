@@ -93,6 +93,7 @@ def _normed(x, gamma, beta, low, high, mean, variance):
 ROWS: list[Row] = [
     Row("_quantized_whole", [np.array([0.5, 1.5, -2.5, 130.2, -300.0])], {"dtype": "int8"},
         expected=lambda x: np.array([0, 2, -2, 127, -128], "int8")),
+    Row("_quantized_whole", [np.array(1.5)], {"dtype": "int8"}, expected=lambda x: np.array(2, "int8"), name="0-d"),
     Row("_quantized_whole", [np.array([[0.5, 254.6], [-1.0, 3e10]])], {"dtype": "uint8"},
         expected=lambda x: np.array([[0, 255], [0, 255]], "uint8")),
     Row("_quantized_product", [_i8(3, 4), *_end(0.25)], dtypes=_FLOAT,

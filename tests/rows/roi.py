@@ -143,6 +143,9 @@ ROWS: list[Row] = [
         grad=(0,), second=True),
     Row("ROIPooling", (_X, _ROIS), _POOL, expected=_max((3, 2), 0.5), grad=(0,), second=True),
     Row("ROIPooling", (_TIES, _ROIS), {**_POOL, "spatial_scale": 1.0}, expected=_max((3, 2)), name="ties"),
+    *(Row("ROIPooling", (_X, np.where(np.arange(5) == place, value, _ROIS[:1])), _POOL, grad=(0,),
+          expected=lambda x, rois: np.zeros((1, 3, 3, 2)), name=f"{value} at {place}")
+      for place in range(1, 5) for value in (math.nan, math.inf, -math.inf)),
     Row("_backward_ROIPooling", (normal(2, 3, 2, 2), _ROIS[:2], _MAXIDX, _X), grad=(0,), second=True,
         expected=lambda g, rois, place, x: _scattered(g, place)),
     Row("_backward_ROIPooling_at", (_X, _ROIS[:2], _MAXIDX), grad=(0,), second=True,

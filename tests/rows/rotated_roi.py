@@ -48,3 +48,8 @@ ROWS: list[Row] = [
     Row("_contrib_RROIAlign", [normal(2, 3, 6, 7), _ROIS], attrs, expected=_pooled(**attrs)) for attrs in (
         {"pooled_size": (2, 3), "spatial_scale": 0.5}, {"pooled_size": (3, 2), "spatial_scale": 1.0},
         {"pooled_size": (1, 2), "spatial_scale": 1.0, "sampling_ratio": 2})]
+
+# A region that is NaN somewhere is zero.
+ROWS += [Row("_contrib_RROIAlign", [normal(2, 3, 6, 7), np.where(np.arange(6) == place, np.nan, _ROIS[:1])],
+             {"pooled_size": (2, 3), "spatial_scale": 0.5}, expected=lambda data, rois: np.zeros((1, 3, 2, 3)),
+             name=f"NaN at {place}") for place in range(1, 6)]

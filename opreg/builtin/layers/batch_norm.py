@@ -129,7 +129,7 @@ def _normalizing(op: Op, *, relu: bool = False, variance: bool = False, populati
         if relu:
             y = xp.maximum(y, 0.0, out=y)
         if population and is_train:
-            states[1] = states[1] + spread * ((1.0 - momentum) / max(data.size // mean.size - 1, 1))
+            states[1] = states[1] + spread * ((1.0 - momentum) / max(data.size // max(mean.size, 1) - 1, 1))
         third = spread if variance else 1.0 / xp.sqrt(spread + eps)
         if out is not None:
             out[1][...], out[2][...] = mean, third

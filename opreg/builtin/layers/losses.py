@@ -173,6 +173,8 @@ gradient_by(softmax_output, backward_softmax_output)  # the gradient of the loss
 @backward_softmax_output.kernel()  # no body: labels are looked up in place, row by row
 def backward_softmax_output_xp(xp, output, label, *, grad_scale, ignore_label, multi_output, use_ignore,
                                preserve_shape, normalization, out_grad, smooth_alpha, out=None):
+    if not output.size:
+        return xp.zeros_like(output) if out is None else out
     p = wide(output).reshape(softmax_view(output.shape, multi_output, preserve_shape))
     target = None if out_grad else out_like(out, p)  # p is read again below
     if label.shape == output.shape:
@@ -239,7 +241,7 @@ def _divisor(xp: ArrayModule, label: Array, normalization: str, ignore_label: fl
              count: int) -> Array | int:
     if normalization == "valid":
         return xp.maximum(xp.sum(label.astype("int64") != int(ignore_label)), 1)
-    places = count // max(rows, 1) if multi_output else 1
+    places = max(count // max(rows, 1), 1) if multi_output else 1
     return (max(count // places, 1) if normalization == "batch" else 1) * places
 
 
@@ -474,7 +476,7 @@ def identity_attach_kl_sparse_reg_xp(xp, data, moving_avg, *, momentum, is_train
     if not is_train:
         return data.copy(), moving_avg
     others = tuple(i for i in range(data.ndim) if i != 1)
-    mean = xp.sum(data, axis=others) / max(data.size // data.shape[1], 1)
+    mean = xp.sum(data, axis=others) / max(data.size // max(data.shape[1], 1), 1)
     average = moving_avg * momentum + mean * (1.0 - momentum)
     return data.copy(), average, average
 

@@ -50,7 +50,7 @@ def layout_of(shape: Shape, over: Over, axis: int, num_groups: int) -> Layout:
     """The view of data of a shape; ``axis`` is used for sets along or across it, ``num_groups`` for groups."""
     if over == "group":
         groups = num_groups or shape[1]
-        view: Shape = (shape[0], groups, shape[1] // groups * math.prod(shape[2:]))
+        view: Shape = (shape[0], groups, shape[1] // max(groups, 1) * math.prod(shape[2:]))
         axes: tuple[int, ...] = (2,)
     else:
         axis %= len(shape)

@@ -73,7 +73,7 @@ def whole(data, *, dtype: Literal["int8", "uint8", "int32"]):
 
 @whole.kernel()  # no body: operators round halves down, and each would allocate an array
 def whole_xp(xp, data, *, dtype):
-    near, (least, most) = xp.rint(data), _LIMITS[dtype]
+    near, (least, most) = xp.asarray(xp.rint(data)), _LIMITS[dtype]  # NumPy's result of a 0-d array is a number
     return near.clip(least, most, out=near).astype(dtype)
 
 

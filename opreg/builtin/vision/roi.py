@@ -279,7 +279,12 @@ formed(roi_pooling, "(batch, channel, height, width) (regions, 5) -> " + "(regio
 
 
 def _spans(xp: ArrayModule, start: Array, stop: Array, cells: int, n: int) -> tuple[Array, Array, Array]:
-    """First pixel of each cell along one axis, the number of pixels, and its binary logarithm: (R, cells)."""
+    """First pixel of each cell along one axis, the number of pixels, and its binary logarithm: (R, cells).
+
+    A region that begins or ends at NaN or infinity has no pixels.
+    """
+    finite = xp.isfinite(start) & xp.isfinite(stop)
+    start, stop = xp.where(finite, start, n), xp.where(finite, stop, n)
     cell = (xp.maximum(stop - start + 1, 1.0) / cells)[:, None]
     number = xp.arange(cells).astype(cell.dtype)
     first = xp.clip(xp.floor(number * cell) + start[:, None], 0, n).astype(xp.int64)
