@@ -47,6 +47,7 @@ from .outside import (
     does_not_answer,
     error_handlers,
     is_opaque,
+    is_same_state,
     state_of,
     title_of,
     unknown,
@@ -95,8 +96,9 @@ class Observer(Values):
             unhook(cls)
         if (self._generators[2:] or "random" in self._names) and not self._names.isdisjoint(STATES):
             self.reason = self.reason or "it asks for the state of a random generator, which changes with each draw"
-        drawn = [generator for generator, before in self._generators if state_of(generator) != before]
-        if any("random" in self._names or id(generator) in self._met for generator in drawn):
+        self.drawn = [(generator, before) for generator, before in self._generators
+                      if not is_same_state(state_of(generator), before)]
+        if any("random" in self._names or id(generator) in self._met for generator, _ in self.drawn):
             self.reason = self.reason or DRAWS
         if "_data" in self._names and self._memory_is_read():
             self.reason = self.reason or "it reads the memory of a tensor by _data"

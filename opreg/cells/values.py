@@ -42,6 +42,7 @@ from .outside import BY_NAME, SETTINGS, decimal_context, error_handlers, is_gene
 from .parameter_container import ParameterContainer
 from .reads import TABLES
 from .tensor_base import TensorBase
+from .trace import LeftToPython
 from .user_code import LIBRARIES, is_standard, is_standard_code, is_user_code, is_user_module
 
 __all__ = ["CACHED", "ReadLog", "Values", "imported_by", "stored"]
@@ -179,12 +180,20 @@ class Values:
         The reason why the function cannot be a graph, if it cannot.
     copies : bool
         Whether the trace has copies of the arrays that it meets, whose numbers are compared therefore.
+    leaves : bool
+        Whether the function runs as Python if it cannot be a graph. Then a trace ends before code takes from an
+        iterator or a file, since it will take again.
+    left : bool
+        Whether the trace has ended so.
+    drawn : list of (generator, state)
+        Random generators that have drawn during the trace, with their states before it.
     """
 
     copies = False
 
-    def __init__(self, reads: ReadLog):
-        self.reads, self.comparisons, self.reason = reads, reads.comparisons, ""
+    def __init__(self, reads: ReadLog, leaves: bool = False):
+        self.reads, self.comparisons, self.reason, self.leaves, self.left = reads, reads.comparisons, "", leaves, False
+        self.drawn: list[tuple[Any, Any]] = []
         self._users: dict[int, bool] = {}  # by identity of code: whether it is the user's
         self._codes: list[types.CodeType] = []  # kept alive, so that identities stay valid
         self._scanned: set[tuple[int, int]] = set()
@@ -210,6 +219,13 @@ class Values:
         self._profile: Any = None
         self._outside: types.FrameType | None = None  # the frame in which the trace begins
         self._before: Any = None  # the observer of a trace around this one
+
+    def _leave(self, reason: str) -> None:
+        """Note that the function cannot be a graph, and end the trace before the code goes on, if it runs."""
+        self.reason = self.reason or reason
+        if self.leaves and self.reads.observer is self:
+            self.left = True
+            raise LeftToPython(self.reason, self.reason)
 
     def _close_cache(self, function: Any) -> None:
         """Note the answers that a function remembers by now: once they are forgotten it computes them anew."""
@@ -437,12 +453,12 @@ class Values:
         elif isinstance(value, io.IOBase):
             printed = value in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
             if not printed and not value.closed and value.readable():
-                self.reason = self.reason or f"it reads from a file, {label}"
+                self._leave(f"it reads from a file, {label}")
         elif isinstance(value, weakref.ProxyTypes):
             self.reason = self.reason or f"it reads through a weak proxy, {label}"
         elif isinstance(value, Iterator) and not (
                 is_user_module(cls.__module__) and isinstance(stored(cls, "__next__")[1], types.FunctionType)):
-            self.reason = self.reason or f"it takes from an iterator, {label}"
+            self._leave(f"it takes from an iterator, {label}")
         elif isinstance(value, types.SimpleNamespace) or (
                 isinstance(value, Collection) and hasattr(value, "__dict__")
                 and is_standard(cls.__module__)):
