@@ -51,8 +51,7 @@ __all__ = ["CACHED", "ReadLog", "Values", "imported_by", "stored"]
 _ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb"})
 _BUILT_IN = frozenset(name for name, value in vars(builtins).items() if isinstance(value, type))
 #: Modules of opreg whose objects, such as optimizers and data iterators, programs read attributes of.
-_FLOORS = ("opreg.nn.", "opreg.train.", "opreg.data.", "opreg.examples.", "opreg.gluon.base_parameter",
-           "opreg.gluon.parameter_dict")
+_FLOORS = ("opreg.nn.", "opreg.train.", "opreg.data.", "opreg.examples.", "opreg.gluon.")
 #: Attributes of a Parameter other than its values, and the text that compares them; a gradient is another tensor each
 #: time.
 _OF_PARAMETERS = {"grad": "getattr({}.grad, '_data', None)", "name": "{}.name", "requires_grad": "{}.requires_grad"}
@@ -73,6 +72,8 @@ _BY_ANY_NAME = frozenset({"attrgetter", "getmembers", "getmembers_static", "meth
 #: Attributes of functions and classes outside of their ``__dict__``.
 _OF_FUNCTIONS = frozenset({"__name__", "__qualname__", "__doc__", "__annotations__", "__module__", "__code__",
                            "__defaults__", "__kwdefaults__", "__closure__"})
+#: Attributes that importing gives to modules.
+_OF_IMPORTS = frozenset({"__builtins__", "__cached__", "__file__", "__loader__", "__name__", "__package__", "__spec__"})
 _OF_CLASSES = frozenset({"__name__", "__qualname__", "__module__"})
 #: Attributes that library functions of a name read.
 _READ_BY = {"getdoc": ("__doc__",), "getclosurevars": ("__closure__", "__globals__"),
@@ -616,7 +617,7 @@ class Values:
                 self.comparisons.path(owner, path, eval(path.format("owner")), f"the level of {owner!r}")
         elif isinstance(owner, types.FunctionType) and name in _OF_FUNCTIONS:
             self._field(owner, name)
-        elif name in getattr(owner, "__dict__", ()) and (not name.startswith("__") or name == "__wrapped__"):
+        elif name in getattr(owner, "__dict__", ()) and name not in _OF_IMPORTS:
             value = owner.__dict__[name]
             library = isinstance(owner, types.ModuleType) and not is_user_module(owner.__name__)
             if library and value is sys.modules:
@@ -688,6 +689,17 @@ class Values:
             self.comparisons.entry(sys.modules, name, module, f"sys.modules[{name!r}]")
             self.read(module, f"sys.modules[{name!r}]")
 
+    def _slots(self, owner: object) -> None:
+        """Compare all slots of an object of the user's: code that calls their descriptors reads past all hooks."""
+        for base in type(owner).__mro__ if hookable(type(owner)) else ():
+            if is_user_module(base.__module__):
+                for name, member in tuple(vars(base).items()):
+                    if isinstance(member, types.MemberDescriptorType):
+                        value = getattr(owner, name, ABSENT)
+                        label = f"{type(owner).__name__}.{name}"
+                        self.comparisons.path(owner, f"getattr({{}}, {name!r}, absent)", value, label)
+                        self.read(value, label)
+
     def _field(self, owner: Any, name: str) -> None:
         """Compare an attribute of a C type."""
         label = f"{type(owner).__name__}.{name}"
@@ -719,6 +731,8 @@ class Values:
             self.comparisons.path(cls, f"{{}}.{name}.__func__", member.__func__, label)
         elif _is_descriptor(member) and not isinstance(member, property):
             self.comparisons.path(base, f"{{}}.__dict__.get({name!r}, absent)", member, label)
+            if is_standard(type(member).__module__) and hasattr(member, "__dict__"):  # a partial method
+                self.read(vars(member), label)
         else:
             value = member.__func__ if isinstance(member, staticmethod) else self._first((id(cls), name), member, True)
             self.comparisons.path(cls, f"{{}}.{name}", value, label)
@@ -759,9 +773,11 @@ class Values:
             self.comparisons.path(owner, "{}.__dict__", value, label)
         if value is not ABSENT:
             (self._read_existing if self.comparisons.is_outside(attributes_of(owner)) else self.read)(value, label)
-        if name.startswith("__") or not name.isidentifier() or runs_python(cls):
-            return
         attributes, member = attributes_of(owner, {}), stored(cls, name)[1]
+        special = name.startswith("__") and name not in attributes and (
+            value is ABSENT or not isinstance(value, PLAIN))
+        if special or not name.isidentifier() or runs_python(cls):
+            return
         if value is ABSENT:
             if stored(cls, "__getattr__")[1] is ABSENT:
                 self.comparisons.path(owner, f"getattr({{}}, {name!r}, absent)", ABSENT, label)

@@ -68,6 +68,23 @@ SEEN: dict[str, Row] = {
     "names of a class by vars()": row("class A: a1 = 1.0\nk = 'a1'", "vars(A)[k]", "A.a1 = 2.0"),
     "text of a function": row("def f(): 'a'", "len(f.__doc__)", "f.__doc__ = 'abc'"),
     "text of a class": row("class A: 'a'", "len(A.__doc__)", "A.__doc__ = 'abc'"),
+    "version of a module": row("m = types.ModuleType('m')\nm.__version__ = 1.0", "m.__version__",
+                               "m.__version__ = 2.0"),
+    "version of a library": row("", "float(ms.__version__.split('.')[0] + '1')",
+                                "kept = ms.__version__; ms.__version__ = '9.1'", "ms.__version__ = kept"),
+    **{f"attribute with underscores of {name}": row(f"class A: pass\n{setup}", read, *changed)
+       for name, setup, read, changed in (
+           ("an object", "a = A()\na.__k__ = 1.0", "a.__k__", ("a.__k__ = 2.0",)),
+           ("the class of an object", "A.__k__, a = 1.0, A()", "a.__k__", ("A.__k__ = 2.0", "a.__k__ = 4.0")),
+           ("a function", "def f(): pass\nf.__k__ = 1.0", "f.__k__", ("f.__k__ = 2.0",)))},
+    "slot by its descriptor": row("class A: __slots__ = ('k',)\nclass B(A): pass\na, b = A(), B()\na.k = b.k = 1.0",
+                                  "(A.k.__get__(a) * A.k.__get__(b))", "a.k = 2.0", "b.k = 4.0"),
+    "partial method that is changed": row(
+        "class A:\n    def g(self, k): return k\n    m = functools.partialmethod(g, 1.0)\na = A()", "a.m()",
+        "vars(A)['m'].args = (2.0,)", "vars(A)['m'].func = lambda self, k: k * 4"),
+    "cached property that is changed": row(
+        "class A:\n    @functools.cached_property\n    def k(self): return 1.0\ndef f(): return A().k", "f()",
+        "vars(A)['k'].func = lambda self: 2.0"),
     "attribute of a class by a variable": row("class A: a1 = 1.0\nk = 'a1'", "getattr(A, k)", "A.a1 = 2.0",
                                               "k = 'b1'; A.b1 = 4.0"),
     "attribute of a function by a variable": row("def f(): pass\nf.a1 = 1.0\nk = 'a1'", "getattr(f, k)", "f.a1 = 2.0",
