@@ -493,6 +493,13 @@ LEFT: dict[str, tuple[Row, str]] = {
                                  "ms.util.set_np_shape(False)"), "it asks for the convention of shapes"),
     "profile": (row("", "(2 if sys.getprofile() else 1)"), "it asks for the profile function"),
     "iterator": (row("i = iter([1.0] * 99)", "next(i)"), "it takes from an iterator"),
+    **{f"{read} of an array of {stype}": (
+        row(f"s = ms.nd.array([[0, 2.0], [0, 0]]).tostype('{stype}')",
+            f"float(s.{read}{'.asnumpy()' if read.isidentifier() else ''}.sum())",
+            f"s[:] = ms.nd.array([[3.0, 0], [5.0, 7.0]]).tostype('{stype}')"), "it computes with an NDArray")
+       for stype, reads in (("csr", ("data", "indices", "indptr", "asnumpy()", "tostype('default').asnumpy()")),
+                            ("row_sparse", ("data", "indices", "asnumpy()", "tostype('default').asnumpy()")))
+       for read in reads},
 }
 
 #: Ways in which a function is compiled: a transformation that is applied to the compiled and to the plain function.
@@ -666,6 +673,48 @@ def test_another_class_of_a_cell_is_seen(way: str) -> None:
     assert compiled(x).asnumpy() == net(x).asnumpy() == -5.0
     inner.__class__ = Other
     assert compiled(x).asnumpy() == net(x).asnumpy() == -15.0
+
+
+#: Functions and Cells ``f``, and statements that change them.
+WRAPPED: dict[str, tuple[str, ...]] = {
+    "attribute of a Cell": ("class N(nn.Cell):\n    def __init__(self):\n        super().__init__()\n"
+                            "        self.k = 2.0\n    def construct(self, x): return x * self.k\nf = N()",
+                            "f.k = 3.0", "f.k += 1", "del f.k\nf.k = 7.0", "f.construct = lambda x: x * 11"),
+    "mode of a Cell": ("class N(nn.Cell):\n    def construct(self, x): return x * 2 if self.training else x\nf = N()",
+                       "f.training = True", "f.set_train(False)"),
+    "child of a Cell": ("class N(nn.Cell):\n    def __init__(self):\n        super().__init__()\n"
+                        "        self.c = nn.ReLU()\n    def construct(self, x): return self.c(x)\nf = N()",
+                        "f.c = nn.Tanh()"),
+    "Parameter of a Cell": ("class N(nn.Cell):\n    def __init__(self):\n        super().__init__()\n"
+                            "        self.w = Parameter(Tensor([1.0]))\n    def construct(self, x): return x * self.w\n"
+                            "f = N()", "f.w = Parameter(Tensor([5.0]))", "f.w.set_data(Tensor([7.0]))"),
+    "attribute of a function": ("def f(x): return x * g.k\ng = f\ng.k = 2.0", "g.k = 3.0"),
+    "defaults of a function": ("def f(x, k=2.0, *, n=1.0): return x * k * n", "f.__defaults__ = (3.0,)",
+                               "f.__kwdefaults__ = {'n': 5.0}"),
+    "attribute of an object": ("class O:\n    k = 2.0\n    def __call__(self, x): return x * self.k\nf = O()",
+                               "f.k = 3.0", "del f.k"),
+    "code of a function": ("def f(x): return x * 2", "f.__code__ = (lambda x: x * 3).__code__"),
+}
+
+
+@pytest.mark.parametrize("copied", [False, True])
+@pytest.mark.parametrize("name", WRAPPED)
+def test_a_change_by_the_compiled_function_is_one_of_the_function(name: str, copied: bool) -> None:
+    setup, *statements = WRAPPED[name]
+    plain, compiled = types.ModuleType("plain"), types.ModuleType("compiled")
+    for statement in (setup, *statements):
+        found = []
+        for module in (plain, compiled):
+            exec(compile(HEADER + setup if statement is setup else statement, "<wrapped>", "exec", dont_inherit=True),
+                 vars(module))
+            if statement is setup:
+                function = ms.jit(module.f) if module is compiled else module.f
+                vars(module)["f"] = copy.deepcopy(function) if copied else function
+                vars(module)["others"] = [function]
+                if hasattr(module, "g"):
+                    vars(module)["g"] = function
+            found.append([each(Tensor([1.0, -2.0])).asnumpy().tolist() for each in (module.f, *module.others)])
+        assert found[1] == found[0], statement
 
 
 def test_another_function_of_a_compiled_one_is_seen() -> None:
