@@ -19,7 +19,7 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol
 
 from ..core import effects
-from ..core.comparisons import CONTAINERS, elements, put_back
+from ..core.comparisons import CONTAINERS, elements
 from ..core.graph import Entry, Node
 from ..core.mode import MODE, Recording
 from ..core.spec import Shape
@@ -203,10 +203,7 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
     if trace.left or observer.reason:
         for handle in trace.registered:
             handle.remove()
-        for container, before, _ in trace.reads.comparisons.outside():
-            put_back(container, before)
-        for place in trace.reads.comparisons.places():
-            place.put_back()
+        trace.reads.put_back()
         for generator, state in observer.drawn:
             set_state(generator, state)
         trace.reads.close(not trace.left)
