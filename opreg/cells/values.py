@@ -759,7 +759,10 @@ class Values:
         ``__dict__``."""
         self.reads.attribute(owner, name, value)
         if user and isinstance(value, PLAIN):
-            self.comparisons.path(owner, f"{{}}.{name}", value, f"{owner.path}.{name}")
+            if name in owner.__dict__ and _is_descriptor(stored(type(owner), name)[1]):
+                self.comparisons.entry(owner.__dict__, name, value, f"{owner.path}.{name}")
+            else:
+                self.comparisons.path(owner, f"{{}}.{name}", value, f"{owner.path}.{name}")
         elif (not name.startswith("_") or name == "_flags") and (user or isinstance(value, CONTAINERS)):
             self._read_existing(value, f"{owner.path}.{name}")
 
@@ -793,6 +796,9 @@ class Values:
         elif name not in attributes and (
                 (isinstance(value, _BOUND) and value.__self__ is owner) or _is_of_ctypes(type(value))):
             pass  # a method written in C, or a part of C's memory: another object each time
+        elif name in attributes and (_is_descriptor(member) or stored(cls, "__getattr__")[1] is not ABSENT):
+            self.comparisons.path(owner, "{}.__dict__", attributes, label)  # the attribute itself would run code
+            self.comparisons.entry(attributes, name, value, label)
         elif name in attributes or not isinstance(value, types.MethodType):
             self.comparisons.path(owner, f"{{}}.{name}", value, label)
         else:

@@ -13,7 +13,7 @@ import opreg as ms
 from opreg import Tensor, gluon, nd
 
 HEADER = """
-import collections, contextvars, os, threading, types
+import collections, contextvars, functools, os, threading, types
 import numpy as np
 from opreg import nn
 """
@@ -103,6 +103,31 @@ def swept() -> Iterator[None]:
                                         *((name, "hybridized") for name in PROGRAMS if "Cell" not in name)])
 def test_each_call_changes_what_it_reads(name: str, kind: str) -> None:
     assert answers(name, kind) == answers(name, "plain")
+
+
+#: Classes whose attribute ``p`` is computed by Python code, if an object has none.
+COMPUTED = {
+    "cached property": "class A:\n    @functools.cached_property\n    def p(self): return taken.append(1) or 2.0",
+    "cached property of a Cell": "class A(nn.Cell):\n    @functools.cached_property\n"
+                                 "    def p(self): return taken.append(1) or 2.0",
+    "computed attributes": "class A:\n    def __getattr__(self, name): return taken.append(1) or 2.0",
+    "descriptor": "class D:\n    def __get__(self, owner, cls=None): return taken.append(1) or 2.0\n"
+                  "class A: p = D()",
+}
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_comparing_runs_no_code_of_the_program(name: str) -> None:
+    module = types.ModuleType("comparing")
+    exec(HEADER + COMPUTED[name] + "\na, on = A(), [True]\na.p = 2.0\ndef f(x): return x * (a.p if on[0] else 1.0)",
+         vars(module))
+    module.taken = []
+    f: Any = ms.jit(module.f)
+    assert f(Tensor([1.0])).asnumpy() == 2.0
+    module.on[0] = False
+    del module.a.p
+    assert f(Tensor([1.0])).asnumpy() == 1.0
+    assert not module.taken and "p" not in vars(module.a)
 
 
 @pytest.mark.filterwarnings("ignore:.*runs as Python")

@@ -143,6 +143,13 @@ BLOCKS: dict[str, tuple[str, ...]] = {
     "setting of a layer that its class has": ("net, layer = inside(nn.SELU())", "layer._act_type = 'gelu'",
                                               "del layer._act_type"),
     "setting of a loss": ("net = gluon.loss.L2Loss()\ninputs = 2", "net._weight = 7.0"),
+    "function behind a wrapper of hybrid_forward": (
+        "def wrap(f):\n    @functools.wraps(f)\n    def wrapper(*args, **kwargs): return f(*args, **kwargs)\n"
+        "    return wrapper\ndef part(self, F, x): return x * 2\n"
+        "class Net(nn.LeakyReLU): hybrid_forward = wrap(part)\nnet, layer = inside(Net(0.1))",
+        "part.__code__ = (lambda self, F, x: x * 3).__code__",
+        "Net.hybrid_forward.__closure__[0].cell_contents = lambda self, F, x: x * 4",
+        "Net.hybrid_forward = wrap(lambda self, F, x: x * 5)"),
     "code of a function of a layer": ("def f(F, x): return F.relu(x)\nnet, layer = inside(nn.HybridLambda(f))",
                                       "f.__code__ = (lambda F, x: F.tanh(x)).__code__"),
     "default of a function of a layer": ("def f(F, x, k=2): return x * k\nnet, layer = inside(nn.HybridLambda(f))",
