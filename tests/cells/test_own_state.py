@@ -118,16 +118,16 @@ COMPUTED = {
 
 @pytest.mark.parametrize("name", COMPUTED)
 def test_comparing_runs_no_code_of_the_program(name: str) -> None:
-    module = types.ModuleType("comparing")
+    module: Any = types.ModuleType("comparing")
     exec(HEADER + COMPUTED[name] + "\na, on = A(), [True]\na.p = 2.0\ndef f(x): return x * (a.p if on[0] else 1.0)",
          vars(module))
-    module.taken = []
+    taken = vars(module)["taken"] = []
     f: Any = ms.jit(module.f)
     assert f(Tensor([1.0])).asnumpy() == 2.0
     module.on[0] = False
     del module.a.p
     assert f(Tensor([1.0])).asnumpy() == 1.0
-    assert not module.taken and "p" not in vars(module.a)
+    assert not taken and "p" not in vars(module.a)
 
 
 @pytest.mark.filterwarnings("ignore:.*runs as Python")
