@@ -121,7 +121,8 @@ def test_comparing_runs_no_code_of_the_program(name: str) -> None:
     module: Any = types.ModuleType("comparing")
     exec(HEADER + COMPUTED[name] + "\na, on = A(), [True]\na.p = 2.0\ndef f(x): return x * (a.p if on[0] else 1.0)",
          vars(module))
-    taken = vars(module)["taken"] = []
+    taken: list[int] = []
+    module.taken = taken
     f: Any = ms.jit(module.f)
     assert f(Tensor([1.0])).asnumpy() == 2.0
     module.on[0] = False
