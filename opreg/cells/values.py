@@ -760,11 +760,24 @@ class Values:
         self.reads.attribute(owner, name, value)
         if user and isinstance(value, PLAIN):
             if name in owner.__dict__ and _is_descriptor(stored(type(owner), name)[1]):
-                self.comparisons.entry(owner.__dict__, name, value, f"{owner.path}.{name}")
+                self._behind_code(owner, name, value, f"{owner.path}.{name}")
             else:
                 self.comparisons.path(owner, f"{{}}.{name}", value, f"{owner.path}.{name}")
         elif (not name.startswith("_") or name == "_flags") and (user or isinstance(value, CONTAINERS)):
             self._read_existing(value, f"{owner.path}.{name}")
+
+    def _behind_code(self, owner: Any, name: str, value: Any, label: str) -> None:
+        """Compare an attribute in the ``__dict__`` of an object whose class computes such attributes otherwise: code of
+        the program that a comparison must not run."""
+        attributes, cls = attributes_of(owner), type(owner)
+        self.comparisons.path(owner, "{}.__dict__", attributes, label)
+        self.comparisons.entry(attributes, name, value, label)
+        base, member = stored(cls, name)
+        if base is None:
+            self.comparisons.path(cls, f"getattr({{}}, {name!r}, absent)", ABSENT, label)
+            return
+        self.comparisons.path(base, f"{{}}.__dict__.get({name!r}, absent)", member, label)
+        self.comparisons.path(type(member), "getattr({}, '__set__', absent)", ABSENT, label)  # it would come first
 
     def _of_object(self, owner: Any, name: str, value: Any) -> None:
         """Note that user code reads an attribute of an object that is no Cell."""
@@ -797,8 +810,7 @@ class Values:
                 (isinstance(value, _BOUND) and value.__self__ is owner) or _is_of_ctypes(type(value))):
             pass  # a method written in C, or a part of C's memory: another object each time
         elif name in attributes and (_is_descriptor(member) or stored(cls, "__getattr__")[1] is not ABSENT):
-            self.comparisons.path(owner, "{}.__dict__", attributes, label)  # the attribute itself would run code
-            self.comparisons.entry(attributes, name, value, label)
+            self._behind_code(owner, name, value, label)
         elif name in attributes or not isinstance(value, types.MethodType):
             self.comparisons.path(owner, f"{{}}.{name}", value, label)
         else:
