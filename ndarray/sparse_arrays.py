@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from opreg.core.mode import MODE
 from opreg.core.op import Op
 from opreg.core.registry import ops
 from opreg.core.rules import Attrs
@@ -29,6 +30,7 @@ from opreg.errors import (
 from opreg.typing import Array, DTypeLike
 
 from . import params_file, tape
+from .arithmetic import leave_trace
 from .context import Context, current_context
 from .ndarray import Applied, NDArray, array
 from .sparse_numbers import INDEX, Csr, Rows, Stored, scipy_sparse
@@ -71,7 +73,7 @@ class BaseSparseNDArray(NDArray):
     @property
     def _data(self) -> Array:  # type: ignore[override]  # computed when read
         """A read-only dense array of the values."""
-        dense = self._stored.dense()
+        dense = self._read().dense()
         dense.setflags(write=False)
         return dense
 
@@ -79,7 +81,15 @@ class BaseSparseNDArray(NDArray):
     def _memory(self) -> Stored:
         return self._stored
 
+    def _read(self) -> Any:
+        """The stored elements, for code that reads numbers: a trace ends there."""
+        if MODE.tracer is not None:
+            leave_trace((self,))
+        return self._stored
+
     def _trace_call(self, op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[Applied, list[NDArray]]:
+        if MODE.tracer is not None:
+            leave_trace(values)
         result: tuple[Applied, list[NDArray]] = APPLY.function(op, attrs, values)
         return result
 
@@ -134,12 +144,12 @@ class BaseSparseNDArray(NDArray):
     @property
     def data(self) -> NDArray:
         """A copy of the stored elements."""
-        return NDArray(self._stored.numbers.copy(), self._ctx)
+        return NDArray(self._read().numbers.copy(), self._ctx)
 
     @property
     def indices(self) -> NDArray:
         """A copy of the indices: of rows for a `RowSparseNDArray`, of columns for a `CSRNDArray`."""
-        return NDArray(self._stored.indices.copy(), self._ctx)
+        return NDArray(self._read().indices.copy(), self._ctx)
 
     @property
     def _num_aux(self) -> int:
@@ -173,7 +183,7 @@ class BaseSparseNDArray(NDArray):
                [1., 2.],
                [0., 0.]], dtype=float32)
         """
-        dense: np.ndarray = self._stored.dense()
+        dense: np.ndarray = self._read().dense()
         return dense if out is None else array(dense, self._ctx, dense.dtype).asnumpy(out, blocking)
 
     def _copied(self) -> np.ndarray:
@@ -333,7 +343,7 @@ class CSRNDArray(BaseSparseNDArray):
     @property
     def indptr(self) -> NDArray:
         """A copy of the start of each row among the stored elements, and the end of the last row."""
-        return NDArray(self._stored.indptr.copy(), self._ctx)
+        return NDArray(self._read().indptr.copy(), self._ctx)
 
     def asscipy(self) -> Any:
         """A copy as SciPy's ``csr_matrix``.

@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from opreg.ndarray.autograd import is_recording, is_training
+from opreg.symbol.executor import Executor
 from opreg.symbol.program import OBSERVED
 
 from ..core.comparisons import Check
@@ -31,6 +32,14 @@ class GraphObserver(Observer):
 
     def __init__(self) -> None:
         super().__init__(Reads())
+
+    def _answers(self, frame: FrameType, answer: Any) -> None:
+        """Note what a library function has returned, and the arrays that an executor has computed it from."""
+        super()._answers(frame, answer)
+        owner = frame.f_locals.get("self")
+        if isinstance(owner, Executor):
+            for array in (*owner.arg_arrays, *owner.aux_arrays):
+                self.meet(array)
 
     def check(self) -> Check | None:
         """A function that names the reads that have changed; None where nothing was read."""

@@ -7,6 +7,7 @@ again.
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import sys
@@ -321,10 +322,15 @@ def _serves(compiled: Compiled | _Python | None, leaves: Sequence[Tensor]) -> bo
     return ctx is compiled.ctx and (compiled.training is None or compiled.training is MODE.now().training)
 
 
+#: Attributes of a compiled function itself, beside those of its class.
+_OWN = frozenset({"function", "_cache", "__wrapped__"})
+
+
 class Jitted:
     """A compiled function or Cell; it is compiled for each kind of inputs.
 
-    ``function`` is the original. Inside another compiled function it is traced as part of that one.
+    ``function`` is the original. Inside another compiled function it is traced as part of that one. Attributes that
+    are read, set or deleted are those of the original.
     """
 
     compiled = True
@@ -334,7 +340,7 @@ class Jitted:
 
     def __getattr__(self, name: str) -> Any:
         function = self.__dict__.get("function")
-        if function is not None and hasattr(function, "construct"):  # attributes of a compiled Cell are the Cell's
+        if hasattr(function, "construct") or (name not in _OWN and hasattr(function, name)):
             return getattr(function, name)
         if isinstance(function, functools.partial):  # a method
             if name in functools.WRAPPER_ASSIGNMENTS:
@@ -343,8 +349,22 @@ class Jitted:
                 return inspect.signature(function)
         raise AttributeError(f"a compiled function has no {name!r}")
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Jitted:
-        return self
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _OWN or hasattr(Jitted, name):
+            super().__setattr__(name, value)
+        else:
+            setattr(self.function, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name in self.__dict__:
+            super().__delattr__(name)
+        else:
+            delattr(self.function, name)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """A compiled copy of a Cell or object; a function is its own copy."""
+        copied = copy.deepcopy(self.function, memo)
+        return self if copied is self.function else jit(copied, check_numbers=self._cache.numbers)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         at: Any = sys.modules.get(self.__module__)

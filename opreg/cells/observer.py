@@ -47,6 +47,7 @@ from .outside import (
     does_not_answer,
     error_handlers,
     is_opaque,
+    is_same_state,
     state_of,
     title_of,
     unknown,
@@ -95,11 +96,16 @@ class Observer(Values):
             unhook(cls)
         if (self._generators[2:] or "random" in self._names) and not self._names.isdisjoint(STATES):
             self.reason = self.reason or "it asks for the state of a random generator, which changes with each draw"
-        drawn = [generator for generator, before in self._generators if state_of(generator) != before]
-        if any("random" in self._names or id(generator) in self._met for generator in drawn):
+        self.drawn = [(generator, before) for generator, before in self._generators
+                      if not is_same_state(state_of(generator), before)]
+        if any("random" in self._names or id(generator) in self._met for generator, _ in self.drawn):
             self.reason = self.reason or DRAWS
         if "_data" in self._names and self._memory_is_read():
             self.reason = self.reason or "it reads the memory of a tensor by _data"
+        if "__get__" in self._names:
+            for value in tuple(self._met.values()):
+                self._slots(value)
+        self._meet_functions()
         for cls in self._classes:
             self._close_class(cls)
         for owner in [each for each in self._owners if isinstance(each, types.ModuleType)]:
@@ -114,6 +120,14 @@ class Observer(Values):
         """Whether an attribute ``_data`` that code reads is that of tensors: no other object has one."""
         owners = [value for value in self._met.values() if "_data" in (attributes_of(value) or ())]
         return not owners and any(isinstance(value, NDArray) for value in self._met.values())
+
+    def _meet_functions(self) -> None:
+        """Find the functions whose code has run although no code of the user's names them: a library holds them."""
+        codes = [code for code in self._codes if self._users[id(code)] and code.co_flags & inspect.CO_OPTIMIZED
+                 and id(code) not in self._inner and id(code) not in self._functions]
+        for function in gc.get_referrers(*codes) if codes else ():
+            if isinstance(function, types.FunctionType):
+                self._runs(function)
 
     # ------------------------------------------------------------------------------------------------ code that runs
 

@@ -308,26 +308,60 @@ def is_generator(value: object) -> bool:
 
 
 def state_of(generator: Any) -> Any:
-    """The state of a random generator, for comparison.
+    """The state of a random generator, for ``is_same_state`` and ``set_state``.
 
     Examples
     --------
-    >>> generator = random.Random(1)
-    >>> before = state_of(generator)
-    >>> _ = generator.random()
-    >>> state_of(generator) == before
-    False
+    >>> state_of(np.random.SeedSequence(1))
+    0
     """
     if isinstance(generator, random.Random):
         return generator.getstate()
     if isinstance(generator, np.random.SeedSequence):
         return generator.n_children_spawned
     if isinstance(generator, np.random.Generator):
-        return state_of(generator.bit_generator)
-    if isinstance(generator, np.random.BitGenerator):
-        return repr(generator.state)
-    key, *others = generator.get_state()[1:]
-    return key.tobytes(), others
+        return generator.bit_generator.state
+    return generator.state if isinstance(generator, np.random.BitGenerator) else generator.get_state()
+
+
+def is_same_state(state: Any, other: Any) -> bool:
+    """Whether two states of a random generator are the same.
+
+    Examples
+    --------
+    >>> generator = random.Random(1)
+    >>> before = state_of(generator)
+    >>> _ = generator.random()
+    >>> is_same_state(state_of(generator), before), is_same_state(before, before)
+    (False, True)
+    """
+    if isinstance(state, dict):
+        return all(is_same_state(part, other[name]) for name, part in state.items())
+    if isinstance(state, tuple):
+        return all(map(is_same_state, state, other))
+    return np.array_equal(state, other) if isinstance(state, np.ndarray) else bool(state == other)
+
+
+def set_state(generator: Any, state: Any) -> None:
+    """Set the state of a random generator back, so that it draws the same numbers again. The count of the seeds that
+    were made from a ``SeedSequence`` cannot be set.
+
+    Examples
+    --------
+    >>> generator = np.random.default_rng(1)
+    >>> before, first = state_of(generator), generator.random()
+    >>> set_state(generator, before)
+    >>> generator.random() == first
+    True
+    """
+    if isinstance(generator, random.Random):
+        generator.setstate(state)
+    elif isinstance(generator, np.random.Generator):
+        generator.bit_generator.state = state
+    elif isinstance(generator, np.random.BitGenerator):
+        generator.state = state
+    elif isinstance(generator, np.random.RandomState):
+        generator.set_state(state)
 
 
 def title_of(function: Any) -> str:

@@ -7,6 +7,7 @@ before each run. A trace that set an attribute is valid as long as the attribute
 
 from __future__ import annotations
 
+import functools
 import weakref
 from typing import Any, Protocol
 
@@ -69,12 +70,14 @@ class Reads:
     def __init__(self) -> None:
         self.epoch = EPOCH[0]
         self.check: Check | None = None
+        self._spent: str | None = None
         self.comparisons = Comparisons()
         self.observer: Watcher | None = None
         self._owners: dict[int, Owner] = {}  # kept alive during the trace
         self._states: dict[int, tuple[int, tuple[Any, ...]]] = {}
         self._before: dict[int, dict[str, HeldValue | HeldElements | None]] = {}
         self._changed: dict[int, set[str]] = {}
+        self._set: list[tuple[Owner, str, Any]] = []  # attributes that were set, with their values before
         self._noted: list[Any] = []
         self._settings: dict[str, Any] = {}
 
@@ -108,10 +111,25 @@ class Reads:
         """Note that an attribute of a Cell will be set or deleted."""
         self._owners[id(owner)] = owner
         self._before.setdefault(id(owner), {}).setdefault(name, None)
-        self._changed.setdefault(id(owner), set()).add(name)
+        changed = self._changed.setdefault(id(owner), set())
+        if name not in changed:
+            changed.add(name)
+            self._set.append((owner, name, attribute(owner, name)))
+
+    def put_back(self) -> None:
+        """Undo what the code of a trace has changed: attributes of Cells, and places, containers and buffers."""
+        for owner, name, before in self._set:
+            if attribute(owner, name) is before or name in owner.__dict__["_params"]:
+                continue
+            if before is ABSENT:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, before)
+        self.comparisons.put_back()
 
     def renew(self, owner: Owner) -> None:
         """Forget the notes about a Cell that has just completed itself."""
+        self._set = [each for each in self._set if each[0] is not owner]
         self._states.pop(id(owner), None)
         self._before.pop(id(owner), None)
         self._changed.pop(id(owner), None)
@@ -122,7 +140,8 @@ class Reads:
 
     def close(self, values: bool = True) -> None:
         """End the trace; ``values`` says whether all values that were read count, or only the state of Cells and
-        Parameters."""
+        Parameters. A trace that has changed a value that it had read serves one run: the runs of a graph do not change
+        it again."""
         if not values:
             self._before, self.comparisons = {}, Comparisons()
         for key, owner in self._owners.items():
@@ -131,9 +150,10 @@ class Reads:
                      for name, before_value in before.items()]
             version, state = self._states.get(key, (owner._version, None))
             self._noted.append([weakref.ref(owner), version, state, noted])
-        self._owners, self._states, self._before, self._changed = {}, {}, {}, {}
+        self._owners, self._states, self._before, self._changed, self._set = {}, {}, {}, {}, []
         self.comparisons.close()
         self.check = self.comparisons.compiled()
+        self._spend(None if self.check is None else self.check())
 
     def join(self, other: Reads) -> None:
         """Add the reads of another trace."""
@@ -142,6 +162,13 @@ class Reads:
         self.epoch = min(self.epoch, other.epoch)
         self.comparisons.join(other.comparisons)
         self.check = self.comparisons.compiled()
+        self._spend(self._spent or other._spent)
+
+    def _spend(self, label: str | None) -> None:
+        """Let the trace serve one run if it has changed a value itself."""
+        self._spent = label
+        if label is not None:
+            self.check = functools.partial(str, label)
 
     # --------------------------------------------------------------------------------------------- asking
 

@@ -19,7 +19,7 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol
 
 from ..core import effects
-from ..core.comparisons import CONTAINERS, elements, put_back
+from ..core.comparisons import CONTAINERS, elements
 from ..core.graph import Entry, Node
 from ..core.mode import MODE, Recording
 from ..core.spec import Shape
@@ -30,6 +30,7 @@ from .class_hooks import attributes_of
 from .guards import GUARD, Path, TraceValues
 from .hooks import has_hooks
 from .observer import Observer
+from .outside import set_state
 from .parameter import Parameter
 from .parameter_container import ParameterContainer
 from .python_op import PYTHON
@@ -177,7 +178,7 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
     if path is not None:
         trace.numbers = TraceValues({node: leaf._data for node, leaf in zip(nodes, leaves)}, ctx or current_context())
     traced_arguments = args, kwargs = tree.rebuild(arguments, iter(inputs))
-    observer = Observer(trace.reads)
+    observer = Observer(trace.reads, leaves=path is not None)
     try:
         with trace, _NeutralScope(ctx), observer if path is not None else contextlib.nullcontext():
             observer.meet(function)
@@ -192,7 +193,7 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
         if path is not None and _holds(list(error.args) + [vars(error)], set()):
             trace.left = trace.left or "it keeps a tensor in the exception that it raises"
         trace.left = trace.left or (_outside_place(trace) if path is not None else "")
-        if not trace.left:
+        if not trace.left and not observer.left:
             note(error, f"while {title} was compiled")
             raise
     finally:
@@ -202,10 +203,9 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
     if trace.left or observer.reason:
         for handle in trace.registered:
             handle.remove()
-        for container, before, _ in trace.reads.comparisons.outside():
-            put_back(container, before)
-        for place in trace.reads.comparisons.places():
-            place.put_back()
+        trace.reads.put_back()
+        for generator, state in observer.drawn:
+            set_state(generator, state)
         trace.reads.close(not trace.left)
         trace.left = trace.left or observer.reason
         raise LeftToPython(f"{title} can not be a graph: {trace.left}", trace.left, trace.reads)

@@ -42,6 +42,7 @@ from .outside import BY_NAME, SETTINGS, decimal_context, error_handlers, is_gene
 from .parameter_container import ParameterContainer
 from .reads import TABLES
 from .tensor_base import TensorBase
+from .trace import LeftToPython
 from .user_code import LIBRARIES, is_standard, is_standard_code, is_user_code, is_user_module
 
 __all__ = ["CACHED", "ReadLog", "Values", "imported_by", "stored"]
@@ -50,8 +51,7 @@ __all__ = ["CACHED", "ReadLog", "Values", "imported_by", "stored"]
 _ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb"})
 _BUILT_IN = frozenset(name for name, value in vars(builtins).items() if isinstance(value, type))
 #: Modules of opreg whose objects, such as optimizers and data iterators, programs read attributes of.
-_FLOORS = ("opreg.nn.", "opreg.train.", "opreg.data.", "opreg.examples.", "opreg.gluon.base_parameter",
-           "opreg.gluon.parameter_dict")
+_FLOORS = ("opreg.nn.", "opreg.train.", "opreg.data.", "opreg.examples.", "opreg.gluon.")
 #: Attributes of a Parameter other than its values, and the text that compares them; a gradient is another tensor each
 #: time.
 _OF_PARAMETERS = {"grad": "getattr({}.grad, '_data', None)", "name": "{}.name", "requires_grad": "{}.requires_grad"}
@@ -72,6 +72,8 @@ _BY_ANY_NAME = frozenset({"attrgetter", "getmembers", "getmembers_static", "meth
 #: Attributes of functions and classes outside of their ``__dict__``.
 _OF_FUNCTIONS = frozenset({"__name__", "__qualname__", "__doc__", "__annotations__", "__module__", "__code__",
                            "__defaults__", "__kwdefaults__", "__closure__"})
+#: Attributes that importing gives to modules.
+_OF_IMPORTS = frozenset({"__builtins__", "__cached__", "__file__", "__loader__", "__name__", "__package__", "__spec__"})
 _OF_CLASSES = frozenset({"__name__", "__qualname__", "__module__"})
 #: Attributes that library functions of a name read.
 _READ_BY = {"getdoc": ("__doc__",), "getclosurevars": ("__closure__", "__globals__"),
@@ -179,12 +181,20 @@ class Values:
         The reason why the function cannot be a graph, if it cannot.
     copies : bool
         Whether the trace has copies of the arrays that it meets, whose numbers are compared therefore.
+    leaves : bool
+        Whether the function runs as Python if it cannot be a graph. Then a trace ends before code takes from an
+        iterator or a file, since it will take again.
+    left : bool
+        Whether the trace has ended so.
+    drawn : list of (generator, state)
+        Random generators that have drawn during the trace, with their states before it.
     """
 
     copies = False
 
-    def __init__(self, reads: ReadLog):
-        self.reads, self.comparisons, self.reason = reads, reads.comparisons, ""
+    def __init__(self, reads: ReadLog, leaves: bool = False):
+        self.reads, self.comparisons, self.reason, self.leaves, self.left = reads, reads.comparisons, "", leaves, False
+        self.drawn: list[tuple[Any, Any]] = []
         self._users: dict[int, bool] = {}  # by identity of code: whether it is the user's
         self._codes: list[types.CodeType] = []  # kept alive, so that identities stay valid
         self._scanned: set[tuple[int, int]] = set()
@@ -210,6 +220,13 @@ class Values:
         self._profile: Any = None
         self._outside: types.FrameType | None = None  # the frame in which the trace begins
         self._before: Any = None  # the observer of a trace around this one
+
+    def _leave(self, reason: str) -> None:
+        """Note that the function cannot be a graph, and end the trace before the code goes on, if it runs."""
+        self.reason = self.reason or reason
+        if self.leaves and self.reads.observer is self:
+            self.left = True
+            raise LeftToPython(self.reason, self.reason)
 
     def _close_cache(self, function: Any) -> None:
         """Note the answers that a function remembers by now: once they are forgotten it computes them anew."""
@@ -437,12 +454,12 @@ class Values:
         elif isinstance(value, io.IOBase):
             printed = value in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
             if not printed and not value.closed and value.readable():
-                self.reason = self.reason or f"it reads from a file, {label}"
+                self._leave(f"it reads from a file, {label}")
         elif isinstance(value, weakref.ProxyTypes):
             self.reason = self.reason or f"it reads through a weak proxy, {label}"
         elif isinstance(value, Iterator) and not (
                 is_user_module(cls.__module__) and isinstance(stored(cls, "__next__")[1], types.FunctionType)):
-            self.reason = self.reason or f"it takes from an iterator, {label}"
+            self._leave(f"it takes from an iterator, {label}")
         elif isinstance(value, types.SimpleNamespace) or (
                 isinstance(value, Collection) and hasattr(value, "__dict__")
                 and is_standard(cls.__module__)):
@@ -600,7 +617,7 @@ class Values:
                 self.comparisons.path(owner, path, eval(path.format("owner")), f"the level of {owner!r}")
         elif isinstance(owner, types.FunctionType) and name in _OF_FUNCTIONS:
             self._field(owner, name)
-        elif name in getattr(owner, "__dict__", ()) and (not name.startswith("__") or name == "__wrapped__"):
+        elif name in getattr(owner, "__dict__", ()) and name not in _OF_IMPORTS:
             value = owner.__dict__[name]
             library = isinstance(owner, types.ModuleType) and not is_user_module(owner.__name__)
             if library and value is sys.modules:
@@ -672,6 +689,17 @@ class Values:
             self.comparisons.entry(sys.modules, name, module, f"sys.modules[{name!r}]")
             self.read(module, f"sys.modules[{name!r}]")
 
+    def _slots(self, owner: object) -> None:
+        """Compare all slots of an object of the user's: code that calls their descriptors reads past all hooks."""
+        for base in type(owner).__mro__ if hookable(type(owner)) else ():
+            if is_user_module(base.__module__):
+                for name, member in tuple(vars(base).items()):
+                    if isinstance(member, types.MemberDescriptorType):
+                        value = getattr(owner, name, ABSENT)
+                        label = f"{type(owner).__name__}.{name}"
+                        self.comparisons.path(owner, f"getattr({{}}, {name!r}, absent)", value, label)
+                        self.read(value, label)
+
     def _field(self, owner: Any, name: str) -> None:
         """Compare an attribute of a C type."""
         label = f"{type(owner).__name__}.{name}"
@@ -703,6 +731,8 @@ class Values:
             self.comparisons.path(cls, f"{{}}.{name}.__func__", member.__func__, label)
         elif _is_descriptor(member) and not isinstance(member, property):
             self.comparisons.path(base, f"{{}}.__dict__.get({name!r}, absent)", member, label)
+            if is_standard(type(member).__module__) and hasattr(member, "__dict__"):  # a partial method
+                self.read(vars(member), label)
         else:
             value = member.__func__ if isinstance(member, staticmethod) else self._first((id(cls), name), member, True)
             self.comparisons.path(cls, f"{{}}.{name}", value, label)
@@ -729,9 +759,25 @@ class Values:
         ``__dict__``."""
         self.reads.attribute(owner, name, value)
         if user and isinstance(value, PLAIN):
-            self.comparisons.path(owner, f"{{}}.{name}", value, f"{owner.path}.{name}")
+            if name in owner.__dict__ and _is_descriptor(stored(type(owner), name)[1]):
+                self._behind_code(owner, name, value, f"{owner.path}.{name}")
+            else:
+                self.comparisons.path(owner, f"{{}}.{name}", value, f"{owner.path}.{name}")
         elif (not name.startswith("_") or name == "_flags") and (user or isinstance(value, CONTAINERS)):
             self._read_existing(value, f"{owner.path}.{name}")
+
+    def _behind_code(self, owner: Any, name: str, value: Any, label: str) -> None:
+        """Compare an attribute in the ``__dict__`` of an object whose class computes such attributes otherwise: code of
+        the program that a comparison must not run."""
+        attributes, cls = attributes_of(owner), type(owner)
+        self.comparisons.path(owner, "{}.__dict__", attributes, label)
+        self.comparisons.entry(attributes, name, value, label)
+        base, member = stored(cls, name)
+        if base is None:
+            self.comparisons.path(cls, f"getattr({{}}, {name!r}, absent)", ABSENT, label)
+            return
+        self.comparisons.path(base, f"{{}}.__dict__.get({name!r}, absent)", member, label)
+        self.comparisons.path(type(member), "getattr({}, '__set__', absent)", ABSENT, label)  # it would come first
 
     def _of_object(self, owner: Any, name: str, value: Any) -> None:
         """Note that user code reads an attribute of an object that is no Cell."""
@@ -743,9 +789,11 @@ class Values:
             self.comparisons.path(owner, "{}.__dict__", value, label)
         if value is not ABSENT:
             (self._read_existing if self.comparisons.is_outside(attributes_of(owner)) else self.read)(value, label)
-        if name.startswith("__") or not name.isidentifier() or runs_python(cls):
-            return
         attributes, member = attributes_of(owner, {}), stored(cls, name)[1]
+        special = name.startswith("__") and name not in attributes and (
+            value is ABSENT or not isinstance(value, PLAIN))
+        if special or not name.isidentifier() or runs_python(cls):
+            return
         if value is ABSENT:
             if stored(cls, "__getattr__")[1] is ABSENT:
                 self.comparisons.path(owner, f"getattr({{}}, {name!r}, absent)", ABSENT, label)
@@ -761,6 +809,8 @@ class Values:
         elif name not in attributes and (
                 (isinstance(value, _BOUND) and value.__self__ is owner) or _is_of_ctypes(type(value))):
             pass  # a method written in C, or a part of C's memory: another object each time
+        elif name in attributes and (_is_descriptor(member) or stored(cls, "__getattr__")[1] is not ABSENT):
+            self._behind_code(owner, name, value, label)
         elif name in attributes or not isinstance(value, types.MethodType):
             self.comparisons.path(owner, f"{{}}.{name}", value, label)
         else:

@@ -274,6 +274,15 @@ class _Bytes:
         """Add the line that compares it."""
         text.report(f"{text.name(bytes_of)}({text.name(self.buffer)}) != {text.name(self.held)}", self.label)
 
+    def put_back(self) -> None:
+        """Write the former bytes, if others are there now and it has the same size."""
+        if bytes_of(self.buffer)[1:] != self.held[1:] or bytes_of(self.buffer) == self.held:
+            return
+        if isinstance(self.buffer, np.ndarray):
+            self.buffer[...] = np.frombuffer(self.held[0], self.buffer.dtype).reshape(self.buffer.shape)
+        elif isinstance(self.buffer, (bytearray, array.array)):
+            memoryview(self.buffer).cast("B")[:] = self.held[0]
+
 
 def bytes_of(buffer: Any) -> tuple[Any, ...]:
     """The bytes of a buffer, with the shape and dtype of an array."""
@@ -477,6 +486,16 @@ class Comparisons:
         """Containers from before the trace, those of attributes included, each with its former elements and its label;
         available until ``close``."""
         return list(self._outside.values())
+
+    def put_back(self) -> None:
+        """Give containers, places and buffers the values that they had before the code changed them."""
+        for container, before, _ in self.outside():
+            put_back(container, before)
+        for place in self.places():
+            place.put_back()
+        for content in self._contents:
+            if isinstance(content, _Bytes):
+                content.put_back()
 
     def close(self) -> None:
         """Drop references that are needed only during collection."""

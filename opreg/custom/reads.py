@@ -236,7 +236,11 @@ class _Places:
             for name in names.intersection(vars(module)):
                 self.comparisons.entry(vars(module), name, vars(module)[name], f"{module.__name__}.{name}")
         elif module.__name__.partition(".")[0] == "opreg":
-            return
+            for name in names.intersection(vars(module)):  # a program may put another there
+                value = vars(module)[name]
+                self.comparisons.entry(vars(module), name, value, f"{module.__name__}.{name}")
+                if isinstance(value, types.ModuleType):
+                    self.value(value, f"{module.__name__}.{name}", names)
         elif module.__name__.partition(".")[0] in sys.stdlib_module_names:
             self.known = False
         else:

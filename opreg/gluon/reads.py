@@ -7,6 +7,7 @@ from typing import Any
 
 from opreg import symbol
 from opreg.ndarray.autograd import is_recording, is_training
+from opreg.ndarray.ndarray import NDArray
 from opreg.util import is_np_shape
 
 from ..cells.graph_reads import GraphObserver, warn_of_reads
@@ -83,10 +84,16 @@ class _Observer(GraphObserver):
 
     def _answers(self, frame: FrameType, answer: Any) -> None:
         mode = _MODES.get(id(frame.f_code))
-        if mode is None:
-            super()._answers(frame, answer)
-        else:
+        if mode is not None:
             self.comparisons.path(mode, "{}()", answer, f"{mode.__name__}()")
+            return
+        super()._answers(frame, answer)
+        block = frame.f_locals.get("self")
+        if isinstance(block, Block) and isinstance(answer, NDArray):  # computed now, by parameters of these values
+            for parameter in block.collect_params().values():
+                label = f"the values of {parameter.name}"
+                self.comparisons.path(parameter, "{}._data", parameter._data, label)
+                self.read(parameter._data, label)
 
 
 def observed(block: Any, *args: Any, **kwargs: Any) -> tuple[Any, BlockReads]:

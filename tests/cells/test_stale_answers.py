@@ -70,6 +70,23 @@ SEEN: dict[str, Row] = {
     "names of a class by vars()": row("class A: a1 = 1.0\nk = 'a1'", "vars(A)[k]", "A.a1 = 2.0"),
     "text of a function": row("def f(): 'a'", "len(f.__doc__)", "f.__doc__ = 'abc'"),
     "text of a class": row("class A: 'a'", "len(A.__doc__)", "A.__doc__ = 'abc'"),
+    "version of a module": row("m = types.ModuleType('m')\nm.__version__ = 1.0", "m.__version__",
+                               "m.__version__ = 2.0"),
+    "version of a library": row("", "float(ms.__version__.split('.')[0] + '1')",
+                                "kept = ms.__version__; ms.__version__ = '9.1'", "ms.__version__ = kept"),
+    **{f"attribute with underscores of {name}": row(f"class A: pass\n{setup}", read, *changed)
+       for name, setup, read, changed in (
+           ("an object", "a = A()\na.__k__ = 1.0", "a.__k__", ("a.__k__ = 2.0",)),
+           ("the class of an object", "A.__k__, a = 1.0, A()", "a.__k__", ("A.__k__ = 2.0", "a.__k__ = 4.0")),
+           ("a function", "def f(): pass\nf.__k__ = 1.0", "f.__k__", ("f.__k__ = 2.0",)))},
+    "slot by its descriptor": row("class A: __slots__ = ('k',)\nclass B(A): pass\na, b = A(), B()\na.k = b.k = 1.0",
+                                  "(A.k.__get__(a) * A.k.__get__(b))", "a.k = 2.0", "b.k = 4.0"),
+    "partial method that is changed": row(
+        "class A:\n    def g(self, k): return k\n    m = functools.partialmethod(g, 1.0)\na = A()", "a.m()",
+        "vars(A)['m'].args = (2.0,)", "vars(A)['m'].func = lambda self, k: k * 4"),
+    "cached property that is changed": row(
+        "class A:\n    @functools.cached_property\n    def k(self): return 1.0\ndef f(): return A().k", "f()",
+        "vars(A)['k'].func = lambda self: 2.0"),
     "attribute of a class by a variable": row("class A: a1 = 1.0\nk = 'a1'", "getattr(A, k)", "A.a1 = 2.0",
                                               "k = 'b1'; A.b1 = 4.0"),
     "attribute of a function by a variable": row("def f(): pass\nf.a1 = 1.0\nk = 'a1'", "getattr(f, k)", "f.a1 = 2.0",
@@ -478,6 +495,13 @@ LEFT: dict[str, tuple[Row, str]] = {
                                  "ms.util.set_np_shape(False)"), "it asks for the convention of shapes"),
     "profile": (row("", "(2 if sys.getprofile() else 1)"), "it asks for the profile function"),
     "iterator": (row("i = iter([1.0] * 99)", "next(i)"), "it takes from an iterator"),
+    **{f"{read} of an array of {stype}": (
+        row(f"s = ms.nd.array([[0, 2.0], [0, 0]]).tostype('{stype}')",
+            f"float(s.{read}{'.asnumpy()' if read.isidentifier() else ''}.sum())",
+            f"s[:] = ms.nd.array([[3.0, 0], [5.0, 7.0]]).tostype('{stype}')"), "it computes with an NDArray")
+       for stype, reads in (("csr", ("data", "indices", "indptr", "asnumpy()", "tostype('default').asnumpy()")),
+                            ("row_sparse", ("data", "indices", "asnumpy()", "tostype('default').asnumpy()")))
+       for read in reads},
 }
 
 #: Ways in which a function is compiled: a transformation that is applied to the compiled and to the plain function.
@@ -650,6 +674,48 @@ def test_another_class_of_a_cell_is_seen(way: str) -> None:
     assert compiled(x).asnumpy() == net(x).asnumpy() == -5.0
     inner.__class__ = Other
     assert compiled(x).asnumpy() == net(x).asnumpy() == -15.0
+
+
+#: Functions and Cells ``f``, and statements that change them.
+WRAPPED: dict[str, tuple[str, ...]] = {
+    "attribute of a Cell": ("class N(nn.Cell):\n    def __init__(self):\n        super().__init__()\n"
+                            "        self.k = 2.0\n    def construct(self, x): return x * self.k\nf = N()",
+                            "f.k = 3.0", "f.k += 1", "del f.k\nf.k = 7.0", "f.construct = lambda x: x * 11"),
+    "mode of a Cell": ("class N(nn.Cell):\n    def construct(self, x): return x * 2 if self.training else x\nf = N()",
+                       "f.training = True", "f.set_train(False)"),
+    "child of a Cell": ("class N(nn.Cell):\n    def __init__(self):\n        super().__init__()\n"
+                        "        self.c = nn.ReLU()\n    def construct(self, x): return self.c(x)\nf = N()",
+                        "f.c = nn.Tanh()"),
+    "Parameter of a Cell": ("class N(nn.Cell):\n    def __init__(self):\n        super().__init__()\n"
+                            "        self.w = Parameter(Tensor([1.0]))\n    def construct(self, x): return x * self.w\n"
+                            "f = N()", "f.w = Parameter(Tensor([5.0]))", "f.w.set_data(Tensor([7.0]))"),
+    "attribute of a function": ("def f(x): return x * g.k\ng = f\ng.k = 2.0", "g.k = 3.0"),
+    "defaults of a function": ("def f(x, k=2.0, *, n=1.0): return x * k * n", "f.__defaults__ = (3.0,)",
+                               "f.__kwdefaults__ = {'n': 5.0}"),
+    "attribute of an object": ("class O:\n    k = 2.0\n    def __call__(self, x): return x * self.k\nf = O()",
+                               "f.k = 3.0", "del f.k"),
+    "code of a function": ("def f(x): return x * 2", "f.__code__ = (lambda x: x * 3).__code__"),
+}
+
+
+@pytest.mark.parametrize("copied", [False, True])
+@pytest.mark.parametrize("name", WRAPPED)
+def test_a_change_by_the_compiled_function_is_one_of_the_function(name: str, copied: bool) -> None:
+    setup, *statements = WRAPPED[name]
+    plain, compiled = types.ModuleType("plain"), types.ModuleType("compiled")
+    for statement in (setup, *statements):
+        found = []
+        for module in (plain, compiled):
+            exec(compile(HEADER + setup if statement is setup else statement, "<wrapped>", "exec", dont_inherit=True),
+                 vars(module))
+            if statement is setup:
+                function = ms.jit(module.f) if module is compiled else module.f
+                vars(module)["f"] = copy.deepcopy(function) if copied else function
+                vars(module)["others"] = [function]
+                if hasattr(module, "g"):
+                    vars(module)["g"] = function
+            found.append([each(Tensor([1.0, -2.0])).asnumpy().tolist() for each in (module.f, *module.others)])
+        assert found[1] == found[0], statement
 
 
 def test_another_function_of_a_compiled_one_is_seen() -> None:

@@ -144,6 +144,50 @@ BLOCKS: dict[str, tuple[str, ...]] = {
     "setting of a layer that its class has": ("net, layer = inside(nn.SELU())", "layer._act_type = 'gelu'",
                                               "del layer._act_type"),
     "setting of a loss": ("net = gluon.loss.L2Loss()\ninputs = 2", "net._weight = 7.0"),
+    "function behind a wrapper of hybrid_forward": (
+        "def wrap(f):\n    @functools.wraps(f)\n    def wrapper(*args, **kwargs): return f(*args, **kwargs)\n"
+        "    return wrapper\ndef part(self, F, x): return x * 2\n"
+        "class Net(nn.LeakyReLU): hybrid_forward = wrap(part)\nnet, layer = inside(Net(0.1))",
+        "part.__code__ = (lambda self, F, x: x * 3).__code__",
+        "Net.hybrid_forward.__closure__[0].cell_contents = lambda self, F, x: x * 4",
+        "Net.hybrid_forward = wrap(lambda self, F, x: x * 5)"),
+    "code of a function of a layer": ("def f(F, x): return F.relu(x)\nnet, layer = inside(nn.HybridLambda(f))",
+                                      "f.__code__ = (lambda F, x: F.tanh(x)).__code__"),
+    "default of a function of a layer": ("def f(F, x, k=2): return x * k\nnet, layer = inside(nn.HybridLambda(f))",
+                                         "f.__defaults__ = (3,)"),
+    "settings of a layer that are others": (
+        "net, layer = inside(nn.BatchNorm(0, in_channels=3))\nlayer.initialize()",
+        "layer._kwargs = dict(layer._kwargs, eps=1.0)", "layer._kwargs['eps'] = 2.0"),
+    "children that are others": (f"{CHILDREN}\nimport collections",
+                                 "inner._children = collections.OrderedDict(a=nn.Activation('tanh'))",
+                                 "inner._children = inner[0:0]._children"),
+    "parameters that are others": (
+        f"{DENSE}\nnet, layer = inside(dense())\n"
+        "other = gluon.Parameter(layer.weight.name, shape=(2, 1), init='zeros')\nother.initialize()",
+        "layer._reg_params = {'weight': other, 'bias': layer.bias}"),
+    **{f"{name} of a Parameter of a layer": (
+        written(f"x * float(layers[0].weight.{read})", f"{DENSE}\nlayers = [dense()]"), *changed)
+       for name, read, changed in (
+           ("rate", "lr_mult", ("layers[0].weight.lr_mult = 3",)),
+           ("request", "grad_req == 'write'", ("layers[0].weight.grad_req = 'null'",)),
+           ("length", "shape[0]", ("layers[0].weight._shape = (5, 1)",)),
+           ("dtype", "data().dtype().itemsize", ("layers[0].weight.cast('float64')",)),
+           ("value", "data().asnumpy()[0, 0]", (
+               "layers[0].weight.initialize(mx.init.Constant(7), force_reinit=True)", "layers[0].weight.data()[:] = 8",
+               "layers[0].weight.set_data(nd.ones((2, 1)) * 9)", "layers[0].weight._data = [nd.ones((2, 1)) * 3]")))},
+    "rate of a Trainer": (
+        written("x * trainer.learning_rate", f"{DENSE}\ntrainer = gluon.Trainer(dense().collect_params(), 'sgd')"),
+        "trainer.set_learning_rate(3)", "trainer._optimizer.lr = 5"),
+    "element of a dataset": (written("x * data[0]", "data = gluon.data.ArrayDataset([1.0, 2.0])"),
+                             "data._data[0][0] = 3.0"),
+    "values of another block": (
+        written("x * float(d(nd.ones((1, 1))).asnumpy()[0, 0])", f"{DENSE}\nd = dense()"),
+        "d.weight.set_data(nd.ones((2, 1)) * 5)", "d.bias.data()[:] = 9", "d.hybridize()", "d.bias.data()[:] = 4",
+        "d.weight.initialize(mx.init.Constant(3), force_reinit=True)"),
+    "arrays of an executor": (
+        written("x * float(e.forward()[0].asnumpy()[0])",
+                "e = (mx.sym.var('q') * 2).bind(mx.cpu(), {'q': nd.ones(1)})"),
+        "e.arg_dict['q'][:] = 4", "e.copy_params_from({'q': nd.ones(1) * 9})"),
     "array of a traced operator": (written("body(x)", COPIED), "k[:] = 5.0", "k = nd.ones(3)"),
     "global of a traced operator": (written("body(x)", TRACED), "k = 3.0", "table[0] = 2.0",
                                     "def helper(x): return x * 9"),

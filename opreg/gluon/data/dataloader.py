@@ -237,12 +237,12 @@ class DataLoader:
             raise ArgumentError("DataLoader: a batch_sampler decides batches, give it without batch_size, shuffle, "
                                 "sampler and last_batch")
         self._dataset, self._batch_sampler = dataset, batch_sampler
-        self._batchify = batchify_fn or default_batchify_fn
+        self._batchify_fn = batchify_fn or default_batchify_fn
         self._pin_memory = pin_memory
         self._pinned = cpu_pinned(pin_device_id) if pin_memory else None
         self._prefetch = max(0, 2 * num_workers if prefetch is None else int(prefetch))
         self._timeout = timeout
-        self._workers = (Threads if thread_pool else Processes)(num_workers, dataset, self._batchify) \
+        self._workers = (Threads if thread_pool else Processes)(num_workers, dataset, self._batchify_fn) \
             if num_workers > 0 else None
         self.auto_reload = auto_reload
         self._ready: Iterator[Any] | None = None
@@ -267,7 +267,7 @@ class DataLoader:
 
     def _here(self) -> Iterator[Any]:
         for samples in self._batch_sampler:
-            yield self._finish(self._batchify([self._dataset[number] for number in samples]))
+            yield self._finish(self._batchify_fn([self._dataset[number] for number in samples]))
 
     def _finish(self, batch: Any) -> Any:
         return batch if self._pinned is None else _as_in_context(batch, self._pinned)
