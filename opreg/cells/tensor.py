@@ -15,6 +15,7 @@ from opreg.ndarray.context import Context, cpu, current_context
 from opreg.ndarray.ndarray import FOREIGN, NDArray, _compute, numbers_of
 from opreg.ndarray.nesting import arrays_in, hosted, leaves
 from opreg.ndarray.tape import Taped, TapeEntry, TapeNode, Variable, frame
+from opreg.ndarray.traced import TracedNDArray
 
 from ..core import host_memory
 from ..core.mode import MODE, quiet
@@ -29,6 +30,7 @@ from ..errors import ArgumentError, ShapeError, SubscriptError, adopted, note
 from ..typing import Array, ArrayModule, DTypeLike
 from . import dtype as dtypes
 from . import printing
+from .body_tensor import body_tensor
 from .state import STATE
 from .subscripts import mask_of, subscript
 from .tensor_base import TensorBase, is_number
@@ -515,6 +517,8 @@ def tensor(input_data: TensorLike | None = None, dtype: TensorDType = None, shap
         return value if dtype is None else value._cast(as_dtype(dtype))  # type: ignore[return-value]  # to users Tensors
     if value is None or dtype is not None or shape is not None:
         return Tensor(value, dtype, shape, init)
+    if isinstance(value, TracedNDArray):
+        return body_tensor(value, value)
     if isinstance(value, NDArray):
         if STATE.trace is not None:
             return STATE.trace.read(value)  # type: ignore[return-value]
