@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +16,6 @@ from ..core.rules import Attrs
 from . import dtype as dtypes
 from .subscripts import subscript
 from .tensor_base import TensorBase
-
-if TYPE_CHECKING:
-    from .tensor import Tensor
-    from .typing import TensorLike
 
 __all__ = ["BodyTensor", "body_tensor"]
 
@@ -45,7 +41,7 @@ class BodyTensor(TensorBase, TracedNDArray):  # type: ignore[misc]  # its method
         """Number of dimensions."""
         return len(self.shape)
 
-    def _lift(self, value: TensorLike) -> Tensor:
+    def _lift(self, value: Any) -> Any:
         body = self._data.body
         return body_tensor(value if isinstance(value, TracedNDArray) else body.value(body.entry(value)), self)
 
@@ -55,14 +51,14 @@ class BodyTensor(TensorBase, TracedNDArray):  # type: ignore[misc]  # its method
             return tuple([body_tensor(result, self) for result in results])
         return body_tensor(results, self)
 
-    def __getitem__(self, key: Any) -> Tensor:
+    def __getitem__(self, key: Any) -> Any:
         return ops._subscript(self, key=subscript(key, self.shape))
 
-    def copy(self) -> Tensor:
+    def copy(self) -> Any:
         """A copy, through which gradients pass."""
         return ops._copy(self)
 
-    def detach(self) -> Tensor:
+    def detach(self) -> Any:
         """The same values, through which no gradient passes."""
         return ops.BlockGrad(self)
 
