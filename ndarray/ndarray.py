@@ -833,7 +833,7 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
         _open_states(op, attrs, values)
     arrays = []
     for value in values:
-        if isinstance(value, NDArray) and value._ctx is ctx and value._rank != 4:
+        if isinstance(value, NDArray) and value._ctx is ctx and value._rank < 4:
             arrays.append(value._data)
             if value._alike:
                 result_class = result_class or value.__class__

@@ -133,8 +133,9 @@ def box_nms(data: Input, overlap_thresh: float = 0.5, valid_thresh: float = 0.0,
 def calibrate_entropy(hist: Input, hist_edges: Input, num_quantized_bins: int = 255, *, name: str | None = None,
                       attr: Mapping[str, str] | None = None) -> Symbol:
     """The calibrated threshold with least divergence of the quantised distribution."""
-def count_sketch(data: Input, h: Input, s: Input, out_dim: int, processing_batch_size: int = 32, *,
-                 name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+def count_sketch(data: Input, h: Input | None = None, s: Input | None = None, *, out_dim: int,
+                 processing_batch_size: int = 32, name: str | None = None,
+                 attr: Mapping[str, str] | None = None) -> Symbol:
     """The count sketch."""
 def dequantize(data: Input, min_range: Input | None = None, max_range: Input | None = None,
                out_type: Literal['float32'] = 'float32', *, name: str | None = None,
@@ -178,7 +179,7 @@ def interleaved_matmul_encdec_valatt(keys_values: Input, attention: Input, heads
 def interleaved_matmul_selfatt_qk(queries_keys_values: Input, heads: int, *, name: str | None = None,
                                   attr: Mapping[str, str] | None = None) -> Symbol:
     """Scores of self-attention, (batch * heads, length, length), from projections (length, batch, heads * …."""
-def interleaved_matmul_selfatt_valatt(queries_keys_values: Input, attention: Input, heads: int, *,
+def interleaved_matmul_selfatt_valatt(queries_keys_values: Input, attention: Input | None = None, *, heads: int,
                                       name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """Weighted sums of the values of self-attention, with weights ``attention`` (batch * heads, length, …."""
 def quadratic(data: Input, a: float = 0.0, b: float = 0.0, c: float = 0.0, *, name: str | None = None,

@@ -17,20 +17,25 @@ from ..errors import ShapeError
 __all__ = ["formed"]
 
 _AXIS = re.compile(r"(?:(?P<number>\d+)(?P<rest>\.\.\.)?"
-                   r"|(?P<times>\d*)(?P<name>(?:\.\.\.|@|)\w*)(?: *> *(?P<above>\d+))?)$")
+                   r"|(?:@(?P<factor>\w+)\*)?(?P<times>\d*)(?P<name>(?:\.\.\.|@|)\w*)"
+                   r"(?: *> *(?P<above>\d+)| *>= *(?P<least>\w+))?)$")
 
 
 class _Axis(NamedTuple):
-    """An axis of a form: a number, or ``times`` the length that a name stands for, more than ``above``.
+    """An axis of a form: a number, or ``times`` the length that a name stands for, more than ``above``, and no less
+    than the length of the name ``least``.
 
     A name that begins with ``...`` stands for any number of axes, all of length ``number`` if that is given; a name
-    with ``@`` stands for the value or values of an attribute.
+    with ``@`` stands for the value or values of an attribute, and ``factor`` for an attribute by which it is
+    multiplied.
     """
 
     number: int | None
-    times: int
-    name: str
-    above: int
+    times: int = 1
+    name: str = ""
+    above: int = -1
+    least: str = ""
+    factor: str = ""
 
     @property
     def many(self) -> bool:
@@ -46,7 +51,8 @@ class _Axis(NamedTuple):
             return "..." if bound_length is None else ", ".join(map(str, bound_length))
         if bound_length is not None and bound_length is not ANY:
             return str(self.times * bound_length)
-        return f"{self.times if self.times > 1 else ''}{self.name}{f' > {self.above}' if self.above >= 0 else ''}"
+        bound_above = f" > {self.above}" if self.above >= 0 else f" >= {self.least}" if self.least else ""
+        return f"{self.times if self.times > 1 else ''}{self.name}{bound_above}"
 
     def fits(self, dim: int, bound: dict[str, Any]) -> bool:
         """Whether a length matches; binds the name to it."""
@@ -57,7 +63,8 @@ class _Axis(NamedTuple):
         if self.number is not None:
             return dim == self.number
         count, remainder = divmod(dim, self.times)
-        if remainder or dim <= self.above or (self.name and bound.get(self.name, ANY) != count):
+        if remainder or dim <= self.above or (self.name and bound.get(self.name, ANY) != count) \
+                or dim < bound.get(self.least, 0):
             return False
         bound[self.name] = count
         return True
@@ -78,7 +85,7 @@ def _axis(text: str) -> _Axis:
         raise ValueError(f"an axis {text!r}: expected a number, a name, ... or @ and an attribute")
     number, many_axes, times, name, above = match.group("number", "rest", "times", "name", "above")
     return _Axis(int(number) if number else None, int(times or 1), f"...{number}" if many_axes else name or "",
-                 -1 if above is None else int(above))
+                 -1 if above is None else int(above), match["least"] or "", match["factor"] or "")
 
 
 def _with(form: Form, attrs: Attrs) -> Form:
@@ -88,9 +95,9 @@ def _with(form: Form, attrs: Attrs) -> Form:
         if axis.name.startswith("@"):
             value = attrs[axis.name[1:]]
             numbers = () if value is None else value if isinstance(value, tuple) else (value,)
-            axes += [_Axis(n, 1, "", -1) for n in numbers]
+            axes += [_Axis(n) for n in numbers]
         else:
-            axes.append(axis)
+            axes.append(axis._replace(times=axis.times * attrs[axis.factor]) if axis.factor else axis)
     return tuple(axes)
 
 
@@ -145,8 +152,9 @@ def formed(op: Op, text: str) -> None:
         The operator. If it has a body and the text has no outputs, output shapes are inferred from the body.
     text : str
         Input and output shapes, each in parentheses, with an arrow between both sides. An axis is a number; a name,
-        which stands for the same length everywhere; ``4n`` for a multiple; ``n > 0`` for a bounded length; ``@depth``
-        for the value of an attribute, or several values of a tuple; ``...`` or ``...name`` for any number of axes,
+        which stands for the same length everywhere; ``4n`` for a multiple, and ``@heads*n`` for one by a positive
+        attribute; ``n > 0`` or ``n >= m`` for a bounded length; ``@depth`` for the value of an attribute, or several
+        values of a tuple; ``...`` or ``...name`` for any number of axes,
         twice in one form only if other forms decide one of them; ``1...`` for any number of axes of length one. Without
         input forms inputs may have any shape.
 

@@ -111,7 +111,9 @@ def _outputs(node: Node, ins: Sequence[BatchedValue], specs: Sequence[Spec], siz
     if not any(batched) and not (op.traits.random or (not effects.opaque(op) and effects.draws(op, attrs))):
         return [BatchedValue(out, False) for out in applied(op, attrs, node.given, values)]
     if op.rules.vmap is not None and any(batched) and size:
-        returned = op.rules.vmap(attrs, values if op.where is None else [value.shown() for value in values], batched)
+        placed = op.signature.placed
+        returned = op.rules.vmap(attrs, placed(attrs, values if op.where is None else [
+            value.shown() for value in values]), placed(attrs, batched))
         if isinstance(returned, BatchedCall):
             returned = applied(op, op.complete(returned.attrs), returned.attrs, returned.ins)
         if returned is not NotImplemented:

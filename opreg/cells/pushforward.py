@@ -68,8 +68,9 @@ def _along(node: Any, t: list[Any], ins: list[Any], outs: list[Any], through: Ca
     op, visible = node.op, node.op.signature.visible(node.attrs)
     if isinstance(op, Op) and op.rules.jvp is not None:
         with Recording(None, node.in_training(None if STATE.trace is None else True)):
-            returned = op.rules.jvp(node.attrs, [tangent if tangent is None else tangent.shown() for tangent in t],
-                                    [value.shown() for value in ins], [output.shown() for output in outs[:visible]])
+            tangents, values = [op.signature.placed(node.attrs, [value if value is None else value.shown()
+                                                                 for value in each]) for each in (t, ins)]
+            returned = op.rules.jvp(node.attrs, tangents, values, [output.shown() for output in outs[:visible]])
         return _checked(op, returned, outs[:visible])
     moving = [i for i, out in enumerate(outs) if is_floating(out._dt)]
     # An entry that is two inputs of a node has one gradient, the sum of both.

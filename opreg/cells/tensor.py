@@ -15,6 +15,7 @@ from opreg.ndarray.context import Context, cpu, current_context
 from opreg.ndarray.ndarray import FOREIGN, NDArray, _compute, numbers_of
 from opreg.ndarray.nesting import arrays_in, hosted, leaves
 from opreg.ndarray.tape import Taped, TapeEntry, TapeNode, Variable, frame
+from opreg.ndarray.traced import TracedArray, TracedNDArray
 
 from ..core import host_memory
 from ..core.array_module import put
@@ -409,6 +410,57 @@ class LentTensor(Tensor):
 TENSORS.add(LentTensor)
 
 
+class BodyTensor(TensorBase, TracedNDArray):  # type: ignore[misc]  # its methods are those of ops
+    """A tensor of a traced body of a user's operator, which calls functions of ``ops`` or ``mint``."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+    _rank = 5
+    has_init = False
+
+    @property
+    def _dt(self) -> np.dtype:
+        return self._data.dtype
+
+    @property
+    def dtype(self) -> dtypes.DType:  # type: ignore[override]  # MindSpore's
+        """The dtype, such as ``mindspore.float32``."""
+        return dtypes.of(self._dt)
+
+    def dim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    def _lift(self, value: Any) -> Any:
+        body = self._data.body
+        return body_tensor(value if isinstance(value, TracedNDArray) else body.value(body.entry(value)), self)
+
+    def _apply(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
+        results = super()._apply(op, values, given)
+        if isinstance(results, (list, tuple)):
+            return tuple([body_tensor(result, self) for result in results])
+        return body_tensor(results, self)
+
+    def __getitem__(self, key: Any) -> Any:
+        return ops._subscript(self, key=subscript(key, self.shape))
+
+    def copy(self) -> Any:
+        """A copy, through which gradients pass."""
+        return ops._copy(self)
+
+    def detach(self) -> Any:
+        """The same values, through which no gradient passes."""
+        return ops.BlockGrad(self)
+
+
+def body_tensor(value: TracedNDArray | TracedArray | NDArray, like: NDArray) -> Any:
+    """A value of a traced body as a tensor on the device of another."""
+    data = value._data if isinstance(value, NDArray) else value
+    result = NDArray.__new__(BodyTensor)
+    result._data, result._ctx, result._entry = data, like._ctx, None  # type: ignore[assignment]  # as an array
+    return result
+
+
 # ------------------------------------------------------------------------------------------------ making
 
 
@@ -516,6 +568,8 @@ def tensor(input_data: TensorLike | None = None, dtype: TensorDType = None, shap
         return value if dtype is None else value._cast(as_dtype(dtype))  # type: ignore[return-value]  # to users Tensors
     if value is None or dtype is not None or shape is not None:
         return Tensor(value, dtype, shape, init)
+    if isinstance(value, TracedNDArray):
+        return body_tensor(value, value)
     if isinstance(value, NDArray):
         if STATE.trace is not None:
             return STATE.trace.read(value)  # type: ignore[return-value]

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 from ..errors import ArgumentError, did_you_mean, listed, warn
 from .op import Op
 from .rules import Attrs
+from .signature import GIVEN_INPUTS
 
 __all__ = [
     "split", "superfluous", "given", "ordered", "signature", "LateSignature", "examples", "is_tensor", "no_value",
@@ -54,8 +55,9 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
         return _split_many(op, args, keywords, is_value)
     names, fields = op.signature.input_names, op.signature.schema.names
     if not keywords and len(args) <= len(names) and all(map(is_value, args)):
-        return dict(zip(names, args)), {}
-    inputs: dict[str, Any] = {}
+        inputs = dict(zip(names, args))
+        return inputs, op.signature.noted(inputs, {})
+    inputs = {}
     remaining = list(args)
     for name in names:
         if not remaining or not (remaining[0] is None or is_value(remaining[0])):
@@ -85,6 +87,8 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
             inputs[name] = value
         else:
             raise no_value(op, name, value)
+    if op.signature.optional:
+        return inputs, op.signature.noted(inputs, attrs)
     return _without_holes(op, inputs, attrs, [name for name in inputs if name not in keywords]), attrs
 
 
@@ -247,7 +251,8 @@ def signature(op: Op, further: Sequence[str] = ("out", "name"), made: bool = Fal
     if op.op_type is not None:  # attributes of a user's function are keyword-only
         kind = kinds.KEYWORD_ONLY
     for field in op.signature.schema.fields:
-        if field.name == op.signature.variadic and field.required:  # the number of inputs
+        if (field.name == op.signature.variadic and field.required) or (
+                field.name == GIVEN_INPUTS and op.signature.optional):  # what a call says by its inputs
             continue
         if field.name.isidentifier() and field.name not in {p.name for p in parameters}:
             default = kinds.empty if field.required else field.default

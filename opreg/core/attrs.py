@@ -564,15 +564,15 @@ class Schema:
     def _one(self, typed: dict[str, Any]) -> Attributes:
         """The object that all equal attributes share; a new one if a value is mutable."""
         if not all(map(lasting, typed.values())):
-            return self._made(typed, False)
+            return self.made(typed, False)
         key = exact((*typed, *typed.values()))
         attributes = self._cache[key]
         if attributes is None:
-            attributes = self._made(typed, True)
+            attributes = self.made(typed, True)
             self._cache.keep(key, attributes)
         return attributes
 
-    def _made(self, typed: dict[str, Any], lasting: bool) -> Attributes:
+    def made(self, typed: dict[str, Any], lasting: bool) -> Attributes:
         """Make the object of complete attributes."""
         return Attributes(typed, lasting)
 

@@ -180,7 +180,7 @@ class Op(Declarations, PropMethods):
         ins = filled(self, ins, outs, attrs)
         if any(shape is None for shape in ins):
             return ins, outs
-        results = self.rules.infer(attrs, *ins)
+        results = self.rules.infer(attrs, *self.signature.placed(attrs, ins))
         if not isinstance(results, list):
             results = [results]
         if self.rules.data_dependent and self.op_type is not None:  # users write None for ANY
@@ -253,7 +253,8 @@ def filled(op: Op, ins: Shapes, outs: Shapes, attrs: Attrs) -> Shapes:
     """Input shapes, with those that the operator's rule ``fill`` infers from the others."""
     if op.rules.fill is None:
         return ins
-    filled_in = op.rules.fill(attrs, list(ins), list(outs))
+    filled_in = op.rules.fill(attrs, list(op.signature.placed(attrs, ins)), list(outs))
+    filled_in = op.signature.given(attrs, filled_in)
     return [agreed(name, old, new) for name, old, new in zip(op.signature.inputs(attrs), ins, filled_in)]
 
 
@@ -261,7 +262,8 @@ def shapes_from_data(op: Op, call: Call) -> list[Shape]:
     """Shapes of the outputs, from the values of the inputs of a call."""
     rule: Any = op.rules.infer_from_data
     if op.op_type is not None:
-        return _shapes_of(op, rule(call.attrs, *[call.wrap(data, call.ctx, True) for data in call.ins]), call.attrs)
+        arrays = op.signature.placed(call.attrs, [call.wrap(data, call.ctx, True) for data in call.ins])
+        return _shapes_of(op, rule(call.attrs, *arrays), call.attrs)
     answer = rule(call.attrs, call.xp, *call.ins)
     return [tuple([dim if isinstance(dim, int) else int(call.ctx.backend.to_numpy(dim)) for dim in shape])
             for shape in (answer if isinstance(answer, list) else [answer])]

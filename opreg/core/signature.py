@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from ..errors import passing
 from .attrs import Schema
 from .cache import cached
 from .rules import Attrs, AttrsRule, Rule
 
-__all__ = ["Names", "Signature"]
+__all__ = ["GIVEN_INPUTS", "Names", "Signature"]
+
+#: The attribute that names the optional inputs of a call.
+GIVEN_INPUTS = "given_inputs"
 
 #: Names in order, or a function of attributes that returns them.
 Names = Sequence[str] | Callable[..., Sequence[str]]
@@ -48,12 +52,14 @@ class Signature:
         The name of all inputs together, for an operator that takes any number.
     per_instance : bool
         Whether each use has attributes of its own, and not even the names of the inputs are known without them.
+    optional : tuple of str
+        Inputs that a call may leave out, whatever its attributes; the attribute ``given_inputs`` names the others.
     tags : dict of dict of str
         Tags, by input name, of variables that are made for inputs left out.
     """
 
     __slots__ = ("schema", "arguments", "auxiliary", "outputs", "stateful", "variadic", "many", "per_instance", "tags",
-                 "_visible", "_inputs")
+                 "optional",                 "_visible", "_inputs")
 
     def __init__(self, schema: Schema, arguments: Names, auxiliary: Names = (), outputs: Names = ("output",), *,
                  visible: Callable[..., int] | None = None, variadic: str | None = None,
@@ -62,6 +68,7 @@ class Signature:
         self.arguments, self.auxiliary, self.outputs = _names(arguments), _names(auxiliary), _names(outputs)
         self.stateful = bool(auxiliary)
         self.tags: dict[str, dict[str, str]] = {}
+        self.optional: tuple[str, ...] = ()
         self._visible = Rule.of(visible) if visible else None
         self._inputs = input_names
 
@@ -72,6 +79,26 @@ class Signature:
     def visible(self, attrs: Attrs) -> int:
         """Number of outputs that are visible to a user; they come before the hidden ones."""
         return len(self.outputs(attrs)) if self._visible is None else self._visible(attrs)
+
+    def noted(self, inputs: Mapping[str, Any], attrs: dict[str, Any]) -> dict[str, Any]:
+        """Attributes of a call, with the names of the optional inputs that it gives."""
+        if not self.optional or GIVEN_INPUTS in attrs:
+            return attrs
+        return {**attrs, GIVEN_INPUTS: tuple([name for name in self.optional if inputs.get(name) is not None])}
+
+    def placed(self, attrs: Attrs, values: Sequence[Any]) -> Sequence[Any]:
+        """A value for each input that the operator can have: None for an optional one that is left out."""
+        if not self.optional:
+            return values
+        by_name = dict(zip(self.inputs(attrs), values))
+        return [by_name.get(name) for name in self.input_names]
+
+    def given(self, attrs: Attrs, values: Sequence[Any]) -> Sequence[Any]:
+        """The values of inputs that are given, of values for all that the operator can have."""
+        if not self.optional or len(values) != len(self.input_names):
+            return values
+        names = self.inputs(attrs)
+        return [value for name, value in zip(self.input_names, values) if name in names]
 
     @property
     def input_names(self) -> tuple[str, ...]:

@@ -19,7 +19,8 @@ from .mode import MODE
 
 __all__ = [
     "ANY", "Spec", "Shape", "known", "stated", "size", "strides_of", "bytes_of", "unify", "broadcast", "check_axis",
-    "check_axes", "flattened", "reduced_axes", "show", "DTYPES", "as_dtype", "dtype_flag", "TypeFlag", "common_dtype",
+    "check_axes", "flattened", "reduced_axes", "show", "holds_any", "cut_length",
+    "DTYPES", "as_dtype", "dtype_flag", "TypeFlag", "common_dtype",
     "is_floating", "is_numpy_float", "is_single_or_double", "is_narrow", "whole_up_to", "limits",
 ]
 
@@ -91,6 +92,30 @@ def known(shape: Shape | None) -> TypeGuard[Shape]:
         if dim is ANY:
             return False
     return True
+
+
+def holds_any(value: object) -> bool:
+    """Whether a value is ``ANY``, or a tuple, a list or a slice with it.
+
+    Examples
+    --------
+    >>> holds_any((2, slice(None, ANY))), holds_any((2, None))
+    (True, False)
+    """
+    if isinstance(value, slice):
+        return holds_any((value.start, value.stop, value.step))
+    return value is ANY or (isinstance(value, (tuple, list)) and any(map(holds_any, value)))
+
+
+def cut_length(dim: int, part: slice) -> int:
+    """The length of a slice of an axis; ``ANY`` if it depends on what is unknown.
+
+    Examples
+    --------
+    >>> cut_length(5, slice(1, None, 2)), cut_length(ANY, slice(1, None)), cut_length(5, slice(1, ANY))
+    (2, ?, ?)
+    """
+    return ANY if holds_any((dim, part)) else len(range(*part.indices(dim)))
 
 
 def stated(dims: Iterable[int] | None, np_shape: bool | None = None) -> Shape | None:

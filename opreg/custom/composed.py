@@ -18,7 +18,7 @@ from ..core.launch import Call
 from ..core.op import Op, agreed, filled, gradients_by_rule
 from ..core.registry import declare
 from ..core.rules import Attrs, AttrsRule, Rule, Shapes
-from ..core.spec import ANY, Shape, Spec, known
+from ..core.spec import ANY, Shape, Spec, holds_any, known
 from ..core.tracing import RuleTracer, SpecsAsked, TracedValue
 from ..core.value import Value
 from ..errors import ShapeError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..ndarray.context import Context
     from ..typing import Array
 
-__all__ = ["composed"]
+__all__ = ["composed", "constant"]
 
 
 class ComposedUse(Use):
@@ -45,7 +45,7 @@ class _ComposedSchema(Schema):
     __slots__ = ("op",)
     op: Op
 
-    def _made(self, typed: dict[str, Any], lasting: bool) -> Attributes:
+    def made(self, typed: dict[str, Any], lasting: bool) -> Attributes:
         use = ComposedUse(typed, lasting)
         use.op, use.memo = self.op, {}
         return use
@@ -55,9 +55,9 @@ def composed(function: Callable | None = None, /, *, like: Op | None = None, **o
     """Declare an operator whose body is the function. It calls operators on values, and returns one value or a tuple.
     NumPy arrays that it makes, of shapes and attributes, are constants of the body.
 
-    Shapes are inferred by tracing the body, also partly known ones: dimensions that the body reads may be ``ANY``. An
-    operator whose body computes with dimensions declares ``infer`` if its shape is wanted where they are unknown.
-    Dtypes are declared, as for other operators. The body may read both.
+    Shapes are inferred by tracing the body, also partly known ones: dimensions that the body reads may be ``ANY``, and
+    so may be attributes that it computes of them. Arrays made of dimensions are a ``constant``. Dtypes are declared, as
+    for other operators. The body may read both.
 
     Parameters
     ----------
@@ -100,6 +100,45 @@ def composed(function: Callable | None = None, /, *, like: Op | None = None, **o
     return op
 
 
+#: Lengths in place of an unknown one.
+_SAMPLES = 60, 127
+
+
+class OpenConstant:
+    """A constant of a body of which only a shape with unknown dimensions and a dtype are known."""
+
+    def __init__(self, shape: Shape, dtype: np.dtype):
+        self.shape, self.dtype = shape, dtype
+
+
+def constant(make: Callable[..., np.ndarray], *lengths: int) -> Any:
+    """A constant of a body that depends on dimensions, which may be unknown while shapes are inferred.
+
+    Parameters
+    ----------
+    make : callable
+        The function of the lengths that returns the array.
+    *lengths : int
+        The lengths. If one is unknown, the result has only a shape and a dtype; dimensions are unknown that differ for
+        two lengths in its place.
+
+    Examples
+    --------
+    >>> constant(lambda n: 2 * np.arange(n), 3)
+    array([0, 2, 4])
+    >>> constant(lambda n: np.ones((2, n)), ANY).shape
+    (2, ?)
+    """
+    if not holds_any(lengths):
+        return make(*lengths)
+    try:
+        few, many = [make(*[sample if length is ANY else length for length in lengths]) for sample in _SAMPLES]
+    except ShapeError:
+        raise SpecsAsked from None
+    shape = tuple([dim if dim == other else ANY for dim, other in zip(few.shape, many.shape)])
+    return OpenConstant(shape, few.dtype)
+
+
 def _gradients(op: Op, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], use: Any, needs: Sequence[bool],
                is_train: bool) -> list[Value | None]:
     """The declared gradient rule, or else the derivative of the body."""
@@ -123,11 +162,21 @@ class _ShapeTracer(RuleTracer):
         return _Shaped(self, entry)
 
     def call(self, op: Op, values: Sequence[object], given: Attrs) -> list[TracedValue]:
-        """Apply an operator to values and constants. The result of unknown attributes has unknown dimensions."""
-        if any(map(_holds_any, given.values())):
-            raise SpecsAsked
-        return super().call(op, [self.value(self.variable("constant", Spec(value.shape, value.dtype)))
-                                 if isinstance(value, np.ndarray) else value for value in values], given)
+        """Apply an operator to values and constants. Attributes may hold unknown dimensions."""
+        entries = [self.entry(value) for value in values]
+        open_attrs = {name: _frozen(value) for name, value in given.items() if holds_any(value)}
+        if not open_attrs:
+            return list(map(self.value, self.apply(op, entries, given)))
+        checked = op.complete({**given, **{name: _closed(value) for name, value in open_attrs.items()}})
+        attrs = op.signature.schema.made({**checked, **open_attrs}, False)
+        node = self.add(op, attrs, entries, given)
+        return [self.value((node, i)) for i in range(op.signature.visible(attrs))]
+
+    def entry(self, value: object) -> Entry:
+        """The entry of a value, or of a variable for a constant."""
+        if isinstance(value, (np.ndarray, OpenConstant)):
+            return self.variable("constant", Spec(value.shape, value.dtype))
+        return value._entry  # type: ignore[attr-defined]
 
     def _failed(self, error: Exception, node: Node, ins: Sequence[Spec]) -> None:
         """Add no note to the error, since the caller names the composed operator."""
@@ -151,8 +200,17 @@ class _Shaped(TracedValue):
         return self._tracer.spec(self._entry).dtype or np.dtype(np.float32)
 
 
-def _holds_any(value: object) -> bool:
-    return value is ANY or (isinstance(value, (tuple, list)) and any(map(_holds_any, value)))
+def _closed(value: Any) -> Any:
+    """An attribute with a one for each unknown dimension."""
+    if isinstance(value, (tuple, list)):
+        return tuple(map(_closed, value))
+    if isinstance(value, slice):
+        return slice(*map(_closed, (value.start, value.stop, value.step)))
+    return 1 if value is ANY else value
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def _shapes(op: Op, rule: Rule, use: Attributes, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
@@ -174,11 +232,12 @@ def _shapes(op: Op, rule: Rule, use: Attributes, ins: Shapes, outs: Shapes) -> t
             return ins, outs  # the body computes with a dimension that is unknown so far
         if lasting:
             keep(_SHAPES, key, inferred, edition)
-    return ins, [agreed(name, old, new) for name, old, new in zip(op.signature.outputs(use), outs, inferred)]
+    outs = [agreed(name, old, new) for name, old, new in zip(op.signature.outputs(use), outs, inferred)]
+    return ins if all(map(known, ins)) else filled(op, ins, outs, use), outs
 
 
 def _traced(rule: Rule, use: Attributes, ins: Shapes) -> Shapes:
     tracer = _ShapeTracer()
     results = rule(use, *[tracer.value(tracer.variable(f"input{i}", Spec(shape))) for i, shape in enumerate(ins)])
-    return [tracer.spec(result._entry).shape
+    return [tracer.spec(tracer.entry(result)).shape
             for result in (results if isinstance(results, (tuple, list)) else [results])]

@@ -117,7 +117,7 @@ class FunctionUse(Use):
         for name in self.defined.given:
             keywords[name] = ctx if name == "ctx" else is_train
         try:
-            returned = rule.function(*arrays, **keywords)
+            returned = rule.function(*op.signature.placed(self, arrays), **keywords)
         except Exception as error:
             names = op.signature.inputs(self)
             shown = ", ".join(f"{name} {show(a.shape)} {np.dtype(a.dtype)}" for name, a in zip(names, arrays))
@@ -197,14 +197,18 @@ class FunctionUse(Use):
         """Infer dtypes by the declaration."""
         rule: Any = self.defined.by_types
         self.tell_dtypes(ins)
+        signature = self.op.signature
+        placed = list(signature.placed(self, ins))
         try:
-            return rule(ins, outs, self)
+            found, results = rule(placed, outs, self)
+            return list(signature.given(self, found)), results
         except DTypeError:
-            raise self._conflict(rule, [*ins, *outs], len(ins)) from None
+            names = signature.input_names if signature.optional else signature.inputs(self)
+            raise self._conflict(rule, names, [*placed, *outs]) from None
 
-    def _conflict(self, rule: TypeRule, dtypes: Dtypes, count: int) -> DTypeError:
+    def _conflict(self, rule: TypeRule, inputs: Sequence[str], dtypes: Dtypes) -> DTypeError:
         """The error for dtypes that contradict the declaration. It names the first input or output with a wrong one."""
-        op, names = self.op, self.op.signature.inputs(self) + self.op.signature.outputs(self)
+        op, count, names = self.op, len(inputs), (*inputs, *self.op.signature.outputs(self))
 
         def following(*kept: int) -> Dtypes:
             shown = [dtype if i in kept else None for i, dtype in enumerate(dtypes)]
@@ -279,7 +283,9 @@ class FunctionUse(Use):
                  ) -> list[Value | None]:
         """Call the user's gradient rule; one gradient for each input."""
         g, ins, outs = shown(g), list(map(shown, ins)), list(map(shown, outs))
-        gradients = gradients_by_rule(self.op, g, ins, outs, self, needs, is_train)
+        signature = self.op.signature
+        gradients = signature.given(self, gradients_by_rule(
+            self.op, g, signature.placed(self, ins), outs, self, signature.placed(self, needs), is_train))
         return own(self.op.signature.arguments(self), gradients, ins, f"operator {self.op.op_type!r}: the gradient")
 
 
@@ -304,6 +310,7 @@ def of_function(name: str | None, function: Callable, outputs: Sequence[str],
                          capturable=bool(capturable), cheap=bool(cheap), call=call, differentiate=_gradients,
                          check_rule=check_rule, doc=inspect.getdoc(function) or "")
     op.signature.many, op.signature.tags = signature.many or op.signature.many, begins
+    op.signature.optional = signature.optional
     if hasattr(function, "__code__"):
         op.where = Where((function.__code__.co_filename, function.__code__.co_firstlineno))
     op.shapes(AttrsRule(FunctionUse.infer_shapes))
@@ -372,8 +379,10 @@ def _misfit(call: Call, results: Sequence[object]) -> ShapeError:
 
 
 def _arguments(signature: Signature) -> Names:
-    """Names of the inputs; for any number of them, a function of their number."""
-    fixed, many = signature.inputs, signature.many
+    """Names of the inputs; for any number of them, a function of their number, for optional ones of those given."""
+    fixed, many, optional = signature.inputs, signature.many, signature.optional
+    if optional:
+        return lambda *, given_inputs=(): [name for name in fixed if name not in optional or name in given_inputs]
     if many is None:
         return fixed
 

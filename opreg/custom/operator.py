@@ -176,10 +176,11 @@ def define(function: Callable[..., Any] | None = None, /, *, name: str | None = 
     Parameters
     ----------
     function : callable
-        The function. Positional parameters are inputs, which are NDArrays; ``*xs`` stands for any number of them.
-        Keyword-only parameters are attributes, with their annotations as types, except ``ctx``, the context, and
-        ``is_train``, whether it runs as in training (in a Cell, whether the Cell was set to train). It returns an
-        NDArray or a NumPy array, or a tuple with one for each name in ``outputs``.
+        The function. Positional parameters are inputs, which are NDArrays; ``*xs`` stands for any number of them, and a
+        call may leave out those with the default None, which rules then get as None. Keyword-only parameters are
+        attributes, with their annotations as types, except ``ctx``, the context, and ``is_train``, whether it runs as
+        in training (in a Cell, whether the Cell was set to train). It returns an NDArray or a NumPy array, or a tuple
+        with one for each name in ``outputs``.
     name : str
         The registered name, by default that of the function. An existing operator is replaced, as in ``register``.
     outputs : sequence of str

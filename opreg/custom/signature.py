@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ..core.attrs import REQUIRED, AsDefault, Few, Field, Schema
 from ..core.op import Op
+from ..core.signature import GIVEN_INPUTS
 from ..core.spec import as_dtype
 from ..errors import ArgumentError, DTypeError, Where, did_you_mean, passing, warn
 
@@ -19,7 +20,7 @@ __all__ = ["Signature", "read", "read_types", "hints", "RULES", "check_keywords"
 #: Keyword-only parameters that are no attributes.
 GIVEN = ("is_train", "ctx")
 #: Keywords of every operator call, which parameters may not use.
-_TAKEN = ("name", "attr", "out", "op_type")
+_TAKEN = ("name", "attr", "out", "op_type", GIVEN_INPUTS)
 
 
 class Signature(NamedTuple):
@@ -33,12 +34,15 @@ class Signature(NamedTuple):
         The name of ``*xs`` for any number of last inputs; None without it.
     schema : Schema
         The attributes.
+    optional : tuple of str
+        Inputs with the default None.
     """
 
     inputs: tuple[str, ...]
     many: str | None
     auxiliary: tuple[str, ...]
     schema: Schema
+    optional: tuple[str, ...] = ()
 
 
 def hints(function: Callable) -> dict[str, Any]:
@@ -90,6 +94,7 @@ def read(function: Any, auxiliary: Sequence[str] = ()) -> Signature:
         raise ArgumentError(f"{title} yields: an operator returns its outputs, several as a tuple")
     kinds: Any = inspect.Parameter
     inputs: list[str] = []
+    optional: list[str] = []
     fields: list[Field] = []
     many, annotated = None, hints(getattr(function, "func", function))
     for parameter in signature.parameters.values():
@@ -105,17 +110,23 @@ def read(function: Any, auxiliary: Sequence[str] = ()) -> Signature:
         elif kind is kinds.KEYWORD_ONLY:
             if name not in GIVEN:
                 fields.append(_field(name, annotated, REQUIRED if default is kinds.empty else default))
-        elif default is not kinds.empty:
-            raise ArgumentError(f"{title}: positional parameters are inputs, which have no defaults. " + (
-                f"If {name} may be left out, take any number of last inputs, (…, *{name}); a Prop's list_arguments may "
-                f"depend on an attribute. " if default is None else "")
-                + f"If {name} is an attribute put * before it: (…, *, {name}={default!r})")
+        elif default is not kinds.empty and default is not None:
+            raise ArgumentError(f"{title}: positional parameters are inputs, which have no default but None. If {name} "
+                                f"is an attribute put * before it: (…, *, {name}={default!r})")
         else:
             inputs.append(name)
+            if default is None:
+                optional.append(name)
     states = _states(title, inputs, many, auxiliary)
+    optional = [name for name in optional if name not in states]
     if many is not None:
+        if optional:
+            raise ArgumentError(f"{title}: inputs that may be left out, as {optional[0]}, and any number of inputs, "
+                                f"*{many}, do not go together: a call could not say which it gives")
         fields.append(Field("num_args", int, REQUIRED, Few))
-    return Signature(tuple(inputs[:len(inputs) - len(states)]), many, states, Schema(fields))
+    if optional:
+        fields.append(Field(GIVEN_INPUTS, tuple[str, ...], ()))
+    return Signature(tuple(inputs[:len(inputs) - len(states)]), many, states, Schema(fields), tuple(optional))
 
 
 def _field(name: str, annotated: dict[str, Any], default: Any) -> Field:
@@ -280,7 +291,7 @@ def check_rule(op: Op, what: str, function: Any) -> None:
         fits = many and least <= len(expected)
     for i, each in enumerate(placed):
         fits = fits and (each.name not in expected or expected.index(each.name) == i)
-    attributes = [name for name in op.signature.schema.names if name != op.signature.variadic]
+    attributes = [name for name in op.signature.schema.names if name not in (op.signature.variadic, GIVEN_INPUTS)]
     if not fits:
         given = ", ".join(str(each) for each in [parameter.replace(annotation=kinds.empty) for parameter in parameters]
                           if "=" not in str(each) or each.kind is not kinds.KEYWORD_ONLY)

@@ -125,6 +125,8 @@ class Use(Subject):
         attributes = dict(self.given)
         if self.op.signature.variadic and self.op.signature.variadic not in attributes:
             attributes[self.op.signature.variadic] = len(self.arrays)
+        attributes = self.op.signature.noted(dict(zip(self.op.signature.input_names, self.arrays))
+                                             if self.op.signature.optional else {}, attributes)
         self.attrs = self.op.complete(attributes)
 
     @classmethod

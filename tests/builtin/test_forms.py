@@ -34,6 +34,9 @@ def _infer(op: Op, ins: list, outs: list | None = None, **attrs: object) -> tupl
     ("lamb_update_phase2", {"lr": 0.1}, [(2, 3), (2, 3), (1,), (1,)], [(2, 3)]),
     ("reset_arrays", {"num_arrays": 2}, [(2, 3), (4,)], []),
     ("_linspace", {"start": 0, "stop": 1, "num": 5}, [], [(5,)]),
+    ("GroupNorm", {"num_groups": 2}, [(3, 4, 5), (2,), (2,)], [(3, 4, 5), (3, 2), (3, 2)]),
+    ("_contrib_interleaved_matmul_selfatt_valatt", {"heads": 2}, [(3, 2, 12), (4, 3, 3)], [(3, 2, 4)]),
+    ("_linalg_gelqf", {}, [(2, 3, 4)], [(2, 3, 4), (2, 3, 3)]),
 ])
 def test_unknown_shapes_follow(name: str, attrs: dict, ins: list, outs: list) -> None:
     """Unknown output shapes follow from inputs, also with unknown dimensions, and unknown input shapes follow from the
@@ -60,6 +63,9 @@ def test_inputs_follow_from_other_inputs_and_outputs() -> None:
 
 
 @pytest.mark.parametrize(("name", "attrs", "ins", "error"), [
+    ("_contrib_interleaved_matmul_selfatt_qk", {"heads": 2}, [(3, 2, 8)],
+     r"queries_keys_values: expected shape \(length, batch, 6size\), got \(3, 2, 8\)"),
+    ("_npi_svd", {}, [(3, 2)], r"A: expected shape \(\.\.\., rows, columns >= rows\), got \(3, 2\)"),
     ("_contrib_box_iou", {}, [(2, 5), (3, 4)], r"lhs: expected shape \(\.\.\., 4\), got \(2, 5\)"),
     ("_contrib_box_iou", {}, [(), (3, 4)], r"lhs: expected shape \(\.\.\., 4\), got \(\)"),
     ("_linalg_potrf", {}, [(2, 3)], r"A: expected shape \(\.\.\., n, n\), got \(2, 3\)"),

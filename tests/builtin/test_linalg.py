@@ -91,7 +91,7 @@ def test_a_matrix_that_cannot_be_decomposed():
 @pytest.mark.parametrize("name, shapes, attrs, words", [
     ("potrf", [(2, 3)], {}, "(..., n, n)"),
     ("det", [(3,)], {}, "matrix"),
-    ("gelqf", [(3, 2)], {}, "no more rows than columns"),
+    ("gelqf", [(3, 2)], {}, "columns >= rows), got (3, 2)"),
     ("gemm2", [(2, 3), (2, 3)], {}, "3 columns and 2 rows"),
     ("gemm2", [(2, 3), (2, 3)], {"transpose_a": True, "transpose_b": True}, "2 columns and 3 rows"),
     ("gemm2", [(2, 3), (1, 3, 2)], {}, "ranks"),

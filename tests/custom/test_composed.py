@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import opreg as mx
 from opreg import nd, sym
 from opreg.core.registry import get, ops
 from opreg.core.spec import ANY
-from opreg.custom.composed import composed
+from opreg.custom.composed import composed, constant
 from opreg.errors import ShapeError
 
 
@@ -25,6 +26,19 @@ def two(data):
     return ops.min(data, axis=0), ops.expand_dims(ops.max(data, axis=1), axis=0)
 
 
+@composed(name="_example_tail")
+def tail(data):
+    """The data without the first row, by a slice up to a length that the body reads."""
+    return ops._subscript(data, key=(slice(1, data.shape[0]),))
+
+
+@composed(name="_example_turned")
+def turned(data):
+    """The data backwards and forwards, by constant places."""
+    places = constant(lambda length: np.stack([np.arange(length)[::-1], np.arange(length)]), data.shape[0])
+    return ops.take(data, places, axis=0)
+
+
 @pytest.mark.parametrize(("name", "ins", "attrs", "expected"), [
     ("khatri_rao", [(2, 3), (4, 3)], {"num_args": 2}, [(8, 3)]),
     ("khatri_rao", [(2, ANY), (4, 3)], {"num_args": 2}, [(8, 3)]),
@@ -32,7 +46,12 @@ def two(data):
     ("khatri_rao", [None, (4, 3)], {"num_args": 2}, [None]),
     ("_example_padded_twice", [(2, 3)], {}, [(4, 3)]),
     ("_example_padded_twice", [(2, 3)], {"times": 3}, [(6, 3)]),
-    ("_example_padded_twice", [(ANY, 3)], {}, [None]),
+    ("_example_padded_twice", [(ANY, 3)], {}, [(ANY, 3)]),
+    ("_example_tail", [(5, 3)], {}, [(4, 3)]),
+    ("_example_tail", [(5, ANY)], {}, [(4, ANY)]),
+    ("_example_tail", [(ANY, 3)], {}, [(ANY, 3)]),
+    ("_example_turned", [(5,)], {}, [(2, 5)]),
+    ("_example_turned", [(ANY,)], {}, [(2, ANY)]),
     ("_example_two_results", [(2, 3)], {}, [(3,), (1, 2)]),
     ("_example_two_results", [(2, ANY)], {}, [(ANY,), (1, 2)]),
 ])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from ...core.attrs import Positive
 from ...core.registry import declare, ops
-from ...core.spec import show
-from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
 from ..outputs import add_into, adjoint_pair, computed, wide
@@ -50,21 +49,14 @@ adjoint_pair(fft, ifft, like=False)
 
 
 @declare(name="_contrib_count_sketch", types="T,I,S->T")
-def count_sketch(data, h, s, *, out_dim: int, processing_batch_size: int = 32):
+def count_sketch(data, h, s, *, out_dim: Positive, processing_batch_size: int = 32):
     """The count sketch: elements of each row, with signs ``s``, are added up at the ``out_dim`` positions in ``h``.
 
     M. Charikar, K. Chen, M. Farach-Colton, Finding frequent items in data streams, 2002.
     """
 
 
-@count_sketch.infer
-def count_sketch_infer(data, h, s, *, out_dim):
-    if out_dim < 1:
-        raise AttrError(f"out_dim={out_dim}: expected a number from one up")
-    for name, shape in (("h", h), ("s", s)):
-        if shape not in ((data[-1],), (1, data[-1])):
-            raise ShapeError(f"{name}: expected shape {show((1, data[-1]))}, got {show(shape)}")
-    return (*data[:-1], out_dim)
+formed(count_sketch, "(..., n) (1..., n) (1..., n) -> (..., @out_dim)")
 
 
 @count_sketch.kernel()  # no body: a body can only add to existing arrays, and none has this length

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...backends.blas import multiplier
+from ...core.attrs import Positive
 from ...core.op import Op
 from ...core.registry import declare, ops, register
-from ...core.spec import Shape, show
+from ...core.spec import Shape
 from ...custom.composed import composed
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
@@ -67,18 +68,9 @@ def _product(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> A
     return multiplier(xp, a, b)(a, b, out)
 
 
-def _features(name: str, x: Shape, heads: int, parts: int) -> int:
-    """Number of features of a head."""
-    if len(x) != 3:
-        raise ShapeError(f"{name}: expected shape (length, batch, features), got {show(x)}")
-    if heads < 1 or x[2] % (heads * parts) != 0:
-        raise ShapeError(f"{name} {show(x)}: {x[2]} features are not {parts} parts of {heads} heads")
-    return x[2] // (heads * parts)
-
-
-def _interleaved(op: Op, left: Factor, right: Factor) -> None:
-    """Give an operator its rules and gradient: it computes scores if both factors are parts of projections, else a
-    weighted sum of the second factor."""
+def _interleaved(op: Op, form: str, left: Factor, right: Factor) -> None:
+    """Give an operator its shapes, kernel and gradient: it computes scores if both factors are parts of projections,
+    else a weighted sum of the second factor."""
     scores = left.parts > 0
     names = tuple(op.signature.arguments({}))
     # number of parts of each input that no factor uses
@@ -96,18 +88,7 @@ def _interleaved(op: Op, left: Factor, right: Factor) -> None:
     op.flops(lambda ins, outs, *, heads: work(outs[0] if scores else ins[left.place], ins[right.place], heads))
     back.flops(lambda ins, outs, *, heads: 2 * work(ins[0 if scores else 1 + left.place], ins[1 + right.place], heads))
 
-    @op.infer
-    def interleaved_infer(*shapes: Shape, heads: int) -> Shape:
-        a, b = shapes[left.place], shapes[right.place]
-        size = _features(names[right.place], b, heads, right.parts)
-        if not scores:
-            if len(a) != 3 or a[0] != b[1] * heads or a[2] != b[0]:
-                raise ShapeError(f"attention: expected shape ({b[1] * heads}, queries, {b[0]}), got {show(a)}")
-            return (a[1], b[1], heads * size)
-        if _features(names[left.place], a, heads, left.parts) != size or a[1] != b[1]:
-            raise ShapeError(f"{names[left.place]}: expected shape (queries, {b[1]}, {heads * size}) with "
-                             f"{names[right.place]} {show(b)}, got {show(a)}")
-        return (b[1] * heads, a[0], b[0])
+    formed(op, form)
 
     @op.kernel()  # no body: factors are views here, which a body would copy
     def interleaved_xp(xp: ArrayModule, *arrays: Array, heads: int, out: Array | None = None) -> Array:
@@ -127,9 +108,10 @@ def _interleaved(op: Op, left: Factor, right: Factor) -> None:
         if scores:
             size = shapes[left.place][2] // (heads * left.parts)
             return Product(False, True, _scale(size), (left.place, right.place), (left.laid, right.laid))
-        queries, batch, features = interleaved_infer(*shapes, heads=heads)
+        attention, (_, batch, projected) = shapes[left.place], shapes[right.place]
+        shape = (attention[1], batch, projected // right.parts)
         return Product(False, False, 1.0, (left.place, right.place), (None, right.laid),
-                       lambda y: ops.transpose(y, axes=(2, 0, 1, 3)).reshape((queries, batch, features)))
+                       lambda y: ops.transpose(y, axes=(2, 0, 1, 3)).reshape(shape))
 
     gradient_by(op, back)
 
@@ -166,7 +148,7 @@ def _interleaved(op: Op, left: Factor, right: Factor) -> None:
 
 
 @declare(name="_contrib_interleaved_matmul_selfatt_qk")
-def selfatt_qk(queries_keys_values, *, heads: int):
+def selfatt_qk(queries_keys_values, *, heads: Positive):
     """Scores of self-attention, (batch * heads, length, length), from projections (length, batch, heads * 3 * size).
 
     A. Vaswani et al., Attention Is All You Need, arXiv:1706.03762, equation 1, before the softmax.
@@ -174,7 +156,7 @@ def selfatt_qk(queries_keys_values, *, heads: int):
 
 
 @declare(name="_contrib_interleaved_matmul_selfatt_valatt")
-def selfatt_valatt(queries_keys_values, attention, *, heads: int):
+def selfatt_valatt(queries_keys_values, attention, *, heads: Positive):
     """Weighted sums of the values of self-attention, with weights ``attention`` (batch * heads, length, length).
 
     The output has the shape (length, batch, heads * size).
@@ -182,13 +164,13 @@ def selfatt_valatt(queries_keys_values, attention, *, heads: int):
 
 
 @declare(name="_contrib_interleaved_matmul_encdec_qk")
-def encdec_qk(queries, keys_values, *, heads: int):
+def encdec_qk(queries, keys_values, *, heads: Positive):
     """Scores (batch * heads, queries, keys) from queries (queries, batch, heads * size) and the keys in projections
     (keys, batch, heads * 2 * size)."""
 
 
 @declare(name="_contrib_interleaved_matmul_encdec_valatt")
-def encdec_valatt(keys_values, attention, *, heads: int):
+def encdec_valatt(keys_values, attention, *, heads: Positive):
     """Weighted sums of the values in projections (keys, batch, heads * 2 * size), with weights ``attention`` (batch *
     heads, queries, keys).
 
@@ -196,10 +178,14 @@ def encdec_valatt(keys_values, attention, *, heads: int):
     """
 
 
-_interleaved(selfatt_qk, Factor(0, 3, 0), Factor(0, 3, 1))
-_interleaved(selfatt_valatt, Factor(1), Factor(0, 3, 2))
-_interleaved(encdec_qk, Factor(0, 1, 0), Factor(1, 2, 0))
-_interleaved(encdec_valatt, Factor(1), Factor(0, 2, 1))
+_interleaved(selfatt_qk, "(length, batch, @heads*3size) -> (@heads*batch, length, length)",
+             Factor(0, 3, 0), Factor(0, 3, 1))
+_interleaved(selfatt_valatt, "(length, batch, @heads*3size) (@heads*batch, length, length) "
+                             "-> (length, batch, @heads*size)", Factor(1), Factor(0, 3, 2))
+_interleaved(encdec_qk, "(queries, batch, @heads*size) (keys, batch, @heads*2size) "
+                        "-> (@heads*batch, queries, keys)", Factor(0, 1, 0), Factor(1, 2, 0))
+_interleaved(encdec_valatt, "(keys, batch, @heads*2size) (@heads*batch, queries, keys) "
+                            "-> (queries, batch, @heads*size)", Factor(1), Factor(0, 2, 1))
 
 
 # ----------------------------------------------------------------------------------------------- scaling

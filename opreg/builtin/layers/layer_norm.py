@@ -7,15 +7,15 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from ...core.attrs import Positive
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, check_axis
+from ...core.spec import Shape, check_axis
 from ...core.threads import by_rows
 from ...core.value import Value
 from ...elementwise.expression import sqrt, square
 from ...elementwise.loops import sets
 from ...elementwise.rows import RowLayout, row_mean
-from ...errors import AttrError
 from ...typing import Array, ArrayModule
 from ..forms import formed
 from ..looped import looped
@@ -222,7 +222,7 @@ formed(instance_norm, "(samples, channels, first, ...) (channels) (channels) -> 
 
 @declare(name="GroupNorm", types="*T:floating->*T", inplace=(0,), outputs=("output", "mean", "std"),
          visible=lambda *, output_mean_var: 3 if output_mean_var else 1, cheap=True)
-def group_norm(data, gamma, beta, *, num_groups: int = 1, eps: float = 1e-5, output_mean_var: bool = False):
+def group_norm(data, gamma, beta, *, num_groups: Positive = 1, eps: float = 1e-5, output_mean_var: bool = False):
     """``data`` normalised to mean ``beta`` and standard deviation ``gamma`` in each group of channels of each sample.
 
     Gamma and beta have an element for each group. ``output_mean_var`` returns two more outputs, mean and standard
@@ -232,15 +232,8 @@ def group_norm(data, gamma, beta, *, num_groups: int = 1, eps: float = 1e-5, out
     """
 
 
-formed(group_norm, "(samples, channels, first, ...) (@num_groups) (@num_groups)")
-
-
-@group_norm.infer
-def group_norm_infer(data, gamma, beta, *, num_groups):
-    if num_groups < 1 or (data[1] is not ANY and data[1] % num_groups):
-        raise AttrError(f"num_groups={num_groups} does not divide the {data[1]} channels")
-    sets = (data[0], num_groups)
-    return [data, sets, sets]
+formed(group_norm, "(samples, @num_groups*n, first, ...) (@num_groups) (@num_groups) "
+                   "-> (samples, @num_groups*n, first, ...) (samples, @num_groups) (samples, @num_groups)")
 
 
 def _by_sample(op: Op, inverse_shown: bool) -> None:

@@ -398,6 +398,8 @@ def _strides(shape: int | tuple[int, ...] | None) -> list[int]:
 @composed(name="_ravel_multi_index", aliases=("ravel_multi_index",))
 def ravel_multi_index(data, *, shape: int | tuple[int, ...] | None = None):
     """Flat indices into ``shape`` from indices for each axis, the columns of ``data``."""
+    if len(data.shape) < 2 or data.shape[0] != len(_strides(shape)):
+        raise ShapeError(f"expected a row of indices for each dimension of shape={shape}, got {show(data.shape)}")
     strides = np.array(_strides(shape)).reshape(-1, *[1] * (len(data.shape) - 1))
     return in_dtype_of(ops._np_sum(ops.broadcast_mul(ops.Cast(data, dtype="int64"), strides), axis=0), data)
 
@@ -405,13 +407,6 @@ def ravel_multi_index(data, *, shape: int | tuple[int, ...] | None = None):
 @ravel_multi_index.fill
 def ravel_multi_index_fill(ins, outs, *, shape):
     return [outs[0] and (len(_strides(shape)), *outs[0])]
-
-
-@ravel_multi_index.infer
-def ravel_multi_index_infer(data, *, shape):
-    if len(data) < 2 or data[0] != len(_strides(shape)):
-        raise ShapeError(f"expected a row of indices for each dimension of shape={shape}, got {show(data)}")
-    return data[1:]
 
 
 ravel_multi_index.grad(ZERO)

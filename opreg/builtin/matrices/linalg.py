@@ -24,7 +24,7 @@ from ...errors import DTypeError, ShapeError
 from ...typing import Array, ArrayModule
 from ..attention_parts import Product
 from ..forms import formed
-from ..outputs import adjoint_pair, agreeing, as_output, computed, together
+from ..outputs import adjoint_pair, agreeing, computed, together
 from ..places import reading, writing
 from .dense import FACTORS, product, transposable
 
@@ -328,15 +328,7 @@ def gelqf(A):
     """The LQ decomposition: ``A = L @ Q`` with orthonormal rows ``Q`` and a lower triangular ``L``."""
 
 
-gelqf.fill(as_output)
-
-
-@gelqf.infer
-def gelqf_infer(A):
-    stack, rows, columns = _matrices(A)
-    if rows > columns:
-        raise ShapeError(f"A: expected no more rows than columns, got shape {show(A)}")
-    return [A, (*stack, rows, rows)]
+formed(gelqf, "(..., rows, columns >= rows) -> (..., rows, columns) (..., rows, rows)")
 
 
 computed(gelqf, lambda xp, A: tuple(map(_t, xp.linalg.qr(_t(A)))))

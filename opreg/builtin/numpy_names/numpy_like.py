@@ -20,7 +20,7 @@ from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, broadcast, check_axis, is_numpy_float, known, show
 from ...core.value import Value
-from ...custom.composed import composed
+from ...custom.composed import composed, constant
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..attention_parts import MaskedScores, multiplies
@@ -45,13 +45,14 @@ Dtypes = list[np.dtype | None]
 def _literal(source: Shape, *, newshape: int | Sequence[int]) -> Shape:
     """The shape asked for, with -1 worked out."""
     codes = (newshape,) if isinstance(newshape, int) else tuple(newshape)
-    if any(dim < -1 for dim in codes) or codes.count(-1) > 1:
+    given = [dim for dim in codes if dim is ANY or dim != -1]
+    if any(dim < -1 for dim in codes) or len(codes) > len(given) + 1:
         raise AttrError(f"newshape={newshape}: expected numbers from zero up and at most one -1, which follows from "
                         "the rest")
-    have, want = math.prod(source), math.prod([dim for dim in codes if dim != -1])
-    if -1 in codes and want and have % want == 0:
-        return tuple([have // want if dim == -1 else dim for dim in codes])
-    if -1 in codes or have != want:
+    have, want, inferred = math.prod(source), math.prod(given), len(codes) > len(given)
+    if inferred and want and have % want == 0:
+        return tuple([dim if dim is ANY or dim != -1 else have // want for dim in codes])
+    if inferred or have != want:
         raise ShapeError(f"newshape={newshape} does not fit {show(source)}, which has {have} elements")
     return codes
 
@@ -412,18 +413,14 @@ def _triangle(name: str, upper: bool, doc: str) -> None:
     @composed(name=name)
     def op(data, *, k: int = 0):
         """A triangle."""
+        if not data.shape:
+            raise ShapeError("expected an axis or more, got a single number")
         if len(data.shape) == 1:  # each row of a matrix
             data = ops._np_broadcast_to(data, shape=data.shape * 2)
-        rows, columns = data.shape[-2:]
-        return ops._npi_where_rscalar(np.tri(rows, columns, k - upper) != upper, data, scalar=0.0)
+        inside = constant(lambda rows, columns: np.tri(rows, columns, k - upper) != upper, *data.shape[-2:])
+        return ops._npi_where_rscalar(inside, data, scalar=0.0)
 
     op.doc = doc
-
-    @op.infer
-    def triangle_infer(data):
-        if not data:
-            raise ShapeError("expected an axis or more, got a single number")
-        return data if len(data) > 1 else data * 2
 
 
 _triangle("_npi_tril", False, "The matrices in the last two axes with zeros above the diagonal ``k``, which lies ``k`` "

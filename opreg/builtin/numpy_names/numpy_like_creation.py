@@ -15,6 +15,7 @@ from ...core.op import Op
 from ...core.registry import declare
 from ...core.spec import Shape
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from ..outputs import computed
 
 __all__: list[str] = []
@@ -22,9 +23,13 @@ __all__: list[str] = []
 _FLOAT32, _INT32 = np.dtype(np.float32), np.dtype(np.int32)
 
 
-def _making(op: Op, shape: Callable[..., Shape], function: Callable[..., Array]) -> None:
-    """Declare the shape of an operator without inputs, and the function of the array module that computes it."""
-    op.infer(shape)
+def _making(op: Op, shape: str | Callable[..., Shape], function: Callable[..., Array]) -> None:
+    """Declare the shape of an operator without inputs, by a form or a rule, and the function of the array module that
+    computes it."""
+    if isinstance(shape, str):
+        formed(op, shape)
+    else:
+        op.infer(shape)
     op.grad(ZERO)
     # no body: its values are no arithmetic of arrays
     computed(op, lambda xp, *, dtype, ctx, **attrs: function(xp, **attrs).astype(dtype))
@@ -49,7 +54,7 @@ def logspace(*, start: Finite, stop: Finite, num: Count = 50, endpoint: bool = T
     """``num`` values whose logarithms are evenly spaced from ``start`` to ``stop``."""
 
 
-_making(logspace, lambda *, num: (num,), lambda xp, start, stop, num, endpoint, base: xp.logspace(
+_making(logspace, "-> (@num)", lambda xp, start, stop, num, endpoint, base: xp.logspace(
     start, stop, num, endpoint=endpoint, base=base))
 
 

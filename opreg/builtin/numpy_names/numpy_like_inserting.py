@@ -6,14 +6,15 @@ gradient, so insertions have one by the array and by the values.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...core.declarations import ZERO
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, broadcast, check_axis
-from ...custom.composed import composed
+from ...core.spec import ANY, Shape, check_axis
+from ...custom.composed import composed, constant
 from ...errors import ArgumentError
 from ..outputs import computed
 from .numpy_like_shapes import flat_shape, looked_up, shaped
@@ -47,19 +48,6 @@ def _count(arr: Shape, values: Shape | None, axis: int, places: int, single: boo
     return (values[axis] if places is not ANY and places == 1 else places), values
 
 
-def _lengthened(arr: Shape, axis: int, count: int) -> Shape:
-    return (*arr[:axis], arr[axis] + count, *arr[axis + 1:])
-
-
-def _inserted_shape(arr: Shape, values: Shape | None, axis: Axis, places: int, single: bool) -> Shape:
-    """The shape of an array with values inserted."""
-    arr = flat_shape(arr, axis)
-    place = check_axis(-1 if axis is None else axis, len(arr))
-    count, laid = _count(arr, values, place, places, single)
-    broadcast((*arr[:place], count, *arr[place + 1:]), laid)
-    return _lengthened(arr, place, count)
-
-
 def _joined(arr: Any, values: Any, val: float | None, axis: Axis, places: int, single: bool) -> tuple[Any, int, int]:
     """An array with values behind its elements along an axis, that axis, and the number of values."""
     arr = shaped(arr, flat_shape(arr.shape, axis))
@@ -67,7 +55,8 @@ def _joined(arr: Any, values: Any, val: float | None, axis: Axis, places: int, s
     count, laid = _count(arr.shape, None if val is not None else values.shape, place, places, single)
     whole = (*arr.shape[:place], count, *arr.shape[place + 1:])
     if val is not None:
-        return ops.Concat(arr, np.full(whole, val, arr.dtype), num_args=2, dim=place), place, count
+        filled = constant(lambda *lengths: np.full(lengths, val, arr.dtype), *whole)
+        return ops.Concat(arr, filled, num_args=2, dim=place), place, count
     values = values if values.dtype == arr.dtype else ops.Cast(values, dtype=arr.dtype)
     values = shaped(values, (1,) * (len(laid) - len(values.shape)) + values.shape)
     if single and place:
@@ -76,32 +65,29 @@ def _joined(arr: Any, values: Any, val: float | None, axis: Axis, places: int, s
     return ops.Concat(arr, values, num_args=2, dim=place), place, count
 
 
-def _inserted(arr: Any, values: Any, val: float | None, axis: Axis, places: np.ndarray, single: bool) -> Any:
-    """An array with values inserted before constant places."""
-    joined, place, count = _joined(arr, values, val, axis, len(places), single)
-    length = joined.shape[place] - count
-    if any(not -length <= index <= length for index in places.tolist()):
-        raise ArgumentError(f"places {places.tolist()}: expected numbers from {-length} to {length}, the length of "
-                            f"axis {place}")
-    before = np.repeat(places, count) if len(places) == 1 else places
-    order = np.insert(np.arange(length), before, length + np.arange(count))
-    return looked_up(joined, order, place)
+def _inserted(arr: Any, values: Any, val: float | None, axis: Axis, places: Callable[[int], np.ndarray], single: bool
+              ) -> Any:
+    """An array with values inserted before constant places, which are a function of its length."""
+    length = flat_shape(arr.shape, axis)[-1 if axis is None else axis]
+    number = constant(places, length).shape[0]
+    joined, place, count = _joined(arr, values, val, axis, number, single)
+
+    def order(length: int, count: int) -> np.ndarray:
+        given = places(length)
+        if any(not -length <= index <= length for index in given.tolist()):
+            raise ArgumentError(f"places {given.tolist()}: expected numbers from {-length} to {length}, the length of "
+                                f"axis {place}")
+        before = np.repeat(given, count) if len(given) == 1 else given
+        return np.insert(np.arange(length), before, length + np.arange(count))
+
+    return looked_up(joined, order, place, length, count)
 
 
 @composed(name="_npi_insert_scalar", types="T,V=T->T", arguments=_names, variadic=None,
           input_names=("arr", "values"))
 def insert_scalar(arr, *values, val: float | None = None, int_ind: int, axis: Axis = None):
     """``arr`` with ``values``, or the number ``val``, inserted before one place along an axis, or flat."""
-    return _inserted(arr, values[0] if values else None, val, axis, np.array([int_ind]), True)
-
-
-@insert_scalar.infer
-def insert_scalar_infer(arr, *values, axis):
-    return _inserted_shape(arr, values[0] if values else None, axis, 1, True)
-
-
-def _slice(length: int, start: int | None, stop: int | None, step: int | None) -> np.ndarray:
-    return np.arange(*slice(start, stop, step).indices(length))
+    return _inserted(arr, values[0] if values else None, val, axis, lambda length: np.array([int_ind]), True)
 
 
 @composed(name="_npi_insert_slice", types="T,V=T->T", arguments=_names, variadic=None,
@@ -109,15 +95,8 @@ def _slice(length: int, start: int | None, stop: int | None, step: int | None) -
 def insert_slice(arr, *values, val: float | None = None, start: int | None = None, stop: int | None = None,
                  step: int | None = None, axis: Axis = None):
     """``arr`` with ``values``, or the number ``val``, inserted before the places of a slice along an axis, or flat."""
-    length = flat_shape(arr.shape, axis)[-1 if axis is None else axis]
-    return _inserted(arr, values[0] if values else None, val, axis, _slice(length, start, stop, step), False)
-
-
-@insert_slice.infer
-def insert_slice_infer(arr, *values, start, stop, step, axis):
-    length = flat_shape(arr, axis)[-1 if axis is None else axis]
-    count = ANY if length is ANY else len(_slice(length, start, stop, step))
-    return _inserted_shape(arr, values[0] if values else None, axis, count, False)
+    return _inserted(arr, values[0] if values else None, val, axis,
+                     lambda length: np.arange(*slice(start, stop, step).indices(length)), False)
 
 
 # --------------------------------------------------------------------------------- places that an array holds
@@ -153,12 +132,6 @@ def insert_tensor(arr, *others, val: float | None = None, axis: Axis = None):
     return ops.take(joined, ops._insertion_order(places, length=joined.shape[place] - count), axis=place, mode="clip")
 
 
-@insert_tensor.infer
-def insert_tensor_infer(arr, *others, val, axis):
-    values, obj = others if val is None else (None, *others)
-    return _inserted_shape(arr, values, axis, flat_shape(obj, None)[0], not obj)
-
-
 @declare(name="_kept_by_deletion", types="T,I->uint8", unread=(0,))
 def kept_by_deletion(arr, obj, *, axis: Axis = None):
     """1 for each element along an axis, or of the flat array, that stays when those at the places ``obj`` are deleted;
@@ -192,13 +165,5 @@ def delete(arr, *, start: int | None = None, stop: int | None = None, step: int 
            int_ind: int | None = None, axis: Axis = None):
     """``arr`` without the elements at one place, or at those of a slice, along an axis, or flat."""
     flat = shaped(arr, flat_shape(arr.shape, axis))
-    place = -1 if axis is None else axis
-    return looked_up(flat, _remaining(flat.shape[place], start, stop, step, int_ind), place)
-
-
-@delete.infer
-def delete_infer(arr, *, start, stop, step, int_ind, axis):
-    flat = flat_shape(arr, axis)
-    place = check_axis(-1 if axis is None else axis, len(flat))
-    length = flat[place] if flat[place] is ANY else len(_remaining(flat[place], start, stop, step, int_ind))
-    return (*flat[:place], length, *flat[place + 1:])
+    place = check_axis(-1 if axis is None else axis, len(flat.shape))
+    return looked_up(flat, lambda length: _remaining(length, start, stop, step, int_ind), place)

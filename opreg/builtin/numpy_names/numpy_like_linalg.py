@@ -13,11 +13,12 @@ from ...core.attrs import Number
 from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, broadcast, check_axes, check_axis, show
+from ...core.spec import Shape, broadcast, check_axes, check_axis, show
 from ...custom.composed import composed
 from ...elementwise.loops import reduced
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from ..outputs import computed
 from .numpy_like_numbers import of_floats
 
@@ -52,17 +53,12 @@ def svd(A):
     falling order, and ``V``, with ``A`` the product of ``U``, the diagonal of ``L``, and ``V``."""
 
 
-@svd.infer
-def svd_infer(A):
-    stack, rows, columns = _matrices(A)
-    if rows is not ANY and columns is not ANY and rows > columns:
-        raise ShapeError(f"expected no more rows than columns, got shape {show(A)}")
-    return [(*stack, rows, rows), (*stack, rows), A]
+formed(svd, "(..., rows, columns >= rows) -> (..., rows, rows) (..., rows) (..., rows, columns)")
 
 
 def _decomposed(xp: ArrayModule, A: Array) -> tuple[Array, ...]:
     if not A.size:
-        return tuple(xp.zeros(shape, A.dtype) for shape in svd_infer(A.shape))
+        return tuple(xp.zeros(shape, A.dtype) for shape in ((*A.shape[:-1], A.shape[-2]), A.shape[:-1], A.shape))
     return tuple(xp.linalg.svd(A, full_matrices=False))
 
 
@@ -124,27 +120,16 @@ def solve_grad(g, ins, outs):
     return (ops._reduce_like(ops.negative(ops._npi_matmul(one, _turned(other))), A), ops._reduce_like(back, B))
 
 
-def _halves(shape: Shape, ind: int) -> tuple[int, int]:
-    """The numbers of elements of the first ``ind`` axes, and of the others."""
-    if not 0 < ind <= len(shape):
-        raise AttrError(f"ind={ind}: expected a number from 1 to {len(shape)}, the axes of {show(shape)}")
-    return math.prod(shape[:ind]), math.prod(shape[ind:])
-
-
 @composed(name="_npi_tensorinv")
 def tensorinv(a, *, ind: int = 2):
     """The inverse of ``a`` as a linear map from its axes behind the first ``ind`` to these."""
-    size, _ = _halves(a.shape, ind)
+    if not 0 < ind <= len(a.shape):
+        raise AttrError(f"ind={ind}: expected a number from 1 to {len(a.shape)}, the axes of {show(a.shape)}")
+    size = math.prod(a.shape[:ind])
+    if size != math.prod(a.shape[ind:]):
+        raise ShapeError(f"{show(a.shape)}: expected as many elements in the first {ind} axes as in the others")
     shape = a.shape[ind:] + a.shape[:ind]
     return ops._np_reshape(ops._linalg_inverse(ops._np_reshape(a, newshape=(size, size))), newshape=shape)
-
-
-@tensorinv.infer
-def tensorinv_infer(a, *, ind):
-    first, second = _halves(a, ind)
-    if first != second:
-        raise ShapeError(f"{show(a)}: expected as many elements in the first {ind} axes as in the others")
-    return a[ind:] + a[:ind]
 
 
 def _last(a: Shape, a_axes: Sequence[int] | None) -> tuple[int, ...]:
@@ -158,19 +143,12 @@ def tensorsolve(a, b, *, a_axes: tuple[int, ...] | None = None):
     """The solution ``x`` of ``a x = b``, with the sum over all axes of ``x``, the last of ``a``; those in ``a_axes``
     are moved there first."""
     a = ops.transpose(a, axes=_last(a.shape, a_axes)) if a_axes else a
-    size = math.prod(b.shape)
+    size, rank = math.prod(b.shape), len(b.shape)
+    if a.shape[:rank] != b.shape or math.prod(a.shape[rank:]) != size:
+        raise ShapeError(f"b of shape {show(b.shape)} does not fit {show(a.shape)}: expected its first axes, and as "
+                         "many elements in the others")
     matrix, vector = ops._np_reshape(a, newshape=(size, size)), ops._np_reshape(b, newshape=(size,))
-    return ops._np_reshape(ops._npi_solve(matrix, vector), newshape=a.shape[len(b.shape):])
-
-
-@tensorsolve.infer
-def tensorsolve_infer(a, b, *, a_axes):
-    shape = tuple([a[axis] for axis in _last(a, a_axes)])
-    first, second = math.prod(shape[:len(b)]), math.prod(shape[len(b):])
-    if shape[:len(b)] != b or first != second:
-        raise ShapeError(f"b of shape {show(b)} does not fit {show(shape)}: expected its first axes, and as many "
-                         "elements in the others")
-    return shape[len(b):]
+    return ops._np_reshape(ops._npi_solve(matrix, vector), newshape=a.shape[rank:])
 
 
 def _pseudo_inverse(xp: ArrayModule, A: Array, rcond: Any, hermitian: bool) -> Array:
@@ -315,8 +293,3 @@ def norm(data, *, ord: Number = 2.0, axis: Axes = None, flag: int = -1, keepdims
     if len(places) != 1 or flag == 2:
         raise AttrError(f"axis={axis}: expected one axis or two, got {len(places)}")
     return _vector_norm(data, ord, places, keepdims)
-
-
-@norm.infer
-def norm_infer(data, *, axis, keepdims):
-    return reduced(data, _places(data, axis), keepdims, scalar=True)

@@ -20,6 +20,7 @@ from ...core.registry import declare, register
 from ...core.spec import broadcast, fits, is_single_or_double, wrapped
 from ...errors import ArgumentError, DTypeError
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from ..samples import alike
 
 __all__: list[str] = []
@@ -90,7 +91,6 @@ def _ufunc_scalar(name: str, function: str, number: Callable, types: str | Calla
     """Register the form with a number on the right."""
     op = register(Op(name, _SCALAR, ("data",), types=types, doc=doc) if always is None else
                   Op(name, Schema([]), ("x",), types=types, doc=doc))
-    op.infer(lambda data: data)
     alike(op)
     _by_function(op, function, number, always)
 
@@ -167,7 +167,7 @@ def constraint_check(input, *, msg: str = "Constraint violated!"):
     """True where all elements of ``input`` hold, an array without axes; else an error with the message."""
 
 
-constraint_check.infer(lambda input: ())
+formed(constraint_check, "-> ()")
 constraint_check.grad(ZERO)
 
 

@@ -18,6 +18,7 @@ from ...custom.composed import composed
 from ...elementwise.loops import reduced
 from ...errors import AttrError, DTypeError, ShapeError
 from ...typing import Array, ArrayModule
+from ..forms import formed
 from ..outputs import computed
 from ..samples import alike
 from .numpy_like_shapes import flat_shape, shaped
@@ -198,7 +199,7 @@ def lcm_scalar(data, *, scalar: Number = 1.0, is_int: bool = True):
 
 
 alike(lcm_scalar)
-lcm_scalar.infer(lambda data: data)
+formed(lcm_scalar, "(...) -> (...)")
 
 
 @composed(name="_npi_where_scalar2", types="C->float32")
@@ -239,17 +240,11 @@ def average(a, *weights, axis: Axes = None, returned: bool = False, weighted: bo
         count = math.prod([a.shape[place] for place in places])
         return mean, ops._npi_full_like(mean, fill_value=count)
     value, weight = values
-    weight = ops._np_broadcast_to(shaped(weight, _weighed(a.shape, weight.shape, axis)), shape=a.shape)
+    laid = _weighed(a.shape, weight.shape, axis)
+    weight = weight if len(laid) == len(weight.shape) else ops._np_reshape(weight, newshape=laid)
+    weight = ops._np_broadcast_to(weight, shape=a.shape)
     total = ops._np_sum(weight, axis=places)
     return ops.broadcast_div(ops._np_sum(ops.broadcast_mul(value, weight), axis=places), total), total
-
-
-@average.infer
-def average_infer(a, *weights, axis):
-    for shape in weights:
-        _weighed(a, shape, axis)
-    shape = reduced(a, _places(a, axis), False, scalar=True)
-    return [shape, shape]
 
 
 floating_of(average)
@@ -271,13 +266,6 @@ def diff(a, *, n: Count = 1, axis: int = -1):
     for _ in range(n):
         a = _neighbours(a, place)
     return a
-
-
-@diff.infer
-def diff_infer(a, *, n, axis):
-    place = check_axis(axis, len(a))
-    length = a[place] if a[place] is ANY else max(a[place] - n, 0)
-    return (*a[:place], length, *a[place + 1:])
 
 
 def _names_of_ends(*, to_begin_arr_given: bool, to_end_arr_given: bool) -> list[str]:
@@ -302,14 +290,6 @@ def _end(array: Any, number: float | None, dtype: Any) -> Any:
     if array is not None:
         return shaped(array, flat_shape(array.shape, None))
     return None if number is None else np.array([number], dtype)
-
-
-@ediff1d.infer
-def ediff1d_infer(input1, *ends, to_begin_scalar, to_end_scalar):
-    count = flat_shape(input1, None)[0]
-    inner = count if count is ANY else max(count - 1, 0)
-    return (sum([flat_shape(end, None)[0] for end in ends],
-                inner + (to_begin_scalar is not None) + (to_end_scalar is not None)),)
 
 
 # --------------------------------------------------------------------------------- numbers in the place of others
@@ -341,11 +321,7 @@ def polyval(p, x):
     return result
 
 
-@polyval.infer
-def polyval_infer(p, x):
-    if len(p) != 1:
-        raise ShapeError(f"p: expected a vector of coefficients, got shape {show(p)}")
-    return x
+formed(polyval, "(n) (...) -> (...)")
 
 
 # --------------------------------------------------------------------------------------------------- statistics

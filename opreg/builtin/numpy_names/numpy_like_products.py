@@ -47,12 +47,6 @@ def _rest(shape: Shape, summed: Sequence[int]) -> list[int]:
     return [axis for axis in range(len(shape)) if axis not in summed]
 
 
-def _kept(a: Shape, b: Shape, first: Sequence[int], second: Sequence[int]) -> Shape:
-    """The lengths of the axes that are left."""
-    left, right = _pairs(a, b, first, second)
-    return (*[a[axis] for axis in _rest(a, left)], *[b[axis] for axis in _rest(b, right)])
-
-
 def _matrix(value: Any, rows: Sequence[int], columns: Sequence[int]) -> Any:
     """An array as a matrix, with some of its axes as rows and the others as columns."""
     order = (*rows, *columns)
@@ -64,8 +58,9 @@ def _matrix(value: Any, rows: Sequence[int], columns: Sequence[int]) -> Any:
 def _summed(a: Any, b: Any, first: Sequence[int], second: Sequence[int]) -> Any:
     """The sums of products over pairs of axes."""
     left, right = _pairs(a.shape, b.shape, first, second)
-    found = ops._npi_matmul(_matrix(a, _rest(a.shape, left), left), _matrix(b, right, _rest(b.shape, right)))
-    return ops._np_reshape(found, newshape=_kept(a.shape, b.shape, left, right))
+    rows, columns = _rest(a.shape, left), _rest(b.shape, right)
+    found = ops._npi_matmul(_matrix(a, rows, left), _matrix(b, right, columns))
+    return ops._np_reshape(found, newshape=(*[a.shape[axis] for axis in rows], *[b.shape[axis] for axis in columns]))
 
 
 @composed(name="_npi_tensordot")
@@ -74,20 +69,10 @@ def tensordot(a, b, *, a_axes_summed: tuple[int, ...], b_axes_summed: tuple[int,
     return _summed(a, b, a_axes_summed, b_axes_summed)
 
 
-@tensordot.infer
-def tensordot_infer(a, b, *, a_axes_summed, b_axes_summed):
-    return _kept(a, b, a_axes_summed, b_axes_summed)
-
-
 @composed(name="_npi_tensordot_int_axes")
 def tensordot_int_axes(a, b, *, axes: Count):
     """Sums of products over the last ``axes`` axes of ``a`` and the first of ``b``."""
     return _summed(a, b, *_last_of(a.shape, b.shape, axes))
-
-
-@tensordot_int_axes.infer
-def tensordot_int_axes_infer(a, b, *, axes):
-    return _kept(a, b, *_last_of(a, b, axes))
 
 
 def _dotted(a: Shape, b: Shape) -> tuple[list[int], list[int]]:
@@ -111,11 +96,6 @@ def dot_fill(ins, outs):
     (left,), (right,) = _dotted(a, b)
     size: Any = unify((a[left],), (b[right],))
     return [(*a[:left], *size), (*b[:right], *size, *b[right + 1:])]
-
-
-@dot.infer
-def dot_infer(a, b):
-    return _kept(a, b, *_dotted(a, b)) if a and b else a or b
 
 
 # -------------------------------------------------------------------------------------------------- equations
@@ -147,6 +127,10 @@ def _equation(subscripts: str, ranks: Sequence[int]) -> tuple[list[str], str]:
 
 def _lengths(terms: Sequence[str], shapes: Sequence[Shape], subscripts: str) -> dict[str, int]:
     """The length of each letter; a length of one repeats."""
+    for term, shape in zip(terms, shapes):
+        diagonals: dict[str, Shape | None] = {}  # which repeat nothing
+        for letter, dim in zip(term, shape):
+            diagonals[letter] = unify(diagonals.get(letter), (dim,))
     found: dict[str, int] = {}
     for letter in dict.fromkeys("".join(terms)):
         dims = [dim for term, shape in zip(terms, shapes) for own, dim in zip(term, shape) if own == letter]
@@ -218,15 +202,3 @@ def einsum(*data, num_args: Few = 1, subscripts: str, optimize: int = 0):
     return ops._np_broadcast_to(ops._np_reshape(value, newshape=tuple([
         1 if own in missing else length[own] for own in output])), shape=tuple([length[own] for own in output])) \
         if missing else value
-
-
-@einsum.infer
-def einsum_infer(*data, subscripts):
-    terms, output = _equation(subscripts, list(map(len, data)))
-    for term, shape in zip(terms, data):
-        for letter in {*term}:
-            same: Any = None
-            for own, dim in zip(term, shape):
-                same = unify(same, (dim,)) if own == letter else same
-    length = _lengths(terms, data, subscripts)
-    return tuple([length[letter] for letter in output])

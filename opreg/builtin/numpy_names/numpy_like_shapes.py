@@ -15,7 +15,8 @@ import numpy as np
 from ...core.attrs import Few, Limit
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axes, check_axis, known, show
-from ...custom.composed import composed
+from ...core.tracing import SpecsAsked
+from ...custom.composed import composed, constant
 from ...errors import AttrError, ShapeError
 from ..outputs import computed, numbered
 
@@ -40,10 +41,12 @@ def flat_shape(shape: Shape, axis: Axis) -> Shape:
     return (count,)
 
 
-def looked_up(data: Any, places: np.ndarray, axis: int) -> Any:
-    """The elements of ``data`` at constant places along an axis."""
-    return data if np.array_equal(places, np.arange(data.shape[axis])) else \
-        ops.take(data, places.astype(np.int64), axis=axis, mode="clip")
+def looked_up(data: Any, places: Callable[..., np.ndarray], axis: int, *lengths: int) -> Any:
+    """The elements of ``data`` along an axis at constant places, a function of lengths, by default of its own one."""
+    found = constant(lambda *lengths: places(*lengths).astype(np.int64), *(lengths or (data.shape[axis],)))
+    if isinstance(found, np.ndarray) and np.array_equal(found, np.arange(data.shape[axis])):
+        return data
+    return ops.take(data, found, axis=axis, mode="clip")
 
 
 # ------------------------------------------------------------------------------------------ axes of length one
@@ -64,10 +67,10 @@ def _squeezed(shape: Shape, axis: Axes) -> Shape | None:
 @composed(name="_np_squeeze")
 def squeeze(a, *, axis: Axes = None):
     """``a`` without the given axes, or for None without all axes of length one."""
-    return ops._np_reshape(a, newshape=_squeezed(a.shape, axis))
-
-
-squeeze.infer(lambda a, *, axis: _squeezed(a, axis))
+    shape = _squeezed(a.shape, axis)
+    if shape is None:
+        raise SpecsAsked
+    return ops._np_reshape(a, newshape=shape)
 
 
 def _raised(shape: Shape, rank: int) -> Shape:
@@ -90,7 +93,6 @@ def _raising(rank: int) -> None:
         return tuple([shaped(ary, _raised(ary.shape, rank)) for ary in arys])
 
     op.doc = f"Arrays with {rank} axes at least; axes of length one are added."
-    op.infer(lambda *arys: [_raised(shape, rank) for shape in arys])
 
 
 for _rank in (1, 2, 3):
@@ -154,20 +156,6 @@ def rot90(data, *, k: int = 1, axes: tuple[int, ...] = (0, 1)):
 # --------------------------------------------------------------------------------------------------- joining
 
 
-def _join(shapes: Sequence[Shape], axis: int) -> Shape:
-    """The shape of arrays joined along an axis."""
-    axis = check_axis(axis, len(shapes[0]))
-    rest = shapes[0]
-    for shape in shapes:
-        if len(shape) != len(rest) or any(i != axis and own != dim for i, (own, dim) in enumerate(zip(shape, rest))):
-            raise ShapeError(f"expected shapes that differ along axis {axis} alone, got "
-                             + ", ".join(map(show, shapes)))
-    lengths = [shape[axis] for shape in shapes]
-    total: Any = ANY if any(length is ANY for length in lengths) else sum(lengths)
-    return tuple([total if i == axis else min([shape[i] for shape in shapes], key=lambda dim: dim is ANY)
-                  for i in range(len(rest))])
-
-
 def _joining(name: str, raised: Callable[[Shape], Shape], axis: Callable[[Shape], int], doc: str) -> None:
     """Declare that an operator joins its inputs in raised shapes, along an axis that follows from the first one."""
 
@@ -178,11 +166,6 @@ def _joining(name: str, raised: Callable[[Shape], Shape], axis: Callable[[Shape]
         return ops.Concat(*parts, num_args=len(parts), dim=axis(parts[0].shape))
 
     op.doc = doc
-
-    @op.infer
-    def joining_infer(*data):
-        shapes = list(map(raised, data))
-        return _join(shapes, axis(shapes[0]))
 
 
 def _column(shape: Shape) -> Shape:
@@ -203,9 +186,6 @@ def concatenate(*data, num_args: Few = 1, axis: Axis = 0):
     """Arrays joined along an axis; for None they are flat before."""
     parts = [shaped(part, flat_shape(part.shape, axis)) for part in data]
     return ops.Concat(*parts, num_args=len(parts), dim=axis or 0)
-
-
-concatenate.infer(lambda *data, axis: _join([flat_shape(shape, axis) for shape in data], axis or 0))
 
 
 # -------------------------------------------------------------------------------------------------- splitting
@@ -255,38 +235,28 @@ def _length(rows: int, columns: int, k: int) -> int:
 
 def _on_diagonal(value: Any, shape: Shape, k: int) -> Any:
     """Zeros of a shape with a vector on its diagonal."""
-    places = np.stack([np.arange(value.shape[0]) - min(k, 0), np.arange(value.shape[0]) + max(k, 0)])
+    places = constant(lambda n: np.stack([np.arange(n) - min(k, 0), np.arange(n) + max(k, 0)]), value.shape[0])
     return ops.scatter_nd(value, places, shape=shape)
 
 
 def _diagonals(data: Any, k: int, axis1: int, axis2: int) -> Any:
     """The diagonals over two axes, along the last axis."""
     first, second = _turned(len(data.shape), (axis1, axis2))
-    shape = _diagonals_shape(data.shape, k, first, second)
-    if shape[-1] == 0:  # beyond the corner
+    rest = [dim for place, dim in enumerate(data.shape) if place not in (first, second)]
+    shape = (*rest, _length(data.shape[first], data.shape[second], k))
+    if shape[-1] is not ANY and shape[-1] == 0:  # beyond the corner
         return ops._np_reshape(ops._subscript(data, key=(slice(None),) * first + (slice(0, 0),)), newshape=shape)
     return ops.diag(data, k=k, axis1=first, axis2=second)
-
-
-def _diagonals_shape(shape: Shape, k: int, axis1: int, axis2: int) -> Shape:
-    first, second = _turned(len(shape), (axis1, axis2))
-    rest = [dim for place, dim in enumerate(shape) if place not in (first, second)]
-    return (*rest, _length(shape[first], shape[second], k))
 
 
 @composed(name="_np_diag")
 def diag(data, *, k: int = 0):
     """The ``k``-th diagonal of a matrix, or the matrix with a vector on that diagonal."""
+    if len(data.shape) not in (1, 2):
+        raise ShapeError(f"expected a vector or a matrix, got shape {show(data.shape)}")
     if len(data.shape) == 1:
         return _on_diagonal(data, (data.shape[0] + abs(k),) * 2, k)
     return _diagonals(data, k, 0, 1)
-
-
-@diag.infer
-def diag_infer(data, *, k):
-    if len(data) not in (1, 2):
-        raise ShapeError(f"expected a vector or a matrix, got shape {show(data)}")
-    return (data[0] + abs(k),) * 2 if len(data) == 1 else _diagonals_shape(data, k, 0, 1)
 
 
 @composed(name="_np_diagflat")
@@ -296,25 +266,16 @@ def diagflat(data, *, k: int = 0):
     return _on_diagonal(flat, (flat.shape[0] + abs(k),) * 2, k)
 
 
-diagflat.infer(lambda data, *, k: (flat_shape(data, None)[0] + abs(k),) * 2)
-
-
 @composed(name="_np_diagonal")
 def diagonal(data, *, offset: int = 0, axis1: int = 0, axis2: int = 1):
     """The diagonals over two axes, along the last axis of the result."""
     return _diagonals(data, offset, axis1, axis2)
 
 
-diagonal.infer(lambda data, *, offset, axis1, axis2: _diagonals_shape(data, offset, axis1, axis2))
-
-
 @composed(name="_np_trace")
 def trace(data, *, offset: int = 0, axis1: int = 0, axis2: int = 1):
     """The sums of the diagonals over two axes."""
     return ops._np_sum(_diagonals(data, offset, axis1, axis2), axis=-1, dtype=data.dtype)
-
-
-trace.infer(lambda data, *, offset, axis1, axis2: _diagonals_shape(data, offset, axis1, axis2)[:-1])
 
 
 @declare(name="_npi_diag_indices_from", types="T->int64", unread=(0,))
@@ -347,6 +308,11 @@ def _widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
     return [tuple(pair) for pair in widths]
 
 
+def _padded_places(before: int, after: int, mode: Any) -> Callable[[int], np.ndarray]:
+    """The places of an axis in the padded one, as a function of its length."""
+    return lambda length: np.pad(np.arange(length), (before, after), mode)
+
+
 _EXTREMES = {"maximum": "_np_max", "minimum": "_np_min"}
 
 
@@ -355,7 +321,14 @@ def pad(data, *, pad_width: tuple[tuple[int, ...], ...], mode: str = "constant",
         reflect_type: str = "even"):
     """``data`` padded before and after along each axis: with a constant, or with elements by NumPy's mode ``edge``,
     ``reflect``, ``symmetric``, ``maximum`` or ``minimum``."""
+    modes = ("constant", "edge", "reflect", "symmetric", *_EXTREMES)
+    if mode not in modes:
+        raise AttrError(f"mode={mode!r}: expected one of {', '.join(modes)}")
+    if reflect_type != "even":
+        raise AttrError(f"reflect_type={reflect_type!r}: expected 'even'")
     widths = _widths(pad_width, len(data.shape))
+    if mode != "constant" and any(dim is not ANY and dim == 0 and sum(pair) for dim, pair in zip(data.shape, widths)):
+        raise ShapeError(f"{show(data.shape)}: an axis without elements cannot be padded by mode {mode!r}")
     if mode == "constant":
         return ops.Pad(data, mode=mode, pad_width=tuple([width for pair in widths for width in pair]),
                        constant_value=constant_value)
@@ -363,8 +336,7 @@ def pad(data, *, pad_width: tuple[tuple[int, ...], ...], mode: str = "constant",
         if not before and not after:
             continue
         if mode not in _EXTREMES:
-            places: Any = np.arange(data.shape[axis])
-            data = looked_up(data, np.pad(places, (before, after), mode), axis)  # type: ignore[call-overload]  # a name
+            data = looked_up(data, _padded_places(before, after, mode), axis)
             continue
         extreme = getattr(ops, _EXTREMES[mode])(data, axis=axis, keepdims=True)
         parts = [ops.repeat(extreme, repeats=before, axis=axis) if before else None, data,
@@ -374,27 +346,11 @@ def pad(data, *, pad_width: tuple[tuple[int, ...], ...], mode: str = "constant",
     return data
 
 
-@pad.infer
-def pad_infer(data, *, pad_width, mode, reflect_type):
-    modes = ("constant", "edge", "reflect", "symmetric", *_EXTREMES)
-    if mode not in modes:
-        raise AttrError(f"mode={mode!r}: expected one of {', '.join(modes)}")
-    if reflect_type != "even":
-        raise AttrError(f"reflect_type={reflect_type!r}: expected 'even'")
-    widths = _widths(pad_width, len(data))
-    if mode != "constant" and any(dim is not ANY and dim == 0 and sum(pair) for dim, pair in zip(data, widths)):
-        raise ShapeError(f"{show(data)}: an axis without elements cannot be padded by mode {mode!r}")
-    return tuple([dim + sum(pair) for dim, pair in zip(data, widths)])
-
-
 @composed(name="_npi_resize")
 def resize(data, *, new_shape: int | tuple[int, ...]):
     """An array of shape ``new_shape`` with the elements of ``data`` repeated in their order, or cut off."""
     shape = (new_shape,) if isinstance(new_shape, int) else new_shape
     flat, count = ops._np_reshape(data, newshape=flat_shape(data.shape, None)), math.prod(shape)
-    if not flat.shape[0]:
+    if flat.shape[0] is not ANY and not flat.shape[0]:
         return ops._np_reshape(ops.Pad(flat, mode="constant", pad_width=(0, count)), newshape=shape)
-    return ops._np_reshape(looked_up(flat, np.arange(count) % flat.shape[0], 0), newshape=shape)
-
-
-resize.infer(lambda data, *, new_shape: (new_shape,) if isinstance(new_shape, int) else new_shape)
+    return ops._np_reshape(looked_up(flat, lambda length: np.arange(count) % length, 0), newshape=shape)

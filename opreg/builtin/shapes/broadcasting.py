@@ -15,7 +15,7 @@ from ...core.attrs import Count
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import Attrs, Rule
-from ...core.spec import Shape, check_axis, flattened, is_narrow, is_single_or_double, show
+from ...core.spec import ANY, Shape, check_axis, flattened, is_narrow, is_single_or_double, show
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
@@ -122,7 +122,8 @@ def _broadcast_target(data: Shape, *, shape: int | Sequence[int]) -> Shape:
     skipped = len(shape) - len(data)
     if skipped < 0:
         raise ShapeError(f"{show(data)} does not broadcast to {show(tuple(shape))}: it has more axes")
-    return tuple([data[i - skipped] if dim == 0 and i >= skipped else dim for i, dim in enumerate(shape)])
+    return tuple([data[i - skipped] if dim is not ANY and dim == 0 and i >= skipped else dim
+                  for i, dim in enumerate(shape)])
 
 
 @declare
@@ -142,12 +143,11 @@ def broadcast_to_vmap(ins, batched, *, shape):
 
 def _literal(array: Shape, *, shape: int | Shape) -> Shape:
     shape = (shape,) if isinstance(shape, int) else shape
-    if -2 not in shape:
-        return shape
     skipped = len(shape) - len(array)
-    if any(dim == -2 and place < skipped for place, dim in enumerate(shape)):
+    kept = [place for place, dim in enumerate(shape) if dim is not ANY and dim == -2]
+    if kept and kept[0] < skipped:
         raise ShapeError(f"shape={shape}: -2 keeps a length, and {show(array)} has no axis there")
-    return tuple([array[place - skipped] if dim == -2 else dim for place, dim in enumerate(shape)])
+    return tuple([array[place - skipped] if place in kept else dim for place, dim in enumerate(shape)])
 
 
 @declare(name="_np_broadcast_to", aliases=("_npi_broadcast_to",))
@@ -300,11 +300,6 @@ def tile(data, *, reps: Count | tuple[Count, ...]):
     return ops._np_reshape(copies, newshape=tuple([rep * dim for rep, dim in zip(times, dims)]))
 
 
-@tile.infer
-def tile_infer(data, *, reps):
-    return tuple([rep * dim for rep, dim in zip(*_repetitions(reps, data))])
-
-
 @tile.grad  # the derivative of the body takes a tenth longer
 def tile_grad(g, ins, outs, *, reps):
     reps = (reps,) if isinstance(reps, int) else reps
@@ -323,13 +318,8 @@ def repeat(data, *, repeats: Count, axis: int | None = None):
     outer, inner = math.prod(shape[:place + 1]), math.prod(shape[place + 1:])
     apart = ops._np_reshape(data, newshape=(outer, 1, inner))
     copies = ops._np_broadcast_to(apart, shape=(outer, repeats, inner))
-    return ops._np_reshape(copies, newshape=repeat_infer(data.shape, repeats=repeats, axis=axis))
-
-
-@repeat.infer
-def repeat_infer(data, *, repeats, axis):
-    data, axis = flattened(data, axis)
-    return (*data[:axis], data[axis] * repeats, *data[axis + 1:]) if repeats else (0,)
+    return ops._np_reshape(copies, newshape=(*shape[:place], shape[place] * repeats, *shape[place + 1:]) if repeats
+                           else (0,))
 
 
 @repeat.grad  # as for tile

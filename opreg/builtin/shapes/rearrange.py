@@ -34,37 +34,27 @@ def _image(data: Shape, block_size: int) -> None:
 @composed(cheap=True)
 def depth_to_space(data, *, block_size: int):
     """Moves channels to blocks of height and width: the inverse of ``space_to_depth``."""
-    batch, _, height, width = data.shape
-    blocks = ops._np_reshape(data, newshape=(batch, block_size, block_size, -1, height, width))
-    turned = ops.transpose(blocks, axes=(0, 3, 4, 1, 5, 2))
-    return ops._np_reshape(turned, newshape=depth_to_space_infer(data.shape, block_size=block_size))
-
-
-@depth_to_space.infer
-def depth_to_space_infer(data, *, block_size):
-    _image(data, block_size)
-    batch, channels, height, width = data
+    _image(data.shape, block_size)
+    batch, channels, height, width = data.shape
     if channels % block_size**2 != 0:
         raise ShapeError(f"{channels} channels do not fill blocks of {block_size} x {block_size}")
-    return (batch, channels // block_size**2, height * block_size, width * block_size)
+    fewer = channels // block_size**2
+    blocks = ops._np_reshape(data, newshape=(batch, block_size, block_size, fewer, height, width))
+    turned = ops.transpose(blocks, axes=(0, 3, 4, 1, 5, 2))
+    return ops._np_reshape(turned, newshape=(batch, fewer, height * block_size, width * block_size))
 
 
 @composed(cheap=True)
 def space_to_depth(data, *, block_size: int):
     """Moves blocks of height and width to channels, ordered by block row, block column, channel."""
-    batch, channels, height, _ = data.shape
-    blocks = ops._np_reshape(data, newshape=(batch, channels, height // block_size, block_size, -1, block_size))
-    turned = ops.transpose(blocks, axes=(0, 3, 5, 1, 2, 4))
-    return ops._np_reshape(turned, newshape=space_to_depth_infer(data.shape, block_size=block_size))
-
-
-@space_to_depth.infer
-def space_to_depth_infer(data, *, block_size):
-    _image(data, block_size)
-    batch, channels, height, width = data
+    _image(data.shape, block_size)
+    batch, channels, height, width = data.shape
     if height % block_size != 0 or width % block_size != 0:
         raise ShapeError(f"height {height} and width {width} do not fall into blocks of {block_size}")
-    return (batch, channels * block_size**2, height // block_size, width // block_size)
+    rows, columns = height // block_size, width // block_size
+    blocks = ops._np_reshape(data, newshape=(batch, channels, rows, block_size, columns, block_size))
+    turned = ops.transpose(blocks, axes=(0, 3, 5, 1, 2, 4))
+    return ops._np_reshape(turned, newshape=(batch, channels * block_size**2, rows, columns))
 
 
 # ------------------------------------------------------------------------------------------------ columns

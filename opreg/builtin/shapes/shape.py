@@ -261,7 +261,7 @@ def reshape_codes(codes: Sequence[int], source: Shape, reverse: bool = False) ->
     for code in numbers:
         taken = source[position:position + (2 if code == -3 else len(source) if code == -2 else 1)]
         position += max(1, len(taken))
-        if code > 0:
+        if code is ANY or code > 0:
             result.append(code)
             fixed.append(code)
             free += taken

@@ -16,7 +16,7 @@ from ...core.attrs import Few, Number
 from ...core.op import Op
 from ...core.registry import declare, ops, register
 from ...core.rules import Rule
-from ...core.spec import ANY, Shape, check_axis, show
+from ...core.spec import ANY, Shape, check_axis, cut_length, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array
 from ..outputs import agreeing, as_output, linear, together
@@ -31,8 +31,7 @@ Bounds = int | tuple[int | None, ...]
 
 
 def _cut_shape(shape: Shape, cut: Cut) -> Shape:
-    dims = [ANY if dim is ANY or part.stop is ANY else len(range(*part.indices(dim))) for dim, part in zip(shape, cut)]
-    return (*dims, *shape[len(cut):])
+    return (*map(cut_length, shape, cut), *shape[len(cut):])
 
 
 def _cut_by(op: Op, cut: Callable[..., Cut]) -> Rule:

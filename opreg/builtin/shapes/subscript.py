@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ...core.attrs import Key
 from ...core.registry import declare, ops
-from ...core.spec import known
+from ...core.spec import Shape, cut_length, holds_any, known
 from ...errors import SubscriptError
 from ..outputs import add_into, adjoint_pair, linear
 from ..places import reading
@@ -23,6 +24,21 @@ def _on_device(part: object) -> bool:
     return hasattr(part, "shape") and not isinstance(part, (np.ndarray, np.generic))
 
 
+def _open_shape(data: Shape, parts: Sequence[Any]) -> Shape | None:
+    """The shape of a subscript of integers, slices and new axes if lengths are unknown; None for other subscripts."""
+    if not all(part is None or part is Ellipsis or isinstance(part, (int, slice)) for part in parts):
+        return None
+    used = sum(isinstance(part, (int, slice)) for part in parts)
+    spare = (slice(None),) * (len(data) - used)
+    place = next((i for i, part in enumerate(parts) if part is Ellipsis), len(parts))
+    lengths, shape = iter(data), list[int]()
+    for part in (*parts[:place], *spare, *parts[place + 1:]):
+        length = 1 if part is None else next(lengths)
+        if not isinstance(part, int):
+            shape.append(cut_length(length, part or slice(None)))
+    return tuple(shape)
+
+
 @declare(name="_subscript", cheap=True)
 def subscript(data, *, key: Key):
     """A copy of ``data[key]``, by NumPy's rules."""
@@ -30,9 +46,9 @@ def subscript(data, *, key: Key):
 
 @subscript.infer
 def subscript_infer(data, *, key):
-    if not known(data):
-        return None
     parts = key if isinstance(key, tuple) else (key,)
+    if not known(data) or holds_any(parts):
+        return _open_shape(data, parts)
     parts = tuple(np.zeros(part.shape, np.int64) if _on_device(part) else part for part in parts)  # not read there
     try:
         return np.broadcast_to(np.empty((), np.bool_), data)[parts].shape

@@ -17,7 +17,7 @@ from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import Rule
 from ...core.spec import ANY, Shape, show
-from ...custom.composed import composed
+from ...custom.composed import composed, constant
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule, DTypeLike
 from ..forms import formed
@@ -329,25 +329,24 @@ def border(src, *, top: int, bot: int, left: int, right: int, type: Border = 0, 
     ``type`` tells the border: 0, ``values``, one for each channel, or ``value`` for all; 1, the outermost pixels; 2,
     the reflection; 3, the opposite side; 4, the reflection without the outermost pixels.
     """
+    if len(src.shape) != 3:
+        raise ShapeError(f"src: expected an image (height, width, channel), got shape {show(src.shape)}")
+    _some(src.shape)
     height, width, channels = src.shape
-    if type:
-        places = _source(height, top, bot, type)[:, None] * width + _source(width, left, right, type)
-        return ops.take(ops._np_reshape(src, newshape=(height * width, channels)), places)
-    colors = np.asarray(values[:channels] if values else value, np.float64).astype(src.dtype)
-    framed = np.broadcast_to(colors, (height + top + bot, width + left + right, channels))
-    return ops._slice_assign(framed, src, begin=(top, left), end=(top + height, left + width))
-
-
-@border.infer
-def border_infer(src, *, top, bot, left, right, values):
-    if len(src) != 3:
-        raise ShapeError(f"src: expected an image (height, width, channel), got shape {show(src)}")
-    _some(src)
     if min(top, bot, left, right) < 0:
         raise AttrError(f"top={top}, bot={bot}, left={left}, right={right}: expected none negative")
-    if len(values) > 4 or (values and src[2] is not ANY and len(values) < src[2]):
-        raise AttrError(f"values={values}: expected a number for each of {src[2]} channels, four at most")
-    return (src[0] + top + bot, src[1] + left + right, src[2])
+    if len(values) > 4 or (values and len(values) < channels):
+        raise AttrError(f"values={values}: expected a number for each of {channels} channels, four at most")
+    if type:
+        places = constant(lambda height, width: _source(height, top, bot, type)[:, None] * width + _source(
+            width, left, right, type), height, width)
+        return ops.take(ops._np_reshape(src, newshape=(height * width, channels)), places)
+
+    def frame(height: int, width: int, channels: int) -> Array:
+        colors = np.resize(np.asarray(values or value, np.float64), channels).astype(src.dtype)
+        return np.broadcast_to(colors, (height + top + bot, width + left + right, channels))
+
+    return ops._slice_assign(constant(frame, *src.shape), src, begin=(top, left), end=(top + height, left + width))
 
 
 def _source(n: int, before: int, after: int, kind: int) -> Array:

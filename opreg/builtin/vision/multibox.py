@@ -6,6 +6,7 @@ W. Liu and others, SSD: Single Shot MultiBox Detector, 2016. Boxes are given by 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from ...core.attrs import Limit
 from ...core.declarations import ZERO
 from ...core.registry import ops
 from ...core.spec import show
-from ...custom.composed import composed
+from ...custom.composed import composed, constant
 from ...errors import AttrError, ShapeError
+from ...typing import Array, DTypeLike
 from ..forms import formed
 from ..outputs import in_dtype_of, widened
 from .boxes import columns, first_of, joined, moved, offsets, overlaps, rows_at
@@ -48,9 +50,23 @@ def prior(data, *, sizes: tuple[float, ...] = (1.0,), ratios: tuple[float, ...] 
     further ratio. ``steps`` between places and ``offsets`` of the first, in steps, are (y, x); steps of -1 cover
     the image. Gives (1, boxes, 4).
     """
-    height, width = data.shape[2:]
-    shapes = [(size, math.sqrt(ratios[0])) for size in sizes] + [(sizes[0], math.sqrt(ratio)) for ratio in ratios[1:]]
+    if len(data.shape) != 4:
+        raise ShapeError(f"data: expected shape (batch, channel, height, width), got {show(data.shape)}")
+    for name, values in (("sizes", sizes), ("ratios", ratios)):
+        if not values or min(values) <= 0:
+            raise AttrError(f"{name}={values}: expected positive numbers")
+    for name, values in (("steps", steps), ("offsets", offsets)):
+        if len(values) != 2:
+            raise AttrError(f"{name}={values}: expected two numbers, y and x")
     dtype = np.float64 if data.dtype == np.float64 else np.float32
+    return constant(lambda height, width: _priors(height, width, sizes, ratios, clip, steps, offsets, dtype),
+                    *data.shape[2:])
+
+
+def _priors(height: int, width: int, sizes: Sequence[float], ratios: Sequence[float], clip: bool,
+            steps: Sequence[float], offsets: Sequence[float], dtype: DTypeLike) -> Array:
+    """The prior boxes of a feature map."""
+    shapes = [(size, math.sqrt(ratios[0])) for size in sizes] + [(sizes[0], math.sqrt(ratio)) for ratio in ratios[1:]]
     half_width = np.asarray([size * height / max(width, 1) * root / 2 for size, root in shapes], dtype)
     half_height = np.asarray([size / root / 2 for size, root in shapes], dtype)
     y, x = [(np.arange(count, dtype=dtype) + offset) * (step if step > 0 else 1 / max(count, 1))
@@ -58,19 +74,6 @@ def prior(data, *, sizes: tuple[float, ...] = (1.0,), ratios: tuple[float, ...] 
     x, y = x[:, None], y[:, None, None]
     boxes = np.stack(np.broadcast_arrays(x - half_width, y - half_height, x + half_width, y + half_height), axis=-1)
     return (np.clip(boxes, 0, 1) if clip else boxes).reshape(1, -1, 4)
-
-
-@prior.infer
-def prior_infer(data, *, sizes, ratios, steps, offsets):
-    if len(data) != 4:
-        raise ShapeError(f"data: expected shape (batch, channel, height, width), got {show(data)}")
-    for name, values in (("sizes", sizes), ("ratios", ratios)):
-        if not values or min(values) <= 0:
-            raise AttrError(f"{name}={values}: expected positive numbers")
-    for name, values in (("steps", steps), ("offsets", offsets)):
-        if len(values) != 2:
-            raise AttrError(f"{name}={values}: expected two numbers, y and x")
-    return (1, data[2] * data[3] * (len(sizes) + len(ratios) - 1), 4)
 
 
 prior.grad(ZERO)

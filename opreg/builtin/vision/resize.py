@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.registry import ops
 from ...core.spec import ANY, Shape, show
-from ...custom.composed import composed
+from ...custom.composed import composed, constant
 from ...errors import AttrError, ShapeError
 from ...typing import Array
 from ..outputs import gradient_by, in_dtype_of, like_inputs, widened
@@ -31,10 +31,15 @@ def _weighed(data: Any, size: Shape, matrix: Callable[..., Array], turned: bool 
 
     ``matrix(n, m, dtype)`` maps ``n`` elements to ``m``; with ``turned``, for the gradient, ``m`` to ``n``.
     """
+    _image(data.shape)
     x = widened(data)
-    rows, columns = [matrix(m, n, x.dtype).T if turned else matrix(n, m, x.dtype)
-                     for n, m in zip(data.shape[2:], size)]
-    return in_dtype_of(ops._npi_matmul(rows, ops._npi_matmul(x, columns.T)), data)
+
+    def weights(n: int, m: int) -> Array:
+        return matrix(m, n, x.dtype).T if turned else matrix(n, m, x.dtype)
+
+    (height, width), (rows, columns) = data.shape[2:], size
+    across = constant(lambda n, m: weights(n, m).T, width, columns)
+    return in_dtype_of(ops._npi_matmul(constant(weights, height, rows), ops._npi_matmul(x, across)), data)
 
 
 # ---------------------------------------------------------------------------------- AdaptiveAvgPooling2D
@@ -56,11 +61,6 @@ def _grid(output_size: int | Shape) -> Shape:
     return (*sizes, *sizes)[:2]
 
 
-def _pooled(data: Shape, *, output_size: int | Shape) -> Shape:
-    _image(data)
-    return (*data[:2], *_grid(output_size))
-
-
 def _cells(n: int, m: int, dtype: np.dtype) -> Array:
     """The matrix that averages ``n`` elements over ``m`` cells."""
     cell, place = np.arange(m).reshape(m, 1), np.arange(n)
@@ -74,7 +74,6 @@ def adaptive_pooling_data(g, data, *, output_size: int | tuple[int, ...] = ()):
     return _weighed(g, data.shape[2:], _cells, turned=True)
 
 
-adaptive_pooling.infer(_pooled)
 adaptive_pooling_data.infer(like_inputs(1))
 gradient_by(adaptive_pooling, adaptive_pooling_data)
 
@@ -94,9 +93,15 @@ def bilinear_resize(data, like=None, *, height: int = 1, width: int = 1, scale_h
     scales, odd sizes to odd ones; "like" the size of a second input; the others the nearest even or odd size.
     ``align_corners`` maps the corner elements of input and output to each other; without it pixels are areas.
     """
-    size = _resized_shape(data.shape, None if like is None else like.shape, height=height, width=width,
-                          scale_height=scale_height, scale_width=scale_width, mode=mode)
-    return _weighed(data, size[2:], functools.partial(between, align_corners=align_corners))
+    _image(data.shape if like is None else like.shape)
+    if like is None:
+        size: Shape = tuple([_resized(*axis, mode) for axis in (
+            (data.shape[-2], height, scale_height), (data.shape[-1], width, scale_width))])
+    else:
+        size = like.shape[2:]
+    if any(length < 1 for length in size):
+        raise AttrError(f"the size to resize to is {show(size)}: expected positive numbers")
+    return _weighed(data, size, functools.partial(between, align_corners=align_corners))
 
 
 def _resized(n: int, size: int, scale: float | None, mode: str) -> int:
@@ -113,19 +118,6 @@ def _resized(n: int, size: int, scale: float | None, mode: str) -> int:
     odd = mode == "odd_scale" and n % 2 == 1
     # In single precision, as the attribute is in MXNet: 0.29 of 100 is 29.
     return int(np.float32(n - odd) * np.float32(scale)) + odd
-
-
-def _resized_shape(data: Shape, like: Shape | None = None, *, height: int, width: int, scale_height: float | None,
-                   scale_width: float | None, mode: Mode) -> Shape:
-    """The shape of the resized images."""
-    _image(data)
-    if like is not None:
-        _image(like)
-        return (*data[:2], *like[2:])
-    sizes = _resized(data[2], height, scale_height, mode), _resized(data[3], width, scale_width, mode)
-    if any(size < 1 for size in sizes):
-        raise AttrError(f"the size to resize to is {show(sizes)}: expected positive numbers")
-    return (*data[:2], *sizes)
 
 
 def between(n: int, m: int, dtype: np.dtype, *, align_corners: bool) -> Array:
@@ -150,6 +142,5 @@ def bilinear_resize_data(g, data, *, align_corners: bool = True):
     return _weighed(g, data.shape[2:], functools.partial(between, align_corners=align_corners), turned=True)
 
 
-bilinear_resize.infer(_resized_shape)
 bilinear_resize_data.infer(like_inputs(1))
 gradient_by(bilinear_resize, bilinear_resize_data)
