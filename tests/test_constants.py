@@ -136,6 +136,7 @@ OTHERWISE = {
         builtin.elementwise.activation: _SELU_SCALE _SELU_ALPHA
         builtin.vision.image_size: _LANES _PARTS _SLOPE
         elementwise.algebra: _LEAST _MOST
+        elementwise.counting: _WORD _FACTORS _STEPS
         elementwise.expression: _REACH
         elementwise.special_functions: _EULER
         ndarray.arithmetic: _REACH

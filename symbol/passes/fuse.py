@@ -48,6 +48,9 @@ _LARGE = 1 << 17
 # The cost of storing and loading an element, in additions of cached elements, if the last-level cache holds a part of
 # the array. In compiled functions it is much higher.
 _STORING = 10
+# The same on a device, for four bytes, in its instructions: as many as an H200 computes while it moves eight bytes, by
+# its data sheet. A function such as exp takes there about five times as many instructions as its cost in additions.
+_STORING_ON_DEVICE, _FUNCTION, _STEPS_OF_FUNCTIONS = 50, 4, 5
 
 # Dtypes whose sums may be rearranged. In smaller ones, a rearranged product overflows too easily.
 _EXACT = (np.dtype("float32"), np.dtype("float64"))
@@ -245,19 +248,28 @@ def _costs(program: Program, expressions: dict[Node, Expression], split: int) ->
                              if node.op is None or (node, i) in stored or (node, i) in read)
             continue
         entry, spec = (node, 0), program.specs[node][0]
-        cost = _STORING + 1
-        if entry not in stored and size(spec.shape) >= _LARGE and spec.dtype.itemsize > 2:  # type: ignore
-            cost = sum([cost if prim.cost is None else prim.cost for prim, _ in expression.code])
+        assert spec.dtype is not None
+        on_host = program.contexts[node].xp is np
+        storing = _STORING if on_host else _STORING_ON_DEVICE * spec.dtype.itemsize // 4
+        cost = storing + 1
+        if entry not in stored and size(spec.shape) >= _LARGE and (  # type: ignore[arg-type]  # shapes are known
+                spec.dtype.itemsize > 2 or not on_host):
+            cost = sum([cost if prim.cost is None else _cost(prim.cost, on_host) for prim, _ in expression.code])
             for source in _read(node):
                 same = program.specs[source[0]][source[1]].shape == spec.shape
-                cost += costs.get(source, _STORING + 1) if same or not costs.get(source) else _STORING + 1
-        if cost <= _STORING:
+                cost += costs.get(source, storing + 1) if same or not costs.get(source) else storing + 1
+        if cost <= storing:
             costs[entry] = max(cost, 1)  # at least 1, since it is not stored
             if entry in read:
                 again.add(entry)
         elif entry in stored or entry in read:
             costs[entry] = 0
     return costs, again
+
+
+def _cost(additions: int, on_host: bool) -> int:
+    """The cost of an instruction in additions on the host, or in instructions of a device."""
+    return additions if on_host or additions < _FUNCTION else _STEPS_OF_FUNCTIONS * additions
 
 
 # --------------------------------------------------------------------------------------------- composing

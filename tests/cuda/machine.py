@@ -636,10 +636,11 @@ class Device:
 
     count = 2
     processors = 1
+    compute_capability = "90"
 
     def __init__(self, device: Any = None):
         self.id = MACHINE.device if device is None else int(device)
-        self.attributes = {"MultiProcessorCount": self.processors, "ComputeCapabilityMajor": 9}
+        self.attributes = {"MultiProcessorCount": self.processors}
         if not 0 <= self.id < self.count:
             raise CUDARuntimeError("cudaErrorInvalidDevice")
 

@@ -157,6 +157,19 @@ def test_the_gradient_of_layer_norm_reads_its_data_once(dtype: str, gpu: Gpu) ->
     assert 2 * whole < read < 2.5 * whole and whole < written < 1.5 * whole
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_cheap_values_are_computed_again_in_backward(dtype: str, gpu: Gpu) -> None:
+    """Forward of ``x * sigmoid(1.5 x) + 0.5``, six times, writes each of the results, and no sigmoid."""
+    net = x
+    for _ in range(6):
+        net = net * sym.sigmoid(net * 1.5) + 0.5
+    plan = net.simple_bind(mx.gpu(0), type_dict={"x": dtype}, x=(512, 256)).plan(True)
+    whole = 512 * 256 * np.dtype(dtype).itemsize
+    moved = [[bytes_moved(function) for step in half.steps if step.node is not None for function in step.run]
+             for half in (plan.forward, plan.backward)]
+    assert moved == [[(whole, 6 * whole)], [(7 * whole, whole)]]
+
+
 def test_a_pass_that_is_not_said_is_found(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "_passes", lambda expression, shape: [1] * len(expression.inputs))
     with pytest.raises(AssertionError, match="read"):

@@ -1,6 +1,6 @@
 """Scaled dot product attention as CUDA kernels on tensor cores: no scores are in memory, in forward or backward.
 
-The kernels are in ``attention.cuh``. They hold a block of queries, or of keys in the gradients of keys and values, in
+The kernels are in ``attention*.cuh``. They hold a block of queries, or of keys in the gradients of keys and values, in
 registers, and go through the others tile by tile. The gradient computes the weights of a tile again from the logarithm
 of each row's sum. Each output is written by one block, so that every run gives the same bits.
 
@@ -42,7 +42,8 @@ KEY = """extern "C" __global__ void draw_key(unsigned long long* counter, int* d
     draw[2] = drops;
 }
 """
-_TEXT = Path(__file__).parents[1].joinpath("attention.cuh").read_text(encoding="utf-8")
+_SHARED, *_KERNELS = [Path(__file__).parents[1].joinpath(f"attention{part}.cuh").read_text(encoding="utf-8")
+                      for part in ("", "_result", "_query", "_key")]
 
 
 class Kind(NamedTuple):
@@ -83,10 +84,11 @@ def source(kind: Kind, name: str) -> str:
     constants = {"SIZE": size, "FEATURES": features, "PARTS": kind.parts, "TILE": tile,
                  "TALL": 1 if wide or kind.parts > 1 else 2, "MASK": kind.mask}
     truths = {"FILLED": kind.filled, "CAUSAL": kind.causal, "DROPS": kind.drops, "IS_HALF": factor == "Half"}
-    return "\n".join([f"#define PASS {PASSES.index(name)}", f"typedef {stored} Stored;", f"typedef {factor} Factor;",
+    return "\n".join([f"typedef {stored} Stored;", f"typedef {factor} Factor;",
                       f"typedef {'unsigned char' if kind.mask == 1 else stored} Mask;",
-                      *[f"constexpr int {name} = {number};" for name, number in constants.items()],
-                      *[f"constexpr bool {name} = {str(truth).lower()};" for name, truth in truths.items()], _TEXT])
+                      *[f"constexpr int {constant} = {number};" for constant, number in constants.items()],
+                      *[f"constexpr bool {constant} = {str(truth).lower()};" for constant, truth in truths.items()],
+                      _SHARED, _KERNELS[PASSES.index(name)]])
 
 
 class _Uses(NamedTuple):
@@ -116,7 +118,7 @@ def _declines(call: Call) -> str | None:
         return f"sizes {query.shape[3]} and {value.shape[3]}: expected multiples of 8, up to {most}"
     if not query.size or not key.size:
         return "nothing to compute"
-    if call.xp.cuda.Device().attributes.get("ComputeCapabilityMajor", 0) < 8:
+    if int(call.xp.cuda.Device().compute_capability) < 80:
         return "the device is older than compute capability 8.0"
     by_rows = [query, key, value, *([] if call.op is scaled_dot_product_attention else call.ins[:1])]
     if not all(map(_lies_in_rows, by_rows)):
