@@ -188,3 +188,19 @@ def test_the_gradient_of_one_head_is_summed_of_parts(monkeypatch):
         found.append([x.grad.asnumpy() for x in arrays])
     for one, other in zip(*found, strict=True):
         assert np.abs(one).max() > 0.1 and np.allclose(one, other, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bool"])
+@pytest.mark.parametrize("fill", [-np.inf, -1.0])
+def test_gradients_without_keys(dtype, fill):
+    query, key, value = [mx.nd.ones(shape) for shape in ((2, 4, 3, 4), (2, 2, 0, 4), (2, 2, 0, 2))]
+    mask = mx.nd.array(np.zeros((3, 0)), dtype=dtype)
+    arrays = [query, key, value] if dtype == "bool" else [query, key, value, mask]
+    for array in arrays:
+        array.attach_grad()
+    with mx.autograd.record():
+        out = mx.nd.contrib.scaled_dot_product_attention(query, key, value, mask, use_mask=True, fill=fill)
+    out.backward()
+    assert out.shape == (2, 4, 3, 2)
+    assert not query.grad.asnumpy().any()
+    assert [array.grad.shape for array in arrays] == [array.shape for array in arrays]

@@ -145,7 +145,7 @@ def fills(xp: ArrayModule, mask: Array, fill: float, causal: bool, shape: Shape)
     None stands for minus infinity. In rows without any key all scores are equal, so zero is used: a large number would
     round the logarithm of the row's sum.
     """
-    if mask.dtype.kind != "b" or fill == -math.inf:
+    if mask.dtype.kind != "b" or fill == -math.inf or not shape[3]:
         return None
     mask = mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
     first = xp.where(mask.any(axis=-1), mask.argmax(axis=-1), max(shape[2:]))
@@ -424,7 +424,9 @@ def attention_gradients(g, query, key, value, logsum, delta, mask=None, draw=Non
     d_query = ops._npi_matmul(d_scores, all_keys) * scale
     d_key, d_value = ops._npi_matmul(_turned(d_scores), query * scale), ops._npi_matmul(_turned(used_weights), g)
     if many > 1:
-        d_key, d_value = [ops.sum(x.reshape((x.shape[0], -1, many, *x.shape[2:])), axis=2) for x in (d_key, d_value)]
+        # Reshape would take a length of zero for one that it keeps.
+        d_key, d_value = [ops.sum(ops._np_reshape(x, newshape=(x.shape[0], x.shape[1] // many, many, *x.shape[2:])),
+                                  axis=2) for x in (d_key, d_value)]
     results = [_like(x, reference) for x in (d_query, d_key, d_value)]
     if mask is None:
         return tuple(results)
