@@ -251,6 +251,30 @@ def test_shapes_are_numpys(text: str) -> None:
     np.testing.assert_allclose(found.asnumpy(), expected, 1e-5)
 
 
+@pytest.mark.parametrize("text", [
+    "np.exp(x)", "np.sum(x)", "np.mean(x, axis=0)", "np.concatenate([x, x])", "np.unique(x)", "np.isclose(x, x)",
+    "np.cumprod(x)", "np.kron(x, x)", "np.modf(x)", "np.split(x, 2)", "np.add.reduce(x)", "np.nonzero(x)",
+    "np.median(x, axis=0)", "np.linalg.inv(x)", "np.cov(x)", "np.argmax(x)", "np.where(x > 2, x, 0)"])
+def test_functions_of_numpy_give_arrays_of_np(text: str) -> None:
+    host = np.array([[1, 2.5], [3, 4]], np.float32)
+    found, expected = (eval(text, {"np": np, "x": x}) for x in (mnp.array(host), host))
+    parts = [found, expected] if not isinstance(expected, (list, tuple)) else [*found, *expected]
+    half = len(parts) // 2
+    for mine, numpys in zip(parts[:half], parts[half:], strict=True):
+        assert type(mine) is mnp.ndarray and mine.shape == numpys.shape
+        assert mine.dtype == (np.float32 if numpys.dtype.kind == "f" else numpys.dtype)
+        np.testing.assert_allclose(mine.asnumpy(), numpys, 1e-6)
+
+
+def test_functions_of_numpy_keep_what_is_no_array_of_np() -> None:
+    x, out = mnp.array([1.0, 4.0]), np.zeros(2, np.float32)
+    assert np.sqrt(x, out=out) is out and out.tolist() == [1, 2]
+    assert np.shape(x) == (2,) and np.allclose(x, x) is True and np.array_equal(x, x) is True
+    assert isinstance(np.median(x), np.float32)
+    assert isinstance(np.fft.fft(x), np.ndarray)  # there are no complex dtypes
+    assert isinstance(np.exp(mx.nd.ones(2)), np.ndarray)
+
+
 def test_memory_is_shared_by_an_array_and_its_views() -> None:
     x, y = mnp.array(X), mnp.array(X)
     for share in (mnp.may_share_memory, mnp.shares_memory):
