@@ -838,7 +838,7 @@ def _wrapped(value: Any, floats: bool, kinds: tuple[type, ...] = (np.ndarray, np
     if isinstance(value, (list, tuple)):
         parts = [_wrapped(part, floats, kinds, ctx) for part in value]
         return type(value)(parts) if not hasattr(value, "_fields") else tuple(parts)
-    if isinstance(value, kinds) and value.dtype.kind in "biuf":
+    if isinstance(value, kinds) and (value.dtype.kind in "biu" or is_floating(value.dtype)):
         return made(value, ctx, _FLOAT32 if value.dtype == np.float64 and not floats else None)
     return value.as_np_ndarray() if isinstance(value, NDArray) else value
 

@@ -233,6 +233,18 @@ def test_integers_beside_numbers_stay_integers(text: str) -> None:
     np.testing.assert_array_equal(graph.eval(i=mx.nd.array(host, dtype="int32"))[0].asnumpy(), expected)
 
 
+@pytest.mark.parametrize("text", ["i & j", "i | j", "i ^ j", "np.bitwise_and(i, j)", "np.bitwise_xor(j, i)", "~i"])
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint8", "bool"])
+def test_bits_of_symbols_are_those_of_arrays(text: str, dtype: str) -> None:
+    values = {"i": np.array([0, 1, 5, 7]).astype(dtype), "j": np.array([1, 0, 3, 7]).astype(dtype)}
+    expected = eval(text, {"np": np, **values})
+    graph = eval(text, {"np": mnp, **{name: mx.sym.Variable(name).as_np_ndarray() for name in values}})
+    read = {name: mx.nd.array(values[name], dtype=dtype) for name in graph.list_arguments()}
+    found = graph.eval(**read)[0]
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found.asnumpy(), expected)
+
+
 @pytest.mark.parametrize(("text", "error"), [
     ("i & 1.5", TypeError), ("1.5 | i", TypeError), ("np.bitwise_and(i, 1.5)", mx.errors.DTypeError),
     ("i // 'a'", TypeError)])
