@@ -233,6 +233,49 @@ def test_integers_beside_numbers_stay_integers(text: str) -> None:
     np.testing.assert_array_equal(graph.eval(i=mx.nd.array(host, dtype="int32"))[0].asnumpy(), expected)
 
 
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "min", "argmax", "argmin", "std", "var", "any", "all",
+                                  "average"])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_an_array_without_axes_is_reduced_along_one(name: str, axis: int) -> None:
+    x = np.array(3.0, np.float32)
+    expected = getattr(np, name)(x)
+    graph = getattr(mnp, name)(mx.sym.Variable("x").as_np_ndarray(), axis=axis)
+    for found in (getattr(mnp, name)(mnp.array(x), axis=axis), graph.eval(x=mnp.array(x))[0]):
+        assert found.shape == () and found.asnumpy() == expected
+    with pytest.raises(mx.errors.AttrError, match="no axes"):
+        getattr(mnp, name)(mnp.array(x), axis=1)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_vectors_of_a_normal_distribution_in_graphs_are_float32(dtype: str) -> None:
+    mean, cov = (mx.sym.Variable(name).as_np_ndarray() for name in ("mean", "cov"))
+    drawn = mx.sym.np.random.multivariate_normal(mean, cov, (3,))
+    found = drawn.eval(mean=mnp.zeros(2, dtype=dtype), cov=mnp.array(np.eye(2), dtype=dtype))[0]
+    assert found.shape == (3, 2) and found.dtype == np.float32
+
+
+@pytest.mark.parametrize("size, replace", [(5, True), ((2, 3), True), (4, False), ((2, 2), False), (None, True)])
+@pytest.mark.parametrize("chances", [None, [0, 0, 1, 2, 1, 1, 1, 0, 0, 0]])
+def test_choices_in_graphs(size: Any, replace: bool, chances: list[int] | None) -> None:
+    a, p = (mx.sym.Variable(name).as_np_ndarray() for name in "ap")
+    drawn = mx.sym.np.random.choice(a, size, replace, None if chances is None else p)
+    values = {"a": mnp.arange(10) * 10, **({} if chances is None else {"p": mnp.array(chances) / 6})}
+    found = drawn.eval(**values)[0].asnumpy()
+    assert found.shape == np.empty(size or ()).shape
+    assert set(found.ravel()) <= {10.0 * i for i in range(10) if chances is None or chances[i]}
+    assert replace or len(np.unique(found)) == found.size
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_choices_in_graphs_follow_their_chances(replace: bool) -> None:
+    mx.random.seed(3)
+    drawn = mx.sym.np.random.choice(3, 1 if not replace else 2000, replace, mx.sym.Variable("p").as_np_ndarray())
+    p = mnp.array([0.2, 0.3, 0.5])
+    found = np.concatenate([drawn.eval(p=p)[0].asnumpy() for _ in range(1 if replace else 500)])
+    assert found.dtype == np.int64
+    np.testing.assert_allclose(np.bincount(found) / found.size, [0.2, 0.3, 0.5], atol=0.08)
+
+
 @pytest.mark.parametrize("text", ["i & j", "i | j", "i ^ j", "np.bitwise_and(i, j)", "np.bitwise_xor(j, i)", "~i"])
 @pytest.mark.parametrize("dtype", ["int8", "int32", "uint8", "bool"])
 def test_bits_of_symbols_are_those_of_arrays(text: str, dtype: str) -> None:
