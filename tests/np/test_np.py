@@ -332,7 +332,7 @@ def test_functions_of_numpy_keep_what_is_no_array_of_np() -> None:
 
 def test_memory_is_shared_by_an_array_and_its_views() -> None:
     x, y = mnp.array(X), mnp.array(X)
-    for share in (mnp.may_share_memory, mnp.shares_memory):
+    for share in (mnp.may_share_memory, mnp.shares_memory, np.may_share_memory, np.shares_memory):
         assert share(x, x) and share(x, x[1:]) and share(x.as_nd_ndarray(), x.reshape(-1)) and not share(x, y)
 
 
