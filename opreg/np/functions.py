@@ -832,8 +832,9 @@ def full_like(a: Any, fill_value: Any, dtype: DTypeLike = None, order: str = "C"
                                     dtype=None if dtype is None else as_dtype(dtype)), out)
 
 
-def _wrapped(value: Any, floats: bool, kinds: tuple[type, ...] = (np.ndarray, np.generic), ctx: Context | None = None
-             ) -> Any:
+def _wrapped(value: Any, floats: bool,
+             kinds: tuple[type[np.ndarray] | type[np.generic], ...] = (np.ndarray, np.generic),
+             ctx: Context | None = None) -> Any:
     """Results of NumPy as arrays of this library, if they are of these kinds; float64 only if an argument has it."""
     if isinstance(value, (list, tuple)):
         parts = [_wrapped(part, floats, kinds, ctx) for part in value]
@@ -874,7 +875,9 @@ def of_numpy(array: NDArray, name: str, result: Any, args: Sequence[Any], keywor
     ``np`` has the function. An ``out`` stays as it is."""
     if keywords.get("out") is not None:
         return result
-    kinds = (np.ndarray, np.generic) if name in FUNCTIONS else (np.ndarray,)
+    kinds: tuple[type[np.ndarray] | type[np.generic], ...] = (np.ndarray,)
+    if name in FUNCTIONS:
+        kinds = np.ndarray, np.generic
     return _wrapped(result, _is_wide(args, keywords), kinds, array._ctx)
 
 
