@@ -41,6 +41,8 @@ _CONSTANT = frozenset((
     "ndim", "size", "iscomplexobj", "isrealobj", "result_type", "can_cast", "min_scalar_type", "shares_memory",
     "may_share_memory", "zeros_like", "ones_like", "empty_like", "array_repr", "array_str", "array2string", "save",
     "savez", "savez_compressed", "savetxt"))
+#: Functions whose result follows from where arrays are stored, which a copy would change.
+_OF_MEMORY = frozenset(("shares_memory", "may_share_memory"))
 #: Functions for which NumPy calls a method of the argument, so that they return NDArrays.
 _METHODS = frozenset(("sum", "prod", "mean", "max", "min", "amax", "amin", "clip", "round", "around", "reshape",
                       "repeat", "squeeze", "swapaxes", "take", "transpose"))
@@ -152,6 +154,8 @@ def function(self: Value, function: Any, kinds: Sequence[type], args: Sequence[A
     if not all(issubclass(kind, (Value, np.ndarray)) for kind in kinds):
         return NotImplemented  # NumPy then calls the method of the other class
     ours = function.__module__ == "numpy"
+    if ours and function.__name__ in _OF_MEMORY:
+        return function(*[arg._data if isinstance(arg, NDArray) else arg for arg in args], **keywords)
     watched, traced = _watched((args, keywords))
     constant = ours and function.__name__ in _CONSTANT and not traced
     if (watched is not None and not constant) or (ours and function.__name__ in _METHODS):

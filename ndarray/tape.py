@@ -103,7 +103,11 @@ class TapeNode:
 
     def in_training(self, is_train: bool | None) -> bool:
         """Whether it is differentiated as in training. With None, that is the mode in which it was recorded."""
-        return (self.prepared is None or self.prepared.is_train) if is_train is None else is_train
+        if is_train is not None:
+            return is_train
+        if self.prepared is not None:
+            return self.prepared.is_train
+        return getattr(self.attrs, "training", True)  # a run of a plan knows the mode of its caller
 
     def describe(self) -> str:
         """The node as text for an error."""
@@ -464,7 +468,7 @@ def _differentiate(train_mode: bool | None, node: TapeNode, out_grads: Sequence[
                    ) -> Sequence[Array | None]:
     """Raw gradients of a node's inputs; None for an input without one."""
     op, attrs, ctx = node.op, node.attrs, node.ctx
-    is_train = (node.prepared is None or node.prepared.is_train) if train_mode is None else train_mode
+    is_train = node.in_training(None) if train_mode is None else train_mode
     ins, outs = node.ins, node.outs
     if not op.traits.grad_reads:
         ins = outs = ()

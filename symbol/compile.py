@@ -33,7 +33,7 @@ from .program import Program, uncollected
 from .replay import segments
 from .symbol import output_name
 
-__all__ = ["PASSES", "PASSES_OF_BACKENDS", "CHECK", "compile_program"]
+__all__ = ["PASSES", "PASSES_OF_BACKENDS", "CHECK", "compile_program", "simplified"]
 
 #: Gives the passes of back ends.
 PASSES_OF_BACKENDS = Slot("backends")
@@ -66,6 +66,14 @@ def compile_program(program: Program) -> Plan:
                 continue
             program = _changed(program, change)
         return _lay_out(program)
+
+
+def simplified(program: Program) -> Program:
+    """A forward program without identities, and with equal expressions merged: its nodes are still operators of the
+    graph, which later passes fuse and place."""
+    for change in (simplify, cse):
+        program = _changed(program, change)
+    return program
 
 
 def _changed(program: Program, change: Callable[[Program], Program]) -> Program:

@@ -20,12 +20,13 @@ from opreg.ndarray.nesting import arrays_in
 
 from . import infer as inference
 from .arrays import BoundArrays, Listed, reshaped, zeros_in_shape
+from .compile import simplified
 from .head_gradients import HeadGradients, OutGrads
 from .inspect.monitor import MonitorCallback
 from .inspect.plan_reports import PlanReports, ReportedPlan
 from .plan import Plan, Segment, Step
 from .plans import Plans, run_segment
-from .program import Bound
+from .program import Bound, Program
 from .reduction import Reduced, Reduction
 from .replay import segments
 from .single_thread import SingleThread
@@ -419,6 +420,25 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         """Store the new auxiliary states of the last forward."""
         for store in [] if self._ready is None else self._ready.stores:
             store()
+
+    def get_optimized_symbol(self) -> Symbol:
+        """The graph of the forward pass for these shapes, without identities, and with equal expressions merged.
+
+        Returns
+        -------
+        Symbol
+            Its arguments are those that the outputs still depend on. ``explain`` shows the steps of the plan, in which
+            further passes have fused operators.
+
+        Examples
+        --------
+        >>> import opreg as mx
+        >>> x = mx.sym.var("x")
+        >>> bound = (mx.sym.exp(x) + mx.sym.exp(x)).simple_bind(mx.cpu(), x=(2,))
+        >>> len(bound.get_optimized_symbol().get_internals())  # x, one exp, and the sum
+        3
+        """
+        return Symbol(simplified(Program.of(self._bound, self._keeps_gradients)).heads)
 
     def on_register(self, op: Op | None) -> None:
         """Drop all plans, since kernels and gradients are chosen when a plan is built."""

@@ -369,11 +369,7 @@ class Cell(ParameterContainer, NotebookTable):
         if name not in valid:
             raise ValueError(f"{self.path}: to_float expects float16, float32 or bfloat16, got {name}")
         for _, cell in self.cells_and_names():
-            attributes = cell.__dict__
-            attributes["_cast"] = as_dtype(dst_type)
-            for attribute in attributes["_params"]:  # __getattr__ finds it from now on, and casts
-                attributes.pop(attribute, None)
-            cell._touch()
+            cell._set_cast(as_dtype(dst_type))
         return self
 
     def _give_float(self, dtype: np.dtype) -> None:

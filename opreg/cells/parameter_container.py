@@ -8,6 +8,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence, ValuesView
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.other_names import CELLS
@@ -57,7 +59,7 @@ class ParameterContainer(Buffered):
     def __init__(self, auto_prefix: bool = True):
         self.__dict__.update(_params=Table(self), _cells=Table(self), _buffers=Table(self), _transient=set(),
                              _version=0, _auto_prefix=auto_prefix, _name=None, _parent=None, _cast=None, _cast_out=None,
-                             _running=0, _checked_names=False)
+                             _running=0, _checked_names=False, _groups={})
 
     def _touch(self) -> None:
         """Note a change that invalidates compiled functions."""
@@ -107,10 +109,12 @@ class ParameterContainer(Buffered):
             own["_buffers"][name] = value
         elif isinstance(value, ParameterTuple):
             self._put_tuple(value)
-            object.__setattr__(self, name, value)
+            self._put_group(name, value)
+        elif _is_group(value):
+            _check_names(self, value)
+            self._put_group(name, value)
         else:
-            if isinstance(value, (list, tuple)) and value and all(isinstance(member, Parameter) for member in value):
-                _check_names(self, value)
+            own["_groups"].pop(name, None)
             object.__setattr__(self, name, value)
 
     def _set_early(self, name: str, value: object) -> None:
@@ -175,6 +179,29 @@ class ParameterContainer(Buffered):
             self._params[member.name] = member
         self.__dict__["_checked_names"] = False
 
+    def _put_group(self, name: str, members: Sequence[Parameter]) -> None:
+        """Keep several Parameters under one attribute, which ``__getattr__`` has to find if it casts them."""
+        own = self.__dict__
+        if own["_cast"] is None:
+            object.__setattr__(self, name, members)
+        else:
+            own.pop(name, None)
+            own["_groups"][name] = members
+
+    def _set_cast(self, dtype: np.dtype) -> None:
+        """Cast the Parameters that attributes hold while this Cell runs: ``__getattr__`` finds them from now on."""
+        own = self.__dict__
+        own["_cast"] = dtype
+        own["_groups"].update({name: value for name, value in own.items() if _is_group(value)})
+        for name in (*own["_params"], *own["_groups"]):
+            own.pop(name, None)
+        self._touch()
+
+    def _in_run(self, parameter: Parameter) -> Tensor:
+        """A Parameter as the running Cell reads it: cast if ``to_float`` asks for it."""
+        cast = self.__dict__["_cast"]
+        return parameter._cast(cast) if cast is not None and self._running and is_floating(parameter._dt) else parameter
+
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__
         if "_params" not in own:
@@ -184,8 +211,11 @@ class ParameterContainer(Buffered):
             STATE.trace.reads.attribute(self, name, attribute(self, name))
         if name in own["_params"]:
             value = own["_params"][name]
-            return value._cast(own["_cast"]) if own["_cast"] is not None and own["_running"] and value is not None \
-                and is_floating(value._dt) else value
+            return None if value is None else self._in_run(value)
+        if name in own["_groups"]:
+            members = own["_groups"][name]
+            return (list if isinstance(members, list) else tuple)(map(self._in_run, members)) if own["_running"] \
+                else members
         if name in own["_buffers"]:
             return own["_buffers"][name]
         if name in own["_cells"]:
@@ -199,7 +229,7 @@ class ParameterContainer(Buffered):
         if STATE.trace is not None:
             STATE.trace.reads.change(self, name)
         was_registered = False
-        for group in (self._params, self._cells, self._buffers):
+        for group in (self._params, self._cells, self._buffers, attributes["_groups"]):
             if name in group:
                 del group[name]
                 was_registered = True
@@ -418,6 +448,12 @@ class ParameterContainer(Buffered):
 
 def _indented(text: str) -> str:
     return text.replace("\n", "\n  ")
+
+
+def _is_group(value: object) -> bool:
+    """Whether a value is a list or tuple of Parameters, and of nothing else."""
+    return isinstance(value, (list, tuple)) and len(value) > 0 and all(
+        isinstance(member, Parameter) for member in value)
 
 
 def _check_names(cell: ParameterContainer, members: Sequence[Parameter]) -> None:

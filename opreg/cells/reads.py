@@ -21,7 +21,8 @@ __all__ = ["Owner", "TABLES", "Reads", "attribute"]
 #: Attributes of a Cell that its results do not depend on, or that ``_state`` includes.
 _INNER = frozenset({
     "_hooks", "_jitted", "_version", "_auto_prefix", "_name", "_parent", "_cast", "_cast_out", "_running",
-    "_checked_names", "_plain", "_methods", "_has_bprop", "_construct_arity", "_transient", "_bprop_debug", "__dict__"})
+    "_checked_names", "_groups", "_plain", "_methods", "_has_bprop", "_construct_arity", "_transient", "_bprop_debug",
+    "__dict__"})
 #: Attributes that are containers, whose elements change only with the version.
 TABLES = frozenset({"_params", "_cells", "_buffers"})
 
@@ -46,7 +47,7 @@ def attribute(owner: Owner, name: str) -> Any:
     attributes = owner.__dict__
     if name in attributes:
         return attributes[name]
-    for table in ("_params", "_buffers", "_cells"):
+    for table in ("_params", "_groups", "_buffers", "_cells"):
         if name in attributes[table]:
             return attributes[table][name]
     return ABSENT

@@ -11,7 +11,7 @@ from opreg.ndarray import zeros
 from opreg.symbol.symbol import Symbol
 
 from ..core.dispatch import apply
-from ..core.graph import Node
+from ..core.graph import Graph, Node
 from ..core.placeholder import resolve
 from ..core.states import begin, beginnings
 from ..errors import ArgumentError, did_you_mean
@@ -20,10 +20,9 @@ from .initializer import initializer
 from .parameter import Parameter
 from .state import STATE
 from .tensor import Tensor, tensor
-from .tensor_base import TensorBase
 from .typing import TensorLike
 
-__all__ = ["from_symbol", "SymbolCell"]
+__all__ = ["computed", "from_symbol", "SymbolCell"]
 
 #: Initializers of arguments without given values, by the end of their name.
 _INITIAL = {"weight": "XavierUniform", "bias": "zeros", "gamma": "ones", "beta": "zeros", "moving_mean": "zeros",
@@ -86,20 +85,24 @@ class SymbolCell(Cell):
             raise ArgumentError(f"{self.path}: expected {len(self.inputs)} inputs ({', '.join(self.inputs)}), got "
                                 f"{len(inputs)}")
         self._complete(inputs)
-        by_name = dict(zip(self.inputs, inputs))
-        values: dict[Node, Sequence[Any]] = {}
-        graph = resolve(self._graph)
-        for node in graph.nodes:
-            if node.op is None:
-                values[node] = (by_name[node.name] if node.name in by_name else self._params[node.name],)
-                continue
-            outs = apply(node.op, [values[source][i] for source, i in node.inputs], node.attrs)
-            values[node] = (outs,) if isinstance(outs, TensorBase) else outs
-        results = tuple(values[node][i] for node, i in graph.heads)
+        results = computed(self._graph, {**self._params, **dict(zip(self.inputs, inputs))})
         return results[0] if len(results) == 1 else results
 
     def extend_repr(self) -> str:
         return f"inputs={list(self.inputs)}, outputs={self.symbol.list_outputs()}"
+
+
+def computed(graph: Graph, by_name: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The outputs of a graph, computed or traced operator by operator from the values of its variables."""
+    values: dict[Node, Sequence[Any]] = {}
+    graph = resolve(graph)
+    for node in graph.nodes:
+        if node.op is None:
+            values[node] = (by_name[node.name],)
+            continue
+        outs = apply(node.op, [values[source][i] for source, i in node.inputs], node.attrs)
+        values[node] = outs if isinstance(outs, (list, tuple)) else (outs,)
+    return tuple(values[node][i] for node, i in graph.heads)
 
 
 def from_symbol(symbol: Symbol, inputs: str | Sequence[str] = ("data",), params: Mapping[str, TensorLike] | None = None

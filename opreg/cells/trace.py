@@ -15,7 +15,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from opreg.ndarray.bodies import Use, trace_body
-from opreg.ndarray.context import current_context
+from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.ndarray import NDArray, numbers_of
 from opreg.ndarray.scalars import ScalarConversions
 
@@ -123,6 +123,13 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
     def dim(self) -> int:
         """Number of dimensions."""
         return len(self.shape)
+
+    @property
+    def context(self) -> Context:
+        """The current context, in which a trace computes."""
+        return current_context()
+
+    _ctx = ctx = context
 
     def __repr__(self) -> str:
         return printing.show(self.asnumpy()) if self.has_text else self._title()

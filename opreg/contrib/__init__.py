@@ -15,16 +15,15 @@ from opreg.ndarray import contrib as ndarray
 from opreg.symbol import contrib as sym
 from opreg.symbol import contrib as symbol
 
-from . import autograd, detection, text
+from . import autograd, detection, io, text
 
 #: Names of MXNet that are missing here, with their replacements.
 _ABSENT = {
     **dict.fromkeys(("quantization", "quant"), "files of quantised networks run; making them is MXNet's"),
-    "io": "its DataLoaderIter wraps a Gluon loader; io.NDArrayIter and a DataIter of one's own give batches",
     "tensorboard": "a batch_end_callback may hand param.eval_metric.get_name_value() to any writer of summaries",
 }
 
-__all__ = ["autograd", "detection", "nd", "ndarray", "onnx", "sym", "symbol", "text"]
+__all__ = ["autograd", "detection", "io", "nd", "ndarray", "onnx", "sym", "symbol", "text"]
 
 
 _aliases.refuse("MXNet", {f"opreg.contrib.{name}": f"contrib.{name} of MXNet is no part of opreg: {instead}. See "

@@ -291,7 +291,10 @@ _CACHE: dict[tuple[type, object], np.dtype] = {}
 
 
 def reduced_axes(axis: int | Sequence[int] | None, exclude: bool, rank: int) -> tuple[int, ...]:
-    """The axes to reduce; None or an empty tuple means all, whatever ``exclude`` is."""
+    """The axes to reduce; None or an empty tuple means all, whatever ``exclude`` is. An array without axes may be
+    reduced along its axis 0 or -1, as in NumPy."""
+    if rank == 0 and axis in (0, -1, (0,), (-1,)):
+        return ()
     named = check_axes(axis, rank)
     if exclude and axis is not None and axis != ():
         return tuple([i for i in range(rank) if i not in named])

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self
 from opreg.ndarray.io import load, save
 from opreg.symbol.naming import Prefix, named
 
+from ..cells.state import STATE
 from ..cells.tables import Table
 from ..core.files import atomic_write
 from ..errors import is_it, warn
@@ -111,6 +112,8 @@ class Block:
     >>> net(nd.zeros((3, 2))).shape, list(net.collect_params(".*bias"))
     ((3, 1), ['net_dense0_bias', 'net_dense1_bias'])
     """
+
+    _version = 0
 
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None):
         self._empty_prefix = prefix == ""
@@ -313,6 +316,14 @@ class Block:
 
     def _edited(self, name: str, before: object, now: object) -> None:
         """Another block, or none, is the child of this name, or another Parameter is registered by it."""
+        self.__dict__["_version"] = self._version + 1
+
+    def _traced_state(self) -> str:
+        """Text that changes with all that a compiled function finds in this block itself: children, settings, arrays
+        of parameters, hooks."""
+        parameters = {id(each): each for each in (*self._reg_params.values(), *self.params.values())}
+        arrays = [id(array) for parameter in parameters.values() for array in parameter._data or ()]
+        return f"{self._version} {arrays} {[*self._forward_hooks]} {[*self._forward_pre_hooks]}"
 
     def register_child(self, block: Block, name: str | None = None) -> None:
         """Register a block as a child; its name is its number by default."""
@@ -375,6 +386,9 @@ class Block:
         if self._forward_hooks:
             for hook in list(self._forward_hooks.values()):
                 hook(self, args, out)
+        if STATE.trace is not None:
+            STATE.trace.reads.comparisons.path(self, "{}._traced_state()", self._traced_state(),
+                                               f"the block {self.name}")
         return out
 
     def forward(self, *args: Any) -> Any:

@@ -14,6 +14,7 @@ from opreg.np.values import NumpySymbol, NumpyValue
 from opreg.symbol.json import load_json
 from opreg.symbol.symbol import Group, Symbol, Variable
 
+from ..cells.state import STATE
 from ..cells.tables import Table
 from ..core.invalidation import watch
 from ..core.op import Op
@@ -97,7 +98,6 @@ class HybridBlock(Block):
     _out_format: Format = 0
     _active = False
     _flags: Sequence[tuple[str, Any]] = ()
-    _version = 0
     _traced: tuple[int, tuple[int, ...]] = (-1, ())
     #: Types of the traced arrays: for each input and output whether it belongs to ``np``; None if unknown.
     _faces: tuple[bool, Sequence[bool]] | None = None
@@ -132,7 +132,7 @@ class HybridBlock(Block):
         counts: list[int] = [_PATCHES.count]
 
         def visit(block: Block) -> None:
-            counts.append(getattr(block, "_version", 0))
+            counts.append(block._version)
             for child in block._children.values():
                 visit(child)
 
@@ -403,7 +403,7 @@ class HybridBlock(Block):
 
     def _computed(self, ctx: Context, contexts: Sequence[Context], x: Any, *args: Any) -> Any:
         """The outputs for arrays in these contexts, the first of which is the current one."""
-        if self._active:
+        if self._active and STATE.trace is None:  # a compiled function takes the operators into its own graph
             if contexts.count(ctx) != len(contexts):
                 raise BlockError(f"Find multiple contexts in the input, After hybridized, the HybridBlock only "
                                  f"supports one input context: {sorted(set(map(str, contexts)))}")

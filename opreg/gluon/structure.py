@@ -9,11 +9,14 @@ from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol
 
+from ..cells.trace import TracedTensor
 from ..core.mode import MODE
 from .errors import BlockError
 
-__all__ = ["Format", "faced", "flatten", "inspected", "regroup", "same"]
+__all__ = ["ARRAYS", "Format", "faced", "flatten", "inspected", "regroup", "same"]
 
+#: Arrays, and their place holders in the trace of a compiled function.
+ARRAYS = (NDArray, TracedTensor)
 #: The format of a nesting: 0 stands for a value, -1 for None, a larger number for a symbol with that many outputs.
 Format: TypeAlias = "int | list[Format]"
 
@@ -32,7 +35,7 @@ def flatten(value: Any, what: str) -> tuple[list[Any], Format]:
     >>> flatten([nd.zeros((1,)), [None]], "input")[1]
     [0, [-1]]
     """
-    if isinstance(value, NDArray):
+    if isinstance(value, ARRAYS):
         return [value], 0
     if isinstance(value, Symbol):
         count = len(value._entries)
@@ -85,14 +88,14 @@ def same(form: Format, traced: Format) -> bool:
 
 def inspected(value: Any) -> tuple[bool, list[Context]]:
     """Whether a nesting contains symbols, and the contexts of its arrays, in order."""
-    if isinstance(value, NDArray):
+    if isinstance(value, ARRAYS):
         return False, [value._ctx]
     if isinstance(value, Symbol):
         return True, []
     contexts: list[Context] = []
     symbols = False
     for part in value if isinstance(value, (list, tuple)) else ():
-        if isinstance(part, NDArray):
+        if isinstance(part, ARRAYS):
             contexts.append(part._ctx)
         else:
             inner, more = inspected(part)

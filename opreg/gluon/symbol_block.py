@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from opreg.ndarray.context import current_context
 from opreg.symbol.json import load
 from opreg.symbol.symbol import Group, Symbol, Variable
 
+from ..cells.state import STATE
+from ..cells.symbolic import computed
 from ..errors import OpError
 from ..typing import DTypeLike
 from .base_block import Block
@@ -119,7 +122,7 @@ class SymbolBlock(HybridBlock):
         has_symbols, contexts = inspected((x, *args))
         if contexts and not has_symbols:
             with contexts[0]:
-                return self._call_cached_op(x, *args)
+                return self._call_cached_op(x, *args) if STATE.trace is None else self._traced_call(x, *args)
         if not isinstance(x, Symbol):
             raise BlockError("HybridBlock requires the first argument to forward be either Symbol or NDArray, but got "
                              f"{type(x)}")
@@ -129,6 +132,17 @@ class SymbolBlock(HybridBlock):
         inputs, out = self._cached_graph
         composed = out(**{str(variable.name): value for variable, value in zip(inputs, values)})
         return regroup(list(composed), self._out_format)
+
+    def _traced_call(self, *args: Any) -> Any:
+        """The outputs in the trace of a compiled function."""
+        self._deferred_infer_shape(*args)
+        variables, out = self._cached_graph
+        values = {}
+        for name, parameter in self._graph_params().items():
+            parameter._finish_deferred_init()
+            values[name] = parameter.data(current_context())
+        values.update(zip([str(variable.name) for variable in variables], flatten(args, "input")[0]))
+        return regroup(list(computed(out._graph(), values)), self._out_format)
 
     def cast(self, dtype: DTypeLike) -> None:
         """Cast all parameters to another dtype; those of batch norms use float32 in place of float16."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,12 @@ from opreg.core.op import Op
 from opreg.core.registry import find, get, ops
 from opreg.core.spec import as_dtype, is_floating
 from opreg.errors import ArgumentError, DTypeError, did_you_mean
+from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol
 from opreg.typing import DTypeLike
 
-from .values import FUNCTION, NumpyValue, held, made, promoted
+from .values import FUNCTION, NUMPYS, NumpyValue, held, made, promoted
 
 __all__ = ["FUNCTIONS", "any_symbol", "by_numpy", "function"]
 
@@ -831,13 +832,15 @@ def full_like(a: Any, fill_value: Any, dtype: DTypeLike = None, order: str = "C"
                                     dtype=None if dtype is None else as_dtype(dtype)), out)
 
 
-def _wrapped(value: Any, floats: bool) -> Any:
-    """Results of NumPy as arrays of this library; float64 only if an argument has it."""
+def _wrapped(value: Any, floats: bool,
+             kinds: tuple[type[np.ndarray] | type[np.generic], ...] = (np.ndarray, np.generic),
+             ctx: Context | None = None) -> Any:
+    """Results of NumPy as arrays of this library, if they are of these kinds; float64 only if an argument has it."""
     if isinstance(value, (list, tuple)):
-        return type(value)([_wrapped(part, floats) for part in value]) if not hasattr(value, "_fields") else \
-            tuple(_wrapped(part, floats) for part in value)
-    if isinstance(value, (np.ndarray, np.generic)):
-        return made(value, dtype=_FLOAT32 if value.dtype == np.float64 and not floats else None)
+        parts = [_wrapped(part, floats, kinds, ctx) for part in value]
+        return type(value)(parts) if not hasattr(value, "_fields") else tuple(parts)
+    if isinstance(value, kinds) and (value.dtype.kind in "biu" or is_floating(value.dtype)):
+        return made(value, ctx, _FLOAT32 if value.dtype == np.float64 and not floats else None)
     return value.as_np_ndarray() if isinstance(value, NDArray) else value
 
 
@@ -858,8 +861,24 @@ def _numpy(name: str, *args: Any, **keywords: Any) -> Any:
         raise ArgumentError(f"np.{name} has no operator, which a symbol needs. "
                             f"{did_you_mean(name, FUNCTIONS)}")
     out = keywords.pop("out", None)
-    wide = np.dtype(np.float64) in _dtypes([*args, *keywords.values()]) or keywords.get("dtype") is not None
-    return _into(_wrapped(place(*args, **keywords), wide), out)
+    return _into(_wrapped(place(*args, **keywords), _is_wide(args, keywords)), out)
+
+
+def _is_wide(args: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
+    """Whether the arguments of a function ask for float64."""
+    return np.dtype(np.float64) in _dtypes([*args, *keywords.values()]) or keywords.get("dtype") is not None
+
+
+@NUMPYS.provide
+def of_numpy(array: NDArray, name: str, result: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """The result of a function of NumPy that was given ``array``: arrays are those of ``np``, and so are numbers if
+    ``np`` has the function. An ``out`` stays as it is."""
+    if keywords.get("out") is not None:
+        return result
+    kinds: tuple[type[np.ndarray] | type[np.generic], ...] = (np.ndarray,)
+    if name in FUNCTIONS:
+        kinds = np.ndarray, np.generic
+    return _wrapped(result, _is_wide(args, keywords), kinds, array._ctx)
 
 
 def any_symbol(values: Any) -> bool:

@@ -121,7 +121,7 @@ class Drawing:
 
 _RANDOM = Drawing(("uniform", "normal", "lognormal", "exponential", "laplace", "gumbel", "logistic", "rayleigh",
                    "weibull", "pareto", "power", "gamma", "beta", "chisquare",
-                   "multivariate_normal"))
+                   "multivariate_normal", "choice"))
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@ With arrays as parameters one value is drawn for each of their elements, and ``s
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Sequence
 from typing import Any
@@ -278,13 +279,33 @@ def permutation(x: Any, ctx: Context | None = None) -> Any:
 
 def choice(a: Any, size: Any = None, replace: bool = True, p: Any = None, ctx: Context | None = None, out: Any = None
            ) -> Any:
-    """Random elements of an array, or random integers below ``a``."""
+    """Random elements of an array, or random integers below ``a``; each at most once without ``replace``, and ``p``
+    times as often as others."""
+    if ctx is IN_GRAPH or any_symbol((a, p)):
+        return _chosen(a, size, replace, p)
     rng = np.random.default_rng(int(drawn.randint(0, 2 ** 31 - 1, shape=(1,), dtype="int64").asnumpy()[0]))
     chances = p.asnumpy() if isinstance(p, NDArray) else p
     if chances is not None:
         chances = np.asarray(chances, np.float64) / np.sum(chances, dtype=np.float64)
     among = a.asnumpy() if isinstance(a, NDArray) else a
     return _stored(made(np.asarray(rng.choice(among, size, replace, chances)), ctx), None, out)
+
+
+def _chosen(a: Any, size: Any, replace: bool, p: Any) -> Any:
+    """Random elements of a symbol, or random integers below ``a``, drawn when the graph runs."""
+    among = held(a) if isinstance(a, Symbol) else symbols_of.surface("_npi_arange")(
+        start=0, stop=int(a), step=1, dtype=np.dtype(np.int64)).as_np_ndarray()
+    shape = () if size is None else _shape(size)
+    count = math.prod(shape)
+    weights = ops.Cast(FUNCTIONS["ones_like"](among) if p is None else held(p), dtype=np.dtype(np.float32))
+    if replace:
+        ends = FUNCTIONS["cumsum"](weights)
+        places = ops.Cast(_standard("uniform", (count, 1), IN_GRAPH) >= ends / ends[-1:], dtype=np.dtype(np.int64))
+        places = FUNCTIONS["sum"](places, axis=-1)
+    else:  # the largest sums of a number of Gumbel's distribution and a logarithm
+        noise = -FUNCTIONS["log"](-FUNCTIONS["log"](_standard("uniform", None, IN_GRAPH, weights)))
+        places = FUNCTIONS["argsort"](-noise - FUNCTIONS["log"](weights))[:count]
+    return FUNCTIONS["reshape"](FUNCTIONS["take"](among, places, mode="clip"), shape)
 
 
 def multinomial(n: int, pvals: Any, size: Any = None) -> Any:
@@ -299,9 +320,9 @@ def multinomial(n: int, pvals: Any, size: Any = None) -> Any:
 def multivariate_normal(mean: Any, cov: Any, size: Any = None, ctx: Context | None = None) -> Any:
     """Vectors of a normal distribution with a mean and a covariance matrix."""
     if any_symbol((mean, cov)):
-        middle = held(mean)
+        middle, spread = (ops.Cast(held(parameter), dtype=np.dtype(np.float32)) for parameter in (mean, cov))
         noise = _graph("_numpy_noise", [middle], () if size is None else size, distribution="normal", batch=True)
-        factor = ops.SwapAxis(ops._linalg_potrf(held(cov)), dim1=-1, dim2=-2)
+        factor = ops.SwapAxis(ops._linalg_potrf(spread), dim1=-1, dim2=-2)
         rows = ops._npi_matmul(ops.expand_dims(noise, axis=-2), factor)
         return ops._np_squeeze(rows, axis=-2) + middle
     rng = np.random.default_rng(int(drawn.randint(0, 2 ** 31 - 1, shape=(1,), dtype="int64").asnumpy()[0]))

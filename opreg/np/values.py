@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numbers
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -35,6 +35,8 @@ __all__ = ["NumpyValue", "NumpySymbol", "ndarray", "made", "held", "promoted"]
 
 #: The function of ``np`` of that name.
 FUNCTION = Slot("np")
+#: The result of NumPy's function of that name as arrays of ``np``.
+NUMPYS = Slot("np")
 
 _FLOAT32 = np.dtype(np.float32)
 
@@ -99,7 +101,7 @@ class NumpyValue(Value):
         if other is NotImplemented:
             return NotImplemented
         left, right = self._pair(other)
-        return get(LOGIC[name][getattr(left, "_kind", "b") != "b"])(left, right)
+        return get(LOGIC[name][getattr(left, "_kind", "") != "b"])(left, right)  # bits, too, where the dtype is unknown
 
     def __and__(self, other: Any) -> Any:
         return self._logic("and", other)
@@ -248,6 +250,16 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
         if kind in "iub" and (name == "truediv" or not isinstance(number, (numbers.Integral, np.bool_))):
             return self._cast(_FLOAT32)
         return self._cast(np.dtype(np.int64)) if kind == "b" and name not in COMPARISONS else self
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
+        result = super().__array_ufunc__(ufunc, method, *inputs, **keywords)
+        return NUMPYS.function(self, ufunc.__name__, result, inputs, keywords)
+
+    def __array_function__(self, function: Callable[..., Any], types: Sequence[type], args: Sequence[Any],
+                           keywords: dict[str, Any]) -> Any:
+        result = super().__array_function__(function, types, args, dict(keywords))
+        name = f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
+        return NUMPYS.function(self, name, result, args, keywords)
 
     # ------------------------------------------------------------------------------------------- subscripts
 

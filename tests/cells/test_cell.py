@@ -325,6 +325,38 @@ def test_to_float(run):
         tree.to_float(ms.int32)
 
 
+class Several(nn.Cell):
+    """Parameters in a ParameterTuple, a list and a tuple."""
+
+    def __init__(self):
+        super().__init__()
+        self.pair = ParameterTuple((Parameter(X, name="a"), Parameter(X, name="b")))
+        self.listed = [Parameter(X, name="c")]
+        self.tupled = (Parameter(X, name="d"),)
+
+    def construct(self, x):
+        return [x * p for group in (self.pair, self.listed, self.tupled) for p in group]
+
+
+@pytest.mark.parametrize("run", [lambda f: f, jit], ids=["eager", "compiled"])
+def test_to_float_casts_parameters_of_lists_and_tuples(run):
+    net = Several()
+    call = run(lambda x: net(x))
+    assert [str(out.dtype) for out in call(Tensor(X))] == ["Float32"] * 4
+    net.to_float(ms.float16)
+    net.later = ParameterTuple((Parameter(X, name="e"),))
+    assert [str(out.dtype) for out in call(Tensor(X))] == ["Float16"] * 4
+    assert type(net.pair) is type(net.later) is ParameterTuple and str(net.pair[0].dtype) == "Float32"
+    gradients = run(grad(lambda x: net(x)[1].sum(), None, net.pair))(Tensor(X))
+    assert [str(g.dtype) for g in gradients] == ["Float32", "Float32"]
+    np.testing.assert_allclose(gradients[1].asnumpy(), X)
+    net.later = 3
+    del net.listed, net.tupled
+    assert net.later == 3 and not hasattr(net, "listed")
+    with pytest.raises(AttributeError, match="tupled"):
+        del net.tupled
+
+
 def test_buffers_and_state():
     tree = Tree()
     tree.register_buffer("mean", Tensor([1.0]))

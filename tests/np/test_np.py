@@ -234,6 +234,61 @@ def test_integers_beside_numbers_stay_integers(text: str) -> None:
     np.testing.assert_array_equal(graph.eval(i=mx.nd.array(host, dtype="int32"))[0].asnumpy(), expected)
 
 
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "min", "argmax", "argmin", "std", "var", "any", "all",
+                                  "average"])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_an_array_without_axes_is_reduced_along_one(name: str, axis: int) -> None:
+    x = np.array(3.0, np.float32)
+    expected = getattr(np, name)(x)
+    graph = getattr(mnp, name)(mx.sym.Variable("x").as_np_ndarray(), axis=axis)
+    for found in (getattr(mnp, name)(mnp.array(x), axis=axis), graph.eval(x=mnp.array(x))[0]):
+        assert found.shape == () and found.asnumpy() == expected
+    with pytest.raises(mx.errors.AttrError, match="no axes"):
+        getattr(mnp, name)(mnp.array(x), axis=1)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_vectors_of_a_normal_distribution_in_graphs_are_float32(dtype: str) -> None:
+    mean, cov = (mx.sym.Variable(name).as_np_ndarray() for name in ("mean", "cov"))
+    drawn = mx.sym.np.random.multivariate_normal(mean, cov, (3,))
+    found = drawn.eval(mean=mnp.zeros(2, dtype=dtype), cov=mnp.array(np.eye(2), dtype=dtype))[0]
+    assert found.shape == (3, 2) and found.dtype == np.float32
+
+
+@pytest.mark.parametrize("size, replace", [(5, True), ((2, 3), True), (4, False), ((2, 2), False), (None, True)])
+@pytest.mark.parametrize("chances", [None, [0, 0, 1, 2, 1, 1, 1, 0, 0, 0]])
+def test_choices_in_graphs(size: Any, replace: bool, chances: list[int] | None) -> None:
+    a, p = (mx.sym.Variable(name).as_np_ndarray() for name in "ap")
+    drawn = mx.sym.np.random.choice(a, size, replace, None if chances is None else p)
+    values = {"a": mnp.arange(10) * 10, **({} if chances is None else {"p": mnp.array(chances) / 6})}
+    found = drawn.eval(**values)[0].asnumpy()
+    assert found.shape == np.empty(size or ()).shape
+    assert set(found.ravel()) <= {10.0 * i for i in range(10) if chances is None or chances[i]}
+    assert replace or len(np.unique(found)) == found.size
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_choices_in_graphs_follow_their_chances(replace: bool) -> None:
+    mx.random.seed(3)
+    drawn = mx.sym.np.random.choice(3, 1 if not replace else 2000, replace, mx.sym.Variable("p").as_np_ndarray())
+    p = mnp.array([0.2, 0.3, 0.5])
+    found = np.concatenate([drawn.eval(p=p)[0].asnumpy() for _ in range(1 if replace else 500)])
+    assert found.dtype == np.int64
+    np.testing.assert_allclose(np.bincount(found) / found.size, [0.2, 0.3, 0.5], atol=0.08)
+
+
+@pytest.mark.parametrize("text", ["i & j", "i | j", "i ^ j", "np.bitwise_and(i, j)", "np.bitwise_xor(j, i)", "~i"])
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint8", "bool"])
+def test_bits_of_symbols_are_those_of_arrays(text: str, dtype: str) -> None:
+    values = {"i": np.array([0, 1, 5, 7]).astype(dtype), "j": np.array([1, 0, 3, 7]).astype(dtype)}
+    expected = eval(text, {"np": np, **values})
+    graph = eval(text, {"np": mnp, **{name: mx.sym.Variable(name).as_np_ndarray() for name in values}})
+    read = {name: mx.nd.array(values[name], dtype=dtype) for name in graph.list_arguments()}
+    found = graph.eval(**read)[0]
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found.asnumpy(), expected)
+
+
 @pytest.mark.parametrize(("text", "error"), [
     ("i & 1.5", TypeError), ("1.5 | i", TypeError), ("np.bitwise_and(i, 1.5)", mx.errors.DTypeError),
     ("i // 'a'", TypeError)])
@@ -252,9 +307,33 @@ def test_shapes_are_numpys(text: str) -> None:
     np.testing.assert_allclose(found.asnumpy(), expected, 1e-5)
 
 
+@pytest.mark.parametrize("text", [
+    "np.exp(x)", "np.sum(x)", "np.mean(x, axis=0)", "np.concatenate([x, x])", "np.unique(x)", "np.isclose(x, x)",
+    "np.cumprod(x)", "np.kron(x, x)", "np.modf(x)", "np.split(x, 2)", "np.add.reduce(x)", "np.nonzero(x)",
+    "np.median(x, axis=0)", "np.linalg.inv(x)", "np.cov(x)", "np.argmax(x)", "np.where(x > 2, x, 0)"])
+def test_functions_of_numpy_give_arrays_of_np(text: str) -> None:
+    host = np.array([[1, 2.5], [3, 4]], np.float32)
+    found, expected = (eval(text, {"np": np, "x": x}) for x in (mnp.array(host), host))
+    parts = [found, expected] if not isinstance(expected, (list, tuple)) else [*found, *expected]
+    half = len(parts) // 2
+    for mine, numpys in zip(parts[:half], parts[half:], strict=True):
+        assert type(mine) is mnp.ndarray and mine.shape == numpys.shape
+        assert mine.dtype == (np.float32 if numpys.dtype.kind == "f" else numpys.dtype)
+        np.testing.assert_allclose(mine.asnumpy(), numpys, 1e-6)
+
+
+def test_functions_of_numpy_keep_what_is_no_array_of_np() -> None:
+    x, out = mnp.array([1.0, 4.0]), np.zeros(2, np.float32)
+    assert np.sqrt(x, out=out) is out and out.tolist() == [1, 2]
+    assert np.shape(x) == (2,) and np.allclose(x, x) is True and np.array_equal(x, x) is True
+    assert isinstance(np.median(x), np.float32)
+    assert isinstance(np.fft.fft(x), np.ndarray)  # there are no complex dtypes
+    assert isinstance(np.exp(mx.nd.ones(2)), np.ndarray)
+
+
 def test_memory_is_shared_by_an_array_and_its_views() -> None:
     x, y = mnp.array(X), mnp.array(X)
-    for share in (mnp.may_share_memory, mnp.shares_memory):
+    for share in (mnp.may_share_memory, mnp.shares_memory, np.may_share_memory, np.shares_memory):
         assert share(x, x) and share(x, x[1:]) and share(x.as_nd_ndarray(), x.reshape(-1)) and not share(x, y)
 
 

@@ -394,3 +394,24 @@ def test_other_outputs_of_an_identity_are_computed():
     first, second = [out.asnumpy() for out in executor.forward()]
     np.testing.assert_allclose(second, 2.0 * first)
     assert "custom.test_cse_shifted" in operators(executor)[0]
+
+
+A, B = mx.sym.var("a"), mx.sym.var("b")
+
+
+@pytest.mark.parametrize("make, expected", [
+    (lambda: (A + 1) + (B + 2), 5), (lambda: (A + B) + (A + B), 4), (lambda: ((A + B) + A) + ((A + B) + A), 5),
+    (lambda: mx.sym.Group([A * B, A * B]), 3)])
+@pytest.mark.parametrize("grad_req", ["write", "null"])
+def test_the_optimized_symbol_has_each_expression_once(make, expected, grad_req):
+    bound = make().simple_bind(mx.cpu(), grad_req=grad_req, a=(2, 3), b=(2, 3))
+    optimized = bound.get_optimized_symbol()
+    assert len({node for node, _ in optimized.get_internals()._entries}) == expected
+    arrays = {"a": mx.nd.ones((2, 3)), "b": mx.nd.ones((2, 3)) * 2}
+    for found, wanted in zip(optimized.eval(**arrays), bound.forward(**arrays), strict=True):
+        np.testing.assert_array_equal(found.asnumpy(), wanted.asnumpy())
+
+
+def test_the_optimized_symbol_of_inference_has_no_dropout():
+    bound = (mx.sym.Dropout(A) * B).simple_bind(mx.cpu(), grad_req="null", a=(2, 3), b=(2, 3))
+    assert bound.get_optimized_symbol().get_internals().list_outputs()[:2] == ["a", "b"]

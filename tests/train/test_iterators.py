@@ -234,3 +234,23 @@ def test_arrays_in_parts():
     for call in (lambda: mx.util.split_and_load(rows, [mx.cpu()] * 2), lambda: mx.util.split_data(rows, 8, 0, False)):
         with pytest.raises(ShapeError, match="7 samples along axis 0 cannot be divided"):
             call()
+
+
+@pytest.mark.parametrize("last, expected", [
+    ("keep", [([0, 2, 4], 0), ([6, 8, 10], 0), ([12, 0, 0], 2)]), ("discard", [([0, 2, 4], 0), ([6, 8, 10], 0)])])
+def test_batches_of_a_gluon_loader(last, expected):
+    loader = mx.gluon.data.DataLoader(mx.gluon.data.ArrayDataset(ROWS, NUMBERS), 3, last_batch=last)
+    batches = mx.contrib.io.DataLoaderIter(loader, label_name="number", dtype="float16")
+    assert [tuple(each) for each in (*batches.provide_data, *batches.provide_label)] == [
+        ("data", (3, 2)), ("number", (3,))]
+    for _ in range(2):
+        assert seen(batches) == expected
+        batches.reset()
+    batch = batches.next()
+    assert batch.data[0].dtype == batch.label[0].dtype == np.float16 and batch.label[0].asnumpy().tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("loader, words", [([], "no batch"), ([(1, 2, 3)], "got 3 values"), ([1], "got int")])
+def test_a_loader_gives_pairs(loader, words):
+    with pytest.raises(ArgumentError, match=words):
+        mx.contrib.io.DataLoaderIter(loader)

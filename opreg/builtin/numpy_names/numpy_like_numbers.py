@@ -13,7 +13,7 @@ from ...core.attrs import Count, Finite, Number
 from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, broadcast, check_axes, check_axis, is_floating, show
+from ...core.spec import ANY, Shape, broadcast, check_axis, is_floating, reduced_axes, show
 from ...custom.composed import composed
 from ...elementwise.loops import reduced
 from ...errors import AttrError, DTypeError, ShapeError
@@ -213,7 +213,7 @@ def where_scalar2(condition, *, x: Number = 0.0, y: Number = 0.0):
 
 
 def _places(shape: Shape, axis: Axes) -> tuple[int, ...]:
-    return () if axis == () else check_axes(axis, len(shape))
+    return () if axis == () else reduced_axes(axis, False, len(shape))
 
 
 def _weighed(a: Shape, weights: Shape, axis: Axes) -> Shape:

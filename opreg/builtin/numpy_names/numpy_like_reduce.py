@@ -16,7 +16,7 @@ import numpy as np
 
 from ...core.declarations import ZERO
 from ...core.registry import declare, ops
-from ...core.spec import check_axes, is_floating
+from ...core.spec import is_floating, reduced_axes
 from ...core.value import Value
 from ...custom.composed import composed
 from ...elementwise.expression import maximum, sqrt, square
@@ -34,7 +34,7 @@ Dtypes = list[np.dtype | None]
 
 
 def _axes(axis: Axes, rank: int) -> tuple[int, ...]:
-    return () if axis == () else check_axes(axis, rank)
+    return () if axis == () else reduced_axes(axis, False, rank)
 
 
 #: The shape that is left of data.

@@ -17,7 +17,7 @@ from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import BatchedCall, Rule
-from ...core.spec import Shape, check_axes, flattened, is_narrow, reduced_axes
+from ...core.spec import Shape, flattened, is_narrow, reduced_axes
 from ...elementwise.expression import absolute, equal, sqrt, square, where
 from ...elementwise.loops import check_some, reduced, sets
 from ...elementwise.rows import row_max, row_mean, row_min, row_product, row_sum
@@ -244,14 +244,14 @@ def placing(op: Op, function: str, left: Callable[..., Shape], axis: int | None 
 
     @op.infer
     def placing_infer(data, *, axis=axis, keepdims=False):
-        axes = check_axes(axis, len(data))
+        axes = reduced_axes(axis, False, len(data))
         check_some(data, axes)
         return left(data, axes, keepdims)
 
     @op.kernel()  # no body: the function is the array module's
     def placing_xp(xp, data, *, axis=axis, keepdims=False):
-        indices = getattr(xp, function)(data, axis=axis)
-        return indices.reshape(left(data.shape, check_axes(axis, data.ndim), keepdims))
+        indices = getattr(xp, function)(data, axis=axis if data.ndim else None)
+        return indices.reshape(left(data.shape, reduced_axes(axis, False, data.ndim), keepdims))
 
 
 def _place(name: str, doc: str) -> None:

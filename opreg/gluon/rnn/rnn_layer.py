@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from opreg import ndarray, symbol
-from opreg.ndarray.ndarray import NDArray
 
 from ...errors import did_you_mean
 from ...train.initializer import InitializerLike
@@ -15,6 +14,7 @@ from ...typing import DTypeLike
 from ..errors import BlockError
 from ..hybrid_block import HybridBlock
 from ..parameter import Parameter, tensor_types
+from ..structure import ARRAYS
 from . import rnn_cell
 
 __all__ = ["RNN", "LSTM", "GRU"]
@@ -156,7 +156,7 @@ class _RNNLayer(HybridBlock):
         if self._skip_states is not skipped:
             self._skip_states = skipped
         if states is None:
-            if isinstance(inputs, NDArray):
+            if isinstance(inputs, ARRAYS):
                 states = self.begin_state(inputs.shape[self._layout.find("N")], ctx=inputs.context,
                                           dtype=inputs.dtype)
             else:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from opreg import ndarray, symbol
-from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol
 
 from ..errors import BlockError
 from ..parameter import tensor_types
+from ..structure import ARRAYS
 
 __all__ = ["begun", "format_sequence", "joined", "listed", "mask_sequence", "reverse_sequences"]
 
@@ -36,9 +36,9 @@ def format_sequence(length: int | None, inputs: Any, layout: str, merge: bool | 
     in_axis = axis if in_layout is None else in_layout.find("T")
     sample = inputs if isinstance(inputs, tensor_types) else inputs[0]
     F: Any = symbol if isinstance(sample, Symbol) else ndarray
-    if isinstance(inputs, NDArray):
+    if isinstance(inputs, ARRAYS):
         batch_size = inputs.shape[layout.find("N")]
-    elif isinstance(sample, NDArray):
+    elif isinstance(sample, ARRAYS):
         batch_size = sample.shape[0]
     if isinstance(inputs, tensor_types):
         if merge is False:
@@ -85,7 +85,7 @@ def begun(cell: Any, F: Any, begin_state: Any, inputs: Any, batch_size: int) -> 
         return begin_state
     if F is symbol:
         return cell.begin_state(func=F.zeros, batch_size=batch_size)
-    with (inputs if isinstance(inputs, NDArray) else inputs[0]).context:
+    with (inputs if isinstance(inputs, ARRAYS) else inputs[0]).context:
         return cell.begin_state(func=F.zeros, batch_size=batch_size)
 
 
