@@ -51,7 +51,8 @@ adjoint_pair(fft, ifft, like=False)
 
 @declare(name="_contrib_count_sketch", types="T,I,S->T")
 def count_sketch(data, h, s, *, out_dim: int, processing_batch_size: int = 32):
-    """The count sketch: elements of each row, with signs ``s``, are added up at the ``out_dim`` positions in ``h``.
+    """The count sketch: element ``i`` of each row, times the sign ``s[i]``, is added at position ``h[i]`` of
+    ``out_dim``.
 
     M. Charikar, K. Chen, M. Farach-Colton, Finding frequent items in data streams, 2002.
     """

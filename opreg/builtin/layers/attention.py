@@ -207,7 +207,7 @@ _interleaved(encdec_valatt, Factor(1), Factor(0, 2, 1))
 
 @composed(name="_contrib_div_sqrt_dim", inplace=(0,))
 def div_sqrt_dim(data):
-    """``data`` divided by the square root of its last length; integers are divided by the integer part of it."""
+    """``data`` divided by the square root of the length of its last axis; for integers the root is rounded down."""
     if not data.shape:
         raise ShapeError("data: expected at least one axis")
     last, kind = data.shape[-1], np.dtype(data.dtype).kind

@@ -69,8 +69,8 @@ def convolution(data, weight, bias, *, kernel: tuple[int, ...], stride: tuple[in
                 cudnn_off: bool = False, layout: Layout | None = None):
     """A convolution of the data with ``num_filter`` kernels, plus a bias.
 
-    ``weight`` has shape (num_filter, channels / num_group, *kernel); layouts with channels last have them last in the
-    weight, too. ``cudnn_off`` excludes cuDNN; ``workspace`` and ``cudnn_tune`` have no effect.
+    ``weight`` has shape (num_filter, channels / num_group, *kernel), or (num_filter, *kernel, channels / num_group) for
+    layouts with channels last. ``cudnn_off`` excludes cuDNN; ``workspace`` and ``cudnn_tune`` have no effect.
     """
 
 

@@ -199,7 +199,8 @@ def drawn(xp: ArrayModule, drops: bool, rng: Any) -> Array:
 
 @declare(name="_attention_dropout", types="T,int32->T", unread=(0,))
 def attention_dropout(scores, draw, *, p: float):
-    """Factors by which dropout multiplies the attention weights of these scores, given the key ``draw``."""
+    """The factors, 0 or ``1 / (1 - p)``, by which dropout multiplies the attention weights of ``scores``, drawn with
+    the key ``draw``."""
 
 
 attention_dropout.infer(like_inputs(0))

@@ -410,8 +410,8 @@ def sum_by_product(call: Call) -> Callable:
 
 @declare(aliases=("_sparse_dot",))
 def dot(lhs, rhs, *, transpose_a: bool = False, transpose_b: bool = False, forward_stype: Storage | None = None):
-    """The product over the last axis of ``lhs`` and the first of ``rhs``; a transpose exchanges the first and last
-    axes.
+    """The product over the last axis of ``lhs`` and the first of ``rhs``; ``transpose_a`` and ``transpose_b`` first
+    exchange the first and last axis of an input.
 
     For two vectors it is the inner product, with shape (1,).
     """
@@ -530,7 +530,7 @@ def dot_attends(lhs, rhs, *, transpose_a, transpose_b):
 @declare(aliases=("_npx_batch_dot",))
 def batch_dot(lhs, rhs, *, transpose_a: bool = False, transpose_b: bool = False,
               forward_stype: Storage | None = None):
-    """Products of the matrices in the last two axes; the axes before are a batch, and equal."""
+    """Products of the matrices in the last two axes; the axes before are equal in both inputs."""
 
 
 @batch_dot.infer

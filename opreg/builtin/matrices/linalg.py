@@ -533,7 +533,7 @@ def _part(take: Op, put: Op, count: Callable[[int], int], side: Callable[[int], 
 
 @_linalg
 def extractdiag(A, *, offset: int = 0):
-    """The elements of a diagonal: the main one, or ``offset`` above it."""
+    """The elements of a diagonal: the main one, or the one ``offset`` places above it."""
 
 
 computed(extractdiag, lambda xp, A, *, offset: A.diagonal(offset, -2, -1))
@@ -541,7 +541,7 @@ computed(extractdiag, lambda xp, A, *, offset: A.diagonal(offset, -2, -1))
 
 @_linalg
 def makediag(A, *, offset: int = 0):
-    """Zeros with the elements of ``A`` on a diagonal: the main one, or ``offset`` above it."""
+    """Zeros with the elements of ``A`` on a diagonal: the main one, or the one ``offset`` places above it."""
 
 
 def _diagonal(xp: ArrayModule, length: int, *, offset: int) -> tuple[Array, Array]:
@@ -554,7 +554,8 @@ _part(extractdiag, makediag, lambda length: length, lambda count: count, _diagon
 
 @_linalg
 def extracttrian(A, *, offset: int = 0, lower: bool = True):
-    """The elements of a triangle as a vector: those from a diagonal on, away from the main one."""
+    """The elements of a triangle as a vector: the diagonal ``offset`` and all diagonals beyond it, which are below for
+    a negative ``offset``, above for a positive one; for 0 ``lower`` decides."""
 
 
 @_linalg

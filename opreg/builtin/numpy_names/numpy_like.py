@@ -57,7 +57,7 @@ def _literal(source: Shape, *, newshape: int | Sequence[int]) -> Shape:
 
 @declare(name="_np_reshape")
 def reshape(a, *, newshape: int | tuple[int, ...], order: Literal["C"] = "C"):
-    """``a`` in another shape, given literally: 0 is a length of zero, () a scalar; one -1 is inferred."""
+    """``a`` in the shape ``newshape``: 0 is a length of zero, () a scalar; one length may be -1, and is inferred."""
 
 
 reshaping(reshape, _literal)
@@ -116,8 +116,9 @@ def _worked_out(source: Shape, codes: Shape) -> Shape:
 
 @declare(name="_npx_reshape")
 def coded_reshape(a, *, newshape: int | tuple[int, ...], reverse: bool = False, order: Literal["C"] = "C"):
-    """``a`` in another shape: -1 is inferred, -2 keeps a length, -3 removes an axis of length one, -4 keeps all
-    remaining lengths, -5 merges two, -6 splits one into the next two numbers. ``reverse`` reads from the back."""
+    """``a`` in the shape ``newshape``: -1 is inferred, -2 keeps a length, -3 removes an axis of length one, -4 keeps
+    all remaining lengths, -5 merges two, -6 splits one into the two lengths after it. ``reverse`` matches the axes from
+    the last one."""
 
 
 reshaping(coded_reshape, _coded)
@@ -162,8 +163,8 @@ def _into(xp: ArrayModule, a: Array, b: Array, shape: Shape, out: Array | None) 
 
 @declare(name="_npi_matmul")
 def matmul(a, b):
-    """Products of the matrices in the last two axes; the axes before broadcast. A vector is a row on the left and a
-    column on the right, and its axis is missing in the result."""
+    """Products of the matrices in the last two axes; the axes before broadcast. A vector on the left is a row, one on
+    the right a column; the result lacks this axis."""
 
 
 matmul.infer(_product_shape)
@@ -402,9 +403,9 @@ def _rtrue_divide_scalar(data, *, scalar: float = 1.0):
     return ops._rdiv_scalar(ops.Cast(data, dtype=of_floats(data.dtype)), scalar=scalar)
 
 
-_quotient("_npi_true_divide", "The quotient, floating for integers, too; shapes broadcast.", _true_divide)
-_quotient("_npi_true_divide_scalar", "The quotient by a number, floating for integers, too.", _true_divide_scalar)
-_quotient("_npi_rtrue_divide_scalar", "A number divided by ``data``, floating for integers, too.", _rtrue_divide_scalar)
+_quotient("_npi_true_divide", "``x1 / x2``, floating-point also for integers. Shapes broadcast.", _true_divide)
+_quotient("_npi_true_divide_scalar", "``data / scalar``, floating-point also for integers.", _true_divide_scalar)
+_quotient("_npi_rtrue_divide_scalar", "``scalar / data``, floating-point also for integers.", _rtrue_divide_scalar)
 
 
 # ----------------------------------------------------------------------------------------- moved and rounded
@@ -438,7 +439,7 @@ Places = int | tuple[int, ...]
 
 @declare(name="_np_roll")
 def roll(data, *, shift: Places, axis: Places | None = None):
-    """``data`` shifted by ``shift`` along each ``axis``, or flat; elements shifted out at the end enter at the
+    """``data`` shifted by ``shift`` along each ``axis``, or flattened; elements shifted out at the end enter at the
     front."""
 
 
@@ -475,8 +476,8 @@ Decimals = Annotated[int, Limit("from -308 to 308", lambda decimals: abs(decimal
 
 @declare(name="_npi_around")
 def around(x, *, decimals: Decimals = 0):
-    """Elements rounded to ``decimals`` digits, halves to the even digit; negative values round to tens, hundreds and so
-    on."""
+    """Elements rounded to ``decimals`` digits, halves to the even digit; negative ``decimals`` round to tens, hundreds
+    and so on."""
 
 
 alike(around)
@@ -494,7 +495,7 @@ def around_xp(xp, x, *, decimals, out=None):
 
 @declare(name="_npi_full_like", types="T->@dtype=T", unread=(0,))
 def full_like(a, *, fill_value: Number, ctx: str = "", dtype: np.dtype | None = None):
-    """An array filled with one value, with the shape of ``a``, in its dtype or another."""
+    """An array of the shape of ``a`` filled with ``fill_value``, by default in the dtype of ``a``."""
 
 
 filling(full_like)

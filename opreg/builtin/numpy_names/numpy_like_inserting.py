@@ -91,7 +91,8 @@ def _inserted(arr: Any, values: Any, val: float | None, axis: Axis, places: np.n
 @composed(name="_npi_insert_scalar", types="T,V=T->T", arguments=_names, variadic=None,
           input_names=("arr", "values"))
 def insert_scalar(arr, *values, val: float | None = None, int_ind: int, axis: Axis = None):
-    """``arr`` with ``values``, or the number ``val``, inserted before one place along an axis, or flat."""
+    """``arr`` with ``values``, or the number ``val``, inserted before the position ``int_ind`` along ``axis``, or
+    flattened."""
     return _inserted(arr, values[0] if values else None, val, axis, np.array([int_ind]), True)
 
 
@@ -108,7 +109,8 @@ def _slice(length: int, start: int | None, stop: int | None, step: int | None) -
           input_names=("arr", "values"))
 def insert_slice(arr, *values, val: float | None = None, start: int | None = None, stop: int | None = None,
                  step: int | None = None, axis: Axis = None):
-    """``arr`` with ``values``, or the number ``val``, inserted before the places of a slice along an axis, or flat."""
+    """``arr`` with ``values``, or the number ``val``, inserted before the positions of a slice along ``axis``, or
+    flattened."""
     length = flat_shape(arr.shape, axis)[-1 if axis is None else axis]
     return _inserted(arr, values[0] if values else None, val, axis, _slice(length, start, stop, step), False)
 
@@ -125,7 +127,8 @@ def insert_slice_infer(arr, *values, start, stop, step, axis):
 
 @declare(name="_insertion_order", types="I->int64")
 def insertion_order(obj, *, length: int):
-    """The order of elements, numbered from zero, in which further ones stand before the places ``obj``."""
+    """The indices that put inserted elements in order: appended after ``length`` elements, each comes before its
+    position in ``obj``."""
 
 
 insertion_order.infer(lambda obj, *, length: (length + flat_shape(obj, None)[0],))
@@ -145,7 +148,8 @@ computed(insertion_order, _order)  # no body: it sorts
 @composed(name="_npi_insert_tensor", types="T,*?->T", arguments=_names_with_places, variadic=None,
           input_names=("arr", "values", "obj"))
 def insert_tensor(arr, *others, val: float | None = None, axis: Axis = None):
-    """``arr`` with ``values``, or the number ``val``, inserted before the places in ``obj`` along an axis, or flat."""
+    """``arr`` with ``values``, or the number ``val``, inserted before the positions ``obj`` along ``axis``, or
+    flattened."""
     values, obj = others if val is None else (None, *others)
     number = flat_shape(obj.shape, None)[0]
     joined, place, count = _joined(arr, values, val, axis, number, not obj.shape)
@@ -161,8 +165,8 @@ def insert_tensor_infer(arr, *others, val, axis):
 
 @declare(name="_kept_by_deletion", types="T,I->uint8", unread=(0,))
 def kept_by_deletion(arr, obj, *, axis: Axis = None):
-    """1 for each element along an axis, or of the flat array, that stays when those at the places ``obj`` are deleted;
-    else 0. Negative places and those beyond the end change nothing, as in MXNet."""
+    """0 for each element along ``axis``, or of the flattened array, whose position is in ``obj`` and deleted, 1 for the
+    others. Negative positions and positions beyond the end delete nothing, as in MXNet."""
 
 
 kept_by_deletion.infer(lambda arr, obj, *, axis: (flat_shape(arr, axis)[-1 if axis is None else axis],))
@@ -190,7 +194,7 @@ def _remaining(length: int, start: int | None, stop: int | None, step: int | Non
 @composed(name="_npi_delete")
 def delete(arr, *, start: int | None = None, stop: int | None = None, step: int | None = None,
            int_ind: int | None = None, axis: Axis = None):
-    """``arr`` without the elements at one place, or at those of a slice, along an axis, or flat."""
+    """``arr`` without the elements at the position ``int_ind``, or at those of a slice, along ``axis`` or flattened."""
     flat = shaped(arr, flat_shape(arr.shape, axis))
     place = -1 if axis is None else axis
     return looked_up(flat, _remaining(flat.shape[place], start, stop, step, int_ind), place)

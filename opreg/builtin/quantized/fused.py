@@ -331,10 +331,11 @@ def fused_convolution(*values, with_bn: bool = False, with_act: bool = False, wi
                       with_postsum_act: bool = False, with_relu: bool = False, with_postsum_relu: bool = False,
                       quantized: bool = False, min_calib_range: float | None = None,
                       max_calib_range: float | None = None, subgraphs: tuple[Any, ...] = ()):
-    """A convolution and the operators after it in inference: its subgraph, on integers if ``quantized``.
+    """A convolution fused with the operators after it, for inference; with ``quantized`` it computes on integers.
 
-    The subgraph alone decides the operators after the layer; attributes that begin with ``with`` repeat it. Weights are
-    floating-point, and quantised by the node. A result has 8 bits in a calibrated range, 32 bits without one.
+    The node's subgraph decides which operators follow the layer; attributes that begin with ``with`` repeat this
+    information. Weights are floating-point, and the node quantises them. The result has 8 bits with a calibrated range,
+    32 bits without one.
     """
     return _CONV.compute(values, {"quantized": quantized, "min_calib_range": min_calib_range,
                                   "max_calib_range": max_calib_range, "subgraphs": subgraphs})
@@ -347,11 +348,11 @@ def fused_dense(*values, with_eltwise: bool = False, with_relu: bool = False, qu
                 enable_float_output: bool = False, min_calib_range: float | None = None,
                 max_calib_range: float | None = None, channel_wise_quantize: bool | None = None,
                 subgraphs: tuple[Any, ...] = ()):
-    """A dense layer and the operators after it in inference: its subgraph, on integers if ``quantized``.
+    """A dense layer fused with the operators after it, for inference; with ``quantized`` it computes on integers.
 
-    Weights are integers with their own ranges; with ``channel_wise_quantize`` they are floating-point, and quantised by
-    the node. A result is floating-point with ``enable_float_output``, has 8 bits in a calibrated range, and 32 bits
-    otherwise.
+    Weights are integers with their own ranges; with ``channel_wise_quantize`` they are floating-point, and the node
+    quantises them. The result is floating-point with ``enable_float_output``, has 8 bits with a calibrated range, and
+    32 bits otherwise.
     """
     return _DENSE.compute(values, {"quantized": quantized, "enable_float_output": enable_float_output,
                                    "min_calib_range": min_calib_range, "max_calib_range": max_calib_range,

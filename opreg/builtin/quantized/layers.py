@@ -119,14 +119,14 @@ def _weighted(name: str, op: Op, doc: str) -> Op:
 
 
 quantized_conv = _weighted("_contrib_quantized_conv", convolution, """
-``Convolution`` of whole numbers: its sums of 32 bits, and how far they reach.
+``Convolution`` of 8-bit integers: its 32-bit sums, and their range.
 
-The bias, of eight bits with a range of its own, counts in steps of the sums.""".strip())
+The bias has 8 bits and its own range; it is converted to the steps of the sums.""".strip())
 
 quantized_fully_connected = _weighted("_contrib_quantized_fully_connected", fully_connected, """
-``FullyConnected`` of whole numbers: its sums of 32 bits, and how far they reach.
+``FullyConnected`` of 8-bit integers: its 32-bit sums, and their range.
 
-The bias, of eight bits with a range of its own, counts in steps of the sums.""".strip())
+The bias has 8 bits and its own range; it is converted to the steps of the sums.""".strip())
 
 
 # ----------------------------------------------------------------------- layers that keep the range
@@ -163,13 +163,13 @@ def _active(data: Value, *, act_type: str) -> Value:
 
 
 _keeping("_contrib_quantized_pooling", pooling, """
-``Pooling`` of whole numbers, maxima or averages, these rounded; and the range.""".strip(), _pooled)
+``Pooling`` of 8-bit integers, maxima or rounded averages; and the range.""".strip(), _pooled)
 _keeping("_contrib_quantized_flatten", flatten, """
-``Flatten`` of whole numbers, and the range.""".strip(), flatten)
+``Flatten`` of 8-bit integers, and the range.""".strip(), flatten)
 _keeping("_contrib_quantized_act", activation, """
-The activation "relu" of whole numbers, and the range.""".strip(), _active)
+The activation "relu" of 8-bit integers, and the range.""".strip(), _active)
 _keeping("_contrib_quantized_embedding", embedding, """
-Rows of a weight of eight bits picked by the integers in ``data``, and its range.""".strip(),
+Rows of an 8-bit ``weight`` at the indices ``data``, and its range.""".strip(),
          embedding, ("data", "weight"),
          "I,int8,float32,float32->int8,float32,float32")
 
@@ -270,8 +270,8 @@ for _op in (quantized_elemwise_add, quantized_elemwise_mul):
 
 def _normalised(data, gamma, beta, min_data, max_data, moving_mean, moving_var, *, min_calib_range, max_calib_range,
                 eps, fix_gamma, axis, **_):
-    """``BatchNorm`` of integers by its moving statistics, as int8 in the calibrated range, which is required; and the
-    range."""
+    """``BatchNorm`` of 8-bit integers by the moving statistics, as int8 in the calibrated range, which is required; and
+    the range."""
     limit = calibrated(min_calib_range, max_calib_range)
     if limit is None:
         raise AttrError("min_calib_range and max_calib_range are required: the range of the result")

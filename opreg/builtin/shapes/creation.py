@@ -187,7 +187,7 @@ _counting(arange, _range)
 @declare(name="_linspace", aliases=("_npi_linspace",), types="->@dtype")
 def linspace(*, start: Finite, stop: Finite, num: Count, endpoint: bool = True, ctx: str = "",
              dtype: np.dtype = _FLOAT32):
-    """``num`` equally spaced values from ``start`` to ``stop``, which is included with ``endpoint``."""
+    """``num`` equally spaced values from ``start`` to ``stop``, including ``stop`` if ``endpoint``."""
 
 
 formed(linspace, "-> (@num)")
@@ -231,7 +231,7 @@ def reset_arrays_xp(xp, *data):
 @declare(name="_contrib_arange_like", aliases=("_npx_arange_like",), unread=(0,))
 def arange_like(data, *, start: Finite = 0.0, step: Finite = 1.0, repeat: Positive = 1, ctx: str = "",
                 axis: int | None = None):
-    """A range of values with the shape of ``data``, or along one of its axes."""
+    """Values ``start``, ``start + step``, ... in the shape of ``data``, or in a vector as long as its ``axis``."""
 
 
 @arange_like.infer
@@ -244,7 +244,7 @@ _counting(arange_like, _range_like)
 
 @declare(name="_contrib_index_array", types="T->int64", unread=(0,))
 def index_array(data, *, axes: int | tuple[int, ...] | None = None):
-    """The indices of each element of ``data``, or those along ``axes``, in a new last axis; int64."""
+    """The index of each element of ``data`` along all axes, or along ``axes``: int64, in a new last axis."""
 
 
 def _indexed(rank: int, axes: int | Shape | None) -> list[int]:

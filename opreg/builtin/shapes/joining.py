@@ -305,7 +305,7 @@ def split_v2_fill(ins, outs, *, axis, squeeze_axis):
 
 @composed
 def khatri_rao(*args, num_args: Few = 1):
-    """The Khatri-Rao product: column by column, the Kronecker product of the inputs' columns."""
+    """The Khatri-Rao product: column ``i`` is the Kronecker product of the inputs' columns ``i``."""
     for arg in args:
         if len(arg.shape) != 2:
             raise ShapeError(f"expected matrices, got shape {show(arg.shape)}")

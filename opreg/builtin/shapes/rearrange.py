@@ -141,7 +141,7 @@ def im2col_sum(g, data, *, kernel: Dims, stride: Dims = (), dilate: Dims = (), p
 
 @declare(cheap=True)
 def col2im(data, *, output_size: Dims, kernel: Dims, stride: Dims = (), dilate: Dims = (), pad: Dims = ()):
-    """Columns, as ``im2col`` makes them, added at their positions in an image of ``output_size``."""
+    """The reverse of ``im2col``: columns are added at their positions in an image of ``output_size``."""
 
 
 @col2im.infer
@@ -177,7 +177,8 @@ def _up_names(*, sample_type: str, num_args: int) -> tuple[str, ...]:
 def upsampling(*data, scale: Positive, num_filter: Count = 0, sample_type: Literal["nearest", "bilinear"],
                multi_input_mode: Literal["concat", "sum"] = "concat", num_args: Few = 1,
                workspace: int = 512):
-    """Images enlarged ``scale`` times, by repetition or by a transposed convolution with ``weight``.
+    """Images enlarged ``scale`` times: pixels are repeated (``nearest``), or ``weight`` is applied as a transposed
+    convolution (``bilinear``).
 
     Further images are enlarged to the same size, and all of them are concatenated along the channels or added.
     """
@@ -228,7 +229,7 @@ def _steps(scale: int, height: int, width: int) -> Iterator[tuple[int, int, tupl
 
 @declare(name="_upsampling_bilinear", cheap=True)
 def spreading(data, weight, *, scale: Positive):
-    """Images enlarged ``scale`` times by a transposed convolution with a kernel for each channel."""
+    """Images enlarged ``scale`` times by a transposed convolution, with a separate kernel for each channel."""
 
 
 @spreading.infer

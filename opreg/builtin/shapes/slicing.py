@@ -184,7 +184,7 @@ def _corner(data: Shape, like: Shape, *, axes: int | Sequence[int]) -> Cut:
 
 @declare(types="T,U->T", unread=(1,))
 def slice_like(data, shape_like, *, axes: int | tuple[int, ...] = ()):
-    """The first elements of ``data`` along ``axes`` (all by default), as many as ``shape_like`` has."""
+    """The first elements of ``data`` along ``axes`` (all by default), as many as ``shape_like`` has there."""
 
 
 cutting(slice_like, _corner)
@@ -217,8 +217,8 @@ def _window(*shapes: Shape, h_w: Sequence[int], offset: Sequence[int], center_cr
 @declare(name="Crop", unread=(1,), partly=(0,))
 def crop(*data, num_args: Few, offset: tuple[int, ...] = (0, 0), h_w: tuple[int, ...] = (0, 0),
          center_crop: bool = False):
-    """A window of height and width of the first input, with the size ``h_w`` or that of a second input, at ``offset``
-    or in the center."""
+    """A window of the first input, along height and width: its size is ``h_w`` or that of a second input, and it lies
+    at ``offset`` or in the center."""
 
 
 cutting(crop, _window)
@@ -260,7 +260,7 @@ linear(reverse, reverse)
 
 @declare(name="_slice_assign", aliases=("_crop_assign", "_npi_slice_assign"), inplace=(0,), cheap=True)
 def slice_assign(lhs, rhs, *, begin: Bounds, end: Bounds, step: Bounds | None = ()):
-    """``lhs`` with the slice that ``slice`` would return replaced by ``rhs``."""
+    """A copy of ``lhs`` whose slice from ``begin`` to before ``end`` is replaced by ``rhs``."""
 
 
 @slice_assign.fill
@@ -296,7 +296,7 @@ def slice_assign_grad(g, ins, outs, *, begin, end, step):
 @declare(name="_slice_assign_scalar", aliases=("_crop_assign_scalar", "_npi_slice_assign_scalar"),
          inplace=(0,), cheap=True)
 def slice_assign_scalar(data, *, scalar: Number = 0.0, begin: Bounds, end: Bounds, step: Bounds | None = ()):
-    """``data`` with the slice that ``slice`` would return filled with a number."""
+    """A copy of ``data`` whose slice from ``begin`` to before ``end`` is filled with ``scalar``."""
 
 
 slice_assign_scalar.fill(as_output)

@@ -98,7 +98,8 @@ def _taps(form: _Form) -> Iterator[tuple]:
 @declare(name="Correlation")
 def correlation(data1, data2, *, kernel_size: int = 1, max_displacement: int = 1, stride1: int = 1, stride2: int = 1,
                 pad_size: int = 0, is_multiply: bool = True):
-    """Means over patches and channels of products of ``data1`` and displaced ``data2``, or of absolute differences.
+    """Means, over patches and channels, of the products of ``data1`` and displaced ``data2``, or of their absolute
+    differences if not ``is_multiply``.
 
     Output channels are displacements up to ``max_displacement`` in steps of ``stride2``, row by row.
     """

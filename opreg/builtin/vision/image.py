@@ -243,8 +243,8 @@ for _name, _change in (("brightness", _brightness), ("contrast", _contrast), ("s
 def color_jitter(data, *, brightness: float, contrast: float, saturation: float, hue: float):
     """The image with brightness, contrast, saturation and hue changed in random order.
 
-    Each attribute is the greatest difference of the factor from one, or for the hue of the rotation, in turns, from
-    zero.
+    Each attribute is the largest difference of a random factor from one; for the hue it is the largest rotation, in
+    turns.
     """
 
 

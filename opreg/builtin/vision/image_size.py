@@ -324,10 +324,10 @@ Border = Literal[0, 1, 2, 3, 4]
 @composed(name="_cvcopyMakeBorder")
 def border(src, *, top: int, bot: int, left: int, right: int, type: Border = 0, value: float = 0.0,
            values: tuple[float, ...] = ()):
-    """One image padded by given numbers of pixels on each side.
+    """One image padded by ``top``, ``bot``, ``left`` and ``right`` pixels.
 
-    ``type`` tells the border: 0, ``values``, one for each channel, or ``value`` for all; 1, the outermost pixels; 2,
-    the reflection; 3, the opposite side; 4, the reflection without the outermost pixels.
+    ``type`` is the content of the border: 0 is a constant, one of ``values`` for each channel or ``value`` for all; 1
+    the outermost pixels; 2 the reflection; 3 the opposite side; 4 the reflection without the outermost pixels.
     """
     height, width, channels = src.shape
     if type:
