@@ -1,4 +1,4 @@
-"""trace_events: what a program runs, noted as events: operators, plans, gradients, Cells, in all threads.
+"""trace_events: records of a program's operators, plans, gradients and Cells as events, in all threads.
 
 While events are collected, the functions that everything runs through are replaced by ones that look at the clock,
 and put back behind: who does not collect pays nothing. ``opreg.core.events`` collects the events.
@@ -90,7 +90,7 @@ def start(events: Events, *, arrays: bool = True, graphs: bool = True, nvtx: boo
     """
     with _LOCK:
         if _UNDO:
-            raise OpError("events are being collected already; one collects at a time")
+            raise OpError("events are already being collected, which only one collector can do at a time")
         ranges = _Range if nvtx else _no_range
         if arrays:
             _watch_arrays(events, ranges)

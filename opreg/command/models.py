@@ -103,7 +103,8 @@ def read_onnx(source: Any, shapes: Mapping[str, Sequence[int]]) -> tuple[Symbol,
     except UnknownNumbers as error:
         free = [name for name, dims in get_model_metadata(source)["input_tensor_data"] if 0 in dims]
         if free and not shapes:
-            raise ArgumentError(f"{error}\nlengths of inputs are open: --input {free[0]}=SHAPE says them") from error
+            raise ArgumentError(f"{error}\nthe inputs have dynamic lengths: give them by --input "
+                                f"{free[0]}=SHAPE") from error
         raise
 
 

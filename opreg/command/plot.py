@@ -59,6 +59,6 @@ def draw(net: Symbol, target: str, shapes: Mapping[str, Sequence[int]], *, weigh
         else:
             picture = Path(plot.render(os.path.join(folder, "plot")))
             if picture.suffix != ending:
-                raise DeviceError(f"{target}: a picture in {ending[1:]} needs the program dot of Graphviz, which is "
-                                  "not here; a .gv file holds the graph as text for it")
+                raise DeviceError(f"{target}: a picture in {ending[1:]} needs the program dot of Graphviz, which was "
+                                  f"not found; a .gv file holds the graph as text for dot")
             file.write(picture.read_bytes())

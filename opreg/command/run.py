@@ -83,7 +83,7 @@ def _writable(path: str, count: int, option: str = "--output", what: str = "outp
     endings = (".npy", *weights.ENDINGS[:3])
     ending = os.path.splitext(path)[1]
     if ending not in endings:
-        raise ArgumentError(f"{option} {path}: there is no format {ending!r}. {did_you_mean(ending, endings)}")
+        raise ArgumentError(f"{option} {path}: unknown format {ending!r}. {did_you_mean(ending, endings)}")
     if ending == ".npy" and count > 1:
         raise ArgumentError(f"{option} {path}: a .npy file holds one array, and there are {count} {what}; .npz "
                             "holds several")

@@ -184,7 +184,7 @@ MISTAKES = [  # a call and its error
         *_given(_bytes("int8", 1, 2, 2, 1), _bytes("int8", 1, 2, 2, 1), 0.0, 1.0, 0.0, 1.0), kernel=(2, 2),
         num_filter=1, no_bias=True, layout="NHWC"), AttrError, "layout='NHWC': quantised numbers have their channels"),
     (lambda: nd.contrib.quantized_act(*_given(_bytes("int8", 3), 0.0, 1.0), act_type="tanh"), AttrError,
-     "quantised numbers have 'relu' alone"),
+     "for quantised data only 'relu' is available"),
     (lambda: nd.contrib.quantized_batch_norm(
         *_given(_bytes("int8", 1, 1, 2, 2), 1.0, 0.0, 0.0, 1.0, 0.0, 1.0)), AttrError,
      "min_calib_range and max_calib_range are required"),

@@ -18,7 +18,7 @@ LINES = "3 2\na 1 2\n<unk> 9 9\nb 3 4\na 7 7\n"
 def vectors(tmp_path):
     path = tmp_path / "vectors.txt"
     path.write_text(LINES)
-    with pytest.warns(UserWarning, match="line 5: 'a' has a vector already"):
+    with pytest.warns(UserWarning, match="line 5: 'a' already has a vector"):
         return CustomEmbedding(path)
 
 

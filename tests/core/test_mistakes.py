@@ -106,7 +106,7 @@ def test_a_bprop_is_told_what_it_is_given() -> None:
 
     with pytest.raises(TypeError) as caught:
         mx.grad(Twice())(mx.Tensor([1.0]), mx.Tensor([1.0]))
-    assert "it is given the inputs, the output and its gradient: bprop(self, x, y, out, dout)" in "".join(
+    assert "its arguments are the inputs, the output and the output gradient: bprop(self, x, y, out, dout)" in "".join(
         caught.value.__notes__)
 
     class Failing(Twice):

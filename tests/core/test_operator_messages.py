@@ -40,8 +40,8 @@ def mish(x, *, beta: float = 1.0):
     (lambda: mx.sym._plus_scalr(SYMBOL), "Did you mean '_plus_scalar'"),
     (lambda: mx.sym.custm, "sym has no operator 'custm'. Did you mean '[a-z]*'\\?$"),
     (lambda: mx.sym.custom(SYMBOL, op_type="messages_mish"),
-     r"sym\.custom holds functions and is none: sym\.Custom\(…, op_type='name'\) or sym\.custom\.name\(…\)"),
-    (lambda: mx.nd.linalg(ARRAY), r"nd\.linalg holds functions and is none: nd\.linalg\.name\(…\)"),
+     r"sym\.custom holds functions and is not callable: sym\.Custom\(…, op_type='name'\) or sym\.custom\.name\(…\)"),
+    (lambda: mx.nd.linalg(ARRAY), r"nd\.linalg holds functions and is not callable: nd\.linalg\.name\(…\)"),
     (lambda: mx.nd.array([2 ** 70], dtype="int64"), "an array of int64: .* too large"),
 ])
 def test_calls(call, words):

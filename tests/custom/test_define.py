@@ -78,7 +78,7 @@ REFUSED = [
     (lambda x, out: x, {}, "cannot be called 'out'"), (lambda x, *, name: x, {}, "cannot be called 'name'"),
     (lambda ctx: ctx, {}, "cannot be called 'ctx'"),
     (lambda x, mean: x, {"auxiliary": ["maen"]}, "no input 'maen' .* Did you mean 'mean'"),
-    (lambda x, mean: x, {"auxiliary": ["x"]}, "auxiliary states come last, behind all inputs: mean, x"),
+    (lambda x, mean: x, {"auxiliary": ["x"]}, "auxiliary states come last, after all inputs: mean, x"),
     (lambda x, *xs: x, {"auxiliary": ["x"]}, "auxiliary states come last"),
     (lambda x, mean: x, {"auxiliary": "mean"}, "expected a list of names"),
     (lambda x: x, {"outputs": "ab"}, "outputs='ab': expected a list"),

@@ -154,7 +154,8 @@ def test_a_length_that_lies_allocates_nothing(tmp_path):
     data = write(path, [b"before", b"middle", b"after"])
     lying = data[:20] + struct.pack("<I", (1 << 29) - 1) + data[24:]
     assert read(path, lying, "skip") == ([b"before", b"after"], 1)
-    with pytest.raises(FileFormatError, match="at byte 16 has 536870911 bytes by its head, the file has 24 more"):
+    with pytest.raises(FileFormatError, match="at byte 16 has 536870911 bytes according to its header, but the file "
+                                              "has only 24 more"):
         read(path)
 
 

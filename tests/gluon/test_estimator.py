@@ -120,7 +120,7 @@ def test_arguments_of_handlers() -> None:
 
 
 @pytest.mark.parametrize(("call", "words"), [
-    (lambda: est.Estimator(gluon.nn.Dense(1), "l2"), "expected one of gluon.loss"),  # type: ignore[arg-type]
+    (lambda: est.Estimator(gluon.nn.Dense(1), "l2"), "expected a loss of gluon.loss"),  # type: ignore[arg-type]
     (lambda: _estimator(train_metrics="acc"), "expected a metric"),
     (lambda: _estimator(context="cpu"), "expected a Context"),
     (lambda: _estimator(context=[mx.gpu(100)]), "is not there"),

@@ -561,7 +561,7 @@ def test_mistakes_are_told_when_something_is_converted(library: str, request: py
     word = f"to_{library}"
     for what, attrs, said in [
             ("sofmax", {}, "there is no operator 'sofmax'. Did you mean 'softmax'"),
-            ("Concat", {}, rf"takes any number of inputs: say how many, as in {word}\('Concat', num_args=2\)"),
+            ("Concat", {}, rf"takes any number of inputs: give their number, as in {word}\('Concat', num_args=2\)"),
             ("softmax", {"axsi": 1}, "unknown attribute 'axsi'. Did you mean 'axis'"),
             ("sgd_mom_update", {"lr": 0.1}, "changes its inputs"),
             ("_zeros", {}, "has no input"),
@@ -594,7 +594,7 @@ def test_mistakes_in_calls_of_jax(jax: Any) -> None:
 
 
 def test_attributes_that_inputs_follow_from_are_fixed(torch: Any) -> None:
-    with pytest.raises(mx.OpError, match="attributes that decide the inputs are given to to_torch"):
+    with pytest.raises(mx.OpError, match="pass the attributes that decide the inputs to to_torch"):
         mx.operator.to_torch("FullyConnected", num_hidden=2)(torch.ones(1, 3), torch.ones(2, 3), torch.ones(2),
                                                             no_bias=True)
     assert mx.operator.to_torch("FullyConnected", num_hidden=2, no_bias=True)(torch.ones(1, 3), torch.ones(2, 3)

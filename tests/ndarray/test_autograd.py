@@ -877,7 +877,7 @@ def test_a_context_in_which_nothing_ran_says_so(make, call):
         make()
     line = make.__code__.co_firstlineno if make.__name__ == "<lambda>" else said[0].lineno
     assert [(str(each.message), each.filename, each.lineno) for each in said] == [
-        (f"{call} is a context, and nothing ran in it: write with {call}:", __file__, line)]
+        (f"{call} is a context manager that was never entered: write with {call}:", __file__, line)]
     with make():
         pass
     make()(lambda: None)()

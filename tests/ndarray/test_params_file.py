@@ -772,5 +772,5 @@ def test_a_sparse_array_far_larger_than_what_is_stored_stays_sparse() -> None:
     record = Record(np.ones((1, 4), np.float32), sparse=Sparse("row_sparse", (np.array([7]),), (1 << 40, 4)))
     got = only(b"".join(write([record])))
     assert got.sparse is not None and got.sparse.shape == (1 << 40, 4)
-    with pytest.raises(FileFormatError, match=r"takes 17592186044416 bytes once dense, expected at most"):
+    with pytest.raises(FileFormatError, match=r"takes 17592186044416 bytes as a dense array, expected at most"):
         got.dense()

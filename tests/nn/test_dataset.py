@@ -286,7 +286,7 @@ def test_files_of_cifar(kind: Any, labels: int, files: list[str], columns: list[
     (tmp_path / f"{files[0]}.bin").unlink()
     assert len(rows(kind(tmp_path))) == 2 * len(files) - 2
     (tmp_path / f"{files[-1]}.bin").write_bytes(b"short")
-    with pytest.raises(FileFormatError, match=rf"{files[-1]}\.bin: 5 bytes, expected {labels + 3072}"):
+    with pytest.raises(FileFormatError, match=rf"{files[-1]}\.bin: 5 bytes, .* of the {labels + 3072}"):
         kind(tmp_path, "test")
     with pytest.raises(ArgumentError, match=f"{kind.__name__}: usage must be 'train', 'test' or 'all', got 'eval'"):
         kind(tmp_path, "eval")
@@ -343,7 +343,7 @@ def test_several_functions_as_one() -> None:
     (lambda: rows(ds.GeneratorDataset(Source(), ["x"])), ArgumentError, r"gave 2 columns for \['x'\]"),
     (lambda: rows(ds.GeneratorDataset(lambda: ((np.arange(i + 1),) for i in range(3)), ["a"]).batch(3)), ShapeError,
      r"column 'a' have the shapes \(1,\) and \(2,\); fill them up by padded_batch"),
-    (lambda: rows(two().map(lambda x: (x, x), "a")), ArgumentError, "say output_columns"),
+    (lambda: rows(two().map(lambda x: (x, x), "a")), ArgumentError, "give output_columns"),
     (lambda: two().concat(one(1)), ArgumentError, r"the columns \['a', 'b'\]"),
     (lambda: ds.zip((two(), two())), ArgumentError, "each column once"),
     (lambda: two().split([3, 3]), ArgumentError, r"of 4 rows are \[3, 3\]"),

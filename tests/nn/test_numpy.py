@@ -117,7 +117,7 @@ def test_gradients_and_compiled_functions(call: Any) -> None:
 
 
 @pytest.mark.parametrize("call, error, said", [
-    (lambda: mnp.split(mnp.arange(4), 3), ArgumentError, "4 places along axis 0 make no 3 equal parts"),
+    (lambda: mnp.split(mnp.arange(4), 3), ArgumentError, "4 elements along axis 0 cannot be split into 3 equal parts"),
     (lambda: mnp.ones((2, -1)), ShapeError, "no negative lengths"),
     (lambda: mnp.pad(mnp.ones(3), 1, mode="mirror"), ArgumentError, "mode among constant"),
     (lambda: mnp.gcd(1.5, 2.0), ArgumentError, "gcd: expected integers"),

@@ -263,7 +263,7 @@ def test_norms_of_matrices_of_low_rank_have_slopes(ord_: Any) -> None:
     ("ops.slice(x, (0, 2), (1, 2))", ValueError, "does not lie within"),
     ("ops.slice(x, (0, -1), (1, 1))", ValueError, "does not lie within"),
     ("ops.slice(x, (0, 0), (1, -2))", ValueError, "does not lie within"),
-    ("ops.norm(x, 3)", ValueError, "of matrices ord must be"),
+    ("ops.norm(x, 3)", ValueError, "for matrices ord must be"),
     ("ops.norm(v, 'nuc')", ValueError, "of matrices 'nuc'"),
     ("ops.matrix_norm(v)", ValueError, "axis=-2 is out of range"),
     ("ops.cdist(v, v)", ValueError, "two at least"),

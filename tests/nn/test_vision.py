@@ -212,7 +212,7 @@ def test_erase_changes_the_image_in_place_where_asked() -> None:
     (lambda: vision.Grayscale(2), ArgumentError, "num_output_channels must be 1 or 3, got 2"),
     (lambda: vision.AutoContrast(50), ArgumentError, "cutoff must be from 0 to below 50"),
     (lambda: vision.Affine(0, (0, 0), 0, 0), ArgumentError, "scale must be positive, got 0"),
-    (lambda: vision.RandomAffine((2, 1)), ArgumentError, "degrees must be ranges, the lesser end first"),
+    (lambda: vision.RandomAffine((2, 1)), ArgumentError, "degrees must be ranges, the smaller end first"),
     (lambda: vision.RandomRotation((2, 1)), ArgumentError, "the lesser angle first"),
     (lambda: vision.Perspective([[0, 0]], [[1, 1]]), ArgumentError, "four points x, y twice"),
     (lambda: vision.RandomPerspective(2), ArgumentError, "distortion_scale must be from 0 to 1"),

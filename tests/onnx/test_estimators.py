@@ -261,7 +261,7 @@ def test_classes_of_trees() -> None:
 def test_categories() -> None:
     (hot,) = found("OneHotEncoder", cats_int64s=[1, 0, 3])
     np.testing.assert_array_equal(hot, (X.astype(np.int64)[..., None] == [1, 0, 3]).astype(np.float32))
-    with pytest.raises(OpError, match="an element is none of the categories, and zeros=0"):
+    with pytest.raises(OpError, match="an element is not one of the categories, and zeros=0"):
         found("OneHotEncoder", cats_int64s=[1, 0], zeros=0)
 
 

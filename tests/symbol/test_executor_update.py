@@ -229,7 +229,7 @@ def test_states_that_are_read_take_the_places_of_old_ones() -> None:
     assert weights.optimizer.num_update == 4
     wrong = Weights({"fc_weight": (2, 2)}, created("adam"))
     wrong.executor.updater.set_states(saved)
-    with pytest.raises(ShapeError, match=r"'fc_weight' of shape .2, 2.: the state that was read has shape .3, 5."):
+    with pytest.raises(ShapeError, match=r"'fc_weight' of shape .2, 2.: the loaded state has shape .3, 5."):
         wrong.executor.update()
 
 

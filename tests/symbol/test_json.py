@@ -549,7 +549,7 @@ def test_shapes_are_inferred_around_an_unknown_operator():
     arguments, outputs, states = symbol.infer_shape_partial(x=(2, 3))
     assert (arguments, outputs, states) == ([(2, 3), (5, 3)], [()], [()])
     assert symbol.infer_type(x="float16")[0][0] is np.float16
-    with pytest.warns(UserWarning, match=r"^cannot decide the shapes of act_output: \?.* 'Sofmax', which is not reg"):
+    with pytest.warns(UserWarning, match=r"^cannot infer the shapes of act_output: \?.* 'Sofmax', which is not reg"):
         assert symbol.infer_shape(x=(2, 3)) == (None, None, None)
 
 

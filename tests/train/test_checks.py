@@ -191,7 +191,8 @@ def test_comparing():
     assert tools.almost_equal(np.float32([1]), [1 + 1e-6]) and not tools.almost_equal([1.0], [1 + 1e-4])
     assert not tools.almost_equal(X, X[0], use_broadcast=False)
     assert tools.find_max_violation([1.0, 2.0], [1.0, 3.0], rtol=0, atol=1.0) == ((1,), 1.0)
-    with pytest.raises(AssertionError, match=r"left and right differ in 1 of 4 places, most at \(1, 0\): 2.0 and 5.0"):
+    with pytest.raises(AssertionError, match=r"left and right differ in 1 of 4 elements; the largest difference is at "
+                                             r"\(1, 0\): 2.0 and 5.0"):
         tools.assert_almost_equal(X, X + np.array([[0, 0], [3, 0]]), names=("left", "right"))
     with pytest.raises(AssertionError, match="nan and 1"):
         tools.assert_almost_equal([np.nan, 1.0], [1.0, 1.0])

@@ -104,7 +104,7 @@ def all_gather(data, *, group: str = "world"):
 
 def _reduce_scatter_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, op: Reduction, group: str) -> Value:
     if _word(op) not in ("sum", "mean"):
-        raise NotDifferentiableError(f"ReduceScatter with op={op!r} has no gradient; that of 'sum' and 'mean' is known")
+        raise NotDifferentiableError(f"ReduceScatter with op={op!r} has no gradient; only 'sum' and 'mean' have one")
     gathered = ops.AllGather(g, group=group)
     return gathered if op == "sum" else gathered / find(group).size
 

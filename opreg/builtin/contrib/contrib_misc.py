@@ -61,7 +61,7 @@ def count_sketch(data, h, s, *, out_dim: int, processing_batch_size: int = 32):
 @count_sketch.infer
 def count_sketch_infer(data, h, s, *, out_dim):
     if out_dim < 1:
-        raise AttrError(f"out_dim={out_dim}: expected a number from one up")
+        raise AttrError(f"out_dim={out_dim}: expected an integer of at least 1")
     for name, shape in (("h", h), ("s", s)):
         if shape not in ((data[-1],), (1, data[-1])):
             raise ShapeError(f"{name}: expected shape {show((1, data[-1]))}, got {show(shape)}")

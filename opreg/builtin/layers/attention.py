@@ -72,7 +72,7 @@ def _features(name: str, x: Shape, heads: int, parts: int) -> int:
     if len(x) != 3:
         raise ShapeError(f"{name}: expected shape (length, batch, features), got {show(x)}")
     if heads < 1 or x[2] % (heads * parts) != 0:
-        raise ShapeError(f"{name} {show(x)}: {x[2]} features are not {parts} parts of {heads} heads")
+        raise ShapeError(f"{name} {show(x)}: {x[2]} features cannot be divided into {parts} parts of {heads} heads")
     return x[2] // (heads * parts)
 
 

@@ -281,7 +281,7 @@ def of_deconvolution(size: Shape, kernel: Shape, stride: Shape, dilate: Shape, p
         raise AttrError(f"adj={adj}: expected {len(kernel)} numbers smaller than stride={win.stride}")
     places = tuple([n - 2 * p + a for n, p, a in zip(full, win.pad, adj)])
     if any(n < 1 for n in places):
-        raise ShapeError(f"pad={win.pad} leaves nothing of an output of {show(full)}")
+        raise ShapeError(f"pad={win.pad} removes all of an output of shape {show(full)}")
     return win, places
 
 

@@ -255,8 +255,8 @@ def _regression_fill(ins, outs):
     if label is None:
         return [data, data[:1] if len(data) == 2 and data[1] is not ANY and data[1] == 1 else data]
     if known(data) and known(label) and (size(data) != size(label) or data[:1] != label[:1]):
-        raise ShapeError(f"label: expected {size(data)} numbers in a batch of {data[0]}, as data {show(data)} have, "
-                         f"got shape {show(label)}")
+        raise ShapeError(f"label: expected {size(data)} numbers in a batch of {data[0]}, as in data {show(data)}, got "
+                         f"shape {show(label)}")
     return [data, label]
 
 

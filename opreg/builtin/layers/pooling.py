@@ -277,7 +277,7 @@ by_layout(pooling, (0,))
 def pooling_types(ins, outs, *, pool_type):
     dtype = common_dtype([*ins, *outs])
     if dtype is not None and not is_floating(dtype) and pool_type in ("avg", "lp"):
-        raise DTypeError(f"pool_type {pool_type!r} needs floating point numbers, got {dtype}")
+        raise DTypeError(f"pool_type {pool_type!r} needs a floating-point dtype, got {dtype}")
     return [dtype] * len(ins), [dtype] * len(outs)
 
 

@@ -71,9 +71,9 @@ def log_softmax_of(xp: ArrayModule, x: Array) -> Array:
 def _infer(data, *length, axis, temperature, use_length):
     check_axis(axis, len(data))
     if temperature == 0:
-        raise AttrError("temperature=0: nothing can be divided by it")
+        raise AttrError("temperature=0: expected a number other than zero")
     if use_length and not length:
-        raise AttrError("use_length=True: this operator has no input for lengths, softmax has")
+        raise AttrError("use_length=True: this operator has no input for lengths; softmax has one")
     return data
 
 

@@ -59,7 +59,7 @@ def _picked(data: Shape, indices: Shape) -> Shape | None:
     if indices[0] is ANY:
         return None
     if indices[0] > len(data):
-        raise ShapeError(f"indices: {indices[0]} rows index as many axes, {show(data)} has {len(data)}")
+        raise ShapeError(f"indices: {indices[0]} rows are indices along as many axes, but {show(data)} has {len(data)}")
     for axis in range(indices[0]):
         check_some(data, axis, indices[1:])
     return (*indices[1:], *data[indices[0]:])
@@ -200,7 +200,7 @@ boolean_mask_put.infer(like_inputs(2))
 def _to_chosen(xp: ArrayModule, g: Array, index: Array, data: Array, *, axis: int) -> tuple[Shape, tuple, Array]:
     axis, (places,) = axis % len(data.shape), xp.nonzero(index)
     if g.shape != (*data.shape[:axis], *places.shape, *data.shape[axis + 1:]):
-        raise ShapeError(f"g has shape {show(g.shape)}, the index selects another number of slices of "
+        raise ShapeError(f"g has shape {show(g.shape)}, the index selects a different number of slices of "
                          f"{show(data.shape)}")
     return data.shape, (slice(None),) * axis + (places,), g
 
@@ -240,7 +240,7 @@ def nonzero(x):
 @nonzero.infer
 def nonzero_infer(x):
     if not x:
-        raise ShapeError("x: expected an axis or more, a number alone has no places")
+        raise ShapeError("x: expected at least one axis, got a scalar")
     return (ANY, len(x))
 
 

@@ -423,7 +423,7 @@ def _outer(lhs: Shape, rhs: Shape, transpose_a: bool, transpose_b: bool) -> Shap
         raise ShapeError(f"expected at least one axis each, got shapes {show(lhs)} and {show(rhs)}")
     if len(lhs) == len(rhs) == 1:
         if transpose_a or transpose_b:
-            raise AttrError("two vectors cannot be transposed")
+            raise AttrError("transpose_a and transpose_b do not apply to two vectors")
         return (1,)
     return (lhs[1:] if transpose_a else lhs[:-1]) + (rhs[:-1] if transpose_b else rhs[1:])
 
@@ -432,7 +432,7 @@ def _outer(lhs: Shape, rhs: Shape, transpose_a: bool, transpose_b: bool) -> Shap
 def dot_infer(lhs, rhs, *, transpose_a, transpose_b):
     shape = _outer(lhs, rhs, transpose_a, transpose_b)
     if lhs[0 if transpose_a else -1] != rhs[-1 if transpose_b else 0]:
-        raise ShapeError(f"axes to be summed over differ: {show(lhs)}{' transposed' * transpose_a} and "
+        raise ShapeError(f"the axes to sum over have different lengths: {show(lhs)}{' transposed' * transpose_a} and "
                          f"{show(rhs)}{' transposed' * transpose_b}")
     return shape
 

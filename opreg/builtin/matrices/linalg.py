@@ -91,7 +91,7 @@ def _product(lhs: Shape, rhs: Shape, *, transpose_a: bool, transpose_b: bool, ax
         raise ShapeError(f"expected equal ranks, got {show(lhs)} and {show(rhs)}")
     place = check_axis(axis, len(lhs))
     if place == len(lhs) - 1:
-        raise ShapeError(f"axis={axis} is the last one, which counts columns")
+        raise ShapeError(f"axis={axis} is the last axis, which holds the columns")
     stack = _stacks([shape[:place] + shape[place + 1:-1] for shape in (lhs, rhs)])
     left, right = ((shape[place], shape[-1]) for shape in (lhs, rhs))
     rows, inner = left[::-1] if transpose_a else left
@@ -576,7 +576,7 @@ def _length(count: int) -> int:
         return ANY
     side = math.isqrt(2 * count)
     if side * (side + 1) // 2 != count or count == 0:
-        raise ShapeError(f"{count} numbers make no triangle: expected 1, 3, 6, 10, ...")
+        raise ShapeError(f"{count} elements do not fill a triangle: expected 1, 3, 6, 10, ...")
     return side
 
 

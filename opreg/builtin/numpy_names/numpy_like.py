@@ -45,8 +45,8 @@ def _literal(source: Shape, *, newshape: int | Sequence[int]) -> Shape:
     """The shape asked for, with -1 worked out."""
     codes = (newshape,) if isinstance(newshape, int) else tuple(newshape)
     if any(dim < -1 for dim in codes) or codes.count(-1) > 1:
-        raise AttrError(f"newshape={newshape}: expected numbers from zero up and at most one -1, which follows from "
-                        "the rest")
+        raise AttrError(f"newshape={newshape}: expected lengths of at least 0 and at most one -1, which is "
+                        "inferred")
     have, want = math.prod(source), math.prod([dim for dim in codes if dim != -1])
     if -1 in codes and want and have % want == 0:
         return tuple([have // want if dim == -1 else dim for dim in codes])
@@ -130,9 +130,9 @@ reshaping(coded_reshape, _coded)
 def _product_shape(a: Shape, b: Shape) -> Shape:
     """The shape of ``a @ b``; of a vector on either side, an axis is missing."""
     if not a or not b:
-        raise ShapeError(f"matmul takes no single numbers: got shapes {show(a)} and {show(b)}")
+        raise ShapeError(f"matmul: expected at least one axis each, got shapes {show(a)} and {show(b)}")
     if a[-1] != b[-2 if len(b) > 1 else 0]:
-        raise ShapeError(f"axes to be summed over differ: {show(a)} and {show(b)}")
+        raise ShapeError(f"the axes to sum over have different lengths: {show(a)} and {show(b)}")
     return broadcast(a[:-2], b[:-2]) + a[-2:-1] + (b[-1:] if len(b) > 1 else ())
 
 
@@ -425,7 +425,7 @@ def _triangle(name: str, upper: bool, doc: str) -> None:
     @op.infer
     def triangle_infer(data):
         if not data:
-            raise ShapeError("expected an axis or more, got a single number")
+            raise ShapeError("expected at least one axis, got a scalar")
         return data if len(data) > 1 else data * 2
 
 
@@ -451,7 +451,7 @@ def roll_infer(data, *, shift, axis):
     if axes is not None and not isinstance(shift, int) and len(shift) not in (1, len(axes)):
         raise AttrError(f"shift={shift} and axis={axis} have different lengths")
     if axes is None and not isinstance(shift, int) and len(shift) != 1:
-        raise AttrError(f"shift={shift}: expected one number where no axis is named")
+        raise AttrError(f"shift={shift}: expected one number, since axis is None")
     return data
 
 

@@ -81,7 +81,7 @@ def _inserted(arr: Any, values: Any, val: float | None, axis: Axis, places: np.n
     joined, place, count = _joined(arr, values, val, axis, len(places), single)
     length = joined.shape[place] - count
     if any(not -length <= index <= length for index in places.tolist()):
-        raise ArgumentError(f"places {places.tolist()}: expected numbers from {-length} to {length}, the length of "
+        raise ArgumentError(f"positions {places.tolist()}: expected integers from {-length} to {length}, the length of "
                             f"axis {place}")
     before = np.repeat(places, count) if len(places) == 1 else places
     order = np.insert(np.arange(length), before, length + np.arange(count))
@@ -187,7 +187,7 @@ computed(kept_by_deletion, _kept)  # no body: it writes to places
 def _remaining(length: int, start: int | None, stop: int | None, step: int | None, int_ind: int | None) -> np.ndarray:
     """The places that stay."""
     if int_ind is not None and not -length <= int_ind < length:
-        raise ArgumentError(f"place {int_ind}: expected a number from {-length} to {length - 1}")
+        raise ArgumentError(f"position {int_ind}: expected an integer from {-length} to {length - 1}")
     return np.delete(np.arange(length), slice(start, stop, step) if int_ind is None else int_ind)
 
 

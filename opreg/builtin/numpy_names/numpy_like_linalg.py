@@ -168,8 +168,8 @@ def tensorsolve_infer(a, b, *, a_axes):
     shape = tuple([a[axis] for axis in _last(a, a_axes)])
     first, second = math.prod(shape[:len(b)]), math.prod(shape[len(b):])
     if shape[:len(b)] != b or first != second:
-        raise ShapeError(f"b of shape {show(b)} does not fit {show(shape)}: expected its first axes, and as many "
-                         "elements in the others")
+        raise ShapeError(f"b of shape {show(b)} does not fit {show(shape)}: expected shape and elements to match: the "
+                         f"first axes equal, and as many elements in the others")
     return shape[len(b):]
 
 

@@ -411,7 +411,7 @@ def bincount_shape(xp, data, *weights, minlength):
     if not data.size:
         return (minlength,)
     if xp is np and data.min() < 0:  # CuPy's function asks itself
-        raise AttrError("data: expected numbers from zero up")
+        raise AttrError("data: expected no negative numbers")
     return (xp.maximum(data.max() + 1, minlength),)
 
 

@@ -32,7 +32,8 @@ def _pairs(a: Shape, b: Shape, first: Sequence[int], second: Sequence[int]) -> t
     right = [check_axis(axis, len(b), "b_axes_summed") for axis in second]
     for one, other in zip(left, right):
         if a[one] != b[other]:
-            raise ShapeError(f"axes to be summed over differ: axis {one} of {show(a)} and axis {other} of {show(b)}")
+            raise ShapeError(f"the axes to sum over have different lengths: axis {one} of {show(a)} and axis {other} "
+                             f"of {show(b)}")
     return left, right
 
 
@@ -134,7 +135,7 @@ def _equation(subscripts: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     most = max([count for word, count in zip(words, counts) if "..." in word], default=0)
     hidden = "".join(free[:most])
     if len(hidden) < most:
-        raise AttrError(f"subscripts={subscripts!r}: there are more axes than letters")
+        raise AttrError(f"subscripts={subscripts!r}: there are more axes than the 52 letters")
     terms = [word.replace("...", hidden[most - count:]) for word, count in zip(words, counts)]
     result = output.replace("...", hidden) if arrow else \
         hidden + "".join(letter for letter in implied(inputs.replace(".", "")))

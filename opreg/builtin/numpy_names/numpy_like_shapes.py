@@ -229,7 +229,7 @@ def _splitting(name: str, place: Callable[[Shape], int], doc: str) -> None:
 
 def _second(shape: Shape) -> int:
     if not shape:
-        raise ShapeError("expected an axis at least, got a single number")
+        raise ShapeError("expected at least one axis, got a scalar")
     return int(len(shape) > 1)
 
 
@@ -344,7 +344,7 @@ def _widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
     except ValueError:
         raise AttrError(f"pad_width={pad_width}: expected two numbers for each of {rank} axes") from None
     if any(width < 0 for pair in widths for width in pair):
-        raise AttrError(f"pad_width={pad_width}: expected numbers from zero up")
+        raise AttrError(f"pad_width={pad_width}: expected no negative numbers")
     return [tuple(pair) for pair in widths]
 
 

@@ -344,7 +344,7 @@ def group_adagrad_infer(weight, grad, history):
         raise ShapeError(f"grad: expected shape {show(weight)}, got {show(grad)}")
     rows = (weight[0], *[1] * (len(weight) - 1))
     if history != rows:
-        raise ShapeError(f"history: expected shape {show(rows)}, one number a row, got {show(history)}")
+        raise ShapeError(f"history: expected shape {show(rows)}, one element for each row, got {show(history)}")
     return weight
 
 

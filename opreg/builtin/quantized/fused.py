@@ -115,7 +115,7 @@ def _body(kind: str, graph: Graph) -> Body:
     called.update(zip(() if norm is None else norm.inputs[1:], _STATISTICS))
     names = tuple([called.get(entry, "sum") for entry in entries])
     if len({*names}) != len(called) + ("sum" in names) or len({*names}) != len(names):
-        raise AttrError(f"expected a subgraph of its own inputs and one that is added, got {listed(names)}")
+        raise AttrError(f"expected a subgraph of the layer's inputs and one added input, got {listed(names)}")
     return Body(entries, names, layer, norm, nodes[1 if norm is None else 2:])
 
 

@@ -158,7 +158,7 @@ def _pooled(data: Value, *, pool_type: str, **attrs: Any) -> Value:
 
 def _active(data: Value, *, act_type: str) -> Value:
     if act_type != "relu":
-        raise AttrError(f"act_type {act_type!r}: quantised numbers have 'relu' alone")
+        raise AttrError(f"act_type {act_type!r}: for quantised data only 'relu' is available")
     return ops._maximum(data, ops.zeros_like(data))
 
 

@@ -127,5 +127,5 @@ def bytewise(dtypes: Dtypes) -> Dtypes:
     """
     for dtype in dtypes:
         if dtype is not None and dtype not in _BYTES:
-            raise DTypeError(f"expected quantised numbers, int8 or uint8, got {dtype}")
+            raise DTypeError(f"expected quantised data, int8 or uint8, got {dtype}")
     return dtypes

@@ -331,11 +331,11 @@ def multinomial_types(ins, outs, *, get_prob, dtype):
 @multinomial.infer
 def multinomial_infer(data, *, shape, get_prob, dtype):
     if len(data) == 0:
-        raise ShapeError("data: expected probabilities in the last axis, got one number")
+        raise ShapeError("data: expected probabilities in the last axis, got a scalar")
     if data[-1] is not ANY and data[-1] == 0:
         raise ShapeError(f"data: expected probabilities in the last axis, got shape {show(data)}")
     if data[-1] is not ANY and data[-1] - 1 > whole_up_to(dtype):
-        raise ShapeError(f"data: the indices of {data[-1]} probabilities are not all numbers of {dtype}")
+        raise ShapeError(f"data: the indices of {data[-1]} probabilities do not all fit {dtype}")
     drawn = (*data[:-1], *_dims(shape)) or (1,)
     return [drawn, drawn] if get_prob else drawn
 
@@ -411,9 +411,9 @@ def unique_zipfian(*, range_max: int, shape: Size | None = None):
 @unique_zipfian.infer
 def unique_zipfian_infer(*, range_max, shape):
     if len(_dims(shape)) != 2:
-        raise AttrError(f"shape={shape}: expected (rows, numbers in each)")
+        raise AttrError(f"shape={shape}: expected (rows, draws in each row)")
     if not 0 < shape[1] <= range_max:
-        raise AttrError(f"shape={shape}: there are {range_max} different numbers, cannot draw {shape[1]}")
+        raise AttrError(f"shape={shape}: there are {range_max} different integers, cannot draw {shape[1]}")
     return [shape, shape[:1]]
 
 

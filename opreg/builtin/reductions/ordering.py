@@ -99,7 +99,7 @@ def _ranking(op: Op, ret_typ: Returned = "both") -> None:
     def ranking_infer(data, *, axis, k=0, ret_typ=ret_typ):
         flat, axis = flattened(data, axis)
         if k > flat[axis]:
-            raise AttrError(f"k={k}: there are {flat[axis]} numbers to choose from")
+            raise AttrError(f"k={k}: there are {flat[axis]} elements to choose from")
         top = (*flat[:axis], k if k > 0 else flat[axis], *flat[axis + 1:])
         return data if ret_typ == "mask" else [top, top] if ret_typ in ("value", "both") else top
 
@@ -197,7 +197,7 @@ def histogram_infer(data, bins=None, *, bin_cnt, range):
             raise ShapeError(f"bins: expected a row of two edges or more, got shape {show(bins)}")
         return [(bins[0] - 1,), bins]
     if bin_cnt < 1 or range is None or len(range) != 2 or not range[0] < range[1]:
-        raise AttrError(f"bin_cnt={bin_cnt}, range={range}: expected bins, and where they begin and end")
+        raise AttrError(f"bin_cnt={bin_cnt}, range={range}: expected the number of bins, and their range")
     return [(bin_cnt,), (bin_cnt + 1,)]
 
 

@@ -26,9 +26,9 @@ def _image(data: Shape, block_size: int) -> None:
     if len(data) != 4:
         raise ShapeError(f"expected rank 4 (batch, channels, height, width), got shape {show(data)}")
     if any(n < 1 for n in data[1:]):
-        raise ShapeError(f"expected channels, height and width of at least 1, got images without numbers, {show(data)}")
+        raise ShapeError(f"expected channels, height and width of at least 1, got empty images, {show(data)}")
     if block_size < 1:
-        raise AttrError(f"block_size={block_size}: expected a number from one up")
+        raise AttrError(f"block_size={block_size}: expected an integer of at least 1")
 
 
 @composed(cheap=True)
@@ -63,7 +63,7 @@ def space_to_depth_infer(data, *, block_size):
     _image(data, block_size)
     batch, channels, height, width = data
     if height % block_size != 0 or width % block_size != 0:
-        raise ShapeError(f"height {height} and width {width} do not fall into blocks of {block_size}")
+        raise ShapeError(f"height {height} and width {width} cannot be divided into blocks of {block_size}")
     return (batch, channels * block_size**2, height // block_size, width // block_size)
 
 
@@ -78,7 +78,7 @@ def _windows(space: Sequence[int], kernel: Dims, stride: Dims, dilate: Dims, pad
     stride, dilate, pad = stride or (1,) * rank, dilate or (1,) * rank, pad or (0,) * rank
     if not rank == len(stride) == len(dilate) == len(pad) == len(space):
         raise AttrError(f"kernel={kernel}, stride={stride}, dilate={dilate}, pad={pad}: expected "
-                        f"{len(space)} numbers of each, one an axis of the image")
+                        f"{len(space)} numbers of each, one for each axis of the image")
     if min(*kernel, *stride, *dilate) < 1 or min(pad) < 0:
         raise AttrError(f"kernel={kernel}, stride={stride}, dilate={dilate}, pad={pad}: too small")
     counts = []

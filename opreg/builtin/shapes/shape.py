@@ -267,7 +267,7 @@ def reshape_codes(codes: Sequence[int], source: Shape, reverse: bool = False) ->
             free += taken
         elif code == -1:
             if inferred is not None:
-                raise AttrError(f"shape={tuple(codes)}: only one dimension can follow from the rest (-1)")
+                raise AttrError(f"shape={tuple(codes)}: only one dimension can be inferred (-1)")
             inferred = len(result)
             result.append(ANY)
             free += taken
@@ -276,8 +276,8 @@ def reshape_codes(codes: Sequence[int], source: Shape, reverse: bool = False) ->
         elif code < -4:
             raise AttrError(f"shape={tuple(codes)}: expected numbers above zero or codes 0 to -4, got {code}")
         elif len(taken) != (2 if code == -3 else 1):
-            raise ShapeError(f"shape={tuple(codes)}: for dimension {len(result)} the code {code} finds too "
-                             f"few dimensions left in {show(source)}")
+            raise ShapeError(f"shape={tuple(codes)}: for dimension {len(result)} the code {code} needs more dimensions "
+                             f"than remain of {show(source)}")
         elif code == -4:
             result += _halves(taken[0], next(numbers, 0), next(numbers, 0), codes)
         else:
@@ -345,7 +345,7 @@ def _like(lhs: Shape, rhs: Shape, *, lhs_begin: int | None, lhs_end: int | None,
         start = 0 if begin is None else begin + rank if begin < 0 else begin
         stop = rank if end is None else end + rank if end < 0 else end
         if not 0 <= start <= stop <= rank:
-            raise AttrError(f"{name}_begin={begin}, {name}_end={end} name no dimensions of {show(shape)}")
+            raise AttrError(f"{name}_begin={begin}, {name}_end={end} are not a range of dimensions of {show(shape)}")
         return start, stop
 
     left, right = span(lhs, lhs_begin, lhs_end, "lhs")

@@ -142,7 +142,7 @@ def _span(begin: int, end: int | None, dim: int) -> tuple[int, int]:
     start = begin + dim if begin < 0 else begin
     stop = dim if end is None else end + dim if end < 0 else end
     if not 0 <= start < stop <= dim:
-        raise AttrError(f"begin={begin}, end={end} is no part of an axis of length {dim}")
+        raise AttrError(f"begin={begin}, end={end} is not a part of an axis of length {dim}")
     return start, stop
 
 
@@ -209,7 +209,7 @@ def _window(*shapes: Shape, h_w: Sequence[int], offset: Sequence[int], center_cr
     for have, want, start in zip(shapes[0][2:], size, offset):
         start = (have - want) // 2 if center_crop else start
         if want < 1 or start < 0 or start + want > have:
-            raise ShapeError(f"cannot crop {want} numbers from number {start} on out of {have}")
+            raise ShapeError(f"cannot crop {want} elements from position {start} out of {have}")
         cut.append(slice(start, start + want))
     return tuple(cut)
 

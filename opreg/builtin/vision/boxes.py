@@ -128,12 +128,12 @@ def box_nms(data, *, overlap_thresh: float = 0.5, valid_thresh: float = 0.0, top
 @box_nms.infer
 def box_nms_infer(data, *, coord_start, score_index, id_index):
     if len(data) < 2:
-        raise ShapeError(f"data: expected axes (..., boxes, numbers), got shape {show(data)}")
+        raise ShapeError(f"data: expected axes (..., boxes, elements), got shape {show(data)}")
     if coord_start < 0 or data[-1] < coord_start + 4:
-        raise AttrError(f"coord_start={coord_start}: four coordinates do not fit in {data[-1]} numbers a box")
+        raise AttrError(f"coord_start={coord_start}: four coordinates do not fit into the {data[-1]} elements of a box")
     for name, index in (("score_index", score_index), ("id_index", id_index)):
         if (index < 0 and name == "score_index") or data[-1] <= index:
-            raise AttrError(f"{name}={index} is out of range for {data[-1]} numbers a box")
+            raise AttrError(f"{name}={index} is out of range for the {data[-1]} elements of a box")
     return [data, (*data[:-1], 1)]
 
 

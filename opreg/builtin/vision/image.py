@@ -114,7 +114,7 @@ def _part(data: Shape, like: Shape = (), *, x: int, y: int, width: int, height: 
     _image(data)
     for name, start, size, length in (("x", x, width, data[-2]), ("y", y, height, data[-3])):
         if start < 0 or size < 1 or length < start + size:
-            raise AttrError(f"{name}={start}: {size} from there on is not a part of {length}")
+            raise AttrError(f"{name}={start}: {size} from there exceed the length {length}")
     return (*(slice(None),) * (len(data) - 3), slice(y, y + height), slice(x, x + width))
 
 

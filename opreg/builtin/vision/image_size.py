@@ -279,7 +279,7 @@ def _size(height: int, width: int, *, size: int | Shape, keep_ratio: bool) -> tu
 
 def _some(data: Shape) -> None:
     if any(dim is not ANY and dim < 1 for dim in data[-3:-1]):
-        raise ShapeError(f"data: there is no pixel in shape {show(data)}")
+        raise ShapeError(f"data: there are no pixels in shape {show(data)}")
 
 
 @resize.infer
@@ -344,7 +344,7 @@ def border_infer(src, *, top, bot, left, right, values):
         raise ShapeError(f"src: expected an image (height, width, channel), got shape {show(src)}")
     _some(src)
     if min(top, bot, left, right) < 0:
-        raise AttrError(f"top={top}, bot={bot}, left={left}, right={right}: expected none negative")
+        raise AttrError(f"top={top}, bot={bot}, left={left}, right={right}: expected no negative widths")
     if len(values) > 4 or (values and src[2] is not ANY and len(values) < src[2]):
         raise AttrError(f"values={values}: expected a number for each of {src[2]} channels, four at most")
     return (src[0] + top + bot, src[1] + left + right, src[2])

@@ -89,7 +89,7 @@ def _declare(name: str, single: bool) -> None:
             if shape != expected:
                 raise ShapeError(f"{label}: expected shape {show(expected)}, got {show(shape)}")
         if size[0] is not ANY and size[1] is not ANY and size[0] * size[1] == 0:
-            raise ShapeError(f"cls_prob: there is no place in {show(cls_prob)}")
+            raise ShapeError(f"cls_prob: there is no position in {show(cls_prob)}")
         return [(batch * rpn_post_nms_top_n, 5), (batch * rpn_post_nms_top_n, 1)]
 
     proposal.grad(ZERO)

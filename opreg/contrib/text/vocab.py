@@ -16,7 +16,7 @@ class TextError(ArgumentError, AssertionError):
 
 
 class Vocabulary:
-    """Words and their numbers: the unknown word is 0, reserved ones follow, then those of a counter.
+    """Words and their indices: the unknown word is 0, then come reserved words, then those of a counter.
 
     Parameters
     ----------
