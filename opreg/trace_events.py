@@ -75,13 +75,9 @@ def start(events: Events, *, arrays: bool = True, graphs: bool = True, nvtx: boo
     Parameters
     ----------
     events : Events
-        What is collected goes there.
-    arrays : bool
-        Whether operators of arrays, tapes, Cells and updates are among it.
-    graphs : bool
-        Whether plans, those of executors and of compiled functions, are.
-    nvtx : bool
-        Whether operators and steps that run on a GPU are in ranges of NVTX, too.
+        The list to which events are appended. arrays : bool Whether to record operators of arrays, tapes, Cells and
+        updates. graphs : bool Whether to record plans of executors and of compiled functions. nvtx : bool Whether to
+        mark operators and steps on a GPU with NVTX ranges, too.
 
     Raises
     ------

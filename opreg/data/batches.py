@@ -238,8 +238,8 @@ class NDArrayIter(DataIter):
     ----------
     data, label : array, list of arrays, or dict of them by name
         NumPy arrays or NDArrays; all with the same number of rows. NumPy's come as float32, and batches of a CSR matrix
-        as CSR matrices. Batches see what is written to the arrays, but to sparse ones, those of devices, and NumPy's of
-        other dtypes, which are copied.
+        as CSR matrices. Later writes to an array appear in batches, unless it was copied: sparse arrays, arrays on
+        devices, and NumPy arrays of other dtypes are copied.
     batch_size : int
         Number of rows of a batch.
     shuffle : bool

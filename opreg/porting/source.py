@@ -403,7 +403,7 @@ class _Taken:
 
 
 def _version_parts(up: ast.If | ast.IfExp | ast.ExceptHandler | ast.Try) -> Container[ast.AST]:
-    """The parts of a statement or expression that run only after its test."""
+    """The parts of a statement or expression that a test of the version, or a handler of missing names, guards."""
     if isinstance(up, (ast.If, ast.IfExp)):
         asks = _VERSION.search(ast.unparse(up.test)) is not None
         return {*ast.iter_child_nodes(up)} - {up.test} if asks else ()
