@@ -261,7 +261,7 @@ def test_old_loop():
 
 @pytest.mark.parametrize("call, kind, words", [
     (lambda: mx.mod.SequentialModule().add(None, take_label=True), ArgumentError, "Did you mean 'take_labels'"),
-    (lambda: mx.mod.SequentialModule().bind([("data", (1,))]), ArgumentError, "no module in it"),
+    (lambda: mx.mod.SequentialModule().bind([("data", (1,))]), ArgumentError, "the module is empty"),
     (lambda: mx.mod.PythonLossModule(data_names=["a", "b"]), ArgumentError, "one input and one label"),
     (lambda: mx.mod.PythonLossModule(grad_func=1), TypeError, "expected a function"),
     (lambda: mx.mod.PythonLossModule().bind([("x", (1, 2))]), ArgumentError, "data_shapes: expected data, got x"),

@@ -36,8 +36,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("source", metavar="SOURCE",
                         help="a .params, .npz, .safetensors, .ckpt, .pt or .pth file; a -symbol.json, or an .onnx file")
-    parser.add_argument("target", metavar="TARGET", help="the file to write; its ending says which format")
-    parser.add_argument("--force", action="store_true", help="replace a file that is there already")
+    parser.add_argument("target", metavar="TARGET", help="the file to write; its suffix decides the format")
+    parser.add_argument("--force", action="store_true", help="replace an existing file")
     parser.add_argument("--input", nargs="+", action="extend", default=[], metavar="[NAME=]X",
                         help="of a graph that becomes an .onnx file, or of an .onnx file whose lengths are open: the "
                              "shape of an input, as 1x3x224x224 or 8x20:int32")

@@ -36,7 +36,8 @@ class Model(NamedTuple):
     weights: dict[str, Array]
 
 
-def add_model(parser: argparse.ArgumentParser, what: str = "-symbol.json, or what its name begins with; or .onnx"
+def add_model(parser: argparse.ArgumentParser, what: str = "a -symbol.json file, or its name without this suffix; or "
+                                                           "an .onnx file"
               ) -> None:
     """Add the arguments for the model, its inputs and the device."""
     parser.add_argument("model", metavar="MODEL", help=what)

@@ -101,7 +101,7 @@ def test_a_matrix_that_cannot_be_decomposed():
     ("trsm", [(3, 3), (2, 3)], {}, "left"),
     ("trmm", [(3, 3), (3, 2)], {"rightside": True}, "right"),
     ("extractdiag", [(2, 2)], {"offset": 2}, "no such diagonal"),
-    ("maketrian", [(4,)], {}, "make no triangle"),
+    ("maketrian", [(4,)], {}, "do not fill a triangle"),
 ])
 def test_shapes_that_do_not_fit(name, shapes, attrs, words):
     with pytest.raises(ShapeError) as caught:

@@ -390,7 +390,8 @@ def test_mistakes_of_functions(run, function, shape, dtype, kind, message):
     (lambda: ops.Custom(product, None, ms.float32), TypeError, "'out_shape'"),
     (lambda: ops.Custom(product, (2,), None), TypeError, "'out_dtype'"),
     (lambda: ops.Custom(product, (2,), ms.float32, bprop=3), TypeError, "'bprop' must be a function"),
-    (lambda: ops.Custom(count(2)), ValueError, r"Custom\(func, out_shape, out_dtype, 'pyfunc'\); or op_type="),
+    (lambda: ops.Custom(count(2)), ValueError, r"Custom\(func, out_shape, out_dtype, 'pyfunc'\); or the inputs and "
+                                               r"op_type="),
     (lambda: ops.Custom(), ValueError, "op_type="),
 ])
 def test_custom_refuses(make, kind, message):

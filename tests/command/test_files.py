@@ -365,7 +365,7 @@ def test_convert_files_of_others(opreg: Command) -> None:
     ("a.params", "b.npz", "a .npz file has no dtype bfloat16"),
     ("list.params", "b.safetensors", "its arrays have no names"), ("list.params", "b.ckpt", "its arrays have no names"),
     ("a.params", "c.npz", "c.npz: the file exists; --force replaces it"),
-    ("a.params", "net.onnx", "a model is a graph with weights, and a.params holds weights alone"),
+    ("a.params", "net.onnx", "a model is a graph with weights, but a.params holds only weights"),
     ("a.params", "net-symbol.json", "only an .onnx file can be converted"),
     ("bare-symbol.json", "b.pt", "no file with weights was found; give one by --params"),
     ("c.npz", "b.params", "a .params file has no dtype complex64"),
@@ -424,7 +424,7 @@ def test_a_model_of_onnx_becomes_a_graph_a_picture_and_gradients(opreg: Command)
     assert "tanh" in Path("net.svg").read_text()
     code, _, err = opreg("convert", "net.onnx", "other-symbol.json", "--picture", "net.svg")
     assert code == 2 and "net.svg: it is there already" in err and not Path("other-symbol.json").exists()
-    assert "w.npz holds weights alone" in opreg("convert", "net.onnx", "w.npz", "--picture", "w.svg")[2]
+    assert "w.npz holds only weights" in opreg("convert", "net.onnx", "w.npz", "--picture", "w.svg")[2]
     slope = 1 - np.tanh(x @ w) ** 2
     for name in ("net", "net.onnx"):
         assert opreg("run", name, "--input", "x=x.npy", "--gradients", "slopes.npz")[0] == 0

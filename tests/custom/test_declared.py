@@ -74,7 +74,7 @@ WRONG_TYPES: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (_one, {"types": "T->"}, r"names 0 outputs, there is 1"), (_one, {"types": "->T"}, "names 0 inputs"),
     (_one, {"types": "T"}, "expected dtypes of inputs, an arrow and dtypes of outputs, as in 'T->T'"),
     (_one, {"types": "T->T->T"}, "an arrow"), (_one, {"types": "T=>T"}, "an arrow"), (_one, {"types": ""}, "an arrow"),
-    (_two, {"types": "T,,->T"}, "nothing between"), (_one, {"types": 3}, "expected text, got 3"),
+    (_two, {"types": "T,,->T"}, "missing between"), (_one, {"types": 3}, "expected text, got 3"),
     (_one, {"types": "T->U"}, "'U' follows from no input"),
     (_one, {"types": "T->@dtpye"}, "no attribute 'dtpye'"),
     (_many, {"types": "T,T,T->T"}, r"names 3 inputs, there are 2 kinds \(x, \*xs\)"),

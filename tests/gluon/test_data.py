@@ -156,9 +156,9 @@ def test_a_batch_made_while_recording_has_gradients() -> None:
 
 @pytest.mark.parametrize(("arguments", "words"), [
     ({}, "give batch_size"),
-    ({"batch_size": 2, "shuffle": True, "sampler": data.SequentialSampler(2)}, "without shuffle"),
-    ({"batch_size": 2, "batch_sampler": [[0]]}, "without batch_size"),
-    ({"last_batch": "keep", "batch_sampler": [[0]]}, "without batch_size"),
+    ({"batch_size": 2, "shuffle": True, "sampler": data.SequentialSampler(2)}, "leave out shuffle"),
+    ({"batch_size": 2, "batch_sampler": [[0]]}, "leave out batch_size"),
+    ({"last_batch": "keep", "batch_sampler": [[0]]}, "leave out batch_size"),
     ({"batch_size": 2, "timeout": 0}, "timeout=0"),
     ({"batch_size": 0}, "batch_size=0"),
 ])

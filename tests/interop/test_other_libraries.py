@@ -532,7 +532,7 @@ def test_functions_of_pytorch_are_checked(torch: Any) -> None:
     assert [verdict.name for verdict in report.failed] == ["gradient"] and "'y'" in report["gradient"].text
     with pytest.raises(mx.OpError, match="takes no keywords: got k"):
         mx.operator.check(Cube, [1.0], k=2.0)
-    with pytest.raises(mx.OpError, match="is given no array"):
+    with pytest.raises(mx.OpError, match="needs at least one array"):
         mx.operator.check(Cube, 1.0)
 
 

@@ -282,7 +282,7 @@ def test_a_file_of_an_old_version(tmp_path: Path, part: Any, begins: int) -> Non
     ({"keys": ("7", "7")}, "expected storages 7, found"), ({"count": 9}, "expected 9 numbers, found 6"),
     ({"count": 1 << 40}, "expected numbers that the file has, found 1099511627776"),
     ({"count": -1}, "expected numbers that the file has, found -1"),
-    ({"part": ("8", 1, 6)}, "expected a part of 6 numbers"), ({"part": ("8", 1, 5)}, "expected a tensor within its 5"),
+    ({"part": ("8", 1, 6)}, "expected a part of 6 elements"), ({"part": ("8", 1, 5)}, "expected a tensor within its 5"),
     ({"stored": 5}, "expected 6 numbers, found 5"),
 ])
 def test_damage_of_an_old_version(tmp_path: Path, words: dict[str, Any], message: str) -> None:

@@ -44,7 +44,7 @@ def test_metrics(make: Callable[[], Any], inputs: tuple[Any, ...], expected: Any
     np.testing.assert_allclose(metric.eval(), expected)
     np.testing.assert_allclose(metric(*inputs), expected)
     metric.clear()
-    with pytest.raises(RuntimeError, match="nothing was taken in"):
+    with pytest.raises(RuntimeError, match="there are no data"):
         metric.eval()
     with pytest.raises(ValueError, match=f"expected {len(inputs)} inputs"):
         metric.update(*inputs, *inputs)
@@ -87,7 +87,7 @@ def test_as_recorded(case: dict[str, Any]) -> None:
             metric.update(*batch)
         found = metric.eval()
         metric.clear()
-        with pytest.raises(RuntimeError, match="nothing was taken in"):
+        with pytest.raises(RuntimeError, match="there are no data"):
             metric.eval()
         with pytest.raises(ValueError, match=r"update: expected"):
             metric.update(*batches[0], *batches[0])
@@ -196,8 +196,8 @@ ROW = [[0, 1, 1], [1, 0, 1]]
     (lambda: nn.OcclusionSensitivity()(Weighted(), ROW, [1]), RuntimeError, "one sample and its label"),
     (lambda: nn.OcclusionSensitivity()("model", ROW[:1], [1]), TypeError, "must be a Cell"),
     (lambda: nn.auc([0.0], np.ones(2)), TypeError, "x must be a numpy.ndarray, got list"),
-    (lambda: nn.auc(np.ones(1), np.ones(1)), ValueError, "two points or more"),
-    (lambda: nn.auc(np.array([0.0, 2.0, 1.0]), np.ones(3)), ValueError, "rise or fall"),
+    (lambda: nn.auc(np.ones(1), np.ones(1)), ValueError, "at least two points"),
+    (lambda: nn.auc(np.array([0.0, 2.0, 1.0]), np.ones(3)), ValueError, "increase or decrease"),
 ])
 def test_refused(call: Callable[[], Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):

@@ -218,7 +218,7 @@ MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
     "epoch": (ValueError, "Model.train: epoch must be at least 1, got 0", lambda: model().train(0, BATCHES)),
     "half an epoch": (TypeError, "epoch must be an int, got float",
                       lambda: model().train(1.5, BATCHES)),  # type: ignore[arg-type]
-    "initial_epoch": (ValueError, "above initial_epoch, 2", lambda: model().train(2, BATCHES, initial_epoch=2)),
+    "initial_epoch": (ValueError, "greater than initial_epoch, 2", lambda: model().train(2, BATCHES, initial_epoch=2)),
     "sink": (TypeError, "dataset_sink_mode must be a bool",
              lambda: model().train(1, BATCHES, dataset_sink_mode=1)),  # type: ignore[arg-type]
     "sink_size": (ValueError, "sink_size", lambda: model().train(1, BATCHES, sink_size=0)),

@@ -639,7 +639,7 @@ def test_an_attribute_that_an_operator_does_not_take_is_kept_and_changes_nothing
         symbol = loads(text, "net.json")
     (said,) = [str(each.message) for each in warned]
     assert said.startswith("net.json: operator FullyConnected, node 'fc' and 1 more: unknown attribute 'num_hiden'. It "
-                           "is kept in files and changes nothing here. Did you mean 'num_hidden'?")
+                           "is saved again with the graph and has no effect. Did you mean 'num_hidden'?")
     assert symbol.infer_shape(x=(2, 1, 2)) == ([(2, 1, 2), (2, 2)], [(2, 2)], [])
     executor = symbol.bind(nd.cpu(), {"x": nd.ones((2, 1, 2)), "w": nd.ones((2, 2))})
     np.testing.assert_array_equal(executor.forward()[0].asnumpy(), np.full((2, 2), 4))

@@ -178,10 +178,10 @@ def test_a_user_registers_an_initializer(caplog):
     ('["fusedrnn", {"init": null, "num_hidden": 0, "num_layers": 1, "mode": "lstm"}]', AttrError, "at least one layer"),
     ('["fusedrnn", {"init": null, "num_hidden": 2.5, "num_layers": 1, "mode": "lstm"}]', AttrError, "num_hidden must"),
     ('["fusedrnn", {"init": "[[", "num_hidden": 2, "num_layers": 1, "mode": "lstm"}]', FileFormatError, "no JSON"),
-    ('["load", {"param": "no such file"}]', AttrError, "'load' is not made of text"),
-    ('{"initializer": "load", "param": "no such file"}', AttrError, "'load' is not made of text"),
+    ('["load", {"param": "no such file"}]', AttrError, "'load' cannot be made from text"),
+    ('{"initializer": "load", "param": "no such file"}', AttrError, "'load' cannot be made from text"),
     ("load", AttrError, "missing a required argument: 'param'"),
-    ('["mixed", {"patterns": ["(a+)+$"], "initializers": ["zero"]}]', AttrError, "'mixed' is not made of text"),
+    ('["mixed", {"patterns": ["(a+)+$"], "initializers": ["zero"]}]', AttrError, "'mixed' cannot be made from text"),
 ])
 def test_initializers_of_files(text, kind, words):
     with pytest.raises(kind, match=re.escape(words)):

@@ -277,9 +277,9 @@ def test_a_language_is_learned():
 
 @pytest.mark.parametrize("call, kind, words", [
     (lambda: rnn.FusedRNNCell(4, mode="lstmm"), ArgumentError, "Did you mean 'lstm'"),
-    (lambda: rnn.FusedRNNCell(4)(None, None), OpError, "no single steps"),
+    (lambda: rnn.FusedRNNCell(4)(None, None), OpError, "cannot run single steps"),
     (lambda: rnn.RNNCell(4).unroll(3, [sym.var("a")]), ArgumentError, "expected 3 inputs, one a step, got 1"),
-    (lambda: rnn.RNNCell(4).unroll(2, sym.var("a"), layout="NC"), ArgumentError, "expected a T"),
+    (lambda: rnn.RNNCell(4).unroll(2, sym.var("a"), layout="NC"), ArgumentError, "expected a layout with T"),
     (lambda: rnn.BaseRNNCell()(None, None), NotImplementedError, "define __call__"),
     (lambda: rnn.ZoneoutCell(rnn.FusedRNNCell(4)), ArgumentError, "zoneout needs single steps, which a FusedRNNCell "
                                                                   "cannot run"),

@@ -94,7 +94,7 @@ def _weighted(name: str, op: Op, doc: str) -> Op:
 
     def layer(data, weight, *rest, **attrs):
         if (attrs.get("layout") or "NC")[:2] != "NC":
-            raise AttrError(f"layout={attrs['layout']!r}: quantised numbers have their channels on axis 1")
+            raise AttrError(f"layout={attrs['layout']!r}: quantised data have their channels on axis 1")
         bias, ends = (None, rest) if attrs["no_bias"] else (rest[0], rest[1:])
         reach, weight_reach = distance(*ends[:2]), distance(*ends[2:4])
         y = sums(op, data, weight, attrs)
@@ -151,7 +151,7 @@ def _pooled(data: Value, *, pool_type: str, **attrs: Any) -> Value:
     if pool_type == "max":
         return ops.Pooling(data, pool_type=pool_type, **attrs)
     if pool_type != "avg":
-        raise AttrError(f"pool_type {pool_type!r}: quantised numbers have maxima and averages")
+        raise AttrError(f"pool_type {pool_type!r}: quantised data have only maxima and averages")
     means = ops.Pooling(ops.Cast(data, dtype="float32"), pool_type=pool_type, **attrs)
     return whole(means, dtype=kind(data))
 
