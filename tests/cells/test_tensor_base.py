@@ -454,7 +454,7 @@ def test_tensors_by_a_function(run):
     assert ms.tensor(shape=(2, 1), dtype=ms.int8).shape == (2, 1)
     assert run(ms.grad(lambda a: ms.tensor(a, dtype=ms.float64) * 3))(x).dtype == ms.float32
     assert numbers(run(ms.grad(lambda a: ms.tensor(a, dtype=ms.float64) * 3))(x)) == [3, 3]
-    with pytest.raises(TypeError, match="expected numbers, or shape="):
+    with pytest.raises(TypeError, match="expected values, or shape="):
         ms.tensor()
 
 

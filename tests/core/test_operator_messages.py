@@ -20,7 +20,7 @@ def mish(x, *, beta: float = 1.0):
 
 
 @pytest.mark.parametrize("call, words", [
-    (lambda: mx.nd.exp(SYMBOL), "operator exp: input data is a Symbol, which has no numbers .*Write sym.exp"),
+    (lambda: mx.nd.exp(SYMBOL), "operator exp: input data is a Symbol, which has no values .*Write sym.exp"),
     (lambda: mx.nd.dot(ARRAY, SYMBOL), "operator dot: input rhs is a Symbol.*Write sym.dot"),
     (lambda: mx.nd.concat(ARRAY, SYMBOL), "operator Concat: input 1 is a Symbol.*Write sym.Concat"),
     (lambda: mx.sym.exp(ARRAY), "operator exp: input data is an array, expected a symbol.*nd.exp .*Variable"),

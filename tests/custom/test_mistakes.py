@@ -148,7 +148,7 @@ WORDS = [  # a mistake, the keywords of the call, the class of the error, words 
     (dict(infer_shape=lambda self, shapes: (shapes, [(2, -3)], [])), {}, ArgumentError,
      r"P\.infer_shape returned the shape \(2, -3\), expected no negative dimensions"),
     (dict(infer_shape=lambda self, shapes: ([(-2, 3)], shapes, [])), {}, ArgumentError,
-     r"P\.infer_shape returned the shape \(-2, 3\), expected no dim"),
+     r"P\.infer_shape returned the shape \(-2, 3\), expected no negative dim"),
     (dict(infer_shape=lambda self, shapes: (shapes, (2, 3), [])), {}, ArgumentError,
      r"returned .*, expected lists of shapes: return \[\[2, 3\]\], \[\(2, 3\)\], \[\]"),
     (dict(infer_shape=lambda self, shapes: (shapes, (2,))), {}, ArgumentError,

@@ -51,7 +51,7 @@ def reductions(group: Group) -> None:
     assert group.allreduce(truth, "max").tolist() == [True, True, False]
     assert group.allreduce(truth, "min").tolist() == [True, False, False]
     _refuses(DTypeError, "bool arrays have no sum", lambda: group.allreduce(truth))
-    _refuses(DTypeError, "take the sum", lambda: group.allreduce(np.arange(3), "mean"))
+    _refuses(DTypeError, "compute the sum", lambda: group.allreduce(np.arange(3), "mean"))
     _refuses(ArgumentError, "Did you mean 'mean'?", lambda: group.allreduce(np.ones(3), "meen"))
 
 

@@ -129,7 +129,7 @@ def test_arguments_of_handlers() -> None:
     (lambda: _estimator().fit(_data()), "give one of both"),
     (lambda: _estimator().fit(_data(), epochs=1, event_handlers=["log"]), "expected handlers"),
     (lambda: _estimator().fit(_data(), epochs=1, event_handlers=est.LoggingHandler(metrics=mx.metric.RMSE())),
-     "none of the estimator's"),
+     "not one of the estimator's"),
     (lambda: est.LoggingHandler("batch"), "expected a number of batches"),
     (lambda: est.EarlyStoppingHandler("acc"), "expected one metric"),
 ])

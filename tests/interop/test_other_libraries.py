@@ -565,7 +565,7 @@ def test_mistakes_are_told_when_something_is_converted(library: str, request: py
             ("softmax", {"axsi": 1}, "unknown attribute 'axsi'. Did you mean 'axis'"),
             ("sgd_mom_update", {"lr": 0.1}, "changes its inputs"),
             ("_zeros", {}, "has no input"),
-            ("softmax", {"parameters": {"x": 1}}, "those of a Symbol or a Cell"),
+            ("softmax", {"parameters": {"x": 1}}, "for a Symbol or a Cell"),
             (3, {}, "expected an operator, its name, a Symbol or a Cell, got 3"),
             (mx.sym.var("x") * 2, {"scalar": 2}, "has no attributes: got scalar"),
             (mx.sym.var("data") * 2, {"parameters": {"dta": 1}}, "has no variable 'dta'. Did you mean 'data'")]:

@@ -120,7 +120,7 @@ def test_places_by_chance(count: int, compiled: bool) -> None:
 
 
 @pytest.mark.parametrize("call, error, said", [
-    (lambda: ops.BoundingBoxEncode()(Tensor(ANCHORS), Tensor(BOXES[:2])), ValueError, "as many of each"),
+    (lambda: ops.BoundingBoxEncode()(Tensor(ANCHORS), Tensor(BOXES[:2])), ValueError, "equally many boxes"),
     (lambda: ops.BoundingBoxEncode(means=(1.0,))(Tensor(ANCHORS), Tensor(BOXES)), ValueError, "must be four numbers"),
     (lambda: ops.BoundingBoxDecode((3,))(Tensor(ANCHORS), Tensor(MOVES)), ValueError, "a height and a width"),
     (lambda: ops.NMSWithMask()(Tensor(ANCHORS)), ValueError, "four corners and a score"),

@@ -161,7 +161,7 @@ def test_a_network_of_mint_trains() -> None:
     ("F.adaptive_max_pool2d(IMAGES, 2, True)", ArgumentError, "return_indices must be False"),
     ("mint.nn.Conv2d(3, 4, 3, groups=2)", ArgumentError, "groups 2 must divide in_channels 3"),
     ("mint.nn.Conv2d(4, 4, 3, padding='same', padding_mode='reflect')(IMAGES)", ArgumentError,
-     "padding must be numbers"),
+     "padding must be an int or ints"),
     ("mint.nn.BatchNorm2d(3)(IMAGES)", ArgumentError, "expected 4 axes and 3 channels"),
     ("mint.nn.GroupNorm(3, 4)", ArgumentError, "must divide num_channels 4"),
     ("mint.nn.ZeroPad2d((1, 2))", ArgumentError, "an int or 4 of them"),

@@ -419,7 +419,7 @@ def test_a_step_is_forward_backward_and_update() -> None:
     executor.set_monitor_callback(lambda name, value: seen.append(name))
     executor.step(nd.ones((4, 3)))
     assert "norm_output" in seen
-    with pytest.raises(ArgumentError, match="comes from no loss operator, so its gradient is needed"):
+    with pytest.raises(ArgumentError, match="comes from no loss operator, so backward needs its output gradient"):
         executor.step()
     executor.set_optimizer(None)
     with pytest.raises(OpError, match="has no optimizer: set_optimizer comes before step"):

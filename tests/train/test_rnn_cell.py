@@ -283,7 +283,7 @@ def test_a_language_is_learned():
     (lambda: rnn.BaseRNNCell()(None, None), NotImplementedError, "define __call__"),
     (lambda: rnn.ZoneoutCell(rnn.FusedRNNCell(4)), ArgumentError, "zoneout needs single steps, which a FusedRNNCell "
                                                                   "cannot run"),
-    (lambda: rnn.FusedRNNCell(4).unpack_weights({"lstm_parameters": nd.ones(5)}), ShapeError, "5 numbers"),
+    (lambda: rnn.FusedRNNCell(4).unpack_weights({"lstm_parameters": nd.ones(5)}), ShapeError, "5 elements"),
     (lambda: rnn.BucketSentenceIter([[1], [1, 2]], 5), ArgumentError, "no length occurs 5 times"),
     (lambda: rnn.BucketSentenceIter([[1]], 1, layout="NTC"), ArgumentError, "NT, TN"),
     (lambda: rnn.ConvRNNCell((1, 2, 4, 4), 3, h2h_kernel=(2, 3)), ArgumentError, r"h2h_kernel=\(2, 3\): expected odd"),
