@@ -123,7 +123,7 @@ def test_gradients_and_compiled_functions(call: Any) -> None:
     (lambda: mnp.gcd(1.5, 2.0), ArgumentError, "gcd: expected integers"),
     (lambda: mnp.interp(1.0, [1, 2], [1.0]), ShapeError, "two vectors of equal length"),
     (lambda: mnp.where([True], 1), ArgumentError, "both x and y"),
-    (lambda: mnp.cross([1.0], [2.0]), ShapeError, "two or three numbers"),
+    (lambda: mnp.cross([1.0], [2.0]), ShapeError, "two or three elements"),
     (lambda: mnp.searchsorted([1, 2], 1, side="middle"), ArgumentError, "'left' or 'right', got 'middle'")])
 def test_mistakes_say_what_was_expected(call: Any, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
