@@ -1,11 +1,12 @@
 """Measure opreg beside other frameworks on this machine, and write benchmarks/journal.md and the ratios in
 docs/performance.md.
 
-``python -m benchmarks --setup`` makes the environments of the peers; ``python -m benchmarks`` measures. Every framework
-runs in a process of its own and waits there while others are measured; a round gives every cell of the table its turn,
-so that a busy moment of the machine does not fall on one framework alone. What was measured is kept in
-``benchmarks/results``, a file for each kind of processor, and what has changed since the last time is printed.
-``--processor`` measures as on a lesser one. ``--device gpu`` measures on a GPU, beside what ``executor.estimate()``
+``python -m benchmarks --setup`` makes the environments of the peers; ``python -m benchmarks`` measures. Each framework
+runs in its own process, and waits while others are measured. A round measures every cell of the table once, so a busy
+moment of the machine does not affect only one framework. Results are stored in ``benchmarks/results``, a file for each
+kind of processor; the command prints the differences from the last results.
+``--processor`` measures as on a processor with fewer features. ``--device gpu`` measures on a GPU, beside what
+``executor.estimate()``
 expects there.
 """
 
@@ -34,11 +35,11 @@ from .processors import LESSER
 from .results import FOLDER, Results, Row, changes, load, renewed, rounded
 from .workloads import WORKLOADS
 
-#: What is measured beside the rows, as a word for ``--only``.
+#: The word of ``--only`` for the measurements of growth.
 GROWTH = "growth"
 
-#: Rounds, seconds at a time, seconds after which a peer is given up, and those above which one round is enough: of the
-#: whole benchmark, and of the quick one.
+#: For the full benchmark and the quick one: rounds, seconds of one measurement, the timeout of a peer in seconds, and
+#: the seconds of a run above which one round is enough.
 WHOLE, QUICK = (5, 0.3, 120.0, 6.0), (3, 0.1, 30.0, 0.5)
 
 
@@ -110,7 +111,7 @@ def _options() -> Any:
 
 
 def _measured(options: Any) -> Results:
-    """Rows, then growth; what has been measured when somebody interrupts."""
+    """Measure the rows, then growth; an interruption ends with the results so far."""
     workers = {name: Worker(name, options) for name in options.columns}
     cells: dict[tuple[str, str], Cell] = {}
     growth = []
@@ -131,7 +132,8 @@ def _measured(options: Any) -> Results:
 
 
 def _measure(options: Any, workers: dict[str, Worker], cells: dict[tuple[str, str], Cell]) -> None:
-    """Those that a peer may not end come last: then it is started anew, and would compile all others again."""
+    """Workloads that a peer may not finish come last: after a timeout it is restarted, and would compile all others
+    again."""
     for late in (False, True):
         workloads = [workload for workload in options.workloads if workload.late is late]
         for number in range(options.rounds):
@@ -173,7 +175,8 @@ def _results(options: Any, workers: dict[str, Worker], cells: dict[tuple[str, st
 
 
 def _agreed(row: dict[str, Cell]) -> set[str]:
-    """The frameworks whose check value is what most have, to a thousandth; all where there is none."""
+    """The frameworks whose check value agrees with the most common one within 0.1 percent; all of them if there is no
+    check value."""
     values = [cell.check[0] for cell in row.values() if cell.check]
     middle = statistics.median(values) if values else 0.0
     return {name for name, cell in row.items()
@@ -188,7 +191,7 @@ def _command(options: Any) -> str:
 
 
 def _commit() -> str:
-    """What was measured, as git calls it, with a plus where files differ; nothing without git."""
+    """The measured commit, with a plus if files differ from it; empty without git."""
     git = shutil.which("git")
     if git is None:
         return ""
@@ -202,7 +205,8 @@ def _commit() -> str:
 
 def _compare_and_keep(results: Results, keep: bool, renew: bool = False, folder: Path = FOLDER,
                       target: Path = page.PAGE, journal: Path = page.JOURNAL) -> None:
-    """Say what differs from the last results of this kind, and put these in their place, or in that of their rows."""
+    """Print the differences from the last results of this kind of processor, and replace them, or only the rows that
+    were measured."""
     path = folder / f"{results.kind}.json"
     if path.exists():
         old = load(path)

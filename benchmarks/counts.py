@@ -1,10 +1,10 @@
-"""How much of the engine is written by hand: rules and kernels of operators, attributes of the large records, families
-of places that do the same, lines.
+"""The amount of handwritten engine code: rules and kernels of operators, attributes of the large records, places in the
+code that implement the same idea, lines.
 
 ``python -m benchmarks.counts`` prints a table. Built-in operators are counted once, whatever aliases they have. A rule
-or kernel counts where operators hold it, however it got there, by a decorator or by a call: a function that several
-hold counts once, as do all functions that one maker returns. Compilers of expressions and loops count where their
-device is in use. A family is found by its syntax.
+or kernel counts if an operator has it, attached by a decorator or by a call. A function that several operators share
+counts once, and so do all functions that one factory returns. Compilers of expressions and loops count where their
+device is in use. The places of an idea are found by their syntax.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 #: The engine: everything below what programs call, by folder.
 ENGINE = ("opreg/core", "opreg/custom", "opreg/elementwise", "opreg/backends", "opreg/builtin", "ndarray", "symbol")
 
-#: Rules that are counted, by the names of their decorators.
+#: The counted rules, by the names of their decorators.
 RULES = ("infer", "shapes", "fill", "types", "grad", "view", "prepare", "vmap", "kernel")
 
 
@@ -69,7 +69,7 @@ CACHES = ("cached", "cached_by_value", "Recent", "following")
 
 @functools.cache
 def places() -> dict[str, list[str]]:
-    """For each family, the module of each place.
+    """For each idea, the module of each place.
 
     Examples
     --------
@@ -103,8 +103,8 @@ def _lines(folder: str) -> int:
 
 
 def _written(function: Any) -> tuple[str, CodeType] | None:
-    """The module and the code of a function, which all that one maker returns have in common; None for what is none of
-    opreg's, as a ufunc."""
+    """The module and the code of a function, which all functions of one factory share; None for functions outside of
+    opreg, such as ufuncs."""
     while isinstance(function, functools.partial):
         function = function.func
     function = inspect.unwrap(function)
@@ -114,7 +114,7 @@ def _written(function: Any) -> tuple[str, CodeType] | None:
 
 
 def held(every: Iterable[Op], name: str) -> int:
-    """How many functions, written by hand, operators hold as a rule of this name, or as ``"kernel"``.
+    """The number of handwritten functions that operators have as a rule of this name, or as ``"kernel"``.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def held(every: Iterable[Op], name: str) -> int:
     Returns
     -------
     int
-        Functions of one maker count once.
+        Functions of one factory count once.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def _own(cls: type) -> int:
 
 
 def counts() -> dict[str, int]:
-    """Numbers by what is counted.
+    """All counts, by title.
 
     Examples
     --------

@@ -1,4 +1,5 @@
-"""Where the workloads run: the host, a GPU, or a stand-in for one at tiny sizes, which shows that everything runs."""
+"""The device of the workloads: the host, a GPU, or a stand-in for a GPU at tiny sizes, which only shows that everything
+runs."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ __all__ = ["DEVICE", "DEVICES", "behind", "clock_of", "host_clock", "open_device
 
 DEVICES = ("cpu", "gpu", "dry")
 
-#: That of this process, which ``python -m benchmarks`` tells its workers.
+#: The device of this process; ``python -m benchmarks`` sets it in the environment of its workers.
 DEVICE = os.environ.get("BENCHMARK_DEVICE", "cpu")
 
-#: Sizes for the stand-in, by their names; no time of theirs means anything.
+#: Sizes for the stand-in, by their names; their times have no meaning.
 _TINY = {"batch": 2, "calls": 2, "channels": 4, "count": 2, "heads": 2, "hidden": 4, "n": 16, "ratio": 2, "rows": 4,
          "size": 32, "steps": 2, "tokens": 4, "width": 16, "layers": (8, 4, 10)}
 
@@ -32,12 +33,13 @@ def sized(sizes: dict[str, Any]) -> dict[str, Any]:
 
 
 def behind() -> bool:
-    """Whether the device works behind the program: then a run returns when its work is queued, and the clock waits."""
+    """Whether the device computes asynchronously: then a run returns once its work is queued, and the clock waits for
+    the result."""
     return DEVICE == "gpu"
 
 
 def open_device(mx: Any) -> Any:
-    """The context that opreg computes in; of a stand-in it is made here, and stays."""
+    """The context in which opreg computes; a stand-in is created here, and remains installed."""
     if DEVICE == "cpu":
         return mx.cpu()
     if DEVICE == "dry":
@@ -51,7 +53,7 @@ def open_device(mx: Any) -> Any:
 
 
 def host_clock(run: Callable[[], Any], loops: int) -> float:
-    """Seconds of so many runs, each of which returns when its results are there."""
+    """Seconds of ``runs`` runs, each of which returns once its results are available."""
     start = time.perf_counter()
     for _ in range(loops):
         run()
@@ -59,7 +61,7 @@ def host_clock(run: Callable[[], Any], loops: int) -> float:
 
 
 def clock_of(xp: Any) -> Callable[[Callable[[], Any], int], float]:
-    """What times runs on arrays of a module: between two events on a GPU, else by the host's clock."""
+    """The function that times runs on arrays of a module: by two events on a GPU, otherwise by the host's clock."""
     if not behind():
         return host_clock
 

@@ -1,8 +1,9 @@
-"""Measure what several ranks cost on this machine, and say by a model what more would: for docs/distributed.md.
+"""Measure the cost of several ranks on this machine, and estimate that of more ranks by a model, for
+docs/distributed.md.
 
-``python -m benchmarks.distributed`` starts two ranks over MPI, with a thread each, and prints what was measured beside
-what the model says of two ranks; ``--simulate`` prints what it says of more, and starts nothing. Times are the least of
-many: machines that others work on, too, are busy now and then. ``--write`` puts the tables in the page.
+``python -m benchmarks.distributed`` starts two ranks over MPI, with a thread each, and prints measured times and the
+model's times of two ranks; ``--simulate`` only prints the model's times of more ranks. Each time is the minimum of
+many, since shared machines are sometimes busy. ``--write`` puts the tables in the page.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def resnet_18() -> Any:
     return mx.sym.SoftmaxOutput(net, name="softmax")
 
 
-#: Networks with the shape of a picture and the pictures of a batch over all ranks.
+#: Networks, with the shape of an image and the number of images in a batch over all ranks.
 NETWORKS: dict[str, tuple[Callable[[], Any], tuple[int, ...], int]] = {
     "digits": (digits, (1, 8, 8), 128),
     "ResNet-18, 32 × 32": (resnet_18, (3, 32, 32), 16),
@@ -98,7 +99,7 @@ def bound(net: Any, shape: Sequence[int], batch: int, **words: Any) -> Any:
 
 
 def least(group: Any, functions: Iterable[Callable[[], object]], seconds: float = _SECONDS) -> list[float]:
-    """The least time of each function, in turns, with all ranks beginning together."""
+    """The minimal time of each function; functions take turns, and all ranks begin together."""
     functions = list(functions)
     best = [float("inf")] * len(functions)
     begin, going = time.perf_counter(), True
@@ -113,7 +114,7 @@ def least(group: Any, functions: Iterable[Callable[[], object]], seconds: float 
 
 
 def sums(group: Any) -> list[tuple[int, float, float]]:
-    """Bytes, and the seconds of a bare allreduce of mpi4py and of ours."""
+    """Bytes, and the seconds of mpi4py's allreduce and of opreg's."""
     from mpi4py import MPI
 
     rows = []
@@ -132,8 +133,9 @@ def sums(group: Any) -> list[tuple[int, float, float]]:
 
 
 def steps(group: Any, name: str) -> dict[str, float]:
-    """Seconds of a step: of one rank over the whole batch, of each over its part without communication, with it while
-    backward goes on, and behind it; and what the model needs."""
+    """Seconds of a step: on one rank with the full batch, on each rank with its part of the batch without
+    communication, with communication during backward, and with communication after backward; and the inputs of the
+    model."""
     make, shape, batch = NETWORKS[name]
     net, part = make(), batch // group.size
     alone, silent, plan = bound(net, shape, batch), bound(net, shape, part), bound(net, shape, part, reduce=group)
@@ -157,7 +159,7 @@ def steps(group: Any, name: str) -> dict[str, float]:
 
 
 def plan_share(executor: Any) -> float:
-    """The part of a step that is over when backward is."""
+    """The part of a step's time until backward ends."""
     rows = executor.profile(runs=3).rows
     total = sum(row.seconds for row in rows)
     return sum(row.seconds for row in rows if row.half != "update") / total
@@ -174,7 +176,7 @@ def buckets(group: Any) -> list[tuple[int, float]]:
 
 
 def _rank(path: str) -> None:
-    """Be one of the ranks that measure."""
+    """Run as one of the measuring ranks."""
     from opreg.distributed import world
 
     group = world()
@@ -184,7 +186,7 @@ def _rank(path: str) -> None:
 
 
 def measured(count: int, path: Path) -> dict[str, Any]:
-    """What so many ranks measure."""
+    """Start ``ranks`` ranks, and return their measurements."""
     environ = {**os.environ, **dict.fromkeys(["OMP_NUM_THREADS", "OPREG_NUM_THREADS", "OPENBLAS_NUM_THREADS"], "1"),
                "HYDRA_LAUNCHER": "fork"}
     beside = Path(sys.executable).with_name("mpiexec")
@@ -214,7 +216,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def shown(found: dict[str, Any], count: int) -> str:
-    """What was measured, as tables, beside what the model says of as many ranks."""
+    """Tables of measured times, with the model's times for the same number of ranks."""
     here = fitted("this machine", [(nbytes, bare) for nbytes, bare, _ in found["sums"] if nbytes <= 1 << 22], 0.0)
     parts = [_table(("allreduce", "mpi4py, ms", "ours, ms", "ours / mpi4py", "model, ms"), [
         (_bytes(nbytes), _milliseconds(bare), _milliseconds(ours), f"{ours / bare:.2f}",
@@ -234,7 +236,7 @@ def shown(found: dict[str, Any], count: int) -> str:
 
 
 def predicted() -> str:
-    """What the model says of many ranks, as tables."""
+    """Tables of the model's times for many ranks."""
     parts = []
     for cluster, allreduces in ((HOPPERS, ("ring", "tree")), (ADAPTER, ("ring", "tree"))):
         weak = _hopper(64)
@@ -257,11 +259,11 @@ def _strong(step: Step, count: int) -> tuple[str, str, str]:
 
 
 _KEPT: dict[int, Timeline] = {}
-_FULL = 64  # pictures from which on a device is taken to be full
+_FULL = 64  # the number of images from which on a device is assumed to be fully used
 
 
 def _hopper(batch: int) -> Timeline:
-    """ResNet-18 on pictures of 224 × 224, by what its plan is expected to take on an H200."""
+    """ResNet-18 on images of 224 × 224, with the estimated times of its plan on an H200."""
     if batch > _FULL:
         return _hopper(_FULL).times(batch / _FULL)
     if batch not in _KEPT:
@@ -275,7 +277,7 @@ def _hopper(batch: int) -> Timeline:
 
 
 def _written(name: str, text: str) -> None:
-    """Put tables in their place in the page."""
+    """Replace the tables in the page."""
     page = PAGE.read_text()
     begin, end = f"<!-- {name}: python -m benchmarks.distributed writes what follows -->", f"<!-- end of {name} -->"
     before, rest = page.split(begin)

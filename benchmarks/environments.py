@@ -1,4 +1,4 @@
-"""The peers: which interpreter and packages each needs, and whether it is the version that is asked for."""
+"""The peers: the interpreter and the packages that each needs, and a check of the installed version."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ COLUMNS = {
     "numba": ("run_numba", "fast"),
 }
 
-#: Columns that are no peers.
+#: Columns that are not peers.
 OURS = ("opreg", "opreg[fast]")
 
-#: The work by hand in NumPy: no peer, but the floor of opreg with NumPy alone.
+#: Workloads written by hand in NumPy: not a peer, but the lower bound of opreg with NumPy alone.
 BY_HAND = "NumPy"
 
-#: Frameworks that trace a program, Python bodies of operators included, and run what they have compiled of it.
+#: Frameworks that trace a program, including Python bodies of operators, and run the compiled trace.
 COMPILED = ("torch.compile", "JAX", "PyTensor", "MindSpore jit", "ONNX Runtime", "numba")
 
-#: Columns that a GPU has, as a stand-in for one has; others leave it to the host.
+#: The columns that are measured on a GPU, or on its stand-in; the others run only on the host.
 ON_DEVICE = ("opreg", "PyTorch", "torch.compile", "JAX")
 
 
 def other_version(column: str, version: str) -> str:
-    """The requirement that a column's version is not, or nothing.
+    """The requirement that the installed version of a column does not meet, or nothing.
 
     >>> other_version("JAX", "0.10.2"), other_version("JAX", "0.12.1"), other_version("PyTorch", "2.13.0+cpu")
     ('jax==0.12.*', '', '')
@@ -86,7 +86,8 @@ def set_up(folder: Path) -> None:
 
 
 def _interpreter(name: str) -> str | None:
-    """The path of an interpreter that starts, among pyenv's as well, whose names on the path may lead nowhere."""
+    """The path of a working interpreter, also among those of pyenv, since pyenv's commands on the path may have no
+    version installed."""
     version = re.sub(r"\D*(3\.\d+)", r"\1", Path(name).name)
     others = sorted(Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin/python"), reverse=True)
     for found in (shutil.which(name), *map(str, others)):

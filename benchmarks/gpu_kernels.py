@@ -1,12 +1,13 @@
-"""Kernels compiled before there is a GPU: a folder for ``CUPY_CACHE_DIR``, so that NVRTC takes no minute there.
+"""Compile kernels on a machine without a GPU, into a folder for ``CUPY_CACHE_DIR``, so that no time on the GPU is spent
+in NVRTC.
 
     python -m benchmarks.gpu_kernels FOLDER [--arch 90]    # compiles, on any machine with CuPy and NVRTC
     python -m benchmarks.gpu_kernels FOLDER --here         # where the folder was brought to, before CuPy reads it
 
 CuPy names the files of its cache by a hash of the text, the options, the architecture and the versions of itself and of
-NVRTC, and among the options are the folders that it lies in. So a record of each file lies beside it, and ``--here``
-gives files the names that CuPy asks for in its folder on this machine. The files and their names are made by CuPy's own
-functions; only what asks for a driver stands aside meanwhile.
+NVRTC, and among the options are the folders that it lies in. So each file has a record beside it, and ``--here``
+renames the files as CuPy expects them in its folder on this machine. CuPy's own functions make the files and their
+names; only its calls of the driver are replaced meanwhile.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ from unittest import mock
 
 __all__ = ["Text", "found", "rename", "texts_of_rows", "write"]
 
-#: Multiprocessors of an H100: the texts of some kernels depend on how many there are.
+#: The number of multiprocessors of an H100, on which the source code of some kernels depends.
 _PROCESSORS = 132
 
 
 class Text(NamedTuple):
-    """A text for CuPy's compiler.
+    """Source code for CuPy's compiler.
 
     Attributes
     ----------
@@ -39,7 +40,7 @@ class Text(NamedTuple):
     options : tuple of str
         As for a ``RawModule``; or all that ``cupy.cuda.compiler`` gets, folders of headers included.
     names : tuple of str
-        The name expressions; none as a rule.
+        The name expressions; usually none.
     """
 
     source: str
@@ -48,7 +49,7 @@ class Text(NamedTuple):
 
 
 class _Module:
-    """In the place of CuPy's, which loads code into a device."""
+    """Replaces CuPy's class, which loads code into a device."""
 
     def load(self, code: bytes) -> None:
         """Nothing."""
@@ -59,7 +60,7 @@ class _Module:
 
 @contextlib.contextmanager
 def _without_driver(folder: Path) -> Iterator[Any]:
-    """CuPy's compiler, with its cache in a folder, and without what asks a device."""
+    """CuPy's compiler with its cache in a folder, and without calls of a device."""
     from cupy.cuda import _compiler_cache, compiler
 
     arch = compiler._get_arch_for_options_for_nvrtc
@@ -86,12 +87,12 @@ def _folders(arch: str) -> list[str]:
 
 
 class _Asked(Exception):
-    """CuPy has asked its cache for a file."""
+    """CuPy looked up a file in its cache."""
 
 
 def _compiled(folder: Path, text: Text, arch: str, ask: bool = False) -> str:
-    """The name of the file of a text in CuPy's cache in a folder, where NVRTC is asked for it unless it is there; or
-    only that name."""
+    """The name of the file of a source in CuPy's cache in a folder; NVRTC compiles it if it is missing, unless only the
+    name is requested."""
     options, headers = _given(text, arch)
     if any(option in _folders(arch) for option in text.options):
         options = text.options
@@ -113,14 +114,15 @@ def _compiled(folder: Path, text: Text, arch: str, ask: bool = False) -> str:
 
 
 def found(folder: Path, text: Text, arch: str = "90") -> bytes | None:
-    """The machine code that CuPy finds in a folder for a text; None where it would compile."""
+    """The machine code that CuPy finds in a folder for a source; None if CuPy would compile it."""
     from cupy.cuda._compiler_cache import DiskKernelCacheBackend
 
     return DiskKernelCacheBackend(str(folder)).load(_compiled(folder, text, arch, ask=True))
 
 
 def write(folder: Path, text: Text, arch: str = "90") -> str:
-    """Compile a text by NVRTC into a folder, as CuPy's cache and with a record of it; the name of the file."""
+    """Compile a source by NVRTC into a folder, as CuPy's cache does, with a record of it; returns the name of the
+    file."""
     folder.mkdir(parents=True, exist_ok=True)
     name, folders = _compiled(folder, text, arch), _folders(arch)
     options = [folders.index(option) if option in folders else option for option in text.options]
@@ -137,8 +139,8 @@ def _versions() -> dict[str, Any]:
 
 
 def rename(folder: Path) -> tuple[int, int]:
-    """Give the files of a folder the names that CuPy asks for on this machine; how many, and how many are of other
-    versions of CuPy or NVRTC and stay unread."""
+    """Rename the files of a folder as CuPy expects them on this machine. Returns the number of files, and the number of
+    files of other versions of CuPy or NVRTC, which remain unused."""
     done = other = 0
     for record in sorted(folder.glob("*.json")):
         read = json.loads(record.read_text())
@@ -159,7 +161,7 @@ def rename(folder: Path) -> tuple[int, int]:
 
 
 def texts_of_rows(names: Iterable[str] | None = None) -> list[Text]:
-    """The texts of opreg's own kernels that the rows of operators need, or those of some; nothing is computed."""
+    """The sources of opreg's kernels that the test rows of all operators, or of some, need; nothing is computed."""
     from opreg.backends.cuda import compiler
     from tests.backends.cuda.test_strict import ROWS, Use
     from tests.builtin.test_operators import plannable
@@ -185,7 +187,7 @@ def texts_of_rows(names: Iterable[str] | None = None) -> list[Text]:
             for dtype in row.dtypes:
                 use = Use.of(row, dtype)
                 for way in (eager, graph) if plannable(row) else (eager,):
-                    # Numbers are not computed, and what looks at them may refuse them.
+                    # Values are not computed, so code that checks them may raise an error.
                     with contextlib.suppress(Exception):
                         _run(way, use, row, Context("gpu", 0))
     compiler._compiled.cache_clear()  # type: ignore[attr-defined]

@@ -1,8 +1,8 @@
 """What only a GPU can answer: ``BENCHMARK_DEVICE=gpu python -m benchmarks.gpu_questions [--out FOLDER] [LETTER ...]``.
 
-An exception is an answer, too. Times are medians between two events on the device; JAX, which has streams of its own,
-is timed until its result is there. With ``BENCHMARK_DEVICE=dry`` everything that does not need CuPy itself runs on a
-stand-in at tiny sizes, and no time means anything.
+An exception is an answer, too. Times are medians between two events on the device; JAX, which has its own streams, is
+timed until its result is available. With ``BENCHMARK_DEVICE=dry`` everything that does not need CuPy itself runs on a
+stand-in at tiny sizes, and times have no meaning.
 """
 
 from __future__ import annotations
@@ -40,31 +40,31 @@ QUESTIONS: dict[str, Callable[[Place], str]] = {}
 
 
 class Place(NamedTuple):
-    """Where questions are asked."""
+    """The device and its libraries, on which the questions are answered."""
 
     ctx: Any
     xp: Any
     tiny: bool
     out: Path | None
-    figures: dict[str, Any]  # of a ``Machine``, as they are found
+    figures: dict[str, Any]  # figures of a ``Machine``, as they are measured
 
     def seconds(self, run: Callable[[], Any], loops: int = 20, clock: Any = None) -> float:
-        """The median time of a run; a few come before, in which things are compiled and captured."""
+        """The median time of a run, after a few runs that compile and capture."""
         clock = clock or device.clock_of(self.xp)
         for _ in range(4):
             run()
         return statistics.median(clock(run, loops) / loops for _ in range(3 if self.tiny else 15))
 
     def size(self, number: int) -> int:
-        """A number, or a small one."""
+        """A size, or a small one on the stand-in."""
         return min(number, 64) if self.tiny else number
 
     def array(self, *shape: int, dtype: str = "float32", seed: int = 0) -> Any:
-        """Numbers between -1 and 1 on the device, as an NDArray."""
+        """Random values between -1 and 1 on the device, as an NDArray."""
         return mx.nd.array(uniform(*shape, seed=seed) * 2 - 1, ctx=self.ctx, dtype=dtype)
 
     def bound(self, net: Any, dtype: str = "float32", grad_req: str = "null", **shapes: tuple[int, ...]) -> Any:
-        """An executor over such numbers."""
+        """An executor with such values as arguments."""
         names = net.list_arguments()
         executor = net.simple_bind(self.ctx, grad_req=grad_req, type_dict=dict.fromkeys(names, dtype), **shapes)
         for i, array in enumerate(executor.arg_arrays):
@@ -88,7 +88,7 @@ def question(letter: str) -> Callable:
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Rows as Markdown; numbers with three digits, None where there is nothing."""
+    """Rows as Markdown; numbers have three digits, and None is an empty cell."""
     def shown(value: Any) -> str:
         return "–" if value is None else f"{value:,.3g}" if isinstance(value, float) else str(value)
 
@@ -97,7 +97,7 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def tried(function: Callable[[], Any]) -> Any:
-    """What a function gives, or the exception that came out of it, in words."""
+    """The result of a function, or the exception that it raised, as text."""
     try:
         return function()
     except Exception as error:
@@ -105,12 +105,12 @@ def tried(function: Callable[[], Any]) -> Any:
 
 
 def torch_on(place: Place) -> tuple[Any, str]:
-    """PyTorch, and where its tensors go."""
+    """PyTorch, and the device of its tensors."""
     return importlib.import_module("torch"), "cpu" if place.tiny else "cuda"
 
 
 def per_operator(seconds: Any) -> Any:
-    """Microseconds an operator of a chain, of a time that there is."""
+    """Microseconds per operator of a chain, if its time was measured."""
     return seconds / _CHAIN * 1e6 if isinstance(seconds, float) else seconds
 
 
@@ -119,7 +119,7 @@ def per_operator(seconds: Any) -> Any:
 
 @question("a")
 def captured(place: Place) -> str:
-    """Does a replay of captured work equal the work done anew, with other numbers in its inputs?"""
+    """Does a replay of captured work give the results of a new run, with other values in its inputs?"""
     return "\n\n".join([f"Captured by CuPy itself: {tried(functools.partial(_captured_by_cupy, place))}",
                         table(["network", "most that the fourth and fifth run differ from the host's", "as explained"],
                               [[name, *_pair(tried(functools.partial(_replayed, place, *case)))]
@@ -156,14 +156,14 @@ def _captured_by_cupy(place: Place) -> str:
 
 
 def _capture(stream: Any, work: Callable[[], None]) -> Any:
-    """The graph of what ``work`` launches on a stream that is current, where it has run once before."""
+    """The CUDA graph of the launches of ``work`` on the current stream; it has run once before."""
     work()
     stream.synchronize()
     stream.begin_capture()
     try:
         work()
     except BaseException:
-        with contextlib.suppress(Exception):  # a spoilt capture ends with an error, and has ended
+        with contextlib.suppress(Exception):  # ending an invalid capture raises an error, but ends it
             stream.end_capture()
         raise
     return stream.end_capture()
@@ -172,7 +172,7 @@ def _capture(stream: Any, work: Callable[[], None]) -> Any:
 def _networks(place: Place) -> dict[str, tuple[Any, dict[str, tuple[int, ...]]]]:
     data, n = mx.sym.Variable("data"), place.size(256)
     dense = mx.sym.FullyConnected(data, num_hidden=n)
-    # The batch norm takes a bias away again: its gradient would be nothing but rounding.
+    # The batch norm cancels a bias, whose gradient would only be rounding errors.
     pictures = mx.sym.Convolution(data, kernel=(3, 3), num_filter=8, pad=(1, 1), no_bias=True)
     return {"dense, tanh, softmax": (mx.sym.softmax(mx.sym.tanh(dense)), {"data": (n, n)}),
             "convolution, batch norm, relu, pooling": (mx.sym.Pooling(mx.sym.relu(mx.sym.BatchNorm(
@@ -182,7 +182,7 @@ def _networks(place: Place) -> dict[str, tuple[Any, dict[str, tuple[int, ...]]]]
 
 
 def _replayed(place: Place, net: Any, shapes: dict[str, tuple[int, ...]]) -> tuple[float, str]:
-    """The largest difference to the host's numbers, once a replay may have taken the place of launches."""
+    """The largest difference from the host's results, after enough runs for a replay to replace the launches."""
     ours = place.bound(net, grad_req="write", **shapes)
     host = place._replace(ctx=mx.cpu()).bound(net, grad_req="write", **shapes)
     worst = 0.0
@@ -203,7 +203,7 @@ def _replayed(place: Place, net: Any, shapes: dict[str, tuple[int, ...]]) -> tup
 
 @question("b")
 def launches(place: Place) -> str:
-    """What does an operator on ten numbers cost, called one by one, and replayed?"""
+    """What does an operator on ten elements cost, called individually, and replayed?"""
     called, replayed = [tried(each) for each in (lambda: place.seconds(_chain(place.xp.ones(10, "float32"))),
                                                  lambda: _cupy_replay(place))]
     for name, seconds in (("launch", called), ("node", replayed)):
@@ -284,7 +284,7 @@ def _customs(place: Place, capturable: bool) -> float:
 
 @question("c")
 def properties(place: Place) -> str:
-    """What does cuDNN say of the device, with which plans can be made without one?"""
+    """What does cuDNN report about the device, so that plans can be made without the device?"""
     text = importlib.import_module("cudnn").create_device_properties(0).serialize()
     if place.out is not None:
         (place.out / "device_properties.json").write_text(
@@ -294,7 +294,7 @@ def properties(place: Place) -> str:
 
 @question("d")
 def rates(place: Place) -> str:
-    """How much of the rate of a copy do fused kernels, softmax and layer norm reach?"""
+    """Which share of the bandwidth of a copy do fused kernels, softmax and layer norm reach?"""
     rows: list[list[Any]] = []
     shape = place.size(16384), place.size(4096)
     for dtype in ("float32", "float16"):
@@ -335,7 +335,7 @@ def _torch_rate(place: Place, function: Callable, shape: tuple[int, ...], dtype:
 
 @question("e")
 def products(place: Place) -> str:
-    """How fast are products of matrices beside PyTorch's?"""
+    """How fast are matrix products, compared with PyTorch's?"""
     rows = []
     for order, dtype in itertools.product((512, 4096), ("float32", "bfloat16", "float16")):
         n = place.size(order)
@@ -379,7 +379,7 @@ _CONVOLUTIONS = ((3, 64, 224, 7, 2), (64, 64, 56, 3, 1), (64, 128, 56, 3, 2), (1
 
 @question("f")
 def convolutions(place: Place) -> str:
-    """How fast are ResNet's convolutions beside PyTorch's, forward and backward?"""
+    """How fast are ResNet's convolutions, forward and backward, compared with PyTorch's?"""
     rows = []
     for (n, m, size, kernel, stride), dtype in itertools.product(_CONVOLUTIONS, ("float32", "float16")):
         case = place.size(n), place.size(m), min(size, 16) if place.tiny else size, kernel, stride, dtype
@@ -422,7 +422,7 @@ def _torch_convolution(place: Place, n: int, m: int, size: int, kernel: int, str
 
 @question("g")
 def sanitized(place: Place) -> str:
-    """What does `compute-sanitizer` say of the generated kernels?"""
+    """What does `compute-sanitizer` report about the generated kernels?"""
     program = shutil.which("compute-sanitizer") or shutil.which("/usr/local/cuda/bin/compute-sanitizer")
     if program is None:
         raise FileNotFoundError("compute-sanitizer is not on this machine")
@@ -440,7 +440,8 @@ def sanitized(place: Place) -> str:
 
 
 def run_kernels(place: Place) -> int:
-    """Run every kind of generated kernel, over lengths with tails, and say how many executors that were."""
+    """Run every kind of generated kernel, on lengths that are no multiples of a block, and return the number of
+    executors."""
     x, count = mx.sym.Variable("x"), 0
     nets = [mx.sym.tanh(x * 0.5 + 1.0) * x, mx.sym.softmax(x), mx.sym.log_softmax(x),
             mx.sym.LayerNorm(x, mx.sym.Variable("gamma"), mx.sym.Variable("beta")),
@@ -499,7 +500,7 @@ def main() -> None:
     parts, letters = [_about(place) + "\n"], options.letters or list(QUESTIONS)
     for letter in letters:
         parts.append(answered(letter, place))
-        if options.out:  # what is there stays, whatever comes
+        if options.out:  # the answers so far are saved, even if a later question fails
             (options.out / f"questions-{''.join(letters)}.md").write_text("\n".join(parts), encoding="utf-8")
     if options.out and place.figures:
         figures = json.dumps({"name": "this device", **place.figures})

@@ -1,7 +1,7 @@
 """How cost grows: with a graph's nodes, with the batch, with the parameters of an update, with threads.
 
-Each size is measured by ``benchmarks.run_growth``, for one column in one process or in one for each size, and what
-comes of it is said in words: in proportion, and what one more costs, or where it is not.
+``benchmarks.run_growth`` measures each size, in one process for a column or in one process for each size. The result is
+stated in words: whether cost grows in proportion, with the cost of one more, or where it does not.
 """
 
 from __future__ import annotations
@@ -21,16 +21,15 @@ __all__ = ["SERIES", "Series", "grown", "verdict"]
 
 
 class Series(NamedTuple):
-    """Sizes of one kind, and what is measured at each.
+    """Sizes of one kind, and the costs that are measured at each size.
 
     Attributes
     ----------
     of : str
-        What there are so many of.
-    costs : dict of str to (str, str)
+        The things that a size counts. costs : dict of str to (str, str)
         Titles and units.
     alone : bool
-        Whether each size has a process of its own.
+        Whether each size is measured in a separate process.
     """
 
     of: str
@@ -57,16 +56,17 @@ SERIES = {
         "adam": ("Adam, 200 parameters", "ms")}, alone=True),
 }
 
-#: Seconds that a process may take; what is larger is left out then.
+#: The seconds that a process may take; larger sizes are skipped after that.
 _LIMIT = 180.0
-#: Growing ten times, what costs this many times as much is in proportion: what is larger than a cache costs more.
+#: If ten times the size costs at most this factor more, cost counts as proportional: arrays larger than a cache cost
+#: more.
 STEEP = 13.0
-#: Costs grow at all where ten times as much costs this many times as much.
+#: If ten times the size costs less than this factor more, cost counts as constant.
 _FLAT = 2.0
 
 
 def verdict(of: str, sizes: Sequence[int], figures: Sequence[float], unit: str) -> str:
-    """How figures grow with sizes, in words.
+    """The growth of figures with sizes, in words.
 
     Examples
     --------
@@ -105,17 +105,17 @@ class Step(NamedTuple):
 
     @property
     def tenfold(self) -> float:
-        """What ten times as much would cost."""
+        """The cost of ten times the size."""
         return 10 ** (math.log(self.next_cost / self.cost) / math.log(self.next_size / self.size))
 
     @property
     def slope(self) -> float:
-        """What one more costs."""
+        """The cost of one more."""
         return (self.next_cost - self.cost) / (self.next_size - self.size)
 
 
 def each(value: float, unit: str) -> str:
-    """A figure in the unit that suits it, of those of its kind."""
+    """A figure in a readable unit of its kind."""
     units = ("bytes", "KB", "MB") if unit in ("bytes", "KB", "MB") else ("s", "ms", "µs", "ns")
     fitting = [name for name in units if 1 <= value * SCALE[name] < 1000]
     return f"{value * SCALE[fitting[0]]:.3g} {fitting[0]}" if fitting else f"{value * SCALE[unit]:.3g} {unit}"
@@ -125,7 +125,7 @@ def each(value: float, unit: str) -> str:
 
 
 def grown(options: Any) -> Iterator[Growth]:
-    """Measure all of it, for our columns that are there."""
+    """Measure all growth, for opreg's columns that are installed."""
     columns = [name for name in OURS if name in options.columns and interpreter(name, options).exists()]
     for key, series in SERIES.items():
         sizes = series.sizes or _threads(options.threads)
@@ -140,12 +140,12 @@ def grown(options: Any) -> Iterator[Growth]:
 
 
 def _threads(most: int) -> tuple[int, ...]:
-    """1, 2, 4 and so on, and all."""
+    """Numbers of threads: 1, 2, 4 and so on, and the number of cores."""
     return (*(2 ** i for i in range(most.bit_length()) if 2 ** i < most), most)
 
 
 def _answers(key: str, series: Series, sizes: Sequence[int], column: str, options: Any) -> Iterator[dict[str, float]]:
-    """What is measured at each size, until one takes too long."""
+    """The measurements at each size, until one takes too long."""
     python = interpreter(column, options)
     for some in [[size] for size in sizes] if series.alone else [sizes]:
         threads = some[0] if key == "threads" else options.threads
@@ -155,7 +155,7 @@ def _answers(key: str, series: Series, sizes: Sequence[int], column: str, option
                 cwd=ROOT, env=variables(python, options, threads, "numba"), text=True, check=True,
                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=_LIMIT).stdout
             failed: Exception | None = None
-        except subprocess.SubprocessError as error:  # smaller sizes may have come before
+        except subprocess.SubprocessError as error:  # smaller sizes may have succeeded
             printed, failed = getattr(error, "output", None) or "", error
             printed = printed.decode() if isinstance(printed, bytes) else printed
         yield from map(json.loads, printed.splitlines())

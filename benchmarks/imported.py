@@ -1,9 +1,9 @@
 """Networks that PyTorch writes to ONNX, run here and by ONNX Runtime, one thread each.
 
 ``python -m benchmarks.imported write FOLDER`` needs PyTorch and writes the models. With ``opreg``,
-which binds symbols, ``cell``, which compiles Cells, or ``onnxruntime`` in place of ``write`` it prints the processor
-time of a run of each, the least of several, in milliseconds, and by how much numbers differ from PyTorch's, in parts of
-the largest.
+which binds symbols, ``cell``, which compiles Cells, or ``onnxruntime`` in place of ``write`` it prints the minimal
+processor time of a run of each in milliseconds, and the largest difference from PyTorch's results, relative to the
+largest element.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 __all__ = ["main"]
 
-#: Runs of each network, of which the fastest counts.
+#: Runs of each network; the fastest counts.
 RUNS = 20
 
 
@@ -28,7 +28,7 @@ def _write(folder: Path) -> None:
     from .imported_networks import NETWORKS
 
     torch.manual_seed(0)
-    torch.backends.mha.set_fastpath_enabled(False)  # whose operator has no translation
+    torch.backends.mha.set_fastpath_enabled(False)  # PyTorch's attention, whose operator has no translation
     folder.mkdir(parents=True, exist_ok=True)
     for name, (make, shapes) in NETWORKS.items():
         network, given = make().eval(), tuple(torch.randn(shape) for shape in shapes)

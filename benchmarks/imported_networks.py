@@ -70,7 +70,7 @@ class _Gpt(nn.Module):
 
 
 class _Lstm(nn.Module):
-    """Two layers of an LSTM in both directions."""
+    """A bidirectional LSTM of two layers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class _Sum(nn.Module):
 
 def _convolved(before: int, filters: int, kernel: int, after: nn.Module | None = None, stride: int = 1,
                groups: int = 1) -> nn.Sequential:
-    """A convolution, batch norm, and an activation; its numbers are about as large as those it reads."""
+    """A convolution, batch norm, and an activation; outputs have about the size of inputs."""
     convolution = nn.Conv2d(before, filters, kernel, stride, kernel // 2, groups=groups, bias=False)
     nn.init.kaiming_normal_(convolution.weight)
     return nn.Sequential(convolution, nn.BatchNorm2d(filters), *([] if after is None else [after]))
@@ -137,7 +137,7 @@ def _encoder() -> nn.Module:
     return nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
 
 
-#: The networks by name, and the shapes of what they read.
+#: The networks by name, and the shapes of their inputs.
 NETWORKS: dict[str, tuple[Callable[[], Any], list[tuple[int, ...]]]] = {
     "encoder": (_encoder, [(8, 128, 256)]),
     "BERT": (_Bert, [(4, 128, 256), (4, 128)]),

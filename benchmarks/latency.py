@@ -1,8 +1,9 @@
-"""Ranks with a slow network between them, on one machine: each in a network namespace of its own, and a relay that
-keeps what they send for a while. For checking the model of ``benchmarks.network`` with more ranks than two.
+"""Ranks with a slow network between them, on one machine: each has its own network namespace, and a relay delays
+packets. For checking the model of ``benchmarks.network`` with more ranks than two.
 
-``sudo python -m benchmarks.latency --delay 20 --ranks 2 4 8`` prints how long sums take there, by algorithm of MPICH,
-beside what the model makes of two ranks. It needs ``ip netns`` and ``/dev/net/tun``; a kernel with ``tc netem`` would
+``sudo python -m benchmarks.latency --delay 20 --ranks 2 4 8`` prints the times of sums there, by algorithm of MPICH,
+and the times by the model that is fitted to two ranks. It needs ``ip netns`` and ``/dev/net/tun``; a kernel with ``tc
+netem`` would
 do without the relay.
 """
 
@@ -38,8 +39,8 @@ _MTU = 16000
 _PATIENCE = 120.0
 
 SIZES = [1 << 10, 1 << 16]
-_ROW = 10  # sums in a row, since ranks do not begin together where they are far apart
-#: What MPICH calls its algorithms, by what the model has of them.
+_ROW = 10  # several sums in a row, since distant ranks do not begin at the same time
+#: MPICH's names of the algorithms, by the model's functions.
 ALGORITHMS = {"ring": "ring", "recursive doubling": "recursive_doubling"}
 
 
@@ -64,7 +65,7 @@ def _device(namespace: str) -> int:
 
 
 class _Relay:
-    """Brings packets from device to device, each so many seconds later."""
+    """Forwards packets from device to device with a delay in seconds."""
 
     def __init__(self, devices: list[int], delay: float):
         self._devices, self._delay, self._over = devices, delay, False
@@ -72,13 +73,13 @@ class _Relay:
         self._thread.start()
 
     def _work(self) -> None:
-        os.setpriority(os.PRIO_PROCESS, 0, -15)  # of this thread: ranks that wait turn idly
+        os.setpriority(os.PRIO_PROCESS, 0, -15)  # for this thread, since waiting ranks spin
         waiting: list[tuple[float, int, bytes]] = []
         while not self._over:
             pause = max(0.0, waiting[0][0] - time.perf_counter()) if waiting else 0.1
             for device in select.select(self._devices, [], [], pause)[0]:
                 packet = os.read(device, _MTU + 100)
-                if packet[0] >> 4 == 4 and 0 < packet[19] <= len(self._devices):  # the last byte of where it goes
+                if packet[0] >> 4 == 4 and 0 < packet[19] <= len(self._devices):  # the address's last byte
                     heapq.heappush(waiting, (time.perf_counter() + self._delay, packet[19] - 1, packet))
             while waiting and waiting[0][0] <= time.perf_counter():
                 _, number, packet = heapq.heappop(waiting)
@@ -91,7 +92,8 @@ class _Relay:
 
 @contextmanager
 def namespaces(count: int, delay: float) -> Iterator[list[str]]:
-    """Names of so many namespaces, from each of which the others can be reached, so many seconds away."""
+    """A context with ``ranks`` network namespaces, which reach each other with a delay in seconds; gives their
+    names."""
     names = [f"opreg{os.getpid()}-{i}" for i in range(count)]
     devices: list[int] = []
     relay = None
@@ -114,7 +116,7 @@ def namespaces(count: int, delay: float) -> Iterator[list[str]]:
 
 
 def _launched(names: list[str], **settings: str) -> Any:
-    """What a rank in each namespace has found."""
+    """The measurements of a rank in each namespace."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "found.json"
         command = [str(Path(sys.executable).with_name("mpiexec"))]
@@ -129,13 +131,13 @@ def _launched(names: list[str], **settings: str) -> Any:
             try:
                 process.wait(_PATIENCE)
             except subprocess.TimeoutExpired:
-                process.terminate()  # mpiexec ends what it has started
+                process.terminate()  # mpiexec ends the processes that it started
                 raise
         return json.loads(path.read_text())
 
 
 def _rank(path: str) -> None:
-    """Be one of the ranks."""
+    """Run as one of the ranks."""
     from opreg.distributed import world
 
     group = world()
@@ -170,7 +172,7 @@ def main() -> None:
             for title, word in ALGORITHMS.items():
                 found = _launched(names, MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM=word, MPIR_CVAR_DEVICE_COLLECTIVES="none")
                 messages = 2 * (count - 1) if title == "ring" else math.ceil(math.log2(count))
-                # The first row says what a message costs here, with what MPI, the relay and busy processors add.
+                # The first row gives the cost of a message here, including MPI, the relay and busy processors.
                 link = links.setdefault(title, Link(sum(found) / len(found) / messages, 0.0, 0.0))
                 cluster = Cluster("here", link, link)
                 model = cluster.ring if title == "ring" else cluster.doubling

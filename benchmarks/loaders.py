@@ -2,9 +2,9 @@
 
     python -m benchmarks.loaders --peer PYTHON_WITH_TORCH
 
-Each round starts one process for each library; it loads images of 28 by 28 and of 224 by 224 as bytes, makes numbers of
-them, with channels first, and touches each batch. The first epoch counts for nothing. What is printed are milliseconds
-an epoch, the least and the median of all rounds, and ratios.
+Each round starts one process for each library; it loads images of 28 by 28 and of 224 by 224 as bytes, converts them to
+floats with channels first, and reads each batch. The first epoch is not counted. The output has milliseconds per epoch,
+the minimum and the median of all rounds, and ratios.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 #: Data sets: the shape of an image, the number of images, and the number in a batch.
 SIZES = {"28x28": ((28, 28, 1), 8192, 128), "224x224": ((224, 224, 3), 384, 32)}
 
-#: Epochs a process is timed for.
+#: Timed epochs of a process.
 EPOCHS = 3
 
 
@@ -48,7 +48,7 @@ def _numpy(images: np.ndarray, batch: int) -> Iterable[Any]:
 
 
 class _Pairs:
-    """Images as numbers with channels first, and their places."""
+    """Images as floats with channels first, and their indices."""
 
     def __init__(self, images: np.ndarray, as_array: Callable[[np.ndarray], Any]):
         self.images, self.as_array = images, as_array
@@ -73,7 +73,7 @@ LOADERS = {"opreg, ToTensor": _opreg, "opreg, NumPy": _numpy, "PyTorch, NumPy": 
 
 
 def measure(name: str) -> dict[str, float]:
-    """The least milliseconds an epoch takes, by size."""
+    """The minimal milliseconds of an epoch, by size."""
     took = {}
     for size, (shape, count, batch) in SIZES.items():
         loader, times = LOADERS[name](_images(shape, count), batch), []

@@ -1,4 +1,4 @@
-"""The processes that hold the frameworks, and what they are asked."""
+"""The processes that run the frameworks, and the requests to them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["ROOT", "Cell", "Worker", "interpreter", "variables"]
 
 ROOT = Path(__file__).resolve().parents[1]
 
-#: Seconds between two cells at most: thread pools turn idly for a while after their work, which is not to be in
-#: another's time. Where the system tells what time a process takes, no longer than until all are at rest.
+#: The most seconds between two cells: thread pools spin for a while after their work, which must not slow down the next
+#: cell. If the system reports the processor time of a process, the wait ends when all processes are idle.
 PAUSE = 0.3
-#: Seconds at a time in which this is looked at, and the part of them that one at rest may take.
+#: The seconds between two checks, and the share of processor time that an idle process may use.
 _LOOK, _REST = 0.01, 0.02
 
 
@@ -36,7 +36,7 @@ def interpreter(column: str, options: Any) -> Path:
 
 @functools.cache
 def _told(python: Path, processor: tuple[str, ...]) -> dict[str, str]:
-    """What the libraries of an interpreter are told of a lesser processor."""
+    """The environment variables that limit the libraries of an interpreter to fewer processor features."""
     if not processor:
         return {}
     printed = subprocess.run([python, "-m", "benchmarks.processors", *processor], cwd=ROOT, text=True, check=True,
@@ -51,7 +51,8 @@ def python_path(here: bool) -> str:
 
 
 def variables(python: Path, options: Any, threads: int, jit: str) -> dict[str, str]:
-    """The environment of a process; opreg compiles in it as ``jit`` says, at the first run as other compilers do."""
+    """The environment of a process; ``jit`` is opreg's compile mode, by default at the first run, as in other
+    compilers."""
     count = str(threads)
     found = {**without(os.environ), "OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count, "MKL_NUM_THREADS": count,
              "PYTHONPATH": python_path(options.here), "OPREG_JIT": jit, "BENCHMARK_DEVICE": options.device,
@@ -60,19 +61,19 @@ def variables(python: Path, options: Any, threads: int, jit: str) -> dict[str, s
     if options.device != "gpu":
         found["JAX_PLATFORMS"] = "cpu"
     if options.processor:
-        found["OPREG_CACHE_DIR"] = options.cache  # what is tried there holds for no other processor
+        found["OPREG_CACHE_DIR"] = options.cache  # results of trials there are not valid for another processor
     return found
 
 
 class Worker:
-    """The process that holds one framework.
+    """The process that runs one framework.
 
     Attributes
     ----------
     missing : str
-        Why there is none, or nothing.
+        The reason why the framework is missing, or an empty string.
     facts : dict
-        Versions, and the keys of the work that it can do.
+        Versions, and the keys of the workloads that it has.
     """
 
     def __init__(self, column: str, options: Any):
@@ -97,7 +98,7 @@ class Worker:
         self.missing = self.facts.get("error", "")
 
     def can(self, workload: Workload) -> bool:
-        """Whether the framework has a way to do it."""
+        """Whether the framework has the workload."""
         return not self.missing and workload.key in self.facts["cases"]
 
     def ask(self, **request: Any) -> dict[str, Any]:
@@ -110,13 +111,13 @@ class Worker:
         try:
             print(json.dumps(request), file=self.process.stdin, flush=True)  # type: ignore[union-attr]
         except BrokenPipeError:
-            pass  # it has died; there is no answer
+            pass  # the process has ended without an answer
         answer = self._answer()
         self.left -= time.perf_counter() - begin
         return answer
 
     def ask_alone(self, **request: Any) -> dict[str, Any]:
-        """The answer of a process that has done nothing else, and compiles as users' do."""
+        """The answer of a new process in opreg's default compile mode."""
         other = object.__new__(Worker)
         other.__dict__.update(self.__dict__)
         other._start("auto")
@@ -136,7 +137,7 @@ class Worker:
         return {"error": "the process ended" if ready else f"not within {self.options.limit:g} s"}
 
     def rest(self) -> None:
-        """Wait until the process does nothing any more, or for a while."""
+        """Wait until the process is idle, but only for a limited time."""
         if self.process is None or self.options.device != "cpu":
             return
         end, before = time.perf_counter() + PAUSE, self._time()
@@ -148,7 +149,7 @@ class Worker:
             before = now
 
     def _time(self) -> float | None:
-        """Seconds that processors have worked for the process; None where Linux does not tell."""
+        """The processor time of the process in seconds; None where Linux does not report it."""
         try:
             return time.clock_gettime(~self.process.pid << 3 | 2)  # type: ignore[union-attr]
         except (AttributeError, OSError, OverflowError):
@@ -162,7 +163,7 @@ class Worker:
 
 
 class Cell(NamedTuple):
-    """What one framework did of one workload."""
+    """The measurements of one framework on one workload."""
 
     figures: list[float]
     check: list[float]

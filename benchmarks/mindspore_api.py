@@ -35,7 +35,7 @@ def sgd(ms: Any, network: Any, data: Any, rate: float, compiled: bool, wait: Cal
 
 
 def cases(ms: Any, wait: Callable[[], Any]) -> dict[str, Callable]:
-    """The functions by key; ``wait()`` returns when the results of all calls are there."""
+    """The functions by key; ``wait()`` returns once the results of all calls are available."""
 
     def squared(compiled: bool) -> Callable:
         def case(n: int, calls: int) -> Any:
@@ -53,7 +53,7 @@ def cases(ms: Any, wait: Callable[[], Any]) -> dict[str, Callable]:
         return case
 
     def layers(batch: int, layers: tuple[int, ...], rate: float, compiled: bool, hook: bool) -> Any:
-        """The perceptron; the hook is there and changes nothing."""
+        """The perceptron with a hook that changes nothing."""
         made: list[Any] = []
         for n, m in itertools.pairwise(layers):
             made += [ms.nn.ReLU(), ms.nn.Dense(n, m)] if made else [ms.nn.Dense(n, m)]

@@ -38,8 +38,8 @@ def cases(mx: Any, planned: Callable[[Any, bool], int], wait: Callable[[], None]
           take_note: Callable[[Any], None] = lambda executor: None) -> dict[str, Callable]:
     """The functions by key.
 
-    ``planned(executor, is_train)`` is the number of bytes its plan holds; ``wait()`` returns when all results are
-    there; ``take_note(executor)`` is told of each executor that is bound.
+    ``planned(executor, is_train)`` is the number of bytes its plan holds; ``wait()`` returns once all results are
+    available; ``take_note(executor)`` is called with each bound executor.
     """
 
     class Twice(mx.operator.CustomOp):
@@ -67,18 +67,18 @@ def cases(mx: Any, planned: Callable[[Any, bool], int], wait: Callable[[], None]
         def create_operator(self, ctx, shapes, dtypes, operator=operator):
             return operator()
 
-        for kind, traced in ("custom", False), ("traced", True):  # which MXNet takes no notice of
+        for kind, traced in ("custom", False), ("traced", True):  # which MXNet ignores
             name = f"{kind}_{operator.__name__}"
             mx.operator.register(name)(type(name, (mx.operator.CustomOpProp,),
                                             {"create_operator": create_operator, "traced": traced}))
 
-    # The others read the gradients of outputs where they lie, compiled or not. MXNet's executor copies them.
+    # The other frameworks read output gradients in place, compiled or not. MXNet's executor copies them.
     binds_head_grads = "head_grads" in inspect.signature(mx.sym.Symbol.simple_bind).parameters
 
     def bind(symbol, arrays, given=(), statistics=(), head=None):
-        """An executor with numbers for all arguments, in their order, and what its backward is given.
+        """An executor with values for all arguments, in their order, and the argument of its backward.
 
-        It keeps no gradients of the arguments whose names are given; ``head`` is the gradient of the output.
+        It computes no gradients of the arguments in ``without``; ``head`` is the output gradient.
         """
         bound = binds_head_grads and head is not None
         names = symbol.list_arguments()
@@ -363,7 +363,7 @@ def cases(mx: Any, planned: Callable[[Any, bool], int], wait: Callable[[], None]
         def run():
             assert folder.name
             begin = time.perf_counter()
-            batches.reset()  # what was read ahead counts for nothing
+            batches.reset()  # batches that were read ahead are not counted
             for each in batches:
                 each.data[0].wait_to_read()
             return (time.perf_counter() - begin) / count

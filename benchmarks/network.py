@@ -1,9 +1,9 @@
-"""A small model of ranks and what is between them: how long an allreduce takes, and with it a step of training whose
-buckets are those of a real plan.
+"""A small model of ranks and their network: the time of an allreduce, and of a training step with the buckets of a real
+plan.
 
-What a message costs is said in the words of LogGP (A. Alexandrov et al., LogGP: incorporating long messages into the
-LogP model, 1995): its latency ``L``, overheads ``o`` of sender and receiver, and ``G`` seconds a byte. What rings and
-trees are made of such messages is in R. Thakur et al., Optimization of collective communication operations in MPICH,
+The cost of a message has the parameters of LogGP (A. Alexandrov et al., LogGP: incorporating long messages into the
+LogP model, 1995): its latency ``L``, overheads ``o`` of sender and receiver, and ``G`` seconds a byte. Rings and trees
+of such messages are described in R. Thakur et al., Optimization of collective communication operations in MPICH,
 2005, and for several processors a machine in NCCL's own model, ``src/graph/tuning.cc``.
 """
 
@@ -19,14 +19,14 @@ __all__ = ["ADAPTER", "HOPPERS", "Cluster", "Link", "Step", "Timeline", "fitted"
 
 @dataclass(frozen=True)
 class Link:
-    """What a message takes: seconds of latency, overhead of either side, and seconds a byte."""
+    """The cost of a message: seconds of latency, of overhead on either side, and per byte."""
 
     latency: float
     overhead: float
     per_byte: float
 
     def seconds(self, nbytes: float) -> float:
-        """From when it is sent to when it is there."""
+        """Seconds from sending a message to its arrival."""
         return self.latency + 2 * self.overhead + nbytes * self.per_byte
 
 
@@ -38,13 +38,9 @@ class Cluster:
     ----------
     name : str
     inside, between : Link
-        From a rank to one of the same machine, and of another.
-    ranks : int
-        Of a machine; each has an adapter of its own to the others.
-    adding : float
-        Seconds a byte that is added to another.
-    begin : float
-        Seconds that a call takes before anything moves.
+        Links to a rank on the same machine, and on another machine. ranks : int Ranks on a machine; each has its own
+        network adapter. adding : float Seconds for adding one byte to another. begin : float Seconds of a call before
+        the first message.
 
     Examples
     --------
@@ -60,7 +56,7 @@ class Cluster:
     begin: float = 0.0
 
     def ring(self, nbytes: float, count: int) -> float:
-        """Seconds of an allreduce in a ring: each part goes round twice, and is added to on its first way."""
+        """Seconds of an allreduce in a ring: each part goes around twice, and is summed in the first round."""
         if count == 1:
             return 0.0
         machines = -(-count // self.ranks)
@@ -70,7 +66,7 @@ class Cluster:
                 + (count - 1) * nbytes / count * self.adding)
 
     def tree(self, nbytes: float, count: int) -> float:
-        """Seconds of one up and down a tree of machines, in pieces that follow each other."""
+        """Seconds of an allreduce up and down a tree of machines, in pipelined pieces."""
         if count == 1:
             return 0.0
         machines = -(-count // self.ranks)
@@ -79,31 +75,32 @@ class Cluster:
         return self.begin + waits + nbytes * (2 * self._per_byte(machines) + self.adding)
 
     def doubling(self, nbytes: float, count: int) -> float:
-        """Seconds of one in which pairs exchange all they have, each time with another that is twice as far away."""
+        """Seconds of an allreduce by recursive doubling: pairs exchange all data, at distances 1, 2, 4 and so on."""
         per_byte = self._per_byte(-(-count // self.ranks)) + self.adding
         return self.begin + math.ceil(math.log2(count)) * (self.between.seconds(0) + nbytes * per_byte)
 
     def quicker(self, nbytes: float, count: int) -> float:
-        """Seconds of the one that takes less, which libraries choose."""
+        """Seconds of the faster algorithm, which libraries choose."""
         return min(self.ring(nbytes, count), self.tree(nbytes, count))
 
     def _per_byte(self, machines: int) -> float:
         return self.inside.per_byte if machines == 1 else max(self.inside.per_byte, self.between.per_byte / self.ranks)
 
 
-#: One rank a machine on InfiniBand of 200 Gb/s: NVIDIA's page of ConnectX-6 has the rate and a latency below 0.6 µs. An
-#: overhead of 0.3 µs on either side, and sums at 20 GB/s, are taken for granted.
+#: One rank per machine on InfiniBand of 200 Gb/s: NVIDIA's page of ConnectX-6 has the rate and a latency below 0.6 µs.
+#: An
+#: overhead of 0.3 µs on either side, and sums at 20 GB/s, are assumed.
 ADAPTER = Cluster("200 Gb/s, a rank a machine", Link(0.6e-6, 0.3e-6, 1 / 25e9), Link(0.6e-6, 0.3e-6, 1 / 25e9), 1,
                   1 / 20e9, 1e-6)
-#: Eight H100 a machine with NVLink of 450 GB/s in one direction, as the vendor's data sheet has it, and an adapter of
+#: Eight H100 per machine, with NVLink of 450 GB/s in one direction, as in the vendor's data sheet, and an adapter of
 #: 200 Gb/s each. Latencies are those of NCCL's own model (``src/graph/tuning.cc``: ring, simple, NVLink and network).
 HOPPERS = Cluster("8 GPUs with NVLink a machine, 200 Gb/s each", Link(3.4e-6, 0.0, 1 / 450e9),
                   Link(9.6e-6, 0.0, 1 / 25e9), 8, 0.0, 8.4e-6)
 
 
 def fitted(name: str, measured: Sequence[tuple[int, float]], adding: float) -> Cluster:
-    """Two ranks of which an allreduce of so many bytes was measured to take so many seconds: the shortest says what
-    messages cost beside their bytes, the longest what a byte does."""
+    """Two ranks with measured seconds of allreduces by bytes: the shortest gives the fixed cost of messages, the
+    longest the cost of a byte."""
     (small, first), (large, last) = measured[0], measured[-1]
     rate = max((last - first) / (large - small) - adding / 2, 1e-12)
     link = Link(first / 2, 0.0, rate)
@@ -114,7 +111,7 @@ def fitted(name: str, measured: Sequence[tuple[int, float]], adding: float) -> C
 
 
 class Timeline(NamedTuple):
-    """A step of one rank: when each bucket is complete, and how long all takes.
+    """A step of one rank: the time when each bucket is complete, and the time of the step.
 
     Attributes
     ----------
@@ -129,13 +126,14 @@ class Timeline(NamedTuple):
     step: float
 
     def times(self, factor: float) -> Timeline:
-        """One whose computation takes so many times as long."""
+        """The same step with its computation slowed down by a factor."""
         return Timeline([(ready * factor, nbytes) for ready, nbytes in self.buckets], self.backward * factor,
                         self.step * factor)
 
 
 class Step(NamedTuple):
-    """A step of all ranks: seconds, those of communication, and those of it that are not hidden behind backward."""
+    """A step of all ranks: its seconds, those of communication, and those of communication that backward does not
+    hide."""
 
     seconds: float
     communication: float
@@ -143,13 +141,13 @@ class Step(NamedTuple):
 
     @property
     def hidden(self) -> float:
-        """Which part of the communication is."""
+        """The part of the communication that backward hides."""
         return 1 - self.exposed / self.communication if self.communication else 1.0
 
 
 def timeline(executor: Any, seconds: Callable[[str, int], float]) -> Timeline:
-    """When the buckets of an executor's plan are complete; ``seconds`` are those of a step of its forward, backward or
-    update, by half and number."""
+    """The times when the buckets of an executor's plan are complete; ``seconds`` are the times of the steps of forward,
+    backward and update, by half and number."""
     plan, buckets, now = executor.plan(True), [], 0.0
     backward = 0.0
     for half, segment in executor._plans_of(plan.is_train)[0].segments:
@@ -165,8 +163,8 @@ def timeline(executor: Any, seconds: Callable[[str, int], float]) -> Timeline:
 
 
 def simulated(line: Timeline, allreduce: Callable[[float, int], float], count: int, hides: bool = True) -> Step:
-    """A step of so many ranks: buckets travel one after the other, each when it is complete. Without ``hides`` only
-    when backward is over, as where the processor that computes is the one that copies."""
+    """A step of ``ranks`` ranks: buckets are sent one after the other, each once it is complete. Without ``hides`` they
+    are sent after backward, as on a host whose cores both compute and copy."""
     free = line.backward if not hides else 0.0
     total = 0.0
     for ready, nbytes in line.buckets:

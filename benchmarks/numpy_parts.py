@@ -1,4 +1,4 @@
-"""Parts of networks by hand in NumPy, each with a forward and a backward, in memory that they hold."""
+"""Parts of networks by hand in NumPy, each with a forward and a backward, in preallocated memory."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .workloads import EPSILON
 
 __all__ = ["TILE", "Convolution", "Dense", "Gelu", "Heads", "Norm", "scratch", "tiles"]
 
-#: Numbers of a tile: three or four of them fit into a second cache.
+#: Elements of a tile: three or four tiles fit into a second-level cache.
 TILE = 16_384
 #: Gelu's error function to 1.5e-7: M. Abramowitz, I. Stegun, Handbook of mathematical functions, 7.1.26.
 _STEP, _POLYNOMIAL = 0.3275911, (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)
 
 
 def tiles(*arrays: np.ndarray, size: int = TILE) -> Iterator[list[np.ndarray]]:
-    """Parts of arrays of one length, side by side."""
+    """Corresponding tiles of arrays of equal length."""
     for begin in range(0, len(arrays[0]), size):
         yield [array[begin:begin + size] for array in arrays]
 
@@ -97,7 +97,7 @@ class Norm:
 
 
 class Gelu:
-    """Gelu by the error function, whose exponential is that of the slope."""
+    """Gelu by the error function, which shares its exponential with the derivative."""
 
     def __init__(self, rows: int, width: int):
         self.result, self.slope = scratch(2, rows, width)
@@ -135,7 +135,7 @@ class Gelu:
 class Heads:
     """Attention of some queries of a head over all of its keys, which are rows.
 
-    Forward divides its result by the sums of the exponentials, and backward the exponentials themselves.
+    Forward divides the result by the sums of exponentials; backward divides the exponentials.
     """
 
     def __init__(self, queries: int, keys: int, size: int):
@@ -177,7 +177,7 @@ class Heads:
 class Convolution:
     """A convolution by one product of all windows; ``grad`` is that of the weight.
 
-    Arrays are (channels, batch, height, width): then all pictures are columns of one matrix.
+    Arrays are (channels, batch, height, width), so that all images are columns of one matrix.
     """
 
     def __init__(self, weight: np.ndarray, batch: int, size: int, stride: int = 1, pad: int = 0):
@@ -193,14 +193,14 @@ class Convolution:
                      for i in range(kernel) for j in range(kernel)]
 
     def forward(self, x: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
-        """A row of each filter, by its weight or another one."""
+        """A row for each filter, with its weight or another array."""
         np.copyto(self.inner, x)
         for window, tap in self.taps:
             np.copyto(window, tap)
         return np.matmul(self.weight if weight is None else weight, self.columns, self.result)
 
     def backward(self, g: np.ndarray, needed: bool = True) -> np.ndarray | None:
-        """The gradient of the input, where it is needed, from rows of filters."""
+        """The gradient of the input, if it is needed, from rows of filters."""
         np.matmul(g, self.columns.T, self.grad)
         if not needed:
             return None

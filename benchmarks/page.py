@@ -1,5 +1,5 @@
-"""Two pages, out of the files: the journal with a section for each kind of processor, and for users one table of
-ratios."""
+"""Write two pages from the files of results: the journal, with a section for each kind of processor, and one table of
+ratios for users."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["JOURNAL", "PAGE", "measured", "ratios", "section", "write"]
 #: The page for users, and the journal.
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
 JOURNAL = Path(__file__).resolve().parent / "journal.md"
-_LONG = 1e-3  # seconds from which on a row has shares of the machine
-_SCATTER = 1.03  # of the median without the extra: a row that takes longer with it is named
+_LONG = 1e-3  # the seconds of a row from which on it has shares of the machine's rates
+_SCATTER = 1.03  # factor of the median without the extra: a row that takes longer with the extra is named
 BEGIN, END = "<!-- measured: python -m benchmarks writes what follows -->", "<!-- end of what was measured -->"
 
 
@@ -30,11 +30,11 @@ def measured(folder: Path = FOLDER) -> str:
 
 
 def ratios(folder: Path = FOLDER) -> str:
-    """One table: a column for each processor as it is, and in it our time over that of the fastest peer, with NumPy
-    alone and with the extra."""
+    """One table: a column for each processor with all its features, with opreg's time over that of the fastest peer,
+    with NumPy alone and with the extra."""
     found = [each for each in _loaded(folder) if not each.lesser]
     by_work = [{(row.work, row.title): row for row in each.rows} for each in found]
-    # Works in the order of the results that have most of them.
+    # Workloads are in the order of the results with the most of them.
     keys = dict.fromkeys(key for rows in sorted(by_work, key=len, reverse=True) for key in rows)
     return "\n".join([*_head(["work", *(each.title for each in found)]),
                       *(_line([title, *(_both(rows.get((work, title))) for rows in by_work)]) for work, title in keys)])
@@ -46,14 +46,14 @@ def _both(row: Row | None) -> str:
 
 
 def write(folder: Path = FOLDER, page: Path = PAGE, journal: Path = JOURNAL) -> None:
-    """Write both pages anew, from the files in a folder."""
+    """Write both pages from the files in a folder."""
     for path, text in ((page, ratios(folder)), (journal, measured(folder))):
         before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
         path.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{rest.partition(END)[2]}", encoding="utf-8")
 
 
 def section(results: Results) -> str:
-    """Markdown: the table, what was left out and why, how it was measured, how cost grows."""
+    """Markdown: the table, the skipped cells and the reasons, the method, and growth."""
     remarks = [*results.remarks, *_again(results.rows), *_slower(results.rows)]
     lines = [*_table(results), "", *(f"- {remark}" for remark in remarks), *([""] if remarks else []), _how(results)]
     if results.growth:
@@ -105,20 +105,20 @@ def _over(row: Row, ours: str, other: str) -> str:
 
 
 def _expected(row: Row) -> list[str]:
-    """What the cost model says of our executor."""
+    """The cost model's figures for opreg's executor."""
     found = row.expected
     return [f"{found['launches']:.0f}", number(found["eager"], row.unit),
             number(found["replayed"], row.unit)] if "launches" in found else ["–"] * 3
 
 
 def _known(results: Results) -> bool:
-    """Whether it was kept what rows move; it was not at first."""
+    """Whether the results have the bytes that rows move; the oldest do not."""
     return any("bytes" in row.expected for row in results.rows)
 
 
 def _shares(row: Row) -> list[str]:
-    """Bytes and arithmetic of our steps, and the share of our time that the machine takes for them at measured rates;
-    of what takes longer than a millisecond."""
+    """Bytes and operations of opreg's steps, and the share of opreg's time that the machine needs for them at its
+    measured rates; for rows of more than a millisecond."""
     ours = min((row.figures[name][0] for name in OURS if name in row.figures), default=0.0)
     found = row.expected
     if "bytes" not in found or ours < _LONG or row.unit == "MB":
@@ -128,7 +128,7 @@ def _shares(row: Row) -> list[str]:
 
 
 def _again(rows: Iterable[Row]) -> Iterator[str]:
-    """Which rows were measured after the others, and when."""
+    """The rows that were measured after the others, and their dates."""
     titles: dict[str, list[str]] = {}
     for row in rows:
         if row.measured:
@@ -142,7 +142,7 @@ _RATES = (" Bytes are those of inputs and outputs of all steps, each counted onc
 
 
 def _slower(rows: Iterable[Row]) -> Iterator[str]:
-    """The rows that take longer with the extra than without, by more than these scatter: a choice is wrong there."""
+    """The rows that take longer with the extra than without, by more than their scatter: a wrong choice of kernels."""
     plain, fast = OURS
     found = [f"{row.title} ({row.figures[fast][0] / row.figures[plain][0]:.2f})" for row in rows
              if row.unit != "MB" and plain in row.figures and fast in row.figures
@@ -172,7 +172,7 @@ def _scatter(results: Results) -> str:
 
 
 def _machine(results: Results) -> str:
-    """The processor, with what times depend on."""
+    """The processor, with the facts on which times depend."""
     found = results.processor
     caches = (f", with {found['l1'] >> 10} KiB and {found['l2'] >> 10} KiB of cache each "
               f"({', '.join(found['features'])})") if found["l1"] else ""

@@ -1,7 +1,7 @@
-"""How many mistakes ``mx.operator.check`` finds: some are planted into right operators, and right ones are checked too.
+"""Count the mistakes that ``mx.operator.check`` finds: it checks operators with planted mistakes, and correct ones.
 
-``python -m benchmarks.planted`` prints each mistake with the verdict that found it, then how many were found by which,
-and which right operators a verdict failed on.
+``python -m benchmarks.planted`` prints each mistake with the verdict that found it, then the number of mistakes by
+verdict, and the correct operators on which a verdict failed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _COUNT = [0]
 
 
 def _slope(rule: Callable[..., Any]) -> Callable[[], Any]:
-    """The square, with a gradient that is this one."""
+    """The square, with the gradient ``gradient``."""
     return lambda: defined(lambda x: x * x, lambda g, ins, outs: rule(g, ins[0], outs[0]))
 
 
@@ -83,7 +83,7 @@ def _by_mode(x: Any, *, is_train: bool) -> Any:
     return x * 2 if is_train else x[:1]
 
 
-#: Mistakes that are planted beside those of the tests of the check: how the operator is made, and its inputs.
+#: Mistakes besides those in the tests of the check: a function that makes the operator, and its inputs.
 MORE: dict[str, tuple[Callable[[], Any], tuple[Any, ...]]] = {
     "a buffer of all calls is returned": (_body(_shared({}), lambda g, ins, outs: 2 * g * ins[0]), (X,)),
     "infer_shape knows one batch": (lambda: prop(infer_shape=_fixed_batch), (X,)),
@@ -119,7 +119,7 @@ MORE: dict[str, tuple[Callable[[], Any], tuple[Any, ...]]] = {
     "a rule of directions without a factor": (lambda: _with_rules(jvp=lambda t, ins, outs: t[0] * ins[0]), (X,)),
 }
 
-#: Mistakes that no run on these inputs can show: the operator is right there, however often it runs.
+#: Mistakes that no run on these inputs can show, since the operator is correct on them.
 UNDECIDABLE: dict[str, tuple[Callable[[], Any], tuple[Any, ...]]] = {
     "a gradient that is wrong beyond five": (
         _slope(lambda g, x, y: mx.nd.where(x > 5, x * g, 2 * x * g)), (X,)),
@@ -137,12 +137,12 @@ def _with_rules(**rules: Callable[..., Any]) -> Any:
 
 
 def found(planted: dict[str, tuple[Any, ...]]) -> dict[str, list[str]]:
-    """The verdicts that failed, by what was planted."""
+    """The failed verdicts, by planted mistake."""
     return {name: _failed(mx.operator.check(make(), *inputs)) for name, (make, inputs, *_) in planted.items()}
 
 
 def false_alarms() -> dict[str, list[str]]:
-    """The verdicts that failed, by right operators on which one did."""
+    """The failed verdicts, by correct operator."""
     failed = {name: _failed(mx.operator.check(case.op, *case.inputs, **case.attrs)) for name, case in CASES.items()}
     return {name: verdicts for name, verdicts in failed.items() if verdicts}
 

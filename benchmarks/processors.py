@@ -1,8 +1,9 @@
-"""Lesser processors, which libraries are told of by variables: for more tables on one machine, and for tests.
+"""Processors with fewer features, simulated by environment variables of libraries: for more tables on one machine, and
+for tests.
 
-``python -m benchmarks.processors NAME ...`` prints the variables as JSON, as the interpreter that runs it needs them:
-each NumPy and each LLVM has names of its own for what is to be left alone. With ``-- COMMAND ...`` behind the names it
-runs the command, which is told so.
+``python -m benchmarks.processors NAME ...`` prints the variables as JSON, for the interpreter that runs it: NumPy and
+LLVM have different names, by version, for the features to exclude. With ``-- COMMAND ...`` after the names it runs the
+command with these variables.
 """
 
 from __future__ import annotations
@@ -18,16 +19,13 @@ __all__ = ["LESSER", "Lesser", "settings", "without"]
 
 
 class Lesser(NamedTuple):
-    """A processor that has less than this one.
+    """A processor with fewer features than this one.
 
     Attributes
     ----------
     about : str
-        What it is, behind the name of the true one.
-    numpy, llvm : tuple of str
-        How the names of features begin that NumPy, and LLVM, are to leave alone.
-    variables : dict
-        What others are told.
+        A description, which follows the name of the real processor. numpy, llvm : tuple of str Prefixes of the features
+        that NumPy and LLVM exclude. variables : dict Variables for other libraries.
     """
 
     about: str
@@ -48,25 +46,25 @@ _AVX512_LLVM = "avx512", "avx10", "amx"
 
 LESSER = {
     "no-avx512": Lesser("without AVX-512", _AVX512, _AVX512_LLVM, _up_to("AVX2", "Haswell", "avx2", "haswell")),
-    # What LLVM holds to contain AVX2 has to go with it.
+    # Features that include AVX2 for LLVM have to be excluded, too.
     "no-avx2": Lesser("without AVX2", (*_AVX512, "AVX2", "FMA3", "X86_V3"),
                       (*_AVX512_LLVM, "avx2", "avxvnni", "avxifma", "avxneconvert", "fma", "vaes", "vpclmulqdq",
                        "sha512", "sm3", "sm4"), _up_to("AVX", "Sandybridge", "default", "sandybridge")),
     "small-cache": Lesser("with the blocks of a small cache", (), (), {"OPREG_PROCESSOR": "l1=16K l2=256K l3=2M"}),
 }
 
-#: All that may tell a library of another processor.
+#: All variables that simulate another processor.
 _VARIABLES = {"NPY_DISABLE_CPU_FEATURES", "NPY_ENABLE_CPU_FEATURES", "NUMBA_CPU_FEATURES", "OPENBLAS_L2_SIZE",
               *(name for each in LESSER.values() for name in each.variables)}
 
 
 def without(variables: Mapping[str, str]) -> dict[str, str]:
-    """An environment without anything that tells of another processor than the one there is."""
+    """The environment without variables that simulate another processor."""
     return {name: value for name, value in variables.items() if name not in _VARIABLES}
 
 
 def settings(*names: str) -> dict[str, str]:
-    """The variables that tell the libraries of this interpreter of one that is less in all these ways.
+    """The variables by which the libraries of this interpreter use a processor with all these restrictions.
 
     Raises
     ------
@@ -97,7 +95,7 @@ def settings(*names: str) -> dict[str, str]:
 
 
 def _numpy_features() -> list[str]:
-    """Those that NumPy chooses functions by, and finds here."""
+    """The features by which NumPy chooses functions, if this processor has them."""
     import numpy as np
 
     core = sys.modules["numpy._core._multiarray_umath" if hasattr(np, "_core") else "numpy.core._multiarray_umath"]
@@ -105,7 +103,7 @@ def _numpy_features() -> list[str]:
 
 
 def _llvm_features() -> dict[str, bool]:
-    """Those that LLVM knows, and whether they are here; none without numba."""
+    """The features that LLVM knows, and whether this processor has them; empty without numba."""
     try:
         import llvmlite.binding
     except ImportError:

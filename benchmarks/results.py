@@ -1,4 +1,4 @@
-"""What was measured, as data: a small file for each kind of processor, and what differs between two of them."""
+"""Results as data: a small file for each kind of processor, and the differences between two of them."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from .processors import LESSER
 __all__ = ["FOLDER", "RATIOS", "Growth", "Results", "Row", "changes", "fastest", "load", "number", "renewed",
            "rounded"]
 
-#: Where the files are.
+#: The folder of the files.
 FOLDER = Path(__file__).resolve().parent / "results"
 
-#: How much of a unit a second is, or a byte.
+#: The number of units in a second, or in a byte.
 SCALE = {"ns": 1e9, "µs": 1e6, "ms": 1e3, "s": 1.0, "bytes": 1.0, "KB": 2 ** -10, "MB": 2 ** -20}
 
-#: The ratios of a row: their titles, the column that is ours, and the peers that do not count.
+#: The ratios of a row: their titles, opreg's column, and the excluded peers.
 RATIOS = (("ours / best not compiled", "opreg", COMPILED), ("ours / best", "opreg", ()),
           ("fast / best", "opreg[fast]", ()))
 
-#: Ratios that differ by less are the same, however little the times scatter: three digits are kept of them.
+#: Ratios that differ by less count as equal, even if times scatter less: they are stored with three digits.
 _ROUNDING = 0.02
 
 
 @dataclass
 class Row:
-    """One work: of each column the least and the median time in seconds, or bytes; one figure where it was run once.
+    """One workload: for each column the minimal and the median time in seconds, or bytes; one figure if it ran once.
 
-    ``expected`` is what the cost model says of a device, or of the host at its measured rates; ``measured`` says when
-    and of which commit, where the row was measured by itself after the others.
+    ``expected`` are the cost model's figures for the device, or for the host at its measured rates; ``measured`` is the
+    date and the commit of a row that was measured after the others.
     """
 
     work: str
@@ -48,7 +48,7 @@ class Row:
 
 @dataclass
 class Growth:
-    """What one thing costs at several sizes, in seconds or bytes by column; fewer where a size took too long."""
+    """Costs at several sizes, in seconds or bytes by column; there are fewer if a size took too long."""
 
     of: str
     title: str
@@ -59,15 +59,13 @@ class Growth:
 
 @dataclass
 class Results:
-    """All that was measured on one kind of processor.
+    """All measurements on one kind of processor.
 
     Attributes
     ----------
     processor : dict
-        ``name``, ``cores``, bytes of ``l1``, ``l2`` and ``l3``, ``features``; 0 and nothing where it was not kept.
-    lesser : list of str
-        In what the libraries were told that it is less.
-    columns : dict
+        ``name``, ``cores``, bytes of ``l1``, ``l2`` and ``l3``, ``features``; 0 or empty if unknown. lesser : list of
+        str The simulated restrictions of the processor. columns : dict
         Versions of the framework, of Python and of NumPy by column.
     """
 
@@ -84,11 +82,11 @@ class Results:
     remarks: list[str] = field(default_factory=list)
     growth: list[Growth] = field(default_factory=list)
     device: str = "cpu"
-    machine: bool = False  # whether what is expected of a device follows from figures that were measured there
+    machine: bool = False  # whether the expected times of a device follow from figures measured on it
 
     @property
     def title(self) -> str:
-        """The kind of processor, for people."""
+        """The kind of processor, as readable text."""
         last = self.processor["l3"] >> 20
         about = [self.processor["name"], f"{self.processor['cores']} cores",
                  *([f"{last} MiB of last cache"] if last else []),  # some makers give several processors one name
@@ -98,7 +96,7 @@ class Results:
 
     @property
     def kind(self) -> str:
-        """The kind of processor, as a file's name: results of one kind take each other's place."""
+        """The kind of processor, as a file name: new results of one kind replace the old ones."""
         found = self.processor
         features = [name for name in ("avx2", "avx512f", "amx_tile", "asimd", "sve2") if name in found["features"]]
         sizes = [f"{level}-{found[level] >> 10}k" for level in ("l2", "l3") if found[level]]
@@ -107,14 +105,14 @@ class Results:
         return "-".join(re.findall(r"[a-z0-9]+", " ".join(words)))
 
     def scatter(self) -> list[float]:
-        """How far medians are above the least figures, as parts of these, in order."""
+        """The relative distances of medians from minima, sorted."""
         return sorted(median / least - 1 for row in self.rows for least, *more in row.figures.values()
                       for median in more if least)
 
     def save(self, path: Path) -> None:
         """Write a file."""
         text = json.dumps(asdict(self), indent=1, ensure_ascii=False)
-        # A list of numbers or words stands on one line.
+        # A list of numbers or words is one line.
         text = re.sub(r"\[\s+[^][{}]*?\s+\]", lambda found: json.dumps(json.loads(found[0]), ensure_ascii=False), text)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text + "\n", encoding="utf-8")
@@ -128,7 +126,7 @@ def load(path: Path) -> Results:
 
 
 def renewed(old: Results, new: Results) -> Results:
-    """Results in which rows, and what was said of them, are those that were measured since."""
+    """The results with rows, and notes on them, replaced by newer ones."""
     when = f"{new.date}{f' at {new.commit}' if new.commit else ''}"
     rows = {(row.work, row.title): replace(row, measured=when) for row in new.rows}
     growth = {each.of: [more for more in new.growth if more.of == each.of] for each in new.growth}
@@ -143,7 +141,7 @@ def renewed(old: Results, new: Results) -> Results:
 
 
 def rounded(figures: Iterable[float]) -> list[float]:
-    """Numbers to four digits, which is more than they are good for."""
+    """Numbers rounded to four digits, more than are significant."""
     return [float(f"{each:.4g}") for each in figures]
 
 
@@ -163,7 +161,7 @@ def fastest(row: Row, without: tuple[str, ...] = ()) -> str:
 
 
 def changes(old: Results, new: Results) -> Iterator[str]:
-    """A line for each row whose ratio to its fastest peer is another than before, by more than the times scatter."""
+    """A line for each row whose ratio to its fastest peer has changed by more than the times scatter."""
     before = {(row.work, row.title): row for row in old.rows}
     for row in new.rows:
         last = before.pop((row.work, row.title), None)

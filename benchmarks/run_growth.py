@@ -13,7 +13,7 @@ from . import worker
 from .workloads import WORKLOADS, chain
 
 _LAYERS = (256, 256)
-_WIDTH = 8  # of layers that have one parameter each
+_WIDTH = 8  # layers with one parameter each
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
 
 
 def least(run: Callable[[], Any], seconds: float) -> float:
-    """The least time of some runs: two at least, and as many as there is time for."""
+    """The minimal time of at least two runs, and of as many as there is time for."""
     found, end = [], time.perf_counter() + seconds
     while len(found) < 2 or time.perf_counter() < end:
         begin = time.perf_counter()
@@ -34,7 +34,7 @@ def least(run: Callable[[], Any], seconds: float) -> float:
 
 
 def nodes(count: int, seconds: float) -> dict[str, float]:
-    """A chain from nothing; what is done once a process has been done by a small one before."""
+    """A chain built and bound; a small one before it has done the work that happens once in a process."""
     import opreg as mx
 
     def made(n: int) -> tuple[Any, Any, list[float]]:

@@ -37,15 +37,15 @@ __all__ = ["CASES", "VERSION", "clock"]
 
 if device.behind():
     jax.devices("gpu")  # says what is missing
-    jax.config.update("jax_default_matmul_precision", "highest")  # no TF32, as nobody has it here
+    jax.config.update("jax_default_matmul_precision", "highest")  # without TF32, as all frameworks here
 
-#: Runs wait for their results, unless the clock does.
+#: Runs wait for their results, unless the timer does.
 wait: Callable[[Any], Any] = (lambda results: results) if device.behind() else jax.block_until_ready
 _ended = jax.jit(lambda x: x + 1)
 
 
 def clock(run: Callable[[], Any], loops: int) -> float:
-    """Seconds of so many runs. A GPU does its work in order, so that what was queued last tells when all is done."""
+    """Seconds of so many runs. A GPU works in order, so the last queued result is available last."""
     if not device.behind():
         return device.host_clock(run, loops)
     jax.block_until_ready(_ended(0))
@@ -77,7 +77,7 @@ def inference(function: Callable, arrays: Any) -> Any:
 
 
 def training(function: Callable, arrays: Any, g: Any, given: Any = ()) -> Any:
-    """Forward and backward of a function of arrays, and of others that are given and get no gradient."""
+    """Forward and backward of a function of arrays; ``others`` are further arguments without gradients."""
     inputs, others, head = [jnp.asarray(each) for each in arrays], [jnp.asarray(each) for each in given], jnp.asarray(g)
     last: list[Any] = []
 
@@ -87,7 +87,7 @@ def training(function: Callable, arrays: Any, g: Any, given: Any = ()) -> Any:
         return y, *pull(head)
 
     def run() -> None:
-        last.clear()  # no memory for two results at a time
+        last.clear()  # two results do not fit into memory
         last[:] = wait(both(inputs, others, head))
 
     return run, lambda: total(*last)
@@ -132,7 +132,7 @@ def chain_build(count: int, n: int) -> Any:
 
 
 def step(network: Callable, data: Any, rate: float) -> Any:
-    """A step of SGD of a network with the mean cross-entropy; the old parameters' memory is given to the new."""
+    """A step of SGD of a network with the mean cross-entropy; new parameters reuse the memory of the old ones."""
     x, labels = jnp.asarray(data[0]), jnp.asarray(data[1])
     state = [[jnp.array(value) for value in data[2]]]
 

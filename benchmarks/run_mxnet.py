@@ -9,7 +9,7 @@ from typing import Any
 from .mxnet_api import cases
 from .workloads import start_time
 
-os.environ.setdefault("MXNET_SUBGRAPH_BACKEND", "NONE")  # the default rewrites graphs that it then cannot run
+os.environ.setdefault("MXNET_SUBGRAPH_BACKEND", "NONE")  # the default back end makes graphs that it cannot run
 
 import mxnet as mx
 
@@ -17,7 +17,7 @@ __all__ = ["CASES", "VERSION"]
 
 
 def planned(executor: Any, is_train: bool) -> int:
-    """Bytes of the pool that a bound executor shares out, which it tells in whole MB."""
+    """Bytes of the memory pool of a bound executor, which MXNet reports in MB."""
     found = re.search(r"Total (\d+) MB allocated", executor.debug_str())
     if found is None:
         raise RuntimeError("debug_str does not tell what is allocated")

@@ -15,7 +15,7 @@ __all__ = ["CASES", "VERSION"]
 _HALF, _SLOPE, _CUBIC = np.float32(0.5), np.float32(0.7978845608), np.float32(0.7978845608 * 0.044715)
 _ONE, _THREE, _EPSILON = np.float32(1), np.float32(3), np.float32(EPSILON)
 
-# One thread computes what takes less time than waking others.
+# One thread computes work that is faster than waking other threads.
 alone, shared = [numba.njit(parallel=parallel, fastmath={"contract", "reassoc", "nsz", "arcp"}, error_model="numpy")
                  for parallel in (False, True)]
 
@@ -39,7 +39,7 @@ def _gelu_training(x: np.ndarray, g: np.ndarray, y: np.ndarray, dx: np.ndarray) 
 @shared
 def _norm_softmax(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, g: np.ndarray, y: np.ndarray, dx: np.ndarray,
                   parts: np.ndarray) -> None:
-    """Rows in as many parts as ``parts`` has, each with its own sums of the gradients of gamma and beta."""
+    """Rows in as many parts as ``parts`` has; each part has its own sums for the gradients of gamma and beta."""
     rows, width = x.shape
     for part in numba.prange(len(parts)):
         dgamma, dbeta, h, slope = parts[part]

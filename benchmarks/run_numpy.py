@@ -1,7 +1,7 @@
-"""The workloads by hand in NumPy: the floor that opreg with NumPy alone is held against.
+"""The workloads by hand in NumPy: the lower bound for opreg with NumPy alone.
 
-Each is written for these sizes and no others: ufuncs that write into memory that is there, a tile that fits into a
-cache at a time, and one product of matrices where there can be one. BLAS has its threads; ufuncs have one.
+Each is written only for these sizes: ufuncs write to preallocated memory, on one tile that fits into a cache at a time,
+and sums of products are one matrix product where possible. BLAS uses several threads; ufuncs use one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .workloads import (
 
 __all__ = ["CASES", "VERSION"]
 
-#: Attention weights of a block, which fit into a second cache with their gradients.
+#: Attention weights of a block; they fit into a second-level cache with their gradients.
 _SCORES = 262_144
 _SLOPE, _CUBIC = 0.7978845608, 0.7978845608 * 0.044715
 
@@ -43,7 +43,7 @@ _SLOPE, _CUBIC = 0.7978845608, 0.7978845608 * 0.044715
 
 
 class Steps:
-    """Array in ``chain`` that computes nothing: it notes the calls that do, forward and backward."""
+    """An array for ``chain`` that computes nothing: it records the NumPy calls of forward and backward."""
 
     def __init__(self, value: np.ndarray, slope: np.ndarray):
         self.result, self.slope = value, slope
@@ -51,7 +51,7 @@ class Steps:
         self.backward: list[Callable] = []
 
     def _then(self, function: Callable, *numbers: float) -> list[np.ndarray]:
-        """Note a call; numbers become arrays once, and are returned."""
+        """Record a call and return its result; numbers become arrays once."""
         last, self.result = self.result, np.empty_like(self.result)
         args = [np.array(number, np.float32) for number in numbers]
         self.forward.append(functools.partial(function, last, *args, out=self.result))
@@ -285,7 +285,8 @@ def convolutions(is_train: bool) -> Callable:
 
 
 class Pool:
-    """Maxima of 2 × 2; of equal numbers each gets the gradient, which relu makes zero where they are zeros."""
+    """Maxima of 2 × 2 windows; each of equal elements gets the gradient, which relu sets to zero where they are
+    zeros."""
 
     def __init__(self, shape: Sequence[int]):
         self.result, = scratch(1, *shape[:2], shape[2] // 2, shape[3] // 2)
@@ -353,7 +354,7 @@ def lenet(batch: int, rate: float) -> Any:
 
 
 def resnet_18(batch: int, size: int) -> Any:
-    """A picture at a time, with batch norm as a factor and a number of each filter."""
+    """One image at a time, with batch norm as a factor and an offset for each filter."""
     x, parameters, statistics = resnet_data(batch, size)
     made: dict[int, Any] = {}
     wide, row = np.zeros((64, 1, size // 2 // 2 * 2 + 2, size // 2 // 2 * 2 + 2), np.float32), size // 4
@@ -371,7 +372,7 @@ def resnet_18(batch: int, size: int) -> Any:
         return np.add(y, shift, y).reshape(convolution.shape)
 
     def pool(x: np.ndarray) -> np.ndarray:
-        wide[:, :, 1:-1, 1:-1] = x  # no number is less than the zeros beside them
+        wide[:, :, 1:-1, 1:-1] = x  # no element is less than the zeros of the padding
         y = np.maximum(np.maximum(wide[:, :, 0:2 * row:2], wide[:, :, 1:2 * row:2]), wide[:, :, 2:2 * row + 1:2])
         return np.maximum(np.maximum(y[..., 0:2 * row:2], y[..., 1:2 * row:2]), y[..., 2:2 * row + 1:2])
 
@@ -423,7 +424,7 @@ def block(batch: int, tokens: int, width: int, heads: int, ratio: int) -> Any:
     mixed, middle, slope, dx, y = scratch(5, rows, width)
 
     def of_heads(array: np.ndarray) -> list[list[np.ndarray]]:
-        """By head, its part of the rows, or its queries, keys and values."""
+        """For each head its part of the rows, or its queries, keys and values."""
         parts = array.reshape(batch, tokens, -1, size)
         return [[each[:, i] for i in range(head, parts.shape[2], heads)] for each in parts for head in range(heads)]
 

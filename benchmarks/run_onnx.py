@@ -22,12 +22,12 @@ _bound: list[Any] = []
 
 
 def planned(executor: Any, is_train: bool) -> int:
-    """Bytes of a plan, which ONNX Runtime does not tell."""
+    """Bytes of a plan, which ONNX Runtime does not report."""
     raise NotImplementedError
 
 
 def session_of(case: Callable) -> Callable:
-    """The case of another framework's, whose run is that of the model that its executor is written as."""
+    """A workload of opreg with its executor written as a model, which ONNX Runtime runs."""
     def model(**sizes: Any) -> Any:
         case(**sizes)
         executor, last = _bound.pop(), []

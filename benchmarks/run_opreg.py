@@ -28,8 +28,8 @@ _bound: list[Any] = []
 
 @functools.cache
 def machine() -> Machine:
-    """The machine of the cost model: the host with rates that are measured here, once; of a device the one that its
-    name says, with the figures of BENCHMARK_MACHINE."""
+    """The machine of the cost model: the host with rates measured once here, or the device by its name, with the
+    figures of BENCHMARK_MACHINE."""
     if CONTEXT is mx.cpu():
         rates = {"float32": product_rate(CONTEXT, np.dtype(np.float32))}
         return Machine("this host", memory_rate(CONTEXT), rates, launch=0.0, node=0.0)
@@ -40,17 +40,17 @@ def machine() -> Machine:
 
 
 def planned(executor: Any, is_train: bool) -> int:
-    """Bytes of a plan beside arguments, outputs and gradients."""
+    """Bytes of a plan without arguments, outputs and gradients."""
     return executor.plan(is_train).nbytes
 
 
 def expected() -> dict[str, float] | None:
-    """Cost of the run that was bound last, once: seconds of an executor as the cost model has them with its launches,
-    bytes that its steps move and arithmetic, and the seconds that the machine takes for each of these."""
+    """The cost of the last bound run, reported once: the executor's seconds by the cost model, the bytes and operations
+    of its steps, and the machine's seconds for each of these."""
     if not _bound:
         return None
     bound, of = _bound.pop(), machine()
-    if isinstance(bound, int):  # no executor, but bytes that are moved
+    if isinstance(bound, int):  # no executor, only a number of bytes
         return {"bytes": bound, "memory": bound / of.memory_rate, "flops": 0.0, "arithmetic": 0.0}
     found = bound.estimate(machine=of)
     moved = found.read + found.written
@@ -60,13 +60,13 @@ def expected() -> dict[str, float] | None:
 
 
 def wait() -> None:
-    """Wait for results, unless the clock does."""
+    """Wait for results, unless the timer does."""
     if not device.behind():
         mx.nd.waitall()
 
 
 def bound(work: Any) -> None:
-    """Take note of an executor, or of how many bytes a run moves that has none."""
+    """Remember an executor, or the number of bytes that a run without an executor moves."""
     _bound[:] = [work]
 
 

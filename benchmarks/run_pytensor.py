@@ -48,7 +48,7 @@ def variables(arrays: Any) -> list[Any]:
 
 
 def compiled(inputs: list[Any], outputs: list[Any], arrays: list[Any]) -> Any:
-    """A function of arrays, and the total of its results."""
+    """A function of arrays, and the sum of its results."""
     function, last = pytensor.function(inputs, outputs), []
     function.trust_input = True
 
@@ -154,7 +154,7 @@ def first_result() -> Any:
     return lambda: start_time("import pytensor.tensor as pt; print((pt.ones(10) * 2).eval())"), None
 
 
-pytensor.config.floatX = "float32"  # else numbers of Python would make results float64
+pytensor.config.floatX = "float32"  # otherwise Python's numbers would make results float64
 VERSION = pytensor.__version__
 CASES = {"PyTensor": {
     "custom_numpy": custom(NumpyTwice()), "custom_identity": custom(Identity()),
@@ -162,4 +162,4 @@ CASES = {"PyTensor": {
     "elementwise": elementwise,
     "elementwise_training": chain_training, "gelu": gelu, "gelu_training": gelu_training, "norm_softmax": norm_softmax,
     "mlp": mlp, "square_compiled": square_compiled, "import": import_time, "first_result": first_result,
-}}  # it takes minutes for the chain of 10,000
+}}  # the chain of 10,000 takes minutes to compile

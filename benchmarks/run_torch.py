@@ -36,11 +36,11 @@ from .workloads import (
 
 __all__ = ["CASES", "VERSION", "clock"]
 
-#: Where tensors are; beside a stand-in for a GPU, the host.
+#: The device of tensors; with a stand-in for a GPU, the host.
 DEVICE = "cuda" if device.DEVICE == "gpu" else "cpu"
 if DEVICE == "cuda":
     torch.zeros(1, device=DEVICE)  # says what is missing
-    torch.backends.cudnn.allow_tf32 = False  # as products of matrices are by default
+    torch.backends.cudnn.allow_tf32 = False  # without TF32, the default of matrix products
 
 
 class Twice(torch.autograd.Function):
@@ -92,7 +92,7 @@ numbers: Callable[[Any], Any] = torch.Tensor.numpy if DEVICE == "cpu" else host
 
 
 def clock(run: Callable[[], Any], loops: int) -> float:
-    """Seconds of so many runs: between two events on a GPU, else by the host's clock."""
+    """Seconds of ``runs`` runs: between two events on a GPU, otherwise by the host's clock."""
     if DEVICE == "cpu":
         return device.host_clock(run, loops)
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -115,14 +115,14 @@ def inference(function: Callable, arrays: Any) -> Any:
 
 
 def training(function: Callable, arrays: Any, g: Any, given: Any = ()) -> Any:
-    """Forward and backward of a function of arrays, and of others that are given and get no gradient."""
+    """Forward and backward of a function of arrays; ``others`` are further arguments without gradients."""
     inputs, others, head = tensors(arrays), tensors(given), tensor(g)
     for each in inputs:
         each.requires_grad_()
     last: list[Any] = []
 
     def run() -> None:
-        last.clear()  # no memory for two results at a time
+        last.clear()  # two results do not fit into memory
         y = function(*inputs, *others)
         last[:] = y, *torch.autograd.grad(y, inputs, head)
 
@@ -150,7 +150,7 @@ def chain_training(wrap: Callable) -> Callable:
 
 
 def chain_build(count: int, n: int) -> Any:
-    """Through torch.compile; eager PyTorch builds its graph anew in each run."""
+    """Compiled by torch.compile; eager PyTorch builds a new graph in each run."""
     made: list[Any] = []
 
     def run() -> float:
@@ -167,7 +167,7 @@ def chain_build(count: int, n: int) -> Any:
 
 
 def classified(data: Any) -> tuple[Any, Any, Any]:
-    """Inputs, labels and parameters as they are before."""
+    """Inputs, labels and parameters before the step."""
     return tensor(data[0]), tensor(data[1]).long(), data[2]
 
 
@@ -225,7 +225,7 @@ def lenet(compiled: bool) -> Callable:
 
 
 def layers(wrap: Callable) -> Callable:
-    """The perceptron of modules; the hook is there and changes nothing."""
+    """The perceptron of modules with a hook that changes nothing."""
     def case(batch: int, layers: tuple[int, ...], rate: float, compiled: bool, hook: bool) -> Any:
         x, labels, before = classified(mlp_data(batch, layers))
         made: list[Any] = []
@@ -454,5 +454,5 @@ CASES = {
     "torch.compile": {**customs("traced", torch.compile), **{key: case(torch.compile) for key, case in SHARED.items()},
                       "mlp": mlp(True), "layers": layers(torch.compile), "layers_hook": layers(torch.compile),
                       "lenet": lenet(True), "square_compiled": square_compiled,
-                      "chain_build": chain_build},  # which takes minutes, so there is no "chain"
+                      "chain_build": chain_build},  # compiling a long chain takes minutes, so there is no "chain"
 }

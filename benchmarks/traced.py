@@ -1,8 +1,8 @@
-"""Cost of a traced operator in an eager call, beside the line of its body without a decorator.
+"""The cost of a traced operator in an eager call, compared with its body without a decorator.
 
 ``python -m benchmarks.traced`` prints a table of calls of Python and microseconds: ``x * sigmoid(2 * x)`` on
 ten numbers as a line, as a function with ``define(traced=True)`` and as a Prop with ``traced = True``. The three take
-turns in one process; the ratio is that of the minima.
+turns in one process; ratios are those of minima.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import opreg as mx
 
 __all__ = ["ORDERS", "Row", "main", "measure"]
 
-#: How often each takes its turn, and how often it runs in one.
+#: The number of turns of each way, and of runs in a turn.
 ROUNDS, RUNS = 30, 200
 
 
@@ -73,7 +73,7 @@ ORDERS: dict[str, Callable[[Callable[[Any], Any], Any], Any]] = {
 
 
 def _calls(run: Callable[[], object]) -> int:
-    """How many functions of Python one run calls, once everything is cached."""
+    """The number of Python functions that one run calls, after everything is cached."""
     for _ in range(3):
         run()
     found = 0
@@ -98,7 +98,7 @@ def measure(order: str, rounds: int = ROUNDS, runs: int = RUNS) -> list[Row]:
     order : str
         A key of ``ORDERS``.
     rounds, runs : int
-        How often each way has its turn, and how often it runs in one.
+        The number of turns of each way, and of runs in a turn.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The process of one framework: reads requests, a line each, and answers with what it measured.
+"""The process of one framework: it reads requests, one per line, and answers with measurements.
 
 Started by ``python -m benchmarks`` with the framework's own interpreter, as ``worker.py MODULE COLUMN THREADS``.
 """
@@ -23,7 +23,8 @@ __all__ = ["main", "measure", "resident", "stay_on"]
 
 def measure(run: Callable[[], Any], workload: Workload, seconds: float,
             clock: Callable[[Callable[[], Any], int], float] = host_clock) -> list[float]:
-    """Seconds (bytes) of one run, as often as fits; short runs are timed in batches of some milliseconds."""
+    """Seconds (or bytes) of single runs, as many as the time allows; short runs are timed in batches of some
+    milliseconds."""
     begin = time.perf_counter()
     if workload.kind == "own":
         figures = [run()]
@@ -38,13 +39,13 @@ def measure(run: Callable[[], Any], workload: Workload, seconds: float,
 
 
 def resident() -> int:
-    """Bytes of memory that this process has had at most."""
+    """The peak memory of this process in bytes."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def stay_on(count: int) -> None:
-    """Use so many processors alone."""
+    """Use only ``threads`` processors."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
 
@@ -52,7 +53,7 @@ def stay_on(count: int) -> None:
 def main() -> None:
     module, column, threads = sys.argv[1:]
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever a framework prints is no answer
+    os.dup2(2, 1)  # output of a framework must not mix with answers
     stay_on(int(threads))
 
     def answer(**what: Any) -> None:
@@ -82,12 +83,12 @@ def main() -> None:
                 ready[workload.key], value = cases[workload.key](**workload.sizes)
                 figures = [ready[workload.key]()]
                 check = None if value is None else value()
-                if workload.kind == "timed":  # this first run, in which frameworks compile, does not count
+                if workload.kind == "timed":  # this first run, in which frameworks compile, is not timed
                     figures = measure(ready[workload.key], workload, request["seconds"], clock)
             else:
                 figures = measure(ready[workload.key], workload, request["seconds"], clock)
             answer(figures=figures, check=check, expected=expected())
-        except AttributeError as error:  # another version of the framework may have it
+        except AttributeError as error:  # another version of the framework may have this function
             answer(error=f"not there yet: {error}")
         except Exception as error:
             answer(error=f"{type(error).__name__}: {error}")

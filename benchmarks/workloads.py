@@ -1,8 +1,9 @@
-"""What is measured: one table of workloads with their sizes, and the data they run on.
+"""The workloads: one table with their sizes, and the data they run on.
 
 Each ``run_<framework>.py`` has a function for every key that the framework can do. It takes the sizes as keywords and
-returns two functions without arguments: ``run``, which is timed and returns when the results are there (on a GPU when
-the work is queued), and ``check``, which is called after the first run and returns a number that all frameworks must
+returns two functions without arguments: ``run``, which is timed and returns once the results are available (on a GPU
+once the work is queued), and ``check``, which is called after the first run and returns a number that all frameworks
+must
 agree on.
 """
 
@@ -19,7 +20,7 @@ __all__ = ["EPSILON", "WORKLOADS", "Workload", "adam_data", "attention_data", "b
            "conv_stack", "deep_data", "gelu_data", "lenet_data", "lstm_data", "mlp_data", "norm_data", "resnet",
            "resnet_data", "start_time", "total", "uniform"]
 
-#: What normalisations add to the variance.
+#: The constant that normalisations add to the variance.
 EPSILON = 1e-5
 
 
@@ -30,8 +31,9 @@ class Workload(NamedTuple):
     title: str
     unit: str  # µs, ms or MB
     sizes: dict[str, Any]
-    kind: str = "timed"  # own: run() returns seconds; once: run() returns bytes; peak: the process's memory is measured
-    late: bool = False  # a peer may not come to its end
+    # own: run() returns seconds; once: run() returns bytes; peak: the peak memory of the process is measured
+    kind: str = "timed"
+    late: bool = False  # a peer may not finish it
 
 
 _CUSTOM, _COPIES = {"count": 50, "n": 10}, {"count": 20, "n": 10}
@@ -108,7 +110,7 @@ WORKLOADS = (
 
 
 def chain(x: Any, count: int, relu: Any) -> Any:
-    """``count`` element-wise operators in a row; the values stay between 0 and 1, and so do the slopes."""
+    """``count`` element-wise operators in a row; values and derivatives remain between 0 and 1."""
     for i in range(count):
         x = relu(x) if i % 4 == 0 else x * 0.99 if i % 4 == 1 else -x if i % 4 == 2 else x + 1.0
     return x
@@ -146,8 +148,8 @@ def _units(parameters: Sequence[Any], statistics: Sequence[Any]) -> Any:
 
 
 def start_time(statement: str) -> float:
-    """Seconds that a new process takes for a statement beyond starting Python; the least of each in turn, three at
-    least, and more while a second is not over."""
+    """Seconds that a new process takes for a statement, beyond starting Python: the minimum of at least three runs of
+    each in turn, and of more within a second."""
     least = {"pass": float("inf"), statement: float("inf")}
     start, count = time.perf_counter(), 0
     while count < 3 or time.perf_counter() - start < 1:
@@ -160,7 +162,7 @@ def start_time(statement: str) -> float:
 
 
 def total(*arrays: Any) -> float:
-    """The check value of outputs and gradients: what all their numbers add up to without their signs."""
+    """The check value of outputs and gradients: the sum of the absolute values of all elements."""
     import numpy as np
 
     return sum(float(np.abs(array).sum(dtype="float64")) for array in arrays)
@@ -181,7 +183,7 @@ def _labels(batch: int) -> Any:
 
 
 def _weight(*shape: int, seed: int) -> Any:
-    """Weights around 0 that keep the size of what they multiply; outputs come first."""
+    """Weights around 0 that preserve the size of their inputs; outputs are the first axis."""
     fan_in = 1
     for n in shape[1:]:
         fan_in *= n
@@ -189,7 +191,7 @@ def _weight(*shape: int, seed: int) -> Any:
 
 
 def mlp_data(batch: int, layers: tuple[int, ...]) -> tuple[Any, Any, list[Any]]:
-    """Inputs (batch, n); labels (batch,), ints; weights (out, in) and biases (out,) by turns."""
+    """Inputs (batch, n); labels (batch,), ints; weights (out, in) and biases (out,) alternating."""
     parameters = []
     for i, (n, m) in enumerate(itertools.pairwise(layers)):
         parameters += [_weight(m, n, seed=10 + i), uniform(m, seed=20 + i, scale=0.1)]
@@ -197,7 +199,7 @@ def mlp_data(batch: int, layers: tuple[int, ...]) -> tuple[Any, Any, list[Any]]:
 
 
 def lenet_data(batch: int) -> tuple[Any, Any, list[Any]]:
-    """Pictures (batch, 1, 28, 28); labels (batch,), ints; weights and biases by turns.
+    """Images (batch, 1, 28, 28); labels (batch,), ints; weights and biases alternating.
 
     The network: convolution 20 of 5 × 5, relu, maximum of 2 × 2; the same with 50; dense 500, relu; dense 10.
     """
@@ -209,12 +211,12 @@ def lenet_data(batch: int) -> tuple[Any, Any, list[Any]]:
 
 
 def gelu_data(n: int) -> tuple[Any, Any]:
-    """Numbers between -4 and 4; the gradient of the result."""
+    """Values between -4 and 4; the gradient of the result."""
     return uniform(n, scale=8.0) - 4, uniform(n, seed=1)
 
 
 def norm_data(rows: int, width: int) -> tuple[list[Any], Any]:
-    """Numbers, gamma and beta; the gradient of the result."""
+    """Inputs, gamma and beta; the gradient of the result."""
     return [uniform(rows, width), *_norm(width, seed=10)], uniform(rows, width, seed=1)
 
 
@@ -226,7 +228,7 @@ def conv_data(batch: int, channels: int, size: int, count: int) -> tuple[Any, li
 
 
 def resnet_data(batch: int, size: int) -> tuple[Any, list[Any], list[Any]]:
-    """Pictures (batch, 3, size, size); the parameters and statistics of ``resnet``."""
+    """Images (batch, 3, size, size); the parameters and statistics of ``resnet``."""
     shapes = [(64, 3, 7, 7), *[(64, 64, 3, 3)] * 4]
     for n in (128, 256, 512):
         shapes += [(n, n // 2, 3, 3), (n, n, 3, 3), (n, n // 2, 1, 1), (n, n, 3, 3), (n, n, 3, 3)]
@@ -275,7 +277,7 @@ def adam_data(count: int) -> tuple[list[Any], list[Any]]:
 
 
 def deep_data(batch: int, width: int, count: int) -> tuple[list[Any], Any]:
-    """Inputs (batch, width), weights and biases by turns; the gradient of the result."""
+    """Inputs (batch, width), weights and biases alternating; the gradient of the result."""
     parameters = []
     for i in range(count):
         parameters += [_weight(width, width, seed=10 + i), uniform(width, seed=1000 + i, scale=0.1)]
@@ -287,7 +289,7 @@ def _norm(width: int, seed: int) -> list[Any]:
 
 
 def _conv_parameters(shapes: list[tuple[int, ...]]) -> tuple[list[Any], list[Any]]:
-    """Weight, gamma and beta by turns; mean and variance by turns."""
+    """Weight, gamma and beta alternating; mean and variance alternating."""
     parameters, statistics = [], []
     for i, shape in enumerate(shapes):
         parameters += [_weight(*shape, seed=100 + i), *_norm(shape[0], seed=200 + 2 * i)]

@@ -1,6 +1,6 @@
-"""Operators of ours in a training loop of PyTorch: one that is traced and fuses, one that is called, and a Cell.
+"""Operators of opreg in a training loop of PyTorch: a traced one that fuses, one that is called, and a Cell.
 
-The followed one becomes PyTorch's own operations; the other is NumPy, called with arrays over the memory of tensors. A
+The traced one becomes PyTorch's own operations; the other is NumPy, called with arrays over the memory of tensors. A
 step of PyTorch's optimizer changes the Cell's own weights.
 
     python examples/in_pytorch.py

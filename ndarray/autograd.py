@@ -288,7 +288,7 @@ def get_symbol(x: NDArray) -> Symbol:
                 name = f"{op.name.lower()}{next(applied)}"
                 places[node] = Node(op, name, node.attrs, inputs, where=node.where)
             elif op.graph is None:
-                raise OpError(f"get_symbol: {node.describe()} is no operator of a graph")
+                raise OpError(f"get_symbol: {node.describe()} is not an operator of a graph")
             else:
                 inside, outputs = op.graph(node.attrs)
                 places[node] = copied(outputs, {variable: [value] for variable, value in zip(inside, inputs)})
@@ -354,7 +354,7 @@ class _FunctionGradient:
             if needs[i] and result is not None and result._entry is None and result._data.any():
                 raise NotDifferentiableError(
                     f"{self.name}: its gradient cannot be differentiated, since gradient {i} of backward is not "
-                    "computed by operators from the gradients that it is given, but in NumPy or from asnumpy()")
+                    "computed by operators from its arguments, but in NumPy or from asnumpy()")
         return results
 
     def _called(self, out_grads: Sequence[NDArray], ins: Sequence[NDArray]) -> list[NDArray | None]:
@@ -433,7 +433,7 @@ class Function:
     def __init__(self, *args: Any):
         if args:
             name, kinds = type(self).__name__, ", ".join(type(argument).__name__ for argument in args)
-            raise ArgumentError(f"{name}: an instance of autograd.Function is made first, then called: {name}()(x), "
+            raise ArgumentError(f"{name}: make an instance of the autograd.Function first, then call it: {name}()(x), "
                                 f"got {kinds}")
         super().__init__()
 
@@ -448,8 +448,8 @@ class Function:
 
     def __call__(self, *inputs: Any) -> Any:
         if self._used:
-            raise ArgumentError(f"{type(self).__name__}: an instance of autograd.Function is called once; make a new "
-                                "one for each call")
+            raise ArgumentError(f"{type(self).__name__}: an instance of autograd.Function can be called only once; "
+                                f"make a new one for each call")
         self._used = True
         self._need_arrays(inputs)
         before = dict(vars(self))
@@ -477,8 +477,8 @@ class Function:
         name = type(self).__name__
         if hasattr(MODE.tracer, "leave"):
             MODE.tracer.leave(f"it calls {name}, an autograd.Function")
-        raise ArgumentError(f"{name}: an autograd.Function computes with arrays, got {type(what).__name__}. Operators "
-                            "that are registered, by mx.operator.define or as a CustomOpProp, have a place in graphs")
+        raise ArgumentError(f"{name}: an autograd.Function computes with arrays, got {type(what).__name__}. For a "
+                            f"graph, register an operator, by mx.operator.define or as a CustomOpProp")
 
     def forward(self, *inputs: Any, **keywords: Any) -> Any:
         """Compute outputs from inputs."""

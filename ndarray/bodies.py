@@ -81,7 +81,7 @@ def trace_body(op: Op, attrs: Any, use: Use, before: Traced | None = None) -> Tr
     except (ArgumentError, TraceError) as error:
         line = f", made at {use.where}" if use.where else ""
         note(error, f"operator {op.name!r}, node {use.name!r}{line}, is traced: its body is called once, with values "
-                    "that have a shape and a dtype and no numbers")
+                    f"that have a shape and a dtype, but no elements")
         raise
     return Traced(body, slots, heads)
 
@@ -107,7 +107,7 @@ def _called(op: Op, attrs: Any, use: Use, body: BodyTracer, slots: list[Entry]) 
         raise TraceError(f"the body draws random numbers that would be the same in every run. {INSTEAD}")
     first = len(op.signature.arguments(attrs))
     if any(value.entry != slot for value, slot in zip(ins[first:], slots[first:])):
-        raise TraceError("the body changes an auxiliary state, which only a body that is run can do: leave traced off")
+        raise TraceError("the body changes an auxiliary state, which only an untraced body can do: leave traced off")
     return [body.zeros(out.spec) if out.unwritten else out.entry for out in outs]
 
 

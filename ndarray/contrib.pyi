@@ -80,16 +80,16 @@ def MultiProposal(cls_prob: Input, bbox_pred: Input, im_info: Input, rpn_pre_nms
                   scales: Floats = (4.0, 8.0, 16.0, 32.0), ratios: Floats = (0.5, 1.0, 2.0), feature_stride: int = 16,
                   output_score: bool = False, iou_loss: bool = False, *, out: Out = None,
                   name: str | None = None) -> NDArray:
-    """The best regions (image, left, top, right, bottom) of each image, less those that overlap a better one."""
+    """Region proposals of each image, (image, left, top, right, bottom), without those that overlap a …."""
 def PSROIPooling(data: Input, rois: Input, spatial_scale: float, output_dim: int, pooled_size: int,
                  group_size: int = 0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Averages over the pixels of each region's cells, which read channels of their own (Dai et al."""
+    """Averages over the pixels of each region's cells."""
 def Proposal(cls_prob: Input, bbox_pred: Input, im_info: Input, rpn_pre_nms_top_n: int = 6000,
              rpn_post_nms_top_n: int = 300, threshold: float = 0.7, rpn_min_size: int = 16,
              scales: Floats = (4.0, 8.0, 16.0, 32.0), ratios: Floats = (0.5, 1.0, 2.0), feature_stride: int = 16,
              output_score: bool = False, iou_loss: bool = False, *, out: Out = None,
              name: str | None = None) -> NDArray:
-    """The best regions (image, left, top, right, bottom) of each image, less those that overlap a better one."""
+    """Region proposals of each image, (image, left, top, right, bottom), without those that overlap a …."""
 def ROIAlign(data: Input, rois: Input, pooled_size: Ints, spatial_scale: float, sample_ratio: int = -1,
              position_sensitive: bool = False, aligned: bool = False, *, out: Out = None,
              name: str | None = None) -> NDArray:
@@ -105,7 +105,7 @@ def ROIAlign(data: Input, rois: Input, pooled_size: Ints, spatial_scale: float, 
     """
 def RROIAlign(data: Input, rois: Input, pooled_size: Ints, spatial_scale: float, sampling_ratio: int = -1, *,
               out: Out = None, name: str | None = None) -> NDArray:
-    """Averages of bilinear samples over the cells of regions (image, x, y, width, height, degrees), turned …."""
+    """Averages of bilinear samples over the cells of regions (image, x, y, width, height, degrees), …."""
 def SparseEmbedding(data: Input, weight: Input, input_dim: int, output_dim: int, dtype: DType = 'float32',
                     deterministic: bool = False, *, out: Out = None, name: str | None = None) -> NDArray:
     """``Embedding`` whose gradient stores the rows that were looked up."""
@@ -116,14 +116,14 @@ def SyncBatchNorm(data: Input, gamma: Input, beta: Input, moving_mean: Input, mo
     """``BatchNorm`` with channels along the second axis."""
 def allclose(a: Input, b: Input, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = True, *, out: Out = None,
              name: str | None = None) -> NDArray:
-    """One if all elements of ``a`` are within ``atol + rtol * |b|`` of ``b``, else zero."""
+    """1 if all elements of ``a`` differ from those of ``b`` by at most ``atol + rtol * |b|``, else 0."""
 def arange_like(data: Input, start: float = 0.0, step: float = 1.0, repeat: int = 1, ctx: Context | str | None = '',
                 axis: int | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """A range of values with the shape of ``data``, or along one of its axes."""
+    """Values ``start``, ``start + step``,."""
 def backward_hawkesll(g: Input, g_out_state: Input, lda: Input, alpha: Input, beta: Input, state: Input, lags: Input,
                       marks: Input, valid_length: Input, max_time: Input, *, out: Out = None,
                       name: str | None = None) -> list[NDArray]:
-    """The gradients of ``_contrib_hawkesll`` for those of its outputs."""
+    """The gradients of the inputs of ``_contrib_hawkesll``, from the gradients of its outputs."""
 def bipartite_matching(data: Input, is_ascend: bool = False, *, threshold: float, topk: int = -1, out: Out = None,
                        name: str | None = None) -> list[NDArray]:
     """One-to-one matching of rows and columns of a score matrix (..., rows, columns), the best score first."""
@@ -132,7 +132,7 @@ def boolean_mask(data: Input, index: Input, axis: int = 0, *, out: Out = None, n
 def box_decode(data: Input, anchors: Input, std0: float = 1.0, std1: float = 1.0, std2: float = 1.0,
                std3: float = 1.0, clip: float = -1.0, format: Literal['center', 'corner'] = 'center', *,
                out: Out = None, name: str | None = None) -> NDArray:
-    """The corners of the boxes at offsets (batch, n, 4), times ``std0`` to ``std3``, from anchors (1, n, 4)."""
+    """Boxes decoded from offsets ``data`` (batch, n, 4) to anchors (1, n, 4), as corners."""
 def box_encode(samples: Input, matches: Input, anchors: Input, refs: Input, means: Input, stds: Input, *,
                out: Out = None, name: str | None = None) -> list[NDArray]:
     """Regression targets of a detector."""
@@ -155,7 +155,7 @@ def box_nms(data: Input, overlap_thresh: float = 0.5, valid_thresh: float = 0.0,
     """
 def calibrate_entropy(hist: Input, hist_edges: Input, num_quantized_bins: int = 255, *, out: Out = None,
                       name: str | None = None) -> list[NDArray]:
-    """The calibrated threshold with least divergence of the quantised distribution."""
+    """The threshold for which the quantised distribution has the least divergence, and this divergence."""
 def count_sketch(data: Input, h: Input, s: Input, out_dim: int, processing_batch_size: int = 32, *, out: Out = None,
                  name: str | None = None) -> NDArray:
     """The count sketch."""
@@ -163,7 +163,7 @@ def dequantize(data: Input, min_range: Input, max_range: Input, out_type: Litera
                out: Out = None, name: str | None = None) -> NDArray:
     """The floating-point values of quantised data."""
 def div_sqrt_dim(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` divided by the square root of its last length."""
+    """``data`` divided by the square root of the length of its last axis."""
 def fft(data: Input, compute_size: int = 128, *, out: Out = None, name: str | None = None) -> NDArray:
     """The discrete Fourier transform along the last axis."""
 def getnnz(data: Input, axis: Literal[0, 1] | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
@@ -181,7 +181,7 @@ def hawkesll(lda: Input, alpha: Input, beta: Input, state: Input, lags: Input, m
 def ifft(data: Input, compute_size: int = 128, *, out: Out = None, name: str | None = None) -> NDArray:
     """The real part of the inverse Fourier transform, unscaled."""
 def index_array(data: Input, axes: Ints | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The indices of each element of ``data``, or those along ``axes``, in a new last axis."""
+    """The index of each element of ``data`` along all axes, or along ``axes``."""
 def index_copy(old_tensor: Input, index_vector: Input, new_tensor: Input, *, out: Out = None,
                name: str | None = None) -> NDArray:
     """``old_tensor`` with the rows at ``index_vector`` replaced by those of ``new_tensor``."""
@@ -199,28 +199,28 @@ def interleaved_matmul_selfatt_valatt(queries_keys_values: Input, attention: Inp
     """Weighted sums of the values of self-attention, with weights ``attention`` (batch * heads, length, …."""
 def quadratic(data: Input, a: float = 0.0, b: float = 0.0, c: float = 0.0, *, out: Out = None,
               name: str | None = None) -> NDArray:
-    """``a x ** 2 + b x + c``."""
+    """``a * x ** 2 + b * x + c``."""
 def quantize(data: Input, min_range: Input, max_range: Input, out_type: Literal['int8', 'uint8'] = 'uint8', *,
              out: Out = None, name: str | None = None) -> list[NDArray]:
-    """``data`` quantised in its range, with 127 steps of int8, or 255 of uint8, up to the end that is …."""
+    """``data`` quantised in its range, and the range."""
 def quantize_asym(data: Input, min_calib_range: float | None = None, max_calib_range: float | None = None, *,
                   out: Out = None, name: str | None = None) -> list[NDArray]:
-    """``data * scale + shift`` as uint8, with the smallest and largest element mapped to 0 and 255."""
+    """``data * scale + shift`` as uint8, and ``scale`` and ``shift``, which map the smallest and largest …."""
 def quantize_v2(data: Input, out_type: Literal['auto', 'int8', 'uint8'] = 'int8',
                 min_calib_range: float | None = None, max_calib_range: float | None = None, *, out: Out = None,
                 name: str | None = None) -> list[NDArray]:
-    """``data`` quantised in the calibrated range, or in its own."""
+    """``data`` quantised in the calibrated range, by default in its own range."""
 def quantized_act(data: Input, min_data: Input, max_data: Input,
                   act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'], *, out: Out = None,
                   name: str | None = None) -> list[NDArray]:
-    """The activation 'relu' of whole numbers, and the range."""
+    """The activation 'relu' of 8-bit integers, and the range."""
 def quantized_batch_norm(data: Input, gamma: Input, beta: Input, moving_mean: Input, moving_var: Input,
                          min_data: Input, max_data: Input, eps: float = 0.001, momentum: float = 0.9,
                          fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False,
                          axis: int = 1, cudnn_off: bool = False, min_calib_range: float | None = None,
                          max_calib_range: float | None = None, *, out: Out = None,
                          name: str | None = None) -> list[NDArray]:
-    """``BatchNorm`` of integers by its moving statistics, as int8 in the calibrated range, which is required."""
+    """``BatchNorm`` of 8-bit integers by the moving statistics, as int8 in the calibrated range, which is …."""
 def quantized_concat(*data: Input | Sequence[Input], num_args: int = 1, dim: int = 1, out: Out = None,
                      name: str | None = None) -> list[NDArray]:
     """``num_args`` quantised arrays concatenated along ``dim``, requantised to the widest range."""
@@ -231,7 +231,7 @@ def quantized_conv(data: Input, weight: Input, bias: Input | None = None, min_da
                    no_bias: bool = False, cudnn_tune: Literal['off', 'limited_workspace', 'fastest'] | None = None,
                    cudnn_off: bool = False, layout: Literal['NCW', 'NCHW', 'NCDHW', 'NHWC', 'NDHWC'] | None = None,
                    out: Out = None, name: str | None = None) -> list[NDArray]:
-    """``Convolution`` of whole numbers."""
+    """``Convolution`` of 8-bit integers."""
 def quantized_elemwise_add(lhs: Input, rhs: Input, lhs_min: Input, lhs_max: Input, rhs_min: Input, rhs_max: Input,
                            min_calib_range: float | None = None, max_calib_range: float | None = None, *,
                            out: Out = None, name: str | None = None) -> list[NDArray]:
@@ -244,16 +244,16 @@ def quantized_elemwise_mul(lhs: Input, rhs: Input, lhs_min: Input, lhs_max: Inpu
 def quantized_embedding(data: Input, weight: Input, min_weight: Input, max_weight: Input, input_dim: int,
                         output_dim: int, dtype: DType = 'float32', sparse_grad: bool = False, *, out: Out = None,
                         name: str | None = None) -> list[NDArray]:
-    """Rows of a weight of eight bits picked by the integers in ``data``, and its range."""
+    """Rows of an 8-bit ``weight`` at the indices ``data``, and its range."""
 def quantized_flatten(data: Input, min_data: Input, max_data: Input, *, out: Out = None,
                       name: str | None = None) -> list[NDArray]:
-    """``Flatten`` of whole numbers, and the range."""
+    """``Flatten`` of 8-bit integers, and the range."""
 def quantized_fully_connected(data: Input, weight: Input, bias: Input | None = None, min_data: Input | None = None,
                               max_data: Input | None = None, min_weight: Input | None = None,
                               max_weight: Input | None = None, min_bias: Input | None = None,
                               max_bias: Input | None = None, *, num_hidden: int, no_bias: bool = False,
                               flatten: bool = True, out: Out = None, name: str | None = None) -> list[NDArray]:
-    """``FullyConnected`` of whole numbers."""
+    """``FullyConnected`` of 8-bit integers."""
 def quantized_pooling(data: Input, min_data: Input, max_data: Input, kernel: Ints = (),
                       pool_type: Literal['max', 'avg', 'sum', 'lp'] = 'max', global_pool: bool = False,
                       cudnn_off: bool = False, pooling_convention: Literal['valid', 'full', 'same'] = 'valid',
@@ -261,20 +261,20 @@ def quantized_pooling(data: Input, min_data: Input, max_data: Input, kernel: Int
                       count_include_pad: bool | None = None,
                       layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = None, *,
                       out: Out = None, name: str | None = None) -> list[NDArray]:
-    """``Pooling`` of whole numbers, maxima or averages, these rounded."""
+    """``Pooling`` of 8-bit integers, maxima or rounded averages."""
 def requantize(data: Input, min_range: Input, max_range: Input, out_type: Literal['auto', 'int8', 'uint8'] = 'int8',
                min_calib_range: float | None = None, max_calib_range: float | None = None, *, out: Out = None,
                name: str | None = None) -> list[NDArray]:
-    """32-bit sums requantised to 8 bits in the calibrated range, or in that of the largest sum."""
+    """32-bit sums requantised to 8 bits, and their new range."""
 def round_ste(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The nearest whole number, halves away from zero."""
+    """The nearest integer, halves rounded away from zero."""
 def scaled_dot_product_attention(query: Input, key: Input, value: Input, mask: Input | None = None,
                                  causal: bool = False, scale: float | None = None, p: float = 0.0,
                                  use_mask: bool = False, mode: Literal['always', 'training'] = 'training',
                                  fill: float = ..., *, out: Out = None, name: str | None = None) -> NDArray:
     """Attention."""
 def sign_ste(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """-1, 0 or 1."""
+    """The sign, -1, 0 or 1."""
 box_non_maximum_suppression = box_nms
 ctc_loss = CTCLoss
 def adamw_update(weight: Input, grad: Input, mean: Input, var: Input, rescale_grad: Input | float, lr: float,

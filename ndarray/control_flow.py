@@ -95,8 +95,7 @@ def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], l
         outputs.append([] if output is None else output)
         changed = _listed(changed)
         if len(changed) != len(variables):
-            raise ArgumentError(f"while_loop: func returned {len(changed)} loop variables, it was given "
-                                f"{len(variables)}")
+            raise ArgumentError(f"while_loop: func returned {len(changed)} loop variables, expected {len(variables)}")
         variables = changed
     stacked = _filled(_stacked(outputs), max_iterations) if outputs else []
     return stacked, variables[0] if single else variables

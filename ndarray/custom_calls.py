@@ -88,7 +88,8 @@ class CustomRun:
         _, out_shapes = attrs.shapes_by(answers[0], [array.shape for array in arrays], nothing)
         _, out_dtypes = attrs.dtypes_by(answers[1], [array.dtype for array in arrays], nothing)
         if not all(map(known, out_shapes)):
-            raise ShapeError(f"operator {op.name}: the shapes of its outputs do not follow from those of its inputs")
+            raise ShapeError(f"operator {op.name}: the shapes of its outputs cannot be inferred from those of its "
+                             f"inputs")
         self._specs = [Spec(shape, dtype or _FLOAT32) for shape, dtype in zip(out_shapes, out_dtypes)]
         self._answers, self._operator_specs = _copied(answers), operator_specs(arrays)
         self._checked: Any = None  # the class of the operator whose first forward was checked

@@ -70,8 +70,8 @@ def export(array: np.ndarray, *, stream: object = None, max_version: tuple[int, 
     'PyCapsule'
     """
     if dl_device is not None and tuple(dl_device) != (CPU, 0):
-        raise BufferError(f"DLPack: an array of the host is not handed out on a device of kind {dl_device[0]}: copy it "
-                          "there")
+        raise BufferError(f"DLPack: an array of the host cannot be exported to a device of kind {dl_device[0]}: copy "
+                          f"it there")
     if copy:
         array = array.copy()
     bfloat16 = array.dtype.name == "bfloat16"
@@ -136,7 +136,7 @@ def _description(capsule: object) -> int:
     """
     name = _name(capsule)
     if name is not None and name.startswith(b"used_dltensor"):
-        raise ArgumentError("from_dlpack: this capsule was read before: a capsule is read once")
+        raise ArgumentError("from_dlpack: this capsule was read already, and a capsule can be read only once")
     if name not in _STARTS:
         raise ArgumentError(f"from_dlpack: expected a capsule of DLPack, got one of {name!r}")
     pointer = _API.PyCapsule_GetPointer

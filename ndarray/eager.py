@@ -246,7 +246,8 @@ class BoundRunner:
             with Recording(False, is_train), ctx, ctx.entered():
                 shapes = [unify(shape, computed) for shape, computed in zip(shapes, shapes_from_data(op, call))]
         if not all(map(known, shapes)):
-            raise ShapeError(f"operator {op.name}: the shapes of its outputs do not follow from those of its inputs")
+            raise ShapeError(f"operator {op.name}: the shapes of its outputs cannot be inferred from those of its "
+                             f"inputs")
         specs = list(map(Spec, shapes, dtypes))
 
         def empty(number: int, shape: Shape, dtype: np.dtype) -> Array:

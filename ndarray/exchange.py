@@ -60,7 +60,7 @@ def from_dlpack(source: Any) -> NDArray:
         ctx = gpu(_device_of(source))
         data = ctx.run(ctx.xp.asarray, source)
     else:
-        raise ArgumentError("from_dlpack: expected something that has __cuda_array_interface__ or speaks DLPack, got "
+        raise ArgumentError("from_dlpack: expected an object with __cuda_array_interface__ or __dlpack__, got "
                             f"{type(source).__name__}")
     as_dtype(data.dtype)
     return over(data if data.flags.c_contiguous else ctx.run(ctx.xp.ascontiguousarray, data), ctx)

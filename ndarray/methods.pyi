@@ -42,45 +42,45 @@ class Methods(Value):
     def abs(self, *, out: Out = None) -> NDArray:
         """The absolute value."""
     def arccos(self, *, out: Out = None) -> NDArray:
-        """The angle in radians, from 0 to pi, whose cosine it is."""
+        """The arccosine in radians, from 0 to pi."""
     def arccosh(self, *, out: Out = None) -> NDArray:
-        """The inverse of the hyperbolic cosine, from 1 on."""
+        """The inverse of the hyperbolic cosine."""
     def arcsin(self, *, out: Out = None) -> NDArray:
-        """The angle in radians, from -pi/2 to pi/2, whose sine it is."""
+        """The arcsine in radians, from -pi/2 to pi/2."""
     def arcsinh(self, *, out: Out = None) -> NDArray:
         """The inverse of the hyperbolic sine."""
     def arctan(self, *, out: Out = None) -> NDArray:
-        """The angle in radians, from -pi/2 to pi/2, whose tangent it is."""
+        """The arctangent in radians, from -pi/2 to pi/2."""
     def arctanh(self, *, out: Out = None) -> NDArray:
         """The inverse of the hyperbolic tangent."""
     def argmax(self, axis: int | None = None, keepdims: bool = False, *, out: Out = None) -> NDArray:
-        """The place of the largest number along an axis, or among all in a row, in the dtype of the data."""
+        """The index of the largest element along ``axis``, or if None in the flattened data, in the dtype of …."""
     def argmax_channel(self, *, out: Out = None) -> NDArray:
         """The index of the largest element along axis 1."""
     def argmin(self, axis: int | None = None, keepdims: bool = False, *, out: Out = None) -> NDArray:
-        """The place of the smallest number along an axis, or among all in a row, in the dtype of the data."""
+        """The index of the smallest element along ``axis``, or if None in the flattened data, in the dtype of …."""
     def argsort(self, axis: int | None = -1, is_ascend: bool = True, dtype: DType = 'float32', *,
                 out: Out = None) -> NDArray:
-        """Indices that sort ``data`` along ``axis``, or flat."""
+        """Indices that sort ``data`` along ``axis``, or flattened if None."""
     def broadcast_axes(self, axis: Ints = (), size: Ints = (), *, out: Out = None) -> NDArray:
         """``data`` repeated ``size`` times along axes of length one."""
     def broadcast_like(self, rhs: Input, lhs_axes: Ints | None = None, rhs_axes: Ints | None = None, *,
                        out: Out = None) -> NDArray:
         """``lhs`` broadcast to the shape of ``rhs``, or only ``lhs_axes`` to the lengths of ``rhs_axes``."""
     def broadcast_to(self, shape: Ints = (), *, out: Out = None) -> NDArray:
-        """``data`` broadcast to ``shape``, in which 0 keeps a length."""
+        """``data`` broadcast to ``shape``."""
     def cbrt(self, *, out: Out = None) -> NDArray:
         """The cube root."""
     def ceil(self, *, out: Out = None) -> NDArray:
-        """The next whole number above."""
+        """Each element rounded up to an integer."""
     def clip(self, a_min: float, a_max: float, *, out: Out = None) -> NDArray:
         """Elements clipped to the range from ``a_min`` to ``a_max``."""
     def cos(self, *, out: Out = None) -> NDArray:
-        """The cosine, of radians."""
+        """The cosine of an angle in radians."""
     def cosh(self, *, out: Out = None) -> NDArray:
         """The hyperbolic cosine."""
     def degrees(self, *, out: Out = None) -> NDArray:
-        """Degrees from radians."""
+        """Radians converted to degrees."""
     def depth_to_space(self, block_size: int, *, out: Out = None) -> NDArray:
         """Moves channels to blocks of height and width."""
     def diag(self, k: int = 0, axis1: int = 0, axis2: int = 1, *, out: Out = None) -> NDArray:
@@ -88,42 +88,42 @@ class Methods(Value):
     def exp(self, *, out: Out = None) -> NDArray:
         """The exponential."""
     def expm1(self, *, out: Out = None) -> NDArray:
-        """The exponential less one, exact near zero."""
+        """``exp(x) - 1``, accurate near 0."""
     def fix(self, *, out: Out = None) -> NDArray:
-        """The next whole number towards zero."""
+        """Each element rounded towards zero to an integer."""
     def flip(self, axis: Ints, *, out: Out = None) -> NDArray:
         """``data`` in reverse order along each ``axis``."""
     def floor(self, *, out: Out = None) -> NDArray:
-        """The next whole number below."""
+        """Each element rounded down to an integer."""
     def log(self, *, out: Out = None) -> NDArray:
         """The natural logarithm."""
     def log10(self, *, out: Out = None) -> NDArray:
         """The logarithm to base ten."""
     def log1p(self, *, out: Out = None) -> NDArray:
-        """The natural logarithm of one more, exact near zero."""
+        """``log(1 + x)``, accurate near 0."""
     def log2(self, *, out: Out = None) -> NDArray:
         """The logarithm to base two."""
     def log_softmax(self, axis: int = -1, temperature: float | None = None, dtype: DType | None = None,
                     use_length: bool | None = False, *, out: Out = None) -> NDArray:
-        """The logarithm of ``softmax``, computed without its rounding."""
+        """The logarithm of ``softmax``, without an intermediate rounding of the softmax."""
     def max(self, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
             out: Out = None) -> NDArray:
-        """The largest number, or NaN."""
+        """The largest element along ``axis``."""
     def mean(self, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
              out: Out = None) -> NDArray:
-        """The mean."""
+        """The mean of the elements along ``axis``."""
     def min(self, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
             out: Out = None) -> NDArray:
-        """The smallest number, or NaN."""
+        """The smallest element along ``axis``."""
     def nanprod(self, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
                 out: Out = None) -> NDArray:
-        """The product of all but NaN."""
+        """The product of the elements along ``axis`` that are not NaN."""
     def nansum(self, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
                out: Out = None) -> NDArray:
-        """The sum of all but NaN."""
+        """The sum of the elements along ``axis`` that are not NaN."""
     def norm(self, ord: Literal[1, 2] = 2, axis: Ints | None = None, out_dtype: DType | None = None,
              keepdims: bool = False, *, out: Out = None) -> NDArray:
-        """The sum of absolute values, or the square root of the sum of squares."""
+        """The norm of the elements along ``axis``."""
     def one_hot(self, depth: int, on_value: float = 1.0, off_value: float = 0.0, dtype: DType = 'float32', *,
                 out: Out = None) -> NDArray:
         """One-hot vectors."""
@@ -134,37 +134,37 @@ class Methods(Value):
         """``data`` padded with a constant, with its outermost elements, or with its reflection."""
     def pick(self, index: Input, axis: int | None = -1, keepdims: bool = False,
              mode: Literal['wrap', 'clip', 'index'] = 'clip', *, out: Out = None) -> NDArray:
-        """One element along ``axis`` for each position of the other axes, at the index given there."""
+        """One element along ``axis`` for each position of the other axes, at the index that ``index`` holds at …."""
     def prod(self, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
              out: Out = None) -> NDArray:
-        """The product."""
+        """The product of the elements along ``axis``."""
     def radians(self, *, out: Out = None) -> NDArray:
-        """Radians from degrees."""
+        """Degrees converted to radians."""
     def rcbrt(self, *, out: Out = None) -> NDArray:
-        """One by the cube root."""
+        """``1 / cbrt(x)``."""
     def reciprocal(self, *, out: Out = None) -> NDArray:
-        """One by the number."""
+        """``1 / x``."""
     def relu(self, *, out: Out = None) -> NDArray:
-        """The number, or zero if that is more."""
+        """``max(x, 0)``."""
     def repeat(self, repeats: int, axis: int | None = None, *, out: Out = None) -> NDArray:
         """Each element of ``data`` repeated along ``axis``, or of the flat array."""
     def reshape_like(self, rhs: Input, lhs_begin: int | None = None, lhs_end: int | None = None,
                      rhs_begin: int | None = None, rhs_end: int | None = None, *, out: Out = None) -> NDArray:
-        """``lhs`` in the shape of ``rhs``, or with its lengths ``[lhs_begin, lhs_end)`` replaced by the …."""
+        """``lhs`` in the shape of ``rhs``."""
     def rint(self, *, out: Out = None) -> NDArray:
-        """The nearest whole number, halves down."""
+        """The nearest integer."""
     def round(self, *, out: Out = None) -> NDArray:
-        """The nearest whole number, halves away from zero."""
+        """The nearest integer."""
     def rsqrt(self, *, out: Out = None) -> NDArray:
-        """One by the square root."""
+        """``1 / sqrt(x)``."""
     def shape_array(self, *, out: Out = None) -> NDArray:
         """The shape of ``data``, as int64."""
     def sigmoid(self, *, out: Out = None) -> NDArray:
-        """1 / (1 + exp(-x))."""
+        """``1 / (1 + exp(-x))``."""
     def sign(self, *, out: Out = None) -> NDArray:
-        """-1, 0 or 1."""
+        """The sign."""
     def sin(self, *, out: Out = None) -> NDArray:
-        """The sine, of radians."""
+        """The sine of an angle in radians."""
     def sinh(self, *, out: Out = None) -> NDArray:
         """The hyperbolic sine."""
     def size_array(self, *, out: Out = None) -> NDArray:
@@ -175,7 +175,7 @@ class Methods(Value):
     def slice_axis(self, axis: int, begin: int, end: int | None, *, out: Out = None) -> NDArray:
         """The slice of ``data`` from ``begin`` to before ``end`` along ``axis``."""
     def slice_like(self, shape_like: Input, axes: Ints = (), *, out: Out = None) -> NDArray:
-        """The first elements of ``data`` along ``axes`` (all by default), as many as ``shape_like`` has."""
+        """The first elements of ``data`` along ``axes`` (all by default), as many as ``shape_like`` has there."""
     def softmax(self, length: Input | None = None, axis: int = -1, temperature: float | None = None,
                 dtype: DType | None = None, use_length: bool | None = False, *, out: Out = None) -> NDArray:
         """Exponentials of ``data / temperature``, scaled to a sum of one along ``axis``."""
@@ -183,7 +183,7 @@ class Methods(Value):
                 use_length: bool | None = False, *, out: Out = None) -> NDArray:
         """Exponentials of ``-data / temperature``, scaled to a sum of one along ``axis``."""
     def sort(self, axis: int | None = -1, is_ascend: bool = True, *, out: Out = None) -> NDArray:
-        """``data`` sorted along ``axis``, or flat."""
+        """``data`` sorted along ``axis``, or flattened if None."""
     def space_to_depth(self, block_size: int, *, out: Out = None) -> NDArray:
         """Moves blocks of height and width to channels, ordered by block row, block column, channel."""
     def split(self, num_outputs: int, axis: int = 1, squeeze_axis: bool = False, *, out: Out = None) -> list[NDArray]:
@@ -197,14 +197,14 @@ class Methods(Value):
         """The square."""
     def sum(self, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
             out: Out = None) -> NDArray:
-        """The sum."""
+        """The sum of the elements along ``axis``."""
     def swapaxes(self, dim1: int = 0, dim2: int = 0, *, out: Out = None) -> NDArray:
         """``data`` with two axes swapped."""
     def take(self, indices: Input, axis: int = 0, mode: Literal['raise', 'wrap', 'clip', 'index'] = 'clip', *,
              out: Out = None) -> NDArray:
         """The slices of ``a`` along ``axis`` at ``indices``."""
     def tan(self, *, out: Out = None) -> NDArray:
-        """The tangent, of radians."""
+        """The tangent of an angle in radians."""
     def tanh(self, *, out: Out = None) -> NDArray:
         """The hyperbolic tangent."""
     def tile(self, reps: Ints, *, out: Out = None) -> NDArray:
@@ -212,10 +212,10 @@ class Methods(Value):
     def topk(self, axis: int | None = -1, k: int = 1,
              ret_typ: Literal['value', 'indices', 'mask', 'both'] = 'indices', is_ascend: bool = False,
              dtype: DType = 'float32', *, out: Out = None) -> NDArray:
-        """The ``k`` largest elements along ``axis`` or of flat ``data``, or with ``is_ascend`` the smallest."""
+        """The ``k`` largest elements along ``axis``, or of the flattened ``data``."""
     def transpose(self, axes: Ints | None = (), *, out: Out = None) -> NDArray:
         """``data`` with its axes in the order of ``axes``, or in reverse."""
     def trunc(self, *, out: Out = None) -> NDArray:
-        """The next whole number towards zero."""
+        """Each element rounded towards zero to an integer."""
     def zeros_like(self, *, out: Out = None) -> NDArray:
         """An array of the shape and dtype of ``data``, filled with 0."""

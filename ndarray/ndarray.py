@@ -40,7 +40,7 @@ else:
 
 __all__ = ["LENT", "NDArray", "FrozenNDArray", "array", "over", "wrap", "raw", "numbers_of"]
 
-#: Gives the function of ``nd`` that has a name.
+#: Returns the function of ``nd`` with a name.
 SURFACE = Slot("arrays")
 #: Python's ``slice``, by the name that it has in MXNet's module, where ``slice`` is the operator.
 py_slice = slice
@@ -154,7 +154,8 @@ class NDArray(ScalarConversions, Methods):
     def __bool__(self) -> bool:
         if self.size < 2:
             return self.size == 1 and bool(self.asscalar())
-        raise ShapeError(f"the truth of an array with {self.size} elements, shape {show(self.shape)}, is ambiguous; "
+        raise ShapeError(f"the truth value of an array with {self.size} elements, shape {show(self.shape)}, is "
+                         f"ambiguous; "
                          "ask for all() or any() of asnumpy()")
 
     def __len__(self) -> int:
@@ -212,7 +213,7 @@ class NDArray(ScalarConversions, Methods):
         if self._entry is not None and MODE.now().recording and not changes.writable(self):
             self._refuse(name)
 
-    _refusal = "an array that is recorded cannot be changed in place: its numbers may be needed for the gradient. " \
+    _refusal = "an array that is recorded cannot be changed in place: the gradient may need its elements. " \
                "Write x = x + y, or change it inside autograd.pause()"
 
     def _refuse(self, name: str) -> NoReturn:
@@ -282,8 +283,8 @@ class NDArray(ScalarConversions, Methods):
         if out.dtype != self._data.dtype:
             raise DTypeError(f"asnumpy: out: expected dtype {self._data.dtype}, got {out.dtype}")
         if not out.flags.writeable or not (blocking or out.flags.c_contiguous):
-            raise ArgumentError("asnumpy: out: expected an array that can be written"
-                                + ("" if blocking else ", and that lies in one piece"))
+            raise ArgumentError("asnumpy: out: expected a writable array"
+                                + ("" if blocking else " that is contiguous"))
 
     def _copied(self) -> np.ndarray:
         """A copy as a NumPy array, even while a function is traced."""
@@ -775,9 +776,9 @@ def wrap(data: Array, ctx: Context, frozen: bool = False) -> NDArray:
 def operand_dtype(op: Op, attrs: Attrs, array: np.ndarray | np.generic, values: Sequence[object]) -> np.dtype | None:
     """The dtype in which an operator takes a NumPy array beside other values.
 
-    It is that of the array if another one has it. Floating numbers get that of the first floating array. Others keep
-    theirs where the operator takes it, as it does for places, and elsewhere get that of the first array which holds
-    their kind of numbers. None if there is no such array.
+    It is that of the array if another one has it. Floating numbers get that of the first floating array. Other values
+    keep their dtype where the operator accepts it, as for indices; otherwise they get the dtype of the first array that
+    can hold them. None if there is no such array.
     """
     dtypes = [np.dtype(value.dtype) for value in values if isinstance(value, NDArray)]
     if array.dtype in dtypes:
@@ -925,6 +926,6 @@ def array(source: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> N
     try:
         host = numbers_of(source, dtype)
     except (ValueError, TypeError) as error:
-        note(error, "nd.array: expected numbers in a regular nesting, or an array")
+        note(error, "nd.array: expected an array, or nested lists of numbers with equal lengths")
         raise
     return NDArray(host if ctx.backend_name == "cpu" else ctx.backend.asarray(host, None, ctx.device_id), ctx)

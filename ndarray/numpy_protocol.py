@@ -137,7 +137,7 @@ def ufunc(self: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywor
             return result
     watched, traced = _watched(inputs)
     if method == "at" or (watched is not None and any(isinstance(out, np.ndarray) for out in outs)):
-        raise TraceError(f"np.{name} changes a NumPy array in place, where autograd loses sight of it. "
+        raise TraceError(f"np.{name} changes a NumPy array in place, which autograd cannot record. "
                           + self._instead)
     if watched is not None and (traced or name not in _CONSTANT):
         result = _Values(watched).run(rules.ufunc, ufunc, method, inputs, keywords)

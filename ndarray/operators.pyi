@@ -50,7 +50,7 @@ def BatchNorm_v1(data: Input, gamma: Input, beta: Input, moving_mean: Input, mov
     """``BatchNorm`` with channels along the second axis."""
 def BilinearSampler(data: Input, grid: Input, cudnn_off: bool | None = None, *, out: Out = None,
                     name: str | None = None) -> NDArray:
-    """Images sampled at the coordinates in ``grid``, x and y from -1 to 1.
+    """Images sampled bilinearly at the coordinates in ``grid``, x and y from -1 to 1.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def BlockGrad(data: Input, *, out: Out = None, name: str | None = None) -> NDArr
     """
 def Broadcast(data: Input, root_rank: int, group: str = 'world', *, out: Out = None,
               name: str | None = None) -> NDArray:
-    """The array of one rank of a group, on all of them."""
+    """The array of the rank ``root_rank``, copied to all ranks of a group."""
 def CTCLoss(data: Input, label: Input, data_lengths: Input | None = None, label_lengths: Input | None = None,
             use_data_lengths: bool = False, use_label_lengths: bool = False,
             blank_label: Literal['first', 'last'] = 'first', *, out: Out = None, name: str | None = None) -> NDArray:
@@ -130,7 +130,7 @@ def Convolution(data: Input, weight: Input, bias: Input | None = None, *, kernel
 def Correlation(data1: Input, data2: Input, kernel_size: int = 1, max_displacement: int = 1, stride1: int = 1,
                 stride2: int = 1, pad_size: int = 0, is_multiply: bool = True, *, out: Out = None,
                 name: str | None = None) -> NDArray:
-    """Means over patches and channels of products of ``data1`` and displaced ``data2``, or of absolute ….
+    """Means, over patches and channels, of the products of ``data1`` and displaced ``data2``, or of their ….
 
     Examples
     --------
@@ -141,7 +141,7 @@ def Correlation(data1: Input, data2: Input, kernel_size: int = 1, max_displaceme
     """
 def Crop(*data: Input | Sequence[Input], offset: Ints = (0, 0), h_w: Ints = (0, 0), center_crop: bool = False,
          out: Out = None, name: str | None = None) -> NDArray:
-    """A window of height and width of the first input, with the size ``h_w`` or that of a second input, at ….
+    """A window of the first input, along height and width.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def GroupNorm(data: Input, gamma: Input, beta: Input, num_groups: int = 1, eps: 
     """
 def IdentityAttachKLSparseReg(data: Input, moving_avg: Input, sparseness_target: float = 0.1, penalty: float = 0.001,
                               momentum: float = 0.9, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The data, outputs of a sigmoid."""
+    """The data, which are outputs of a sigmoid."""
 def InstanceNorm(data: Input, gamma: Input, beta: Input, eps: float = 0.001, *, out: Out = None,
                  name: str | None = None) -> NDArray:
     """``data`` normalised to mean ``beta`` and standard deviation ``gamma`` in each channel of each sample.
@@ -255,7 +255,7 @@ def InstanceNorm(data: Input, gamma: Input, beta: Input, eps: float = 0.001, *, 
     """
 def L2Normalization(data: Input, eps: float = 1e-10, mode: Literal['channel', 'instance', 'spatial'] = 'instance', *,
                     out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` divided by a 2-norm.
+    """``data`` divided by the 2-norm of each sample (mode ``instance``), of the channels at each position ….
 
     Examples
     --------
@@ -287,7 +287,7 @@ def LeakyReLU(data: Input, gamma: Input | None = None,
               act_type: Literal['elu', 'gelu', 'leaky', 'prelu', 'rrelu', 'selu'] = 'leaky', slope: float = 0.25,
               lower_bound: float = 0.125, upper_bound: float = 0.334, *, out: Out = None,
               name: str | None = None) -> NDArray:
-    """``data`` where it is positive.
+    """Positive elements of ``data`` unchanged, and negative ones by the function ``act_type``.
 
     Examples
     --------
@@ -297,7 +297,7 @@ def LeakyReLU(data: Input, gamma: Input | None = None,
     """
 def LinearRegressionOutput(data: Input, label: Input, grad_scale: float = 1.0, *, out: Out = None,
                            name: str | None = None) -> NDArray:
-    """The data.
+    """The data as outputs.
 
     Examples
     --------
@@ -322,7 +322,7 @@ def LogisticRegressionOutput(data: Input, label: Input, grad_scale: float = 1.0,
     """
 def MAERegressionOutput(data: Input, label: Input, grad_scale: float = 1.0, *, out: Out = None,
                         name: str | None = None) -> NDArray:
-    """The data."""
+    """The data as outputs."""
 def MakeLoss(data: Input, grad_scale: float = 1.0, valid_thresh: float = 0.0,
              normalization: Literal['batch', 'null', 'valid'] = 'null', *, out: Out = None,
              name: str | None = None) -> NDArray:
@@ -415,7 +415,7 @@ def Receive(data: Input, src_rank: int, sr_tag: int = 0, group: str = 'world', *
     """Receive an array from a rank of a group."""
 def ReduceScatter(data: Input, op: Literal['sum', 'mean', 'avg', 'max', 'min', 'prod'] = 'sum', group: str = 'world',
                   *, out: Out = None, name: str | None = None) -> NDArray:
-    """``all_reduce``, of which each rank gets its part along the first axis."""
+    """``AllReduce``, then each rank keeps its part of the result."""
 def Reshape(data: Input, shape: Ints = (), reverse: bool = False, target_shape: Ints = (), keep_highest: bool = False,
             *, out: Out = None, name: str | None = None) -> NDArray:
     """``data`` in another shape.
@@ -429,7 +429,7 @@ def Reshape(data: Input, shape: Ints = (), reverse: bool = False, target_shape: 
     """
 def SVMOutput(data: Input, label: Input, margin: float = 1.0, regularization_coefficient: float = 1.0,
               use_linear: bool = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The data."""
+    """The data as outputs."""
 def Send(data: Input, dest_rank: int, sr_tag: int = 0, group: str = 'world', *, out: Out = None,
          name: str | None = None) -> NDArray:
     """Send an array to a rank of a group, which runs ``Receive``."""
@@ -482,7 +482,7 @@ def SliceChannel(data: Input, num_outputs: int, axis: int = 1, squeeze_axis: boo
     """
 def SoftmaxActivation(data: Input, mode: Literal['channel', 'instance'] = 'instance', *, out: Out = None,
                       name: str | None = None) -> NDArray:
-    """``softmax`` along the last axis, or along the second in the mode ``channel``.
+    """The softmax along the last axis, or in the mode ``channel`` along the second.
 
     Examples
     --------
@@ -510,7 +510,7 @@ def SoftmaxOutput(data: Input, label: Input, grad_scale: float = 1.0, ignore_lab
 def SpatialTransformer(data: Input, loc: Input, target_shape: Ints = (0, 0), *, transform_type: Literal['affine'],
                        sampler_type: Literal['bilinear'], cudnn_off: bool | None = None, out: Out = None,
                        name: str | None = None) -> NDArray:
-    """Images transformed by affine maps of six elements each, which map output coordinates to input ….
+    """Images transformed by affine maps.
 
     Examples
     --------
@@ -532,7 +532,7 @@ def SwapAxis(data: Input, dim1: int = 0, dim2: int = 0, *, out: Out = None, name
 def UpSampling(*data: Input | Sequence[Input], scale: int, num_filter: int = 0,
                sample_type: Literal['nearest', 'bilinear'], multi_input_mode: Literal['concat', 'sum'] = 'concat',
                num_args: int = 1, workspace: int = 512, out: Out = None, name: str | None = None) -> NDArray:
-    """Images enlarged ``scale`` times, by repetition or by a transposed convolution with ``weight``.
+    """Images enlarged ``scale`` times.
 
     Examples
     --------
@@ -575,22 +575,22 @@ def add_n(*data: Input | Sequence[Input], num_args: int = 1, out: Out = None, na
     array([6.], dtype=float32)
     """
 def all_finite(data: Input, init_output: bool = True, *, out: Out = None, name: str | None = None) -> NDArray:
-    """One if all elements are finite, else zero."""
+    """1 if all elements are finite, else 0."""
 def amp_cast(data: Input, dtype: DType, *, out: Out = None, name: str | None = None) -> NDArray:
     """``data`` cast to ``dtype`` if it is floating-point."""
 def amp_multicast(*data: Input | Sequence[Input], cast_narrow: bool = False, out: Out = None,
                   name: str | None = None) -> list[NDArray]:
-    """The inputs cast to the widest of their floating dtypes, or the narrowest."""
+    """The inputs cast to the widest of their floating dtypes, or with ``cast_narrow`` to the narrowest."""
 def arccos(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The angle in radians, from 0 to pi, whose cosine it is."""
+    """The arccosine in radians, from 0 to pi."""
 def arccosh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The inverse of the hyperbolic cosine, from 1 on."""
+    """The inverse of the hyperbolic cosine."""
 def arcsin(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The angle in radians, from -pi/2 to pi/2, whose sine it is."""
+    """The arcsine in radians, from -pi/2 to pi/2."""
 def arcsinh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The inverse of the hyperbolic sine."""
 def arctan(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The angle in radians, from -pi/2 to pi/2, whose tangent it is.
+    """The arctangent in radians, from -pi/2 to pi/2.
 
     Examples
     --------
@@ -602,7 +602,7 @@ def arctanh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray
     """The inverse of the hyperbolic tangent."""
 def argmax(data: Input, axis: int | None = None, keepdims: bool = False, *, out: Out = None,
            name: str | None = None) -> NDArray:
-    """The place of the largest number along an axis, or among all in a row, in the dtype of the data.
+    """The index of the largest element along ``axis``, or if None in the flattened data, in the dtype of ….
 
     Examples
     --------
@@ -614,7 +614,7 @@ def argmax_channel(data: Input, *, out: Out = None, name: str | None = None) -> 
     """The index of the largest element along axis 1."""
 def argmin(data: Input, axis: int | None = None, keepdims: bool = False, *, out: Out = None,
            name: str | None = None) -> NDArray:
-    """The place of the smallest number along an axis, or among all in a row, in the dtype of the data.
+    """The index of the smallest element along ``axis``, or if None in the flattened data, in the dtype of ….
 
     Examples
     --------
@@ -624,7 +624,7 @@ def argmin(data: Input, axis: int | None = None, keepdims: bool = False, *, out:
     """
 def argsort(data: Input, axis: int | None = -1, is_ascend: bool = True, dtype: DType = 'float32', *, out: Out = None,
             name: str | None = None) -> NDArray:
-    """Indices that sort ``data`` along ``axis``, or flat.
+    """Indices that sort ``data`` along ``axis``, or flattened if None.
 
     Examples
     --------
@@ -645,9 +645,9 @@ def batch_dot(lhs: Input, rhs: Input, transpose_a: bool = False, transpose_b: bo
     (2, 1, 4)
     """
 def batch_take(a: Input, indices: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """One element of each row of ``a``, at the index given for it."""
+    """One element of each row of ``a``."""
 def broadcast_add(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The sum.
+    """``lhs + rhs``.
 
     Examples
     --------
@@ -668,7 +668,7 @@ def broadcast_axis(data: Input, axis: Ints = (), size: Ints = (), *, out: Out = 
            [2., 2., 2.]], dtype=float32)
     """
 def broadcast_div(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The quotient.
+    """``lhs / rhs``.
 
     Examples
     --------
@@ -678,7 +678,7 @@ def broadcast_div(lhs: Input, rhs: Input, *, out: Out = None, name: str | None =
            [10. ,  5. ]], dtype=float32)
     """
 def broadcast_equal(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Whether two numbers are equal, 1 or 0.
+    """1 where ``lhs`` equals ``rhs``, 0 elsewhere.
 
     Examples
     --------
@@ -688,7 +688,7 @@ def broadcast_equal(lhs: Input, rhs: Input, *, out: Out = None, name: str | None
            [0., 1.]], dtype=float32)
     """
 def broadcast_greater(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Whether the first of two numbers is greater, 1 or 0.
+    """1 where ``lhs`` is greater than ``rhs``, 0 elsewhere.
 
     Examples
     --------
@@ -698,13 +698,13 @@ def broadcast_greater(lhs: Input, rhs: Input, *, out: Out = None, name: str | No
            [1., 1.]], dtype=float32)
     """
 def broadcast_greater_equal(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Whether the first of two numbers is no less, 1 or 0."""
+    """1 where ``lhs`` is greater than or equal to ``rhs``, 0 elsewhere."""
 def broadcast_hypot(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The square root of both squares' sum."""
+    """``sqrt(lhs ** 2 + rhs ** 2)``."""
 def broadcast_lesser(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Whether the first of two numbers is less, 1 or 0."""
+    """1 where ``lhs`` is less than ``rhs``, 0 elsewhere."""
 def broadcast_lesser_equal(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Whether the first of two numbers is no greater, 1 or 0."""
+    """1 where ``lhs`` is less than or equal to ``rhs``, 0 elsewhere."""
 def broadcast_like(lhs: Input, rhs: Input, lhs_axes: Ints | None = None, rhs_axes: Ints | None = None, *,
                    out: Out = None, name: str | None = None) -> NDArray:
     """``lhs`` broadcast to the shape of ``rhs``, or only ``lhs_axes`` to the lengths of ``rhs_axes``.
@@ -716,13 +716,13 @@ def broadcast_like(lhs: Input, rhs: Input, lhs_axes: Ints | None = None, rhs_axe
     (2, 3)
     """
 def broadcast_logical_and(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Whether none of two numbers is zero, 1 or 0."""
+    """1 where neither ``lhs`` nor ``rhs`` is zero, 0 elsewhere."""
 def broadcast_logical_or(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Whether one of two numbers is not zero, 1 or 0."""
+    """1 where at least one of ``lhs`` and ``rhs`` is not zero, 0 elsewhere."""
 def broadcast_logical_xor(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Whether just one of two numbers is zero, 1 or 0."""
+    """1 where exactly one of ``lhs`` and ``rhs`` is zero, 0 elsewhere."""
 def broadcast_maximum(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The larger one, or NaN.
+    """The larger of both elements.
 
     Examples
     --------
@@ -732,7 +732,7 @@ def broadcast_maximum(lhs: Input, rhs: Input, *, out: Out = None, name: str | No
            [3., 3.]], dtype=float32)
     """
 def broadcast_minimum(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The smaller one, or NaN.
+    """The smaller of both elements.
 
     Examples
     --------
@@ -742,9 +742,9 @@ def broadcast_minimum(lhs: Input, rhs: Input, *, out: Out = None, name: str | No
            [2., 0.]], dtype=float32)
     """
 def broadcast_mod(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The remainder with the sign of ``rhs``."""
+    """The remainder of ``lhs / rhs`` with the sign of ``rhs``."""
 def broadcast_mul(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The product.
+    """``lhs * rhs``.
 
     Examples
     --------
@@ -754,11 +754,11 @@ def broadcast_mul(lhs: Input, rhs: Input, *, out: Out = None, name: str | None =
            [20., 40.]], dtype=float32)
     """
 def broadcast_not_equal(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Whether two numbers differ, 1 or 0."""
+    """1 where ``lhs`` differs from ``rhs``, 0 elsewhere."""
 def broadcast_power(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """``lhs`` to the power ``rhs``."""
 def broadcast_sub(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The difference.
+    """``lhs - rhs``.
 
     Examples
     --------
@@ -768,7 +768,7 @@ def broadcast_sub(lhs: Input, rhs: Input, *, out: Out = None, name: str | None =
            [ -8., -18.]], dtype=float32)
     """
 def broadcast_to(data: Input, shape: Ints = (), *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` broadcast to ``shape``, in which 0 keeps a length.
+    """``data`` broadcast to ``shape``.
 
     Examples
     --------
@@ -780,7 +780,7 @@ def broadcast_to(data: Input, shape: Ints = (), *, out: Out = None, name: str | 
 def cbrt(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The cube root."""
 def ceil(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The next whole number above.
+    """Each element rounded up to an integer.
 
     Examples
     --------
@@ -799,9 +799,9 @@ def clip(data: Input, a_min: float, a_max: float, *, out: Out = None, name: str 
     """
 def col2im(data: Input, output_size: Ints, kernel: Ints, stride: Ints = (), dilate: Ints = (), pad: Ints = (), *,
            out: Out = None, name: str | None = None) -> NDArray:
-    """Columns, as ``im2col`` makes them, added at their positions in an image of ``output_size``."""
+    """The reverse of ``im2col``."""
 def cos(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The cosine, of radians.
+    """The cosine of an angle in radians.
 
     Examples
     --------
@@ -813,7 +813,7 @@ def cosh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The hyperbolic cosine."""
 def cumsum(a: Input, axis: int | None = None, dtype: DType | None = None, *, out: Out = None,
            name: str | None = None) -> NDArray:
-    """Cumulative sums along an axis, or of the flat array.
+    """Cumulative sums along ``axis``, or if None of the flattened array.
 
     Examples
     --------
@@ -822,7 +822,7 @@ def cumsum(a: Input, axis: int | None = None, dtype: DType | None = None, *, out
     array([1., 3., 6.], dtype=float32)
     """
 def degrees(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Degrees from radians."""
+    """Radians converted to degrees."""
 def depth_to_space(data: Input, block_size: int, *, out: Out = None, name: str | None = None) -> NDArray:
     """Moves channels to blocks of height and width."""
 def diag(data: Input, k: int = 0, axis1: int = 0, axis2: int = 1, *, out: Out = None,
@@ -849,7 +849,7 @@ def dot(lhs: Input, rhs: Input, transpose_a: bool = False, transpose_b: bool = F
     (2, 4)
     """
 def elemwise_add(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The sum.
+    """``lhs + rhs``.
 
     Examples
     --------
@@ -858,9 +858,9 @@ def elemwise_add(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = 
     array([4., 6.], dtype=float32)
     """
 def elemwise_div(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The quotient."""
+    """``lhs / rhs``."""
 def elemwise_mul(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The product.
+    """``lhs * rhs``.
 
     Examples
     --------
@@ -869,7 +869,7 @@ def elemwise_mul(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = 
     array([3., 8.], dtype=float32)
     """
 def elemwise_sub(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The difference."""
+    """``lhs - rhs``."""
 def erf(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The error function.
 
@@ -901,13 +901,13 @@ def expand_dims(data: Input, axis: int, *, out: Out = None, name: str | None = N
            [2.]], dtype=float32)
     """
 def expm1(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The exponential less one, exact near zero."""
+    """``exp(x) - 1``, accurate near 0."""
 def fill_element_0index(lhs: Input, mhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``lhs`` with one element in each row, in the column given by ``rhs``, replaced by that of ``mhs``."""
+    """A copy of ``lhs``, where element ``rhs[i]`` of row ``i`` is replaced by ``mhs[i]``."""
 def fix(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The next whole number towards zero."""
+    """Each element rounded towards zero to an integer."""
 def floor(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The next whole number below.
+    """Each element rounded down to an integer.
 
     Examples
     --------
@@ -935,7 +935,7 @@ def gammaln(data: Input, *, out: Out = None, name: str | None = None) -> NDArray
     array([0.    , 3.1781], dtype=float32)
     """
 def gather_nd(data: Input, indices: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The parts of ``data`` at given coordinates.
+    """Elements or slices of ``data`` at coordinates.
 
     Examples
     --------
@@ -1045,12 +1045,12 @@ def log(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
 def log10(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The logarithm to base ten."""
 def log1p(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The natural logarithm of one more, exact near zero."""
+    """``log(1 + x)``, accurate near 0."""
 def log2(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The logarithm to base two."""
 def log_softmax(data: Input, axis: int = -1, temperature: float | None = None, dtype: DType | None = None,
                 use_length: bool | None = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The logarithm of ``softmax``, computed without its rounding.
+    """The logarithm of ``softmax``, without an intermediate rounding of the softmax.
 
     Examples
     --------
@@ -1059,7 +1059,7 @@ def log_softmax(data: Input, axis: int = -1, temperature: float | None = None, d
     array([[-0.6931, -0.6931]], dtype=float32)
     """
 def logical_not(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """1 for zero, 0 for the rest."""
+    """1 where the element is zero, 0 elsewhere."""
 def make_loss(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The data as a loss to minimise.
 
@@ -1075,7 +1075,7 @@ def make_loss(data: Input, *, out: Out = None, name: str | None = None) -> NDArr
     """
 def max(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *, out: Out = None,
         name: str | None = None) -> NDArray:
-    """The largest number, or NaN.
+    """The largest element along ``axis``.
 
     Examples
     --------
@@ -1085,7 +1085,7 @@ def max(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: 
     """
 def mean(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *, out: Out = None,
          name: str | None = None) -> NDArray:
-    """The mean.
+    """The mean of the elements along ``axis``.
 
     Examples
     --------
@@ -1095,7 +1095,7 @@ def mean(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude:
     """
 def min(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *, out: Out = None,
         name: str | None = None) -> NDArray:
-    """The smallest number, or NaN.
+    """The smallest element along ``axis``.
 
     Examples
     --------
@@ -1106,7 +1106,7 @@ def min(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: 
     """
 def moments(data: Input, axes: Ints | None = None, keepdims: bool = False, *, out: Out = None,
             name: str | None = None) -> list[NDArray]:
-    """Mean and variance.
+    """Mean and variance of the elements along ``axes``.
 
     Examples
     --------
@@ -1138,7 +1138,7 @@ def mp_sgd_update(weight: Input, grad: Input, weight32: Input, lr: float, wd: fl
     """``sgd_update`` of a float32 copy of the weight."""
 def multi_all_finite(*data: Input | Sequence[Input], num_arrays: int = 1, init_output: bool = True, out: Out = None,
                      name: str | None = None) -> NDArray:
-    """``all_finite`` over all arrays together."""
+    """1 if all elements of all arrays are finite, else 0."""
 def multi_lars(lrs: Input, weights_sum_sq: Input, grads_sum_sq: Input, wds: Input, eta: float, eps: float,
                rescale_grad: float = 1.0, *, out: Out = None, name: str | None = None) -> NDArray:
     """Learning rates scaled as in LARS."""
@@ -1166,12 +1166,12 @@ def nag_mom_update(weight: Input, grad: Input, mom: Input, lr: float, momentum: 
     """Nesterov's accelerated gradient."""
 def nanprod(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *, out: Out = None,
             name: str | None = None) -> NDArray:
-    """The product of all but NaN."""
+    """The product of the elements along ``axis`` that are not NaN."""
 def nansum(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *, out: Out = None,
            name: str | None = None) -> NDArray:
-    """The sum of all but NaN."""
+    """The sum of the elements along ``axis`` that are not NaN."""
 def negative(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The number with the other sign.
+    """``-x``.
 
     Examples
     --------
@@ -1181,7 +1181,7 @@ def negative(data: Input, *, out: Out = None, name: str | None = None) -> NDArra
     """
 def norm(data: Input, ord: Literal[1, 2] = 2, axis: Ints | None = None, out_dtype: DType | None = None,
          keepdims: bool = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The sum of absolute values, or the square root of the sum of squares.
+    """The norm of the elements along ``axis``.
 
     Examples
     --------
@@ -1191,7 +1191,7 @@ def norm(data: Input, ord: Literal[1, 2] = 2, axis: Ints | None = None, out_dtyp
     """
 def normal(loc: float = 0.0, scale: float = 1.0, shape: Ints | None = None, ctx: Context | str | None = '',
            dtype: DType | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Numbers of the normal distribution.
+    """Random values of the normal distribution.
 
     Examples
     --------
@@ -1221,7 +1221,7 @@ def ones_like(data: Input, *, out: Out = None, name: str | None = None) -> NDArr
     """
 def pick(data: Input, index: Input, axis: int | None = -1, keepdims: bool = False,
          mode: Literal['wrap', 'clip', 'index'] = 'clip', *, out: Out = None, name: str | None = None) -> NDArray:
-    """One element along ``axis`` for each position of the other axes, at the index given there.
+    """One element along ``axis`` for each position of the other axes, at the index that ``index`` holds at ….
 
     Examples
     --------
@@ -1246,7 +1246,7 @@ def preloaded_multi_sgd_update(*data: Input | Sequence[Input], rescale_grad: flo
     """``multi_sgd_update`` with rates and decays in two arrays, the last inputs."""
 def prod(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *, out: Out = None,
          name: str | None = None) -> NDArray:
-    """The product.
+    """The product of the elements along ``axis``.
 
     Examples
     --------
@@ -1255,20 +1255,20 @@ def prod(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude:
     array([ 2., 12.], dtype=float32)
     """
 def radians(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Radians from degrees."""
+    """Degrees converted to radians."""
 def random_exponential(lam: float = 1.0, shape: Ints | None = None, ctx: Context | str | None = '',
                        dtype: DType | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Numbers of the exponential distribution."""
+    """Random values of the exponential distribution."""
 def random_gamma(alpha: float = 1.0, beta: float = 1.0, shape: Ints | None = None, ctx: Context | str | None = '',
                  dtype: DType | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Numbers of the gamma distribution."""
+    """Random values of the gamma distribution."""
 def random_generalized_negative_binomial(mu: float = 1.0, alpha: float = 1.0, shape: Ints | None = None,
                                          ctx: Context | str | None = '', dtype: DType | None = None, *,
                                          out: Out = None, name: str | None = None) -> NDArray:
-    """Numbers of the generalized negative binomial distribution."""
+    """Random values of the generalized negative binomial distribution."""
 def random_negative_binomial(k: int = 1, p: float = 1.0, shape: Ints | None = None, ctx: Context | str | None = '',
                              dtype: DType | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Numbers of the negative binomial distribution."""
+    """Random values of the negative binomial distribution."""
 def random_pdf_dirichlet(sample: Input, alpha: Input, is_log: bool = False, *, out: Out = None,
                          name: str | None = None) -> NDArray:
     """The density of the Dirichlet distribution with concentrations in the last axis of ``alpha``."""
@@ -1280,10 +1280,10 @@ def random_pdf_gamma(sample: Input, alpha: Input, beta: Input, is_log: bool = Fa
     """The density of the gamma distribution with shape ``alpha`` and rate ``beta``."""
 def random_pdf_generalized_negative_binomial(sample: Input, mu: Input, alpha: Input, is_log: bool = False, *,
                                              out: Out = None, name: str | None = None) -> NDArray:
-    """The probability of counts with mean ``mu`` and dispersion ``alpha``."""
+    """The probability of counts of the negative binomial distribution with mean ``mu`` and dispersion …."""
 def random_pdf_negative_binomial(sample: Input, k: Input, p: Input, is_log: bool = False, *, out: Out = None,
                                  name: str | None = None) -> NDArray:
-    """The probability of as many successes before ``k`` failures, each of probability ``p``."""
+    """The probability of ``sample`` failures before the ``k``-th success, where a success has the …."""
 def random_pdf_normal(sample: Input, mu: Input, sigma: Input, is_log: bool = False, *, out: Out = None,
                       name: str | None = None) -> NDArray:
     """The density of the normal distribution with mean ``mu`` and standard deviation ``sigma``."""
@@ -1295,13 +1295,13 @@ def random_pdf_uniform(sample: Input, low: Input, high: Input, is_log: bool = Fa
     """``1 / (high - low)``, for samples from the interval."""
 def random_poisson(lam: float = 1.0, shape: Ints | None = None, ctx: Context | str | None = '',
                    dtype: DType | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Numbers of the poisson distribution."""
+    """Random values of the Poisson distribution."""
 def random_randint(low: int, high: int, shape: Ints | None = None, ctx: Context | str | None = '',
                    dtype: DType | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Random integers from ``low`` to before ``high``, uniform."""
+    """Uniform random integers from ``low`` to before ``high``."""
 def random_uniform(low: float = 0.0, high: float = 1.0, shape: Ints | None = None, ctx: Context | str | None = '',
                    dtype: DType | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Numbers of the uniform distribution.
+    """Random values of the uniform distribution.
 
     Examples
     --------
@@ -1310,13 +1310,13 @@ def random_uniform(low: float = 0.0, high: float = 1.0, shape: Ints | None = Non
     (2, 3)
     """
 def ravel_multi_index(data: Input, shape: Ints | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Flat indices into ``shape`` from indices for each axis, the columns of ``data``."""
+    """Flat indices into an array of shape ``shape``."""
 def rcbrt(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """One by the cube root."""
+    """``1 / cbrt(x)``."""
 def reciprocal(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """One by the number."""
+    """``1 / x``."""
 def relu(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The number, or zero if that is more.
+    """``max(x, 0)``.
 
     Examples
     --------
@@ -1339,7 +1339,7 @@ def reset_arrays(*data: Input | Sequence[Input], out: Out = None, name: str | No
 def reshape_like(lhs: Input, rhs: Input, lhs_begin: int | None = None, lhs_end: int | None = None,
                  rhs_begin: int | None = None, rhs_end: int | None = None, *, out: Out = None,
                  name: str | None = None) -> NDArray:
-    """``lhs`` in the shape of ``rhs``, or with its lengths ``[lhs_begin, lhs_end)`` replaced by the …."""
+    """``lhs`` in the shape of ``rhs``."""
 def reverse(data: Input, axis: Ints, *, out: Out = None, name: str | None = None) -> NDArray:
     """``data`` in reverse order along each ``axis``.
 
@@ -1351,7 +1351,7 @@ def reverse(data: Input, axis: Ints, *, out: Out = None, name: str | None = None
            [4., 3.]], dtype=float32)
     """
 def rint(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The nearest whole number, halves down."""
+    """The nearest integer."""
 def rmsprop_update(weight: Input, grad: Input, n: Input, lr: float, gamma1: float = 0.95, epsilon: float = 1e-08,
                    wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0,
                    clip_weights: float = -1.0, *, out: Out = None, name: str | None = None) -> NDArray:
@@ -1362,7 +1362,7 @@ def rmspropalex_update(weight: Input, grad: Input, n: Input, g: Input, delta: In
                        name: str | None = None) -> NDArray:
     """RMSProp by Graves."""
 def round(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The nearest whole number, halves away from zero.
+    """The nearest integer.
 
     Examples
     --------
@@ -1371,7 +1371,7 @@ def round(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     array([ 1., -2.], dtype=float32)
     """
 def rsqrt(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """One by the square root.
+    """``1 / sqrt(x)``.
 
     Examples
     --------
@@ -1381,30 +1381,30 @@ def rsqrt(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """
 def sample_exponential(lam: Input, shape: Ints | None = (), dtype: DType | None = None, *, out: Out = None,
                        name: str | None = None) -> NDArray:
-    """Numbers of the exponential distribution, ``shape`` of them for each place in the inputs."""
+    """Random values of the exponential distribution."""
 def sample_gamma(alpha: Input, beta: Input, shape: Ints | None = (), dtype: DType | None = None, *, out: Out = None,
                  name: str | None = None) -> NDArray:
-    """Numbers of the gamma distribution, ``shape`` of them for each place in the inputs."""
+    """Random values of the gamma distribution."""
 def sample_generalized_negative_binomial(mu: Input, alpha: Input, shape: Ints | None = (), dtype: DType | None = None,
                                          *, out: Out = None, name: str | None = None) -> NDArray:
-    """Numbers of the generalized negative binomial distribution, ``shape`` of them for each place in the …."""
+    """Random values of the generalized negative binomial distribution."""
 def sample_multinomial(data: Input, shape: Ints = (), get_prob: bool = False, dtype: DType = 'int32', *,
                        out: Out = None, name: str | None = None) -> NDArray:
-    """Indices drawn with the probabilities in the last axis of ``data``, ``shape`` of them for each row."""
+    """Indices drawn with the probabilities in the last axis of ``data``."""
 def sample_negative_binomial(k: Input, p: Input, shape: Ints | None = (), dtype: DType | None = None, *,
                              out: Out = None, name: str | None = None) -> NDArray:
-    """Numbers of the negative binomial distribution, ``shape`` of them for each place in the inputs."""
+    """Random values of the negative binomial distribution."""
 def sample_normal(mu: Input, sigma: Input, shape: Ints | None = (), dtype: DType | None = None, *, out: Out = None,
                   name: str | None = None) -> NDArray:
-    """Numbers of the normal distribution, ``shape`` of them for each place in the inputs."""
+    """Random values of the normal distribution."""
 def sample_poisson(lam: Input, shape: Ints | None = (), dtype: DType | None = None, *, out: Out = None,
                    name: str | None = None) -> NDArray:
-    """Numbers of the poisson distribution, ``shape`` of them for each place in the inputs."""
+    """Random values of the Poisson distribution."""
 def sample_uniform(low: Input, high: Input, shape: Ints | None = (), dtype: DType | None = None, *, out: Out = None,
                    name: str | None = None) -> NDArray:
-    """Numbers of the uniform distribution, ``shape`` of them for each place in the inputs."""
+    """Random values of the uniform distribution."""
 def scatter_nd(data: Input, indices: Input, shape: Ints, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Zeros of ``shape`` with ``data`` written at the given coordinates.
+    """Zeros of ``shape`` with ``data`` written at the coordinates ``indices``.
 
     Examples
     --------
@@ -1441,9 +1441,9 @@ def sgd_update(weight: Input, grad: Input, lr: float, wd: float = 0.0, rescale_g
 def shape_array(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The shape of ``data``, as int64."""
 def shuffle(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The slices of ``data`` along the first axis, in random order."""
+    """The slices of ``data`` along the first axis in random order."""
 def sigmoid(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """1 / (1 + exp(-x)).
+    """``1 / (1 + exp(-x))``.
 
     Examples
     --------
@@ -1452,7 +1452,7 @@ def sigmoid(data: Input, *, out: Out = None, name: str | None = None) -> NDArray
     array([0.5   , 0.8808], dtype=float32)
     """
 def sign(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """-1, 0 or 1.
+    """The sign.
 
     Examples
     --------
@@ -1468,7 +1468,7 @@ def signum_update(weight: Input, grad: Input, mom: Input, lr: float, momentum: f
                   name: str | None = None) -> NDArray:
     """``(1 - lr * wd_lh) * weight + lr * sign(mom)``, where ``mom = momentum * mom - (1 - momentum) * (g + …."""
 def sin(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The sine, of radians.
+    """The sine of an angle in radians.
 
     Examples
     --------
@@ -1506,7 +1506,7 @@ def slice_axis(data: Input, axis: int, begin: int, end: int | None, *, out: Out 
     """
 def slice_like(data: Input, shape_like: Input, axes: Ints = (), *, out: Out = None,
                name: str | None = None) -> NDArray:
-    """The first elements of ``data`` along ``axes`` (all by default), as many as ``shape_like`` has.
+    """The first elements of ``data`` along ``axes`` (all by default), as many as ``shape_like`` has there.
 
     Examples
     --------
@@ -1515,7 +1515,7 @@ def slice_like(data: Input, shape_like: Input, axes: Ints = (), *, out: Out = No
     (2, 3)
     """
 def smooth_l1(data: Input, scalar: float = 1.0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``0.5 * (scalar * x) ** 2`` up to ``1 / scalar ** 2``, ``|x| - 0.5 / scalar ** 2`` beyond.
+    """``0.5 * (scalar * x) ** 2`` where ``|x| <= 1 / scalar ** 2``, else ``|x| - 0.5 / scalar ** 2``.
 
     Examples
     --------
@@ -1536,7 +1536,7 @@ def softmax(data: Input, length: Input | None = None, axis: int = -1, temperatur
            [0.2689, 0.7311]], dtype=float32)
     """
 def softmax_cross_entropy(data: Input, label: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The cross-entropy of the softmax of the data and class labels, summed over all rows, of shape (1,).
+    """The cross-entropy between the softmax of ``data`` and the class indices ``label``, summed over all ….
 
     Examples
     --------
@@ -1548,10 +1548,10 @@ def softmin(data: Input, axis: int = -1, temperature: float | None = None, dtype
             use_length: bool | None = False, *, out: Out = None, name: str | None = None) -> NDArray:
     """Exponentials of ``-data / temperature``, scaled to a sum of one along ``axis``."""
 def softsign(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """x / (1 + |x|)."""
+    """``x / (1 + |x|)``."""
 def sort(data: Input, axis: int | None = -1, is_ascend: bool = True, *, out: Out = None,
          name: str | None = None) -> NDArray:
-    """``data`` sorted along ``axis``, or flat.
+    """``data`` sorted along ``axis``, or flattened if None.
 
     Examples
     --------
@@ -1580,7 +1580,7 @@ def square(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     array([4., 9.], dtype=float32)
     """
 def squeeze(data: Input, axis: Ints | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``data`` without the given axes, or for None without all axes of length one.
+    """``data`` without the axes ``axis``, or if None without all axes of length one.
 
     Examples
     --------
@@ -1601,7 +1601,7 @@ def stack(*data: Input | Sequence[Input], axis: int = 0, num_args: int = 1, out:
     """
 def sum(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *, out: Out = None,
         name: str | None = None) -> NDArray:
-    """The sum.
+    """The sum of the elements along ``axis``.
 
     Examples
     --------
@@ -1622,7 +1622,7 @@ def take(a: Input, indices: Input, axis: int = 0, mode: Literal['raise', 'wrap',
            [3., 4.]], dtype=float32)
     """
 def tan(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The tangent, of radians."""
+    """The tangent of an angle in radians."""
 def tanh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The hyperbolic tangent.
 
@@ -1645,7 +1645,7 @@ def tile(data: Input, reps: Ints, *, out: Out = None, name: str | None = None) -
 def topk(data: Input, axis: int | None = -1, k: int = 1,
          ret_typ: Literal['value', 'indices', 'mask', 'both'] = 'indices', is_ascend: bool = False,
          dtype: DType = 'float32', *, out: Out = None, name: str | None = None) -> NDArray:
-    """The ``k`` largest elements along ``axis`` or of flat ``data``, or with ``is_ascend`` the smallest.
+    """The ``k`` largest elements along ``axis``, or of the flattened ``data``.
 
     Examples
     --------
@@ -1667,9 +1667,9 @@ def transpose(data: Input, axes: Ints | None = (), *, out: Out = None, name: str
     (4, 2, 3)
     """
 def trunc(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The next whole number towards zero."""
+    """Each element rounded towards zero to an integer."""
 def unravel_index(data: Input, shape: Ints | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The indices into ``shape`` from flat indices, as columns."""
+    """The indices along the axes of an array of shape ``shape`` for flat indices, a column for each."""
 def where(condition: Input, x: Input, y: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """``x`` where ``condition`` is nonzero, ``y`` elsewhere.
 

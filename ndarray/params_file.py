@@ -140,8 +140,8 @@ class Record(NamedTuple):
         nbytes = math.prod(self.sparse.shape) * self.array.itemsize
         most = DENSE_FLOOR + DENSE_RATIO * (self.array.nbytes + sum(part.nbytes for part in self.sparse.indices))
         if nbytes > most:
-            raise FileFormatError(f"a {self.sparse.stype} array of shape {self.sparse.shape} takes {nbytes} bytes "
-                                  f"once dense, expected at most {most} for its stored elements")
+            raise FileFormatError(f"a {self.sparse.stype} array of shape {self.sparse.shape} takes {nbytes} bytes as a "
+                                  f"dense array, expected at most {most} for its stored elements")
         dense = np.zeros(self.sparse.shape, self.array.dtype)
         dense[_places(self.sparse)] = self.array
         return dense
@@ -322,7 +322,7 @@ class _Reader:
         """Warn of unknown devices and of bytes after the end."""
         if self.lost:
             pairs = ", ".join(map(str, sorted(set(self.lost.values()))))
-            warn(f"{self.name}: {_records(list(self.lost))} on an unknown device {pairs}, read as cpu(0)")
+            warn(f"{self.name}: {_records(list(self.lost))} on an unknown device {pairs}, loaded to cpu(0)")
         if self.at < self.size:
             warn(f"{self.name}: {self.size - self.at} bytes after the end at byte {self.at} are ignored")
 
@@ -700,12 +700,12 @@ def check_names(count: int, names: Sequence[str]) -> list[str]:
         raise ArgumentError(f"expected {count} names or none for {count} arrays, got {len(names)}")
     if len(set(names)) != len(names):
         double = next(name for i, name in enumerate(names) if name in names[:i])
-        raise ArgumentError(f"expected a name of its own for every array, got {double!r} more than once")
+        raise ArgumentError(f"expected a different name for each array, got {double!r} more than once")
     for name in names:
         try:
             name.encode("utf-8")
         except UnicodeEncodeError as error:
-            raise ArgumentError(f"expected names that UTF-8 can write, got {name!r}") from error
+            raise ArgumentError(f"expected names that UTF-8 can encode, got {name!r}") from error
     return [f"array {i} ({names[i]!r})" if names else f"array {i}" for i in range(count)]
 
 

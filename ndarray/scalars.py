@@ -37,8 +37,8 @@ class ScalarConversions:
         """The only element as a Python number; ``title`` names the conversion in the error."""
         host = self.asnumpy()
         if host.size != 1:
-            raise ShapeError(f"{title}: expected one element, the array has shape {show(self.shape)}; asnumpy() gives "
-                             "all its numbers")
+            raise ShapeError(f"{title}: expected one element, the array has shape {show(self.shape)}; asnumpy() "
+                             f"returns all of its elements")
         return host.item()
 
     def asscalar(self) -> Any:

@@ -232,7 +232,8 @@ class BaseSparseNDArray(NDArray):
         NotSupportedForSparseNDArray
             Always.
         """
-        raise NotSupportedForSparseNDArray("reshape: a sparse array keeps its shape; tostype('default') has another")
+        raise NotSupportedForSparseNDArray("reshape: a sparse array cannot change its shape; convert it first with "
+                                           "tostype('default')")
 
     def __reduce__(self) -> Any:
         return _restored, (self.stype, self._stored.numbers, *(getattr(self._stored, part) for part in self._parts),
@@ -255,14 +256,14 @@ class BaseSparseNDArray(NDArray):
 
     def _store(self, key: Any, value: Any, basic: bool = True, known: int = 0) -> None:
         if key is not Ellipsis and not (isinstance(key, slice) and key == slice(None)):
-            raise SubscriptError(f"{type(self).__name__}: a sparse array is written as a whole, x[:] = value")
+            raise SubscriptError(f"{type(self).__name__}: only all of a sparse array can be written, x[:] = value")
         if isinstance(value, NDArray):
             if value.shape != self.shape:
                 raise ShapeError(f"{type(self).__name__} of shape {show(self.shape)}: got one of {show(value.shape)}")
             new = stored_as(value, self.stype)
         else:
             if isinstance(value, (int, float)) and self.stype == "csr":
-                raise ArgumentError("CSRNDArray: a number would fill it; write an array")
+                raise ArgumentError("CSRNDArray: expected an array, since a number would fill the whole matrix")
             host = value.toarray() if hasattr(value, "toarray") else np.asarray(value)
             new = _KINDS[self.stype].of(np.broadcast_to(host, self.shape).astype(self._stored.dtype))
         self._stored = new if new.dtype == self._stored.dtype else new.like(new.numbers.astype(self._stored.dtype))
@@ -309,8 +310,7 @@ class RowSparseNDArray(BaseSparseNDArray):
     def __getitem__(self, key: Any) -> NDArray:
         if isinstance(key, slice) and key == slice(None):
             return self
-        raise SubscriptError("RowSparseNDArray: x[:] is its only subscript; retain(rows) and tostype('default') have "
-                             "others")
+        raise SubscriptError("RowSparseNDArray: x[:] is its only subscript; use retain(rows), or tostype('default')")
 
     def retain(self, *args: Any, **keywords: Any) -> NDArray:
         """The rows at ``indices``; see ``nd.sparse.retain``."""
@@ -386,7 +386,7 @@ def host_context(ctx: Context | None) -> Context:
     """The context of a sparse array, which must be on the host."""
     ctx = current_context() if ctx is None else Context(ctx)
     if ctx.backend_name != "cpu":
-        raise DeviceError(f"sparse arrays live on the host, not on {ctx}: tostype('default') moves there")
+        raise DeviceError(f"sparse arrays are on the host, not on {ctx}: only tostype('default') can be copied there")
     return ctx
 
 

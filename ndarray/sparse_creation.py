@@ -80,11 +80,11 @@ def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | Non
                 raise ArgumentError(f"csr_matrix: {len(numbers)} numbers, {len(rows)} rows and {len(columns)} columns")
             if shape is None:
                 if not len(rows):
-                    raise ArgumentError("csr_matrix: the shape of a matrix without numbers must be given")
+                    raise ArgumentError("csr_matrix: give the shape of a matrix without elements")
                 shape = (int(rows.max()) + 1, int(columns.max()) + 1)
             if len(rows) and (min(rows.min(), columns.min()) < 0 or rows.max() >= shape[0]
                               or columns.max() >= shape[1]):
-                raise ArgumentError(f"csr_matrix: a place lies outside of a matrix of shape {show(shape)}")
+                raise ArgumentError(f"csr_matrix: an index lies outside of a matrix of shape {show(shape)}")
             return CSRNDArray(Csr.placed(numbers, rows, columns, shape), ctx)
         if len(arg1) != 3:
             raise ArgumentError("csr_matrix: expected (data, indices, indptr), (data, (row, col)) or (M, N), got a "
@@ -93,7 +93,7 @@ def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | Non
         indices, indptr = _places(arg1[1], "csr_matrix: indices"), _places(arg1[2], "csr_matrix: indptr")
         if shape is None:
             if not len(indices):
-                raise ArgumentError("csr_matrix: the shape of a matrix without numbers must be given")
+                raise ArgumentError("csr_matrix: give the shape of a matrix without elements")
             shape = (len(indptr) - 1, int(indices.max()) + 1)
         stored = Csr(numbers, indices, indptr, shape)
         check_indices(stored, False)
@@ -106,7 +106,7 @@ def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | Non
         _agreeing(matrix.shape, shape)
         return csr_matrix((matrix.data, matrix.indices, matrix.indptr), matrix.shape, ctx, dtype or matrix.dtype)
     if isinstance(arg1, RowSparseNDArray):
-        raise ArgumentError("csr_matrix: of a RowSparseNDArray, tostype('csr') makes one")
+        raise ArgumentError("csr_matrix: got a RowSparseNDArray, which tostype('csr') converts")
     dense = _numbers(arg1, dtype, "csr_matrix")
     _agreeing(dense.shape, shape)
     return CSRNDArray(Csr.of(dense), ctx)
@@ -169,7 +169,7 @@ def row_sparse_array(arg1: Any, shape: Sequence[int] | None = None, ctx: Context
         indices = _places(arg1[1], "row_sparse_array: indices")
         if shape is None:
             if not len(indices):
-                raise ArgumentError("row_sparse_array: the shape of an array without rows must be given")
+                raise ArgumentError("row_sparse_array: give the shape of an array without rows")
             shape = (int(indices.max()) + 1, *numbers.shape[1:])
         if not len(indices):
             numbers = numbers.reshape(0, *shape[1:])
@@ -183,7 +183,7 @@ def row_sparse_array(arg1: Any, shape: Sequence[int] | None = None, ctx: Context
     if isinstance(arg1, RowSparseNDArray):
         return RowSparseNDArray(_stored_again(arg1, shape, dtype), ctx)
     if isinstance(arg1, CSRNDArray):
-        raise ArgumentError("row_sparse_array: of a CSRNDArray, tostype('row_sparse') makes one")
+        raise ArgumentError("row_sparse_array: got a CSRNDArray, which tostype('row_sparse') converts")
     dense = _numbers(arg1, dtype, "row_sparse_array")
     _agreeing(dense.shape, shape)
     return RowSparseNDArray(Rows.of(dense), ctx)

@@ -76,5 +76,5 @@ def _empty(stype: str, shape: Shape | None, dtype: np.dtype | None, ctx: Context
 
 
 def _no_second(*_: object) -> NoReturn:
-    raise NotDifferentiableError("gradients of users' operators with sparse arrays are not recorded: compute with "
-                                 "tostype('default')")
+    raise NotDifferentiableError("gradients of users' operators with sparse arrays are not recorded: convert the "
+                                 "arrays with tostype('default')")

@@ -306,7 +306,8 @@ def _retain(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
 
 
 def _no_second(*_: Any) -> Any:
-    raise ArgumentError("gradients of operators with sparse arrays are not recorded: compute with tostype('default')")
+    raise ArgumentError("gradients of operators with sparse arrays are not recorded: convert the arrays with "
+                        "tostype('default')")
 
 
 #: A change of the storage type, whose gradient is the identity.

@@ -376,8 +376,8 @@ class _Pass(threading.local):
     Attributes
     ----------
     last : TapeNode or None
-        The node that ``backward`` differentiates last. As nothing is read behind it, it may compute gradients in the
-        memory of leaves whose request is ``write``; it then records that it wrote there.
+        The node that ``backward`` differentiates last. Since nothing reads these gradients afterwards, it may compute
+        them in the memory of leaves whose request is ``write``; it then records that it wrote there.
     """
 
     last: TapeNode | None = None

@@ -89,15 +89,15 @@ class _Tensor(NamedTuple):
 def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> _Tensor:
     """``torch._utils._rebuild_tensor_v2``: a view of a storage."""
     if not isinstance(storage, _Storage):
-        raise FileFormatError(f"expected a tensor of a storage, found one of {type(storage).__name__}")
+        raise FileFormatError(f"expected a tensor with a storage, found one with {type(storage).__name__}")
     for what, each in (("size", size), ("stride", stride)):
         if not isinstance(each, tuple) or len(each) > MAX_NDIM or not all(type(n) is int and n >= 0 for n in each):
             raise FileFormatError(f"expected a {what} of counts, found {str(each)[:80]}")
     values = storage.values
     last = offset + sum((count - 1) * step for count, step in zip(size, stride)) if type(offset) is int else -1
     if len(size) != len(stride) or type(offset) is not int or offset < 0 or (math.prod(size) and last >= len(values)):
-        raise FileFormatError(f"expected a tensor within its {len(values)} numbers, found one of shape {size}, strides "
-                              f"{stride}, from number {offset}")
+        raise FileFormatError(f"expected a tensor within its {len(values)} elements, found one of shape {size}, "
+                              f"strides {stride}, offset {offset}")
     most = DENSE_FLOOR + DENSE_RATIO * values.nbytes  # an axis with a stride of 0 repeats its numbers
     if math.prod(size) * values.itemsize > most:
         raise FileFormatError(f"expected at most {most} bytes for the stored data, found a tensor of shape {size}")
@@ -111,7 +111,7 @@ def _tensor_of_bytes(storage: Any, offset: Any, size: Any, stride: Any, grad: An
                      ) -> _Tensor:
     """``torch._utils._rebuild_tensor_v3``: a view of a storage of bytes."""
     if not isinstance(storage, _Storage) or not isinstance(kind, _Kind):
-        raise FileFormatError(f"expected a tensor of a storage and a dtype, found {type(storage).__name__} and "
+        raise FileFormatError(f"expected a tensor with a storage and a dtype, found {type(storage).__name__} and "
                               f"{type(kind).__name__}")
     typed = _Storage(kind, storage.values.view(storage.order + kind.stored), storage.order)
     return _tensor(typed, offset, size, stride)
@@ -154,7 +154,7 @@ class _Unpickler(pickle.Unpickler):
     def __init__(self, content: bytes, storage: Callable[[_Kind, str, int], _Storage]):
         for opcode, argument, _ in pickletools.genops(content):
             if opcode.name in _PLACED and int(argument or 0) > len(content):  # would allocate the memo up to there
-                raise FileFormatError(f"expected at most {len(content)} places, found place {argument}")
+                raise FileFormatError(f"expected an index below {len(content)}, found {argument}")
         super().__init__(io.BytesIO(content), encoding="utf-8")  # of texts that Python 2 wrote
         self.storage = storage
 
@@ -181,7 +181,7 @@ def _part(storage: _Storage, view: Any) -> _Storage:
     """A part of a storage, as files of the oldest versions name it: by a key, where it begins, and its length."""
     if not isinstance(view, tuple) or len(view) != 3 or not all(type(n) is int and n >= 0 for n in view[1:]) or \
             view[1] + view[2] > len(storage.values):
-        raise FileFormatError(f"expected a part of {len(storage.values)} numbers, found {str(view)[:80]}")
+        raise FileFormatError(f"expected a part of {len(storage.values)} elements, found {str(view)[:80]}")
     return storage._replace(values=storage.values[view[1]:view[1] + view[2]])
 
 
@@ -300,18 +300,18 @@ def _read(file: BinaryIO, size: int, name: str) -> tuple[list[Record], list[str]
         raise FileFormatError(str(error) if str(error).startswith(name) else f"{name}: {error}") from None
     except (OpError, pickle.UnpicklingError, KeyError, IndexError, TypeError, AttributeError, MemoryError,
             UnicodeError, RecursionError, ImportError, *ZIP_DAMAGE) as error:
-        raise FileFormatError(f"{name}: expected a file of PyTorch's, found {type(error).__name__}: {error}") from None
+        raise FileFormatError(f"{name}: expected a file of PyTorch, found {type(error).__name__}: {error}") from None
     skipped: list[str] = []
     tensors: dict[str, _Tensor] = {}
     for key, tensor in _tensors(value, "", skipped):
         if key in tensors or not key:
-            raise FileFormatError(f"{name}: expected a name of its own for each array, found two of {key!r}")
+            raise FileFormatError(f"{name}: expected a different name for each array, found two arrays {key!r}")
         tensors[key] = tensor
     nbytes, most = sum(tensor.view.nbytes for tensor in tensors.values()), DENSE_FLOOR + DENSE_RATIO * size
     if nbytes > most:  # tensors may share a storage
         raise FileFormatError(f"{name}: expected at most {most} bytes for the stored data, found tensors of {nbytes}")
     if skipped:
-        warn(f"{name}: {len(skipped)} things that are no tensors are left out: {listed(skipped, 5)}")
+        warn(f"{name}: {len(skipped)} entries that are not tensors are left out: {listed(skipped, 5)}")
     arrays = [meant(view.astype(view.dtype.newbyteorder("=")), dtype) for view, dtype in tensors.values()]
     return [Record(array) for array in arrays], list(tensors)
 

@@ -118,7 +118,7 @@ class BodyTracer(Tracer):
             value = value._data
         if isinstance(value, TracedArray):
             if value.body is not self:
-                raise TraceError("a value of another body: values that forward keeps on self are unknown in backward. "
+                raise TraceError("a value of another body: backward cannot read values that forward stores on self. "
                                  "Read in_data and out_data, or make it an output")
             return value.entry
         lifted = self._lifted.get(Same(value))
@@ -162,7 +162,7 @@ def _refuse(what: str, instead: str = "") -> Callable[..., NoReturn]:
 
     def method(self: object, *_: object, **__: object) -> NoReturn:
         """Raises an error, since a traced value has no elements."""
-        raise TraceError(f"{what} needs numbers, and a traced body has none. {instead or INSTEAD}")
+        raise TraceError(f"{what} reads elements, and a traced body has none. {instead or INSTEAD}")
 
     return method
 

@@ -110,7 +110,7 @@ def _stored(value: TracedArray, out: object) -> TracedArray:
     if out is None:
         return value
     if not _is_traced(out):
-        raise TraceError("out= is an array in memory, which what is traced cannot change")
+        raise TraceError("out= is an array in memory, which a traced body cannot change")
     out.store(value.entry)
     return out
 
@@ -262,8 +262,7 @@ def put(array: TracedArray, key: object, value: Any) -> None:
 def _gathered(array: TracedArray, parts: Sequence[Any]) -> Entry:
     body = array.body
     if any(_is_traced(part) and part.dtype == _BOOL for part in parts):
-        raise TraceError("x[mask] has a shape that depends on numbers, which a traced body has none of. Use "
-                         "np.where")
+        raise TraceError("x[mask] has a shape that depends on elements, and a traced body has none. Use np.where")
     if len(parts) == 1:
         return body.single("take", array.entry, body.entry(parts[0]), axis=0, mode=body.out_of_range)
     places, _ = _places(array, parts)

@@ -81,7 +81,7 @@ class Recipe:
             owners += range(len(owners), len(arrays))
             place, single, reshape = len(arrays) - 1, prepared.single, None
             owner = owners[places[0]] if places else place
-            # Results share no memory, with each other or with what the recipe is given.
+            # Results share no memory with each other or with the arguments.
             if places and count == 1 and (place not in taken or (owner >= given and owner not in taken)):
                 reshape = _reshape(prepared, arrays[places[0]], arrays[place])
             if reshape is not None:

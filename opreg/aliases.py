@@ -158,7 +158,7 @@ class _Aliases:
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Put the real thing in the place of the empty module that stands for the alias so far."""
+        """Replace the empty module of an alias by the real one."""
         name = module.__name__
         target = self.target(name)
         real, _, attribute = target.partition(":")
@@ -172,7 +172,7 @@ class _Aliases:
 
 
 def _is_import_statement(finder: FrameType | None) -> bool:
-    """Whether a finder is asked by an import statement, rather than by ``import_module`` or ``importlib.util``."""
+    """Whether an import statement calls a finder, rather than ``import_module`` or ``importlib.util``."""
     names: list[str] = []
     while finder is not None and len(names) < 4:
         finder = finder.f_back

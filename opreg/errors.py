@@ -96,7 +96,7 @@ class NonFiniteError(OpError, FloatingPointError):
     Attributes
     ----------
     inputs, outputs : list of Range
-        What the step was given, and what it has made.
+        The ranges of the step's inputs and outputs.
     """
 
     inputs: Sequence[Any] = ()
@@ -301,7 +301,7 @@ def adopted(error: Exception, text: str = "") -> OpError:
 
 
 def _takes_message(kind: type) -> bool:
-    """Whether exceptions of a class are made of a message, as those of NumPy's own classes need not be."""
+    """Whether exceptions of a class are constructed from a message, which is not so for all of NumPy's classes."""
     if issubclass(kind, (UnicodeError, BaseExceptionGroup)):
         return False
     return all(base.__module__ == "builtins" or "__init__" not in vars(base) for base in kind.__mro__)
@@ -416,7 +416,7 @@ def did_you_mean(word: str, options: Iterable[str], *, limit: int = 12) -> str:
 
 
 def refuse_misspelt(what: str, given: Iterable[str], names: Sequence[str], *, stacklevel: int = 1) -> None:
-    """Refuse a name that a graph has not, where it may be meant for one that is not given; warn of others.
+    """Raise an error for an unknown name that may be a misspelt missing one; warn of other unknown names.
 
     Programs give several graphs one dict, so a name that is like none is ignored.
 
@@ -457,7 +457,7 @@ def refuse_keywords(function: str, keywords: Iterable[str], valid: Iterable[str]
     opreg.errors.ArgumentError: zeros: there is no keyword 'dtyp'. Did you mean 'dtype'? Valid: shape, dtype.
     """
     for word in keywords:
-        raise ArgumentError(f"{function}: there is no keyword {word!r}. {did_you_mean(word, valid)}")
+        raise ArgumentError(f"{function}: unknown keyword {word!r}. {did_you_mean(word, valid)}")
 
 
 def __dir__() -> list[str]:

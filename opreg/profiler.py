@@ -39,7 +39,7 @@ __all__ = ["set_config", "set_state", "dump", "dumps", "pause", "resume", "profi
 if not TYPE_CHECKING:  # what is asked of MindSpore's module of this name
     __getattr__ = inner(__name__)
 
-#: Arguments of ``set_config``; those that choose events take effect where there is a choice.
+#: Arguments of ``set_config``; those that choose events take effect for the events that can be chosen.
 _SETTINGS = {"filename": "profile.json", "profile_all": False, "profile_symbolic": True, "profile_imperative": True,
              "profile_memory": True, "profile_nvtx": False, "profile_api": True, "contiguous_dump": False,
              "continuous_dump": False, "dump_period": 1.0, "aggregate_stats": False, "profile_process": "worker",

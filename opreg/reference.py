@@ -5,13 +5,17 @@
 ...     Parameters
 ...     ----------
 ...     x : int
-...         Which.
+...         Any integer.
+...
+...     The result is even.
 ... '''))
 A number.
 <BLANKLINE>
 **Parameters**
 <BLANKLINE>
-- `x : int`: Which.
+- `x : int`: Any integer.
+<BLANKLINE>
+The result is even.
 """
 
 from __future__ import annotations
@@ -39,11 +43,14 @@ def markdown(docstring: str | None) -> str:
 
 
 def _items(body: str) -> str:
-    """The entries of a section, lines that are explained by indented ones, as a list; prose as it is."""
-    if not re.search(r"^ +\S", body, re.MULTILINE):
-        return body
+    """The entries of a section, lines that are explained by indented ones, as a list; paragraphs of prose unchanged."""
+    paragraphs = re.split(r"\n\s*\n(?! )", body)
+    return "\n\n".join(_entries(text) if re.search(r"^ +\S", text, re.MULTILINE) else text for text in paragraphs)
+
+
+def _entries(paragraph: str) -> str:
     entries: list[list[str]] = []
-    for line in filter(None, body.splitlines()):
+    for line in filter(None, paragraph.splitlines()):
         if line.startswith(" "):
             entries[-1].append(line.strip())
         else:

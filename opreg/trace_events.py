@@ -1,4 +1,4 @@
-"""trace_events: what a program runs, noted as events: operators, plans, gradients, Cells, in all threads.
+"""trace_events: records of a program's operators, plans, gradients and Cells as events, in all threads.
 
 While events are collected, the functions that everything runs through are replaced by ones that look at the clock,
 and put back behind: who does not collect pays nothing. ``opreg.core.events`` collects the events.
@@ -75,13 +75,9 @@ def start(events: Events, *, arrays: bool = True, graphs: bool = True, nvtx: boo
     Parameters
     ----------
     events : Events
-        What is collected goes there.
-    arrays : bool
-        Whether operators of arrays, tapes, Cells and updates are among it.
-    graphs : bool
-        Whether plans, those of executors and of compiled functions, are.
-    nvtx : bool
-        Whether operators and steps that run on a GPU are in ranges of NVTX, too.
+        The list to which events are appended. arrays : bool Whether to record operators of arrays, tapes, Cells and
+        updates. graphs : bool Whether to record plans of executors and of compiled functions. nvtx : bool Whether to
+        mark operators and steps on a GPU with NVTX ranges, too.
 
     Raises
     ------
@@ -90,7 +86,7 @@ def start(events: Events, *, arrays: bool = True, graphs: bool = True, nvtx: boo
     """
     with _LOCK:
         if _UNDO:
-            raise OpError("events are being collected already; one collects at a time")
+            raise OpError("events are already being collected, which only one collector can do at a time")
         ranges = _Range if nvtx else _no_range
         if arrays:
             _watch_arrays(events, ranges)

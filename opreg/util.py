@@ -101,7 +101,7 @@ def set_np(shape: bool = True, array: bool = True, dtype: bool = False) -> None:
         For arrays without the shapes.
     """
     if array and not shape:
-        raise ArgumentError("set_np: arrays of np have NumPy's shapes: shape=False with array=True is nothing")
+        raise ArgumentError("set_np: arrays of np have NumPy's shapes: shape=False with array=True is not possible")
     MODE.np_shape, MODE.np_array = bool(shape), bool(array)
 
 

@@ -80,7 +80,7 @@ def zeros_in_shape(old: NDArray, shape: Shape) -> NDArray:
 def reshaped(name: str, old: NDArray, shape: Shape | None, allowed: bool, larger: bool) -> NDArray:
     """An array for a variable of another shape: the front of the old one, if that is large enough."""
     if not known(shape):
-        raise ShapeError(f"reshape: the shape of {name} does not follow; give it too")
+        raise ShapeError(f"reshape: the shape of {name} cannot be inferred; give it, too")
     if old.shape == shape:
         return old
     if not allowed:
@@ -167,7 +167,7 @@ class BoundArrays:
             if not isinstance(value, (NDArray, np.ndarray)):
                 raise ArgumentError(f"forward: {name} must be an NDArray or a NumPy array, got {type(value).__name__}")
             if tuple(value.shape) != arguments[name].shape:
-                raise ShapeError(f"forward: {name} has shape {show(value.shape)}, it is bound with "
+                raise ShapeError(f"forward: {name} has shape {show(value.shape)}, but it is bound with shape "
                                  f"{show(arguments[name].shape)}; executor.reshape binds another shape")
             if not arguments[name].writable:
                 arguments[name].check_writable(f"forward: {name}")

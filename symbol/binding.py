@@ -182,8 +182,8 @@ def bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, args: Values, 
     """See ``Symbol.bind``."""
     reduction = Reduction.of_arguments(reduce, shard)
     if reduction is not None and reduction.shard == "gradients" and args_grad is not None:
-        raise ArgumentError("bind: shard='gradients' keeps parts of gradients, which simple_bind makes; args_grad are "
-                            "whole ones")
+        raise ArgumentError("bind: shard='gradients' stores parts of gradients, which simple_bind allocates; args_grad "
+                            "are full gradients")
     ctx, symbol, groups = _context(ctx), resolved(symbol), _groups(group2ctx)
     arguments, auxiliary = symbol._graph().variables()
     names, aux_names = [node.name for node in arguments], [node.name for node in auxiliary]
@@ -196,8 +196,8 @@ def bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, args: Values, 
         if grad is not None and grad.shape != value.shape:
             raise ShapeError(f"args_grad: {name} has shape {show(grad.shape)}, its argument {show(value.shape)}")
         if grad is not None and not grad.context.shares(value.context):
-            raise DeviceError(f"args_grad: {name} lives on {grad.context}, its argument on {value.context}; make it "
-                              f"there, as in nd.zeros({show(value.shape)}, ctx=mx.{value.context})")
+            raise DeviceError(f"args_grad: {name} lives on {grad.context}, its argument on {value.context}; allocate "
+                              f"it there, as in nd.zeros({show(value.shape)}, ctx=mx.{value.context})")
         if grad is not None and not grad.writable:
             grad.check_writable(f"args_grad: {name}")
         grads.append(grad)

@@ -71,23 +71,23 @@ def MultiProposal(cls_prob: Input, bbox_pred: Input | None = None, im_info: Inpu
                   rpn_min_size: int = 16, scales: Floats = (4.0, 8.0, 16.0, 32.0), ratios: Floats = (0.5, 1.0, 2.0),
                   feature_stride: int = 16, output_score: bool = False, iou_loss: bool = False, *,
                   name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The best regions (image, left, top, right, bottom) of each image, less those that overlap a better one."""
+    """Region proposals of each image, (image, left, top, right, bottom), without those that overlap a …."""
 def PSROIPooling(data: Input, rois: Input, spatial_scale: float, output_dim: int, pooled_size: int,
                  group_size: int = 0, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Averages over the pixels of each region's cells, which read channels of their own (Dai et al."""
+    """Averages over the pixels of each region's cells."""
 def Proposal(cls_prob: Input, bbox_pred: Input | None = None, im_info: Input | None = None,
              rpn_pre_nms_top_n: int = 6000, rpn_post_nms_top_n: int = 300, threshold: float = 0.7,
              rpn_min_size: int = 16, scales: Floats = (4.0, 8.0, 16.0, 32.0), ratios: Floats = (0.5, 1.0, 2.0),
              feature_stride: int = 16, output_score: bool = False, iou_loss: bool = False, *, name: str | None = None,
              attr: Mapping[str, str] | None = None) -> Symbol:
-    """The best regions (image, left, top, right, bottom) of each image, less those that overlap a better one."""
+    """Region proposals of each image, (image, left, top, right, bottom), without those that overlap a …."""
 def ROIAlign(data: Input, rois: Input, pooled_size: Ints, spatial_scale: float, sample_ratio: int = -1,
              position_sensitive: bool = False, aligned: bool = False, *, name: str | None = None,
              attr: Mapping[str, str] | None = None) -> Symbol:
     """Averages of bilinear samples over the cells of each region (He et al."""
 def RROIAlign(data: Input, rois: Input, pooled_size: Ints, spatial_scale: float, sampling_ratio: int = -1, *,
               name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Averages of bilinear samples over the cells of regions (image, x, y, width, height, degrees), turned …."""
+    """Averages of bilinear samples over the cells of regions (image, x, y, width, height, degrees), …."""
 def SparseEmbedding(data: Input, weight: Input | None = None, *, input_dim: int, output_dim: int,
                     dtype: DType = 'float32', deterministic: bool = False, name: str | None = None,
                     attr: Mapping[str, str] | None = None) -> Symbol:
@@ -100,14 +100,14 @@ def SyncBatchNorm(data: Input, gamma: Input | None = None, beta: Input | None = 
     """``BatchNorm`` with channels along the second axis."""
 def allclose(a: Input, b: Input | None = None, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = True, *,
              name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """One if all elements of ``a`` are within ``atol + rtol * |b|`` of ``b``, else zero."""
+    """1 if all elements of ``a`` differ from those of ``b`` by at most ``atol + rtol * |b|``, else 0."""
 def arange_like(data: Input, start: float = 0.0, step: float = 1.0, repeat: int = 1, ctx: Context | str | None = '',
                 axis: int | None = None, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """A range of values with the shape of ``data``, or along one of its axes."""
+    """Values ``start``, ``start + step``,."""
 def backward_hawkesll(g: Input, g_out_state: Input, lda: Input, alpha: Input, beta: Input, state: Input, lags: Input,
                       marks: Input, valid_length: Input, max_time: Input, *, name: str | None = None,
                       attr: Mapping[str, str] | None = None) -> Symbol:
-    """The gradients of ``_contrib_hawkesll`` for those of its outputs."""
+    """The gradients of the inputs of ``_contrib_hawkesll``, from the gradients of its outputs."""
 def bipartite_matching(data: Input, is_ascend: bool = False, *, threshold: float, topk: int = -1,
                        name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """One-to-one matching of rows and columns of a score matrix (..., rows, columns), the best score first."""
@@ -117,7 +117,7 @@ def boolean_mask(data: Input, index: Input, axis: int = 0, *, name: str | None =
 def box_decode(data: Input, anchors: Input | None = None, std0: float = 1.0, std1: float = 1.0, std2: float = 1.0,
                std3: float = 1.0, clip: float = -1.0, format: Literal['center', 'corner'] = 'center', *,
                name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The corners of the boxes at offsets (batch, n, 4), times ``std0`` to ``std3``, from anchors (1, n, 4)."""
+    """Boxes decoded from offsets ``data`` (batch, n, 4) to anchors (1, n, 4), as corners."""
 def box_encode(samples: Input, matches: Input | None = None, anchors: Input | None = None, refs: Input | None = None,
                means: Input | None = None, stds: Input | None = None, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
@@ -132,7 +132,7 @@ def box_nms(data: Input, overlap_thresh: float = 0.5, valid_thresh: float = 0.0,
     """Non-maximum suppression."""
 def calibrate_entropy(hist: Input, hist_edges: Input, num_quantized_bins: int = 255, *, name: str | None = None,
                       attr: Mapping[str, str] | None = None) -> Symbol:
-    """The calibrated threshold with least divergence of the quantised distribution."""
+    """The threshold for which the quantised distribution has the least divergence, and this divergence."""
 def count_sketch(data: Input, h: Input | None = None, s: Input | None = None, *, out_dim: int,
                  processing_batch_size: int = 32, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
@@ -142,7 +142,7 @@ def dequantize(data: Input, min_range: Input | None = None, max_range: Input | N
                attr: Mapping[str, str] | None = None) -> Symbol:
     """The floating-point values of quantised data."""
 def div_sqrt_dim(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` divided by the square root of its last length."""
+    """``data`` divided by the square root of the length of its last axis."""
 def fft(data: Input, compute_size: int = 128, *, name: str | None = None,
         attr: Mapping[str, str] | None = None) -> Symbol:
     """The discrete Fourier transform along the last axis."""
@@ -166,7 +166,7 @@ def ifft(data: Input, compute_size: int = 128, *, name: str | None = None,
     """The real part of the inverse Fourier transform, unscaled."""
 def index_array(data: Input, axes: Ints | None = None, *, name: str | None = None,
                 attr: Mapping[str, str] | None = None) -> Symbol:
-    """The indices of each element of ``data``, or those along ``axes``, in a new last axis."""
+    """The index of each element of ``data`` along all axes, or along ``axes``."""
 def index_copy(old_tensor: Input, index_vector: Input, new_tensor: Input, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
     """``old_tensor`` with the rows at ``index_vector`` replaced by those of ``new_tensor``."""
@@ -184,22 +184,22 @@ def interleaved_matmul_selfatt_valatt(queries_keys_values: Input, attention: Inp
     """Weighted sums of the values of self-attention, with weights ``attention`` (batch * heads, length, …."""
 def quadratic(data: Input, a: float = 0.0, b: float = 0.0, c: float = 0.0, *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
-    """``a x ** 2 + b x + c``."""
+    """``a * x ** 2 + b * x + c``."""
 def quantize(data: Input, min_range: Input | None = None, max_range: Input | None = None,
              out_type: Literal['int8', 'uint8'] = 'uint8', *, name: str | None = None,
              attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` quantised in its range, with 127 steps of int8, or 255 of uint8, up to the end that is …."""
+    """``data`` quantised in its range, and the range."""
 def quantize_asym(data: Input, min_calib_range: float | None = None, max_calib_range: float | None = None, *,
                   name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data * scale + shift`` as uint8, with the smallest and largest element mapped to 0 and 255."""
+    """``data * scale + shift`` as uint8, and ``scale`` and ``shift``, which map the smallest and largest …."""
 def quantize_v2(data: Input, out_type: Literal['auto', 'int8', 'uint8'] = 'int8',
                 min_calib_range: float | None = None, max_calib_range: float | None = None, *,
                 name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` quantised in the calibrated range, or in its own."""
+    """``data`` quantised in the calibrated range, by default in its own range."""
 def quantized_act(data: Input, min_data: Input | None = None, max_data: Input | None = None, *,
                   act_type: Literal['relu', 'sigmoid', 'softrelu', 'softsign', 'tanh'], name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
-    """The activation 'relu' of whole numbers, and the range."""
+    """The activation 'relu' of 8-bit integers, and the range."""
 def quantized_batch_norm(data: Input, gamma: Input | None = None, beta: Input | None = None,
                          moving_mean: Input | None = None, moving_var: Input | None = None,
                          min_data: Input | None = None, max_data: Input | None = None, eps: float = 0.001,
@@ -207,7 +207,7 @@ def quantized_batch_norm(data: Input, gamma: Input | None = None, beta: Input | 
                          output_mean_var: bool = False, axis: int = 1, cudnn_off: bool = False,
                          min_calib_range: float | None = None, max_calib_range: float | None = None, *,
                          name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``BatchNorm`` of integers by its moving statistics, as int8 in the calibrated range, which is required."""
+    """``BatchNorm`` of 8-bit integers by the moving statistics, as int8 in the calibrated range, which is …."""
 def quantized_concat(*data: Input | Sequence[Input], num_args: int = 1, dim: int = 1, name: str | None = None,
                      attr: Mapping[str, str] | None = None) -> Symbol:
     """``num_args`` quantised arrays concatenated along ``dim``, requantised to the widest range."""
@@ -218,7 +218,7 @@ def quantized_conv(data: Input, weight: Input | None = None, bias: Input | None 
                    no_bias: bool = False, cudnn_tune: Literal['off', 'limited_workspace', 'fastest'] | None = None,
                    cudnn_off: bool = False, layout: Literal['NCW', 'NCHW', 'NCDHW', 'NHWC', 'NDHWC'] | None = None,
                    name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``Convolution`` of whole numbers."""
+    """``Convolution`` of 8-bit integers."""
 def quantized_elemwise_add(lhs: Input, rhs: Input | None = None, lhs_min: Input | None = None,
                            lhs_max: Input | None = None, rhs_min: Input | None = None, rhs_max: Input | None = None,
                            min_calib_range: float | None = None, max_calib_range: float | None = None, *,
@@ -234,17 +234,17 @@ def quantized_embedding(data: Input, weight: Input | None = None, min_weight: In
                         max_weight: Input | None = None, *, input_dim: int, output_dim: int, dtype: DType = 'float32',
                         sparse_grad: bool = False, name: str | None = None,
                         attr: Mapping[str, str] | None = None) -> Symbol:
-    """Rows of a weight of eight bits picked by the integers in ``data``, and its range."""
+    """Rows of an 8-bit ``weight`` at the indices ``data``, and its range."""
 def quantized_flatten(data: Input, min_data: Input | None = None, max_data: Input | None = None, *,
                       name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``Flatten`` of whole numbers, and the range."""
+    """``Flatten`` of 8-bit integers, and the range."""
 def quantized_fully_connected(data: Input, weight: Input | None = None, bias: Input | None = None,
                               min_data: Input | None = None, max_data: Input | None = None,
                               min_weight: Input | None = None, max_weight: Input | None = None,
                               min_bias: Input | None = None, max_bias: Input | None = None, *, num_hidden: int,
                               no_bias: bool = False, flatten: bool = True, name: str | None = None,
                               attr: Mapping[str, str] | None = None) -> Symbol:
-    """``FullyConnected`` of whole numbers."""
+    """``FullyConnected`` of 8-bit integers."""
 def quantized_pooling(data: Input, min_data: Input | None = None, max_data: Input | None = None, kernel: Ints = (),
                       pool_type: Literal['max', 'avg', 'sum', 'lp'] = 'max', global_pool: bool = False,
                       cudnn_off: bool = False, pooling_convention: Literal['valid', 'full', 'same'] = 'valid',
@@ -252,14 +252,14 @@ def quantized_pooling(data: Input, min_data: Input | None = None, max_data: Inpu
                       count_include_pad: bool | None = None,
                       layout: Literal['NCW', 'NCHW', 'NCDHW', 'NWC', 'NHWC', 'NDHWC'] | None = None, *,
                       name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``Pooling`` of whole numbers, maxima or averages, these rounded."""
+    """``Pooling`` of 8-bit integers, maxima or rounded averages."""
 def requantize(data: Input, min_range: Input | None = None, max_range: Input | None = None,
                out_type: Literal['auto', 'int8', 'uint8'] = 'int8', min_calib_range: float | None = None,
                max_calib_range: float | None = None, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
-    """32-bit sums requantised to 8 bits in the calibrated range, or in that of the largest sum."""
+    """32-bit sums requantised to 8 bits, and their new range."""
 def round_ste(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The nearest whole number, halves away from zero."""
+    """The nearest integer, halves rounded away from zero."""
 def scaled_dot_product_attention(query: Input, key: Input, value: Input, mask: Input | None = None,
                                  causal: bool = False, scale: float | None = None, p: float = 0.0,
                                  use_mask: bool = False, mode: Literal['always', 'training'] = 'training',
@@ -267,7 +267,7 @@ def scaled_dot_product_attention(query: Input, key: Input, value: Input, mask: I
                                  attr: Mapping[str, str] | None = None) -> Symbol:
     """Attention."""
 def sign_ste(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """-1, 0 or 1."""
+    """The sign, -1, 0 or 1."""
 box_non_maximum_suppression = box_nms
 ctc_loss = CTCLoss
 def adamw_update(weight: Input, grad: Input, mean: Input, var: Input, rescale_grad: Input | float, lr: float,

@@ -123,7 +123,7 @@ def foreach(body: Callable, data: Any, init_states: Any, name: str = "foreach") 
     flat_outputs, shape_outputs = _flat(outputs, "foreach outputs")
     flat_new, shape_new = _flat(states, "foreach states")
     if len(flat_new) != len(flat_states):
-        raise ArgumentError(f"foreach: the body returned {len(flat_new)} states, it was given {len(flat_states)}")
+        raise ArgumentError(f"foreach: the body returned {len(flat_new)} states, expected {len(flat_states)}")
     cut = _Cut(flat_outputs + flat_new, title)
     data_at, states_at = cut.places(data_slots), cut.places(state_slots)
     for what, slots in (("data", data_at), ("states", states_at)):
@@ -179,7 +179,7 @@ def while_loop(cond: Callable, func: Callable, loop_vars: Any, max_iterations: i
     flat_outputs, shape_outputs = _flat([] if returned[0] is None else returned[0], "while_loop outputs")
     flat_new, _ = _flat(returned[1], "while_loop variables")
     if len(flat_new) != len(flat_vars):
-        raise ArgumentError(f"while_loop: func returned {len(flat_new)} loop variables, it was given {len(flat_vars)}")
+        raise ArgumentError(f"while_loop: func returned {len(flat_new)} loop variables, expected {len(flat_vars)}")
     test_cut, cut = _Cut([test], test_title), _Cut(flat_outputs + flat_new, title)
     vars_at = cut.places(slots)
     if -1 in vars_at:

@@ -251,7 +251,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         """
         reduction = Reduction.of_arguments(reduce, None)
         if any(setting is not None and setting.shard == "gradients" for setting in (reduction, self._bound.reduction)):
-            raise ArgumentError("reduce: shard='gradients' keeps parts of gradients, which simple_bind makes")
+            raise ArgumentError("reduce: shard='gradients' stores parts of gradients, which simple_bind allocates")
         with self._exclusive():
             self._bound.reduce(reduction)
             self._make = functools.partial(self._make, reduction=reduction)

@@ -126,8 +126,9 @@ class HeadGradients:
             if gradient is None:
                 if self._bound[i] or id(target) not in read:  # no requested gradient depends on it
                     continue
-                raise ArgumentError(f"backward: output {names[i]!r} comes from no loss operator, so its gradient is "
-                                    "needed: give it in out_grads, bind it with head_grads, or make the output a loss "
+                raise ArgumentError(f"backward: output {names[i]!r} comes from no loss operator, so backward needs its "
+                                    f"output gradient: pass it in out_grads, bind it with head_grads, or make the "
+                                    f"output a loss "
                                     "with MakeLoss")
             if not hasattr(gradient, "shape"):
                 raise ArgumentError(f"backward: the gradient of {names[i]!r} must be an NDArray, got "

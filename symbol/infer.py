@@ -292,7 +292,7 @@ def _decided(dtypes: Mapping[Node, np.dtype | None]) -> dict[Node, np.dtype]:
 
 
 def variable_shapes(graph: Graph, shapes: Mapping[Node, Shape | None]) -> dict[Node, Shape | None]:
-    """Infer the shapes of the variables from those that are given, as far as rules determine them."""
+    """Infer the shapes of all variables from the known ones, as far as rules determine them."""
     variables = [node for node in graph.nodes if node.op is None]
     stated = {node: _variable_shape(node, shapes.get(node)) for node in variables}
     if all(map(known, stated.values())):

@@ -186,7 +186,7 @@ _ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\
 
 
 def _quoted(text: str) -> str:
-    """A text in quotes, with MXNet's escapes, which leave other control characters as they are."""
+    """A text in quotes, with MXNet's escapes; other control characters are unchanged."""
     quoted = encode_basestring(text)
     return f'"{text.translate(_ESCAPES)}"' if "\\" in quoted else quoted
 
@@ -390,8 +390,8 @@ class _Loader:
             self.fail("attrs", f'mxnet_version: expected ["int", number], got {_short(parts)}')
         version = self.number("attrs", "mxnet_version", parts[1])
         if version > VERSION:
-            warn(f"{self.name} was written by version {_dotted(version)}, newer than {_dotted(VERSION)}, whose layout "
-                 "is known here: what it means may have changed")
+            warn(f"{self.name} was written by version {_dotted(version)}, newer than {_dotted(VERSION)}, the newest "
+                 f"known layout: the meaning of entries may have changed")
         return version
 
     def stored(self, i: int, total: int, read: Json, inside: str) -> _Stored:
@@ -655,7 +655,7 @@ def load(fname: str | os.PathLike) -> Symbol:
     Raises
     ------
     FileFormatError
-        The file is no UTF-8, no JSON, or no graph.
+        The file is not UTF-8, no JSON, or no graph.
     """
     name = os.fsdecode(fname)
     with reading(name) as file:

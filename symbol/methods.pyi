@@ -41,45 +41,45 @@ class Methods(Value):
     def abs(self, *, name: str | None = None) -> Symbol:
         """The absolute value."""
     def arccos(self, *, name: str | None = None) -> Symbol:
-        """The angle in radians, from 0 to pi, whose cosine it is."""
+        """The arccosine in radians, from 0 to pi."""
     def arccosh(self, *, name: str | None = None) -> Symbol:
-        """The inverse of the hyperbolic cosine, from 1 on."""
+        """The inverse of the hyperbolic cosine."""
     def arcsin(self, *, name: str | None = None) -> Symbol:
-        """The angle in radians, from -pi/2 to pi/2, whose sine it is."""
+        """The arcsine in radians, from -pi/2 to pi/2."""
     def arcsinh(self, *, name: str | None = None) -> Symbol:
         """The inverse of the hyperbolic sine."""
     def arctan(self, *, name: str | None = None) -> Symbol:
-        """The angle in radians, from -pi/2 to pi/2, whose tangent it is."""
+        """The arctangent in radians, from -pi/2 to pi/2."""
     def arctanh(self, *, name: str | None = None) -> Symbol:
         """The inverse of the hyperbolic tangent."""
     def argmax(self, axis: int | None = None, keepdims: bool = False, *, name: str | None = None) -> Symbol:
-        """The place of the largest number along an axis, or among all in a row, in the dtype of the data."""
+        """The index of the largest element along ``axis``, or if None in the flattened data, in the dtype of …."""
     def argmax_channel(self, *, name: str | None = None) -> Symbol:
         """The index of the largest element along axis 1."""
     def argmin(self, axis: int | None = None, keepdims: bool = False, *, name: str | None = None) -> Symbol:
-        """The place of the smallest number along an axis, or among all in a row, in the dtype of the data."""
+        """The index of the smallest element along ``axis``, or if None in the flattened data, in the dtype of …."""
     def argsort(self, axis: int | None = -1, is_ascend: bool = True, dtype: DType = 'float32', *,
                 name: str | None = None) -> Symbol:
-        """Indices that sort ``data`` along ``axis``, or flat."""
+        """Indices that sort ``data`` along ``axis``, or flattened if None."""
     def broadcast_axes(self, axis: Ints = (), size: Ints = (), *, name: str | None = None) -> Symbol:
         """``data`` repeated ``size`` times along axes of length one."""
     def broadcast_like(self, rhs: Input, lhs_axes: Ints | None = None, rhs_axes: Ints | None = None, *,
                        name: str | None = None) -> Symbol:
         """``lhs`` broadcast to the shape of ``rhs``, or only ``lhs_axes`` to the lengths of ``rhs_axes``."""
     def broadcast_to(self, shape: Ints = (), *, name: str | None = None) -> Symbol:
-        """``data`` broadcast to ``shape``, in which 0 keeps a length."""
+        """``data`` broadcast to ``shape``."""
     def cbrt(self, *, name: str | None = None) -> Symbol:
         """The cube root."""
     def ceil(self, *, name: str | None = None) -> Symbol:
-        """The next whole number above."""
+        """Each element rounded up to an integer."""
     def clip(self, a_min: float, a_max: float, *, name: str | None = None) -> Symbol:
         """Elements clipped to the range from ``a_min`` to ``a_max``."""
     def cos(self, *, name: str | None = None) -> Symbol:
-        """The cosine, of radians."""
+        """The cosine of an angle in radians."""
     def cosh(self, *, name: str | None = None) -> Symbol:
         """The hyperbolic cosine."""
     def degrees(self, *, name: str | None = None) -> Symbol:
-        """Degrees from radians."""
+        """Radians converted to degrees."""
     def depth_to_space(self, block_size: int, *, name: str | None = None) -> Symbol:
         """Moves channels to blocks of height and width."""
     def diag(self, k: int = 0, axis1: int = 0, axis2: int = 1, *, name: str | None = None) -> Symbol:
@@ -89,44 +89,44 @@ class Methods(Value):
     def expand_dims(self, axis: int, *, name: str | None = None) -> Symbol:
         """``data`` with an axis of length one inserted at position ``axis`` of the result."""
     def expm1(self, *, name: str | None = None) -> Symbol:
-        """The exponential less one, exact near zero."""
+        """``exp(x) - 1``, accurate near 0."""
     def fix(self, *, name: str | None = None) -> Symbol:
-        """The next whole number towards zero."""
+        """Each element rounded towards zero to an integer."""
     def flatten(self, *, name: str | None = None) -> Symbol:
         """``data`` with all axes but the first joined."""
     def flip(self, axis: Ints, *, name: str | None = None) -> Symbol:
         """``data`` in reverse order along each ``axis``."""
     def floor(self, *, name: str | None = None) -> Symbol:
-        """The next whole number below."""
+        """Each element rounded down to an integer."""
     def log(self, *, name: str | None = None) -> Symbol:
         """The natural logarithm."""
     def log10(self, *, name: str | None = None) -> Symbol:
         """The logarithm to base ten."""
     def log1p(self, *, name: str | None = None) -> Symbol:
-        """The natural logarithm of one more, exact near zero."""
+        """``log(1 + x)``, accurate near 0."""
     def log2(self, *, name: str | None = None) -> Symbol:
         """The logarithm to base two."""
     def log_softmax(self, axis: int = -1, temperature: float | None = None, dtype: DType | None = None,
                     use_length: bool | None = False, *, name: str | None = None) -> Symbol:
-        """The logarithm of ``softmax``, computed without its rounding."""
+        """The logarithm of ``softmax``, without an intermediate rounding of the softmax."""
     def max(self, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
             name: str | None = None) -> Symbol:
-        """The largest number, or NaN."""
+        """The largest element along ``axis``."""
     def mean(self, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
              name: str | None = None) -> Symbol:
-        """The mean."""
+        """The mean of the elements along ``axis``."""
     def min(self, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
             name: str | None = None) -> Symbol:
-        """The smallest number, or NaN."""
+        """The smallest element along ``axis``."""
     def nanprod(self, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
                 name: str | None = None) -> Symbol:
-        """The product of all but NaN."""
+        """The product of the elements along ``axis`` that are not NaN."""
     def nansum(self, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
                name: str | None = None) -> Symbol:
-        """The sum of all but NaN."""
+        """The sum of the elements along ``axis`` that are not NaN."""
     def norm(self, ord: Literal[1, 2] = 2, axis: Ints | None = None, out_dtype: DType | None = None,
              keepdims: bool = False, *, name: str | None = None) -> Symbol:
-        """The sum of absolute values, or the square root of the sum of squares."""
+        """The norm of the elements along ``axis``."""
     def one_hot(self, depth: int, on_value: float = 1.0, off_value: float = 0.0, dtype: DType = 'float32', *,
                 name: str | None = None) -> Symbol:
         """One-hot vectors."""
@@ -137,37 +137,37 @@ class Methods(Value):
         """``data`` padded with a constant, with its outermost elements, or with its reflection."""
     def pick(self, index: Input | None = None, axis: int | None = -1, keepdims: bool = False,
              mode: Literal['wrap', 'clip', 'index'] = 'clip', *, name: str | None = None) -> Symbol:
-        """One element along ``axis`` for each position of the other axes, at the index given there."""
+        """One element along ``axis`` for each position of the other axes, at the index that ``index`` holds at …."""
     def prod(self, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
              name: str | None = None) -> Symbol:
-        """The product."""
+        """The product of the elements along ``axis``."""
     def radians(self, *, name: str | None = None) -> Symbol:
-        """Radians from degrees."""
+        """Degrees converted to radians."""
     def rcbrt(self, *, name: str | None = None) -> Symbol:
-        """One by the cube root."""
+        """``1 / cbrt(x)``."""
     def reciprocal(self, *, name: str | None = None) -> Symbol:
-        """One by the number."""
+        """``1 / x``."""
     def relu(self, *, name: str | None = None) -> Symbol:
-        """The number, or zero if that is more."""
+        """``max(x, 0)``."""
     def repeat(self, repeats: int, axis: int | None = None, *, name: str | None = None) -> Symbol:
         """Each element of ``data`` repeated along ``axis``, or of the flat array."""
     def reshape_like(self, rhs: Input, lhs_begin: int | None = None, lhs_end: int | None = None,
                      rhs_begin: int | None = None, rhs_end: int | None = None, *, name: str | None = None) -> Symbol:
-        """``lhs`` in the shape of ``rhs``, or with its lengths ``[lhs_begin, lhs_end)`` replaced by the …."""
+        """``lhs`` in the shape of ``rhs``."""
     def rint(self, *, name: str | None = None) -> Symbol:
-        """The nearest whole number, halves down."""
+        """The nearest integer."""
     def round(self, *, name: str | None = None) -> Symbol:
-        """The nearest whole number, halves away from zero."""
+        """The nearest integer."""
     def rsqrt(self, *, name: str | None = None) -> Symbol:
-        """One by the square root."""
+        """``1 / sqrt(x)``."""
     def shape_array(self, *, name: str | None = None) -> Symbol:
         """The shape of ``data``, as int64."""
     def sigmoid(self, *, name: str | None = None) -> Symbol:
-        """1 / (1 + exp(-x))."""
+        """``1 / (1 + exp(-x))``."""
     def sign(self, *, name: str | None = None) -> Symbol:
-        """-1, 0 or 1."""
+        """The sign."""
     def sin(self, *, name: str | None = None) -> Symbol:
-        """The sine, of radians."""
+        """The sine of an angle in radians."""
     def sinh(self, *, name: str | None = None) -> Symbol:
         """The hyperbolic sine."""
     def size_array(self, *, name: str | None = None) -> Symbol:
@@ -178,7 +178,7 @@ class Methods(Value):
     def slice_axis(self, axis: int, begin: int, end: int | None, *, name: str | None = None) -> Symbol:
         """The slice of ``data`` from ``begin`` to before ``end`` along ``axis``."""
     def slice_like(self, shape_like: Input, axes: Ints = (), *, name: str | None = None) -> Symbol:
-        """The first elements of ``data`` along ``axes`` (all by default), as many as ``shape_like`` has."""
+        """The first elements of ``data`` along ``axes`` (all by default), as many as ``shape_like`` has there."""
     def softmax(self, length: Input | None = None, axis: int = -1, temperature: float | None = None,
                 dtype: DType | None = None, use_length: bool | None = False, *, name: str | None = None) -> Symbol:
         """Exponentials of ``data / temperature``, scaled to a sum of one along ``axis``."""
@@ -186,7 +186,7 @@ class Methods(Value):
                 use_length: bool | None = False, *, name: str | None = None) -> Symbol:
         """Exponentials of ``-data / temperature``, scaled to a sum of one along ``axis``."""
     def sort(self, axis: int | None = -1, is_ascend: bool = True, *, name: str | None = None) -> Symbol:
-        """``data`` sorted along ``axis``, or flat."""
+        """``data`` sorted along ``axis``, or flattened if None."""
     def space_to_depth(self, block_size: int, *, name: str | None = None) -> Symbol:
         """Moves blocks of height and width to channels, ordered by block row, block column, channel."""
     def split(self, num_outputs: int, axis: int = 1, squeeze_axis: bool = False, *,
@@ -199,17 +199,17 @@ class Methods(Value):
     def square(self, *, name: str | None = None) -> Symbol:
         """The square."""
     def squeeze(self, axis: Ints | None = None, *, name: str | None = None) -> Symbol:
-        """``data`` without the given axes, or for None without all axes of length one."""
+        """``data`` without the axes ``axis``, or if None without all axes of length one."""
     def sum(self, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
             name: str | None = None) -> Symbol:
-        """The sum."""
+        """The sum of the elements along ``axis``."""
     def swapaxes(self, dim1: int = 0, dim2: int = 0, *, name: str | None = None) -> Symbol:
         """``data`` with two axes swapped."""
     def take(self, indices: Input, axis: int = 0, mode: Literal['raise', 'wrap', 'clip', 'index'] = 'clip', *,
              name: str | None = None) -> Symbol:
         """The slices of ``a`` along ``axis`` at ``indices``."""
     def tan(self, *, name: str | None = None) -> Symbol:
-        """The tangent, of radians."""
+        """The tangent of an angle in radians."""
     def tanh(self, *, name: str | None = None) -> Symbol:
         """The hyperbolic tangent."""
     def tile(self, reps: Ints, *, name: str | None = None) -> Symbol:
@@ -217,10 +217,10 @@ class Methods(Value):
     def topk(self, axis: int | None = -1, k: int = 1,
              ret_typ: Literal['value', 'indices', 'mask', 'both'] = 'indices', is_ascend: bool = False,
              dtype: DType = 'float32', *, name: str | None = None) -> Symbol:
-        """The ``k`` largest elements along ``axis`` or of flat ``data``, or with ``is_ascend`` the smallest."""
+        """The ``k`` largest elements along ``axis``, or of the flattened ``data``."""
     def transpose(self, axes: Ints | None = (), *, name: str | None = None) -> Symbol:
         """``data`` with its axes in the order of ``axes``, or in reverse."""
     def trunc(self, *, name: str | None = None) -> Symbol:
-        """The next whole number towards zero."""
+        """Each element rounded towards zero to an integer."""
     def zeros_like(self, *, name: str | None = None) -> Symbol:
         """An array of the shape and dtype of ``data``, filled with 0."""

@@ -34,12 +34,12 @@ def BatchNorm_v1(data: Input, gamma: Input | None = None, beta: Input | None = N
     """``BatchNorm`` with channels along the second axis."""
 def BilinearSampler(data: Input, grid: Input, cudnn_off: bool | None = None, *, name: str | None = None,
                     attr: Mapping[str, str] | None = None) -> Symbol:
-    """Images sampled at the coordinates in ``grid``, x and y from -1 to 1."""
+    """Images sampled bilinearly at the coordinates in ``grid``, x and y from -1 to 1."""
 def BlockGrad(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The same values, through which no gradient passes."""
 def Broadcast(data: Input, root_rank: int, group: str = 'world', *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
-    """The array of one rank of a group, on all of them."""
+    """The array of the rank ``root_rank``, copied to all ranks of a group."""
 def CTCLoss(data: Input, label: Input | None = None, data_lengths: Input | None = None,
             label_lengths: Input | None = None, use_data_lengths: bool = False, use_label_lengths: bool = False,
             blank_label: Literal['first', 'last'] = 'first', *, name: str | None = None,
@@ -60,10 +60,10 @@ def Convolution(data: Input, weight: Input | None = None, bias: Input | None = N
 def Correlation(data1: Input, data2: Input, kernel_size: int = 1, max_displacement: int = 1, stride1: int = 1,
                 stride2: int = 1, pad_size: int = 0, is_multiply: bool = True, *, name: str | None = None,
                 attr: Mapping[str, str] | None = None) -> Symbol:
-    """Means over patches and channels of products of ``data1`` and displaced ``data2``, or of absolute …."""
+    """Means, over patches and channels, of the products of ``data1`` and displaced ``data2``, or of their …."""
 def Crop(*data: Input | Sequence[Input], offset: Ints = (0, 0), h_w: Ints = (0, 0), center_crop: bool = False,
          name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """A window of height and width of the first input, with the size ``h_w`` or that of a second input, at …."""
+    """A window of the first input, along height and width."""
 def Deconvolution(data: Input, weight: Input | None = None, bias: Input | None = None, *, kernel: Ints,
                   stride: Ints = (), dilate: Ints = (), pad: Ints = (), adj: Ints = (), target_shape: Ints = (),
                   num_filter: int, num_group: int = 1, workspace: int = 512, no_bias: bool = True,
@@ -94,13 +94,13 @@ def GroupNorm(data: Input, gamma: Input | None = None, beta: Input | None = None
 def IdentityAttachKLSparseReg(data: Input, moving_avg: Input | None = None, sparseness_target: float = 0.1,
                               penalty: float = 0.001, momentum: float = 0.9, *, name: str | None = None,
                               attr: Mapping[str, str] | None = None) -> Symbol:
-    """The data, outputs of a sigmoid."""
+    """The data, which are outputs of a sigmoid."""
 def InstanceNorm(data: Input, gamma: Input | None = None, beta: Input | None = None, eps: float = 0.001, *,
                  name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``data`` normalised to mean ``beta`` and standard deviation ``gamma`` in each channel of each sample."""
 def L2Normalization(data: Input, eps: float = 1e-10, mode: Literal['channel', 'instance', 'spatial'] = 'instance', *,
                     name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` divided by a 2-norm."""
+    """``data`` divided by the 2-norm of each sample (mode ``instance``), of the channels at each position …."""
 def LRN(data: Input, alpha: float = 0.0001, beta: float = 0.75, knorm: float = 2.0, *, nsize: int,
         name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``data`` divided by ``(knorm + alpha / nsize * s) ** beta``, where ``s`` is the sum of squares over …."""
@@ -112,16 +112,16 @@ def LeakyReLU(data: Input, gamma: Input | None = None,
               act_type: Literal['elu', 'gelu', 'leaky', 'prelu', 'rrelu', 'selu'] = 'leaky', slope: float = 0.25,
               lower_bound: float = 0.125, upper_bound: float = 0.334, *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` where it is positive."""
+    """Positive elements of ``data`` unchanged, and negative ones by the function ``act_type``."""
 def LinearRegressionOutput(data: Input, label: Input | None = None, grad_scale: float = 1.0, *,
                            name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The data."""
+    """The data as outputs."""
 def LogisticRegressionOutput(data: Input, label: Input | None = None, grad_scale: float = 1.0, *,
                              name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``1 / (1 + exp(-data))``."""
 def MAERegressionOutput(data: Input, label: Input | None = None, grad_scale: float = 1.0, *, name: str | None = None,
                         attr: Mapping[str, str] | None = None) -> Symbol:
-    """The data."""
+    """The data as outputs."""
 def MakeLoss(data: Input, grad_scale: float = 1.0, valid_thresh: float = 0.0,
              normalization: Literal['batch', 'null', 'valid'] = 'null', *, name: str | None = None,
              attr: Mapping[str, str] | None = None) -> Symbol:
@@ -170,13 +170,13 @@ def Receive(data: Input, src_rank: int, sr_tag: int = 0, group: str = 'world', *
     """Receive an array from a rank of a group."""
 def ReduceScatter(data: Input, op: Literal['sum', 'mean', 'avg', 'max', 'min', 'prod'] = 'sum', group: str = 'world',
                   *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``all_reduce``, of which each rank gets its part along the first axis."""
+    """``AllReduce``, then each rank keeps its part of the result."""
 def Reshape(data: Input, shape: Ints = (), reverse: bool = False, target_shape: Ints = (), keep_highest: bool = False,
             *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``data`` in another shape."""
 def SVMOutput(data: Input, label: Input | None = None, margin: float = 1.0, regularization_coefficient: float = 1.0,
               use_linear: bool = False, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The data."""
+    """The data as outputs."""
 def Send(data: Input, dest_rank: int, sr_tag: int = 0, group: str = 'world', *, name: str | None = None,
          attr: Mapping[str, str] | None = None) -> Symbol:
     """Send an array to a rank of a group, which runs ``Receive``."""
@@ -195,7 +195,7 @@ def SliceChannel(data: Input, num_outputs: int, axis: int = 1, squeeze_axis: boo
     """``data`` split into equal parts along ``axis``."""
 def SoftmaxActivation(data: Input, mode: Literal['channel', 'instance'] = 'instance', *, name: str | None = None,
                       attr: Mapping[str, str] | None = None) -> Symbol:
-    """``softmax`` along the last axis, or along the second in the mode ``channel``."""
+    """The softmax along the last axis, or in the mode ``channel`` along the second."""
 def SoftmaxOutput(data: Input, label: Input | None = None, grad_scale: float = 1.0, ignore_label: float = -1.0,
                   multi_output: bool = False, use_ignore: bool = False, preserve_shape: bool = False,
                   normalization: Literal['batch', 'null', 'valid'] = 'null', out_grad: bool = False,
@@ -206,7 +206,7 @@ def SpatialTransformer(data: Input, loc: Input | None = None, target_shape: Ints
                        transform_type: Literal['affine'], sampler_type: Literal['bilinear'],
                        cudnn_off: bool | None = None, name: str | None = None,
                        attr: Mapping[str, str] | None = None) -> Symbol:
-    """Images transformed by affine maps of six elements each, which map output coordinates to input …."""
+    """Images transformed by affine maps."""
 def SwapAxis(data: Input, dim1: int = 0, dim2: int = 0, *, name: str | None = None,
              attr: Mapping[str, str] | None = None) -> Symbol:
     """``data`` with two axes swapped."""
@@ -214,7 +214,7 @@ def UpSampling(*data: Input | Sequence[Input], scale: int, num_filter: int = 0,
                sample_type: Literal['nearest', 'bilinear'], multi_input_mode: Literal['concat', 'sum'] = 'concat',
                num_args: int = 1, workspace: int = 512, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
-    """Images enlarged ``scale`` times, by repetition or by a transposed convolution with ``weight``."""
+    """Images enlarged ``scale`` times."""
 def abs(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The absolute value."""
 def adam_update(weight: Input, grad: Input, mean: Input, var: Input, lr: float, beta1: float = 0.9,
@@ -227,127 +227,127 @@ def add_n(*data: Input | Sequence[Input], num_args: int = 1, name: str | None = 
     """The sum of arrays of one shape."""
 def all_finite(data: Input, init_output: bool = True, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
-    """One if all elements are finite, else zero."""
+    """1 if all elements are finite, else 0."""
 def amp_cast(data: Input, dtype: DType, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``data`` cast to ``dtype`` if it is floating-point."""
 def amp_multicast(*data: Input | Sequence[Input], cast_narrow: bool = False, name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
-    """The inputs cast to the widest of their floating dtypes, or the narrowest."""
+    """The inputs cast to the widest of their floating dtypes, or with ``cast_narrow`` to the narrowest."""
 def arccos(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The angle in radians, from 0 to pi, whose cosine it is."""
+    """The arccosine in radians, from 0 to pi."""
 def arccosh(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The inverse of the hyperbolic cosine, from 1 on."""
+    """The inverse of the hyperbolic cosine."""
 def arcsin(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The angle in radians, from -pi/2 to pi/2, whose sine it is."""
+    """The arcsine in radians, from -pi/2 to pi/2."""
 def arcsinh(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The inverse of the hyperbolic sine."""
 def arctan(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The angle in radians, from -pi/2 to pi/2, whose tangent it is."""
+    """The arctangent in radians, from -pi/2 to pi/2."""
 def arctanh(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The inverse of the hyperbolic tangent."""
 def argmax(data: Input, axis: int | None = None, keepdims: bool = False, *, name: str | None = None,
            attr: Mapping[str, str] | None = None) -> Symbol:
-    """The place of the largest number along an axis, or among all in a row, in the dtype of the data."""
+    """The index of the largest element along ``axis``, or if None in the flattened data, in the dtype of …."""
 def argmax_channel(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The index of the largest element along axis 1."""
 def argmin(data: Input, axis: int | None = None, keepdims: bool = False, *, name: str | None = None,
            attr: Mapping[str, str] | None = None) -> Symbol:
-    """The place of the smallest number along an axis, or among all in a row, in the dtype of the data."""
+    """The index of the smallest element along ``axis``, or if None in the flattened data, in the dtype of …."""
 def argsort(data: Input, axis: int | None = -1, is_ascend: bool = True, dtype: DType = 'float32', *,
             name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Indices that sort ``data`` along ``axis``, or flat."""
+    """Indices that sort ``data`` along ``axis``, or flattened if None."""
 def batch_dot(lhs: Input, rhs: Input, transpose_a: bool = False, transpose_b: bool = False,
               forward_stype: Literal['default', 'row_sparse', 'csr'] | None = None, *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
     """Products of the matrices in the last two axes."""
 def batch_take(a: Input, indices: Input | None = None, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
-    """One element of each row of ``a``, at the index given for it."""
+    """One element of each row of ``a``."""
 def broadcast_add(lhs: Input, rhs: Input, *, name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
-    """The sum."""
+    """``lhs + rhs``."""
 def broadcast_axis(data: Input, axis: Ints = (), size: Ints = (), *, name: str | None = None,
                    attr: Mapping[str, str] | None = None) -> Symbol:
     """``data`` repeated ``size`` times along axes of length one."""
 def broadcast_div(lhs: Input, rhs: Input, *, name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
-    """The quotient."""
+    """``lhs / rhs``."""
 def broadcast_equal(lhs: Input, rhs: Input, *, name: str | None = None,
                     attr: Mapping[str, str] | None = None) -> Symbol:
-    """Whether two numbers are equal, 1 or 0."""
+    """1 where ``lhs`` equals ``rhs``, 0 elsewhere."""
 def broadcast_greater(lhs: Input, rhs: Input, *, name: str | None = None,
                       attr: Mapping[str, str] | None = None) -> Symbol:
-    """Whether the first of two numbers is greater, 1 or 0."""
+    """1 where ``lhs`` is greater than ``rhs``, 0 elsewhere."""
 def broadcast_greater_equal(lhs: Input, rhs: Input, *, name: str | None = None,
                             attr: Mapping[str, str] | None = None) -> Symbol:
-    """Whether the first of two numbers is no less, 1 or 0."""
+    """1 where ``lhs`` is greater than or equal to ``rhs``, 0 elsewhere."""
 def broadcast_hypot(lhs: Input, rhs: Input, *, name: str | None = None,
                     attr: Mapping[str, str] | None = None) -> Symbol:
-    """The square root of both squares' sum."""
+    """``sqrt(lhs ** 2 + rhs ** 2)``."""
 def broadcast_lesser(lhs: Input, rhs: Input, *, name: str | None = None,
                      attr: Mapping[str, str] | None = None) -> Symbol:
-    """Whether the first of two numbers is less, 1 or 0."""
+    """1 where ``lhs`` is less than ``rhs``, 0 elsewhere."""
 def broadcast_lesser_equal(lhs: Input, rhs: Input, *, name: str | None = None,
                            attr: Mapping[str, str] | None = None) -> Symbol:
-    """Whether the first of two numbers is no greater, 1 or 0."""
+    """1 where ``lhs`` is less than or equal to ``rhs``, 0 elsewhere."""
 def broadcast_like(lhs: Input, rhs: Input, lhs_axes: Ints | None = None, rhs_axes: Ints | None = None, *,
                    name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``lhs`` broadcast to the shape of ``rhs``, or only ``lhs_axes`` to the lengths of ``rhs_axes``."""
 def broadcast_logical_and(lhs: Input, rhs: Input, *, name: str | None = None,
                           attr: Mapping[str, str] | None = None) -> Symbol:
-    """Whether none of two numbers is zero, 1 or 0."""
+    """1 where neither ``lhs`` nor ``rhs`` is zero, 0 elsewhere."""
 def broadcast_logical_or(lhs: Input, rhs: Input, *, name: str | None = None,
                          attr: Mapping[str, str] | None = None) -> Symbol:
-    """Whether one of two numbers is not zero, 1 or 0."""
+    """1 where at least one of ``lhs`` and ``rhs`` is not zero, 0 elsewhere."""
 def broadcast_logical_xor(lhs: Input, rhs: Input, *, name: str | None = None,
                           attr: Mapping[str, str] | None = None) -> Symbol:
-    """Whether just one of two numbers is zero, 1 or 0."""
+    """1 where exactly one of ``lhs`` and ``rhs`` is zero, 0 elsewhere."""
 def broadcast_maximum(lhs: Input, rhs: Input, *, name: str | None = None,
                       attr: Mapping[str, str] | None = None) -> Symbol:
-    """The larger one, or NaN."""
+    """The larger of both elements."""
 def broadcast_minimum(lhs: Input, rhs: Input, *, name: str | None = None,
                       attr: Mapping[str, str] | None = None) -> Symbol:
-    """The smaller one, or NaN."""
+    """The smaller of both elements."""
 def broadcast_mod(lhs: Input, rhs: Input, *, name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
-    """The remainder with the sign of ``rhs``."""
+    """The remainder of ``lhs / rhs`` with the sign of ``rhs``."""
 def broadcast_mul(lhs: Input, rhs: Input, *, name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
-    """The product."""
+    """``lhs * rhs``."""
 def broadcast_not_equal(lhs: Input, rhs: Input, *, name: str | None = None,
                         attr: Mapping[str, str] | None = None) -> Symbol:
-    """Whether two numbers differ, 1 or 0."""
+    """1 where ``lhs`` differs from ``rhs``, 0 elsewhere."""
 def broadcast_power(lhs: Input, rhs: Input, *, name: str | None = None,
                     attr: Mapping[str, str] | None = None) -> Symbol:
     """``lhs`` to the power ``rhs``."""
 def broadcast_sub(lhs: Input, rhs: Input, *, name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
-    """The difference."""
+    """``lhs - rhs``."""
 def broadcast_to(data: Input, shape: Ints = (), *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` broadcast to ``shape``, in which 0 keeps a length."""
+    """``data`` broadcast to ``shape``."""
 def cast_storage(data: Input, stype: Literal['default', 'row_sparse', 'csr'], *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` in a storage type."""
+    """``data`` converted to the storage type ``stype``."""
 def cbrt(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The cube root."""
 def ceil(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The next whole number above."""
+    """Each element rounded up to an integer."""
 def clip(data: Input, a_min: float, a_max: float, *, name: str | None = None,
          attr: Mapping[str, str] | None = None) -> Symbol:
     """Elements clipped to the range from ``a_min`` to ``a_max``."""
 def col2im(data: Input, output_size: Ints, kernel: Ints, stride: Ints = (), dilate: Ints = (), pad: Ints = (), *,
            name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Columns, as ``im2col`` makes them, added at their positions in an image of ``output_size``."""
+    """The reverse of ``im2col``."""
 def cos(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The cosine, of radians."""
+    """The cosine of an angle in radians."""
 def cosh(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The hyperbolic cosine."""
 def cumsum(a: Input, axis: int | None = None, dtype: DType | None = None, *, name: str | None = None,
            attr: Mapping[str, str] | None = None) -> Symbol:
-    """Cumulative sums along an axis, or of the flat array."""
+    """Cumulative sums along ``axis``, or if None of the flattened array."""
 def degrees(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Degrees from radians."""
+    """Radians converted to degrees."""
 def depth_to_space(data: Input, block_size: int, *, name: str | None = None,
                    attr: Mapping[str, str] | None = None) -> Symbol:
     """Moves channels to blocks of height and width."""
@@ -360,16 +360,16 @@ def dot(lhs: Input, rhs: Input, transpose_a: bool = False, transpose_b: bool = F
     """The product over the last axis of ``lhs`` and the first of ``rhs``."""
 def elemwise_add(lhs: Input, rhs: Input | None = None, *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """The sum."""
+    """``lhs + rhs``."""
 def elemwise_div(lhs: Input, rhs: Input | None = None, *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """The quotient."""
+    """``lhs / rhs``."""
 def elemwise_mul(lhs: Input, rhs: Input | None = None, *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """The product."""
+    """``lhs * rhs``."""
 def elemwise_sub(lhs: Input, rhs: Input | None = None, *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """The difference."""
+    """``lhs - rhs``."""
 def erf(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The error function."""
 def erfinv(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
@@ -379,14 +379,14 @@ def exp(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None 
 def expand_dims(data: Input, axis: int, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``data`` with an axis of length one inserted at position ``axis`` of the result."""
 def expm1(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The exponential less one, exact near zero."""
+    """``exp(x) - 1``, accurate near 0."""
 def fill_element_0index(lhs: Input, mhs: Input, rhs: Input, *, name: str | None = None,
                         attr: Mapping[str, str] | None = None) -> Symbol:
-    """``lhs`` with one element in each row, in the column given by ``rhs``, replaced by that of ``mhs``."""
+    """A copy of ``lhs``, where element ``rhs[i]`` of row ``i`` is replaced by ``mhs[i]``."""
 def fix(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The next whole number towards zero."""
+    """Each element rounded towards zero to an integer."""
 def floor(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The next whole number below."""
+    """Each element rounded down to an integer."""
 def ftml_update(weight: Input, grad: Input, d: Input, v: Input, z: Input, lr: float, beta1: float = 0.6,
                 beta2: float = 0.999, epsilon: float = 1e-08, *, t: int, wd: float = 0.0, rescale_grad: float = 1.0,
                 clip_grad: float = -1.0, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
@@ -401,7 +401,7 @@ def gammaln(data: Input, *, name: str | None = None, attr: Mapping[str, str] | N
     """The natural logarithm of the gamma function's absolute value."""
 def gather_nd(data: Input, indices: Input, *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
-    """The parts of ``data`` at given coordinates."""
+    """Elements or slices of ``data`` at coordinates."""
 def group_adagrad_update(weight: Input, grad: Input | None = None, history: Input | None = None, *, lr: float,
                          rescale_grad: float = 1.0, clip_gradient: float = -1.0, epsilon: float = 1e-05,
                          name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
@@ -479,29 +479,29 @@ def log(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None 
 def log10(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The logarithm to base ten."""
 def log1p(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The natural logarithm of one more, exact near zero."""
+    """``log(1 + x)``, accurate near 0."""
 def log2(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The logarithm to base two."""
 def log_softmax(data: Input, axis: int = -1, temperature: float | None = None, dtype: DType | None = None,
                 use_length: bool | None = False, *, name: str | None = None,
                 attr: Mapping[str, str] | None = None) -> Symbol:
-    """The logarithm of ``softmax``, computed without its rounding."""
+    """The logarithm of ``softmax``, without an intermediate rounding of the softmax."""
 def logical_not(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """1 for zero, 0 for the rest."""
+    """1 where the element is zero, 0 elsewhere."""
 def make_loss(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The data as a loss to minimise."""
 def max(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
         name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The largest number, or NaN."""
+    """The largest element along ``axis``."""
 def mean(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
          name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The mean."""
+    """The mean of the elements along ``axis``."""
 def min(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
         name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The smallest number, or NaN."""
+    """The smallest element along ``axis``."""
 def moments(data: Input, axes: Ints | None = None, keepdims: bool = False, *, name: str | None = None,
             attr: Mapping[str, str] | None = None) -> Symbol:
-    """Mean and variance."""
+    """Mean and variance of the elements along ``axes``."""
 def mp_lamb_update_phase1(weight: Input, grad: Input, mean: Input, var: Input, weight32: Input, beta1: float = 0.9,
                           beta2: float = 0.999, epsilon: float = 1e-06, *, t: int, bias_correction: bool = True,
                           wd: float, rescale_grad: float = 1.0, clip_gradient: float = -1.0, name: str | None = None,
@@ -527,7 +527,7 @@ def mp_sgd_update(weight: Input, grad: Input, weight32: Input, lr: float, wd: fl
     """``sgd_update`` of a float32 copy of the weight."""
 def multi_all_finite(*data: Input | Sequence[Input], num_arrays: int = 1, init_output: bool = True,
                      name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """``all_finite`` over all arrays together."""
+    """1 if all elements of all arrays are finite, else 0."""
 def multi_lars(lrs: Input, weights_sum_sq: Input, grads_sum_sq: Input, wds: Input, eta: float, eps: float,
                rescale_grad: float = 1.0, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
@@ -557,18 +557,18 @@ def nag_mom_update(weight: Input, grad: Input, mom: Input, lr: float, momentum: 
     """Nesterov's accelerated gradient."""
 def nanprod(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
             name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The product of all but NaN."""
+    """The product of the elements along ``axis`` that are not NaN."""
 def nansum(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
            name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The sum of all but NaN."""
+    """The sum of the elements along ``axis`` that are not NaN."""
 def negative(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The number with the other sign."""
+    """``-x``."""
 def norm(data: Input, ord: Literal[1, 2] = 2, axis: Ints | None = None, out_dtype: DType | None = None,
          keepdims: bool = False, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The sum of absolute values, or the square root of the sum of squares."""
+    """The norm of the elements along ``axis``."""
 def normal(loc: float = 0.0, scale: float = 1.0, shape: Ints | None = None, ctx: Context | str | None = '',
            dtype: DType | None = None, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Numbers of the normal distribution."""
+    """Random values of the normal distribution."""
 def one_hot(indices: Input, depth: int, on_value: float = 1.0, off_value: float = 0.0, dtype: DType = 'float32', *,
             name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """One-hot vectors."""
@@ -577,7 +577,7 @@ def ones_like(data: Input, *, name: str | None = None, attr: Mapping[str, str] |
 def pick(data: Input, index: Input | None = None, axis: int | None = -1, keepdims: bool = False,
          mode: Literal['wrap', 'clip', 'index'] = 'clip', *, name: str | None = None,
          attr: Mapping[str, str] | None = None) -> Symbol:
-    """One element along ``axis`` for each position of the other axes, at the index given there."""
+    """One element along ``axis`` for each position of the other axes, at the index that ``index`` holds at …."""
 def preloaded_multi_mp_sgd_mom_update(*data: Input | Sequence[Input], momentum: float = 0.0,
                                       rescale_grad: float = 1.0, clip_gradient: float = -1.0, num_weights: int = 1,
                                       name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
@@ -596,25 +596,25 @@ def preloaded_multi_sgd_update(*data: Input | Sequence[Input], rescale_grad: flo
     """``multi_sgd_update`` with rates and decays in two arrays, the last inputs."""
 def prod(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
          name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The product."""
+    """The product of the elements along ``axis``."""
 def radians(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Radians from degrees."""
+    """Degrees converted to radians."""
 def random_exponential(lam: float = 1.0, shape: Ints | None = None, ctx: Context | str | None = '',
                        dtype: DType | None = None, *, name: str | None = None,
                        attr: Mapping[str, str] | None = None) -> Symbol:
-    """Numbers of the exponential distribution."""
+    """Random values of the exponential distribution."""
 def random_gamma(alpha: float = 1.0, beta: float = 1.0, shape: Ints | None = None, ctx: Context | str | None = '',
                  dtype: DType | None = None, *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """Numbers of the gamma distribution."""
+    """Random values of the gamma distribution."""
 def random_generalized_negative_binomial(mu: float = 1.0, alpha: float = 1.0, shape: Ints | None = None,
                                          ctx: Context | str | None = '', dtype: DType | None = None, *,
                                          name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Numbers of the generalized negative binomial distribution."""
+    """Random values of the generalized negative binomial distribution."""
 def random_negative_binomial(k: int = 1, p: float = 1.0, shape: Ints | None = None, ctx: Context | str | None = '',
                              dtype: DType | None = None, *, name: str | None = None,
                              attr: Mapping[str, str] | None = None) -> Symbol:
-    """Numbers of the negative binomial distribution."""
+    """Random values of the negative binomial distribution."""
 def random_pdf_dirichlet(sample: Input, alpha: Input | None = None, is_log: bool = False, *, name: str | None = None,
                          attr: Mapping[str, str] | None = None) -> Symbol:
     """The density of the Dirichlet distribution with concentrations in the last axis of ``alpha``."""
@@ -627,10 +627,10 @@ def random_pdf_gamma(sample: Input, alpha: Input | None = None, beta: Input | No
 def random_pdf_generalized_negative_binomial(sample: Input, mu: Input | None = None, alpha: Input | None = None,
                                              is_log: bool = False, *, name: str | None = None,
                                              attr: Mapping[str, str] | None = None) -> Symbol:
-    """The probability of counts with mean ``mu`` and dispersion ``alpha``."""
+    """The probability of counts of the negative binomial distribution with mean ``mu`` and dispersion …."""
 def random_pdf_negative_binomial(sample: Input, k: Input | None = None, p: Input | None = None, is_log: bool = False,
                                  *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The probability of as many successes before ``k`` failures, each of probability ``p``."""
+    """The probability of ``sample`` failures before the ``k``-th success, where a success has the …."""
 def random_pdf_normal(sample: Input, mu: Input | None = None, sigma: Input | None = None, is_log: bool = False, *,
                       name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The density of the normal distribution with mean ``mu`` and standard deviation ``sigma``."""
@@ -643,24 +643,24 @@ def random_pdf_uniform(sample: Input, low: Input | None = None, high: Input | No
 def random_poisson(lam: float = 1.0, shape: Ints | None = None, ctx: Context | str | None = '',
                    dtype: DType | None = None, *, name: str | None = None,
                    attr: Mapping[str, str] | None = None) -> Symbol:
-    """Numbers of the poisson distribution."""
+    """Random values of the Poisson distribution."""
 def random_randint(low: int, high: int, shape: Ints | None = None, ctx: Context | str | None = '',
                    dtype: DType | None = None, *, name: str | None = None,
                    attr: Mapping[str, str] | None = None) -> Symbol:
-    """Random integers from ``low`` to before ``high``, uniform."""
+    """Uniform random integers from ``low`` to before ``high``."""
 def random_uniform(low: float = 0.0, high: float = 1.0, shape: Ints | None = None, ctx: Context | str | None = '',
                    dtype: DType | None = None, *, name: str | None = None,
                    attr: Mapping[str, str] | None = None) -> Symbol:
-    """Numbers of the uniform distribution."""
+    """Random values of the uniform distribution."""
 def ravel_multi_index(data: Input, shape: Ints | None = None, *, name: str | None = None,
                       attr: Mapping[str, str] | None = None) -> Symbol:
-    """Flat indices into ``shape`` from indices for each axis, the columns of ``data``."""
+    """Flat indices into an array of shape ``shape``."""
 def rcbrt(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """One by the cube root."""
+    """``1 / cbrt(x)``."""
 def reciprocal(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """One by the number."""
+    """``1 / x``."""
 def relu(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The number, or zero if that is more."""
+    """``max(x, 0)``."""
 def repeat(data: Input, repeats: int, axis: int | None = None, *, name: str | None = None,
            attr: Mapping[str, str] | None = None) -> Symbol:
     """Each element of ``data`` repeated along ``axis``, or of the flat array."""
@@ -670,11 +670,11 @@ def reset_arrays(*data: Input | Sequence[Input], name: str | None = None,
 def reshape_like(lhs: Input, rhs: Input, lhs_begin: int | None = None, lhs_end: int | None = None,
                  rhs_begin: int | None = None, rhs_end: int | None = None, *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
-    """``lhs`` in the shape of ``rhs``, or with its lengths ``[lhs_begin, lhs_end)`` replaced by the …."""
+    """``lhs`` in the shape of ``rhs``."""
 def reverse(data: Input, axis: Ints, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``data`` in reverse order along each ``axis``."""
 def rint(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The nearest whole number, halves down."""
+    """The nearest integer."""
 def rmsprop_update(weight: Input, grad: Input, n: Input, lr: float, gamma1: float = 0.95, epsilon: float = 1e-08,
                    wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0,
                    clip_weights: float = -1.0, *, name: str | None = None,
@@ -686,37 +686,37 @@ def rmspropalex_update(weight: Input, grad: Input, n: Input, g: Input, delta: In
                        attr: Mapping[str, str] | None = None) -> Symbol:
     """RMSProp by Graves."""
 def round(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The nearest whole number, halves away from zero."""
+    """The nearest integer."""
 def rsqrt(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """One by the square root."""
+    """``1 / sqrt(x)``."""
 def sample_exponential(lam: Input, shape: Ints | None = (), dtype: DType | None = None, *, name: str | None = None,
                        attr: Mapping[str, str] | None = None) -> Symbol:
-    """Numbers of the exponential distribution, ``shape`` of them for each place in the inputs."""
+    """Random values of the exponential distribution."""
 def sample_gamma(alpha: Input, beta: Input | None = None, shape: Ints | None = (), dtype: DType | None = None, *,
                  name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Numbers of the gamma distribution, ``shape`` of them for each place in the inputs."""
+    """Random values of the gamma distribution."""
 def sample_generalized_negative_binomial(mu: Input, alpha: Input | None = None, shape: Ints | None = (),
                                          dtype: DType | None = None, *, name: str | None = None,
                                          attr: Mapping[str, str] | None = None) -> Symbol:
-    """Numbers of the generalized negative binomial distribution, ``shape`` of them for each place in the …."""
+    """Random values of the generalized negative binomial distribution."""
 def sample_multinomial(data: Input, shape: Ints = (), get_prob: bool = False, dtype: DType = 'int32', *,
                        name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Indices drawn with the probabilities in the last axis of ``data``, ``shape`` of them for each row."""
+    """Indices drawn with the probabilities in the last axis of ``data``."""
 def sample_negative_binomial(k: Input, p: Input | None = None, shape: Ints | None = (), dtype: DType | None = None, *,
                              name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Numbers of the negative binomial distribution, ``shape`` of them for each place in the inputs."""
+    """Random values of the negative binomial distribution."""
 def sample_normal(mu: Input, sigma: Input | None = None, shape: Ints | None = (), dtype: DType | None = None, *,
                   name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Numbers of the normal distribution, ``shape`` of them for each place in the inputs."""
+    """Random values of the normal distribution."""
 def sample_poisson(lam: Input, shape: Ints | None = (), dtype: DType | None = None, *, name: str | None = None,
                    attr: Mapping[str, str] | None = None) -> Symbol:
-    """Numbers of the poisson distribution, ``shape`` of them for each place in the inputs."""
+    """Random values of the Poisson distribution."""
 def sample_uniform(low: Input, high: Input | None = None, shape: Ints | None = (), dtype: DType | None = None, *,
                    name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """Numbers of the uniform distribution, ``shape`` of them for each place in the inputs."""
+    """Random values of the uniform distribution."""
 def scatter_nd(data: Input, indices: Input, shape: Ints, *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
-    """Zeros of ``shape`` with ``data`` written at the given coordinates."""
+    """Zeros of ``shape`` with ``data`` written at the coordinates ``indices``."""
 def sgd_mom_update(weight: Input, grad: Input, mom: Input, lr: float, momentum: float = 0.0, wd: float = 0.0,
                    rescale_grad: float = 1.0, clip_gradient: float = -1.0, lazy_update: bool = True, *,
                    name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
@@ -728,11 +728,11 @@ def sgd_update(weight: Input, grad: Input, lr: float, wd: float = 0.0, rescale_g
 def shape_array(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The shape of ``data``, as int64."""
 def shuffle(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The slices of ``data`` along the first axis, in random order."""
+    """The slices of ``data`` along the first axis in random order."""
 def sigmoid(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """1 / (1 + exp(-x))."""
+    """``1 / (1 + exp(-x))``."""
 def sign(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """-1, 0 or 1."""
+    """The sign."""
 def signsgd_update(weight: Input, grad: Input, lr: float, wd: float = 0.0, rescale_grad: float = 1.0,
                    clip_gradient: float = -1.0, *, name: str | None = None,
                    attr: Mapping[str, str] | None = None) -> Symbol:
@@ -742,7 +742,7 @@ def signum_update(weight: Input, grad: Input, mom: Input, lr: float, momentum: f
                   name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``(1 - lr * wd_lh) * weight + lr * sign(mom)``, where ``mom = momentum * mom - (1 - momentum) * (g + …."""
 def sin(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The sine, of radians."""
+    """The sine of an angle in radians."""
 def sinh(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The hyperbolic sine."""
 def size_array(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
@@ -756,26 +756,26 @@ def slice_axis(data: Input, axis: int, begin: int, end: int | None, *, name: str
     """The slice of ``data`` from ``begin`` to before ``end`` along ``axis``."""
 def slice_like(data: Input, shape_like: Input, axes: Ints = (), *, name: str | None = None,
                attr: Mapping[str, str] | None = None) -> Symbol:
-    """The first elements of ``data`` along ``axes`` (all by default), as many as ``shape_like`` has."""
+    """The first elements of ``data`` along ``axes`` (all by default), as many as ``shape_like`` has there."""
 def smooth_l1(data: Input, scalar: float = 1.0, *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
-    """``0.5 * (scalar * x) ** 2`` up to ``1 / scalar ** 2``, ``|x| - 0.5 / scalar ** 2`` beyond."""
+    """``0.5 * (scalar * x) ** 2`` where ``|x| <= 1 / scalar ** 2``, else ``|x| - 0.5 / scalar ** 2``."""
 def softmax(data: Input, length: Input | None = None, axis: int = -1, temperature: float | None = None,
             dtype: DType | None = None, use_length: bool | None = False, *, name: str | None = None,
             attr: Mapping[str, str] | None = None) -> Symbol:
     """Exponentials of ``data / temperature``, scaled to a sum of one along ``axis``."""
 def softmax_cross_entropy(data: Input, label: Input | None = None, *, name: str | None = None,
                           attr: Mapping[str, str] | None = None) -> Symbol:
-    """The cross-entropy of the softmax of the data and class labels, summed over all rows, of shape (1,)."""
+    """The cross-entropy between the softmax of ``data`` and the class indices ``label``, summed over all …."""
 def softmin(data: Input, axis: int = -1, temperature: float | None = None, dtype: DType | None = None,
             use_length: bool | None = False, *, name: str | None = None,
             attr: Mapping[str, str] | None = None) -> Symbol:
     """Exponentials of ``-data / temperature``, scaled to a sum of one along ``axis``."""
 def softsign(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """x / (1 + |x|)."""
+    """``x / (1 + |x|)``."""
 def sort(data: Input, axis: int | None = -1, is_ascend: bool = True, *, name: str | None = None,
          attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` sorted along ``axis``, or flat."""
+    """``data`` sorted along ``axis``, or flattened if None."""
 def space_to_depth(data: Input, block_size: int, *, name: str | None = None,
                    attr: Mapping[str, str] | None = None) -> Symbol:
     """Moves blocks of height and width to channels, ordered by block row, block column, channel."""
@@ -785,18 +785,18 @@ def square(data: Input, *, name: str | None = None, attr: Mapping[str, str] | No
     """The square."""
 def squeeze(data: Input, axis: Ints | None = None, *, name: str | None = None,
             attr: Mapping[str, str] | None = None) -> Symbol:
-    """``data`` without the given axes, or for None without all axes of length one."""
+    """``data`` without the axes ``axis``, or if None without all axes of length one."""
 def stack(*data: Input | Sequence[Input], axis: int = 0, num_args: int = 1, name: str | None = None,
           attr: Mapping[str, str] | None = None) -> Symbol:
     """The inputs stacked along a new axis."""
 def sum(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *,
         name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The sum."""
+    """The sum of the elements along ``axis``."""
 def take(a: Input, indices: Input, axis: int = 0, mode: Literal['raise', 'wrap', 'clip', 'index'] = 'clip', *,
          name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The slices of ``a`` along ``axis`` at ``indices``."""
 def tan(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The tangent, of radians."""
+    """The tangent of an angle in radians."""
 def tanh(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The hyperbolic tangent."""
 def tile(data: Input, reps: Ints, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
@@ -804,15 +804,15 @@ def tile(data: Input, reps: Ints, *, name: str | None = None, attr: Mapping[str,
 def topk(data: Input, axis: int | None = -1, k: int = 1,
          ret_typ: Literal['value', 'indices', 'mask', 'both'] = 'indices', is_ascend: bool = False,
          dtype: DType = 'float32', *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The ``k`` largest elements along ``axis`` or of flat ``data``, or with ``is_ascend`` the smallest."""
+    """The ``k`` largest elements along ``axis``, or of the flattened ``data``."""
 def transpose(data: Input, axes: Ints | None = (), *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
     """``data`` with its axes in the order of ``axes``, or in reverse."""
 def trunc(data: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
-    """The next whole number towards zero."""
+    """Each element rounded towards zero to an integer."""
 def unravel_index(data: Input, shape: Ints | None = None, *, name: str | None = None,
                   attr: Mapping[str, str] | None = None) -> Symbol:
-    """The indices into ``shape`` from flat indices, as columns."""
+    """The indices along the axes of an array of shape ``shape`` for flat indices, a column for each."""
 def where(condition: Input, x: Input | None = None, y: Input | None = None, *, name: str | None = None,
           attr: Mapping[str, str] | None = None) -> Symbol:
     """``x`` where ``condition`` is nonzero, ``y`` elsewhere."""

@@ -410,7 +410,7 @@ class Plan:
             node = max((node for node in program.nodes if node.op is not None),
                        key=lambda node: nbytes(program.specs[node]))
             outs = " and ".join(map(str, program.specs[node]))
-            raise type(error)(f"{node.describe()}: {outs} among the results between, {size:,} bytes, of which the "
+            raise type(error)(f"{node.describe()}: {outs} among the intermediate results, {size:,} bytes, of which the "
                               f"largest are {largest(self.memory, program.specs)}: {error}") from None
 
     def close(self, after_forward: list[Step], after_backward: list[Step],

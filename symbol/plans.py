@@ -82,8 +82,8 @@ class Plans(dict[bool, Plan]):
         operators = [node.op for node in self.bound.graph.nodes if node.op is not None]
         replaced = {op.name for op in operators if op.successor is not None}
         for name in sorted(replaced - self._warned):
-            warn(f"operator {name!r} was registered again after an executor was bound, which keeps the one before; "
-                 "bind the symbol again to compute with the new one")
+            warn(f"operator {name!r} was registered again after an executor was bound; the executor uses the previous "
+                 f"operator until the symbol is bound again")
         self._warned |= replaced
 
     def wait(self) -> None:

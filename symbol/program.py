@@ -186,8 +186,8 @@ class Program:
         for title, check in ({} if self.outside is None else self.outside).values():
             label = None if check is None else check()
             if label is not None:
-                warn(f"{title} changes {label} itself while it is traced, and does not see later changes of what it "
-                     "reads. Leave traced off, so that it runs each time")
+                warn(f"{title} changes {label} while it is traced, so later changes of it would have no effect. Leave "
+                     f"traced off, so that the function runs each time")
             elif check is not None:
                 checks.append(check)
         return functools.partial(_changed, checks) if len(checks) > 1 else checks[0] if checks else None

@@ -92,7 +92,7 @@ class Reduction:
             return None
         reduction = reduce if isinstance(reduce, Reduction) else cls(reduce, shard=shard)
         if shard not in (None, reduction.shard):
-            raise ArgumentError(f"shard={shard!r} beside a Reduction that says shard={reduction.shard!r}")
+            raise ArgumentError(f"shard={shard!r} but the Reduction has shard={reduction.shard!r}")
         return None if reduction.group.size == 1 else reduction
 
     @property

@@ -193,8 +193,8 @@ class RecordedSegment(Segment):
         if not agrees:
             raise _Differs(step, OpError(
                 f"{node.describe()} declares capturable=True, but on other inputs a replay of its {step.kernel} gives "
-                "other values than a run: it reads or keeps something besides its arrays, which stays "
-                "as it was when it was captured"))
+                "other values than a run: it reads or stores something besides its arrays, which a replay does not "
+                "update"))
 
     # ----------------------------------------------------------------------------------------- questions
 

@@ -26,8 +26,8 @@ class SingleThread:
             self._process, self._inside[1:] = os.getpid(), [me]
             return
         self._inside.remove(me)
-        raise OpError(f"{self!r}: another thread runs this executor, whose memory serves one at a time. Bind one for "
-                      "each thread, which may share arguments, or let them wait for each other")
+        raise OpError(f"{self!r}: another thread runs this executor, whose memory serves one thread at a time. Bind an "
+                      f"executor for each thread (they may share arguments), or use a lock")
 
     @contextmanager
     def _exclusive(self) -> Iterator[None]:

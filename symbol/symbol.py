@@ -181,9 +181,9 @@ class Symbol(Methods):
         if isinstance(key, slice):
             return type(self)(self._entries[key])
         if not isinstance(key, (int, np.integer)):
-            raise TypeError(f"{self!r}: outputs are picked by number, name or slice, got {type(key).__name__}")
+            raise TypeError(f"{self!r}: select outputs by index, name or slice, got {type(key).__name__}")
         if not -len(self._entries) <= key < len(self._entries):
-            raise IndexError(f"{self!r} has {len(self._entries)} outputs, not one of number {key}")
+            raise IndexError(f"{self!r} has {len(self._entries)} outputs, so there is no output {key}")
         return type(self)((self._entries[key],))
 
     def __repr__(self) -> str:
@@ -219,7 +219,7 @@ class Symbol(Methods):
             if not isinstance(value, Symbol):
                 raise TypeError(f"compose: expected symbols, got {type(value).__name__}")
         if args and keywords:
-            raise TypeError("compose: symbols go by position or by name, not both")
+            raise TypeError("compose: pass symbols by position or by name, not both")
         arguments = self.list_arguments()
         if len(args) > len(arguments):
             raise ArgumentError(f"compose: {self!r} has {len(arguments)} arguments, got {len(args)} symbols")
@@ -305,7 +305,7 @@ class Symbol(Methods):
     def list_attr(self, recursive: bool = False) -> dict[str, str]:
         """All attributes of the node as text."""
         if recursive:
-            raise OpError("list_attr(recursive=True) is gone; attr_dict() lists the attributes of all nodes")
+            raise OpError("list_attr(recursive=True) is not supported; attr_dict() lists the attributes of all nodes")
         return _doubled(_texts(self._entries[0][0]))
 
     def attr_dict(self) -> dict[str, dict[str, str]]:
@@ -333,7 +333,7 @@ class Symbol(Methods):
         graph = resolve(self._graph(), strict=False)
         arguments, auxiliary = graph.variables()
         if args and keywords:
-            raise ArgumentError(f"{what}: values go by position or by name, not both")
+            raise ArgumentError(f"{what}: pass values by position or by name, not both")
         if len(args) > len(arguments):
             raise ArgumentError(f"{what}: {self!r} has {len(arguments)} arguments, got {len(args)} values")
         by_name = {node.name: node for node in arguments + auxiliary}
@@ -384,7 +384,7 @@ class Symbol(Methods):
             more = f", and {len(unknown) - 10} more" if len(unknown) > 10 else ""
             stands = next(filter(None, map(placeholder, resolve(self._graph(), strict=False).nodes)), None)
             why = f". {stands.missing()}" if stands else ""
-            warnings.warn(f"cannot decide the shapes of {', '.join(unknown[:10])}{more}{why}", stacklevel=2)
+            warnings.warn(f"cannot infer the shapes of {', '.join(unknown[:10])}{more}{why}", stacklevel=2)
             return None, None, None
         return groups
 
@@ -668,8 +668,8 @@ def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
         if isinstance(inputs, dict):
             for key, value in inputs.items():
                 if key not in names and value is not None:
-                    raise ArgumentError(f"operator {op.name}: no room for the input {key!r}: with these attributes "
-                                        f"they are {listed(names)}")
+                    raise ArgumentError(f"operator {op.name}: there is no input {key!r}: with these attributes the "
+                                        f"inputs are {listed(names)}")
             values: Sequence[Symbol | None] = [inputs.get(key) for key in names]
         else:
             values = list(inputs) + [None] * (len(names) - len(inputs))
@@ -685,9 +685,9 @@ def _hint(error: ArgumentError, inputs: Sequence[object]) -> None:
     """Note on an error what to write for the first input that is no symbol."""
     value = next((value for value in inputs if value is not None and not isinstance(value, Symbol)), None)
     if isinstance(value, str):
-        note(error, f"text is no symbol; Variable({value!r}) makes one of that name")
+        note(error, f"expected a symbol, got text; Variable({value!r}) is a variable of this name")
     elif isinstance(value, (int, float, np.ndarray)):
-        note(error, "numbers are no symbols: write them in arithmetic, as in x + 1, or bind a Variable to them")
+        note(error, "expected a symbol, got a number: write numbers in arithmetic, as in x + 1, or bind a Variable")
 
 
 def Custom(*args: Any, op_type: str | None = None, **keywords: Any) -> Symbol:
@@ -738,7 +738,7 @@ def Variable(name: str, attr: Mapping[str, str] | None = None, shape: ShapeLike 
         tags["__storage_type__"] = to_text(stype)
     for key, value in kwargs.items():
         if not (key.startswith("__") and key.endswith("__")):
-            raise ArgumentError(f"Variable({name!r}): there is no keyword {key!r}; attributes of your own are written "
+            raise ArgumentError(f"Variable({name!r}): there is no keyword {key!r}; write your own attributes as "
                                 f"__{key}__")
         tags[key] = _tag(value)
     return Symbol([(Node(None, name, tags=tags, where=here()), 0)])

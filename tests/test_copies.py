@@ -95,7 +95,7 @@ def test_objects_bound_to_memory_or_a_thread_refuse_copies(again):
 @pytest.mark.parametrize("way", ["deepcopy", "pickle"])
 def test_an_iterator_that_works_ahead_says_that_it_is_not_copied(way):
     ahead = mx.io.PrefetchingIter(mx.io.NDArrayIter(np.zeros((4, 2)), np.zeros(4), 2))
-    with pytest.raises(TypeError, match="reads ahead on a thread cannot be copied"):
+    with pytest.raises(TypeError, match="reads ahead in a thread cannot be copied"):
         WAYS[way](ahead)
 
 

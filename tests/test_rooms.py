@@ -261,7 +261,7 @@ def test_old_loop():
 
 @pytest.mark.parametrize("call, kind, words", [
     (lambda: mx.mod.SequentialModule().add(None, take_label=True), ArgumentError, "Did you mean 'take_labels'"),
-    (lambda: mx.mod.SequentialModule().bind([("data", (1,))]), ArgumentError, "no module in it"),
+    (lambda: mx.mod.SequentialModule().bind([("data", (1,))]), ArgumentError, "the module is empty"),
     (lambda: mx.mod.PythonLossModule(data_names=["a", "b"]), ArgumentError, "one input and one label"),
     (lambda: mx.mod.PythonLossModule(grad_func=1), TypeError, "expected a function"),
     (lambda: mx.mod.PythonLossModule().bind([("x", (1, 2))]), ArgumentError, "data_shapes: expected data, got x"),
@@ -446,7 +446,7 @@ def test_classes_that_a_library_registers_by_a_base_of_its_own():
     assert type(made) is Apple and made.size == 3 and create(made) is made
     assert create(fruit="green").size == 1 and create({"fruit": "red", "size": 2}).size == 2
     assert create('["apple", {"size": 4}]').size == create('{"fruit": "apple", "size": 4}').size == 4
-    with pytest.warns(UserWarning, match="fruit 'apple': .* takes the place of"):
+    with pytest.warns(UserWarning, match="fruit 'apple': .* replaces"):
         register(type("Apple", (Fruit,), {}))
     for wrong, words in ((lambda: register(int), "subclass of Fruit"), (create, "must be of string type"),
                          (lambda: create("appel"), "Did you mean 'apple'"), (lambda: create(3), "must be of string"),

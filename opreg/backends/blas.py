@@ -17,7 +17,8 @@ Another library whose own threads also spin for a while reports when it has comp
 that, BLAS's threads are not used: if both libraries compute in turn, each waits for cores on which the other's threads
 spin.
 
-The OpenBLAS that comes with NumPy, and others that manage their own threads, can be told how many threads to use. With
+The number of threads can be set for the OpenBLAS that comes with NumPy, and for others that manage their own threads.
+With
 any other, parts run one after the other and BLAS splits each product.
 """
 

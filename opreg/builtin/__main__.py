@@ -69,7 +69,7 @@ def document() -> str:
     lines = ["# Operators", "",
              "Inputs come first, attributes after them; an attribute without a default is required. Every operator is "
              "`mx.nd.<name>` and `mx.sym.<name>`; names that begin with `_linalg_`, `_contrib_`, `_random_` and "
-             "`_image_` are also found without that in `linalg`, `contrib`, `random` and `image`.", ""]
+             "`_image_` are also found without this prefix in `linalg`, `contrib`, `random` and `image`.", ""]
     for family, ops in _families():
         lines += [f"## {family[0].upper()}{family[1:]}", ""]
         for op in ops:

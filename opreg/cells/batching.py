@@ -100,9 +100,9 @@ def _outputs(node: Node, ins: Sequence[BatchedValue], specs: Sequence[Spec], siz
     batched = [batched_input.batched for batched_input in ins]
     values = [batched_input.value for batched_input in ins]
     if op.traits.mutates or effects.moved(op, attrs) or (op.traits.states and node.in_training(True)):
-        raise ArgumentError(f"operator {op.op_type or op.name} changes its inputs in place, which samples that "
-                            "are computed at once cannot share: return new values; layers with moving statistics "
-                            "leave them alone after set_train(False)")
+        raise ArgumentError(f"operator {op.op_type or op.name} changes its inputs in place, and samples that are "
+                            f"computed at once cannot share them: return new values; layers with moving statistics do "
+                            f"not change them after set_train(False)")
     if op.rules.inline is not None:
         return _application(node, ins, size)
     if not any(is_batched and i not in op.traits.unread for i, is_batched in enumerate(batched)) and size:
@@ -349,7 +349,7 @@ class SampleTracer(FunctionTracer):
 
     def leave(self, reason: str) -> NoReturn:
         """Refuse an operation that a graph cannot express."""
-        raise TraceError(f"{self.title} computes all samples at once, and cannot: {reason}")
+        raise TraceError(f"{self.title} computes all samples at once, and cannot do so here: {reason}")
 
 
 def mapped(function: Callable[..., Any], values: Sequence[BatchedValue], size: int, title: str

@@ -69,8 +69,8 @@ class BoundTrace:
         def empty(entry: Entry) -> Array:
             spec = specs[entry[0]][entry[1]]
             if spec.shape is None or not known(spec.shape):
-                raise OpError("a compiled function needs shapes that follow from those of its inputs: the output shape "
-                              "of one operator depends on values")
+                raise OpError("a compiled function needs shapes that follow from those of its inputs: but the output "
+                              "shape of an operator depends on values")
             return stretches.array(ctx, spec)
 
         private = bool(late)  # an assigned parameter's old value is still read by the second half

@@ -79,7 +79,7 @@ def _gradients(cell: Cell, inputs: list[Any], out: object, dout: object, interna
         note(error, f"in the bprop of Cell {cell.path}")
         if isinstance(error, TypeError) and not _takes(cell.bprop, len(values) + 1):
             names = [*inspect.signature(cell.construct).parameters][:len(inputs)]
-            note(error, "it is given the inputs, the output and its gradient: bprop(self, "
+            note(error, "its arguments are the inputs, the output and the output gradient: bprop(self, "
                         f"{', '.join([*names, 'out', 'dout'])})")
         raise
     if gradients is None:
@@ -100,8 +100,8 @@ def _gradients(cell: Cell, inputs: list[Any], out: object, dout: object, interna
     gradients = list(gradients) if isinstance(gradients, (tuple, list)) else [gradients]
     surplus = gradients[len(inputs):]
     if surplus and not any(g is not None for g in surplus) and not checks_bprop():
-        warn(f"the bprop of Cell {cell.path} returned {len(gradients)} gradients for {len(inputs)} inputs; those "
-             "behind them are None and left out")
+        warn(f"the bprop of Cell {cell.path} returned {len(gradients)} gradients for {len(inputs)} inputs; the "
+             f"additional ones are None and ignored")
         del gradients[len(inputs):]
     if len(gradients) != len(inputs):
         what = ", ".join(_kind(value) for value in inputs)

@@ -172,7 +172,8 @@ class Cell(ParameterContainer, NotebookTable):
             if attributes["_plain"]:
                 self._explain(error, args, kwargs)
             if any(hasattr(each, "list_arguments") for each in (*args, *kwargs.values())):
-                note(error, "a Cell takes tensors, not symbols: cell.to_symbol(*examples) makes a symbol of it")
+                note(error, "a Cell takes tensors, not symbols: cell.to_symbol(*examples) converts the Cell to a "
+                            "symbol")
             note(error, f"in Cell {self.path}")
             raise
         finally:

@@ -71,7 +71,7 @@ def release() -> None:
 
 def _group(name: str) -> Group:
     if not isinstance(name, str):
-        raise TypeError(f"communication: group must be the name of one, got {type(name).__name__}")
+        raise TypeError(f"communication: group must be the name of a group, got {type(name).__name__}")
     return group(name)
 
 
@@ -128,7 +128,7 @@ def create_group(group: str, rank_ids: Sequence[int], options: object = None) ->
         World ranks of its processes, including this one.
     """
     if world().rank not in rank_ids:
-        raise ArgumentError(f"create_group: rank {world().rank} is not among those of {group!r}, "
+        raise ArgumentError(f"create_group: rank {world().rank} is not among the ranks of {group!r}, "
                             f"{', '.join(map(str, rank_ids))}")
     group_made = world().create(rank_ids, group)
     assert group_made is not None

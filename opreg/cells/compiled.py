@@ -168,7 +168,7 @@ class Compiled:
             idle.append(plan)
 
     def _run_apart(self, leaves: Sequence[Tensor]) -> Any:
-        """Run in other memory, because a caller keeps gradients longer than until the next ones are computed."""
+        """Run in other memory, because a caller still uses the last gradients."""
         self._gradients_of, self.idle = (), []
         return self.run(leaves)
 
@@ -303,8 +303,8 @@ class Compiled:
                 data[...] = now
 
     def _run_apart_from_leaves(self, run: _Run, weights: Sequence[NDArray]) -> BoundTrace:
-        """Run the first half again in a plan that computes gradients in memory of its own: those of leaves hold others,
-        or are read or summed by this backward pass."""
+        """Run the first half again in a plan that computes gradients in its own memory, because the gradients of leaves
+        have other values, or because this backward pass reads or sums them."""
         before = run.plan
         self.apart = tape.PASS.last is not run.node()  # else the leaves have other arrays now
         self.idle_recorded = {}
@@ -426,9 +426,9 @@ def _recorded(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray], n
             variable._entry = tape.Variable(variable), 0
     changed = compiled.changed()
     if changed is not None:
-        raise OpError(f"{_TAPED.name}: a gradient that can be differentiated again, or of another mode, runs its code "
-                      f"again, and {changed} has changed since it ran. Ask for the gradient before, or call the "
-                      "function without jit")
+        raise OpError(f"{_TAPED.name}: a gradient that can be differentiated again, or of another mode, runs the "
+                      f"function again, and {changed} has changed since the first run. Compute the gradient before the "
+                      f"change, or call the function without jit")
     weights = list(zip(compiled._weights, variables[count:]))
     before = [(array, array._data, array._entry)
               for array in {id(array): array for array, _ in (*weights, *run.plan.copied)}.values()]

@@ -59,7 +59,7 @@ def set_rng_state(state: Tensor) -> None:
         value = json.loads(state.asnumpy().astype(np.uint8).tobytes(), object_hook=_decoded)
         devices = {tuple(place): tuple(drawn) for place, drawn in value["devices"]}
     except (KeyError, TypeError, ValueError):
-        raise ArgumentError("set_rng_state: expected a tensor returned by get_rng_state, got other contents"
+        raise ArgumentError("set_rng_state: expected a tensor returned by get_rng_state, got a tensor of other contents"
                             ) from None
     generators.restore({"seed": value["seed"], "devices": devices})
 

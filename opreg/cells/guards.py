@@ -164,8 +164,7 @@ class Variants(Generic[V]):
         self.compiled: list[V] = []
 
     def at(self, fork: Fork, answer: Answer) -> V | None:
-        """The variant in which the value at a fork is ``answer`` and later forks have their last values; None if there
-        is none."""
+        """The variant whose value at a fork is ``answer``, with the last values at later forks; None without one."""
         key = _key(answer)
         while key in fork.branches:
             fork.latest = key
@@ -289,7 +288,7 @@ class TraceValues:
         """
         root = trace.root
         if behind:
-            raise NotComputable(f"behind {behind}, which would be called twice")
+            raise NotComputable(f"after {behind}, which would be called twice")
         with Recording(False, None), untraced(), generators.noted_states() as drawn:
             try:
                 for node in root.drawn[self._drawn:]:  # in the order of the trace

@@ -89,11 +89,11 @@ class HookHandle:
         if not callable(function):
             raise TypeError(f"Expected a callable hook function, but got {type(function).__name__}.")
         if getattr(function, "compiled", False):
-            raise TypeError("a hook is a Python function; a compiled one has no values to show")
+            raise TypeError("a hook is a Python function; a compiled function has no values that it could pass")
         number, hook = next(_NUMBERS), Hook(function, **options)
         if STATE.inside and STATE.trace is None and any(hook.repeats(hook_before) for hook_before in hooks.values()):
-            warn(f"the hook {hook} is registered on {getattr(owner, 'path', owner)} each time that a Cell runs, beside "
-                 "those of its runs before: register it in __init__, or remove it with the handle")
+            warn(f"the hook {hook} is registered on {getattr(owner, 'path', owner)} each time that a Cell runs, in "
+                 f"addition to the hooks of earlier runs: register it in __init__, or remove it with its handle")
         hooks[number] = hook
         if prepend:
             later_hooks = [(key, hooks.pop(key)) for key in list(hooks) if key != number]

@@ -268,8 +268,8 @@ def through_hooks(function: Chain, groups: Sequence[Sequence[Any]], specs: Seque
         if returned is shown[number]:  # the hook replaced nothing; its in-place changes are ignored
             return [value for (i, _), value in zip(present, values) if i == number]
         if any(new is not None and j not in expected for j, new in enumerate(returned)):
-            raise ArgumentError(f"{title}: a gradient was returned in the place of a missing one, which a "
-                                "compiled function does not support; return None there, or use PYNATIVE_MODE")
+            raise ArgumentError(f"{title}: the hook returned a gradient for a missing one, which a compiled function "
+                                f"does not support; return None there, or use PYNATIVE_MODE")
         return [returned[j] for j in expected]
 
     title = title() if callable(title) else title
@@ -486,7 +486,8 @@ class HookBackward:
         if not callable(hook_fn):
             raise TypeError(f"HookBackward: expected a function, got {type(hook_fn).__name__}")
         if getattr(hook_fn, "compiled", False):
-            raise TypeError("HookBackward: expected a Python function; a compiled one has no values to show")
+            raise TypeError("HookBackward: expected a Python function; a compiled function has no values that it could "
+                            "pass")
         self.hook_fn, self.cell_id = hook_fn, cell_id
         self._hook = Hook(hook_fn)
 

@@ -258,7 +258,8 @@ class TruncatedNormal(Initializer):
             raise AttrError(f"TruncatedNormal: sigma must be positive, got {sigma}")
         low, high = fills.left_of((a, b), sigma, mean)
         if not low < high:
-            raise AttrError(f"TruncatedNormal: there is nothing of mean={mean}, sigma={sigma} between a={a} and b={b}")
+            raise AttrError(f"TruncatedNormal: the distribution with mean={mean}, sigma={sigma} has no values between "
+                            f"a={a} and b={b}")
         self.sigma, self.mean, self.a, self.b = sigma, mean, a, b
 
     def _initialize(self, arr: np.ndarray) -> None:

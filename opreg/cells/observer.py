@@ -117,7 +117,7 @@ class Observer(Values):
         self._classes, self._caches = {}, []
 
     def _memory_is_read(self) -> bool:
-        """Whether an attribute ``_data`` that code reads is that of tensors: no other object has one."""
+        """Whether an attribute ``_data`` that code reads belongs to tensors: no other object has it."""
         owners = [value for value in self._met.values() if "_data" in (attributes_of(value) or ())]
         return not owners and any(isinstance(value, NDArray) for value in self._met.values())
 

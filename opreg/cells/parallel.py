@@ -73,13 +73,13 @@ def set_auto_parallel_context(**settings: object) -> None:
                                 f"{did_you_mean(name, _DEFAULTS)}")
         if name == "parallel_mode" and value not in (ParallelMode.STAND_ALONE, ParallelMode.DATA_PARALLEL):
             raise ArgumentError(f"set_auto_parallel_context: parallel_mode must be 'stand_alone' or 'data_parallel', "
-                                f"got {value!r}; networks are not cut into parts here")
+                                f"got {value!r}; networks are not divided among devices here")
         if name in ("gradients_mean", "parameter_broadcast") and not isinstance(value, bool):
             raise TypeError(f"set_auto_parallel_context: {name} must be a bool, got {type(value).__name__}")
         if name in ("device_num", "global_rank"):
             actual = world().size if name == "device_num" else world().rank
             if value != actual:
-                raise ArgumentError(f"set_auto_parallel_context: {name}={value!r}, and the launcher has made it "
+                raise ArgumentError(f"set_auto_parallel_context: {name}={value!r}, but the launcher has set it to "
                                     f"{actual}")
     _CHOSEN.update({name: value for name, value in settings.items() if name in _DEFAULTS})
     EPOCH[0] += 1
@@ -136,7 +136,7 @@ class DistributedGradReducer(Cell):
                  fusion_type: int = 1, group: str = "world"):
         super().__init__(auto_prefix=False)
         if degree is not None and (type(degree) is not int or degree < 1):
-            raise ValueError(f"DistributedGradReducer: degree must be an int from one up, got {degree!r}")
+            raise ValueError(f"DistributedGradReducer: degree must be an int of at least 1, got {degree!r}")
         self.mean = get_auto_parallel_context("gradients_mean") if mean is None else mean
         self.degree, self.group = find(group).size if degree is None else degree, group
         self._names = [None if getattr(each, "layerwise_parallel", False) else each.name for each in parameters]

@@ -93,7 +93,7 @@ class Parameter(Tensor):
 
     @property
     def name(self) -> str:
-        """Its name: the given one, or that of its place in a Cell."""
+        """Its name: the one given by the user, or by its position in a Cell."""
         return self._name
 
     @name.setter
@@ -118,7 +118,7 @@ class Parameter(Tensor):
 
     @property
     def has_name(self) -> bool:
-        """Whether it has a name, given or taken."""
+        """Whether it has a name, from the user or from its position."""
         return self._given
 
     @property
@@ -316,7 +316,7 @@ def _check_cast(parameter: Parameter, incoming: np.dtype) -> None:
 
 
 def _fits(stored: np.dtype, incoming: np.dtype) -> bool:
-    """Whether values of one dtype may be stored in another: arithmetic between the two has to give the latter."""
+    """Whether values of one dtype may be stored in another one: if arithmetic between the two gives the other one."""
     if stored == incoming or np.can_cast(incoming, stored, "safe"):
         return True
     try:

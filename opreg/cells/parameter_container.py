@@ -295,7 +295,7 @@ class ParameterContainer(Buffered):
     def update_parameters_name(self, prefix: str = "", recurse: bool = True, _from_paths: bool = False) -> None:
         """Put a prefix before the names of all parameters."""
         if not (_from_paths or prefix == "" or is_prefix(prefix)):
-            raise ValueError(f"{self.path}: the prefix {prefix!r} is not of letters, digits, dots and underscores")
+            raise ValueError(f"{self.path}: the prefix {prefix!r} may only have letters, digits, dots and underscores")
         for path, parameter in self.parameters_and_names(expand=recurse):
             parameter.name = prefix + (path if _from_paths else parameter.name)
 
@@ -307,10 +307,10 @@ class ParameterContainer(Buffered):
             if first_path != path:
                 if refuse:
                     raise ValueError(f"The value of {path} is {parameter}, its name {parameter.name!r} already exists: "
-                                     "give each parameter a name of its own, or none")
+                                     "give each parameter a different name, or none")
                 if first_path.rpartition(".")[0] == path.rpartition(".")[0]:  # of one Cell: the user gave these names
-                    warn(f"{self.path}: {first_path} and {path} are both named {parameter.name!r}, so from here on all "
-                         "parameters of it have the names of their paths: give each one of its own, or none")
+                    warn(f"{self.path}: {first_path} and {path} are both named {parameter.name!r}, so all its "
+                         f"parameters are named by their paths from now on: give each a different name, or none")
                 for own_path, renamed in self.parameters_and_names():
                     renamed.name = own_path
                 break
@@ -323,7 +323,7 @@ class ParameterContainer(Buffered):
         if not param_name or (check_name_contain_dot and "." in param_name):
             raise KeyError(f"{self.path}: the name {param_name!r} of a parameter is empty or has a dot")
         if hasattr(self, param_name) and param_name not in self._params:
-            raise KeyError(f"{self.path}: {param_name!r} exists already")
+            raise KeyError(f"{self.path}: {param_name!r} already exists")
         if not isinstance(param, Parameter):
             raise TypeError(f"{self.path}: {param_name!r} must be a Parameter, got {type(param).__name__}")
         self._put_parameter(param_name, param)

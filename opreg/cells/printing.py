@@ -76,7 +76,7 @@ def _writer(dtype: np.dtype, digits: str) -> Callable[[object], str]:
 
 
 def _block(table: np.ndarray, cut: list[bool], line: int, indent: str) -> str:
-    """Nested brackets; rows of one block stand below each other, and dots stand for elements that are left out."""
+    """Nested brackets; rows of a block are aligned, and dots replace omitted elements."""
     if table.ndim == 1:
         return f"[{_row(list(table), cut[0], line)}]"
     parts = [_block(part, cut[1:], line, indent + " ") for part in table]

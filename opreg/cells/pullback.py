@@ -299,8 +299,8 @@ def differentiate(function: Callable, args: Sequence[Any], kwargs: Mapping[str, 
     back = pullback(function, args, kwargs, positions, weights, first_only)
     if seed is None and len(back.heads) > 1 and not first_only and name_of(function) not in _WARNED:
         _WARNED.add(name_of(function))
-        warnings.warn(f"grad of {name_of(function)}: it returns {len(back.heads)} tensors; the gradients are those of "
-                      "their sum. With has_aux=True only the first is differentiated.", UserWarning, stacklevel=4)
+        warnings.warn(f"grad of {name_of(function)}: it returns {len(back.heads)} tensors; the gradient is that of "
+                      f"their sum. With has_aux=True only the first is differentiated.", UserWarning, stacklevel=4)
     return back.out, *back(seed)
 
 

@@ -1,4 +1,5 @@
-"""Classes of sparse tensors, for programs that test for them with ``isinstance``; no tensor is one."""
+"""Classes of sparse tensors, for programs that test for them with ``isinstance``; tensors are never instances of
+them."""
 
 from __future__ import annotations
 

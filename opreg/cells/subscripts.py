@@ -93,13 +93,13 @@ def _part(part: Any) -> Any:
         part = part if part.size else part.astype(np.int64)
     if hasattr(part, "dtype") and hasattr(part, "shape"):
         if part.dtype.kind not in "iub":
-            raise SubscriptError(f"a subscript must be of integers or truth values, got dtype {part.dtype}")
+            raise SubscriptError(f"a subscript must have integers or bool, got dtype {part.dtype}")
         return part if part.shape or part.dtype.kind == "b" else part.item()
     try:
         return operator.index(part)
     except TypeError:
-        raise SubscriptError("a subscript must be of integers, slices, None, ..., truth values, or lists or tensors of "
-                             f"them, got {type(part).__name__} {part!r}") from None
+        raise SubscriptError("a subscript must have integers, slices, None, ..., bool, or lists or tensors of these, "
+                             "got {type(part).__name__} {part!r}") from None
 
 
 def _axes(part: Any) -> int:

@@ -73,8 +73,8 @@ class SymbolCell(Cell):
             kind = next((init for end, init in _INITIAL.items() if name.endswith(end)),
                         "zeros" if self._needed[name] else None)
             if kind is None or shape is None:
-                raise ArgumentError(f"from_symbol: {name!r} is neither an input nor given, and its name does not say "
-                                    "how to initialise it; list it in inputs= or give it in params=")
+                raise ArgumentError(f"from_symbol: {name!r} is neither an input nor in params=, and its name does not "
+                                    f"determine an initializer; list it in inputs= or give it in params=")
             kind = kind if len(shape) > 1 or kind in ("zeros", "ones") else "zeros"
             self._hold(name, initializer(kind, shape, np.float32))
         if STATE.trace is not None:

@@ -45,7 +45,7 @@ class Table(OrderedDict[str, Any]):
         self._notify(name, before, None)
 
     def pop(self, name: str, *default: Any) -> Any:
-        """Remove an entry and give its value, or the default where there is none."""
+        """Remove an entry and return its value, or the default if it is missing."""
         before = self.get(name)
         value = super().pop(name, *default)
         self._notify(name, before, None)

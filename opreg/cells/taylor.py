@@ -115,8 +115,8 @@ def jet(fn: Callable[..., Any], primals: Several, series: Several) -> tuple[Any,
     orders = terms[0].shape[0] if terms and terms[0].shape else 0
     expected, shapes = [(orders, *value.shape) for value in inputs], [term.shape for term in terms]
     if not orders or expected != shapes:
-        raise ShapeError(f"jet: expected series of the shapes {', '.join(map(show, expected))}, the orders in front of "
-                         f"those of the primals, got {', '.join(map(show, shapes))}")
+        raise ShapeError(f"jet: expected series of the shapes {', '.join(map(show, expected))}, (orders, *shape of the "
+                         f"primal), got {', '.join(map(show, shapes))}")
     levels = [tree.tensors(result) for result in _derivatives(fn, inputs, terms, orders)]
     values, stacked = levels[0], [ops.stack(*level, axis=0, num_args=orders) for level in zip(*levels[1:])]
     return (values[0], stacked[0]) if len(values) == 1 else (values, stacked)

@@ -101,12 +101,12 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         keywords.pop("internal", None)
         keywords.pop("const_arg", None)
         if keywords:
-            raise ArgumentError(f"Tensor: there is no keyword {sorted(keywords)[0]!r}")
+            raise ArgumentError(f"Tensor: unknown keyword {sorted(keywords)[0]!r}")
         target = None if dtype is None else as_dtype(dtype)
         ctx = current_context()
         if input_data is None:
             if shape is None or target is None:
-                raise ArgumentError("Tensor: expected numbers, or shape=, dtype= and perhaps init=")
+                raise ArgumentError("Tensor: expected values, or shape= and dtype=, and optionally init=")
             lengths = _lengths(shape)
             host = np.zeros(lengths, target) if init is None else init.fill(lengths, target)
         else:
@@ -215,7 +215,8 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
 
     def __bool__(self) -> bool:
         if self.size != 1:
-            raise ValueError(f"the truth of a tensor of shape {show(self.shape)} is ambiguous; use any() or all()")
+            raise ValueError(f"the truth value of a tensor of shape {show(self.shape)} is ambiguous; use any() or "
+                             f"all()")
         variable = self._variable()
         return bool(self.asnumpy().reshape(-1)[0]) if variable is None else bool(variable)
 
@@ -388,8 +389,8 @@ class OpenTensor(Tensor):
 
     @property
     def _data(self) -> Any:  # type: ignore[override]
-        raise ArgumentError(f"a tensor of shape {show(self._shape)} has no values: it describes an argument, for "
-                            "set_inputs")
+        raise ArgumentError(f"a tensor of shape {show(self._shape)} has no values: it only describes an argument for "
+                            f"set_inputs")
 
     def __repr__(self) -> str:
         return f"Tensor(shape={list(self._shape)}, dtype={self.dtype}, value=\n)"
@@ -475,7 +476,7 @@ def _host(value: object, dtype: np.dtype | None = None) -> np.ndarray:
     try:
         host = np.array(value)
     except (ValueError, TypeError, OverflowError) as error:
-        note(error, "Tensor: expected numbers in a regular nesting, or an array")
+        note(error, "Tensor: expected an array, or nested lists of numbers with equal lengths")
         raise
     if isinstance(value, numbers.Real) and host.dtype == object and not isinstance(value, int):
         host = np.array(float(value))  # a Fraction, for the module statistics
@@ -528,8 +529,8 @@ def _large(value: Any, host: np.ndarray, dtype: np.dtype | None) -> np.ndarray:
     if dtype is not None:
         return numbers_of(value, dtype)
     if min(leaves) < 0 or max(leaves) >= 1 << 64:
-        raise adopted(OverflowError(f"Tensor: integers from {min(leaves)} to {max(leaves)} are in no integer dtype; "
-                                    "give a floating one, as float32"))
+        raise adopted(OverflowError(f"Tensor: integers from {min(leaves)} to {max(leaves)} fit no integer dtype; give "
+                                    f"a floating one, such as float32"))
     return np.array(value, np.uint64)
 
 

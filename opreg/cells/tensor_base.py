@@ -145,7 +145,7 @@ class TensorBase(Methods):
     def _logic(self, name: str, operand: TensorLike) -> Tensor:
         left, right = self._beside(operand)
         if left._dt.kind not in "iub":
-            raise ArgumentError(f"operator {name}: expected truth values or integers, got {left._dt}")
+            raise ArgumentError(f"operator {name}: expected bool or integers, got {left._dt}")
         return get(LOGIC[name][left._dt.kind != "b"])(left, right)
 
     def _beside(self, operand: TensorLike) -> tuple[Tensor, Tensor]:
@@ -247,13 +247,13 @@ class TensorBase(Methods):
         """Permute the axes; by default reverse them. ``dim0`` and ``dim1`` swap two axes."""
         if dim0 is not None or dim1 is not None:
             if axes or dim0 is None or dim1 is None:
-                raise TypeError("transpose: dim0 and dim1 go together, without other axes")
+                raise TypeError("transpose: give both dim0 and dim1, and no other axes")
             return self.swapaxes(dim0, dim1)
         order: Sequence[Any] = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
         rank = len(self.shape)
         order = tuple(axis % rank if -rank <= axis < rank else axis for axis in order) or tuple(reversed(range(rank)))
         if sorted(order) != list(range(rank)):
-            raise ShapeError(f"transpose: expected the {rank} axes in some order, got {axes}")
+            raise ShapeError(f"transpose: expected a permutation of the {rank} axes, got {axes}")
         return ops.transpose(self, axes=order) if rank > 1 else self  # type: ignore[return-value]
 
     @property

@@ -144,7 +144,7 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
 
     @property
     def has_text(self) -> bool:
-        """Whether its text is that of its numbers: in the trace of a function, not in that of a Symbol."""
+        """Whether the text of a tensor shows its values: in the trace of a function, but not in that of a Symbol."""
         return STATE.trace is not None and not STATE.trace.root.symbolic
 
     def value(self) -> TracedTensor:
@@ -217,7 +217,7 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
     def _refuse(what: str, instead: str) -> Callable[..., NoReturn]:  # type: ignore[misc]
         def method(self: TracedTensor, *_: object, **__: object) -> NoReturn:
             """Refused: it would leave the graph."""
-            raise TraceError(f"{what} of a tensor leaves the graph of a compiled function. {instead}")
+            raise TraceError(f"{what} of a tensor would leave the graph of a compiled function. {instead}")
 
         return method
 
@@ -350,7 +350,7 @@ class FunctionTracer(Tracer):
         root = self.root
         where = here()
         root.left = root.left or (f"{reason} ({where})" if where else reason)
-        raise LeftToPython(f"{root.title} can not be a graph: {root.left}", root.left)
+        raise LeftToPython(f"{root.title} cannot be compiled to a graph: {root.left}", root.left)
 
     @contextlib.contextmanager
     def running(self, cell: Running) -> Iterator[bool]:

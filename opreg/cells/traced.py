@@ -107,7 +107,7 @@ class Traced:
         self.reads.close()
 
     def _taken_apart(self, out: object) -> tuple[Structure, list[Any]]:
-        """How results are nested, and their leaves: tensors, and containers from outside, which stay whole."""
+        """The structure of results, and their leaves: tensors, and containers from outside, which are not opened."""
         leaves: list[Any] = []
         return tree.flatten(out, leaves, lambda value: id(value) in self._outside), leaves
 
@@ -208,7 +208,7 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
             set_state(generator, state)
         trace.reads.close(not trace.left)
         trace.left = trace.left or observer.reason
-        raise LeftToPython(f"{title} can not be a graph: {trace.left}", trace.left, trace.reads)
+        raise LeftToPython(f"{title} cannot be compiled to a graph: {trace.left}", trace.left, trace.reads)
     return Traced(trace, nodes, out, ctx)
 
 

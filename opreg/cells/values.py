@@ -427,7 +427,7 @@ class Values:
             self._add_owner(value)
             if isinstance(value, ctypes._Pointer) and "contents" not in self._names:
                 self.comparisons.unseen[f"what {label} points to"] = None
-            if hasattr(value, "_mask"):  # of a masked array
+            if hasattr(value, "_mask"):  # attributes of a masked array
                 self.comparisons.path(value, "{}._mask", value._mask, label)
                 self.read(value._mask, label)
         elif isinstance(value, functools.partial):

@@ -36,7 +36,7 @@ class _Vmap:
         for what, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
             _check(what, axes)
         if in_axes is None:
-            raise ArgumentError("vmap: in_axes is None: it must say which inputs have an axis of samples")
+            raise ArgumentError("vmap: in_axes is None: give the axis of samples of each input")
         self.fn = fn.function if isinstance(fn, Jitted) else fn
         self.in_axes, self.out_axes = in_axes, out_axes
         self.__name__ = f"vmap_{name_of(fn)}"
@@ -58,7 +58,8 @@ class _Vmap:
                 axes[i] = axis = _axis(axis, len(value.shape), what)
                 sizes[i] = value.shape[axis]
         if not sizes:
-            raise ArgumentError(f"{title}: no input has an axis of samples: each is None in in_axes, or no tensor")
+            raise ArgumentError(f"{title}: no input has an axis of samples: each of them is None in in_axes or not a "
+                                f"tensor")
         first, size = next(iter(sizes.items()))
         for i, count in sizes.items():
             if count != size:

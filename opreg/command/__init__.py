@@ -19,23 +19,23 @@ __all__ = ["main", "said", "users", "COMMANDS"]
 COMMANDS = {
     "as-mxnet": ("as_mxnet", "run a script with mxnet meaning this package"),
     "as-mindspore": ("as_mindspore", "run a script with mindspore meaning this package"),
-    "check": ("check", "say whether an operator, a Cell or a function keeps the contract"),
+    "check": ("check", "check an operator, a Cell or a function"),
     "convert": ("convert", "write weights or a model in another format"),
-    "info": ("info", "say which versions are here, and what computes"),
-    "launch": ("launch", "start a program as several processes, which find each other"),
+    "info": ("info", "show versions, the processor and the libraries in use"),
+    "launch": ("launch", "start a program as several connected processes"),
     "ops": ("ops", "list operators"),
     "params": ("params", "list the weights in a file, or compare two files"),
     "plot": ("plot", "draw a graph"),
-    "port": ("port", "rewrite scripts of another time for this package and today's Python"),
-    "profile": ("profile", "say where the time of a model or a script goes"),
+    "port": ("port", "rewrite old scripts for this package and current Python"),
+    "profile": ("profile", "measure where a model or a script spends its time"),
     "run": ("run", "run a model on arrays of files"),
-    "show": ("show", "say what an operator takes, or what a graph in a file is made of"),
+    "show": ("show", "describe an operator, or a graph in a file"),
     "show-missing": ("show_missing", "list operators of graphs that are not registered"),
     "summary": ("summary", "list the layers of a graph, with shapes and weights"),
-    "trace-cache": ("trace_cache", "list or clear what is kept on the disk"),
+    "trace-cache": ("trace_cache", "list or clear the files that opreg caches on disk"),
 }
 
-_ENDS = "Ends with 0 if all is well, with 1 if something was found, with 2 after a mistake in the call."
+_ENDS = "The exit status is 0 for success, 1 if something was found, and 2 for a mistake in the call."
 
 
 class _Parser(argparse.ArgumentParser):

@@ -17,7 +17,7 @@ def configure(parser: argparse.ArgumentParser, library: str = "mxnet") -> None:
     """Add the arguments."""
     parser.add_argument("-m", dest="module", action="store_true", help="the script is a module, found by its name")
     parser.add_argument("script", help="the file, or the name of the module")
-    parser.add_argument("args", nargs=argparse.REMAINDER, help="what it finds in sys.argv")
+    parser.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
     parser.set_defaults(library=library)
 
 

@@ -36,8 +36,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("source", metavar="SOURCE",
                         help="a .params, .npz, .safetensors, .ckpt, .pt or .pth file; a -symbol.json, or an .onnx file")
-    parser.add_argument("target", metavar="TARGET", help="the file to write; its ending says which format")
-    parser.add_argument("--force", action="store_true", help="replace a file that is there already")
+    parser.add_argument("target", metavar="TARGET", help="the file to write; its suffix decides the format")
+    parser.add_argument("--force", action="store_true", help="replace an existing file")
     parser.add_argument("--input", nargs="+", action="extend", default=[], metavar="[NAME=]X",
                         help="of a graph that becomes an .onnx file, or of an .onnx file whose lengths are open: the "
                              "shape of an input, as 1x3x224x224 or 8x20:int32")
@@ -55,17 +55,17 @@ def run(options: argparse.Namespace) -> int:
     ending = os.path.splitext(target)[1]
     if ending not in (*weights.ENDINGS, _GRAPH, _ONNX):
         endings = [*weights.ENDINGS, _GRAPH, _ONNX]
-        raise ArgumentError(f"{target}: there is no format {ending!r}. {did_you_mean(ending, endings)}")
+        raise ArgumentError(f"{target}: unknown format {ending!r}. {did_you_mean(ending, endings)}")
     if ending == _GRAPH and not source.endswith(_ONNX):
         raise ArgumentError(f"{target}: only an .onnx file can be converted to a graph; {source} has none")
     if ending == _ONNX and source.endswith(weights.ENDINGS):
-        raise ArgumentError(f"{target}: a model is a graph with weights, and {source} holds weights alone: convert "
+        raise ArgumentError(f"{target}: a model is a graph with weights, but {source} holds only weights: convert "
                             f"net-symbol.json {target} --params {source}")
     if options.picture and ending not in (_GRAPH, _ONNX):
-        raise ArgumentError(f"--picture {options.picture}: {target} holds weights alone, and no graph to draw")
+        raise ArgumentError(f"--picture {options.picture}: {target} holds only weights, and no graph to draw")
     for path in [target, *([_weights_of(target)] if ending == _GRAPH else []), options.picture]:
         if path and os.path.exists(path) and not options.force:
-            raise ArgumentError(f"{path}: it is there already; --force replaces it")
+            raise ArgumentError(f"{path}: the file exists; --force replaces it")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         report = (_to_onnx if ending == _ONNX else _from_onnx if ending == _GRAPH else _to_weights)(options)
@@ -87,7 +87,7 @@ def _to_weights(options: argparse.Namespace) -> _ConversionReport:
         options.model = options.source
         arrays, named = models.model(options).weights, True
         if not arrays:
-            raise ArgumentError(f"{options.source}: there are no weights beside it; give them by --params")
+            raise ArgumentError(f"{options.source}: no file with weights was found; give one by --params")
     else:
         arrays, named = weights.load(options.source)
     if not named and not options.target.endswith((".params", ".npz")):

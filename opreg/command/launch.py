@@ -15,12 +15,12 @@ __all__ = ["configure", "run"]
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("-n", type=int, required=True, metavar="COUNT", help="how many processes")
+    parser.add_argument("-n", type=int, required=True, metavar="COUNT", help="the number of processes")
     parser.add_argument("--timeout", type=float, metavar="SECONDS",
                         help="how long a process waits for the others before it gives up; 300 by default")
     parser.add_argument("-m", action="store_true", help="the program is a module")
     parser.add_argument("program", help="the script")
-    parser.add_argument("args", nargs=argparse.REMAINDER, help="what it finds in sys.argv")
+    parser.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -36,7 +36,8 @@ class Model(NamedTuple):
     weights: dict[str, Array]
 
 
-def add_model(parser: argparse.ArgumentParser, what: str = "-symbol.json, or what its name begins with; or .onnx"
+def add_model(parser: argparse.ArgumentParser, what: str = "a -symbol.json file, or its name without this suffix; or "
+                                                           "an .onnx file"
               ) -> None:
     """Add the arguments for the model, its inputs and the device."""
     parser.add_argument("model", metavar="MODEL", help=what)
@@ -103,7 +104,8 @@ def read_onnx(source: Any, shapes: Mapping[str, Sequence[int]]) -> tuple[Symbol,
     except UnknownNumbers as error:
         free = [name for name, dims in get_model_metadata(source)["input_tensor_data"] if 0 in dims]
         if free and not shapes:
-            raise ArgumentError(f"{error}\nlengths of inputs are open: --input {free[0]}=SHAPE says them") from error
+            raise ArgumentError(f"{error}\nthe inputs have dynamic lengths: give them by --input "
+                                f"{free[0]}=SHAPE") from error
         raise
 
 

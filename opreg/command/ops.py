@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("pattern", nargs="?", default="*", metavar="PATTERN",
                         help="a part of a name, or a pattern with * and ?, upper and lower case alike")
-    parser.add_argument("--all", action="store_true", help="those of gradients and of the machinery, too")
+    parser.add_argument("--all", action="store_true", help="include operators of gradients and internal ones")
     models.add_import(parser)
     add_json(parser)
 

@@ -66,7 +66,8 @@ def shapes(words: Sequence[str]) -> dict[str, tuple[int, ...]]:
     for word in words:
         name, text = named(word)
         if not name:
-            raise ArgumentError(f"{word!r}: whose shape is it? Write data={word}, with the name of the input")
+            raise ArgumentError(f"{word!r}: the input of this shape is unknown. Write data={word}, with the name of "
+                                f"the input")
         result[name] = shape(text)
     return result
 
@@ -145,7 +146,8 @@ def imported(name: str) -> ModuleType:
         except ModuleNotFoundError as error:
             if error.name is None or not f"{name}.".startswith(f"{error.name}."):
                 raise  # a module that it imports
-            raise ArgumentError(f"there is no module {error.name!r}; a file is named with its ending, as ops.py"
+            raise ArgumentError(f"there is no module {error.name!r}; the name of a file includes its suffix, as in "
+                                f"ops.py"
                                 ) from None
         finally:
             sys.path.remove(working_directory)
@@ -175,7 +177,7 @@ def defined(text: str) -> Any:
     place, sign, name = text.rpartition(":")
     if not sign:
         if text.endswith(".py"):
-            raise ArgumentError(f"{text}: which of the things in it? Write {text}:Name")
+            raise ArgumentError(f"{text}: the object in it is not named. Write {text}:Name")
         return text
     value: Any = imported(place)
     for part in name.split("."):

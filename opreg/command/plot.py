@@ -24,10 +24,11 @@ _TEXT = (".gv", ".dot")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("model", metavar="MODEL", help="-symbol.json, or what its name begins with; or .onnx")
+    parser.add_argument("model", metavar="MODEL", help="a -symbol.json file, or its name without this suffix; or an "
+                                                       ".onnx file")
     parser.add_argument("shapes", nargs="*", metavar="NAME=SHAPE", help="shapes of inputs, as data=1x3x224x224")
     parser.add_argument("--output", metavar="FILE",
-                        help="the picture, svg by default; its ending says which format, .gv is text for Graphviz")
+                        help="the picture, svg by default; its suffix decides the format, and .gv is text for Graphviz")
     parser.add_argument("--weights", action="store_true", help="draw weights, too")
     models.add_import(parser)
     add_json(parser)
@@ -59,6 +60,6 @@ def draw(net: Symbol, target: str, shapes: Mapping[str, Sequence[int]], *, weigh
         else:
             picture = Path(plot.render(os.path.join(folder, "plot")))
             if picture.suffix != ending:
-                raise DeviceError(f"{target}: a picture in {ending[1:]} needs the program dot of Graphviz, which is "
-                                  "not here; a .gv file holds the graph as text for it")
+                raise DeviceError(f"{target}: a picture in {ending[1:]} needs the program dot of Graphviz, which was "
+                                  f"not found; a .gv file holds the graph as text for dot")
             file.write(picture.read_bytes())

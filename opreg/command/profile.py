@@ -25,12 +25,12 @@ _TABLES = ("operator", "cell", "line")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    models.add_model(parser, "-symbol.json, or what its name begins with; or a script.py")
+    models.add_model(parser, "a -symbol.json file, or its name without this suffix; or a script.py")
     parser.add_argument("--train", action="store_true", help="with gradients")
-    parser.add_argument("--repeat", type=int, default=10, metavar="N", help="how often a model is run")
-    parser.add_argument("--trace", metavar="FILE", help="write what ran when, for https://ui.perfetto.dev")
+    parser.add_argument("--repeat", type=int, default=10, metavar="N", help="the number of runs of a model")
+    parser.add_argument("--trace", metavar="FILE", help="write a timeline of the run, for https://ui.perfetto.dev")
     parser.add_argument("--args", nargs=argparse.REMAINDER, default=[], metavar="ARG",
-                        help="what a script finds in sys.argv: all that follows")
+                        help="the script's arguments: everything that follows")
     add_json(parser)
 
 

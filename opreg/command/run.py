@@ -28,9 +28,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     models.add_model(parser)
     parser.add_argument("--output", metavar="FILE", help="a .npy file for one output, .npz or .safetensors for several")
     parser.add_argument("--gradients", metavar="FILE",
-                        help="write gradients of inputs and weights, in training, where those of outputs are 1: a "
+                        help="write the gradients of inputs and weights in training, for output gradients of 1: a "
                              ".npz, .safetensors or .params file")
-    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run so often, and say how long it took")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run N times, and print the time")
     add_json(parser)
 
 
@@ -83,7 +83,7 @@ def _writable(path: str, count: int, option: str = "--output", what: str = "outp
     endings = (".npy", *weights.ENDINGS[:3])
     ending = os.path.splitext(path)[1]
     if ending not in endings:
-        raise ArgumentError(f"{option} {path}: there is no format {ending!r}. {did_you_mean(ending, endings)}")
+        raise ArgumentError(f"{option} {path}: unknown format {ending!r}. {did_you_mean(ending, endings)}")
     if ending == ".npy" and count > 1:
         raise ArgumentError(f"{option} {path}: a .npy file holds one array, and there are {count} {what}; .npz "
                             "holds several")

@@ -54,7 +54,7 @@ def load(path: str) -> Weights:
     for i, record in enumerate(records):
         name = names[i] if names else str(i)
         if (dense := record.dense()) is None:
-            raise FileFormatError(f"{path}: {name} is no array")
+            raise FileFormatError(f"{path}: {name} is not an array")
         arrays[name] = dense
     if len(arrays) != len(records):
         raise FileFormatError(f"{path}: arrays have the same name")

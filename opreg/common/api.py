@@ -27,7 +27,7 @@ class _CellGraphExecutor:
 
 
 class _PyNativeExecutor:
-    """Runs operators, each before the call of it returns, unless a device takes longer."""
+    """Runs operators; a call returns after its operator has run, or on a device once it is queued."""
 
     def sync(self) -> None:
         """Wait until all devices have computed what they were given."""

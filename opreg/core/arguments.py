@@ -148,11 +148,12 @@ def is_tensor(value: object) -> bool:
 def no_value(op: Op, name: str, value: object) -> ArgumentError:
     """The error for a value that cannot be an input."""
     if hasattr(value, "list_arguments"):
-        return ArgumentError(f"operator {op.name}: input {name} is a Symbol, which has no numbers to compute with. "
-                             f"Write sym.{op.name} for a symbol of it, or bind and run the symbol for its numbers")
+        return ArgumentError(f"operator {op.name}: input {name} is a Symbol, which has no values to compute with. "
+                             f"Write sym.{op.name} for a symbol of the result, or bind and run the symbol for its "
+                             f"values")
     if hasattr(value, "asnumpy"):
-        return ArgumentError(f"operator {op.name}: input {name} is an array, where a symbol is wanted. Write "
-                             f"nd.{op.name} to compute now, or give a Variable here and the array to bind")
+        return ArgumentError(f"operator {op.name}: input {name} is an array, expected a symbol. Write nd.{op.name} to "
+                             f"compute now, or pass a Variable here and the array to bind")
     return ArgumentError(f"operator {op.name}: input {name} must be an array or symbol, got {type(value).__name__}; "
                          "nd.array(...) makes an array of numbers")
 
@@ -170,7 +171,7 @@ def _split_many(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_val
     named = {name: value for name, value in keywords.items() if name not in attrs}
     if named and values:
         if op.signature.variadic:
-            raise ArgumentError(f"operator {op.name}: inputs go by position or by keyword, not both")
+            raise ArgumentError(f"operator {op.name}: give inputs by position or by keyword, not both")
         return {**_placed(op, values, named, attrs), **named}, attrs
     if op.signature.variadic:
         values = values or list(named.values())

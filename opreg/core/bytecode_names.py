@@ -110,8 +110,8 @@ def loads(code: types.CodeType) -> Loads:
 
 
 def call_arguments(frame: types.FrameType, functions: frozenset[str]) -> tuple[Any, Any]:
-    """The first two arguments of the call of a function, one of these names, that a frame stands at; ``COMPUTED`` for
-    one that is neither a variable nor a constant, nor what a module or an object has by an attribute.
+    """The first two arguments of the function call that a frame is executing, if the function has one of these names;
+    ``COMPUTED`` for an argument that is not a variable, a constant or an attribute.
 
     Examples
     --------
@@ -140,8 +140,8 @@ def call_arguments(frame: types.FrameType, functions: frozenset[str]) -> tuple[A
 
 
 def _arguments(steps: Sequence[dis.Instruction], variables: Mapping[str, Any]) -> list[Any] | None:
-    """The values that steps leave on the stack, ``COMPUTED`` for those that are not known; None for steps that jump or
-    take more than they have put there."""
+    """The values that instructions leave on the stack, ``COMPUTED`` for unknown ones; None for instructions that jump,
+    or pop more than they pushed."""
     stack: list[Any] = []
     for step in steps:
         if step.opcode in dis.hasjrel or step.opcode in dis.hasjabs:
@@ -172,8 +172,8 @@ def _part(owner: Any, name: str) -> Any:
 
 
 def key_of(frame: types.FrameType) -> Any:
-    """The key by which code looks into the dict that the call answers at which a frame stands, as ``globals()[key]``;
-    ``COMPUTED`` for one that is neither a variable nor a constant, and where it looks at more.
+    """The key with which code reads the dict that the current call of a frame returns, as in ``globals()[key]``;
+    ``COMPUTED`` if the key is neither a variable nor a constant, or if the dict is read in another way.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def key_of(frame: types.FrameType) -> Any:
 
 
 def module_keys(code: types.CodeType, scope: Mapping[str, Any]) -> set[Any]:
-    """The names by which code looks into ``sys.modules``, ``COMPUTED`` among them if it does so by others.
+    """The names with which code reads ``sys.modules``, with ``COMPUTED`` if there are unknown ones.
 
     Examples
     --------
@@ -210,7 +210,7 @@ def module_keys(code: types.CodeType, scope: Mapping[str, Any]) -> set[Any]:
 
 
 def _key(steps: Sequence[dis.Instruction], at: int, variables: Mapping[str, Any]) -> Any:
-    """The key by which the steps behind one look into the dict that this one leaves."""
+    """The key with which the following instructions read the dict that an instruction pushes."""
     following = [step for step in steps[at + 1:at + 5] if step.opname not in ("PRECALL", "PUSH_NULL")][:2]
     if len(following) < 2:
         return COMPUTED

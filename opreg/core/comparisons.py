@@ -49,7 +49,7 @@ Check: TypeAlias = Callable[[], str | None]
 
 
 def different(now: object, before: object) -> bool:
-    """Whether a place holds another value than before. 1, 1.0 and True are different, and so are 0.0 and -0.0.
+    """Whether a recorded place has changed its value. 1, 1.0 and True are different, and so are 0.0 and -0.0.
 
     Examples
     --------

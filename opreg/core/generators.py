@@ -260,7 +260,7 @@ def restore(value: Mapping[str, Any]) -> None:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         with _LOCK:
             _go_on(*before)
-        raise ArgumentError(f"expected a state of the random generators, as it was given out, got {value!r:.80}"
+        raise ArgumentError(f"expected a state that get_state returned, got {value!r:.80}"
                             ) from error
 
 

@@ -46,7 +46,7 @@ class _Cut(threading.local):
         """Warn if a returned gradient has an integer dtype, and reset the record."""
         lost, self.lost = self.lost, ""
         if any(dtype.kind in "iub" for dtype in dtypes):
-            warn(f"{lost}. Convert what is differentiated to floating numbers before, as in x.astype('float32')")
+            warn(f"{lost}. Convert the variable to a floating dtype first, as in x.astype('float32')")
 
 
 CUT = _Cut()
@@ -75,7 +75,7 @@ class Recorded(Protocol):
         """The node as text for an error."""
 
     def in_training(self, is_train: bool | None) -> bool:
-        """Whether the node computes as in training, given the mode of the pass."""
+        """Whether the node computes as in training; ``is_train`` is the mode of the pass."""
 
 
 N = TypeVar("N", bound=Recorded)

@@ -77,7 +77,7 @@ class Node:
 
     def renewed(self, inputs: Sequence[Entry], name: str | None = None, attrs: Mapping[str, Any] | None = None,
                 tags: Mapping[str, str] = {}) -> Node:
-        """A copy of the node with other inputs; where they are given with another name, other attributes, more tags."""
+        """A copy of the node with other inputs and, if given, another name, other attributes and additional tags."""
         return Node(self.op, self.name if name is None else name, self.attrs if attrs is None else attrs, inputs,
                     self.given, {**self.tags, **tags} if tags else self.tags, self.where)
 
@@ -228,7 +228,7 @@ def verify(graph: Graph) -> None:
     for node in graph.nodes:
         for i, (source, index) in enumerate(node.inputs):
             if source not in visited and i not in node.op.traits.unread:  # type: ignore[union-attr]
-                raise OpError(f"{node.describe()}: its input {source.name!r} comes later or not at all")
+                raise OpError(f"{node.describe()}: its input {source.name!r} comes later or is not in the graph")
             if not 0 <= index < source.count:
                 raise OpError(f"{node.describe()}: {source.name!r} has no output {index}")
         if node.op is not None:

@@ -106,7 +106,7 @@ class Mode:
         return mode
 
     def left(self) -> Mode:
-        """The mode outside of the innermost `Recording`, with other choices that were made inside of it."""
+        """The mode outside of the innermost `Recording`, with the other settings changed inside of it."""
         before = self._recorded_in
         if before is None:
             return self
@@ -313,7 +313,7 @@ class UserScope:
 
     def __del__(self) -> None:
         if getattr(self, "_call", "") and not sys.is_finalizing():
-            warn(f"{self._call} is a context, and nothing ran in it: write with {self._call}:",
+            warn(f"{self._call} is a context manager that was never entered: write with {self._call}:",
                  where=line_at(self._place))
 
 

@@ -38,7 +38,7 @@ def split_v2(ary: V, indices_or_sections: int | Sequence[int], axis: int = 0, sq
         return ops._split_v2(ary, indices=(0, *indices_or_sections), axis=axis, squeeze_axis=squeeze_axis)
     shape = getattr(ary, "shape", None)
     if shape is not None and shape[axis] % indices_or_sections:
-        raise ShapeError(f"split_v2: axis {axis} of {shape} does not fall into {indices_or_sections} equal parts")
+        raise ShapeError(f"split_v2: axis {axis} of {shape} cannot be split into {indices_or_sections} equal parts")
     return ops._split_v2(ary, indices=(), axis=axis, squeeze_axis=squeeze_axis, sections=indices_or_sections)
 
 
@@ -218,7 +218,7 @@ class Namespace(_WithAttributes):
         title = self.__name__
         manner, _, part = title.partition(".")
         face = f"{manner}.Custom(…, op_type='name') or " if part == "custom" else ""
-        raise ArgumentError(f"{title} holds functions and is none: {face}{title}.name(…)")
+        raise ArgumentError(f"{title} holds functions and is not callable: {face}{title}.name(…)")
 
     def _renew(self, names: Sequence[str]) -> None:
         for prefix in self._prefixes if self._made else ():

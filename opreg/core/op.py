@@ -278,7 +278,7 @@ def _shapes_of(op: Op, answer: Any, attrs: Attrs) -> list[Shape]:
     except TypeError:
         pass
     if len(output_shapes) != len(names):
-        raise ArgumentError(f"operator {op.op_type!r}: its rule for shapes that depend on values returned "
+        raise ArgumentError(f"operator {op.op_type!r}: its rule infer_from_data returned "
                             f"{answer!r}, expected a shape for each of its outputs ({', '.join(names)})")
     return output_shapes
 

@@ -109,8 +109,8 @@ def strange(op: Op, texts: Mapping[str, str]) -> list[str]:
 def warn_of(file: str, op: Op, nodes: Sequence[str], attribute: str) -> None:
     """Warn of an attribute of nodes in a file that their operator does not have."""
     others = f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""
-    warn(f"{file}: operator {op.name}, node {nodes[0]!r}{others}: unknown attribute {attribute!r}. It is kept in files "
-         f"and changes nothing here. {did_you_mean(attribute, op.signature.schema.names)}")
+    warn(f"{file}: operator {op.name}, node {nodes[0]!r}{others}: unknown attribute {attribute!r}. It is saved again "
+         f"with the graph and has no effect. {did_you_mean(attribute, op.signature.schema.names)}")
 
 
 def sort_attributes(op: Op, texts: Mapping[str, str], **held: object
@@ -210,7 +210,7 @@ def _misfit(stands: Placeholder | None, what: str) -> OpError:
     """The error for a node that does not fit the operator now registered under its name."""
     if stands is not None:
         return FileFormatError(f"{stands.file}: {what}")
-    return ArgumentError(f"{what}; it was made before the operator was registered again: make the symbol again")
+    return ArgumentError(f"{what}; the operator was registered again after the symbol was made: make the symbol again")
 
 
 def _applied(op: Op, node: Node, stands: Placeholder | None, inputs: Sequence[Entry]) -> Node:

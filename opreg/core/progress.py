@@ -59,7 +59,7 @@ def duration(seconds: float) -> str:
 
 
 def moved(done: int, total: int | None, *details: str, seconds: float = 0.0) -> str:
-    """How far some work is, as text: a bar and the time left if the total is known, then details.
+    """The progress of some work as text: a bar and the remaining time if the total is known, then details.
 
     A narrow terminal cuts the last of them off.
 

@@ -151,7 +151,7 @@ def get(name: str, what: str = "operator") -> Op:
     """
     op = find(name) or _OPS.get(f"custom.{name}")
     if op is None:
-        raise UnknownOperatorError(f"there is no {what} {name!r}. {nearest(name)}")
+        raise UnknownOperatorError(f"unknown {what} {name!r}. {nearest(name)}")
     return op
 
 

@@ -128,7 +128,7 @@ class AttrsRule(Rule):
 KINDS: dict[str, tuple[str, Callable[[np.dtype], bool]]] = {
     "floating": ("a floating dtype", is_floating),
     "whole": ("integers or truth values", lambda dtype: dtype.kind in "iub"),
-    "byte": ("quantised numbers, int8 or uint8", lambda dtype: dtype.kind in "iu" and dtype.itemsize == 1),
+    "byte": ("quantised data, int8 or uint8", lambda dtype: dtype.kind in "iu" and dtype.itemsize == 1),
 }
 
 

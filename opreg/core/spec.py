@@ -275,7 +275,7 @@ def check_axes(axes: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
         return tuple(range(rank))
     numbers = [check_axis(axis, rank) for axis in ((axes,) if isinstance(axes, int) else axes)]
     if len(set(numbers)) != len(numbers):
-        raise AttrError(f"axis={axes} names an axis twice")
+        raise AttrError(f"axis={axes} has an axis twice")
     return tuple(sorted(numbers))
 
 
@@ -332,7 +332,7 @@ def as_dtype(value: object) -> np.dtype:
         except (TypeError, ValueError, SyntaxError):  # text that NumPy parses and rejects: "i4,", "(2"
             name = getattr(name, "__name__", name)
     if not isinstance(name, str) or name not in _FLAGS:
-        raise DTypeError(f"dtype {value!r} is not one that arrays can have. {did_you_mean(name, _FLAGS)}")
+        raise DTypeError(f"dtype {value!r} is not a dtype of arrays. {did_you_mean(name, _FLAGS)}")
     if name == "bfloat16":
         try:
             import ml_dtypes

@@ -195,8 +195,8 @@ class RuleTracer(Tracer):
         entries = []
         for value in values:
             if not isinstance(value, TracedValue):
-                raise NeedsNumbers(f"a gradient calls operator {op.name} on {type(value).__name__} beside values that "
-                                   "have no numbers")
+                raise NeedsNumbers(f"a gradient rule calls operator {op.name} on {type(value).__name__} and on traced "
+                                   f"values, which have no elements")
             entries.append(value._entry)
         return list(map(self.value, self.apply(op, entries, given)))
 
@@ -328,7 +328,7 @@ class TracedValue(Sized, Value):
         return ops.BlockGrad(self)
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise NeedsNumbers(f"{self!r} stands for values that are unknown while a gradient is traced")
+        raise NeedsNumbers(f"{self!r} is a traced value: its elements are unknown while a gradient rule is traced")
 
     def _binary(self, name: str, other: object, reflected: bool) -> Any:
         if isinstance(other, np.ndarray):

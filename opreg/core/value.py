@@ -109,9 +109,9 @@ def refuse_sequence(value: object, name: str, other: object, reflected: bool) ->
                    ((other, value) if reflected else (value, other))]
     kinds = f"{left} {_SIGNS[name]} {right}" if name in _SIGNS else f"{name} of {left} and {right}"
     if isinstance(other, (str, bytes)):
-        raise ArgumentError(f"{kinds}: {other!r} is text and no number. The keywords of a CustomOpProp come as text "
+        raise ArgumentError(f"{kinds}: {other!r} is text, not a number. The keywords of a CustomOpProp come as text "
                             "unless its constructor annotates them, as in __init__(self, alpha: float = 1.0)")
-    raise ArgumentError(f"{kinds}: expected an array, a symbol or a number; nd.array makes an array of it")
+    raise ArgumentError(f"{kinds}: expected an array, a symbol or a number; nd.array converts it to an array")
 
 
 def _operator(name: str, reflected: bool) -> Callable:
@@ -200,7 +200,7 @@ class Value(metaclass=Patched):
         refuse_sequence(self, name, other, reflected)
         if name in ("eq", "ne"):  # Python would compare identities, without an error
             raise TypeError(f"== and != compare numbers here, not {type(self).__name__} and {type(other).__name__}; "
-                            "`is` tells whether something is None")
+                            "test for None with `is`")
         return NotImplemented
 
     def __neg__(self) -> Any:

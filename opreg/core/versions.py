@@ -51,7 +51,7 @@ WATCHED: list[bool] = []
 # For how many ranges of one array's memory, or of all memory recorded by address, the last writes are stored
 # separately.
 _STRETCHES = 1 << 16
-# How many ranges of one write are recorded separately, and among how many rows or elements they are searched for.
+# The most ranges of one write that are recorded separately, and the most rows or elements that are searched for ranges.
 _SPANS, _PICKED = 256, 1 << 14
 
 _NEVER: Write = (0, None)
@@ -141,7 +141,7 @@ class _Memory:
         return max([self.stretches.last(span) for span in spans], key=_number, default=_NEVER)
 
 
-#: The memory of arrays that own theirs, by ``id``, as long as they live; and all other memory. A caller checks the
+#: The memory of arrays that own it, by ``id`` while they live, and a record for all other memory. A caller checks the
 #: ``owner`` of what it finds: a new array may have the ``id`` of one that was deleted.
 _OWNED: dict[int, _Memory] = {}
 _BY_ADDRESS = _Memory()

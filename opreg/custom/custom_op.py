@@ -187,7 +187,8 @@ class CustomOpProp:
 
     def infer_storage_type_backward(self, ograd_stype: list, in_stype: list, out_stype: list, igrad_stype: list,
                                     aux_stype: list) -> Any:
-        """Storage types in backward of what it is given and of the gradients of inputs, which are ``default``."""
+        """Storage types of the arrays in backward: of its arguments, and of the input gradients, which are
+        ``default``."""
         return ograd_stype, in_stype, out_stype, ["default"] * len(igrad_stype), aux_stype
 
     @default

@@ -101,7 +101,7 @@ def checked(run: Step, later: Step, custom_op: CustomOp, title: str, raws: Seque
             watch.end()
         for (key, arrays), old in zip(lists.items(), before):
             if len(arrays) != len(old) or any(map(operator.is_not, arrays, old)):
-                raise OpError(f"{title} put another array into the list {key}, which is not read. Write "
+                raise OpError(f"{title} replaced an array in the list {key}, which has no effect. Write "
                               f"self.assign({key}[i], req[i], value)")
         unwritten_outputs = [i for i, mark in enumerate(marks) if mark is not None and _untouched(mark)]
         return [*unwritten(unwritten_outputs, returned), later]
@@ -128,8 +128,8 @@ class _Assigning:
         name = self._names.get(id(dst), "an array")
         if getattr(getattr(src, "dtype", None), "kind", "") == "c":
             self._keep, src = True, src.real  # else NumPy would warn each time, and name a line of this library
-            warnings.warn(f"{self._title}: {name} is real and is assigned complex numbers, whose imaginary parts are "
-                          "lost; take .real", np.exceptions.ComplexWarning, stacklevel=2)
+            warnings.warn(f"{self._title}: {name} is real and is assigned complex values, whose imaginary parts are "
+                          f"lost; assign the .real part", np.exceptions.ComplexWarning, stacklevel=2)
         self._assign(dst, req, src)  # type: ignore[misc]
         shape = np.shape(src) if isinstance(src, (list, tuple)) else getattr(src, "shape", ())
         if req != "null" and size(shape) not in (1, size(dst.shape)):
@@ -162,4 +162,4 @@ def warn_unwritten(warned: set[str], names: Sequence[str], backward: Callable[..
     what = "there is no" if missing else "nothing is written by"
     listed = f"the gradient{'s' * (len(names) > 1)} of {', '.join(map(repr, names))}"
     warn(f"{listed}: {what} {title}{ignored(returned)}, so zeros are used. If that is intended, write "
-         "self.assign(in_grad[i], req[i], 0), or ask for no gradient", where=where)
+         "self.assign(in_grad[i], req[i], 0), or set need_top_grad=False", where=where)

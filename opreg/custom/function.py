@@ -140,7 +140,7 @@ class FunctionUse(Use):
             try:
                 as_dtype(getattr(result, "dtype", float))
             except DTypeError as error:
-                note(error, f"operator {op.op_type!r} returned it for {name!r}")
+                note(error, f"operator {op.op_type!r} returned this object for {name!r}")
                 raise
         return results
 
@@ -190,7 +190,7 @@ class FunctionUse(Use):
         if found != dtype:
             says = "its dtype rule says" if self.defined.types is None else f"types={self.defined.types!r} say"
             raise DTypeError(f"operator {self.op.op_type!r}: output {name!r} is {found}, {says} {dtype}: return it as "
-                             f"{dtype}, or declare what it is")
+                             f"{dtype}, or declare its dtype")
         return result
 
     def declared_dtypes(self, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
@@ -359,7 +359,7 @@ def _steps(call: Call) -> list[Step]:
         for name, expected, spec in zip(op.signature.outputs(use), call.specs, map(spec_of, results)):
             if spec.dtype.kind != expected.dtype.kind:  # type: ignore[union-attr]
                 raise DTypeError(f"operator {op.op_type!r}, {name}: expected dtype {expected.dtype}, the "
-                                 f"function returned {spec.dtype}; say so with types=, as in 'T->{spec.dtype}'")
+                                 f"function returned {spec.dtype}; declare it with types=, as in 'T->{spec.dtype}'")
         store(results)
         return [run]
 

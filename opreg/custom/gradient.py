@@ -225,8 +225,9 @@ class GradientUse(Use):
         if self.op.traits.traced:
             return derive(self, g, ins, needs)
         raise NotDifferentiableError(
-            f"the gradient of operator {self.inner.op.op_type!r} is Python code that needs numbers, or shapes that are "
-            "known in a bound graph alone, and cannot be differentiated again; write it in operators, or let it be "
+            f"the gradient of operator {self.inner.op.op_type!r} is Python code that reads elements, or shapes that "
+            f"are only known in a bound graph, so it cannot be differentiated again; write it in operators, or let it "
+            f"be "
             "traced with traced=True")
 
 

@@ -50,7 +50,7 @@ class _Undeclared:
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise OpError(f"{self._what} is not available in backward: need_top_grad=False or declare_backward_dependency "
-                      "leaves it out")
+                      f"excludes it")
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):

@@ -96,7 +96,8 @@ def _enter(op: Op, name: str) -> None:
     before = registered(name)
     # No warning for a module that is imported again, or a notebook cell that is run again.
     if before is not None and before.where != op.where:
-        warnings.warn(f"operator {name!r}, registered at {before.where}, is replaced by the one at {op.where}",
+        warnings.warn(f"operator {name!r}, registered at {before.where}, is replaced by the operator registered at "
+                      f"{op.where}",
                       UserWarning, stacklevel=4)
     enter(op)
 

@@ -172,8 +172,8 @@ class PropUse(Use):
             (_looks_otherwise(value) and _OF_TEXT.search(message)) if isinstance(error, TypeError) else
             isinstance(error, ValueError) and repr(value) in message)]
         if texts:
-            note(error, f"keywords of a Prop are text where they have no annotation, as in MXNet: {', '.join(texts)}; "
-                        "write one, as in __init__(self, k: int), or convert them")
+            note(error, f"keywords of a Prop without an annotation are passed as text, as in MXNet: "
+                        f"{', '.join(texts)}; write one, as in __init__(self, k: int), or convert them")
         if message in _PAST_THE_END and hasattr(self, "auxiliary"):
             lists = zip(("in_data", "out_data", "aux"), (self.arguments, self.outputs, self.auxiliary), _LISTS)
             note(error, "; ".join([_counted(*entry) for entry in lists]))
@@ -189,7 +189,7 @@ class PropUse(Use):
             raise ArgumentError(f"{self.title(method)} returned {answer!r}, expected a list of names")
         names = tuple(answer)
         if len(names) > 1 and len(set(names)) < len(names):
-            raise ArgumentError(f"{self.title(method)} returned {answer!r}, which names one twice")
+            raise ArgumentError(f"{self.title(method)} returned {answer!r}, which has a name twice")
         return names
 
     # ------------------------------------------------------------------------------ shapes and dtypes
@@ -278,11 +278,11 @@ class PropUse(Use):
 
     @property
     def says_stypes(self) -> bool:
-        """Whether its Prop says how arrays are stored."""
+        """Whether its Prop declares storage types."""
         return not is_default(self.prop.infer_storage_type)
 
     def stypes(self, method: str, *given: list[str]) -> list[list[str]]:
-        """The storage types that a method of the Prop answers, checked; it may leave those of the states out."""
+        """The storage types that a method of the Prop returns, checked; it may omit those of the states."""
         answer, states = self.ask(method, *given), ["default"] * len(self.auxiliary)
         expected: Sequence[Sequence[str]] = given if len(given) > 1 else (self.arguments, self.outputs, states)
         groups: list = [*answer] if isinstance(answer, (list, tuple)) else []
@@ -606,7 +606,8 @@ class RegisteredProp(Schema):
             raise
         if not listed:
             raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}.__init__ does not call "
-                                "super().__init__(), which is told whether backward needs the gradient from above")
+                                "super().__init__(), whose need_top_grad says whether backward needs the output "
+                                "gradient")
         if cache is not None and listed == cache.listed:
             use.arguments, use.outputs, use.auxiliary = cache.names
             use.cache = cache
@@ -695,7 +696,7 @@ def _shape(shape: Any, complete: bool, use: PropUse, method: str = "infer_shape"
         raise ArgumentError(f"{use.title(method)} returned the shape {shape!r}, expected a tuple or list of "
                             "ints") from None
     if result and any(dim is not ANY and dim < 0 for dim in result):
-        raise ArgumentError(f"{use.title(method)} returned the shape {shape!r}, expected no dimension below zero")
+        raise ArgumentError(f"{use.title(method)} returned the shape {shape!r}, expected no negative dimensions")
     return result
 
 

@@ -76,8 +76,8 @@ class BodyReads:
         return version
 
     def check(self) -> Check | None:
-        """A function that names a value that has changed since this call, among those that can be compared; None if
-        there are none."""
+        """A function that returns the name of a value that has changed since this call; None if no value can be
+        compared."""
         self.version()
         return self._seen[0]
 

@@ -85,13 +85,13 @@ def read(function: Any, auxiliary: Sequence[str] = ()) -> Signature:
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        raise ArgumentError(f"{title} has no signature that can be read: write a def that calls it") from None
+        raise ArgumentError(f"{title} has no readable signature: write a def that calls it") from None
     title += str(signature.replace(return_annotation=signature.empty))
     bodies = [function, getattr(type(function), "__call__", None)]  # noqa: B004 (the body of an object that is called)
     if any(inspect.iscoroutinefunction(body) or inspect.isasyncgenfunction(body) for body in bodies):
-        raise ArgumentError(f"{title} is an async def: an operator computes in the call, write a plain def")
+        raise ArgumentError(f"{title} is an async def: an operator computes when it is called; write a plain def")
     if any(map(inspect.isgeneratorfunction, bodies)):
-        raise ArgumentError(f"{title} yields: an operator returns its outputs, several as a tuple")
+        raise ArgumentError(f"{title} is a generator: an operator returns its outputs, several as a tuple")
     kinds: Any = inspect.Parameter
     inputs: list[str] = []
     optional: list[str] = []
@@ -100,11 +100,11 @@ def read(function: Any, auxiliary: Sequence[str] = ()) -> Signature:
     for parameter in signature.parameters.values():
         name, kind, default = parameter.name, parameter.kind, parameter.default
         if name in _TAKEN or (name in GIVEN and kind is not kinds.KEYWORD_ONLY):
-            raise ArgumentError(f"{title}: a parameter cannot be called {name!r}, which means something else in a call "
-                                "of an operator")
+            raise ArgumentError(f"{title}: a parameter cannot be called {name!r}, which has another meaning in a call "
+                                f"of an operator")
         if kind is kinds.VAR_KEYWORD:
-            raise ArgumentError(f"{title}: **{name} does not declare attributes: write each with its type behind *, as "
-                                "in (x, *, alpha: float = 1.0)")
+            raise ArgumentError(f"{title}: **{name} does not declare attributes: write each with its type after *, as "
+                                f"in (x, *, alpha: float = 1.0)")
         if kind is kinds.VAR_POSITIONAL:
             many = name
         elif kind is kinds.KEYWORD_ONLY:
@@ -147,10 +147,10 @@ def _states(title: str, inputs: Sequence[str], many: str | None, auxiliary: Sequ
     states = tuple(auxiliary)
     for name in states:
         if name not in inputs:
-            raise ArgumentError(f"{title}: there is no input {name!r} to be an auxiliary state. "
+            raise ArgumentError(f"{title}: the auxiliary state {name!r} is not an input. "
                                 f"{did_you_mean(name, inputs)}")
     if states and (many is not None or tuple(inputs[-len(states):]) != states):
-        raise ArgumentError(f"{title}: auxiliary states come last, behind all inputs: "
+        raise ArgumentError(f"{title}: auxiliary states come last, after all inputs: "
                             f"{', '.join([name for name in inputs if name not in states] + list(states))}")
     return states
 
@@ -180,7 +180,7 @@ def read_types(title: str, text: object, signature: Signature, outputs: Sequence
     left, right = [[word.strip() for word in side.split(",")] if side.strip() else [] for side in sides]
     for word in left + right:
         if not word.lstrip("*"):
-            raise ArgumentError(f"{title}: there is nothing between two commas")
+            raise ArgumentError(f"{title}: a dtype is missing between two commas")
         _check_dtype(title, word.lstrip("*"), signature)
     every = [*inputs, *states] + ([f"*{many}"] if many else [])
     _check_count(title, text, "input", left, every, [len(every), len(inputs)] if not many else
@@ -190,7 +190,7 @@ def read_types(title: str, text: object, signature: Signature, outputs: Sequence
     for word in right:
         letter = word.lstrip("*")
         if len(letter) == 1 and letter != "?" and letter not in letters:
-            raise ArgumentError(f"{title}: {letter!r} follows from no input: name its dtype, as in float32")
+            raise ArgumentError(f"{title}: {letter!r} is not a dtype of any input: name a dtype, as in float32")
     starred = any(word.startswith("*") for word in left)
     if states and not starred and len(left) == len(inputs):
         left += left[:1] * len(states)
@@ -271,7 +271,7 @@ def check_rule(op: Op, what: str, function: Any) -> None:
     if code is not None:
         title += f" ({Where((code.co_filename, code.co_firstlineno))})"
         if _takes_name(function, getattr(op, "__wrapped__", op)):
-            raise ArgumentError(f"{title}: the rule has the name of its operator, and would replace it: "
+            raise ArgumentError(f"{title}: the rule has the name of its operator and would replace it: "
                                 f"name it {function.__name__}_{what}")
     if what not in _RULES:  # a kernel, or a rule that only built-in operators declare
         return
@@ -300,7 +300,7 @@ def check_rule(op: Op, what: str, function: Any) -> None:
     known = [*op.signature.schema.names, *_RULE_KEYWORDS.get(what, ())]
     for each in parameters:
         if each.kind is kinds.KEYWORD_ONLY and each.default is kinds.empty and each.name not in known:
-            raise ArgumentError(f"{title} is given no keyword {each.name!r}. {did_you_mean(each.name, known)}")
+            raise ArgumentError(f"{title} is not called with a keyword {each.name!r}. {did_you_mean(each.name, known)}")
 
 
 _CHECKED: weakref.WeakSet = weakref.WeakSet()
@@ -346,5 +346,5 @@ def warn_misspelt(cls: type, base: type, methods: Sequence[str] | None = None) -
         close = difflib.get_close_matches(name.lower(), missing, n=1, cutoff=0.75 if methods is None else 0.8)
         near = _OTHERWISE.get(name, "".join(close))
         if near in missing and not (name.startswith(f"{near}_") or name.endswith(f"_{near}")):
-            warn(f"class {cls.__name__}: {base.__name__} has no method {name!r}, so nothing calls it but your own "
-                 f"code. Did you mean {near!r}?")
+            warn(f"class {cls.__name__}: {base.__name__} has no method {name!r}, so opreg never calls it. Did you mean "
+                 f"{near!r}?")

@@ -296,7 +296,7 @@ def colors(what: str, value: Any, usual: Sequence[float]) -> Any:
         if not isinstance(value, (np.ndarray, NDArray)):
             raise ArgumentError(f"{what}: expected True, None or an array, got {value!r}")
         if value.ndim < 1 or value.shape[0] not in (1, 3):
-            raise ShapeError(f"{what}: expected one number or one a channel, got shape {value.shape}")
+            raise ShapeError(f"{what}: expected one number or one for each channel, got shape {value.shape}")
     return value
 
 

@@ -186,9 +186,10 @@ def part(owner: str, count: int, num_parts: int, part_index: int) -> slice:
     [slice(0, 2, None), slice(2, 5, None)]
     """
     if not 0 <= part_index < num_parts:
-        raise ArgumentError(f"{owner}: part_index={part_index} of num_parts={num_parts}: expected one from 0 on")
+        raise ArgumentError(f"{owner}: part_index={part_index} of num_parts={num_parts}: expected an integer from 0 to "
+                            f"before the number of parts")
     if num_parts > count:
-        raise ArgumentError(f"{owner}: num_parts={num_parts}, and there are {count} rows")
+        raise ArgumentError(f"{owner}: num_parts={num_parts}, but there are {count} rows")
     return slice(count * part_index // num_parts, count * (part_index + 1) // num_parts)
 
 
@@ -237,8 +238,8 @@ class NDArrayIter(DataIter):
     ----------
     data, label : array, list of arrays, or dict of them by name
         NumPy arrays or NDArrays; all with the same number of rows. NumPy's come as float32, and batches of a CSR matrix
-        as CSR matrices. Batches see what is written to the arrays, but to sparse ones, those of devices, and NumPy's of
-        other dtypes, which are copied.
+        as CSR matrices. Later writes to an array appear in batches, unless it was copied: sparse arrays, arrays on
+        devices, and NumPy arrays of other dtypes are copied.
     batch_size : int
         Number of rows of a batch.
     shuffle : bool
@@ -278,7 +279,7 @@ class NDArrayIter(DataIter):
             if self._count(value) < self.num_data:
                 raise ShapeError(text)
             if self._count(value) > self.num_data:
-                warn(f"{text}: the first ones count")
+                warn(f"{text}: only the first ones are used")
                 self._keep(slice(0, self.num_data))
         if num_parts != 1 or part_index:
             self._keep(part("NDArrayIter", self.num_data, num_parts, part_index))
@@ -506,7 +507,7 @@ class Prefetched(Generic[T]):
         self.thread.start()
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("an iterator that reads ahead on a thread cannot be copied: make another over copies of its "
+        raise TypeError("an iterator that reads ahead in a thread cannot be copied: make a new one over copies of its "
                         "sources")
 
     def get(self) -> T:

@@ -21,6 +21,6 @@ def of_rows(content: bytes, labels: int, name: str | os.PathLike) -> tuple[np.nd
     """
     size = labels + 3072
     if not content or len(content) % size:
-        raise FileFormatError(f"{name}: {len(content)} bytes, expected {size} for each image")
+        raise FileFormatError(f"{name}: {len(content)} bytes, which is not a multiple of the {size} bytes of an image")
     rows = np.frombuffer(content, np.uint8).reshape(-1, size)
     return rows[:, labels:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), rows[:, :labels]

@@ -79,7 +79,7 @@ def decode(data: bytes | memoryview, flag: int = COLOR, name: str = "image") -> 
     """
     image_module = _pillow()
     if not len(data):
-        raise FileFormatError(f"{name}: expected an encoded image, there are no bytes")
+        raise FileFormatError(f"{name}: expected an encoded image, got no bytes")
     try:
         with image_module.open(io.BytesIO(data), formats=_READ) as image:
             _check_size(image.size, len(data))
@@ -165,14 +165,14 @@ def encode(pixels: np.ndarray, extension: str, quality: int) -> bytes:
     if pixels.ndim == 3 and pixels.shape[2] == 1:
         pixels = pixels[:, :, 0]
     if pixels.dtype != np.uint8 or not (pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[2] in (3, 4))):
-        raise ArgumentError(f"expected an image of bytes with one, three or four channels behind, got shape "
+        raise ArgumentError(f"expected a uint8 image with one, three or four channels last, got shape "
                             f"{pixels.shape} of {pixels.dtype}")
     options = {"compress_level": min(max(quality, 0), 9)} if kind == "PNG" else {"quality": quality}
     file = io.BytesIO()
     try:
         image_module.fromarray(np.ascontiguousarray(pixels)).save(file, kind, **options)
     except (OSError, ValueError, SystemError) as error:
-        raise ArgumentError(f"no {extension} of an image of shape {pixels.shape}: {error}") from None
+        raise ArgumentError(f"cannot encode an image of shape {pixels.shape} as {extension}: {error}") from None
     return file.getvalue()
 
 

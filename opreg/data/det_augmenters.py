@@ -98,7 +98,7 @@ def _bounds(what: str, bounds: float | Sequence[float]) -> Sequence[float]:
     if not isinstance(bounds, (list, tuple)):
         bounds = (bounds, bounds)  # type: ignore[assignment]
     if len(bounds) != 2:  # type: ignore[arg-type]
-        raise ArgumentError(f"{what}: expected a number or the least and the largest, got {bounds!r}")
+        raise ArgumentError(f"{what}: expected a number, or a least and a largest one, got {bounds!r}")
     return bounds  # type: ignore[return-value]
 
 
@@ -114,7 +114,7 @@ class _RandomWindow(DetAugmenter):
         self.aspect_ratio_range, self.area_range, self.max_attempts = ratios, areas, max_attempts
         self.enabled = self._least_area < areas[1] >= areas[0] and 0 < ratios[0] <= ratios[1]
         if not self.enabled:
-            warnings.warn(f"{type(self).__name__} does nothing: there is no window with area_range={areas} and "
+            warnings.warn(f"{type(self).__name__} has no effect: there is no window with area_range={areas} and "
                           f"aspect_ratio_range={ratios}", UserWarning, stacklevel=3)
 
     def _ratios(self, height: int, width: int) -> Iterator[tuple[float, float, float]]:
@@ -276,7 +276,8 @@ def CreateMultiRandCropAugmenter(min_object_covered: Any = 0.1,
         min_object_covered, aspect_ratio_range, area_range, min_eject_coverage, max_attempts)]
     count = max(map(len, settings))
     if any(len(setting) not in (1, count) for setting in settings):
-        raise ArgumentError(f"CreateMultiRandCropAugmenter: expected lists of one length, or of one, got lists of "
+        raise ArgumentError(f"CreateMultiRandCropAugmenter: expected lists of equal lengths or of length 1, got lists "
+                            f"of lengths "
                             f"{[len(setting) for setting in settings]}")
     rows = zip(*(setting * count if len(setting) == 1 else setting for setting in settings))
     return DetRandomSelectAug([DetRandomCropAug(*row) for row in rows], skip_prob)

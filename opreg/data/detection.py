@@ -83,12 +83,12 @@ class ImageDetIter(ImageIter):
         """The boxes in a label, one per row."""
         raw = (label.asnumpy() if isinstance(label, NDArray) else np.asarray(label)).ravel()
         if raw.size < 7:
-            raise FileFormatError(f"image {self._key}: expected a label of a head and boxes, at least seven numbers, "
-                                  f"got {raw.size}")
+            raise FileFormatError(f"image {self._key}: expected a label with a header and boxes, at least seven "
+                                  f"elements, got {raw.size}")
         head, width = int(raw[0]), int(raw[1])
         if head < 2 or width < 5 or (raw.size - head) % width:
-            raise FileFormatError(f"image {self._key}: a label of {raw.size} numbers cannot have a head of {head} and "
-                                  f"boxes of {width} numbers")
+            raise FileFormatError(f"image {self._key}: a label of {raw.size} elements cannot have a header of {head} "
+                                  f"and boxes of {width} elements")
         boxes = raw[head:].reshape(-1, width)
         boxes = boxes[(boxes[:, 3] > boxes[:, 1]) & (boxes[:, 4] > boxes[:, 2])]
         if not len(boxes):
@@ -137,7 +137,8 @@ class ImageDetIter(ImageIter):
         if not isinstance(it, ImageDetIter):
             raise ArgumentError(f"sync_label_shape: expected an ImageDetIter, got {type(it).__name__}")
         if it.label_shape[1] != self.label_shape[1]:
-            raise ShapeError(f"boxes of {self.label_shape[1]} and of {it.label_shape[1]} numbers cannot be one label")
+            raise ShapeError(f"boxes of {self.label_shape[1]} and of {it.label_shape[1]} numbers cannot be in one "
+                             f"label")
         most = max(self.label_shape[0], it.label_shape[0])
         for iterator in (self, it):
             iterator.reshape(None, (most, self.label_shape[1]))

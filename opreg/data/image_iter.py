@@ -91,7 +91,7 @@ class ImageIter(DataIter):
                  **kwargs: Any):
         super().__init__(batch_size)
         if not (path_imgrec or path_imglist or isinstance(imglist, list)):
-            raise ArgumentError("ImageIter: where are the images? Give path_imgrec, path_imglist or imglist")
+            raise ArgumentError("ImageIter: expected a source of images: path_imgrec, path_imglist or imglist")
         if dtype not in _LABELS:
             raise DTypeError(f"ImageIter: dtype={dtype!r}: labels are one of {', '.join(_LABELS)}")
         handles = ("pad", "discard", "roll_over")
@@ -99,7 +99,8 @@ class ImageIter(DataIter):
             raise ArgumentError(f"there is no last_batch_handle {last_batch_handle!r}. "
                                 f"{did_you_mean(last_batch_handle, handles)}")
         if not 0 <= part_index < num_parts:
-            raise ArgumentError(f"ImageIter: part_index={part_index} of num_parts={num_parts}: expected one from 0 on")
+            raise ArgumentError(f"ImageIter: part_index={part_index} of num_parts={num_parts}: expected an integer "
+                                f"from 0 to before the number of parts")
         data_shape = tuple(data_shape)
         self.check_data_shape(data_shape)
         self.data_shape, self.label_width, self.path_root = data_shape, label_width, path_root
@@ -135,7 +136,7 @@ class ImageIter(DataIter):
         """The keys of the images of a part, or None if the file is read in sequence."""
         if self.imgrec is not None and self.imgidx is None:
             if self.shuffle or parts > 1:
-                raise ArgumentError("ImageIter: shuffle and num_parts need path_imgidx, to find records by")
+                raise ArgumentError("ImageIter: shuffle and num_parts need path_imgidx, the index of the records")
             return None
         keys = list(self.imglist or ()) if self.imgrec is None else list(self.imgidx or ())
         size = len(keys) // parts
@@ -189,7 +190,7 @@ class ImageIter(DataIter):
         if self.imglist is None:
             return header.label, image
         if key not in self.imglist:
-            raise FileFormatError(f"ImageIter: the list of labels has none of image {key}")
+            raise FileFormatError(f"ImageIter: the list of labels has no entry for image {key}")
         return self.imglist[key][0], image
 
     def _decoded(self, count: int) -> list[tuple[Any, NDArray]]:

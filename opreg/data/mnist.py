@@ -60,7 +60,7 @@ def _read(path: str | os.PathLike, file: BinaryIO, most: int) -> np.ndarray:
     axes = head[3]
     numbers = file.read(4 * axes)
     if len(numbers) < 4 * axes:
-        raise FileFormatError(f"{path}: ends in its head, which has {axes} axes")
+        raise FileFormatError(f"{path}: ends within its header, which has {axes} axes")
     shape = struct.unpack(f">{axes}I", numbers)
     count = math.prod(shape)
     if axes > _AXES or count > most:
@@ -108,14 +108,15 @@ class MNISTIter(SingleArrayIter):
                  **keywords: Any):
         leave("MNISTIter", [name for name in keywords if name not in _IDLE], ("shuffle", "batch_size", "flat", "seed"))
         if not 0 <= part_index < num_parts:
-            raise ArgumentError(f"MNISTIter: part_index={part_index} of num_parts={num_parts}: expected one from 0 on")
+            raise ArgumentError(f"MNISTIter: part_index={part_index} of num_parts={num_parts}: expected an integer "
+                                f"from 0 to before the number of parts")
         kind = as_dtype(dtype)
         if not is_floating(kind):
-            raise DTypeError(f"MNISTIter: dtype={kind}: numbers from 0 to 1 need a dtype of floating numbers")
+            raise DTypeError(f"MNISTIter: dtype={kind}: values from 0 to 1 need a floating dtype")
         images, classes = read_idx(image), read_idx(label)
         if images.ndim != 3 or classes.shape != images.shape[:1]:
-            raise ShapeError(f"{image} has shape {images.shape} and {label} {classes.shape}: expected images and as "
-                             "many classes")
+            raise ShapeError(f"{image} has shape {images.shape} and {label} {classes.shape}: expected images and "
+                             f"equally many classes")
         if num_parts > max(1, len(images)):
             raise ArgumentError(f"MNISTIter: num_parts={num_parts}, and there are {len(images)} images")
         start, end = (int(len(images) / num_parts * number) for number in (part_index, part_index + 1))

@@ -73,7 +73,7 @@ def imread(filename: str | os.PathLike, flag: int = 1, to_rgb: bool | int = True
 
 def _decoded(data: bytes, flag: int, to_rgb: bool | int, out: NDArray | None, name: str) -> NDArray:
     if flag not in (0, 1):
-        raise ArgumentError(f"flag={flag!r}: expected 1, colours, or 0, gray")
+        raise ArgumentError(f"flag={flag!r}: expected 1 for colours or 0 for gray")
     pixels = codec.decode(data, int(flag), name)
     image = array(pixels if to_rgb else pixels[:, :, ::-1], dtype=np.uint8)
     if out is None:

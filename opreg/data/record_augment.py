@@ -127,7 +127,8 @@ class Augmentation:
         if self.random_resized_crop and (
                 self.rand_crop or (self.min_random_scale, self.max_random_scale) != (1, 1)
                 or (self.min_crop_size, self.max_crop_size) != (-1, -1)):
-            raise ArgumentError("random_resized_crop excludes rand_crop, min_random_scale, max_random_scale, "
+            raise ArgumentError("random_resized_crop cannot be combined with rand_crop, min_random_scale, "
+                                "max_random_scale, "
                                 "min_crop_size and max_crop_size")
         for name in ("random_scale", "random_area", "crop_size"):
             least, most = getattr(self, f"min_{name}"), getattr(self, f"max_{name}")

@@ -90,8 +90,8 @@ class DetAugmentation:
         for setting in _SAMPLED:
             for least, most in zip(getattr(self, f"min_{setting}"), getattr(self, f"max_{setting}")):
                 if least > most or least < 0:
-                    raise ArgumentError(f"min_{setting}={least}, max_{setting}={most}: expected numbers from 0 on, the "
-                                        "first not above the second")
+                    raise ArgumentError(f"min_{setting}={least}, max_{setting}={most}: expected two numbers of at "
+                                        f"least 0, the smaller one first")
 
     @property
     def is_random(self) -> bool:

@@ -69,7 +69,8 @@ class MXDataIter(DataIter):
 def _record_starts(path: str, index: str | None, part: int, parts: int) -> np.ndarray:
     """Offsets of the records of a part: parts have equal numbers of records with an index, of bytes without one."""
     if not 0 <= part < parts:
-        raise ArgumentError(f"part_index={part} of num_parts={parts}: expected one from 0 on")
+        raise ArgumentError(f"part_index={part} of num_parts={parts}: expected an integer from 0 to before the number "
+                            f"of parts")
     reader = _Reader(path)
     try:
         if index:
@@ -120,7 +121,7 @@ class _Samples:
                 before, begin = len(samples), self.filled % len(following)
                 self.filled = self._more(samples, following, begin, self.round + 1)
                 if len(samples) == before and begin == 0:
-                    raise FileFormatError(f"{self.reader.name}: no record is left to fill the batch with")
+                    raise FileFormatError(f"{self.reader.name}: there are not enough records to fill the batch")
         return samples, missing, self.ended
 
     def _more(self, samples: list[Any], rows: np.ndarray, place: int, number: int) -> int:
@@ -466,7 +467,7 @@ def _label_of(listed: Mapping[int, tuple[np.ndarray, str]] | None, header: Any) 
     if listed is None:
         return np.atleast_1d(np.asarray(header.label, np.float32))
     if header.id not in listed:
-        raise FileFormatError(f"the list of labels has none of image {header.id}")
+        raise FileFormatError(f"the list of labels has no entry for image {header.id}")
     return listed[header.id][0]
 
 

@@ -92,7 +92,7 @@ class _Reader:
             if kind == _ALL:
                 return data
             if kind != _FIRST:
-                raise _Damage("begins in its middle")
+                raise _Damage("is the middle part of a record, without its beginning")
             pieces = [data]
             while kind != _LAST:
                 following = self._piece()
@@ -111,7 +111,7 @@ class _Reader:
         if not head:
             return None
         if len(head) < _HEAD.size:
-            raise _Damage("ends in its head")
+            raise _Damage("ends within its header")
         magic, word = _HEAD.unpack(head)
         if magic != _MAGIC:
             raise _Damage("has no magic number")
@@ -120,10 +120,10 @@ class _Reader:
         if kind > _LAST:
             raise _Damage(f"is of the unknown kind {kind}")
         if length + -length % 4 > remaining:
-            raise _Damage(f"has {length} bytes by its head, the file has {remaining} more")
+            raise _Damage(f"has {length} bytes according to its header, but the file has only {remaining} more")
         data, filling = self.file.read(length), self.file.read(-length % 4)
         if len(data) < length:
-            raise _Damage("ends early, the file has become shorter")
+            raise _Damage("ends early: the file has become shorter")
         if any(filling) or not _MAGIC.startswith(self.file.peek(4)[:4]) or _mark(data) >= 0:
             raise _Damage(f"is shorter than the {length} bytes that its header gives")
         return kind, data
@@ -282,8 +282,8 @@ class MXRecordIO:
             raise ArgumentError(f"{self.uri} was opened to {'write' if self.writable else 'read'}: "
                                 f"flag={self.flag!r}")
         if self.pid != os.getpid():
-            raise OpError(f"{self.uri} was opened by another process, which shares its place in the file: "
-                          "call reset() in this one first")
+            raise OpError(f"{self.uri} was opened by another process, which shares its position in the file: call "
+                          f"reset() in this process first")
 
     def write(self, buf: bytes) -> None:
         """Append a record, of fewer than 2**29 bytes."""
@@ -441,7 +441,7 @@ def pack(header: Sequence[Any], s: bytes) -> bytes:
     try:
         return _IMAGE_HEAD.pack(flag, label, header.id, header.id2) + numbers_of_it + s
     except (struct.error, OverflowError) as error:
-        raise ArgumentError(f"{header}: no header of an image: {error}") from None
+        raise ArgumentError(f"{header}: not the header of an image: {error}") from None
 
 
 def unpack(s: bytes) -> tuple[IRHeader, bytes]:
@@ -458,8 +458,8 @@ def unpack(s: bytes) -> tuple[IRHeader, bytes]:
     header = IRHeader(*_IMAGE_HEAD.unpack_from(s))
     start = _IMAGE_HEAD.size + 4 * header.flag
     if start > len(s):
-        raise FileFormatError(f"a record of {len(s)} bytes is too short for the label of {header.flag} numbers that "
-                              "its header says")
+        raise FileFormatError(f"a record of {len(s)} bytes is too short for the label of {header.flag} elements that "
+                              f"its header states")
     if header.flag:
         header = header._replace(label=np.frombuffer(s, "<f4", header.flag, _IMAGE_HEAD.size))
     return header, s[start:]

@@ -36,7 +36,7 @@ def _shape_of_row(path: str | os.PathLike, shape: object) -> Shape:
     """
     dims = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
     if not all(isinstance(dim, (int, np.integer)) and dim >= 1 for dim in dims):
-        raise ShapeError(f"{path}: expected the shape of a row, of numbers from one on, got {dims}")
+        raise ShapeError(f"{path}: expected the shape of a row, of positive integers, got {dims}")
     return tuple(map(int, dims))
 
 
@@ -62,7 +62,7 @@ def _converter(dtype: np.dtype) -> Callable[[bytes | str], Any]:
         except ValueError:
             number = _whole_number(float(word))
         if not low <= number <= high:
-            raise ValueError(f"{dtype} has no {number}")
+            raise ValueError(f"{number} is not a value of {dtype}")
         return number
 
     return integer
@@ -70,7 +70,7 @@ def _converter(dtype: np.dtype) -> Callable[[bytes | str], Any]:
 
 def _whole_number(number: float) -> int:
     if not number.is_integer():
-        raise ValueError(f"{number} is no whole number")
+        raise ValueError(f"{number} is not an integer")
     return int(number)
 
 
@@ -235,7 +235,8 @@ class LibSVMIter(_RowsOfFiles):
         if not round_batch:
             raise ArgumentError("LibSVMIter: round_batch has to be True")
         if not 0 <= part_index < num_parts:
-            raise ArgumentError(f"LibSVMIter: part_index={part_index} of num_parts={num_parts}: expected one from 0 on")
+            raise ArgumentError(f"LibSVMIter: part_index={part_index} of num_parts={num_parts}: expected an integer "
+                                f"from 0 to before the number of parts")
         dtype = as_dtype(dtype)
         data, label = _columns(data_libsvm, data_shape, dtype, part_index, num_parts)
         if label_libsvm is not None:
@@ -251,7 +252,7 @@ def _columns(path: str | os.PathLike, shape: object, dtype: np.dtype, part: int,
     """The rows of a part of a file, and their labels."""
     shape = _shape_of_row(path, shape)
     if len(shape) != 1:
-        raise ShapeError(f"{path}: expected the shape of a row, so many columns, got {shape}")
+        raise ShapeError(f"{path}: expected the number of columns as the shape of a row, got {shape}")
     convert = _converter(dtype)
     code = "d" if is_floating(dtype) else "Q" if dtype.kind == "u" else "q"
     labels, values, columns, ends = numbers(code), numbers(code), numbers("q"), numbers("q")
@@ -277,7 +278,7 @@ def _columns(path: str | os.PathLike, shape: object, dtype: np.dtype, part: int,
                 columns.append(index)
                 values.append(convert(value))
         except (ValueError, OverflowError) as error:
-            raise FileFormatError(f"{path}: line {number}: expected a label and numbers behind their columns, got "
+            raise FileFormatError(f"{path}: line {number}: expected a label and pairs column:value, got "
                                   f"{line[:50]!r}: {_short(error)}") from None
         ends.append(len(columns))
     if not labels:

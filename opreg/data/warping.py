@@ -105,7 +105,7 @@ def _weights(method: int, exact: bool) -> np.ndarray:
     integers = np.rint(weights * _UNIT).astype(np.int32)
     excess = integers.sum(axis=(2, 3)) - _UNIT
     reach = line.shape[1]
-    for i, j in zip(*np.nonzero(excess)):  # it goes to the greatest or the least of the four in the middle
+    for i, j in zip(*np.nonzero(excess)):  # the excess goes to one of the four weights in the middle
         middle_part = integers[i, j, reach // 2:reach // 2 + 2, reach // 2:reach // 2 + 2]
         place = (middle_part.argmax if excess[i, j] < 0 else middle_part.argmin)()
         middle_part[np.unravel_index(place, middle_part.shape)] -= excess[i, j]

@@ -87,8 +87,8 @@ class Threads:
 
 def _late(owner: str, what: str, number: int, timeout: float | None) -> Exception:
     return adopted(multiprocessing.TimeoutError(
-        f"{owner}: no {what} made batch {number} within {timeout} seconds: a transform may take longer; timeout= "
-        "says how long to wait"))
+        f"{owner}: no {what} made batch {number} within {timeout} seconds: a transform may take longer; timeout= sets "
+        f"the limit"))
 
 
 class _Worker:
@@ -227,8 +227,8 @@ class Processes:
             f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
         at = f", making {self._batch} {_shown(worker.tasks[0][1])}" if worker.tasks else ""
         self.close()
-        raise OpError(f"{self._owner}: worker {label} {ending}{at}. Without workers the same happens in the program "
-                      "itself, where a debugger reaches it")
+        raise OpError(f"{self._owner}: worker {label} {ending}{at}. Without workers the error is raised in the program "
+                      f"itself, where a debugger can stop")
 
     def forget(self, numbers: Sequence[int]) -> None:
         """Drop batches that will not be read."""
@@ -292,7 +292,7 @@ def _batch_message(memory: WorkerMemory, dataset: Any, batchify_fn: Batchify, sa
     try:
         return True, *memory.pack(_make_batch(dataset, batchify_fn, samples))
     except Exception as error:
-        note(error, f"{where} {_shown(samples)}; there it came from\n"
+        note(error, f"{where} {_shown(samples)}; the traceback in the worker is\n"
                     + "".join(traceback.format_tb(error.__traceback__)))
         try:
             return False, *memory.pack(error)

@@ -68,7 +68,7 @@ def group(name: str = "world") -> Group:
 def add_group(made: Group) -> Group:
     """Register a group, so that operators find it by name; returns it."""
     if made.name in _WORLDS:
-        raise ArgumentError(f"{made.name!r} is the name of all processes")
+        raise ArgumentError(f"{made.name!r} is the name of the group of all processes")
     _GROUPS[made.name] = made
     return made
 
@@ -82,7 +82,7 @@ def drop_group(name: str) -> None:
         When there is no such group, or it is the world.
     """
     if name in _WORLDS:
-        raise ArgumentError(f"{name!r} is the name of all processes, which stay together")
+        raise ArgumentError(f"{name!r} is the group of all processes, which cannot be freed")
     _GROUPS.pop(group(name).name)
 
 

@@ -124,7 +124,7 @@ class Group:
     def iall_gather(self, array: Array, out: Array | None = None) -> Request:
         """Start ``all_gather``."""
         if not array.ndim:
-            raise ShapeError("all_gather: expected an array with an axis to join along, got a number")
+            raise ShapeError("all_gather: expected an array with at least one axis, got a scalar")
         return self._begin("all_gather", array, (array.shape[0] * self.size, *array.shape[1:]), out)
 
     def all_gather(self, array: Array, out: Array | None = None) -> Array:
@@ -135,7 +135,7 @@ class Group:
         """Start ``alltoall``."""
         self._share("alltoall", array)
         if out is array:
-            raise ArgumentError("alltoall: out must be another array than the one that is sent")
+            raise ArgumentError("alltoall: out must not be the array that is sent")
         return self._begin("alltoall", array, array.shape, out)
 
     def alltoall(self, array: Array, out: Array | None = None) -> Array:
@@ -248,7 +248,7 @@ class Group:
     def _post(self, call: Call, array: Array, out: Array, tag: int) -> Request:
         """Start a call on a contiguous array; the result is written to ``out``, which may be non-contiguous."""
         if call.kind in ("send", "recv"):
-            raise ArgumentError(f"{call.kind}: a group of one has nobody else")
+            raise ArgumentError(f"{call.kind}: a group of one process has no other rank")
         if out is not array:
             out[...] = array.reshape(out.shape)
         return Request(out)
@@ -271,9 +271,9 @@ def _check_reduction(op: str, array: Array) -> None:
     if op not in REDUCTIONS:
         raise ArgumentError(f"unknown reduction {op!r}. {did_you_mean(op, REDUCTIONS)}")
     if op == "mean" and not is_floating(array.dtype):
-        raise DTypeError(f"the mean of {array.dtype} is no {array.dtype}; take the sum")
+        raise DTypeError(f"the mean of {array.dtype} elements is not a {array.dtype}; compute the sum")
     if op == "sum" and array.dtype == np.bool_:
-        raise DTypeError("truth values have no sum; 'max' says whether any is true, 'min' whether all are")
+        raise DTypeError("bool arrays have no sum; 'max' gives whether any element is true, 'min' whether all are")
 
 
 def _contiguous(array: Array) -> Array:

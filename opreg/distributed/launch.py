@@ -40,7 +40,7 @@ def mpiexec() -> str:
     path = str(beside_python) if beside_python.exists() else shutil.which("mpiexec")
     if path is None or find_spec("mpi4py") is None:
         raise OpError(f"{'mpiexec' if path is None else 'mpi4py'} is missing: pip install 'opreg[mpi]' brings mpi4py "
-                      "and MPICH; where a cluster has an MPI of its own, load it and pip install mpi4py")
+                      "and MPICH; on a cluster with its own MPI, load that one and pip install mpi4py")
     return path
 
 

@@ -73,8 +73,8 @@ class _MpiRequest(Request):
 
 def refused(position: Position, error: Exception) -> OpError:
     """An MPI error as a RankError or OpError."""
-    return RankError(f"call {position.number}, {position.call}: MPI says: {error}; another rank may have passed "
-                     "another size, or have ended")
+    return RankError(f"call {position.number}, {position.call}: MPI says: {error}; another rank may have passed a "
+                     f"different size, or have ended")
 
 
 class MpiGroup(Group):
@@ -146,7 +146,7 @@ class MpiGroup(Group):
         wide = source.dtype
         if call.op and wide.char not in _NUMBERS:
             if not is_floating(wide) or wide.itemsize != 2:
-                raise DTypeError(f"{call}: MPI computes with no {wide}")
+                raise DTypeError(f"{call}: MPI cannot compute with {wide}")
             wide = np.dtype(np.float32)
             sent = source.astype(wide)
         if out is array:

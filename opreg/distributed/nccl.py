@@ -78,7 +78,7 @@ class Nccl:
             event, before = self._under_way.popleft()
             self._watch.until(lambda: bool(event.done), before)
         if call.op and array.dtype.name not in self._types:
-            raise DTypeError(f"{call}: NCCL computes with no {array.dtype}")
+            raise DTypeError(f"{call}: NCCL cannot compute with {array.dtype}")
         received = out if out.flags.c_contiguous else self._xp.empty(out.shape, out.dtype)
         self._stream.wait_event(self._xp.cuda.get_current_stream().record())
         self._start(call, array, received)

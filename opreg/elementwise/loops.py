@@ -94,7 +94,7 @@ def check_some(shape: Shape, axes: Sequence[int]) -> None:
     """Refuse axes of length zero."""
     for axis in axes:
         if shape[axis] is not ANY and shape[axis] == 0:
-            raise ShapeError(f"axis {axis} of {show(shape)} has length zero: there is nothing to choose from")
+            raise ShapeError(f"axis {axis} of {show(shape)} has length zero: there is no element to choose")
 
 
 def reduced(shape: Shape, axes: Sequence[int], keepdims: bool, scalar: bool = False) -> Shape:

@@ -41,7 +41,7 @@ def _any_numpy(values: Sequence[Any]) -> bool:
 
 #: Types of settings of layers.
 _SETTING = (bool, int, float, str, tuple, type(None), FunctionType)
-#: Attributes that say what a block computes, whatever their types.
+#: Attributes that decide what a block computes, of any type.
 _FORMS = frozenset({"__class__", "forward", "hybrid_forward", "_children", "_kwargs", "_reg_params"})
 #: Count of all changes of blocks; while it is the same all traced graphs are valid.
 _CHANGES = [0]

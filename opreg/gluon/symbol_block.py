@@ -163,7 +163,7 @@ class SymbolBlock(HybridBlock):
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Not available: the block has a graph instead."""
-        raise NotImplementedError("SymbolBlock has a graph in the place of hybrid_forward")
+        raise NotImplementedError("a SymbolBlock has a graph and no hybrid_forward")
 
 
 def _begin(names: Sequence[str]) -> str:

@@ -199,8 +199,8 @@ class Trainer:
     def _check_and_rescale_grad(self, scale: float) -> None:
         if self._update_on_kvstore and self._distributed and self._kv_initialized \
                 and self._optimizer.rescale_grad != scale:
-            raise UserWarning("the batch size differs from that of the step before; where a distributed store runs the "
-                              "optimizer, it keeps that one. Set update_on_kvstore=False")
+            raise UserWarning("the batch size changed, but the optimizer in the distributed store still uses that of "
+                              "the first step. Set update_on_kvstore=False")
         self._optimizer.rescale_grad = scale
 
     def step(self, batch_size: int, ignore_stale_grad: bool = False) -> None:
@@ -287,7 +287,7 @@ class Trainer:
 
     def _run_update(self, k: int, ctx: Context, numbers: list[int], weights: list[NDArray], gradients: list[NDArray]
                     ) -> None:
-        """Update weights on one context. Those of the step before have steps that hold their arrays."""
+        """Update weights on one context. The gradients of the previous step have prepared steps with their arrays."""
         update, updater = self._updates.get(k), self._updaters[k]
         if update is not None and update.updates(updater, numbers, [*weights, *gradients]):
             update.run(ctx)

@@ -58,8 +58,9 @@ def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: b
     size = data.shape[batch_axis]
     least, more = divmod(size, num_slice)
     if even_split and more:
-        raise ShapeError(f"split_data: {size} samples along axis {batch_axis} of shape {data.shape} make no "
-                         f"{num_slice} equal parts: give a batch of a multiple of {num_slice}, or even_split=False")
+        raise ShapeError(f"split_data: {size} samples along axis {batch_axis} of shape {data.shape} cannot be split "
+                         f"into {num_slice} equal parts: give a batch whose size is a multiple of {num_slice}, or "
+                         f"even_split=False")
     ends = np.cumsum([0] + [least + (number < more) for number in range(num_slice)]).tolist()
     if batch_axis == 0:
         return [data[start:end] for start, end in itertools.pairwise(ends)]
@@ -116,7 +117,8 @@ def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite:
     flat = [(each.data if isinstance(each, BaseSparseNDArray) else each).reshape((-1,)) for each in arrays]
     norm = nd.sqrt(nd.add_n(*[nd.dot(each, each).as_in_context(ctx) for each in flat]))
     if check_isfinite and not np.isfinite(norm.asscalar()):
-        warnings.warn("clip_global_norm: there are NaN or infinities, the result is undefined", stacklevel=2)
+        warnings.warn("clip_global_norm: an array has NaN or infinite elements, so the result is "
+                      "undefined", stacklevel=2)
     scale = nd.minimum(max_norm / (norm + 1e-8), 1.0)
     for each in arrays:
         if isinstance(each, BaseSparseNDArray):
@@ -193,7 +195,7 @@ def download(url: str, path: str | os.PathLike | None = None, overwrite: bool = 
     if target.is_dir():
         target /= name
     if not name:
-        raise ArgumentError(f"download: {url!r} names no file")
+        raise ArgumentError(f"download: {url!r} does not name a file")
 
     def is_it(file: Path | None) -> bool:
         return file is not None and file.is_file() and (not sha1_hash or check_sha1(file, sha1_hash))

@@ -54,7 +54,7 @@ def given(title: str, inputs: Sequence[Any], function: Callable[..., Any], skipp
     """
     places = [i for i, value in enumerate(inputs) if isinstance(value, list) or hasattr(value, "dtype")]
     if not places:
-        raise ArgumentError(f"check: {title} is given no array: call check({title}, x) with a typical x")
+        raise ArgumentError(f"check: {title} needs at least one array: call check({title}, x) with a typical x")
     words = [*inspect.signature(function).parameters.values()][skipped:]
     names = [word.name for word in words if word.kind in (word.POSITIONAL_ONLY, word.POSITIONAL_OR_KEYWORD)]
     names += [f"input{i}" for i in range(len(names), len(inputs))]
@@ -64,7 +64,7 @@ def given(title: str, inputs: Sequence[Any], function: Callable[..., Any], skipp
 def _numbers(value: Any) -> np.ndarray:
     if isinstance(value, list):
         return np.asarray(value, np.float32)
-    for name in ("detach", "asnumpy"):  # of PyTorch, or of this library
+    for name in ("detach", "asnumpy"):  # an array of PyTorch or of this library
         value = getattr(value, name)() if hasattr(value, name) else value
     return np.array(value)
 

@@ -37,8 +37,8 @@ def to_jax(what: Any, parameters: Mapping[str, Any] | None, random: bool | None,
 
     source = Source(what, "to_jax", parameters, random, attrs)
     if source.data_dependent is not None:
-        raise ArgumentError(f"to_jax: {source.title}: shapes of {source.data_dependent!r} depend on values, and JAX "
-                            "knows all shapes before it has any")
+        raise ArgumentError(f"to_jax: {source.title}: shapes of {source.data_dependent!r} depend on values, but JAX "
+                            f"needs all shapes before it computes")
     own = {name: jax.numpy.array(value.asnumpy()) for name, value in source.parameters.items()}
 
     def function(*arrays: Any, **attrs: Any) -> Any:
@@ -48,15 +48,15 @@ def to_jax(what: Any, parameters: Mapping[str, Any] | None, random: bool | None,
         source.check_names(attrs)
         for name, value in {"is_train": is_train, **attrs}.items():
             if isinstance(value, jax.core.Tracer):
-                raise ArgumentError(f"{source.title}: {name} is a value that JAX traces: attributes are fixed when a "
-                                    f"function is compiled, as by jax.jit(f, static_argnames={name!r})")
+                raise ArgumentError(f"{source.title}: {name} is traced by JAX, but an attribute must be a constant "
+                                    f"when the function is compiled: use jax.jit(f, static_argnames={name!r})")
         program = source.program(attrs, is_train)
         if seed is not None and not source.random:
-            raise ArgumentError(f"{source.title} draws no random numbers: leave seed= out, or say random=True to "
-                                "to_jax")
+            raise ArgumentError(f"{source.title} draws no random numbers: leave out seed=, or pass random=True to "
+                                f"to_jax")
         if seed is None and program.draws:
-            raise ArgumentError(f"{source.title} draws random numbers, which in JAX follow from a seed: give seed=, an "
-                                "integer")
+            raise ArgumentError(f"{source.title} draws random numbers, for which JAX needs a seed: give seed=, an "
+                                f"integer")
         results = _results(program, inputs, seed)
         outs, states = results[:len(source.outputs)], results[len(source.outputs):]
         out = outs[0] if len(outs) == 1 else tuple(outs)

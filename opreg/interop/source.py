@@ -88,7 +88,7 @@ class Source:
             self._of_symbols(dict.fromkeys((False, True), what), f"Symbol {what.name or 'of several outputs'!r}", {},
                              parameters or {}, attrs)
         elif parameters:
-            raise ArgumentError(f"{way}: parameters= are those of a Symbol or a Cell, got {what!r}")
+            raise ArgumentError(f"{way}: parameters= is for a Symbol or a Cell, got {what!r}")
         else:
             self._of_operator(what, attrs)
         nodes = self._operators()
@@ -131,7 +131,7 @@ class Source:
             fields = [field for field in fields if field.name != op.signature.variadic]
         self._fixed = dict(attrs)
         if op.signature.variadic and op.signature.variadic not in attrs:
-            raise ArgumentError(f"{self.way}: {self.title} takes any number of inputs: say how many, as in "
+            raise ArgumentError(f"{self.way}: {self.title} takes any number of inputs: give their number, as in "
                                 f"{self.way}({op.op_type or op.name!r}, {op.signature.variadic}=2)")
         self.fields = [field for field in fields if field.name not in attrs]
         missing = {field.name: _anything(field) for field in self.fields if field.required}
@@ -140,7 +140,7 @@ class Source:
             self.inputs, self.states = op.signature.arguments(use), op.signature.auxiliary(use)
             self.outputs = op.signature.outputs(use)[:op.signature.visible(use)]
         except Exception as error:
-            note(error, f"{self.way}: {self.title}: attributes that decide the inputs and outputs are given here")
+            note(error, f"{self.way}: {self.title}: give here the attributes that decide the inputs and outputs")
             raise
         if not self.inputs:
             raise ArgumentError(f"{self.way}: {self.title} has no input")
@@ -226,8 +226,8 @@ class Program:
             inputs = op.signature.arguments(use)
             if inputs != source.inputs or op.signature.auxiliary(use) != source.states:
                 raise ArgumentError(f"{source.title} takes {', '.join(inputs) or 'nothing'} with these attributes, not "
-                                    f"{', '.join(source.inputs)}: attributes that decide the inputs are "
-                                    f"given to {source.way}")
+                                    f"{', '.join(source.inputs)}: pass the attributes that decide the inputs to "
+                                    f"{source.way}")
             values: list[Any] = [Variable(name) for name in source.inputs + source.states]
             self.symbol = values[0]._apply(op, values, settings)
         else:

@@ -119,7 +119,7 @@ class _Schema:
             if kind is None or (default is None and not field.required):
                 if field.required:
                     raise ArgumentError(f"to_torch: {source.title}: PyTorch has no type for the attribute "
-                                        f"{field.name!r}, which is {field.describes}: fix it, as in "
+                                        f"{field.name!r}, which is {field.describes}: give it a constant value, as in "
                                         f"to_torch({source.name!r}, {field.name}=...)")
                 continue
             words.append(f"{kind} {field.name}" + ("" if default is None else f"={default}"))
@@ -369,7 +369,7 @@ def _numpy_dtype(dtype: Any) -> np.dtype:
     try:
         return as_dtype(name)
     except (DTypeError, TypeError):
-        raise DTypeError(f"to_torch: there are no arrays of {dtype} here") from None
+        raise DTypeError(f"to_torch: opreg has no arrays of {dtype}") from None
 
 
 @functools.cache

@@ -271,7 +271,7 @@ def _cut(d: Dialect, x: Any, key: Any, outs: list[Spec]) -> Any:
 
 @_says("where")
 def _where(d: Dialect, attrs: Any, outs: list[Spec], condition: Any, x: Any, y: Any) -> Any:
-    """A vector chooses whole rows."""
+    """A vector selects rows."""
     shape = _shape(d.spec(condition))
     condition = d.reshape(condition, shape + (1,) * (len(_shape(outs[0])) - len(shape)))
     return d.where(condition != 0, x, y)
@@ -494,7 +494,7 @@ def trace_of(op: Op, attrs: Any, ins: list[Spec], outs: list[Spec], is_train: bo
     if traced is None:
         try:
             traced = trace_body(op, attrs, Use(op.name, {}, None, cpu(), is_train, ins, outs, {}))
-        except (TraceError, NeedsNumbers) as error:  # the caller is told
+        except (TraceError, NeedsNumbers) as error:  # the caller gets the reason
             raise Untranslatable from error
         if version is not None:
             keep(_BODIES, key, traced, edition)

@@ -232,7 +232,8 @@ class DynamicLossScaleManager(LossScaleManager):
                 self.loss_scale *= self.increase_ratio
             self.bad_step = 0
         if self.bad_step > self.bad_step_max:
-            raise RuntimeError(f"DynamicLossScaleManager: gradients have overflown in {self.bad_step} steps in a row")
+            raise RuntimeError(f"DynamicLossScaleManager: gradients have overflowed in {self.bad_step} successive "
+                               f"steps")
         self.cur_iter += 1
 
     def get_drop_overflow_update(self) -> bool:

@@ -85,7 +85,7 @@ def save_checkpoint(save_obj: Saved, ckpt_file_name: str | os.PathLike, integrat
     arrays = dict(_named(save_obj))
     for name, value in (append_dict or {}).items():
         if name in arrays:
-            raise ArgumentError(f"save_checkpoint: append_dict: there is a parameter {name!r} already")
+            raise ArgumentError(f"save_checkpoint: append_dict: there is already a parameter {name!r}")
         if isinstance(value, str):
             arrays[f"{name}{params_file.TEXT}"] = np.frombuffer(value.encode(), np.uint8)
         else:
@@ -206,7 +206,7 @@ def load_checkpoint(ckpt_file_name: str | os.PathLike, net: Cell | None = None, 
         parameters[name] = _text(path, name, array) if is_text else Parameter(tensor(array), name=name)
     if not parameters:
         raise ArgumentError(f"load_checkpoint: {path} has no parameters that filter_prefix, specify_prefix and "
-                            "choice_func let through")
+                            f"choice_func select")
     if net is not None:
         load_param_into_net(net, parameters, strict_load)
     return parameters
@@ -216,7 +216,7 @@ def _text(path: str, name: str, array: np.ndarray) -> str:
     try:
         return array.tobytes().decode()
     except UnicodeDecodeError as error:
-        raise FileFormatError(f"{path}: expected {name!r} to be a text, found {error}") from error
+        raise FileFormatError(f"{path}: expected {name!r} to be text, found {error}") from error
 
 
 def _prefixes(what: str, prefixes: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -247,7 +247,7 @@ def read_checkpoint(path: str) -> dict[str, np.ndarray]:
     except FileNotFoundError as error:
         raise ArgumentError(f"load_checkpoint: there is no file {path}") from error
     if len(names) != len(records) or len(set(names)) != len(names):
-        raise FileFormatError(f"{path}: expected a name of its own for each of {len(records)} arrays, found "
+        raise FileFormatError(f"{path}: expected a different name for each of {len(records)} arrays, found "
                               f"{len(set(names))} names")
     arrays: dict[str, np.ndarray] = {}
     for i, (name, record) in enumerate(zip(names, records)):
@@ -361,8 +361,9 @@ def _refuse_shared(source: Mapping[str, str]) -> None:
     for name, key in source.items():
         if first.setdefault(key, name) != name:
             raise ArgumentError(
-                f"load_param_into_net: {key!r} is MindSpore's name for both {first[key]} and {name}, and its file has "
-                "the values of only one. A file that MindSpore saves after a call of the network has their paths")
+                f"load_param_into_net: {key!r} is MindSpore's name for both {first[key]} and {name}, and the file has "
+                f"the values of only one. A file that MindSpore saves after a call of the network names them by their "
+                f"paths")
 
 
 def _check(own: Parameter, incoming: Parameter, strict: bool) -> None:

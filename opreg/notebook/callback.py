@@ -1,6 +1,6 @@
 """Callbacks that keep what a training measures, as tables, and draw it while it goes on.
 
-Tables are those of pandas, which is asked for when one is looked at. Charts are SVG, shown where IPython is.
+Tables are DataFrames of pandas, which is imported when a table is read. Charts are SVG, shown where IPython is.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _frame(rows: list[dict[str, Any]]) -> Any:
     try:
         pandas = importlib.import_module("pandas")
     except ImportError:
-        raise OpError("PandasLogger: its tables are those of pandas: pip install 'opreg[notebook]', or pandas. The "
+        raise OpError("PandasLogger: its tables need pandas: pip install 'opreg[notebook]', or pandas. The "
                       "rows are in .rows") from None
     return pandas.DataFrame(rows)
 

@@ -50,7 +50,7 @@ def full(shape: Any, fill_value: Any, order: str = "C", ctx: Context | None = No
     array(7.)
     """
     if order != "C":
-        raise NotImplementedError(f"full: the order is 'C', got {order!r}")
+        raise NotImplementedError(f"full: expected order 'C', got {order!r}")
     if isinstance(fill_value, NDArray):
         dtype, fill_value = dtype or fill_value.dtype, fill_value.asnumpy()
     shape = shape if isinstance(shape, numbers.Integral) else tuple(int(dim) for dim in shape)

@@ -78,9 +78,9 @@ def _without_options(name: str, options: dict[str, Any]) -> None:
     """Refuse options of NumPy's element-wise functions: as missing here, or as wrong if NumPy has none such."""
     for option, value in options.items():
         if option not in _OPTIONS or not _OPTIONS[option](value):
-            raise ArgumentError(f"np.{name} has no option {option}={value!r}")
-        raise NotImplementedError(f"np.{name} does not take {option}={value!r}, which NumPy's function takes: call it "
-                                  "without, or on asnumpy()")
+            raise ArgumentError(f"np.{name} does not support {option}={value!r}")
+        raise NotImplementedError(f"np.{name} does not take {option}={value!r}, which NumPy's function takes: leave it "
+                                  f"out, or call NumPy's on asnumpy()")
 
 
 def _is_number(value: object) -> bool:
@@ -187,7 +187,7 @@ def _bits(name: str) -> Callable[[Any, Any], Any]:
     def between(value: Any, other: Any) -> Any:
         result = value._logic(name, other)
         if result is NotImplemented:
-            raise DTypeError(f"bitwise_{name}: expected integers or truth values, got {other!r}")
+            raise DTypeError(f"bitwise_{name}: expected integers or bool, got {other!r}")
         return result
     return between
 
@@ -634,7 +634,7 @@ def _indices(obj: Any) -> Any:
 
 @_listed
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
-    """An array without the elements at places along an axis; without one it is flat before."""
+    """An array without the elements at positions along an axis; if None it is flattened first."""
     if isinstance(obj, builtins.slice):
         return ops._npi_delete(held(arr), **_slice_attrs(obj), axis=axis)
     if isinstance(obj, numbers.Integral):
@@ -794,7 +794,7 @@ def quantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input:
 
 @_listed
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
-    """How often each number from zero up occurs, or the sum of its weights."""
+    """The number of occurrences of 0, 1, ..., or the sums of their weights."""
     inputs = [held(x)] if weights is None else [held(x), held(weights)]
     return ops._npi_bincount(*inputs, minlength=int(minlength), has_weights=weights is not None)
 
@@ -857,8 +857,8 @@ def _numpy(name: str, *args: Any, **keywords: Any) -> Any:
         place = getattr(place, part)
     if any_symbol((args, keywords)):
         if name in FUNCTIONS:
-            raise ArgumentError(f"np.{name} of these arguments reads shapes or dtypes, which a symbol does not know")
-        raise ArgumentError(f"np.{name} has no operator, which a symbol needs. "
+            raise ArgumentError(f"np.{name} with these arguments reads shapes or dtypes, which a symbol does not have")
+        raise ArgumentError(f"np.{name} is not an operator, so it cannot be applied to a symbol. "
                             f"{did_you_mean(name, FUNCTIONS)}")
     out = keywords.pop("out", None)
     return _into(_wrapped(place(*args, **keywords), _is_wide(args, keywords)), out)

@@ -297,7 +297,7 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
     def copy(self, order: str = "C") -> Any:
         """A copy; only the order C is supported."""
         if order != "C":
-            raise NotImplementedError(f"copy: the order is 'C', got {order!r}")
+            raise NotImplementedError(f"copy: expected order 'C', got {order!r}")
         return super().copy()
 
     def detach(self) -> ndarray:
@@ -470,7 +470,7 @@ class NumpySymbol(NumpyValue, Symbol):  # type: ignore[misc]  # its methods are 
         if isinstance(key, str) or len(self._entries) > 1:
             return Symbol.__getitem__(self, key)
         if any(isinstance(part, Symbol) for part in (key if isinstance(key, tuple) else (key,))):
-            raise ArgumentError("a subscript that is a symbol: use np.take, npx.pick or npx.gather_nd")
+            raise ArgumentError("a symbol cannot be a subscript: use np.take, npx.pick or npx.gather_nd")
         return ops._subscript(self, key=_subscript(key, None)[0])
 
 

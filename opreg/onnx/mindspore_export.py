@@ -51,7 +51,8 @@ def export(net: Any, *inputs: Any, file_name: str | os.PathLike[str], file_forma
     """
     if file_format in _ITS_OWN:
         raise ArgumentError(f"export: files of {file_format} are not written, MindSpore alone reads them: "
-                            "file_format='ONNX' writes a network for others, save_checkpoint its parameters for it")
+                            "file_format='ONNX' writes a network for other programs, save_checkpoint its parameters "
+                            "for MindSpore")
     if file_format != "ONNX":
         raise ArgumentError(f"export: file_format must be 'ONNX', got {file_format!r}")
     if enc_key is not None:

@@ -185,7 +185,7 @@ def _scopes(graph: Any, outside: Mapping[str, int] = MappingProxyType({})) -> It
 def _python_nodes(proto: Any) -> dict[tuple[int, int], _Kinds]:
     """The nodes that run as Python, by the number of their graph and their place in it.
 
-    ONNX's own inference finds dtypes up to each of them; its operator says those that follow.
+    ONNX's own inference finds dtypes up to each of these nodes; the operator determines the dtypes of its outputs.
     """
     found: dict[tuple[int, int], _Kinds] = {}
     while True:

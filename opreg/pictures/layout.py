@@ -184,7 +184,7 @@ class _Part:
                                if thing in groups})
 
     def _turns(self, inner: Sequence[Wire], cycle: Mapping[_Thing, int]) -> dict[int, int]:
-        """How often lines have gone from one thing of a cycle to another before they come to a node.
+        """For each node the largest number of lines, between different entries of a cycle, on the paths to it.
 
         A node that its own group alone reads, such as a weight, is counted with its reader.
         """

@@ -120,4 +120,4 @@ def short_name(node: Node, path: Path) -> str:
     if node.op is None:
         return name
     bare, operator = name.rstrip("0123456789"), "_" + node.op.name.lower().strip("_")
-    return bare.removesuffix(operator) or name if bare.endswith(operator) else name  # the layer says more
+    return bare.removesuffix(operator) or name if bare.endswith(operator) else name  # the layer's name is clearer

@@ -184,7 +184,7 @@ def _about(facts: GraphFacts, drawing: Drawing, profile: Profile | None) -> str:
     parts = [f"{operators} operators, {len(drawing.wires)} edges"]
     if facts.plan is not None:
         parts = [f"{'training' if facts.plan.is_train else 'inference'} plan", *parts,
-                 f"{size_text(facts.plan.nbytes)} beside what is bound"]
+                 f"{size_text(facts.plan.nbytes)} besides bound arrays"]
     if profile is not None:
         parts.append(f"{timed(profile.seconds)} a run")
     return ", ".join(parts)

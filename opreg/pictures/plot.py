@@ -133,7 +133,7 @@ class Plot:
         kind, program = format or self.format, shutil.which("dot")
         if kind != "svg" and program is None:
             raise DeviceError(f"render: {kind} is made by the program dot of Graphviz, which was not found: install "
-                              "Graphviz, or ask for SVG, which needs nothing: render(format='svg')")
+                              "Graphviz, or ask for SVG, which needs no other program: render(format='svg')")
         name = self.save(filename, directory)
         picture = f"{name}.{kind}"
         if kind != "svg" and program is not None:
@@ -209,7 +209,8 @@ def plot_network(symbol: object, title: str = "plot", save_format: str = "pdf",
     facts = seen("plot_network", symbol, shape, dtype, hide_weights, inputs)
     repeated = [name for name, count in Counter(node.name for node in facts.graph.nodes).items() if count > 1]
     if repeated and facts.symbol is symbol:
-        warnings.warn("There are multiple variables with the same name in your graph, which are drawn apart. Repeated "
+        warnings.warn("There are multiple variables with the same name in your graph, which are drawn separately. "
+                      "Repeated "
                       f"names: {', '.join(repeated)}", RuntimeWarning, stacklevel=2)
     return Plot(_dot(facts, title, node_attrs or {}), title, save_format, facts.drawing(title))
 

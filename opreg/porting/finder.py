@@ -1,5 +1,5 @@
-"""Import hooks of a script: its own modules are ported as they are loaded, and the library it was written for is found
-in this package.
+"""Import hooks of a script: its own modules are ported as they are loaded, and the library for which it was written is
+found in this package.
 
 NumPy and the standard library are not changed, so other libraries use them unmodified.
 """

@@ -42,7 +42,7 @@ class Change(NamedTuple):
 
     @property
     def unread(self) -> bool:
-        """Whether the file could not be read; its remark tells why."""
+        """Whether the file could not be read; its remark has the reason."""
         return not self.encoding
 
 

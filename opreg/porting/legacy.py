@@ -20,12 +20,12 @@ __all__ = ["strtobool", "LooseVersion", "StrictVersion", "mkpath", "copy_tree", 
 
 
 def strtobool(val: str) -> int:
-    """1 for a text that means true, 0 for one that means false.
+    """1 for a text that stands for true, such as ``"yes"``, 0 for one that stands for false.
 
     Raises
     ------
     ValueError
-        When the text means neither.
+        When the text stands for neither.
 
     Examples
     --------

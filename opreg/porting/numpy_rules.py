@@ -106,7 +106,7 @@ def methods(node: ast.Call, source: Source) -> None:
 
 
 def _item(array: str, value: ast.expr, index: list[ast.expr], source: Source) -> str:
-    """The target of ``itemset``: an integer is a flat index, a tuple a subscript; empty if this cannot be told without
+    """The target of ``itemset``: an integer is a flat index, a tuple a subscript; empty if this is unknown without
     computing the array twice."""
     text = ", ".join(source.of(part) for part in index)
     if len(index) != 1 or isinstance(index[0], ast.Tuple):

@@ -47,7 +47,7 @@ def modern(text: str) -> ConvertedText:
     Raises
     ------
     SyntaxError
-        When the code is valid in neither.
+        When the code is valid in neither Python.
     NeedsParser
         For Python 2 code, when fissix is not installed.
 
@@ -66,7 +66,7 @@ def modern(text: str) -> ConvertedText:
     try:
         tools = _tools()
     except ImportError as error:
-        raise NeedsParser(f"line {first.lineno} is no Python 3 ({first.msg}); for Python 2, install its parser: "
+        raise NeedsParser(f"line {first.lineno} is not Python 3 ({first.msg}); for Python 2, install its parser: "
                           "pip install 'opreg[port]'") from error
     ended = text if text.endswith("\n") else text + "\n"
     with _LOCK:
@@ -81,7 +81,7 @@ def modern(text: str) -> ConvertedText:
             leaf.value = _number(leaf.value)
         elif leaf.value[-1:] in ("'", '"'):
             leaf.value = re.sub(r"^[uU]([rR])", r"\1", leaf.value)
-    result = str(tree).replace("xxx_todo_changeme", "together")  # its name for an argument that was a tuple
+    result = str(tree).replace("xxx_todo_changeme", "together")  # fissix's name for an argument that was a tuple
     still = _refused(result)
     if isinstance(still, IndentationError):  # tabs matter only if Python 3 refuses the text because of them
         result = _spaces(result)
@@ -96,7 +96,7 @@ def _lines(tree: Any) -> list[int]:
     lines = [0]
     for leaf in tree.leaves():
         before, inside = leaf.prefix.count("\n"), leaf.value.count("\n")
-        if not leaf.lineno:  # a fixer has made it
+        if not leaf.lineno:  # a fixer created the node
             lines += [0] * (before + inside)
             continue
         lines[-1] = lines[-1] or leaf.lineno - before
@@ -120,7 +120,7 @@ def _read(text: str, tools: Sequence[Any]) -> tuple[Any, list[str]]:
             tree = tool.refactor_string(text, "<text>")
         except (RecursionError, MemoryError):
             raise
-        except Exception as error:  # it looks for future imports before it records errors
+        except Exception as error:  # fissix looks for future imports before it records errors
             tool.refused, tree = error, None
         if tree is not None:
             return tree, tool.said + tool.fixer_log

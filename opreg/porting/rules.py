@@ -58,7 +58,7 @@ def builtin(node: ast.Name, source: Source) -> None:
         return
     if node.id == "reload" and isinstance(call, ast.Call) and ast.unparse(call) == "reload(sys)":
         if isinstance(up := source.parents[call], ast.Expr):
-            source.replace(up, "pass")  # its purpose is setdefaultencoding
+            source.replace(up, "pass")  # ``reload(sys)`` is only written for setdefaultencoding
         return
     if node.id == "execfile" and isinstance(call, ast.Call) and len(call.args) == 1:
         source.wrap(call.args[0], "", ", globals()")
@@ -219,7 +219,7 @@ def lists(node: ast.Call, source: Source) -> None:
 
 
 def _fails(node: ast.AST, name: str, source: Source) -> bool:
-    """Whether Python 3 refuses what is done with it, or does something else."""
+    """Whether the use of an iterator or view as a list fails in Python 3, or has another result."""
     up = source.parents[node]
     if isinstance(up, ast.Subscript) and up.value is node:
         return name != "range" or not isinstance(up.ctx, ast.Load)
@@ -236,7 +236,7 @@ def _fails(node: ast.AST, name: str, source: Source) -> bool:
 
 
 def _named_list(node: ast.AST, name: str, source: Source) -> bool:
-    """Whether it is given a name, and what bears that name is used as a list in the same function."""
+    """Whether the value is assigned to a name that is used as a list in the same function."""
     up = source.parents[node]
     if not isinstance(up, ast.Assign) or len(up.targets) != 1 or not isinstance(up.targets[0], ast.Name):
         return False
@@ -248,7 +248,7 @@ def _named_list(node: ast.AST, name: str, source: Source) -> bool:
 
 
 def _changes_meanwhile(node: ast.Call, source: Source) -> bool:
-    """Whether it is the keys of what its loop takes from."""
+    """Whether a loop iterates over the keys of a dict from which its body removes entries."""
     up = source.parents[node]
     if not isinstance(up, ast.For) or up.iter is not node or not isinstance(node.func, ast.Attribute):
         return False
@@ -263,7 +263,7 @@ def _changes_meanwhile(node: ast.Call, source: Source) -> bool:
 
 
 def _iterates(node: ast.AST, source: Source) -> bool:
-    """Whether what it lies in takes anything that can be iterated."""
+    """Whether the enclosing expression accepts any iterable."""
     up = source.parents[node]
     if isinstance(up, (ast.For, ast.comprehension)):
         return up.iter is node
@@ -283,7 +283,7 @@ def _iterates(node: ast.AST, source: Source) -> bool:
 
 # Integers.
 
-#: Functions whose arguments are integers, by the last part of their names: which of them, or all.
+#: Functions with integer arguments, by the last part of their names: the positions of these arguments, or all.
 _INTEGERS: dict[str, tuple[int, ...] | None] = {
     "range": None, "xrange": None, "randint": None, "randrange": None, "reshape": None, "zeros": (0,), "ones": (0,),
     "empty": (0,), "full": (0,), "tile": (1,), "repeat": (1,), "linspace": (2,), "roll": (1,), "islice": None,
@@ -321,7 +321,7 @@ _FLOATS = {"float", "float32", "float64", "sqrt", "exp", "log", "log2", "mean", 
 
 
 def _is_float(node: ast.AST) -> bool:
-    """Whether a float goes into it."""
+    """Whether a float occurs in the expression."""
     if isinstance(node, ast.BinOp):
         return _is_float(node.left) or _is_float(node.right)
     if isinstance(node, ast.UnaryOp):
@@ -332,7 +332,7 @@ def _is_float(node: ast.AST) -> bool:
 
 
 def _arithmetic(node: ast.AST, source: Source) -> Iterator[ast.AST]:
-    """Nodes around a node as long as they are arithmetic or a tuple; then the first that is neither."""
+    """The enclosing nodes of a node that are arithmetic or a tuple, and the first one that is neither."""
     for up in source.ancestors(node):
         yield up
         if not isinstance(up, (ast.UnaryOp, ast.Tuple, ast.List)) and not (
@@ -368,6 +368,6 @@ def _all_slices(node: ast.AST) -> bool:
 
 
 def _continuous(keyword: ast.keyword, source: Source) -> bool:
-    """Whether bounds are those of floats, as ``uniform(low=, high=)``."""
+    """Whether a call has float bounds, as ``uniform(low=, high=)``."""
     call = source.parents[keyword]
     return keyword.arg != "size" and isinstance(call, ast.Call) and not ast.unparse(call.func).endswith("randint")

@@ -1,6 +1,6 @@
-"""Running a script, written for another library and perhaps another Python, as it lies there.
+"""Run a script that was written for another library, and perhaps for another Python, without changing its file.
 
-Its text, and that of the modules it imports, is rewritten in memory by the rules of ``port`` as it is loaded.
+When the script and its modules are loaded, the rules of ``port`` rewrite their text in memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["run_script"]
 
 
 def _found(module: str) -> tuple[CodeType, ModuleSpec]:
-    """The code of a module, or of what a package has to be run, and its spec."""
+    """The code and the spec of a module, or of the ``__main__`` of a package."""
     spec = importlib.util.find_spec(module)
     if spec is not None and spec.submodule_search_locations is not None:
         return _found(f"{module}.__main__")
@@ -46,14 +46,15 @@ def run_script(library: str, script: str, args: Sequence[str], module: bool = Fa
     script : str
         Path of the file.
     args : sequence of str
-        What it finds in ``sys.argv`` behind its path.
+        The arguments in ``sys.argv`` after its path.
     module : bool
         Whether the script is the name of a module, which is run as by ``python -m``.
 
     Raises
     ------
     SystemExit
-        The script exits, or has failed; its traceback, which begins with its own lines, is printed first.
+        When the script exits or fails; after a failure its traceback is printed first, beginning with the script's
+        lines.
     """
     sys.argv = [script, *args]
     sys.path[0] = os.getcwd() if module else os.path.dirname(os.path.abspath(script))
@@ -63,7 +64,7 @@ def run_script(library: str, script: str, args: Sequence[str], module: bool = Fa
     try:
         code, spec = _found(script) if module else _script(script)
     except (OSError, SyntaxError, ModuleNotFoundError) as error:
-        missing = getattr(error, "name", None)  # else it comes from a package that the module is in
+        missing = getattr(error, "name", None)  # otherwise the error comes from a package that contains the module
         inside = module and missing and not f"{script}.".startswith(f"{missing.removesuffix('.__main__')}.")
         where = error.__traceback__ if inside else None
         sys.excepthook(type(error), error.with_traceback(where), where)

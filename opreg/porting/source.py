@@ -1,4 +1,4 @@
-"""A file's text, its tree, and small changes of the text that leave the rest of it as its author wrote it."""
+"""The text of a file, its syntax tree, and small edits that do not change the rest of the text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Edit: TypeAlias = tuple[int, int, str]
 
 
 class Problem(NamedTuple):
-    """A line that a person has to look at: why, and whether it is a warning only."""
+    """A line that the user has to check: the reason, and whether it is only a warning."""
 
     line: int
     text: str
@@ -31,9 +31,10 @@ class Problem(NamedTuple):
 
 
 class Place:
-    """Place of a module, as far as its imports need it.
+    """The place of a module, for resolving its imports.
 
-    One that is nowhere has no siblings, and finds what it imports. ``names`` are packages that go by another name.
+    This one is in no folder, has no neighbouring modules, and resolves all its imports. ``names`` are packages that are
+    imported under another name.
     """
 
     names: Mapping[str, str] = {}
@@ -43,25 +44,25 @@ class Place:
         return False
 
     def found(self, module: str, level: int) -> bool:
-        """Whether what ``from module import`` names is there."""
+        """Whether ``from module import name`` would succeed."""
         return True
 
     def unbuilt(self, module: str, level: int) -> bool:
-        """Whether a compiled module lies there as source, and not as a binary."""
+        """Whether there is the source of a compiled module, but not its binary."""
         return any(unbuilt(os.path.join(base, *module.split("."))) for base in self.bases(level))
 
     def bases(self, level: int) -> Iterable[str | os.PathLike[str]]:
-        """Folders in which modules are looked for, with so many dots before their names."""
+        """Folders that are searched for a module whose name has ``level`` dots before it."""
         return ()
 
 
 def decoded(data: bytes) -> tuple[str, str]:
-    """The text of a file of Python, and its encoding: the one that it names, else UTF-8.
+    """The text of a Python file, and its encoding: the declared one, or UTF-8.
 
     Raises
     ------
     SyntaxError
-        It is no text, with the line of the first error.
+        When it cannot be decoded; the error has the line of the first wrong byte.
 
     Examples
     --------
@@ -71,16 +72,16 @@ def decoded(data: bytes) -> tuple[str, str]:
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     try:
         text = data.decode(encoding)
-    except (UnicodeError, LookupError) as error:  # also an encoding that is not one of texts
+    except (UnicodeError, LookupError) as error:  # also for an encoding that is not a text encoding
         line = data.count(b"\n", 0, getattr(error, "start", 0)) + 1
         raise SyntaxError(f"no text: {error}", ("<file>", line, 0, "")) from None
     if "\0" in text:
-        raise SyntaxError("no text: it holds a zero byte", ("<file>", text.count("\n", 0, text.index("\0")) + 1, 0, ""))
+        raise SyntaxError("not text: it has a zero byte", ("<file>", text.count("\n", 0, text.index("\0")) + 1, 0, ""))
     return text, encoding
 
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-#: Nodes that say how another one is meant and hold nothing, of which a tree has as many as of others.
+#: Nodes such as ``Load`` that only mark other nodes; they are half of a tree's nodes.
 _MARKS = (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop)
 
 
@@ -97,7 +98,7 @@ def children(node: ast.AST) -> list[ast.AST]:
 
 
 def walk(node: ast.AST) -> list[ast.AST]:
-    """A node and all that lies in it, in the order of ``ast.walk``, which takes several times as long."""
+    """A node and all nodes in it, in the order of ``ast.walk``, but several times as fast."""
     found = [node]
     for each in found:
         found += children(each)
@@ -105,7 +106,7 @@ def walk(node: ast.AST) -> list[ast.AST]:
 
 
 def unbuilt(path: str) -> bool:
-    """Whether a compiled module lies there, a path without its ending, as source and not as a binary.
+    """Whether there is the source of a compiled module, but not its binary; ``path`` has no suffix.
 
     In Python 2 it comes before a package of that name elsewhere.
     """
@@ -117,37 +118,31 @@ def unbuilt(path: str) -> bool:
 
 
 class Source:
-    """The text of a module for Python 3, what is in it, and what is to be changed.
+    """The text of a module for Python 3, facts about its code, and the changes to make.
 
-    Changes are collected and applied at once: of two that overlap the first stays, and the other one is found again in
-    the text that ``changed`` gives.
+    Changes are collected and applied at once: of two that overlap only the first is applied, and the other one is found
+    again in the text that ``changed`` returns.
 
     Parameters
     ----------
     text : str
         Lines end in ``\\n`` alone.
     place : Place
-        Where it is.
-    old : bool
-        Whether the file was written for Python 2 alone: what Python 3 takes in another sense is rewritten, too.
+        The module's place. old : bool Whether the file was written only for Python 2: then code with another meaning in
+        Python 3 is rewritten, too.
 
     Attributes
     ----------
     tree : ast.Module
-        What is in it.
-    parents : dict of ast.AST
-        What each node lies in, in the order of ``ast.walk``.
-    positions : dict of int
-        Arguments of calls without a name, each with which of them it is.
-    bound, functions, aliases
-        Names that anything binds, those of functions, and those that imports bind, with what they mean.
-    problems : list of Problem
-        Problems reported so far.
+        The syntax tree. parents : dict of ast.AST The enclosing node of each node, in the order of ``ast.walk``.
+        positions : dict of int The positions of positional arguments of calls. bound, functions, aliases Bound names,
+        names of functions, and names that imports bind, with their full names. problems : list of Problem Problems
+        reported so far.
 
     Raises
     ------
     SyntaxError
-        The text is not of Python 3.
+        When the text is not valid Python 3.
 
     Examples
     --------
@@ -196,55 +191,55 @@ class Source:
         return self._bytes[start:end].decode()
 
     def between(self, start: int, end: int) -> str:
-        """The text between two places."""
+        """The text between two positions."""
         return self._bytes[start:end].decode()
 
     def replace(self, node: ast.AST, text: str) -> None:
-        """Put a text in the place of a node."""
+        """Replace a node by a text."""
         self._changes.append([(*self.span(node), text)])
 
     def put(self, start: int, end: int, text: str) -> None:
-        """Put a text in the place of what stands between two places."""
+        """Replace the text between two positions."""
         self._changes.append([(start, end, text)])
 
     def wrap(self, node: ast.AST, before: str, after: str) -> None:
-        """Put texts before and behind a node."""
+        """Insert texts before and after a node."""
         start, end = self.span(node)
         self._changes.append([(start, start, before), (end, end, after)])
 
     def rename(self, node: ast.Name | ast.Attribute, name: str) -> None:
-        """Give a name, or the last part of a dotted one, another text."""
+        """Replace a name, or the last part of a dotted name."""
         _, end = self.span(node)
         length = len((node.id if isinstance(node, ast.Name) else node.attr).encode())
         self._changes.append([(end - length, end, name)])
 
     def need(self, line: str) -> None:
-        """Have an import among those at the head of the file."""
+        """Add an import to those at the beginning of the file."""
         if line not in self._own_imports:
             self._imports[line] = None
 
     def report(self, node: ast.AST, text: str, *, warning: bool = False) -> None:
-        """Say what a person has to look at."""
+        """Report a line that the user has to check."""
         problem = Problem(getattr(node, "lineno", 1), text, warning)
         if problem not in self._said:
             self._said.add(problem)
             self.problems.append(problem)
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
-        """Nodes around a node, the innermost first."""
+        """Enclosing nodes of a node, the innermost first."""
         while (up := self.parents.get(node)) is not None:
             yield up
             node = up
 
     def scope(self, node: ast.AST) -> ast.AST:
-        """The function that a node lies in, else the module."""
+        """The function that contains a node, otherwise the module."""
         for up in self.ancestors(node):
             if isinstance(up, (*_FUNCTIONS, ast.Module)):
                 return up
         return self.tree
 
     def named(self, scope: ast.AST, name: str) -> list[ast.Name]:
-        """Places of a name within a node."""
+        """Occurrences of a name within a node."""
         if scope not in self._named:
             found = self._named[scope] = {}
             for node in walk(scope):
@@ -253,7 +248,7 @@ class Source:
         return self._named[scope].get(name, [])
 
     def assigned(self, scope: ast.AST, name: str) -> list[ast.expr]:
-        """The values that a name is given by itself within a node."""
+        """The values that are assigned to a single name within a node."""
         if scope not in self._assigned:
             found = self._assigned[scope] = {}
             for node in walk(scope):
@@ -263,7 +258,7 @@ class Source:
         return self._assigned[scope].get(name, [])
 
     def once(self, question: Hashable, answer: Callable[[], bool]) -> bool:
-        """The answer to a question about the file, which is found once; no, where finding it asks the same again."""
+        """The cached answer to a yes-or-no question about the file; no, while the same question is being answered."""
         if question not in self._answers:
             self._answers[question] = False
             self._answers[question] = answer()
@@ -277,7 +272,7 @@ class Source:
 
     @functools.cached_property
     def generators(self) -> set[str]:
-        """Names of functions in which, or in functions within, something is yielded."""
+        """Names of functions that have a ``yield`` in them or in nested functions."""
         return {up.name for node in self.parents if isinstance(node, (ast.Yield, ast.YieldFrom))
                 for up in self.ancestors(node) if isinstance(up, ast.FunctionDef)}
 
@@ -286,7 +281,7 @@ class Source:
         return {ast.unparse(node) for node in self.tree.body if isinstance(node, (ast.Import, ast.ImportFrom))}
 
     def reads(self, name: str) -> bool:
-        """Whether a name is read where nothing binds it: neither the module, nor the functions around."""
+        """Whether a name is read and neither the module nor an enclosing function binds it."""
         return name not in self._of_module and not all(
             any(name in self._bound_in(up) for up in self.ancestors(node) if isinstance(up, _FUNCTIONS))
             for node in self.named(self.tree, name))
@@ -298,14 +293,14 @@ class Source:
 
     @functools.cached_property
     def _of_module(self) -> set[str]:
-        """Names that are bound outside of functions."""
+        """Names that are bound at module level."""
         nodes: list[ast.AST] = [self.tree]
         for node in nodes:
             nodes += () if isinstance(node, _FUNCTIONS) else children(node)
         return {name for node in nodes for name in _binds(node)}
 
     def guarded(self, node: ast.AST) -> bool:
-        """Whether code around a node has asked which Python this is, or is ready for names that are not there."""
+        """Whether enclosing code tests the version of Python, or handles missing names."""
         below: list[ast.AST] = []
         while (known := self._guarded.get(node)) is None:
             below.append(node)
@@ -325,7 +320,7 @@ class Source:
         return node in self._asking[up]
 
     def resolve(self, node: ast.AST) -> str:
-        """The full name of what a dotted name means by the imports of the file, else empty.
+        """The full name of a dotted name, according to the file's imports; empty if it is unknown.
 
         Examples
         --------
@@ -342,7 +337,7 @@ class Source:
         return ".".join([self.aliases[node.id], *reversed(parts)])
 
     def changed(self) -> str:
-        """The text with all changes that do not overlap; itself where there are none."""
+        """The text with all changes that do not overlap; unchanged without changes."""
         parts, at = [], 0
         for start, end, text in self._chosen():
             parts += [self._bytes[at:start], text.encode()]
@@ -350,7 +345,7 @@ class Source:
         return b"".join([*parts, self._bytes[at:]]).decode()
 
     def origins(self) -> list[int]:
-        """Lines of this text that those of the changed text come from."""
+        """For each line of the changed text its line in this text."""
         lines, line, at = [1], 1, 0
         for start, end, text in [*self._chosen(), (len(self._bytes), len(self._bytes), "")]:
             kept, replaced = self._bytes.count(b"\n", at, start), self._bytes.count(b"\n", start, end)
@@ -358,12 +353,12 @@ class Source:
             line += kept
             lines += [line + min(i, replaced) for i in range(1, text.count("\n") + 1)]
             line, at = line + replaced, end
-            if not text and self._bytes[start - 1:start] in (b"", b"\n"):  # a whole line is gone
+            if not text and self._bytes[start - 1:start] in (b"", b"\n"):  # a complete line is removed
                 lines[-1] = line
         return lines
 
     def _chosen(self) -> list[_Edit]:
-        """The changes that are made, by their places: of two that overlap the first."""
+        """The changes to apply, by position: of two that overlap the first one."""
         taken = _Taken(len(self._bytes))
         edits = [edit for change in self._changes if taken.take(change) for edit in change]
         if self._imports:
@@ -372,7 +367,7 @@ class Source:
         return sorted(edits, key=lambda edit: edit[:2])
 
     def _head(self) -> int:
-        """Offset for a new import: before the first one, but behind those of the future."""
+        """Offset for a new import: before the first import, but after those from ``__future__``."""
         body = self.tree.body
         after = 0
         for place, node in enumerate(body):
@@ -385,14 +380,14 @@ class Source:
 
 
 class _Taken:
-    """The bytes of a text that are replaced, and the places where something is put in between."""
+    """The replaced byte ranges of a text, and the positions of insertions."""
 
     def __init__(self, length: int) -> None:
         self.replaced, self.inside, self.between = (bytearray(length + 1) for _ in range(3))
 
     def take(self, change: Sequence[_Edit]) -> bool:
-        """Take a change, unless it meets one that was taken; insertions at one place do, since nobody could say which
-        comes first."""
+        """Accept a change, unless it overlaps an accepted one; two insertions at the same position overlap, since their
+        order is unknown."""
         for start, end, _ in change:
             if start == end and (self.between[start] or self.inside[start]):
                 return False
@@ -408,7 +403,7 @@ class _Taken:
 
 
 def _version_parts(up: ast.If | ast.IfExp | ast.ExceptHandler | ast.Try) -> Container[ast.AST]:
-    """The parts of a statement, or of an expression, that know what was asked there."""
+    """The parts of a statement or expression that a test of the version, or a handler of missing names, guards."""
     if isinstance(up, (ast.If, ast.IfExp)):
         asks = _VERSION.search(ast.unparse(up.test)) is not None
         return {*ast.iter_child_nodes(up)} - {up.test} if asks else ()
@@ -427,19 +422,19 @@ def _caught(handler: ast.ExceptHandler) -> set[str]:
 
 
 def bound(tree: ast.AST) -> Iterator[str]:
-    """Names that anything in a tree binds."""
+    """All names that a tree binds."""
     for node in walk(tree):
         yield from _binds(node)
 
 
 def aliases(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """Names that imports in a tree bind, each with what it means."""
+    """Names that imports in a tree bind, with their full names."""
     for node in walk(tree):
         yield from _imports(node)
 
 
 def _binds(node: ast.AST) -> Iterator[str]:
-    """Names that a node binds by itself."""
+    """Names that a node itself binds."""
     if isinstance(node, ast.Name):
         if not isinstance(node.ctx, ast.Load):
             yield node.id
@@ -452,7 +447,7 @@ def _binds(node: ast.AST) -> Iterator[str]:
 
 
 def _imports(node: ast.AST) -> Iterator[tuple[str, str]]:
-    """Names that an import binds, each with what it means."""
+    """Names that an import binds, with their full names."""
     if isinstance(node, ast.Import):
         for alias in node.names:
             top = alias.name.partition(".")[0]

@@ -1,16 +1,16 @@
-"""Names that Python 2, older Pythons and older NumPys spelled otherwise, or kept elsewhere."""
+"""Names that were spelled differently, or were in other modules, in Python 2, older Pythons and older NumPys."""
 
 from __future__ import annotations
 
 __all__ = ["BUILTINS", "MODULES", "MEMBERS", "GONE", "NUMPY", "ABSTRACT", "ATTRIBUTES", "STARRED", "HELPERS"]
 
-#: Functions and types of Python 2 that go by another name.
+#: Functions and types of Python 2 that have been renamed.
 BUILTINS = {"xrange": "range", "unicode": "str", "basestring": "str", "raw_input": "input", "long": "int",
             "unichr": "chr", "reduce": "functools.reduce", "buffer": "memoryview", "file": "open",
             "reload": "importlib.reload", "intern": "sys.intern", "cmp": "opreg.porting.legacy.cmp",
             "execfile": "opreg.porting.legacy.execfile", "apply": "opreg.porting.legacy.apply"}
 
-#: Modules that go by another name. Names inside of them are unchanged.
+#: Modules that have been renamed. Names inside of them are unchanged.
 MODULES = {
     "cPickle": "pickle", "Queue": "queue", "ConfigParser": "configparser", "cStringIO": "io", "StringIO": "io",
     "HTMLParser": "html.parser", "httplib": "http.client", "cookielib": "http.cookiejar", "Cookie": "http.cookies",
@@ -28,7 +28,7 @@ _REQUEST = ("urlopen", "urlretrieve", "urlcleanup", "Request", "build_opener", "
 _PARSE = ("quote", "quote_plus", "unquote", "unquote_plus", "urlencode")
 _ERROR = ("URLError", "HTTPError", "ContentTooShortError")
 
-#: Functions and classes that are elsewhere: their old full name -> the new one.
+#: Functions and classes that have moved: their old full name -> the new one.
 MEMBERS = {
     **{f"{module}.{name}": f"urllib.request.{name}" for module in ("urllib", "urllib2") for name in _REQUEST},
     **{f"{module}.{name}": f"urllib.parse.{name}" for module in ("urllib", "urllib2") for name in _PARSE},
@@ -50,7 +50,7 @@ MEMBERS = {
         "util.strtobool", "version.LooseVersion", "version.StrictVersion", "dir_util.mkpath", "dir_util.copy_tree")},
 }
 
-#: Attributes of functions and methods that go by another name.
+#: Attributes of functions and methods that have been renamed.
 ATTRIBUTES = {"func_name": "__name__", "func_code": "__code__", "func_defaults": "__defaults__",
               "func_globals": "__globals__", "func_doc": "__doc__", "im_func": "__func__", "im_self": "__self__"}
 
@@ -60,7 +60,7 @@ ABSTRACT = frozenset(("Iterable", "Iterator", "Mapping", "MutableMapping", "Sequ
     "ValuesView", "ItemsView", "ByteString"))
 MEMBERS.update({f"collections.{name}": f"collections.abc.{name}" for name in ABSTRACT})
 
-#: Modules that are nowhere, and what to use.
+#: Modules that were removed, and their replacement.
 GONE = {"imp": "importlib has what it did", "distutils": "setuptools has what it did", "sets": "set is a type",
         "md5": "hashlib.md5", "sha": "hashlib.sha1", "popen2": "subprocess", "new": "types",
         "exceptions": "its classes are builtins", "asyncore": "asyncio", "asynchat": "asyncio",
@@ -68,8 +68,8 @@ GONE = {"imp": "importlib has what it did", "distutils": "setuptools has what it
         "pipes": "subprocess",
         "parser": "ast", "compiler": "ast"}
 
-#: Names that NumPy had: what they were in its own namespace, the name of a builtin type behind a colon, an import of
-#: the module, or where this package has it.
+#: Names that NumPy removed: their equivalents in NumPy's namespace, a builtin type after a colon, an import of the
+#: module, or a name of this package.
 NUMPY = {
     "int": ":int", "float": ":float", "bool": ":bool", "complex": ":complex", "object": ":object", "str": ":str",
     "long": ":int", "unicode": ":str",
@@ -95,8 +95,8 @@ _TEST_UTILS = ("bz2", "errno", "gzip", "json", "logging", "numbers", "os", "plat
                "traceback", "zipfile", "numpy.testing as npt", "numpy.random as rnd", "scipy.stats as ss",
                "collections.OrderedDict", "contextlib.contextmanager")
 
-#: Modules of MXNet -> what ``from`` them ``import *`` brings that they import themselves, by name; dots end in a name
-#: of a module where nothing else is said.
+#: Modules of MXNet -> names that ``import *`` from them also binds, since they import these names themselves; a dotted
+#: value is a module if nothing else is noted.
 STARRED = {f"mxnet.{module}": {each.rpartition(" ")[2].rpartition(".")[2]: each for each in imported}
            for module, imported in {
     "callback": ("logging", "math", "time"),

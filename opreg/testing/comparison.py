@@ -26,7 +26,7 @@ def position(flat: int, shape: Sequence[int]) -> str:
 
 
 def disagreement(actual: np.ndarray, expected: np.ndarray, tolerance: float | None = None) -> str | None:
-    """The element in which an array differs most from the expected one, as text; None where they agree.
+    """The element with the largest difference between an array and the expected one, as text; None if they agree.
 
     Floating values may differ by ``tolerance`` relative to the expected values; the dtype gives its default.
 

@@ -220,7 +220,7 @@ def second_order(use: Subject) -> str | None:
     if not floating or all(g is None for g in out_grads or ()):
         raise Skipped("no floating input, or no floating output")
     if coarse or any(wide.arrays[i].dtype.itemsize < 8 for i in floating):
-        raise Skipped("it does not compute in float64, which second differences need")
+        raise Skipped("it does not compute in float64, which central differences need")
     wide.run(out_grads, grads=True)
     remaining = None
     if _off(wide, coarse) is not None:
@@ -248,8 +248,8 @@ def second_order(use: Subject) -> str | None:
         if worst is not None:
             raise Failed(f"the second derivative in {wide.names[i]!r}{position(worst.flat, wide.arrays[i].shape)} is "
                          f"{worst.exact:.6g}, central differences of the gradient say {worst.numeric:.6g}",
-                         "write the gradient with operators on its arguments; values that were taken out (asnumpy, "
-                         "detach, BlockGrad) count as constants")
+                         "write the gradient with operators on its arguments; values that left the computation "
+                         "(asnumpy, detach, BlockGrad) count as constants")
     if remaining is not None:
         return _INFERENCE_ONLY
     return None if any(each.any() for each in seconds.values()) else "it is zero: the function is linear here"

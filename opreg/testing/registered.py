@@ -355,7 +355,7 @@ def plannable(use: Use) -> bool:
 
 @check("graph")
 def in_a_graph(use: Subject) -> None:
-    """A graph gives the eager results in each run, where the operator stands alone and between other nodes."""
+    """A graph gives the eager results in each run, with the operator alone and between other nodes."""
     use = _operator(use)
     if not plannable(use):
         raise Skipped("its shapes depend on values")
@@ -412,7 +412,8 @@ def saved(use: Subject) -> None:
                 again = schema[name](text)
             except Exception as error:
                 raise Failed(f"the attribute {name}={value!r} cannot be read from text: {first_line(error)}",
-                             f"annotate it with a type that text can hold: {name}: float, int, bool, str or a tuple"
+                             f"annotate it with a type that can be written as text: {name}: float, int, bool, str or a "
+                             f"tuple"
                              ) from None
             kept = type(again) is type(value) and schema[name].text(again) == text  # arrays have no single truth value
             if not kept and again != value and again == again:  # NaN differs from itself
@@ -451,7 +452,7 @@ def _checkpoint(use: TensorUse) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise Failed(f"two parameters are called {twice!r}: a checkpoint holds one of them",
-                     "give each a name of its own: Parameter(value, name=…)")
+                     "give each a different name: Parameter(value, name=…)")
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "check.params")
         save_arrays(path, {name: array(each, None, each.dtype)

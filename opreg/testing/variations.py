@@ -209,7 +209,7 @@ def _read_outside(function: Any) -> list[str]:
 
 def _in_graphs(use: Subject) -> None:
     if isinstance(use, FunctionUse):
-        raise Skipped("an autograd.Function is for eager code; a CustomOpProp or define enters graphs")
+        raise Skipped("an autograd.Function is for eager code; for a graph use a CustomOpProp or define")
     if isinstance(use, Use) and (use.op.traits.mutates or not use.arrays):
         raise Skipped("it changes its inputs" if use.op.traits.mutates else "it has no inputs")
     if isinstance(use, Use) and use.op.rules.data_dependent:

@@ -60,7 +60,7 @@ class _Entry(NamedTuple):
 
 
 class AsyncKVStore(DistKVStore):
-    """A store of all processes in which each push updates a weight at once, by the gradient of one process.
+    """A store of all processes in which each push immediately updates a weight by the gradient of one process.
 
     All ranks initialize the same keys, and set the same optimizer, together. After that each pushes, pulls and saves at
     any time. Weights lie on the host; the keys of one ``init`` are distributed over the ranks, the largest first, each
@@ -135,7 +135,7 @@ class AsyncKVStore(DistKVStore):
         for part in leaves(state):
             if part is not None and not isinstance(part, NDArray):
                 raise ArgumentError(f"kvstore: {type(optimizer).__name__} keeps {part!r} of the weight {name!r}; "
-                                    f"stores of the kind {self.type!r} keep arrays")
+                                    f"stores of the kind {self.type!r} can only store arrays")
         return cast(_State, state)
 
     def _set_updater(self, updater: Callable[[Any, Any, Any], object]) -> None:
@@ -189,7 +189,8 @@ class AsyncKVStore(DistKVStore):
             changed = [name for name, number in _numbers(optimizer).items() if before.get(name) != number]
             if changed:
                 raise ArgumentError(f"kvstore: {type(optimizer).__name__} changes its own {', '.join(changed)} with "
-                                    f"every update, of which ranks would know apart; stores of the kind {self.type!r} "
+                                    f"every update, and each rank would have a different value; stores of the kind "
+                                    f"{self.type!r} "
                                     "are for optimizers whose states are arrays")
             self._tried = True
 
@@ -220,8 +221,8 @@ class AsyncKVStore(DistKVStore):
         ArgumentError
             Always.
         """
-        raise ArgumentError(f"kvstore: in stores of the kind {self.type!r} weights travel, whole and exact, and no "
-                            "gradients that could be compressed; 'dist_sync' compresses them")
+        raise ArgumentError(f"kvstore: in stores of the kind {self.type!r} ranks exchange exact weights, not "
+                            f"gradients, so nothing can be compressed; use 'dist_sync'")
 
     # ------------------------------------------------------------------------------------------- states
 

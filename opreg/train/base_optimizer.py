@@ -72,7 +72,8 @@ def rows(*columns: Any) -> list[tuple[Any, ...]]:
         return [columns]
     counts = [len(column) for column in columns]
     if len(set(counts)) > 1:
-        raise ArgumentError(f"an update of several weights: got lists of {', '.join(map(str, counts))}")
+        raise ArgumentError(f"an update of several weights: expected lists of equal lengths, got "
+                            f"{', '.join(map(str, counts))}")
     return list(zip(*columns))
 
 
@@ -328,7 +329,7 @@ class Optimizer:
         return None if _by_operators(type(self)) else f"{type(self).__name__} moves each weight by itself"
 
     def _has_own_rates(self) -> bool:
-        """Whether its class or a program says in other methods how updates are counted or rates are computed."""
+        """Whether its class or a program overrides the methods that count updates or compute rates."""
         return not vars(self).keys().isdisjoint(_RATES) or _rate_methods(type(self)) != _RATE_METHODS
 
     def undivided(self) -> str | None:
@@ -387,7 +388,7 @@ class Optimizer:
 
     def _operator(self, state: Any) -> tuple[str, tuple[NDArray, ...]]:
         """The operator that updates a weight with this state, and the arrays of the state for it."""
-        raise NotImplementedError(f"{type(self).__name__} must define update, which moves a weight")
+        raise NotImplementedError(f"{type(self).__name__} must define update, which changes a weight")
 
     def _attributes(self, count: int, lr: float, wd: float) -> dict[str, Any]:
         """Attributes of the operator, given the number of the update, rate and decay; the operator may ignore some."""
@@ -490,8 +491,8 @@ class Optimizer:
         return [one(index) if one else _decay(self, index) for index in indices]
 
     def _put_later(self, name: str, other: str) -> Callable[..., Any] | None:
-        """The method of this name that a program has put on this optimizer or on a class of it, where neither that one
-        nor a base of it defines the ``other`` method of the pair; None where there is none."""
+        """The method of this name that a program assigned to this optimizer or to one of its classes, if neither that
+        class nor its bases define the ``other`` method of the pair; otherwise None."""
         own, kind = vars(self), type(self)
         found = None if other in own else own.get(name)
         for base in kind.__mro__[:kind.__mro__.index(Optimizer)]:

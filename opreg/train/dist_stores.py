@@ -175,4 +175,5 @@ class Horovod(KVStoreBase):
 
     def set_optimizer(self, optimizer: Optimizer) -> None:
         """Refused: the store holds no weights."""
-        raise ArgumentError("kvstore: stores of the kind 'horovod' keep no weights; an updater of each rank moves them")
+        raise ArgumentError("kvstore: stores of the kind 'horovod' hold no weights; each rank updates them with its "
+                            "own updater")

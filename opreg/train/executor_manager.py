@@ -34,7 +34,7 @@ def _check_arguments(symbol: Symbol) -> None:
     for what, names in (("argument", symbol.list_arguments()), ("auxiliary state", symbol.list_auxiliary_states())):
         for name, count in Counter(names).items():
             if count > 1:
-                raise ArgumentError(f"the symbol has the {what} {name!r} twice; give its nodes names that differ. All: "
+                raise ArgumentError(f"the symbol has the {what} {name!r} twice; give its nodes different names. All: "
                                     f"{', '.join(names)}")
 
 

@@ -156,7 +156,7 @@ class FeedForward:
                 raise ArgumentError("y: labels are needed beside an array")
             y = np.zeros(X.shape[0])
         if not isinstance(y, (np.ndarray, NDArray)):
-            raise TypeError(f"y: expected an array as X is one, got {type(y).__name__}")
+            raise TypeError(f"y: expected an array, since X is one, got {type(y).__name__}")
         if X.shape[0] != y.shape[0]:
             raise ShapeError(f"X has {X.shape[0]} samples, y has {y.shape[0]}")
         if y.ndim == 2 and y.shape[1] == 1:

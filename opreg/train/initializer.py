@@ -115,7 +115,7 @@ def create(initializer: Fill | str, **kwargs: Any) -> Any:
 class Initializer:
     """Fills arrays by name; a subclass defines ``_init_weight(name, arr)`` for weights.
 
-    Keyword arguments are what ``dumps`` writes.
+    ``dumps`` writes the keyword arguments.
     """
 
     def __init__(self, **kwargs: Any):
@@ -227,7 +227,7 @@ class Initializer:
             arr[:] = 0.0
             return
         ends = ", ".join(suffix for suffix, _ in self._suffixes[:9])
-        raise ArgumentError(f"the initializer knows no kind of array named {str(name)!r}. Names end in {ends}; for "
+        raise ArgumentError(f"no initialization is defined for arrays named {str(name)!r}. Names end in {ends}; for "
                             "others give the variable its initializer, sym.var(name, init=...); inputs are named by a "
                             "Module's data_names and label_names")
 

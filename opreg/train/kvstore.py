@@ -56,8 +56,8 @@ def create(name: str = "local") -> KVStoreBase:
     if kind == _ASYNC:
         return AsyncKVStore()
     if kind.startswith(_ELSEWHERE):
-        raise ArgumentError(f"kvstore {name!r} needs servers, which are no part of opreg; 'dist_sync' adds up over all "
-                            "processes without, and another way is a class of your own, by KVStoreBase.register")
+        raise ArgumentError(f"kvstore {name!r} needs servers, which opreg does not have; 'dist_sync' sums over all "
+                            f"processes without servers, and KVStoreBase.register adds a class of your own")
     kinds = (*_KINDS, *_DISTRIBUTED, _ASYNC)
     raise ArgumentError(f"kvstore: there is no kind {name!r}. {did_you_mean(kind, kinds)}")
 

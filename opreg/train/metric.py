@@ -662,7 +662,7 @@ class CustomMetric(EvalMetric):
     of_text = False
 
     def get_config(self) -> dict[str, Any]:
-        raise NotImplementedError(f"metric {self.name}: it is made of a function, which cannot be written down")
+        raise NotImplementedError(f"metric {self.name}: it computes a function, which cannot be saved as text")
 
     def update(self, labels: Any, preds: Any) -> None:
         labels = labels if isinstance(labels, (list, tuple)) else [labels]

@@ -51,7 +51,7 @@ class Named(dict[str, type]):
         for name in map(str.lower, names):
             before = self.get(name, cls)
             if before is not cls:
-                warnings.warn(f"{self.kind} {name!r}: {cls.__module__}.{cls.__name__} takes the place of "
+                warnings.warn(f"{self.kind} {name!r}: {cls.__module__}.{cls.__name__} replaces "
                               f"{before.__module__}.{before.__name__}", stacklevel=4)
             self[name] = cls
         return cls
@@ -85,10 +85,10 @@ class Named(dict[str, type]):
             return cls(*args, **kwargs)
         name, keywords = self._written(spec)
         if args or kwargs:
-            raise AttrError(f"{self.kind} {name!r} is written down with its keywords, so it takes no further ones")
+            raise AttrError(f"{self.kind} {name!r} is saved text with its keywords, so it takes no further ones")
         cls = self.find(name)
         if not getattr(cls, "of_text", True):
-            raise AttrError(f"{self.kind} {name!r} is not made of text: it takes paths, patterns or functions")
+            raise AttrError(f"{self.kind} {name!r} cannot be made from text: it takes paths, patterns or functions")
         self._fits(cls, (), keywords)
         for key, value in keywords.items():
             _check_type(f"{self.kind} {name!r}", cls, key, value)

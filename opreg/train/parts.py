@@ -65,9 +65,10 @@ def agree(descriptions: Sequence[DataDesc]) -> None:
             by_count.setdefault(desc.shape[axis], desc)
     if len(by_count) > 1:
         (count, first), (another, second) = list(by_count.items())[:2]
-        raise ShapeError(f"a batch that is divided has one number of samples, but {first.name} of shape {first.shape} "
+        raise ShapeError(f"all arrays of a divided batch need the same number of samples, but {first.name} of shape "
+                         f"{first.shape} "
                          f"has {count}, and {second.name} of shape {second.shape} has {another}; "
-                         "DataDesc(layout=...) says with an N which axis counts them")
+                         "the N in DataDesc(layout=...) marks the axis of samples")
 
 
 def own_shape(description: DataDesc, share: slice | None) -> Shape:

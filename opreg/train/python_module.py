@@ -83,7 +83,7 @@ class PythonModule(BaseModule):
         if self._label_shapes is None:
             return
         if pre_sliced:
-            raise ArgumentError(f"{type(self).__name__}: it computes in one place, labels in slices are no use")
+            raise ArgumentError(f"{type(self).__name__}: it computes on one context, and needs no label slices")
         eval_metric.update_dict(dict(zip([desc.name for desc in self._label_shapes], labels)),
                                 dict(zip(self.output_names, self.get_outputs())))
 
@@ -174,4 +174,4 @@ class PythonLossModule(PythonModule):
 
     def install_monitor(self, mon: Monitor) -> None:
         """Refused: there is no executor."""
-        raise NotImplementedError("PythonLossModule: there is no executor that a monitor could look into")
+        raise NotImplementedError("PythonLossModule: there is no executor for a monitor")

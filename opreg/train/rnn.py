@@ -45,7 +45,7 @@ __getattr__ = inner(__name__)
 def rnn_unroll(cell: BaseRNNCell, length: int, inputs: Steps | None = None, begin_state: list[Symbol] | None = None,
                input_prefix: str = "", layout: str = "NTC") -> tuple[Any, list[Symbol]]:
     """``cell.unroll``; without inputs, with variables ``<input_prefix>t0_data`` and so on."""
-    warnings.warn("rnn_unroll is of old programs: call cell.unroll", DeprecationWarning, stacklevel=2)
+    warnings.warn("rnn_unroll is deprecated: call cell.unroll", DeprecationWarning, stacklevel=2)
     if inputs is None:
         inputs = [symbols.var(f"{input_prefix}t{i}_data") for i in range(length)]
     return cell.unroll(length, inputs, begin_state, layout)

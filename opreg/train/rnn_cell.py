@@ -63,7 +63,7 @@ def _sequence(length: int, inputs: Steps, layout: str, merge: bool | None, in_la
               ) -> tuple[Any, int]:
     """Inputs as one symbol (``merge`` true), as a list of steps (false) or unchanged (None), and the time axis."""
     if "T" not in layout:
-        raise ArgumentError(f"layout={layout!r}: expected a T, the axis of time")
+        raise ArgumentError(f"layout={layout!r}: expected a layout with T, the time axis")
     axis = layout.find("T")
     in_axis = axis if in_layout is None else in_layout.find("T")
     if isinstance(inputs, Symbol):
@@ -379,7 +379,7 @@ class FusedRNNCell(BaseRNNCell):
                 f"{self._prefix}parameters": vector}
 
     def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        raise OpError("a FusedRNNCell has no single steps: use unroll, or the cells that unfuse gives")
+        raise OpError("a FusedRNNCell cannot run single steps: use unroll, or the cells that unfuse returns")
 
     def unroll(self, length: int, inputs: Steps, begin_state: list[Symbol] | None = None, layout: str = "NTC",
                merge_outputs: bool | None = None) -> tuple[Any, list[Symbol]]:
@@ -502,7 +502,7 @@ class SequentialRNNCell(_ComposedCell):
         after: list[Symbol] = []
         for cell, cell_states in self._own(states):
             if isinstance(cell, BidirectionalCell):
-                raise OpError("a BidirectionalCell has no single steps: use unroll")
+                raise OpError("a BidirectionalCell cannot run single steps: use unroll")
             inputs, cell_states = cell(inputs, cell_states)
             after += cell_states
         return inputs, after
@@ -538,7 +538,7 @@ class BidirectionalCell(_ComposedCell):
         self._adopt(r_cell)
 
     def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        raise OpError("a BidirectionalCell has no single steps: use unroll")
+        raise OpError("a BidirectionalCell cannot run single steps: use unroll")
 
     def unroll(self, length: int, inputs: Steps, begin_state: list[Symbol] | None = None, layout: str = "NTC",
                merge_outputs: bool | None = None) -> tuple[Any, list[Symbol]]:
@@ -645,7 +645,7 @@ class ZoneoutCell(ModifierCell):
 
     def __init__(self, base_cell: BaseRNNCell, zoneout_outputs: float = 0.0, zoneout_states: float = 0.0):
         if isinstance(base_cell, (FusedRNNCell, BidirectionalCell)):
-            raise ArgumentError(f"zoneout goes step by step, and a {type(base_cell).__name__} has no single steps")
+            raise ArgumentError(f"zoneout needs single steps, which a {type(base_cell).__name__} cannot run")
         super().__init__(base_cell)
         self.zoneout_outputs, self.zoneout_states = zoneout_outputs, zoneout_states
         self.prev_output: Symbol | None = None

@@ -53,8 +53,8 @@ class PackedWeights:
         sides = len(self.directions)
         inputs, place = size // sides // self.hidden // len(self.gates) - self._columns, 0
         if inputs < 1 or size != self.size(inputs):
-            raise ShapeError(f"{self.prefix}parameters: {size} numbers are not the weights of {self.layers} "
-                             f"layers of {self.hidden} in mode {self.mode}")
+            raise ShapeError(f"{self.prefix}parameters: {size} elements are not the weights of {self.layers} layers of "
+                             f"{self.hidden} in mode {self.mode}")
         for kind in ("weight", "bias"):
             for layer in range(self.layers):
                 columns = inputs if layer == 0 else self.hidden * sides

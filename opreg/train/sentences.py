@@ -48,8 +48,8 @@ def encode_sentences(sentences: Sequence[Sequence[str]], vocab: dict[str, int] |
         for word in sentence:
             if word not in vocab:
                 if not grow and unknown_token is None:
-                    raise ArgumentError(f"encode_sentences: the word {word!r} is not in vocab; unknown_token names one "
-                                        "that stands for it")
+                    raise ArgumentError(f"encode_sentences: the word {word!r} is not in vocab; set unknown_token for "
+                                        f"unknown words")
                 if unknown_token is not None:
                     word = unknown_token
                 if word not in vocab:
@@ -90,7 +90,8 @@ class BucketSentenceIter(DataIter):
             counts = np.bincount([len(sentence) for sentence in sentences])
             buckets = [length for length, count in enumerate(counts) if count >= batch_size]
         if not buckets:
-            raise ArgumentError(f"BucketSentenceIter: no length occurs {batch_size} times; give buckets")
+            raise ArgumentError(f"BucketSentenceIter: no length occurs {batch_size} times, so no bucket could be "
+                                f"chosen; give buckets")
         self.buckets, self.invalid_label, self.dtype, self.layout = sorted(buckets), invalid_label, dtype, layout
         self.data_name, self.label_name = data_name, label_name
         rows: list[list[np.ndarray]] = [[] for _ in self.buckets]

@@ -109,7 +109,7 @@ class SequentialModule(BaseModule):
         if shared_module is not None:
             raise ArgumentError("SequentialModule: shared_module is for Module only")
         if not self._modules:
-            raise ArgumentError("SequentialModule: there is no module in it; add one")
+            raise ArgumentError("SequentialModule: the module is empty; add a module")
         takes = [bool(meta.get(self.META_TAKE_LABELS)) for meta in self._metas]
         shapes: Any = data_shapes
         for i, (module, meta) in enumerate(zip(self._modules, self._metas)):

@@ -72,7 +72,8 @@ def dumps(saved: Saved) -> bytes:
 def _index(index: object) -> int | str:
     if isinstance(index, (int, str)):
         return index
-    raise ArgumentError(f"states can be saved of weights known by number or name, not by {type(index).__name__}")
+    raise ArgumentError(f"states can be saved only for weights with a number or a name, not with "
+                        f"{type(index).__name__}")
 
 
 def _packed(state: object, arrays: dict[str, np.ndarray]) -> dict[str, object]:
@@ -109,7 +110,7 @@ def loads(content: bytes) -> Saved:
     assert text is not None
     about = json_of(text.tobytes(), _NAME)
     if not isinstance(about, dict) or about.get("format") != _FORMAT:
-        raise FileFormatError(f"{_NAME}: this is a .npz file, but not one that get_states gave")
+        raise FileFormatError(f"{_NAME}: this is a .npz file, but not a result of get_states")
     states = _pairs("states", about.get("states"), lambda place, packed: _restored(place, packed, arrays, 0))
     _check(not arrays, "states", "all arrays to be named", ", ".join(arrays))
     counts = _pairs("counts", about.get("counts"), lambda place, pairs: _pairs(place, pairs, _number))

@@ -88,7 +88,7 @@ def drawing() -> Iterator[np.random.Generator]:
     try:
         yield np.random.default_rng((seed, 1))  # separate from the values seeded by set_seed
     except AssertionError as error:
-        raise AssertionError(f"{error}; set_seed({seed}) before the check draws the same numbers") from None
+        raise AssertionError(f"{error}; call set_seed({seed}) before the check to draw the same numbers") from None
 
 
 # -------------------------------------------------------------------------------------------- comparing
@@ -185,9 +185,9 @@ def assert_almost_equal(a: ArrayLike, b: ArrayLike, rtol: Tolerance = None, atol
     if ratio == 0.0:  # only NaN differ from NaN
         place = tuple(int(i) for i in np.argwhere(different)[0])
     left, right = (np.broadcast_to(array, different.shape)[place] for array in (a, b))
-    raise AssertionError(f"{names[0]} and {names[1]} differ in {int(different.sum())} of {different.size} places, most "
-                         f"at {place}: {left!s} and {right!s}, {ratio:.3g} times what rtol={rtol:g} and atol={atol:g} "
-                         "allow")
+    raise AssertionError(f"{names[0]} and {names[1]} differ in {int(different.sum())} of {different.size} elements; "
+                         f"the largest difference is at {place}: {left!s} and {right!s}, {ratio:.3g} times the "
+                         f"tolerance of rtol={rtol:g} and atol={atol:g}")
 
 
 def assert_allclose(a: ArrayLike, b: ArrayLike, rtol: float = 1e-07, atol: float = 0, equal_nan: bool = True) -> None:

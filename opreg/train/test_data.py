@@ -159,7 +159,8 @@ def get_zip_data(data_dir: str, url: str, data_origin_name: str) -> None:
         with reading(name) as file, zipfile.ZipFile(file) as packed:
             size = sum(member.file_size for member in packed.infolist())
             if size > INFLATED * os.path.getsize(name):
-                raise FileFormatError(f"{name}: {size} bytes unpacked cannot be in a file of {os.path.getsize(name)}")
+                raise FileFormatError(f"{name}: {size} unpacked bytes are impossible for a file of "
+                                      f"{os.path.getsize(name)}")
             packed.extractall(data_dir)
     except OpError:
         raise

@@ -164,7 +164,7 @@ def _drawn(generator: Callable[[int], ArrayLike], nsamples: int) -> np.ndarray:
     drawn = generator(nsamples)
     samples = (drawn.asnumpy() if isinstance(drawn, NDArray) else np.asarray(drawn)).ravel()
     if len(samples) != nsamples:
-        raise ArgumentError(f"the generator gave {len(samples)} numbers in the place of {nsamples}")
+        raise ArgumentError(f"the generator returned {len(samples)} numbers, expected {nsamples}")
     return samples
 
 
@@ -228,7 +228,7 @@ def verify_generator(generator: Callable[[int], ArrayLike], buckets: Sequence[Bu
     results = [chi_square_check(generator, buckets, probs, nsamples) for _ in range(nrepeat)]
     chances = [chance for chance, _, _ in results]
     if sum(chance > alpha for chance in chances) < nrepeat * success_rate:
-        raise AssertionError(f"generator test failed: chances {chances}, buckets {buckets}, "
+        raise AssertionError(f"generator test failed: probabilities {chances}, buckets {buckets}, "
                              f"found {[counts.tolist() for _, counts, _ in results]}, "
                              f"expected {results[0][2].tolist()}")
     return chances

@@ -151,7 +151,7 @@ class Updater:
         saved, optimizer = files.loads(states), self.optimizer
         class_name = type(optimizer).__name__.lower()
         if saved.optimizer not in (None, class_name):
-            raise ArgumentError(f"the states are those of optimizer {saved.optimizer!r}, this one is {class_name!r}")
+            raise ArgumentError(f"the states belong to optimizer {saved.optimizer!r}, this one is {class_name!r}")
         optimizer.check_settings(saved.settings)
         vars(optimizer).update(saved.settings)
         self.states, self.states_synced = saved.states, dict.fromkeys(saved.states, False)
@@ -167,17 +167,17 @@ def _fit(label: str, saved: State, fresh: State, weight: NDArray) -> State:
     if isinstance(saved, NDArray) and (fresh is None or isinstance(fresh, NDArray)):
         like = weight if fresh is None else fresh  # a momentum whose factor is zero now does no harm
         if saved.shape != like.shape:
-            raise ShapeError(f"{label} of shape {weight.shape}: the state that was read has shape {saved.shape}, "
+            raise ShapeError(f"{label} of shape {weight.shape}: the loaded state has shape {saved.shape}, "
                              f"expected {like.shape}")
         if saved.dtype != like.dtype:
-            raise DTypeError(f"{label} of dtype {np.dtype(weight.dtype)}: the state that was read has dtype "
+            raise DTypeError(f"{label} of dtype {np.dtype(weight.dtype)}: the loaded state has dtype "
                              f"{np.dtype(saved.dtype)}, expected {np.dtype(like.dtype)}")
         return saved
     if isinstance(saved, tuple) and isinstance(fresh, (tuple, list)) and len(saved) == len(fresh):
         return type(fresh)([_fit(label, old, new, weight) for old, new in zip(saved, fresh)])
     if isinstance(saved, (int, float, str)) and isinstance(fresh, (int, float, str)):
         return saved
-    raise ArgumentError(f"{label}: the state that was read is {_kind(saved)}, this optimizer keeps {_kind(fresh)}")
+    raise ArgumentError(f"{label}: the loaded state is {_kind(saved)}, this optimizer has {_kind(fresh)}")
 
 
 def _kind(state: State) -> str:

@@ -316,7 +316,7 @@ class _Checked:
         if self.strict and worst.absolute > worst.allowed:
             raise OpError(f"kernel {self.kernel} of {titled(self.node)} computes {worst.got} at {worst.place}, "
                           f"the reference {worst.want}: they differ by {worst.absolute:.3g}, {worst.relative:.2g} of "
-                          f"the largest number; allowed is {worst.allowed:.3g}")
+                          f"the largest element; the tolerance is {worst.allowed:.3g}")
 
     def row(self) -> KernelCheck:
         """The row of the table for all runs so far."""

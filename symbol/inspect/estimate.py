@@ -36,8 +36,8 @@ class Machine:
     memory_rate : float
         Bytes a second, read plus written, in the copy of a large array.
     product_rates : dict of dtype name to float
-        Additions and multiplications a second in large matrix products. Products of other dtypes take no time.
-    launch : float
+        Additions and multiplications a second in large matrix products. Products of other dtypes are not counted.
+        launch : float
         Seconds that the host takes to launch a kernel.
     node : float
         Seconds that a kernel costs beside its work in a replayed graph.

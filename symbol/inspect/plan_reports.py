@@ -75,7 +75,7 @@ class PlanReports(NotebookTable):
         raise NotImplementedError
 
     def _plans_of(self, is_train: bool) -> Sequence[ReportedPlan]:
-        """The plans for a mode. The plans that ran last, if several exist."""
+        """The plans for a mode. The plans of the last run, if there are several."""
         raise NotImplementedError
 
     def _all_plans_of(self, is_train: bool) -> Sequence[ReportedPlan]:
@@ -162,8 +162,8 @@ class PlanReports(NotebookTable):
         Returns
         -------
         Estimate
-            ``print`` shows a table, longest step first; ``rows``, ``eager`` and ``replayed`` hold the values. They are
-            those of the executor's own plan, whose kernels other devices may not have.
+            ``print`` shows a table, longest step first; ``rows``, ``eager`` and ``replayed`` hold the values. Kernels
+            are those of the executor's own plan; other devices may have others.
         """
         is_train = self._mode_of(is_train)
         with self._exclusive():
@@ -187,7 +187,7 @@ class PlanReports(NotebookTable):
         with self._exclusive():
             reports = [plan.report for plan in self._all_plans_of(self._mode_of(is_train))]
         if None in reports:
-            raise ArgumentError("kernel_report: kernels are not checked; bind with check_kernels=True")
+            raise ArgumentError("kernel_report: kernels were not checked; bind with check_kernels=True")
         return KernelReport.joined([report() for report in reports if report is not None])
 
     def set_monitor_callback(self, callback: MonitorCallback | None, monitor_all: bool = False) -> None:

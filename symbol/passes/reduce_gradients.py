@@ -288,7 +288,7 @@ def _places(program: Program) -> dict[Node, int]:
 
 
 def _ordered(program: Program, behind: Mapping[int, Sequence[Node]]) -> list[Node]:
-    """The nodes, with those of buckets inserted behind others, and polls behind long steps."""
+    """The nodes, with the reductions of buckets inserted after their inputs, and polls after long steps."""
     nodes: list[Node] = []
     under_way: dict[_BucketReduction, Node] = {}
     rows = [(node, *behind.get(i, ())) for i, node in enumerate(program.nodes)]

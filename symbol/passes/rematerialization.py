@@ -153,7 +153,7 @@ class _Choice:
                     self.saved.setdefault(root, []).append(entry)
 
     def _keep(self, entry: Entry) -> None:
-        """Enter an entry that is not computed again. It is stored anyway if backward reads it, or if it is an
+        """Record an entry that is not recomputed. It is stored anyway if backward reads it, or if it is an
         output."""
         self._note(entry, None if entry in self.wanted or entry in self.outputs else entry, 0)
 

@@ -556,7 +556,7 @@ def test_calls_that_cannot_be_compiled_go_on(monkeypatch: pytest.MonkeyPatch) ->
     for _ in range(3):
         executor.forward()
         compiler.wait()
-    assert warned == ["a function could not be compiled, NumPy goes on: no compiler"]
+    assert warned == ["a function could not be compiled, and NumPy computes it instead: no compiler"]
     close(executor.outputs[0].asnumpy(), 1 / (1 + np.exp(-BIG)), 4)
 
 

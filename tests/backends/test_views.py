@@ -66,7 +66,7 @@ USED = _used()
 
 
 def kernels(counts: Callable[[Kernel], bool], most: int) -> list[tuple[Op, Kernel]]:
-    """Operators with a kernel that counts, so many for each function that is one."""
+    """Operators with a kernel for which ``counts`` is true, at most ``most`` of them for each kernel function."""
     found: dict[CodeType, list[tuple[Op, Kernel]]] = defaultdict(list)
     for op in sorted(USED, key=lambda op: (len(USED[op][0].arrays), op.name)):
         for kernel in op.kernels:

@@ -112,7 +112,7 @@ def test_symbols_say_shapes_that_are_known_in_part():
 
 
 @pytest.mark.parametrize(("shapes", "attrs", "error", "said"), [
-    ([(2, 4, 5, 8), (2, 3, 7, 8), (2, 3, 7, 8)], {}, ShapeError, "4 heads are not as many"),
+    ([(2, 4, 5, 8), (2, 3, 7, 8), (2, 3, 7, 8)], {}, ShapeError, "4 heads of queries cannot be divided"),
     ([(2, 4, 5, 8), (2, 4, 7, 6), (2, 4, 7, 6)], {}, ShapeError, "key: expected shape"),
     ([(2, 4, 5, 8), (2, 4, 7, 8), (2, 4, 6, 8)], {}, ShapeError, "value: expected shape"),
     ([(2, 5, 8), (2, 5, 8), (2, 5, 8)], {}, ShapeError, "query: expected shape"),

@@ -87,7 +87,7 @@ def test_bytes_are_resized_to_the_bit_as_by_mxnet(shape: tuple, size: tuple, exp
     ("_image_adjust_lighting", (4, 5, 3), {"alpha": (1, 2)}, AttrError, "three numbers"),
     ("_image_resize", (4, 5, 3), {"size": (0, 2)}, AttrError, "positive"),
     ("_image_resize", (4, 5, 3), {"size": 2, "interp": 5}, AttrError, "interp"),
-    ("_image_resize", (0, 5, 3), {"size": 2}, ShapeError, "no pixel"),
+    ("_image_resize", (0, 5, 3), {"size": 2}, ShapeError, "no pixels"),
     ("_cvcopyMakeBorder", (4, 5, 3), {"top": -1, "bot": 0, "left": 0, "right": 0}, AttrError, "top=-1"),
 ])
 def test_says_what_is_wrong(name: str, shape: tuple, attrs: dict, kind: type, words: str) -> None:

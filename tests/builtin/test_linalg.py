@@ -95,13 +95,13 @@ def test_a_matrix_that_cannot_be_decomposed():
     ("gemm2", [(2, 3), (2, 3)], {}, "3 columns and 2 rows"),
     ("gemm2", [(2, 3), (2, 3)], {"transpose_a": True, "transpose_b": True}, "2 columns and 3 rows"),
     ("gemm2", [(2, 3), (1, 3, 2)], {}, "ranks"),
-    ("gemm2", [(2, 3), (3, 2)], {"axis": 1}, "last one"),
+    ("gemm2", [(2, 3), (3, 2)], {"axis": 1}, "last axis"),
     ("gemm2", [(2, 2, 3), (1, 3, 2)], {}, "stacks"),
     ("gemm", [(2, 3), (3, 2), (2, 3)], {}, "C: expected shape (2, 2)"),
     ("trsm", [(3, 3), (2, 3)], {}, "left"),
     ("trmm", [(3, 3), (3, 2)], {"rightside": True}, "right"),
     ("extractdiag", [(2, 2)], {"offset": 2}, "no such diagonal"),
-    ("maketrian", [(4,)], {}, "make no triangle"),
+    ("maketrian", [(4,)], {}, "do not fill a triangle"),
 ])
 def test_shapes_that_do_not_fit(name, shapes, attrs, words):
     with pytest.raises(ShapeError) as caught:

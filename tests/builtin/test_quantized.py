@@ -179,12 +179,12 @@ MISTAKES = [  # a call and its error
     (lambda: nd.contrib.quantize_v2(*_given(_bytes("uint8", 3)), out_type="int8"), DTypeError,
      "quantised to uint8 already, out_type is 'int8'"),
     (lambda: nd.contrib.quantized_pooling(*_given(_bytes("int8", 1, 1, 2, 2), 0.0, 1.0), kernel=(2, 2),
-                                          pool_type="sum"), AttrError, "quantised numbers have maxima and averages"),
+                                          pool_type="sum"), AttrError, "quantised data have only maxima and averages"),
     (lambda: nd.contrib.quantized_conv(
         *_given(_bytes("int8", 1, 2, 2, 1), _bytes("int8", 1, 2, 2, 1), 0.0, 1.0, 0.0, 1.0), kernel=(2, 2),
-        num_filter=1, no_bias=True, layout="NHWC"), AttrError, "layout='NHWC': quantised numbers have their channels"),
+        num_filter=1, no_bias=True, layout="NHWC"), AttrError, "layout='NHWC': quantised data have their channels"),
     (lambda: nd.contrib.quantized_act(*_given(_bytes("int8", 3), 0.0, 1.0), act_type="tanh"), AttrError,
-     "quantised numbers have 'relu' alone"),
+     "for quantised data only 'relu' is available"),
     (lambda: nd.contrib.quantized_batch_norm(
         *_given(_bytes("int8", 1, 1, 2, 2), 1.0, 0.0, 0.0, 1.0, 0.0, 1.0)), AttrError,
      "min_calib_range and max_calib_range are required"),

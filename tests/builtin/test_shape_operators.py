@@ -99,7 +99,7 @@ def test_a_range_of_unknown_length_takes_it_from_the_graph():
     data = sym.var("data")
     bound = (sym.op._arange(start=2, step=3, infer_range=True) + data).simple_bind(opreg.cpu(), data=(4,))
     np.testing.assert_array_equal(bound.forward()[0].asnumpy(), [2, 5, 8, 11])
-    with pytest.raises(ShapeError, match="follows from nothing"):
+    with pytest.raises(ShapeError, match="cannot be inferred"):
         nd.op._arange(start=2, infer_range=True)
 
 
@@ -161,18 +161,18 @@ def test_reshape_codes_keep_the_number_of_elements(shape, data):
     ("Reshape", {"shape": (7,)}, [(2, 3)], ShapeError, "does not fit"),
     ("Reshape", {"shape": (-1, -1)}, [(2, 3)], AttrError, "only one dimension"),
     ("Reshape", {"shape": (-5,)}, [(2, 3)], AttrError, "codes 0 to -4, got -5"),
-    ("Reshape", {"shape": (0, 0, 0)}, [(2, 3)], ShapeError, "too few dimensions left"),
+    ("Reshape", {"shape": (0, 0, 0)}, [(2, 3)], ShapeError, "needs more dimensions"),
     ("Reshape", {"shape": (-4, 4, -1, 0)}, [(2, 3)], ShapeError, "is not the dimension 2"),
     ("Reshape", {"shape": (0, -4, 3)}, [(2, 3)], AttrError, "followed by two numbers"),
     ("Reshape", {}, [(2, 3)], AttrError, "shape .* is required"),
     ("reshape_like", {}, [(2, 3), (5,)], ShapeError, "numbers of elements differ"),
     ("reshape_like", {"lhs_begin": 3}, [(2, 3), (6,)], AttrError, "lhs_begin=3"),
     ("squeeze", {"axis": 0}, [(2, 3)], ShapeError, "length 2, expected 1"),
-    ("transpose", {"axes": (0, 0)}, [(2, 3)], AttrError, "each of the 2 axes once"),
+    ("transpose", {"axes": (0, 0)}, [(2, 3)], AttrError, "a permutation of the 2 axes"),
     ("slice", {"begin": (0,), "end": (1, 2)}, [(2, 3)], AttrError, "equally many"),
     ("slice", {"begin": (0,), "end": (1,), "step": (0,)}, [(2, 3)], AttrError, "cannot be zero"),
     ("slice", {"begin": (0, 0), "end": (1, 1)}, [(3,)], AttrError, "names 2 axes, the array has 1"),
-    ("slice_axis", {"axis": 1, "begin": 2, "end": 2}, [(2, 3)], AttrError, "no part of an axis of length 3"),
+    ("slice_axis", {"axis": 1, "begin": 2, "end": 2}, [(2, 3)], AttrError, "not a part of an axis of length 3"),
     ("slice_like", {}, [(2, 3), (2,)], ShapeError, "differ in rank"),
     ("slice_like", {"axes": (0,)}, [(2, 3), (4, 3)], ShapeError, "cannot cut 4"),
     ("Crop", {"num_args": 1, "h_w": (5, 1)}, [(1, 1, 4, 4)], ShapeError, "cannot crop 5"),
@@ -180,7 +180,7 @@ def test_reshape_codes_keep_the_number_of_elements(shape, data):
     ("Concat", {"num_args": 2, "dim": 0}, [(2, 3), (2, 4)], ShapeError, "differ along axis 0 alone"),
     ("SliceChannel", {"num_outputs": 2}, [(2, 3)], ShapeError, "2 equal parts"),
     ("SliceChannel", {"num_outputs": 2, "squeeze_axis": True}, [(2, 4)], ShapeError, "lengths 2, 2"),
-    ("_split_v2", {"indices": (1, 2)}, [(2, 3)], AttrError, "from 0 on in rising order"),
+    ("_split_v2", {"indices": (1, 2)}, [(2, 3)], AttrError, "of at least 0 in ascending order"),
     ("_split_v2", {"indices": (0, 4)}, [(2, 3)], AttrError, "none beyond 3"),
     ("broadcast_to", {"shape": (3, 1)}, [(1, 2)], ShapeError, "2 against 1 in dimension 1"),
     ("broadcast_axis", {"axis": 0, "size": 2}, [(3,)], ShapeError, "length 3, expected 1"),
@@ -196,18 +196,18 @@ def test_reshape_codes_keep_the_number_of_elements(shape, data):
     ("pick", {"axis": None}, [(2, 3), (2,)], AttrError, "name the axis"),
     ("batch_take", {}, [(2, 3), (3,)], ShapeError, r"indices: expected shape \(2,\)"),
     ("where", {}, [(3,), (2, 3), (2, 3)], ShapeError, "condition"),
-    ("gather_nd", {}, [(2, 3), (3, 4)], ShapeError, "3 rows index as many axes"),
+    ("gather_nd", {}, [(2, 3), (3, 4)], ShapeError, "3 rows are indices along as many axes"),
     ("gather_nd", {}, [(2, 3), (2,)], ShapeError, "two axes or more"),
     ("diag", {"k": 7}, [(2, 3)], AttrError, "no such diagonal"),
     ("diag", {"axis1": 1}, [(2, 3)], AttrError, "the same axis"),
-    ("topk", {"k": 5}, [(2, 3)], AttrError, "3 numbers to choose from"),
+    ("topk", {"k": 5}, [(2, 3)], AttrError, "3 elements to choose from"),
     ("topk", {"ret_typ": "indexes"}, [(3,)], AttrError, "Did you mean 'indices'"),
-    ("_histogram", {"bin_cnt": 3}, [(4,)], AttrError, "where they begin and end"),
+    ("_histogram", {"bin_cnt": 3}, [(4,)], AttrError, "and their range"),
     ("SequenceMask", {"axis": 2}, [(2, 3)], AttrError, "expected 0 or 1"),
     ("SequenceLast", {"use_sequence_length": True}, [(2, 3), (2,)], ShapeError, "sequence_length"),
     ("space_to_depth", {"block_size": 2}, [(1, 1, 3, 4)], ShapeError, "blocks of 2"),
     ("depth_to_space", {"block_size": 2}, [(1, 3, 2, 2)], ShapeError, "3 channels"),
-    *((op, {"block_size": 2}, [shape], ShapeError, r"images without numbers, \(") for op in
+    *((op, {"block_size": 2}, [shape], ShapeError, r"empty images, \(") for op in
       ("space_to_depth", "depth_to_space") for shape in ((2, 0, 4, 4), (2, 4, 0, 4), (2, 4, 4, 0))),
     ("Pooling", {"kernel": (2,), "stride": (2, 2)}, [(1, 1, 8)], AttrError, r"stride=\(2, 2\): expected 1 number"),
     ("Pooling", {"kernel": (2,), "pad": (0, 0, 1)}, [(1, 1, 8)], AttrError, r"pad=\(0, 0, 1\): expected 1 number"),
@@ -218,7 +218,7 @@ def test_reshape_codes_keep_the_number_of_elements(shape, data):
     ("UpSampling", {"scale": 2, "sample_type": "nearest", "num_args": 2}, [(1, 1, 2, 2), (1, 1, 3, 3)], ShapeError,
      "cannot be enlarged to 4 x 4"),
     ("khatri_rao", {"num_args": 2}, [(2, 3), (2, 4)], ShapeError, "differ"),
-    ("_arange", {"start": 5, "stop": 1}, [], AttrError, "nothing from 5.0 to 1.0"),
+    ("_arange", {"start": 5, "stop": 1}, [], AttrError, "no values from 5.0 to 1.0"),
     ("_eye", {"N": -1}, [], AttrError, "from zero up"),
     ("cast_storage", {"stype": "rows"}, [(2, 3)], AttrError, "row_sparse"),
     ("_ravel_multi_index", {"shape": (2, 3)}, [(3, 4)], ShapeError, "a row of indices for each dimension"),
@@ -317,7 +317,7 @@ def test_arrays_of_several_dtypes_are_reset_together():
 @pytest.mark.parametrize("parts", [1, 2])
 def test_a_gradient_of_another_number_of_parts_than_the_mask_names_is_refused(parts):
     back = get("_backward_contrib_boolean_mask")
-    with pytest.raises(ShapeError, match="the index selects another number of slices"):
+    with pytest.raises(ShapeError, match="the index selects a different number of slices"):
         back(nd.ones((parts, 2)), nd.array([1, 1, 1, 0]), nd.zeros((4, 2)))
 
 

@@ -245,7 +245,7 @@ def test_helpers_are_not_taken_for_misspelt_methods(name):
 
 @pytest.mark.parametrize("name, value, kind, message", [
     ("", w(), KeyError, "empty or has a dot"), ("a.b", w(), KeyError, "empty or has a dot"),
-    ("left", w(), KeyError, "'left' exists already"), ("new", 3, TypeError, "must be a Parameter, got int"),
+    ("left", w(), KeyError, "'left' already exists"), ("new", 3, TypeError, "must be a Parameter, got int"),
     (3, w(), TypeError, "a name must be text")])
 def test_inserting_parameters(name, value, kind, message):
     with pytest.raises(kind, match=message):

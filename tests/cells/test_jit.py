@@ -745,7 +745,7 @@ def test_from_symbol_makes_parameters():
     assert (cell._params["bn_moving_mean"].asnumpy() != moved).any()
     with pytest.raises(ValueError, match=r"no argument 'dat'. Did you mean 'data'"):
         from_symbol(normed, inputs="dat")
-    with pytest.raises(ValueError, match="'strange' is neither an input nor given"):
+    with pytest.raises(ValueError, match="'strange' is neither an input nor in params="):
         from_symbol(data * sym.Variable("strange"))(x())
 
 

@@ -390,7 +390,8 @@ def test_mistakes_of_functions(run, function, shape, dtype, kind, message):
     (lambda: ops.Custom(product, None, ms.float32), TypeError, "'out_shape'"),
     (lambda: ops.Custom(product, (2,), None), TypeError, "'out_dtype'"),
     (lambda: ops.Custom(product, (2,), ms.float32, bprop=3), TypeError, "'bprop' must be a function"),
-    (lambda: ops.Custom(count(2)), ValueError, r"Custom\(func, out_shape, out_dtype, 'pyfunc'\); or op_type="),
+    (lambda: ops.Custom(count(2)), ValueError, r"Custom\(func, out_shape, out_dtype, 'pyfunc'\); or the inputs and "
+                                               r"op_type="),
     (lambda: ops.Custom(), ValueError, "op_type="),
 ])
 def test_custom_refuses(make, kind, message):
@@ -453,7 +454,7 @@ def test_tensors_by_a_function(run):
     assert ms.tensor(shape=(2, 1), dtype=ms.int8).shape == (2, 1)
     assert run(ms.grad(lambda a: ms.tensor(a, dtype=ms.float64) * 3))(x).dtype == ms.float32
     assert numbers(run(ms.grad(lambda a: ms.tensor(a, dtype=ms.float64) * 3))(x)) == [3, 3]
-    with pytest.raises(TypeError, match="expected numbers, or shape="):
+    with pytest.raises(TypeError, match="expected values, or shape="):
         ms.tensor()
 
 

@@ -334,7 +334,7 @@ def test_processes_that_are_started(tmp_path: Path, method: str) -> None:
 
 
 NO_SCRIPTS = {"binary.py": (b"\x7fELF\0\1\2\3\xff\xfe", "binary.py:1: expected a script, "),
-              "zero.py": (b"import os\nx = 1\0\n", "zero.py:2: expected a script, no text: it holds a zero byte"),
+              "zero.py": (b"import os\nx = 1\0\n", "zero.py:2: expected a script, not text: it has a zero byte"),
               "latin.py": (b"a = 1\nb = 2\nc = '\xe4'\n", "latin.py:3: expected a script, no text: 'utf-8' codec"),
               "odd.py": (b"# coding: rot13\n", "odd.py:1: expected a script, no text: 'rot13' is not a text encoding"),
               "folder.py": (None, "Is a directory: '{}folder.py'"),

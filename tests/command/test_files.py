@@ -146,7 +146,7 @@ def test_check(opreg: Command, swish: Path) -> None:
 @pytest.mark.parametrize("words, message", [
     (["cells.py:swosh", "--input", "2"], "cells.py defines no 'swosh'. Did you mean 'swish'?"),
     (["cell.py:swish", "--input", "2"], "no such file or folder: cell.py. Did you mean 'cells.py'?"),
-    (["cells.py", "--input", "2"], "which of the things in it? Write cells.py:Name"),
+    (["cells.py", "--input", "2"], "the object in it is not named. Write cells.py:Name"),
     (["nowhere:swish", "--input", "2"], "there is no module 'nowhere'"),
     (["cells.py:swish"], "inputs are given as --input 2x3"), (["relu"], "inputs are given as --input 2x3"),
     (["cells.py:swish", "--input", "999999999x999999999x999"], "999999999x999999999x999: "),
@@ -178,7 +178,7 @@ def test_summary(opreg: Command, net: mx.Symbol) -> None:
     code, _, err = opreg("summary", "net", "dta=2x4")
     assert code == 2 and "Did you mean 'data'?" in err
     code, _, err = opreg("summary", "net", "2x4")
-    assert code == 2 and "whose shape is it? Write data=2x4" in err
+    assert code == 2 and "the input of this shape is unknown. Write data=2x4" in err
     code, _, err = opreg("summary", "nett-symbol.json")
     assert code == 2 and "Did you mean 'net-symbol.json'?" in err
 
@@ -227,7 +227,7 @@ def test_run_gives_several_outputs(opreg: Command, net: mx.Symbol) -> None:
     (["net", "--input", "dta=x.npy"], "the graph has no input 'dta'. Did you mean 'data'?"),
     (["net", "--input", "x.npy", "x.npy"], "the graph has no input left for it; its inputs are data"),
     (["net", "--input", "3x5"], "weight: expected shape (3, 5), got (3, 4)\n"),
-    (["net", "--input", "x.npy", "--output", "y.npx"], "there is no format '.npx'. Did you mean '.npz' or '.npy'?"),
+    (["net", "--input", "x.npy", "--output", "y.npx"], "unknown format '.npx'. Did you mean '.npz' or '.npy'?"),
     (["net", "--input", "x.npy", "--repeat", "0"], "expected at least 1"),
     (["net", "--input", "x.npy", "--params", "net-0002.params"], "Did you mean 'net-00"),
     (["alone", "--input", "x.npy"], "fc_weight, fc_bias are missing; "),
@@ -348,7 +348,7 @@ def test_convert_files_of_others(opreg: Command) -> None:
     code, out, err = opreg("convert", data / "torch_training.pt", "a.safetensors", "--json")
     told = json.loads(out)
     assert (code, err) == (0, "") and told["arrays"] == 19
-    assert re.search("2 things that are no tensors are left out: epoch, optimizer", told["notes"][0])
+    assert re.search("2 entries that are not tensors are left out: epoch, optimizer", told["notes"][0])
     code, out, err = opreg("convert", str(data / "mindspore_checked.ckpt"), "b.npz")
     assert (code, err) == (0, "") and out.startswith("3 arrays, ")
     assert float(np.load("b.npz")["lr"]) == 0.5
@@ -364,12 +364,12 @@ def test_convert_files_of_others(opreg: Command) -> None:
 @pytest.mark.parametrize("source, target, message", [
     ("a.params", "b.npz", "a .npz file has no dtype bfloat16"),
     ("list.params", "b.safetensors", "its arrays have no names"), ("list.params", "b.ckpt", "its arrays have no names"),
-    ("a.params", "c.npz", "c.npz: it is there already; --force replaces it"),
-    ("a.params", "net.onnx", "a model is a graph with weights, and a.params holds weights alone"),
+    ("a.params", "c.npz", "c.npz: the file exists; --force replaces it"),
+    ("a.params", "net.onnx", "a model is a graph with weights, but a.params holds only weights"),
     ("a.params", "net-symbol.json", "only an .onnx file can be converted"),
-    ("bare-symbol.json", "b.pt", "there are no weights beside it; give them by --params"),
+    ("bare-symbol.json", "b.pt", "no file with weights was found; give one by --params"),
     ("c.npz", "b.params", "a .params file has no dtype complex64"),
-    ("a.params", "b.ptt", "there is no format '.ptt'. Did you mean '.pt'"), ("a.params", "b", "there is no format ''"),
+    ("a.params", "b.ptt", "unknown format '.ptt'. Did you mean '.pt'"), ("a.params", "b", "unknown format ''"),
     ("a.parms", "b.npz", "Did you mean 'a.params'"), ("text.params", "b.npz", "expected the magic number"),
     ("a.params", "nowhere/b.ckpt", "no such file or folder: "),
 ])
@@ -424,7 +424,7 @@ def test_a_model_of_onnx_becomes_a_graph_a_picture_and_gradients(opreg: Command)
     assert "tanh" in Path("net.svg").read_text()
     code, _, err = opreg("convert", "net.onnx", "other-symbol.json", "--picture", "net.svg")
     assert code == 2 and "net.svg: it is there already" in err and not Path("other-symbol.json").exists()
-    assert "w.npz holds weights alone" in opreg("convert", "net.onnx", "w.npz", "--picture", "w.svg")[2]
+    assert "w.npz holds only weights" in opreg("convert", "net.onnx", "w.npz", "--picture", "w.svg")[2]
     slope = 1 - np.tanh(x @ w) ** 2
     for name in ("net", "net.onnx"):
         assert opreg("run", name, "--input", "x=x.npy", "--gradients", "slopes.npz")[0] == 0
@@ -449,7 +449,7 @@ def test_models_of_onnx_are_models(opreg: Command) -> None:
     Path("c.onnx").write_bytes(made.SerializeToString())
     np.save("x.npy", np.float32([[1, 0], [0, 1]]))
     code, _, err = opreg("convert", "c.onnx", "open-symbol.json")
-    assert code == 2 and "lengths of inputs are open: --input x=SHAPE" in err
+    assert code == 2 and "the inputs have dynamic lengths: give them by --input x=SHAPE" in err
     assert opreg("convert", "c.onnx", "c-symbol.json", "--input", "2x2")[0] == 0
     assert opreg("run", "c.onnx", "--input", "x=x.npy", "--output", "y.npy")[0] == 0
     np.testing.assert_array_equal(np.load("y.npy"), np.float32([[6, 12, 18], [24, 30, 36]]))
@@ -477,7 +477,7 @@ def test_convert_reports_changes(opreg: Command) -> None:
     code, out, err = opreg("convert", "net.onnx", "again-symbol.json")
     assert (code, err) == (0, "") and "constants of the graph, not weights: scale\n" in out
     assert opreg("convert", "net.onnx", "again-symbol.json")[2].endswith(
-        "again-symbol.json: it is there already; --force replaces it\n")
+        "again-symbol.json: the file exists; --force replaces it\n")
     Path("again-symbol.json").unlink()
     assert "again-0000.params: it is there already" in opreg("convert", "net.onnx", "again-symbol.json")[2]
     for target in ("w.pt", "w.ckpt", "w.safetensors"):  # the weights of a graph, by its names

@@ -18,7 +18,7 @@ LINES = "3 2\na 1 2\n<unk> 9 9\nb 3 4\na 7 7\n"
 def vectors(tmp_path):
     path = tmp_path / "vectors.txt"
     path.write_text(LINES)
-    with pytest.warns(UserWarning, match="line 5: 'a' has a vector already"):
+    with pytest.warns(UserWarning, match="line 5: 'a' already has a vector"):
         return CustomEmbedding(path)
 
 
@@ -78,7 +78,7 @@ def test_files_that_are_wrong_are_refused(tmp_path, lines, words):
     (lambda vectors: Vocabulary(min_freq=0), "at least 1, got 0"), (lambda vectors: Vocabulary("ab"), "got str"),
     (lambda vectors: Vocabulary(reserved_tokens=["<unk>"]), "must be distinct"),
     (lambda vectors: vectors.to_tokens(3), "from 0 to 2, got 3"),
-    (lambda vectors: vectors.update_token_vectors("c", nd.ones(2)), "'c' is no word"),
+    (lambda vectors: vectors.update_token_vectors("c", nd.ones(2)), "'c' is not in the vocabulary"),
     (lambda vectors: vectors.update_token_vectors("a", nd.ones(3)), r"\(1, 2\), got \(3,\)"),
 ])
 def test_mistakes_with_words_are_refused(vectors, wrong, words):

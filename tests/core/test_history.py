@@ -37,7 +37,7 @@ def forget():
 
 
 def test_back_ends_and_functions_are_no_caches():
-    """Back ends have attached kernels, and users hold functions, so clearing caches makes neither anew."""
+    """Back ends have attached kernels, and users hold functions, so clearing caches must not create them again."""
     before = [backend("cpu"), *(getattr(face, name) for face in (nd, sym) for name in ("exp", "slice_axis"))]
     forget()
     after = [backend("cpu"), *(getattr(face, name) for face in (nd, sym) for name in ("exp", "slice_axis"))]

@@ -48,7 +48,7 @@ def test_arrays_made_in_a_graph_find_their_dimensions(name, attrs):
     for shape in ((2, -1), (2, 0), (-1, 5), ()):
         made = create(get(name), (), {**attrs, "shape": shape}, name)
         assert (made + sym.Variable("b")).infer_shape(b=(2, 5))[1] == [(2, 5)]
-    with pytest.raises(AttrError, match="-1 is found in graphs alone"):
+    with pytest.raises(AttrError, match="-1 is inferred only in graphs"):
         getattr(mx.nd, name)(**attrs, shape=(2, -1))
 
 
@@ -164,9 +164,9 @@ def test_dtypes_follow_from_a_signature(text, ins, outs, expected):
 
 @pytest.mark.parametrize(("text", "given", "words"), [
     ("*T:floating->*T", "i", "expected a floating dtype, got int32"),
-    ("*T:whole->T", "f", "expected integers or truth values, got float32"),
-    ("T:byte->float32", "i", "expected quantised numbers, int8 or uint8, got int32"),
-    ("T:byte->float32", "q", "expected quantised numbers, int8 or uint8, got bool"),
+    ("*T:whole->T", "f", "expected integers or bool, got float32"),
+    ("T:byte->float32", "i", "expected quantised data, int8 or uint8, got int32"),
+    ("T:byte->float32", "q", "expected quantised data, int8 or uint8, got bool"),
 ])
 def test_a_dtype_of_another_kind_is_refused(text, given, words):
     with pytest.raises(DTypeError, match=words):

@@ -107,7 +107,7 @@ def test_a_bprop_is_told_what_it_is_given() -> None:
 
     with pytest.raises(TypeError) as caught:
         mx.grad(Twice())(mx.Tensor([1.0]), mx.Tensor([1.0]))
-    assert "it is given the inputs, the output and its gradient: bprop(self, x, y, out, dout)" in "".join(
+    assert "its arguments are the inputs, the output and the output gradient: bprop(self, x, y, out, dout)" in "".join(
         caught.value.__notes__)
 
     class Failing(Twice):
@@ -203,7 +203,7 @@ def test_every_use_of_an_undeclared_array_raises_the_error(what: str) -> None:
     x.attach_grad()
     with mx.autograd.record():
         y = nd.Custom(x, op_type=name)
-    with pytest.raises(OpError, match=r"out_data\[0\] is not available in backward: .* leaves it out"):
+    with pytest.raises(OpError, match=r"out_data\[0\] is not available in backward: .* excludes it"):
         y.backward()
 
 

@@ -680,7 +680,7 @@ def test_default_inference():
 BAD_PROPS = [
     (dict(list_arguments=lambda self: "data"), ArgumentError, "list_arguments returned 'data', expected a list"),
     (dict(list_outputs=lambda self: [1]), ArgumentError, "list_outputs returned"),
-    (dict(list_arguments=lambda self: ["a", "a"]), ArgumentError, "names one twice"),
+    (dict(list_arguments=lambda self: ["a", "a"]), ArgumentError, "has a name twice"),
     (dict(infer_shape=lambda self, s: None), ArgumentError, "infer_shape returned None, expected 2 or 3 lists"),
     (dict(infer_shape=lambda self, s: (s, 5)), ArgumentError, "expected 2 or 3 lists"),
     (dict(infer_shape=lambda self, s: (s, [s[0], s[0]])), ArgumentError, r"2 entries for its outputs, expected 1 \("),
@@ -782,8 +782,9 @@ WRONG_OPERATORS = [
     (wrong(forward=lambda self, **_: None), OpError, "never wrote 'output', which was requested. Write self.assign"),
     (wrong(forward=lambda self, **given: given["in_data"][0] * 2), OpError,
      "requested; the NDArray that it returned is ignored. Write self.assign"),
-    (doing(lambda self, ins, outs, req: outs.__setitem__(0, ins[0] * 2)), OpError, "another array into the list out_d"),
-    (doing(lambda self, ins, outs, req: outs.append(0)), OpError, "another array into the list out_data"),
+    (doing(lambda self, ins, outs, req: outs.__setitem__(0, ins[0] * 2)), OpError, "replaced an array in the list "
+                                                                                   "out_d"),
+    (doing(lambda self, ins, outs, req: outs.append(0)), OpError, "replaced an array in the list out_data"),
     (doing(lambda self, ins, outs, req: self.assign(outs[0], "wirte", 0)), ArgumentError,
      "unknown request 'wirte': expected one of null, write, inplace, add"),
     (doing(lambda self, ins, outs, req: self.assign(outs[0], "write", nd.ones((3, 3)))), ShapeError,

@@ -126,7 +126,7 @@ LISTED = (r"in_data has 1 entry \(data\), by list_arguments; out_data has 1 entr
           "aux has no entry")
 CALL = r"assign: expected an array, its request and a value, as in self\.assign\(out_data\[0\], req\[0\], value\), got "
 CREATES = r"P\.create_operator takes \(.*\), expected \(self, ctx, shapes, dtypes\)"
-TEXTS = "keywords of a Prop are text where they have no annotation, as in MXNet: k="
+TEXTS = "keywords of a Prop without an annotation are passed as text, as in MXNet: k="
 WORDS = [  # a mistake, the keywords of the call, the class of the error, words of its message or of a note
     (forward_of(lambda self, req, ins, outs: self.assign(outs, req, ins)), {}, ArgumentError, CALL + "list, list, li"),
     (forward_of(lambda self, req, ins, outs: self.assign(outs, req[0], 1)), {}, ArgumentError, CALL + "list, str, int"),
@@ -146,9 +146,9 @@ WORDS = [  # a mistake, the keywords of the call, the class of the error, words 
     (backward_of(lambda self, req, tops, grads: grads[1]), {}, IndexError, LISTED),
     (dict(infer_shape=lambda self, shapes: (shapes, [shapes[1]], [])), {}, IndexError, LISTED),
     (dict(infer_shape=lambda self, shapes: (shapes, [(2, -3)], [])), {}, ArgumentError,
-     r"P\.infer_shape returned the shape \(2, -3\), expected no dimension below zero"),
+     r"P\.infer_shape returned the shape \(2, -3\), expected no negative dimensions"),
     (dict(infer_shape=lambda self, shapes: ([(-2, 3)], shapes, [])), {}, ArgumentError,
-     r"P\.infer_shape returned the shape \(-2, 3\), expected no dim"),
+     r"P\.infer_shape returned the shape \(-2, 3\), expected no negative dim"),
     (dict(infer_shape=lambda self, shapes: (shapes, (2, 3), [])), {}, ArgumentError,
      r"returned .*, expected lists of shapes: return \[\[2, 3\]\], \[\(2, 3\)\], \[\]"),
     (dict(infer_shape=lambda self, shapes: (shapes, (2,))), {}, ArgumentError,
@@ -195,7 +195,7 @@ def test_words_of_mistakes(run, made, keywords, kind, words):
 def test_numbers_are_taken_for_symbols_where_symbols_belong(make, noted):
     with pytest.raises(ArgumentError) as caught:
         make(mx.sym.var("x"))
-    assert any("numbers are no symbols" in each for each in caught.value.__notes__) == noted
+    assert any("expected a symbol, got a number" in each for each in caught.value.__notes__) == noted
 
 
 @BOTH
@@ -259,7 +259,7 @@ def test_a_keyword_is_text(run, use, place):
     name = registered(__init__=init, infer_shape=infer_shape, create_operator=create_operator)
     with pytest.raises(TypeError) as caught:
         run(name, k=3)
-    assert any("keywords of a Prop are text where they have no annotation, as in MXNet: k='3'" in each
+    assert any("keywords of a Prop without an annotation are passed as text, as in MXNet: k='3'" in each
                for each in caught.value.__notes__)
 
 
@@ -310,7 +310,7 @@ def test_misspelt_methods(base, methods, near):
         type("Mine", (base,), dict.fromkeys(methods, method))
     assert [str(each.message) for each in said] == ([] if near is None else [
         f"class Mine: {base.__name__} has no method {next(name for name in methods if name not in dir(base))!r}, so "
-        f"nothing calls it but your own code. Did you mean {near!r}?"])
+        f"opreg never calls it. Did you mean {near!r}?"])
     assert all(each.filename == __file__ for each in said)
 
 
@@ -370,7 +370,8 @@ def test_imaginary_parts_are_lost(run):
             executor.forward()
 
     name = registered(doing(forward))
-    with pytest.warns(np.exceptions.ComplexWarning, match="whose imaginary parts are lost; take .real") as caught:
+    with pytest.warns(np.exceptions.ComplexWarning, match="whose imaginary parts are lost; assign the "
+                                                          ".real part") as caught:
         often()
     assert {(each.filename, each.lineno) for each in caught} == {(__file__, line_of(forward) + 1)}
 

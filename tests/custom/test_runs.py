@@ -495,7 +495,7 @@ def test_imaginary_parts_that_are_lost_are_told_of_by_name():
             warnings.simplefilter("always")
             y, _x = recorded(lambda x: nd.Custom(x, op_type=name), [1.0])
             y.backward()
-        assert told and all("imaginary parts are lost; take .real" in str(each.message) for each in told)
+        assert told and all("imaginary parts are lost; assign the .real part" in str(each.message) for each in told)
 
 
 MISTAKES = {

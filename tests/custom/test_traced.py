@@ -630,7 +630,7 @@ def test_bodies_that_cannot_be_traced_are_refused(key, req):
 
 def test_state_that_forward_keeps_on_self_is_refused():
     name = registered(Kept)
-    with pytest.raises(TraceError, match="keeps on self"):
+    with pytest.raises(TraceError, match="stores on self"):
         bound(name, [np.ones(3)])
 
 
@@ -708,7 +708,7 @@ DRAWING = {
     "dropout": lambda x: nd.Dropout(x, p=0.5) * 3,
     "two dropouts": lambda x: nd.Dropout(x, p=0.5) - nd.Dropout(x, p=0.5) * 2,
     "behind a held array": lambda x: nd.Dropout(x * nd.ones(20, dtype="float64"), p=0.5),
-    "one that is run": lambda x: nd.Custom(x, op_type=NOISE),
+    "an untraced body": lambda x: nd.Custom(x, op_type=NOISE),
     "two that are run": lambda x: nd.Custom(x, op_type=NOISE) - 2 * nd.Custom(x, op_type=NOISE),
 }
 NESTED = registered(operator_of(DRAWING["dropout"]))

@@ -273,7 +273,7 @@ REFUSED = {
     "a keyword": (lambda x: np.sum(x, where=x > 0), "np.sum: got an unexpected keyword argument 'where'"),
     "a keyword of a ufunc": (lambda x: np.exp(x, where=x > 0), r"np.exp\(where=\) cannot be traced"),
     "a method of a ufunc": (lambda x: np.add.outer(x, x), r"np.add.outer\(\) cannot be traced"),
-    "parts by truth": (lambda x: x[x > 0], "depends on numbers"),
+    "parts by truth": (lambda x: x[x > 0], "depends on elements"),
     "memory of another": (lambda x: np.exp(x, out=np.zeros((3, 4), "float32")), "out= is an array in memory"),
     "slices beside indices": (lambda x: x[:, np.argmax(x, 1)], "mixes slices with traced indices"),
     "a view that is no part": (lambda x: x.T.__setitem__(0, 1), "copy it first"),

@@ -322,7 +322,7 @@ def test_arrays_on_other_devices_are_refused() -> None:
 
     with pytest.raises(DeviceError, match="a Elsewhere on a device of DLPack's kind 8"):
         nd.from_dlpack(Elsewhere())
-    with pytest.raises(ArgumentError, match="__cuda_array_interface__ or speaks DLPack, got list"):
+    with pytest.raises(ArgumentError, match="__cuda_array_interface__ or __dlpack__, got list"):
         nd.from_dlpack([1])
 
 

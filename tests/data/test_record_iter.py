@@ -197,7 +197,7 @@ def test_labels_of_several_numbers(tmp_path, ten):
     assert batches.next().label[0].asnumpy().tolist() == [[0, 0], [1, 10], [2, 20], [3, 30]]
     with pytest.raises(ShapeError, match="label_width=1, its label has 2 numbers"):
         iterator(path)
-    with pytest.raises(FileFormatError, match="none of image"):
+    with pytest.raises(FileFormatError, match="no entry for image"):
         iterator(path, label_width=2, path_imglist=str(tmp_path / "a.lst"))
 
 
@@ -339,7 +339,7 @@ def test_random_boxes_stay_in_their_images(keywords, tmp_path):
 
 @pytest.mark.parametrize("keywords, text", [
     ({"resize_mode": "fits"}, "resize_mode"), ({"min_crop_scales": (0.1, 0.2)}, "num_crop_sampler=1"),
-    ({"min_crop_overlaps": 0.5, "max_crop_overlaps": 0.2}, "not above")])
+    ({"min_crop_overlaps": 0.5, "max_crop_overlaps": 0.2}, "the smaller one first")])
 def test_mistakes_with_boxes(keywords, text, tmp_path):
     with pytest.raises(ArgumentError, match=text):
         mx.io.ImageDetRecordIter(path_imgrec=boxed(tmp_path / "a.rec"), data_shape=(3, 4, 6), batch_size=2, **keywords)

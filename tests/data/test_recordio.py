@@ -154,7 +154,8 @@ def test_a_length_that_lies_allocates_nothing(tmp_path):
     data = write(path, [b"before", b"middle", b"after"])
     lying = data[:20] + struct.pack("<I", (1 << 29) - 1) + data[24:]
     assert read(path, lying, "skip") == ([b"before", b"after"], 1)
-    with pytest.raises(FileFormatError, match="at byte 16 has 536870911 bytes by its head, the file has 24 more"):
+    with pytest.raises(FileFormatError, match="at byte 16 has 536870911 bytes according to its header, but the file "
+                                              "has only 24 more"):
         read(path)
 
 
@@ -285,7 +286,7 @@ def test_headers_that_are_none():
         with pytest.raises(FileFormatError, match="too short"):
             mx.recordio.unpack(record)
     for header in ((0, 1.0, -1, 0), (0, 1.0, 2 ** 64, 0), (0, 1e300, 0, 0)):
-        with pytest.raises(ArgumentError, match="no header"):
+        with pytest.raises(ArgumentError, match="not the header"):
             mx.recordio.pack(header, b"")
 
 
@@ -305,5 +306,5 @@ def test_packed_images(theirs):
     assert np.abs(mx.recordio.unpack_img(record)[1].astype(int) - smooth).mean() < 12
     with pytest.raises(ArgumentError, match="img_fmt"):
         mx.recordio.pack_img((0, 1.0, 0, 0), smooth, img_fmt=".xyz")
-    with pytest.raises(ArgumentError, match="bytes"):
+    with pytest.raises(ArgumentError, match="uint8"):
         mx.recordio.pack_img((0, 1.0, 0, 0), smooth.astype(np.float32))

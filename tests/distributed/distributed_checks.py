@@ -50,8 +50,8 @@ def reductions(group: Group) -> None:
     truth = np.array([True, group.rank == 0, False])
     assert group.allreduce(truth, "max").tolist() == [True, True, False]
     assert group.allreduce(truth, "min").tolist() == [True, False, False]
-    _refuses(DTypeError, "truth values have no sum", lambda: group.allreduce(truth))
-    _refuses(DTypeError, "take the sum", lambda: group.allreduce(np.arange(3), "mean"))
+    _refuses(DTypeError, "bool arrays have no sum", lambda: group.allreduce(truth))
+    _refuses(DTypeError, "compute the sum", lambda: group.allreduce(np.arange(3), "mean"))
     _refuses(ArgumentError, "Did you mean 'mean'?", lambda: group.allreduce(np.ones(3), "meen"))
 
 
@@ -307,7 +307,7 @@ def weights_on_owners(group: Group) -> None:
     assert (out.asnumpy() == 8).all()
     kv.barrier()
     _refuses(ArgumentError, "needs an optimizer; call set_optimizer first", lambda: _plain().push("w", mx.nd.ones(1)))
-    _refuses(ArgumentError, "'dist_sync' compresses", lambda: kv.set_gradient_compression({"type": "2bit"}))
+    _refuses(ArgumentError, "use 'dist_sync'", lambda: kv.set_gradient_compression({"type": "2bit"}))
     _refuses(RankError, "the optimizer of rank", lambda: kv.set_optimizer(
         mx.optimizer.create("sgd", learning_rate=1 + group.rank)))
     _refuses(ArgumentError, "Nadam changes its own m_schedule", lambda: _async_store(name="nadam").push(
@@ -623,8 +623,9 @@ def cells(group: Group) -> None:
     finally:
         set_context(mode=mx.PYNATIVE_MODE)
         mx.reset_auto_parallel_context()
-    _refuses(ArgumentError, "not cut into parts", lambda: mx.set_auto_parallel_context(parallel_mode="auto_parallel"))
-    _refuses(ArgumentError, "has made it 2", lambda: mx.set_auto_parallel_context(device_num=3))
+    _refuses(ArgumentError, "not divided among "
+                            "devices", lambda: mx.set_auto_parallel_context(parallel_mode="auto_parallel"))
+    _refuses(ArgumentError, "has set it to 2", lambda: mx.set_auto_parallel_context(device_num=3))
 
 
 def cells_in_the_plan(group: Group) -> None:

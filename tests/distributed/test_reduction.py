@@ -395,7 +395,7 @@ def test_mistakes(mistake: str) -> None:
 
 def test_bind_has_no_parts_of_gradients() -> None:
     x = sym.var("x")
-    with pytest.raises(ArgumentError, match="simple_bind makes"):
+    with pytest.raises(ArgumentError, match="simple_bind allocates"):
         (x * 2).bind(mx.cpu(), [nd.ones(3)], [nd.ones(3)], reduce=GROUP, shard="gradients")
 
 

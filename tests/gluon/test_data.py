@@ -96,7 +96,7 @@ def test_shards_are_all_samples_once() -> None:
     shards = [Numbers(10).shard(4, index) for index in range(4)]
     assert [list(shard) for shard in shards] == [[0, 1, 2], [3, 4, 5], [6, 7], [8, 9]]
     for index in (4, -1):
-        with pytest.raises(mx.errors.ArgumentError, match="expected one from 0 on"):
+        with pytest.raises(mx.errors.ArgumentError, match="expected an integer from 0 to before the number of parts"):
             Numbers(10).shard(4, index)
 
 
@@ -156,9 +156,9 @@ def test_a_batch_made_while_recording_has_gradients() -> None:
 
 @pytest.mark.parametrize(("arguments", "words"), [
     ({}, "give batch_size"),
-    ({"batch_size": 2, "shuffle": True, "sampler": data.SequentialSampler(2)}, "without shuffle"),
-    ({"batch_size": 2, "batch_sampler": [[0]]}, "without batch_size"),
-    ({"last_batch": "keep", "batch_sampler": [[0]]}, "without batch_size"),
+    ({"batch_size": 2, "shuffle": True, "sampler": data.SequentialSampler(2)}, "leave out shuffle"),
+    ({"batch_size": 2, "batch_sampler": [[0]]}, "leave out batch_size"),
+    ({"last_batch": "keep", "batch_sampler": [[0]]}, "leave out batch_size"),
     ({"batch_size": 2, "timeout": 0}, "timeout=0"),
     ({"batch_size": 0}, "batch_size=0"),
 ])

@@ -120,16 +120,16 @@ def test_arguments_of_handlers() -> None:
 
 
 @pytest.mark.parametrize(("call", "words"), [
-    (lambda: est.Estimator(gluon.nn.Dense(1), "l2"), "expected one of gluon.loss"),  # type: ignore[arg-type]
+    (lambda: est.Estimator(gluon.nn.Dense(1), "l2"), "expected a loss of gluon.loss"),  # type: ignore[arg-type]
     (lambda: _estimator(train_metrics="acc"), "expected a metric"),
     (lambda: _estimator(context="cpu"), "expected a Context"),
-    (lambda: _estimator(context=[mx.gpu(100)]), "is not there"),
+    (lambda: _estimator(context=[mx.gpu(100)]), "does not exist"),
     (lambda: _estimator(batch_processor=object()), "no fit_batch"),
     (lambda: _estimator().fit([1], epochs=1), "expected a gluon.data.DataLoader"),  # type: ignore[arg-type]
     (lambda: _estimator().fit(_data()), "give one of both"),
     (lambda: _estimator().fit(_data(), epochs=1, event_handlers=["log"]), "expected handlers"),
     (lambda: _estimator().fit(_data(), epochs=1, event_handlers=est.LoggingHandler(metrics=mx.metric.RMSE())),
-     "none of the estimator's"),
+     "not one of the estimator's"),
     (lambda: est.LoggingHandler("batch"), "expected a number of batches"),
     (lambda: est.EarlyStoppingHandler("acc"), "expected one metric"),
 ])

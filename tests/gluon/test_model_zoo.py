@@ -85,7 +85,7 @@ def test_pretrained_parameters_lie_in_a_folder(tmp_path: Path, monkeypatch: pyte
     (lambda: vision.get_model("resnet18"), "Did you mean 'resnet18_v"),
     (lambda: vision.get_resnet(3, 18), "versions are 1 and 2"),
     (lambda: vision.SqueezeNet("1.2"), "no version '1.2'"),
-    (lambda: vision.VGG([1], [2, 3]), "as many of both"),
+    (lambda: vision.VGG([1], [2, 3]), "equally many of both"),
     (lambda: vision.ResNetV1(vision.BasicBlockV1, [1], [2]), "channels before each stage"),
     (lambda: model_store.short_hash("lenet"), "no parameters of a network 'lenet'"),
 ])

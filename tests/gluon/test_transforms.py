@@ -84,7 +84,7 @@ def test_turns() -> None:
         transforms.Rotate(5)(_image())
     with pytest.raises(TypeError, match="ToTensor"):
         transforms.RandomRotation((1, 5))(_image())
-    with pytest.raises(ValueError, match="lesser one first"):
+    with pytest.raises(ValueError, match="smaller one first"):
         transforms.RandomRotation((5, 1))
     with pytest.raises(ValueError, match="from 0 to 1"):
         transforms.RandomRotation((1, 5), rotate_with_proba=1.5)

@@ -98,5 +98,5 @@ def test_files_that_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert Path("models/net.params").read_bytes() == b"123"
     assert utils.download((home / "net.params").as_uri(), "copy") == "copy"
     assert utils.check_sha1("copy", right) and not utils.check_sha1("copy", "0" * 40)
-    with pytest.raises(mx.errors.ArgumentError, match="names no file"):
+    with pytest.raises(mx.errors.ArgumentError, match="does not name a file"):
         utils.download("https://example.org/")

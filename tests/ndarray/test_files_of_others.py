@@ -57,7 +57,7 @@ def test_a_state_dict_of_pytorch(path: Path) -> None:
 
 def test_dicts_within_each_other() -> None:
     """Names of nested dicts are joined by dots; values that are no tensors are left out with a warning."""
-    with pytest.warns(UserWarning, match=r"things that are no tensors are left out: epoch, optimizer"):
+    with pytest.warns(UserWarning, match=r"entries that are not tensors are left out: epoch, optimizer"):
         found = read(TRAINING)
     assert [name for name in found if name.startswith("model")] == [
         "model.0.weight", "model.0.bias", "model.1.weight", "model.1.bias", "model.1.running_mean",
@@ -201,7 +201,7 @@ def test_nothing_of_a_pickle_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_place_beyond_the_pickle(tmp_path: Path, place: int) -> None:
     """A pickle stores objects in numbered places; a reader that allocates them all would need gigabytes."""
     content = pickle.PROTO + b"\2" + pickle.EMPTY_DICT + pickle.LONG_BINPUT + place.to_bytes(4, "little") + pickle.STOP
-    with pytest.raises(FileFormatError, match=f"expected at most {len(content)} places, found place {place}"):
+    with pytest.raises(FileFormatError, match=f"expected an index below {len(content)}, found {place}"):
         load(zipped(tmp_path / "a.pt", content))
 
 
@@ -282,7 +282,7 @@ def test_a_file_of_an_old_version(tmp_path: Path, part: Any, begins: int) -> Non
     ({"keys": ("7", "7")}, "expected storages 7, found"), ({"count": 9}, "expected 9 numbers, found 6"),
     ({"count": 1 << 40}, "expected numbers that the file has, found 1099511627776"),
     ({"count": -1}, "expected numbers that the file has, found -1"),
-    ({"part": ("8", 1, 6)}, "expected a part of 6 numbers"), ({"part": ("8", 1, 5)}, "expected a tensor within its 5"),
+    ({"part": ("8", 1, 6)}, "expected a part of 6 elements"), ({"part": ("8", 1, 5)}, "expected a tensor within its 5"),
     ({"stored": 5}, "expected 6 numbers, found 5"),
 ])
 def test_damage_of_an_old_version(tmp_path: Path, words: dict[str, Any], message: str) -> None:

@@ -232,7 +232,7 @@ def test_a_copy_is_handed_out_where_it_is_asked_for(make):
         taken = mx.nd.from_dlpack(x.__dlpack__(copy=True, dl_device=(1, 0), max_version=(1, 0)))
         taken[:] = 5
         assert x.asnumpy().tolist() == [1, 2]
-    with pytest.raises(BufferError, match="not handed out on a device of kind 2"):
+    with pytest.raises(BufferError, match="cannot be exported to a device of kind 2"):
         x.__dlpack__(dl_device=(2, 0))
 
 
@@ -277,7 +277,7 @@ def test_copies_are_left_to_numpy():
     for error in (BufferError, TypeError, ValueError):
         other = Both(mx.nd.array([1, 2]), always=error)
         assert mx.nd.array(other).asnumpy().tolist() == Tensor(other).asnumpy().tolist() == [7, 8]
-    with pytest.raises(DTypeError, match=r"complex64.* is not one that arrays can have"):
+    with pytest.raises(DTypeError, match=r"complex64.* is not a dtype of arrays"):
         mx.nd.array(Both(np.zeros(2, np.complex64)))
 
 

@@ -138,7 +138,7 @@ REFUSED = [
     (lambda: nd.concatenate([]), ArgumentError, "at least one"),
     (lambda: nd.from_numpy([1]), ArgumentError, "list"),
     (lambda: nd.from_numpy(np.zeros((2, 3)).T), ArgumentError, "C-contiguous"),
-    (lambda: nd.from_dlpack(3), ArgumentError, "DLPack, got int"),
+    (lambda: nd.from_dlpack(3), ArgumentError, "__dlpack__, got int"),
     (lambda: a().astype("complex64"), DTypeError, "complex64"),
     (lambda: a().asscalar(), ShapeError, r"\(2, 3\)"),
     (lambda: float(a()), ShapeError, r"\(2, 3\)"),
@@ -429,7 +429,7 @@ def test_arithmetic_keeps_the_dtype(call, expected, dtype):
 
 SIGNS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "%": operator.mod,
          "**": operator.pow, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-TEXT = "is text and no number.*keywords of a CustomOpProp.*annotates"
+TEXT = "is text, not a number.*keywords of a CustomOpProp.*annotates"
 
 
 @pytest.mark.parametrize("sign", SIGNS)
@@ -1044,7 +1044,7 @@ def test_nothing_to_load(tmp_path):
     ([1, 2], "out: expected a NumPy array, got list", mx.MXNetError),
     (np.zeros(3, np.float32), r"out: expected shape \(2,\), got \(3,\)", ShapeError),
     (np.zeros(2), "out: expected dtype float32, got float64", DTypeError),
-    (np.broadcast_to(np.float32(0), 2), "out: expected an array that can be written", mx.MXNetError),
+    (np.broadcast_to(np.float32(0), 2), "out: expected a writable array", mx.MXNetError),
 ])
 def test_a_place_for_a_copy_has_to_fit(out, words, error):
     with pytest.raises(error, match=words):
@@ -1058,7 +1058,7 @@ def test_a_copy_goes_to_a_place(blocking):
     found = x.asnumpy(blocking=blocking)
     found[0] = 5
     assert x.asnumpy().tolist() == [1, 2]
-    with pytest.raises(mx.MXNetError, match="lies in one piece"):
+    with pytest.raises(mx.MXNetError, match="contiguous"):
         x.asnumpy(out=np.zeros(4, np.float32)[::2], blocking=False)
     weight = nn.Parameter(nn.Tensor(np.array([3, 4], np.float32)))
     assert weight.asnumpy(out=place, blocking=blocking) is place and place.tolist() == [3, 4]

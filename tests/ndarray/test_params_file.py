@@ -159,7 +159,7 @@ REFUSED = {
     "bad_name_not_utf8": r"byte 165, names: expected name 1 in UTF-8, found b'arg:\\xff'",
 }
 WARNED = {
-    "bad_device_unknown": r"1 record is \(0\) on an unknown device \(77, 0\), read as cpu\(0\)",
+    "bad_device_unknown": r"1 record is \(0\) on an unknown device \(77, 0\), loaded to cpu\(0\)",
     "bad_trailing": r"7 bytes after the end at byte 166 are ignored",
 }
 
@@ -229,7 +229,7 @@ def test_device_codes(code, device):
 
 def test_several_unknown_devices_are_one_warning():
     odd = [record(device=device) for device in ((4, 0), (1, 0), (1, -5), *[(9, 1)] * 10)]
-    message = r"12 records are \(0, 2, 3, 4, 5, 6, 7, 8, …\) on .* \(1, -5\), \(4, 0\), \(9, 1\), read as"
+    message = r"12 records are \(0, 2, 3, 4, 5, 6, 7, 8, …\) on .* \(1, -5\), \(4, 0\), \(9, 1\), loaded to"
     with pytest.warns(UserWarning, match=message):
         records, _ = read(file(*odd))
     assert {got.device for got in records} == {CPU}
@@ -412,7 +412,7 @@ ONE = np.ones(1, np.float32)
     ("arrays", "names", "kind", "message"),
     (
         ([(ONE, CPU)], ["a", "b"], ArgumentError, "expected 1 names or none for 1 arrays, got 2"),
-        ([(ONE, CPU)] * 2, ["a", "a"], ArgumentError, "name of its own for every array, got 'a' more"),
+        ([(ONE, CPU)] * 2, ["a", "a"], ArgumentError, "different name for each array, got 'a' more"),
         ([(ONE, CPU)], "a", ArgumentError, "names must be a sequence of str, not 'a'"),
         ([(ONE, CPU)], [1], ArgumentError, r"names must be a sequence of str, not \[1\]"),
         ([(ONE, CPU)], ["\ud800"], ArgumentError, "UTF-8"),
@@ -772,5 +772,5 @@ def test_a_sparse_array_far_larger_than_what_is_stored_stays_sparse() -> None:
     record = Record(np.ones((1, 4), np.float32), sparse=Sparse("row_sparse", (np.array([7]),), (1 << 40, 4)))
     got = only(b"".join(write([record])))
     assert got.sparse is not None and got.sparse.shape == (1 << 40, 4)
-    with pytest.raises(FileFormatError, match=r"takes 17592186044416 bytes once dense, expected at most"):
+    with pytest.raises(FileFormatError, match=r"takes 17592186044416 bytes as a dense array, expected at most"):
         got.dense()

@@ -35,7 +35,7 @@ def test_a_sparse_array(stype, kind):
         assert same.stype == stype and (same.asnumpy() == X).all()
     assert x.astype("float64").dtype == np.float64 and x.astype("float64").stype == stype
     x.check_format()
-    with pytest.raises(NotSupportedForSparseNDArray, match="keeps its shape"):
+    with pytest.raises(NotSupportedForSparseNDArray, match="cannot change its shape"):
         x.reshape((3, 4))
 
 

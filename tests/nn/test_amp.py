@@ -169,7 +169,7 @@ def test_the_manager_that_moves_its_scale() -> None:
     manager.bad_step_max = 2
     manager.update_loss_scale(True)
     manager.update_loss_scale(True)
-    with pytest.raises(RuntimeError, match="overflown in 3 steps in a row"):
+    with pytest.raises(RuntimeError, match="overflowed in 3 successive steps"):
         manager.update_loss_scale(True)
 
 
@@ -195,8 +195,10 @@ def test_all_finite(mode: int, values: Any, expected: bool) -> None:
 
 MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
     "scale": (ValueError, "StaticLossScaler: scale_value must be at least 1", lambda: amp.StaticLossScaler(0.5)),
-    "text": (TypeError, "scale_value must be a float, got str", lambda: amp.StaticLossScaler("a")),  # type: ignore[arg-type]
-    "factor": (TypeError, "scale_factor must be an int", lambda: amp.DynamicLossScaler(2, 2.5, 3)),  # type: ignore[arg-type]
+    "text": (TypeError, "scale_value must be a float, "
+                        "got str", lambda: amp.StaticLossScaler("a")),  # type: ignore[arg-type]
+    "factor": (TypeError, "scale_factor must be "
+                          "an int", lambda: amp.DynamicLossScaler(2, 2.5, 3)),  # type: ignore[arg-type]
     "window": (ValueError, "scale_window must be at least 1", lambda: amp.DynamicLossScaler(2, 2, 0)),
     "fixed": (ValueError, "loss_scale must be at least 1", lambda: amp.FixedLossScaleManager(0.5)),
     "dynamic": (ValueError, "init_loss_scale must be at least 1", lambda: amp.DynamicLossScaleManager(0.5)),
@@ -205,7 +207,8 @@ MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
     "sense": (TypeError, "scale_sense must be a Cell or a Tensor, got float", lambda: step(Product(), 3.0)),
     "sense of two": (ValueError, r"shape \(\) or \(1,\), got \(2,\)", lambda: step(Product(), Tensor([1.0, 2.0]))),
     "finite": (TypeError, "all_finite: expected tensors, got int", lambda: amp.all_finite(3)),
-    "network": (TypeError, "network must be a Cell", lambda: amp.auto_mixed_precision(3, "O1")),  # type: ignore[arg-type]
+    "network": (TypeError, "network must be a "
+                           "Cell", lambda: amp.auto_mixed_precision(3, "O1")),  # type: ignore[arg-type]
     "level": (ValueError, "amp_level must be one of O0, O1, O2, O3, got 'O4'",
               lambda: amp.auto_mixed_precision(nn.ReLU(), "O4")),
     "halves": (ValueError, "dtype must be float16 or bfloat16, got float32",

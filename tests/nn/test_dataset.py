@@ -286,7 +286,7 @@ def test_files_of_cifar(kind: Any, labels: int, files: list[str], columns: list[
     (tmp_path / f"{files[0]}.bin").unlink()
     assert len(rows(kind(tmp_path))) == 2 * len(files) - 2
     (tmp_path / f"{files[-1]}.bin").write_bytes(b"short")
-    with pytest.raises(FileFormatError, match=rf"{files[-1]}\.bin: 5 bytes, expected {labels + 3072}"):
+    with pytest.raises(FileFormatError, match=rf"{files[-1]}\.bin: 5 bytes, .* of the {labels + 3072}"):
         kind(tmp_path, "test")
     with pytest.raises(ArgumentError, match=f"{kind.__name__}: usage must be 'train', 'test' or 'all', got 'eval'"):
         kind(tmp_path, "eval")
@@ -342,12 +342,12 @@ def test_several_functions_as_one() -> None:
     (lambda: two().batch(0), ArgumentError, "batch: expected an int of 1 at least, got 0"),
     (lambda: rows(ds.GeneratorDataset(Source(), ["x"])), ArgumentError, r"gave 2 columns for \['x'\]"),
     (lambda: rows(ds.GeneratorDataset(lambda: ((np.arange(i + 1),) for i in range(3)), ["a"]).batch(3)), ShapeError,
-     r"column 'a' have the shapes \(1,\) and \(2,\); fill them up by padded_batch"),
-    (lambda: rows(two().map(lambda x: (x, x), "a")), ArgumentError, "say output_columns"),
+     r"column 'a' have the shapes \(1,\) and \(2,\); pad them by padded_batch"),
+    (lambda: rows(two().map(lambda x: (x, x), "a")), ArgumentError, "give output_columns"),
     (lambda: two().concat(one(1)), ArgumentError, r"the columns \['a', 'b'\]"),
-    (lambda: ds.zip((two(), two())), ArgumentError, "each column once"),
+    (lambda: ds.zip((two(), two())), ArgumentError, "each column only once"),
     (lambda: two().split([3, 3]), ArgumentError, r"of 4 rows are \[3, 3\]"),
-    (lambda: one(1, shuffle=True, sampler=[0]), ArgumentError, "a sampler says the order itself"),
+    (lambda: one(1, shuffle=True, sampler=[0]), ArgumentError, "a sampler decides the order"),
     (lambda: one(1, num_shards=2), ArgumentError, "num_shards and shard_id"),
     (lambda: ds.GeneratorDataset(3, ["x"]), TypeError, "got int"),
     (lambda: ds.NumpySlicesDataset(([1], [1, 2])), ArgumentError, r"the lengths \[1, 2\]"),
@@ -358,7 +358,7 @@ def test_several_functions_as_one() -> None:
     (lambda: words().bucket_batch_by_length("x", [3], [1, 0]), ArgumentError, "an int of 1 at least, got 0"),
     (lambda: words().bucket_batch_by_length(["x", "n"], [3], [1, 1]), ArgumentError, "need an element_length_function"),
     (lambda: rows(words().bucket_batch_by_length("x", [3], [1, 1], None, {"x": ([None], 0)}, True)), ArgumentError,
-     "give one above 3"),
+     "add a boundary above 3"),
     (lambda: _below(_below(ds.Sampler(), ds.Sampler()), ds.Sampler()), ArgumentError, "already has a child"),
     (lambda: rows(one(5, 6, 7, sampler=_below(ds.SubsetSampler([2]), ds.SequentialSampler(1)))), ArgumentError,
      "SubsetSampler: the row 2 is beyond the 2 rows that its SequentialSampler chooses"),

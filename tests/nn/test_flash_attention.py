@@ -110,7 +110,7 @@ def test_gradients_against_central_differences(case: str) -> None:
 @pytest.mark.parametrize("settings, match", [
     ({"input_layout": "BSDN"}, "'BSND'"), ({"input_layout": "TND"}, "input_layout 'TND'"),
     ({"sparse_mode": 5}, "from 0 to 4, got 5"), ({"keep_prob": 0.9}, "keep_prob=0.9"),
-    ({"prefix": (1, 2)}, "prefix is not available"), ({"head_num": 0}, "head_num must be a number above 0, got 0"),
+    ({"prefix": (1, 2)}, "prefix is not available"), ({"head_num": 0}, "head_num must be a positive integer, got 0"),
     ({"head_num": 5}, r"query: expected 5 heads in axes B S H, got shape \(2, 5, 12\)"),
     ({"query": np.ones((2, 12))}, r"query: expected axes B S H, got shape \(2, 12\)"),
     ({"key": np.ones((2, 7, 5))}, r"key: expected axes B S H with heads of size 3, got shape \(2, 7, 5\)"),

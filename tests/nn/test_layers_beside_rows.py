@@ -351,7 +351,7 @@ def ones(*shape: int) -> Tensor:
     (lambda: nn.FractionalMaxPool3d(3, 2)(ones(2, 2)), "fractional_max_pool3d: expected 4 or 5 axes"),
     (lambda: nn.LPPool2d("a", 2)(ones(1, 2, 2)), "lp_pool2d: norm_type must be an int or float"),
     (lambda: nn.ChannelShuffle(0), "ChannelShuffle: groups must be a whole number of at least 1, got 0"),
-    (lambda: nn.ChannelShuffle(3)(ones(1, 4, 2, 2)), "do not fall into 3 groups"),
+    (lambda: nn.ChannelShuffle(3)(ones(1, 4, 2, 2)), "cannot be divided into 3 groups"),
     (lambda: nn.Norm(1.5), "Norm: axis must be an int or a tuple of them"),
     (lambda: nn.Norm(0, 1), "Norm: keep_dims must be a bool"),
     (lambda: nn.L1Regularizer(0), "L1Regularizer: scale must be above 0"),

@@ -207,7 +207,8 @@ def test_an_eval_network_of_ones_own() -> None:
 
 MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
     "network": (TypeError, "network must be a Cell, got int", lambda: Model(3)),  # type: ignore[arg-type]
-    "optimizer": (TypeError, "optimizer must be an Optimizer", lambda: Model(nn.ReLU(), None, 3)),  # type: ignore[arg-type]
+    "optimizer": (TypeError, "optimizer must be an "
+                             "Optimizer", lambda: Model(nn.ReLU(), None, 3)),  # type: ignore[arg-type]
     "no loss": (ValueError, "metrics need an eval_network", lambda: Model(nn.ReLU(), metrics={"mae"})),
     "no metric": (KeyError, "Did you mean 'mae'", lambda: model(metrics={"maee"})),
     "list": (TypeError, "a dict or a set of names, got list", lambda: model(metrics=["mae"])),
@@ -217,7 +218,7 @@ MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
     "epoch": (ValueError, "Model.train: epoch must be at least 1, got 0", lambda: model().train(0, BATCHES)),
     "half an epoch": (TypeError, "epoch must be an int, got float",
                       lambda: model().train(1.5, BATCHES)),  # type: ignore[arg-type]
-    "initial_epoch": (ValueError, "above initial_epoch, 2", lambda: model().train(2, BATCHES, initial_epoch=2)),
+    "initial_epoch": (ValueError, "greater than initial_epoch, 2", lambda: model().train(2, BATCHES, initial_epoch=2)),
     "sink": (TypeError, "dataset_sink_mode must be a bool",
              lambda: model().train(1, BATCHES, dataset_sink_mode=1)),  # type: ignore[arg-type]
     "sink_size": (ValueError, "sink_size", lambda: model().train(1, BATCHES, sink_size=0)),
@@ -235,7 +236,8 @@ MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
     "nan": (ValueError, "In epoch: 1 step: 1, loss is NAN or INF, training process cannot continue",
             lambda: model().train(1, [(X * np.nan, Y)], callbacks=ms.LossMonitor())),
     "monitor": (ValueError, "per_print_times must be at least 0", lambda: ms.LossMonitor(-1)),
-    "lambda": (TypeError, "on_train_end must be a function", lambda: ms.LambdaCallback(on_train_end=3)),  # type: ignore[arg-type]
+    "lambda": (TypeError, "on_train_end must "
+                          "be a function", lambda: ms.LambdaCallback(on_train_end=3)),  # type: ignore[arg-type]
     "mode": (ValueError, "mode must be 'auto', 'min' or 'max'", lambda: ms.EarlyStopping(mode="less")),
     "factor": (ValueError, "factor must be above 0 and below 1", lambda: ms.ReduceLROnPlateau(factor=2)),
     "prefix": (ValueError, "prefix must be text without '/'", lambda: ms.ModelCheckpoint("a/b")),
@@ -304,7 +306,7 @@ def test_the_best_weights_come_back() -> None:
 
 
 def test_a_metric_that_cannot_be_watched_is_named() -> None:
-    with pytest.warns(UserWarning, match="there is no 'mae' to look at, but 'loss'"):
+    with pytest.warns(UserWarning, match="the logs have no 'mae', but only 'loss'"):
         model().train(1, BATCHES, callbacks=ms.EarlyStopping("mae"))
 
 

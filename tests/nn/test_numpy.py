@@ -117,13 +117,13 @@ def test_gradients_and_compiled_functions(call: Any) -> None:
 
 
 @pytest.mark.parametrize("call, error, said", [
-    (lambda: mnp.split(mnp.arange(4), 3), ArgumentError, "4 places along axis 0 make no 3 equal parts"),
+    (lambda: mnp.split(mnp.arange(4), 3), ArgumentError, "4 elements along axis 0 cannot be split into 3 equal parts"),
     (lambda: mnp.ones((2, -1)), ShapeError, "no negative lengths"),
     (lambda: mnp.pad(mnp.ones(3), 1, mode="mirror"), ArgumentError, "mode among constant"),
     (lambda: mnp.gcd(1.5, 2.0), ArgumentError, "gcd: expected integers"),
-    (lambda: mnp.interp(1.0, [1, 2], [1.0]), ShapeError, "two vectors of one length"),
-    (lambda: mnp.where([True], 1), ArgumentError, "both of x and y"),
-    (lambda: mnp.cross([1.0], [2.0]), ShapeError, "two or three numbers"),
+    (lambda: mnp.interp(1.0, [1, 2], [1.0]), ShapeError, "two vectors of equal length"),
+    (lambda: mnp.where([True], 1), ArgumentError, "both x and y"),
+    (lambda: mnp.cross([1.0], [2.0]), ShapeError, "two or three elements"),
     (lambda: mnp.searchsorted([1, 2], 1, side="middle"), ArgumentError, "'left' or 'right', got 'middle'")])
 def test_mistakes_say_what_was_expected(call: Any, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):

@@ -734,7 +734,7 @@ REFUSED = [
     (lambda: optim.Rprop(one(), step_sizes=(0.1,)), ValueError, "step_sizes must have two floats, got 1"),
     (lambda: optim.Rprop(one(), etas=(0.5, 1.0)), ValueError, r"etas\[1\] must be above 1"),
     (lambda: optim.Rprop(one(), step_sizes=(0.2, 0.1)), ValueError, r"step_sizes\[1\] must be at least 0.2"),
-    (lambda: optim.AdaFactor(one(), 0.1), ValueError, "relative_step=True makes the learning rate"),
+    (lambda: optim.AdaFactor(one(), 0.1), ValueError, "relative_step=True computes the learning rate"),
     (lambda: optim.AdaFactor(one(), relative_step=False), ValueError, "needs a learning_rate"),
     (lambda: optim.AdaFactor(one(), 0.1, relative_step=False, warmup_init=True), ValueError, "no warmup_init"),
     (lambda: optim.FTRL(one(), lr_power=0.5), ValueError, "lr_power must be at most 0"),

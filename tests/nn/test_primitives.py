@@ -105,7 +105,7 @@ def test_a_persons_own() -> None:
 
 @pytest.mark.parametrize("text, error, match", [
     ("MatMul()(x[None], x)", ValueError, "two matrices"),
-    ("MatMul()(x, y)", ValueError, "axes to be summed"),
+    ("MatMul()(x, y)", ValueError, "axes to sum over"),
     ("MatMul(1)", TypeError, "must be a bool"),
     ("MatMul(transpose_c=True)", ValueError, "transpose_a"),
     ("BatchMatMul()(x[0], x)", ValueError, "two axes"),
@@ -207,18 +207,18 @@ def test_numbers_put_into_a_parameter(text: str, wanted: Any, compiled: bool) ->
 
 
 @pytest.mark.parametrize("text, error, match", [
-    ("InvertPermutation()((0, 0))", ValueError, "each place once"),
-    ("DiagPart()(ms.Tensor([[1.0, 2.0]]))", ValueError, "last axes as the first"),
+    ("InvertPermutation()((0, 0))", ValueError, "expected a permutation"),
+    ("DiagPart()(ms.Tensor([[1.0, 2.0]]))", ValueError, "half of the axes"),
     ("cholesky(ms.Tensor([[1.0, 2.0]]))", ValueError, "square matrices"),
-    ("cholesky_solve(x, ops.ones((3, 3)))", ValueError, "as many numbers"),
+    ("cholesky_solve(x, ops.ones((3, 3)))", ValueError, "as long as the matrices"),
     ("block_diag(ops.ones((1, 1, 1)))", ValueError, "two axes at most"),
-    ("cov(ops.ones((1, 1, 1)))", ValueError, "one axis or two"),
+    ("cov(ops.ones((1, 1, 1)))", ValueError, "one or two axes"),
     ("diag_embed(x, 0, 1, 1)", ValueError, "both 1"),
     ("select_scatter(x, x, 0, 1)", ValueError, "expected src of shape"),
     ("diagonal_scatter(x, x)", ValueError, "expected src of shape"),
     ("reverse_sequence(x, ms.Tensor([1, 1]), 1, 1)", ValueError, "both 1"),
     ("combinations(x)", ValueError, "one axis"),
-    ("histc(x, 0)", ValueError, "one bin at least"),
+    ("histc(x, 0)", ValueError, "at least one bin"),
     ("affine_grid(x, (1, 1, 2, 2))", ValueError, "expected theta of shape"),
     ("iou(x, x)", ValueError, "boxes of four numbers"),
     ("iou(x, x, 'area')", ValueError, "'iou' or 'iof'"),

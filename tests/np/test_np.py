@@ -145,7 +145,7 @@ def test_files_hold_mxnets_names(text: str) -> None:
 
 def test_an_error_says_that_a_function_has_no_operator() -> None:
     x = mx.sym.Variable("x").as_np_ndarray()
-    with pytest.raises(mx.errors.ArgumentError, match=r"np\.median has no operator, which a symbol needs"):
+    with pytest.raises(mx.errors.ArgumentError, match=r"np\.median is not an operator"):
         mx.sym.np.median(x)
 
 
@@ -525,7 +525,7 @@ def test_symbols_have_numpys_manners() -> None:
     parts = [each.eval(x=mx.nd.array(X))[0].asnumpy() for sections in (3, [1]) for each in mnp.split(x, sections, 1)]
     for part, expected in zip(parts, [*np.split(X, 3, 1), *np.split(X, [1], 1)], strict=True):
         np.testing.assert_array_equal(part, expected)
-    with pytest.raises(mx.errors.ArgumentError, match=r"np\.median has no operator, which a symbol needs"):
+    with pytest.raises(mx.errors.ArgumentError, match=r"np\.median is not an operator"):
         mnp.median(x)
 
 

@@ -261,7 +261,7 @@ def test_classes_of_trees() -> None:
 def test_categories() -> None:
     (hot,) = found("OneHotEncoder", cats_int64s=[1, 0, 3])
     np.testing.assert_array_equal(hot, (X.astype(np.int64)[..., None] == [1, 0, 3]).astype(np.float32))
-    with pytest.raises(OpError, match="an element is none of the categories, and zeros=0"):
+    with pytest.raises(OpError, match="an element is not one of the categories, and zeros=0"):
         found("OneHotEncoder", cats_int64s=[1, 0], zeros=0)
 
 
@@ -273,11 +273,11 @@ def test_missing_numbers_of_columns() -> None:
 
 @pytest.mark.parametrize("change, words", [
     ({"nodes_truenodeids": [1, 3, 0, 0, 0, 9, 0, 0]}, "tree 1 has no node 9"),
-    ({"nodes_truenodeids": [1, 0, 0, 0, 0, 1, 0, 0]}, "go round in a circle"),
-    ({"nodes_truenodeids": [1, 1, 0, 0, 0, 1, 0, 0]}, "go round in a circle"),
+    ({"nodes_truenodeids": [1, 0, 0, 0, 0, 1, 0, 0]}, "form a cycle"),
+    ({"nodes_truenodeids": [1, 1, 0, 0, 0, 1, 0, 0]}, "form a cycle"),
     ({"nodes_values": [0.5]}, "8 nodes of trees have 8 modes, 8 features, 1 values"),
     ({"nodes_modes": ["BRANCH_LESS", *["LEAF"] * 7]}, "nodes_modes='BRANCH_LESS'. Did you mean 'BRANCH_LEQ'"),
-    ({"target_ids": [0, 0, 0, 0, 5]}, "a weight for number 5 of 1"),
+    ({"target_ids": [0, 0, 0, 0, 5]}, "a weight for target 5 of 1"),
     ({"target_nodeids": [2, 3, 4, 1, 9]}, "tree 1 has no node 9"),
     ({"n_targets": 1 << 60}, "asks for an array of shape"),
     ({"aggregate_function": "MEAN"}, "aggregate_function='MEAN'"),

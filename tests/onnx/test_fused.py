@@ -482,11 +482,12 @@ def test_gradients(row: Row) -> None:
 
 @pytest.mark.parametrize("op, inputs, attrs, words", [
     ("MultiHeadAttention", [Q], {"num_heads": 3}, "expected keys and values"),
-    ("MultiHeadAttention", [Q, K, V], {"num_heads": 5}, "MultiHeadAttention: query has 12 numbers a place, which 5"),
+    ("MultiHeadAttention", [Q, K, V], {"num_heads": 5}, "MultiHeadAttention: query has 12 elements for each position, "
+                                                        "which cannot be divided among 5"),
     ("Attention", [X, *WEIGHTS, whole(1, 2, 3)], {"num_heads": 3}, "a mask of 3 numbers for 2 sequences"),
-    ("Attention", [X, *WEIGHTS], {"num_heads": 3, "do_rotary": 1}, "Attention: do_rotary is not computed"),
+    ("Attention", [X, *WEIGHTS], {"num_heads": 3, "do_rotary": 1}, "Attention: do_rotary is not supported"),
     ("RotaryEmbedding", [heads(LONG, 12).copy(), AT, COS, SIN], {}, "8 angles for heads of 4 numbers"),
-    ("RotaryEmbedding", [LONG, AT, COS, SIN], {"is_packed_batching": 1}, "is_packed_batching is not computed"),
+    ("RotaryEmbedding", [LONG, AT, COS, SIN], {"is_packed_batching": 1}, "is_packed_batching is not supported"),
     ("GroupQueryAttention", [LONG, LONG, LONG], {"num_heads": 3, "kv_num_heads": 3}, "expected seqlens_k and total"),
     ("GroupQueryAttention", [*group().inputs[:6], np.int32(400000)], group().attrs, "length is 400000; .* 5 are new"),
     ("MoE", EXPERTS, {"activation_type": "swigl"}, "activation_type='swigl'. Did you mean 'swiglu'"),

@@ -426,7 +426,7 @@ UNREAD: dict[str, tuple[bytes | None, str]] = {
     "minus.py": (b"x = " + b"-" * 100_000 + b"1\n", ""),
     "calls.py": (b"print 1\nx = a" + b".f()" * 20_000 + b"\n", ""),
     "latin.py": (b"x = 1\ny = '\xe4'\n", "no text: 'utf-8' codec"),
-    "zero.py": (b"x = 1\0\n", "no text: it holds a zero byte"),
+    "zero.py": (b"x = 1\0\n", "not text: it has a zero byte"),
     "odd.py": (b"# coding: rot13\n", "no text: 'rot13' is not a text encoding"),
     "unknown.py": (b"# coding: klingon\n", "unknown encoding"),
     "neither.py": (b"x = = 1\n", "neither Python 2 nor Python 3"),
@@ -486,7 +486,7 @@ def test_parser_is_missing_for_some(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "a.py").write_text("print 1\n")
     (tmp_path / "b.py").write_text("for i in xrange(3): pass\n")
     assert main(["port", "--write", str(tmp_path)]) == 1
-    assert "a.py:1: not read: line 1 is no Python 3" in capsys.readouterr().err
+    assert "a.py:1: not read: line 1 is not Python 3" in capsys.readouterr().err
     assert (tmp_path / "b.py").read_text() == "for i in range(3): pass\n"
 
 

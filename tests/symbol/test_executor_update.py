@@ -229,7 +229,7 @@ def test_states_that_are_read_take_the_places_of_old_ones() -> None:
     assert weights.optimizer.num_update == 4
     wrong = Weights({"fc_weight": (2, 2)}, created("adam"))
     wrong.executor.updater.set_states(saved)
-    with pytest.raises(ShapeError, match=r"'fc_weight' of shape .2, 2.: the state that was read has shape .3, 5."):
+    with pytest.raises(ShapeError, match=r"'fc_weight' of shape .2, 2.: the loaded state has shape .3, 5."):
         wrong.executor.update()
 
 
@@ -419,7 +419,7 @@ def test_a_step_is_forward_backward_and_update() -> None:
     executor.set_monitor_callback(lambda name, value: seen.append(name))
     executor.step(nd.ones((4, 3)))
     assert "norm_output" in seen
-    with pytest.raises(ArgumentError, match="comes from no loss operator, so its gradient is needed"):
+    with pytest.raises(ArgumentError, match="comes from no loss operator, so backward needs its output gradient"):
         executor.step()
     executor.set_optimizer(None)
     with pytest.raises(OpError, match="has no optimizer: set_optimizer comes before step"):

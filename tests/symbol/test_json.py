@@ -322,7 +322,7 @@ def test_irrelevant_entries_are_ignored(what):
 
 
 def test_control_dependencies_are_dropped_with_a_warning():
-    with pytest.warns(UserWarning, match="node 4 'relu': control dependencies are not kept"):
+    with pytest.warns(UserWarning, match="node 4 'relu': control dependencies are ignored"):
         assert dumps(loads(changed("nodes", RELU, "control_deps", to=[0])())) == NATIVE
 
 
@@ -549,7 +549,7 @@ def test_shapes_are_inferred_around_an_unknown_operator():
     arguments, outputs, states = symbol.infer_shape_partial(x=(2, 3))
     assert (arguments, outputs, states) == ([(2, 3), (5, 3)], [()], [()])
     assert symbol.infer_type(x="float16")[0][0] is np.float16
-    with pytest.warns(UserWarning, match=r"^cannot decide the shapes of act_output: \?.* 'Sofmax', which is not reg"):
+    with pytest.warns(UserWarning, match=r"^cannot infer the shapes of act_output: \?.* 'Sofmax', which is not reg"):
         assert symbol.infer_shape(x=(2, 3)) == (None, None, None)
 
 
@@ -639,7 +639,7 @@ def test_an_attribute_that_an_operator_does_not_take_is_kept_and_changes_nothing
         symbol = loads(text, "net.json")
     (said,) = [str(each.message) for each in warned]
     assert said.startswith("net.json: operator FullyConnected, node 'fc' and 1 more: unknown attribute 'num_hiden'. It "
-                           "is kept in files and changes nothing here. Did you mean 'num_hidden'?")
+                           "is saved again with the graph and has no effect. Did you mean 'num_hidden'?")
     assert symbol.infer_shape(x=(2, 1, 2)) == ([(2, 1, 2), (2, 2)], [(2, 2)], [])
     executor = symbol.bind(nd.cpu(), {"x": nd.ones((2, 1, 2)), "w": nd.ones((2, 2))})
     np.testing.assert_array_equal(executor.forward()[0].asnumpy(), np.full((2, 2), 4))

@@ -381,7 +381,8 @@ def _shared_scratch() -> Callable[..., Any]:
 MISTAKES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], str, str, str]] = {
     "half an output is written": (lambda: prop(forward=_half_written), (X,), "written", "never writes 'output' at (1",
                                   "self.assign(out_data[0]"),
-    "an output is put into the list": (lambda: prop(forward=_rebinds), (X,), "runs", "another array into the list", ""),
+    "an output is put into the "
+    "list": (lambda: prop(forward=_rebinds), (X,), "runs", "replaced an array in the list", ""),
     "forward stores whatever is asked": (lambda: prop(forward=_stores), (X,), "requests", "with the request 'add'",
                                          "self.assign(out_data[0]"),
     "backward stores whatever is asked": (lambda: prop(backward=_stores_gradient), (X,), "requests",

@@ -80,7 +80,7 @@ def test_gradients_that_are_a_little_wrong(what, dtype):
         tools.set_seed(seed)
         location = {"x": np.random.default_rng(seed).normal(size=(3, 4))}
         with pytest.raises(AssertionError, match=rf"gradient of x \({request}\) and central differences differ in .* "
-                                                 rf"of 12 places.*; set_seed\({seed}\) before the check draws the"):
+                                                 rf"of 12 places.*; set_seed\({seed}\) before the check to draw the"):
             tools.check_numeric_gradient(net, location, grad_nodes={"x": request}, dtype=dtype,
                                          **({"rtol": 1e-2, "atol": 1e-2} if request == "add" else {}))
 
@@ -191,7 +191,8 @@ def test_comparing():
     assert tools.almost_equal(np.float32([1]), [1 + 1e-6]) and not tools.almost_equal([1.0], [1 + 1e-4])
     assert not tools.almost_equal(X, X[0], use_broadcast=False)
     assert tools.find_max_violation([1.0, 2.0], [1.0, 3.0], rtol=0, atol=1.0) == ((1,), 1.0)
-    with pytest.raises(AssertionError, match=r"left and right differ in 1 of 4 places, most at \(1, 0\): 2.0 and 5.0"):
+    with pytest.raises(AssertionError, match=r"left and right differ in 1 of 4 elements; the largest difference is at "
+                                             r"\(1, 0\): 2.0 and 5.0"):
         tools.assert_almost_equal(X, X + np.array([[0, 0], [3, 0]]), names=("left", "right"))
     with pytest.raises(AssertionError, match="nan and 1"):
         tools.assert_almost_equal([np.nan, 1.0], [1.0, 1.0])

@@ -178,10 +178,10 @@ def test_a_user_registers_an_initializer(caplog):
     ('["fusedrnn", {"init": null, "num_hidden": 0, "num_layers": 1, "mode": "lstm"}]', AttrError, "at least one layer"),
     ('["fusedrnn", {"init": null, "num_hidden": 2.5, "num_layers": 1, "mode": "lstm"}]', AttrError, "num_hidden must"),
     ('["fusedrnn", {"init": "[[", "num_hidden": 2, "num_layers": 1, "mode": "lstm"}]', FileFormatError, "no JSON"),
-    ('["load", {"param": "no such file"}]', AttrError, "'load' is not made of text"),
-    ('{"initializer": "load", "param": "no such file"}', AttrError, "'load' is not made of text"),
+    ('["load", {"param": "no such file"}]', AttrError, "'load' cannot be made from text"),
+    ('{"initializer": "load", "param": "no such file"}', AttrError, "'load' cannot be made from text"),
     ("load", AttrError, "missing a required argument: 'param'"),
-    ('["mixed", {"patterns": ["(a+)+$"], "initializers": ["zero"]}]', AttrError, "'mixed' is not made of text"),
+    ('["mixed", {"patterns": ["(a+)+$"], "initializers": ["zero"]}]', AttrError, "'mixed' cannot be made from text"),
 ])
 def test_initializers_of_files(text, kind, words):
     with pytest.raises(kind, match=re.escape(words)):
@@ -204,7 +204,7 @@ def test_initializers_of_files(text, kind, words):
     (lambda: filled("xavier", (3,)), ShapeError, r"fc_weight: Xavier needs .* got shape \(3,\)"),
     (lambda: filled("bilinear", (3, 3)), ShapeError, "rank 4"),
     (lambda: filled(mx.init.Constant([1, 2]), (3,)), ShapeError, r"fc_weight: Constant of shape \(2,\) cannot fill"),
-    (lambda: filled("zero", (3,), "what"), ArgumentError, "the initializer knows no kind of array named 'what'"),
+    (lambda: filled("zero", (3,), "what"), ArgumentError, "no initialization is defined for arrays named 'what'"),
     (lambda: filled(mx.init.Mixed(["a"], ["zero"]), (3,), "b"), ArgumentError, "fits no pattern"),
     (lambda: mx.init.Mixed(["a", "b"], ["zero"]), ArgumentError, "2 patterns, but 1"),
     (lambda: filled(mx.init.Load({}), (3,), "a"), ArgumentError, "no default_init"),

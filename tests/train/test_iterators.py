@@ -202,7 +202,7 @@ def test_batch_errors(call, kind, words):
 
 
 def test_the_first_labels_count_where_there_are_more_than_rows():
-    with pytest.warns(UserWarning, match="label has 7 rows, data has 4: the first ones count"):
+    with pytest.warns(UserWarning, match="label has 7 rows, data has 4: only the first ones are used"):
         batches = mx.io.NDArrayIter(ROWS[3:], {"label": NUMBERS, "w": nd.array(NUMBERS[3:])}, 2)
     found = [(batch.data[0].asnumpy(), *(each.asnumpy().tolist() for each in batch.label)) for batch in batches]
     assert np.concatenate([rows for rows, *_ in found]).tolist() == ROWS[3:].tolist()
@@ -219,7 +219,7 @@ def test_rows_in_parts(parts, expected, tmp_path):
                  lambda **part: mx.io.CSVIter(str(name), (2,), **part)):
         found = [[row for rows, _ in seen(make(num_parts=parts, part_index=i)) for row in rows] for i in range(parts)]
         assert found == expected
-        with pytest.raises(ArgumentError, match="expected one from 0 on"):
+        with pytest.raises(ArgumentError, match="expected an integer from 0 to before the number of parts"):
             make(num_parts=2, part_index=2)
         with pytest.raises(ArgumentError, match="there are 7 rows"):
             make(num_parts=8, part_index=0)

@@ -416,7 +416,7 @@ def test_users_register_optimizers():
             weight -= grad * self._get_lr(index)
 
     assert steps(updater("PLAIN"), weights()) == pytest.approx(OPTIMIZERS[0][2], rel=1e-5)
-    with pytest.warns(UserWarning, match="takes the place"):
+    with pytest.warns(UserWarning, match="replaces"):
         @mx.optimizer.register
         class Plain(mx.optimizer.Optimizer):
             pass
@@ -426,7 +426,7 @@ def test_users_register_optimizers():
                                           (mx.optimizer, mx.optimizer.Optimizer)])
 def test_a_second_registration_warns_and_a_missing_name_names_the_nearest(module, base):
     module.register(type("Registered", (base,), {}))
-    with pytest.warns(UserWarning, match=r"'registered': .*Registered takes the place of"):
+    with pytest.warns(UserWarning, match=r"'registered': .*Registered replaces of"):
         module.register(type("Registered", (base,), {}))
     with pytest.raises(mx.MXNetError, match=r"'registred'.*'registered'"):
         module.create("registred")

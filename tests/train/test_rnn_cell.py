@@ -277,12 +277,13 @@ def test_a_language_is_learned():
 
 @pytest.mark.parametrize("call, kind, words", [
     (lambda: rnn.FusedRNNCell(4, mode="lstmm"), ArgumentError, "Did you mean 'lstm'"),
-    (lambda: rnn.FusedRNNCell(4)(None, None), OpError, "no single steps"),
+    (lambda: rnn.FusedRNNCell(4)(None, None), OpError, "cannot run single steps"),
     (lambda: rnn.RNNCell(4).unroll(3, [sym.var("a")]), ArgumentError, "expected 3 inputs, one a step, got 1"),
-    (lambda: rnn.RNNCell(4).unroll(2, sym.var("a"), layout="NC"), ArgumentError, "expected a T"),
+    (lambda: rnn.RNNCell(4).unroll(2, sym.var("a"), layout="NC"), ArgumentError, "expected a layout with T"),
     (lambda: rnn.BaseRNNCell()(None, None), NotImplementedError, "define __call__"),
-    (lambda: rnn.ZoneoutCell(rnn.FusedRNNCell(4)), ArgumentError, "FusedRNNCell has no single steps"),
-    (lambda: rnn.FusedRNNCell(4).unpack_weights({"lstm_parameters": nd.ones(5)}), ShapeError, "5 numbers"),
+    (lambda: rnn.ZoneoutCell(rnn.FusedRNNCell(4)), ArgumentError, "zoneout needs single steps, which a FusedRNNCell "
+                                                                  "cannot run"),
+    (lambda: rnn.FusedRNNCell(4).unpack_weights({"lstm_parameters": nd.ones(5)}), ShapeError, "5 elements"),
     (lambda: rnn.BucketSentenceIter([[1], [1, 2]], 5), ArgumentError, "no length occurs 5 times"),
     (lambda: rnn.BucketSentenceIter([[1]], 1, layout="NTC"), ArgumentError, "NT, TN"),
     (lambda: rnn.ConvRNNCell((1, 2, 4, 4), 3, h2h_kernel=(2, 3)), ArgumentError, r"h2h_kernel=\(2, 3\): expected odd"),

@@ -100,7 +100,7 @@ def test_generators_are_told_from_each_other():
         verify_generator(lambda n: rng.random(n) ** 1.5, buckets, probs, nsamples=1000)
     assert mean_check(rng.standard_normal, 0, 1, 1000) and var_check(rng.standard_normal, 1, 1000)
     assert not mean_check(rng.standard_normal, 0.5, 1, 1000) and not var_check(rng.standard_normal, 1.5, 1000)
-    with pytest.raises(ArgumentError, match="3 numbers in the place of 4"):
+    with pytest.raises(ArgumentError, match="returned 3 numbers, expected 4"):
         mean_check(lambda n: np.zeros(3), 0, 1, 4)
 
 

@@ -81,7 +81,7 @@ class Shape(NamedTuple):
 
 
 def counted_in(size: int) -> str:
-    """The type that represents all integers up to a size: ``float``, or ``double`` if ``float`` does not."""
+    """The smallest integer type for all integers up to a size: ``float``, or ``double`` if ``float`` does not."""
     return "float" if size <= 1 << 24 else "double"
 
 

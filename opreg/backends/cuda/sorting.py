@@ -81,7 +81,7 @@ DEAL = f"""extern "C" __global__ void __launch_bounds__({_BLOCK}) deal(
 
 def bound_sort(xp: ArrayModule, keys: Array, largest: int, scratch: Callable[[int, Shape, np.dtype], Array]
                ) -> tuple[list[Launch], Array, Array]:
-    """Steps without arguments that sort keys, the sorted keys, and the place that each of them had.
+    """Steps without arguments that sort keys, the sorted keys, and their original positions.
 
     Parameters
     ----------

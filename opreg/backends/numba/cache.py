@@ -86,7 +86,7 @@ def _folder() -> Path | None:
 @cached(64)
 def _refuse(folder: Path, reason: str) -> None:
     warnings.warn(f"compiled code is not cached in {folder}: {reason}, and code in it would be executed. Make the "
-                  "directory writable by you alone (chmod go-w), or set OPREG_CACHE_DIR to another one", RuntimeWarning,
+                  f"directory writable only by you (chmod go-w), or set OPREG_CACHE_DIR to another one", RuntimeWarning,
                   stacklevel=2)
 
 

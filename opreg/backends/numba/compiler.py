@@ -63,7 +63,7 @@ __all__ = ["CompiledStep", "CompilingStep", "Function", "ThreadedStep", "cut", "
 
 _MODES = ("auto", "numpy", "numba")
 
-# How many seconds NumPy computes in place of a function before it is compiled: about as long as compiling takes.
+# The seconds that NumPy computes a function before it is compiled: about the time of compiling.
 _PATIENCE = 0.3
 # Another thread is used for at least this number of elements times instructions.
 _SHARED = 1 << 20
@@ -171,7 +171,8 @@ class Function:
                 if passing(error):
                     self.left, self.thread = _PATIENCE, None  # so that it can be requested again
                     return
-                warnings.warn(f"a function could not be compiled, NumPy goes on: {error}", RuntimeWarning, stacklevel=1)
+                warnings.warn(f"a function could not be compiled, and NumPy computes "
+                              f"it instead: {error}", RuntimeWarning, stacklevel=1)
 
 
 _FUNCTIONS: dict[tuple[str, np.dtype], Function] = {}

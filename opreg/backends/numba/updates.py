@@ -96,7 +96,7 @@ _TABLES: Tables[_Table] = Tables()
 
 def move(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update], dtype: np.dtype | None,
          attrs: Attrs, otherwise: Callable[[], None]) -> None:
-    """Run a rule for several weights by a compiled function, or call ``otherwise`` if there is none, or none yet.
+    """Run a rule for several weights by a compiled function, or call ``otherwise`` while there is none.
 
     ``dtype`` is the dtype of the rule's scratch, if it differs from the weights'.
     """

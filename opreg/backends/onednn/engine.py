@@ -146,7 +146,7 @@ class Work:
         layout = self._library.functions["primitive_desc_query_md"](description.pointer, QUERY[argument],
                                                                     1 if argument == BIAS else 0)
         if layout is None:
-            raise OpError("oneDNN: a primitive does not say which layout it wants")
+            raise OpError("oneDNN: a primitive does not report the layout that it expects")
         return c_void_p(layout)
 
     def _memory(self, layout: c_void_p, using: object) -> Object:

@@ -86,7 +86,7 @@ def _checked_move(op: Op, answer: Any) -> Move | str:
     except TypeError:
         raise ArgumentError(f"operator {op.op_type or op.name!r}: its layout rule returned {answer!r}, expected the "
                             "attributes that change, the inputs and the outputs whose channels come last, or as text "
-                            "why it cannot be told") from None
+                            "the reason why it cannot be decided") from None
 
 
 def _rule(op: Op) -> Rule | None:

@@ -104,7 +104,7 @@ def all_gather(data, *, group: str = "world"):
 
 def _reduce_scatter_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, op: Reduction, group: str) -> Value:
     if _word(op) not in ("sum", "mean"):
-        raise NotDifferentiableError(f"ReduceScatter with op={op!r} has no gradient; that of 'sum' and 'mean' is known")
+        raise NotDifferentiableError(f"ReduceScatter with op={op!r} has no gradient; only 'sum' and 'mean' have one")
     gathered = ops.AllGather(g, group=group)
     return gathered if op == "sum" else gathered / find(group).size
 
@@ -112,7 +112,7 @@ def _reduce_scatter_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], 
 @_collective("ReduceScatter", lambda group, data, out, op: group.reduce_scatter(data, _word(op), out),
              _reduce_scatter_grad, _part)
 def reduce_scatter(data, *, op: Reduction = "sum", group: str = "world"):
-    """``all_reduce``, of which each rank gets its part along the first axis; the axis is divided evenly."""
+    """``AllReduce``, then each rank keeps its part of the result: the first axis is divided evenly."""
 
 
 def _broadcast_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, root_rank: int, group: str) -> Value:
@@ -122,7 +122,8 @@ def _broadcast_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, ro
 
 @_collective("Broadcast", lambda group, data, out, root_rank: group.broadcast(data, root_rank, out), _broadcast_grad)
 def broadcast(data, *, root_rank: int, group: str = "world"):
-    """The array of one rank of a group, on all of them; arrays of the other ranks give shape and dtype."""
+    """The array of the rank ``root_rank``, copied to all ranks of a group. Other ranks pass an array of the same shape
+    and dtype."""
 
 
 @_collective("AlltoAll", lambda group, data, out: group.alltoall(data, out),
@@ -151,5 +152,5 @@ def send(data, *, dest_rank: int, sr_tag: int = 0, group: str = "world"):
              lambda g, ins, outs, *, src_rank, sr_tag, group:
              ops.zeros_like(g) * ops.Send(g, dest_rank=src_rank, sr_tag=sr_tag, group=group))
 def receive(data, *, src_rank: int, sr_tag: int = 0, group: str = "world"):
-    """Receive an array from a rank of a group; ``data`` gives shape and dtype. The gradient is sent back to that
-    rank."""
+    """Receive an array from a rank of a group. ``data`` is any array of its shape and dtype. The gradient is sent back
+    to that rank."""

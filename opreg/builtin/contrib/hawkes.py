@@ -91,7 +91,7 @@ def hawkesll_xp(xp, lda, alpha, beta, state, lags, marks, valid_length, max_time
 @declare(name="_contrib_backward_hawkesll", types="*T:floating,I=int32,T,T->*T",
          outputs=("lda", "alpha", "beta", "state"))
 def backward_hawkesll(g, g_out_state, lda, alpha, beta, state, lags, marks, valid_length, max_time):
-    """The gradients of ``_contrib_hawkesll`` for those of its outputs."""
+    """The gradients of the inputs of ``_contrib_hawkesll``, from the gradients of its outputs."""
 
 
 gradient_by(hawkesll, backward_hawkesll)

@@ -74,15 +74,19 @@ def _gelu(x: Term) -> Term:
 
 
 _SLOPE = Schema([Field("slope", float, 0.25)])
-elementwise(_leaky, name="_leaky", arguments=("data",), schema=_SLOPE, doc="x, times ``slope`` below zero.",
+elementwise(_leaky, name="_leaky", arguments=("data",), schema=_SLOPE, doc="``x``, or ``slope * x`` where ``x`` is "
+                                                                           "negative.",
             derivatives=[lambda g, x, y, *, slope: e.where(e.greater(x, 0.0), g, g * slope)])
-elementwise(_elu, name="_elu", arguments=("data",), schema=_SLOPE, doc="x, ``slope * (exp(x) - 1)`` below zero.",
+elementwise(_elu, name="_elu", arguments=("data",), schema=_SLOPE, doc="``x``, or ``slope * (exp(x) - 1)`` where ``x`` "
+                                                                       "is negative.",
             derivatives=[lambda g, x, y, *, slope: e.where(e.greater(x, 0.0), g, g * (y + slope))])
 # Below zero the derivative is scale * alpha * exp(x), which is y + scale * alpha. MXNet 1.9.1 takes
 # scale * (y + alpha); networks were trained with that, and it is what is computed here.
-elementwise(_selu, name="_selu", arguments=("data",), doc="The scaled exponential linear unit.",
+elementwise(_selu, name="_selu", arguments=("data",), doc="The scaled exponential linear unit: ``lambda * x``, or "
+                                                          "``lambda * alpha * (exp(x) - 1)`` where ``x`` is negative.",
             derivatives=[lambda g, x, y: g * _SELU_SCALE * e.where(e.greater(y, 0.0), 1.0, y + _SELU_ALPHA)])
-elementwise(_gelu, name="_gelu", arguments=("data",), doc="x times the normal distribution function of x.")
+elementwise(_gelu, name="_gelu", arguments=("data",), doc="``x`` times the standard normal distribution function of "
+                                                          "``x``.")
 
 
 @declare(name="LeakyReLU", aliases=("_npx_leaky_relu",), random=True, mode=True, inplace=(0,),
@@ -90,11 +94,11 @@ elementwise(_gelu, name="_gelu", arguments=("data",), doc="x times the normal di
          outputs=lambda *, act_type: ("output", "mask") if act_type == "rrelu" else ("output",))
 def leaky_relu(data, gamma, *, act_type: Literal["elu", "gelu", "leaky", "prelu", "rrelu", "selu"] = "leaky",
                slope: float = 0.25, lower_bound: float = 0.125, upper_bound: float = 0.334):
-    """``data`` where it is positive; where negative, a function of it chosen by ``act_type``.
+    """Positive elements of ``data`` unchanged, and negative ones by the function ``act_type``.
 
     For negative elements, ``leaky`` multiplies by ``slope``, ``prelu`` by ``gamma``, ``rrelu`` by a random factor from
     ``lower_bound`` to ``upper_bound``, or by their mean in inference; ``elu`` gives ``slope * (exp(x) - 1)``, ``selu``
-    is a scaled ``elu``. ``gelu`` multiplies each element by its normal distribution function.
+    is a scaled ``elu``. ``gelu`` multiplies every element by the standard normal distribution function at that element.
 
     ``gamma`` has the shape (channels,) or (1,), or one that fits the first two axes. The second output of ``rrelu`` is
     the factor of each element.

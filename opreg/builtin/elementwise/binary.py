@@ -93,18 +93,20 @@ def _mod(x: Term | float, y: Term | float) -> Term | float:
     return x % y if y else 0.0
 
 
-binary(lambda x, y: x + y, "elemwise_add", "broadcast_add", "The sum.",
+binary(lambda x, y: x + y, "elemwise_add", "broadcast_add", "``lhs + rhs``.",
        aliases=("_plus", "_add", "_Plus", "_grad_add"), broadcast_aliases=("broadcast_plus",))
-binary(lambda x, y: x - y, "elemwise_sub", "broadcast_sub", "The difference.",
+binary(lambda x, y: x - y, "elemwise_sub", "broadcast_sub", "``lhs - rhs``.",
        aliases=("_minus", "_sub", "_Minus"), broadcast_aliases=("broadcast_minus",))
-binary(lambda x, y: x * y, "elemwise_mul", "broadcast_mul", "The product.", aliases=("_mul", "_Mul"))
-binary(lambda x, y: x / y, "elemwise_div", "broadcast_div", "The quotient; of integers, cut towards zero.",
+binary(lambda x, y: x * y, "elemwise_mul", "broadcast_mul", "``lhs * rhs``.", aliases=("_mul", "_Mul"))
+binary(lambda x, y: x / y, "elemwise_div", "broadcast_div", "``lhs / rhs``; the quotient of integers is truncated "
+                                                            "towards zero.",
        aliases=("_div", "_Div"))
-binary(_mod, "_mod", "broadcast_mod", "The remainder with the sign of ``rhs``; zero where ``rhs`` is.",
+binary(_mod, "_mod", "broadcast_mod", "The remainder of ``lhs / rhs`` with the sign of ``rhs``; 0 where ``rhs`` is 0.",
        aliases=("_Mod",), derivatives=(lambda g, x, y, z: g, lambda g, x, y, z: -g * floor(x / y)))
 elementwise(e.mod, name="_numpy_mod", arguments=_ARGUMENTS, broadcasts=True,
             derivatives=(lambda g, x, y, z: g, lambda g, x, y, z: -g * floor(x / y)),
-            doc="The remainder with the sign of ``rhs``; by zero NaN, of integers zero. Shapes broadcast.")
+            doc="The remainder of ``lhs / rhs`` with the sign of ``rhs``. Where ``rhs`` is 0 it is NaN, among integers "
+                "0. Shapes broadcast.")
 
 
 def _floor_quotient(xp: ArrayModule, x1: Array, x2: Array) -> Array:
@@ -114,51 +116,58 @@ def _floor_quotient(xp: ArrayModule, x1: Array, x2: Array) -> Array:
 
 
 elementwise(lambda x1, x2: floor(x1 / x2), name="_npi_floor_divide", arguments=("x1", "x2"), broadcasts=True,
-            whole=_floor_quotient, doc="The quotient, rounded down. An integer divided by zero gives the largest "
-            "value of the dtype, a negative one the least, 0 gives 0. Shapes broadcast.").grad(ZERO)
+            whole=_floor_quotient, doc="``x1 / x2``, rounded down. Among integers, division by zero gives the largest "
+            "value of the dtype for positive ``x1``, the smallest for negative, 0 for 0. Shapes broadcast.").grad(ZERO)
 binary(lambda x, y: x ** y, "_power", "broadcast_power", "``lhs`` to the power ``rhs``.", aliases=("_Power",))
-binary(e.maximum, "_maximum", "broadcast_maximum", "The larger one, or NaN.", aliases=("_Maximum",),
+binary(e.maximum, "_maximum", "broadcast_maximum", "The larger of both elements; NaN if one of them is NaN.",
+aliases=("_Maximum",),
        broadcast_aliases=("_npi_maximum",))
-binary(e.minimum, "_minimum", "broadcast_minimum", "The smaller one, or NaN.", aliases=("_Minimum",),
+binary(e.minimum, "_minimum", "broadcast_minimum", "The smaller of both elements; NaN if one of them is NaN.",
+aliases=("_Minimum",),
        broadcast_aliases=("_npi_minimum",))
-binary(e.hypot, "_hypot", "broadcast_hypot", "The square root of both squares' sum.", aliases=("_Hypot",))
+binary(e.hypot, "_hypot", "broadcast_hypot", "``sqrt(lhs ** 2 + rhs ** 2)``.", aliases=("_Hypot",))
 
 
 @composed(name="_scatter_elemwise_div", cheap=True)
 def scatter_elemwise_div(lhs, rhs):
-    """The quotient; for a ``row_sparse`` ``lhs``, that of its stored rows."""
+    """``lhs / rhs``; of a ``row_sparse`` ``lhs`` only the stored rows are divided."""
     return ops.elemwise_div(lhs, rhs)
 
 
-scalar(lambda x, *, scalar: x + scalar, "_plus_scalar", "The sum with a number.", "_PlusScalar")
-scalar(lambda x, *, scalar: x - scalar, "_minus_scalar", "The difference from a number.", "_MinusScalar")
+scalar(lambda x, *, scalar: x + scalar, "_plus_scalar", "``data + scalar``.", "_PlusScalar")
+scalar(lambda x, *, scalar: x - scalar, "_minus_scalar", "``data - scalar``.", "_MinusScalar")
 scalar(lambda x, *, scalar: x + scalar, "_scatter_plus_scalar",
-       "The sum with a number; of sparse ``data``, that of its stored elements.")
+       "``data + scalar``; of sparse ``data`` only the stored elements are changed.")
 scalar(lambda x, *, scalar: x - scalar, "_scatter_minus_scalar",
-       "The difference from a number; of sparse ``data``, that of its stored elements.")
-scalar(lambda x, *, scalar: scalar - x, "_rminus_scalar", "A number less ``data``.", "_RMinusScalar")
-scalar(lambda x, *, scalar: x * scalar, "_mul_scalar", "The product with a number.", "_MulScalar").identity(
+       "``data - scalar``; of sparse ``data`` only the stored elements are changed.")
+scalar(lambda x, *, scalar: scalar - x, "_rminus_scalar", "``scalar - data``.", "_RMinusScalar")
+scalar(lambda x, *, scalar: x * scalar, "_mul_scalar", "``data * scalar``.", "_MulScalar").identity(
     lambda ins, outs, *, scalar: scalar == 1.0 and ins[0] == outs[0])
-scalar(lambda x, *, scalar: x / scalar, "_div_scalar", "The quotient by a number.", "_DivScalar", wraps=False)
-scalar(lambda x, *, scalar: scalar / x, "_rdiv_scalar", "A number divided by ``data``.", "_RDivScalar",
+scalar(lambda x, *, scalar: x / scalar, "_div_scalar", "``data / scalar``.", "_DivScalar", wraps=False)
+scalar(lambda x, *, scalar: scalar / x, "_rdiv_scalar", "``scalar / data``.", "_RDivScalar",
        wraps=False)
-scalar(lambda x, *, scalar: _mod(x, scalar), "_mod_scalar", "The remainder by a number, with its sign.",
+scalar(lambda x, *, scalar: _mod(x, scalar), "_mod_scalar", "The remainder of ``data / scalar`` with the sign of "
+                                                            "``scalar``; 0 if ``scalar`` is 0.",
        "_ModScalar", derivative=lambda g, x, y: g)
-scalar(lambda x, *, scalar: _mod(scalar, x), "_rmod_scalar", "The remainder of a number by ``data``.",
+scalar(lambda x, *, scalar: _mod(scalar, x), "_rmod_scalar", "The remainder of ``scalar / data`` with the sign of "
+                                                             "``data``; 0 where ``data`` is 0.",
        "_RModScalar", derivative=lambda g, x, y, *, scalar: -g * floor(scalar / x))
 scalar(lambda x, *, scalar: e.mod(x, scalar), "_npi_mod_scalar",
-       "The remainder by a number, with its sign; by zero NaN, of integers zero.", derivative=lambda g, x, y: g)
+       "The remainder of ``data / scalar`` with the sign of ``scalar``. If ``scalar`` "
+       "is 0 it is NaN, among integers 0.", derivative=lambda g, x, y: g)
 scalar(lambda x, *, scalar: e.mod(scalar, x), "_npi_rmod_scalar",
-       "The remainder of a number by ``data``; by zero NaN, of integers zero.",
+       "The remainder of ``scalar / data`` with the sign of ``data``. Where ``data`` is 0 it is NaN, among integers 0.",
        derivative=lambda g, x, y, *, scalar: -g * floor(scalar / x))
-scalar(lambda x, *, scalar: x ** scalar, "_power_scalar", "``data`` to the power of a number.",
+scalar(lambda x, *, scalar: x ** scalar, "_power_scalar", "``data`` to the power ``scalar``.",
        "_PowerScalar", wraps=False, derivative=lambda g, x, y, *, scalar: g * scalar * x ** (scalar - 1.0))
-scalar(lambda x, *, scalar: scalar ** x, "_rpower_scalar", "A number to the power ``data``.", "_RPowerScalar")
-scalar(lambda x, *, scalar: e.maximum(x, scalar), "_maximum_scalar", "``data`` or a number, the larger one.",
+scalar(lambda x, *, scalar: scalar ** x, "_rpower_scalar", "``scalar`` to the power ``data``.", "_RPowerScalar")
+scalar(lambda x, *, scalar: e.maximum(x, scalar), "_maximum_scalar", "The larger of ``data`` and ``scalar``; NaN if "
+                                                                     "one of them is NaN.",
        "_MaximumScalar", "_npi_maximum_scalar")
-scalar(lambda x, *, scalar: e.minimum(x, scalar), "_minimum_scalar", "``data`` or a number, the smaller one.",
+scalar(lambda x, *, scalar: e.minimum(x, scalar), "_minimum_scalar", "The smaller of ``data`` and ``scalar``; NaN if "
+                                                                     "one of them is NaN.",
        "_MinimumScalar", "_npi_minimum_scalar")
-scalar(lambda x, *, scalar: e.hypot(x, scalar), "_hypot_scalar", "The square root of both squares' sum.",
+scalar(lambda x, *, scalar: e.hypot(x, scalar), "_hypot_scalar", "``sqrt(data ** 2 + scalar ** 2)``.",
        "_HypotScalar", "_npi_hypot_scalar")
 
 
@@ -182,25 +191,31 @@ for _name in ("_mod", "broadcast_mod", "_mod_scalar", "_rmod_scalar",
 
 # --------------------------------------------------------------------------------- comparisons and logic
 
+#: The condition that each comparison or logical function tests, for the two sides.
+CONDITIONS = {
+    "equal": "{} equals {}",
+    "not_equal": "{} differs from {}",
+    "greater": "{} is greater than {}",
+    "greater_equal": "{} is greater than or equal to {}",
+    "less": "{} is less than {}",
+    "less_equal": "{} is less than or equal to {}",
+    "logical_and": "neither {} nor {} is zero",
+    "logical_or": "at least one of {} and {} is not zero",
+    "logical_xor": "exactly one of {} and {} is zero",
+}
 
-def _truth(function: Callable, name: str, doc: str) -> None:
+
+def _truth(function: str, name: str) -> None:
     """Register all forms of a comparison or logical operator."""
     words = [word.capitalize() for word in name.split("_")]
-    binary(function, f"_{name}", f"broadcast_{name}", doc.format("two numbers"),
-           aliases=(f"_{'_'.join(words)}",))
-    scalar(lambda x, *, scalar: function(x, scalar), f"_{name}_scalar", doc.format("``data`` and a number"),
+    compute, doc = getattr(e, function), f"1 where {CONDITIONS[function]}, 0 elsewhere."
+    binary(compute, f"_{name}", f"broadcast_{name}", doc.format("``lhs``", "``rhs``"), aliases=(f"_{'_'.join(words)}",))
+    scalar(lambda x, *, scalar: compute(x, scalar), f"_{name}_scalar", doc.format("``data``", "``scalar``"),
            f"_{''.join(words)}Scalar")
 
 
-_truth(e.equal, "equal", "Whether {} are equal, 1 or 0.")
-_truth(e.not_equal, "not_equal", "Whether {} differ, 1 or 0.")
-_truth(e.greater, "greater", "Whether the first of {} is greater, 1 or 0.")
-_truth(e.greater_equal, "greater_equal", "Whether the first of {} is no less, 1 or 0.")
-_truth(e.less, "lesser", "Whether the first of {} is less, 1 or 0.")
-_truth(e.less_equal, "lesser_equal", "Whether the first of {} is no greater, 1 or 0.")
-_truth(e.logical_and, "logical_and", "Whether none of {} is zero, 1 or 0.")
-_truth(e.logical_or, "logical_or", "Whether one of {} is not zero, 1 or 0.")
-_truth(e.logical_xor, "logical_xor", "Whether just one of {} is zero, 1 or 0.")
+for _function in CONDITIONS:
+    _truth(_function, _function.replace("less", "lesser"))
 
 for _forms in BINARY.values():
     for _name in _forms:

@@ -39,12 +39,13 @@ def stop_gradient(data):
 
 @declare(name="_identity_with_attr_like_rhs", inplace=(0,), unread=(1,))
 def identity_like(lhs, rhs):
-    """``lhs``, with the shape and dtype of ``rhs``."""
+    """``lhs``; in inference, its shape and dtype are those of ``rhs``."""
 
 
 @declare(aliases=("_sparse_cast_storage",), inplace=(0,))
 def cast_storage(data, *, stype: Literal["default", "row_sparse", "csr"]):
-    """``data`` in a storage type. In a graph arrays are dense; only its arguments and gradients may be sparse."""
+    """``data`` converted to the storage type ``stype``. In a graph, only arguments and their gradients may be sparse;
+    other arrays are dense."""
 
 
 for _op in (copy, stop_gradient, identity_like, cast_storage):
@@ -131,7 +132,8 @@ def _common(dtypes: Iterable[np.dtype | None], cast_narrow: bool) -> np.dtype | 
 
 @composed(variadic="num_outputs", outputs=lambda *, num_outputs: numbered(num_outputs), mixes=True)
 def amp_multicast(*data, num_outputs: Few, cast_narrow: bool = False):
-    """The inputs cast to the widest of their floating dtypes, or the narrowest; integers are not changed."""
+    """The inputs cast to the widest of their floating dtypes, or with ``cast_narrow`` to the narrowest; integers are
+    not changed."""
     dtypes = [np.dtype(each.dtype) for each in data]
     common = _common(dtypes, cast_narrow)
     return tuple([ops.Cast(array, dtype=common if is_floating(dtype) else dtype) for array, dtype in zip(data, dtypes)])

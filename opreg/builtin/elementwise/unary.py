@@ -42,56 +42,57 @@ def _rint(x: Term) -> Term:
 
 ROWS: list[tuple[str, Callable, Callable | None, str]] = [
     ("abs", e.absolute, None, "The absolute value."),
-    ("negative", e.negative, None, "The number with the other sign."),
+    ("negative", e.negative, None, "``-x``."),
     # not the instruction of that name: the sign of NaN is zero in MXNet
-    ("sign", lambda x: greater(x, 0.0) - less(x, 0.0), None, "-1, 0 or 1."),
-    ("relu", lambda x: maximum(x, 0.0), lambda g, x, y: g * e.positive(y), "The number, or zero if that is more."),
-    ("sigmoid", lambda x: 1.0 / (e.exp(-x) + 1.0), lambda g, x, y: g * y * (1.0 - y), "1 / (1 + exp(-x))."),
-    ("softsign", lambda x: x / (abs(x) + 1.0), lambda g, x, y: g * square(1.0 - abs(y)), "x / (1 + |x|)."),
+    ("sign", lambda x: greater(x, 0.0) - less(x, 0.0), None, "The sign: 1 for positive elements, -1 for negative ones, "
+                                                             "0 for 0 and NaN."),
+    ("relu", lambda x: maximum(x, 0.0), lambda g, x, y: g * e.positive(y), "``max(x, 0)``."),
+    ("sigmoid", lambda x: 1.0 / (e.exp(-x) + 1.0), lambda g, x, y: g * y * (1.0 - y), "``1 / (1 + exp(-x))``."),
+    ("softsign", lambda x: x / (abs(x) + 1.0), lambda g, x, y: g * square(1.0 - abs(y)), "``x / (1 + |x|)``."),
     ("square", square, None, "The square."),
     ("sqrt", e.sqrt, None, "The square root."),
-    ("rsqrt", lambda x: 1.0 / e.sqrt(x), lambda g, x, y: g * -0.5 * y ** 3, "One by the square root."),
+    ("rsqrt", lambda x: 1.0 / e.sqrt(x), lambda g, x, y: g * -0.5 * y ** 3, "``1 / sqrt(x)``."),
     ("cbrt", e.cbrt, None, "The cube root."),
     ("rcbrt", lambda x: 1.0 / e.cbrt(x), lambda g, x, y: g * (-1.0 / 3.0) * square(square(y)),
-     "One by the cube root."),
-    ("reciprocal", reciprocal, None, "One by the number."),
+     "``1 / cbrt(x)``."),
+    ("reciprocal", reciprocal, None, "``1 / x``."),
     ("exp", e.exp, None, "The exponential."),
-    ("expm1", e.expm1, None, "The exponential less one, exact near zero."),
+    ("expm1", e.expm1, None, "``exp(x) - 1``, accurate near 0."),
     ("log", e.log, None, "The natural logarithm."),
-    ("log1p", e.log1p, None, "The natural logarithm of one more, exact near zero."),
+    ("log1p", e.log1p, None, "``log(1 + x)``, accurate near 0."),
     ("log2", e.log2, None, "The logarithm to base two."),
     ("log10", e.log10, None, "The logarithm to base ten."),
-    ("sin", e.sin, None, "The sine, of radians."),
-    ("cos", e.cos, None, "The cosine, of radians."),
-    ("tan", e.tan, None, "The tangent, of radians."),
-    ("arcsin", e.arcsin, None, "The angle in radians, from -pi/2 to pi/2, whose sine it is."),
-    ("arccos", e.arccos, None, "The angle in radians, from 0 to pi, whose cosine it is."),
-    ("arctan", e.arctan, None, "The angle in radians, from -pi/2 to pi/2, whose tangent it is."),
+    ("sin", e.sin, None, "The sine of an angle in radians."),
+    ("cos", e.cos, None, "The cosine of an angle in radians."),
+    ("tan", e.tan, None, "The tangent of an angle in radians."),
+    ("arcsin", e.arcsin, None, "The arcsine in radians, from -pi/2 to pi/2; NaN outside -1 to 1."),
+    ("arccos", e.arccos, None, "The arccosine in radians, from 0 to pi; NaN outside -1 to 1."),
+    ("arctan", e.arctan, None, "The arctangent in radians, from -pi/2 to pi/2."),
     ("sinh", e.sinh, None, "The hyperbolic sine."),
     ("cosh", e.cosh, None, "The hyperbolic cosine."),
     ("tanh", e.tanh, None, "The hyperbolic tangent."),
     ("arcsinh", e.arcsinh, None, "The inverse of the hyperbolic sine."),
-    ("arccosh", e.arccosh, None, "The inverse of the hyperbolic cosine, from 1 on; NaN below."),
+    ("arccosh", e.arccosh, None, "The inverse of the hyperbolic cosine; NaN below 1."),
     ("arctanh", e.arctanh, None, "The inverse of the hyperbolic tangent; NaN outside -1 to 1."),
-    ("degrees", lambda x: x * (180.0 / math.pi), None, "Degrees from radians."),
-    ("radians", lambda x: x * (math.pi / 180.0), None, "Radians from degrees."),
-    ("floor", e.floor, None, "The next whole number below."),
-    ("ceil", e.ceil, None, "The next whole number above."),
-    ("trunc", trunc, None, "The next whole number towards zero."),
-    ("fix", trunc, None, "The next whole number towards zero."),
-    ("round", _round, None, "The nearest whole number, halves away from zero."),
-    ("rint", _rint, None, "The nearest whole number, halves down."),
-    ("logical_not", e.logical_not, None, "1 for zero, 0 for the rest."),
+    ("degrees", lambda x: x * (180.0 / math.pi), None, "Radians converted to degrees."),
+    ("radians", lambda x: x * (math.pi / 180.0), None, "Degrees converted to radians."),
+    ("floor", e.floor, None, "Each element rounded down to an integer."),
+    ("ceil", e.ceil, None, "Each element rounded up to an integer."),
+    ("trunc", trunc, None, "Each element rounded towards zero to an integer."),
+    ("fix", trunc, None, "Each element rounded towards zero to an integer."),
+    ("round", _round, None, "The nearest integer; halves are rounded away from zero."),
+    ("rint", _rint, None, "The nearest integer; halves are rounded down."),
+    ("logical_not", e.logical_not, None, "1 where the element is zero, 0 elsewhere."),
     ("erf", e.erf, None, "The error function."),
     ("erfinv", e.erfinv, None, "The inverse of the error function; NaN outside -1 to 1."),
-    ("gamma", e.gamma, None, "The gamma function; NaN at negative whole numbers."),
+    ("gamma", e.gamma, None, "The gamma function; NaN at negative integers."),
     ("gammaln", e.gammaln, None, "The natural logarithm of the gamma function's absolute value."),
     ("_bessel_i0", e.bessel_i0, None, "The modified Bessel function of the first kind of order 0."),
     ("_bessel_i1", e.bessel_i1, None, "The modified Bessel function of the first kind of order 1."),
     ("_contrib_round_ste", _round, lambda g, x, y: g,
-     "The nearest whole number, halves away from zero; a gradient passes as if it were the number itself."),
+     "The nearest integer, halves rounded away from zero; the gradient is that of the identity."),
     ("_contrib_sign_ste", lambda x: greater(x, 0.0) - less(x, 0.0), lambda g, x, y: g,
-     "-1, 0 or 1; a gradient passes as if it were the number itself."),
+     "The sign, -1, 0 or 1; the gradient is that of the identity."),
 ]
 for _name, _function, _derivative, _doc in ROWS:
     unary(_name, _function, _derivative, _doc,
@@ -132,7 +133,7 @@ unary("hard_sigmoid", hard_sigmoid,
 
 
 def smooth_l1(x: Term, *, scalar: float = 1.0) -> Term:
-    """``0.5 * (scalar * x) ** 2`` up to ``1 / scalar ** 2``, ``|x| - 0.5 / scalar ** 2`` beyond."""
+    """``0.5 * (scalar * x) ** 2`` where ``|x| <= 1 / scalar ** 2``, else ``|x| - 0.5 / scalar ** 2``."""
     # R. Girshick, Fast R-CNN, arXiv:1504.08083, equation 3, with the two branches written as one product.
     limit = 1.0 / scalar ** 2 if scalar else math.inf
     size = abs(x)
@@ -145,7 +146,7 @@ unary("smooth_l1", smooth_l1, lambda g, x, y, *, scalar: g * minimum(maximum(x *
 
 
 def quadratic(x: Term, *, a: float = 0.0, b: float = 0.0, c: float = 0.0) -> Term:
-    """``a x ** 2 + b x + c``."""
+    """``a * x ** 2 + b * x + c``."""
     return (x * a + b) * x + c
 
 

@@ -69,8 +69,7 @@ def _product(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> A
 
 
 def _interleaved(op: Op, form: str, left: Factor, right: Factor) -> None:
-    """Give an operator its shapes, kernel and gradient: it computes scores if both factors are parts of projections,
-    else a weighted sum of the second factor."""
+    """Number of features of a head."""
     scores = left.parts > 0
     names = tuple(op.signature.arguments({}))
     # number of parts of each input that no factor uses
@@ -193,7 +192,7 @@ _interleaved(encdec_valatt, "(keys, batch, @heads*2size) (@heads*batch, queries,
 
 @composed(name="_contrib_div_sqrt_dim", inplace=(0,))
 def div_sqrt_dim(data):
-    """``data`` divided by the square root of its last length; integers are divided by the integer part of it."""
+    """``data`` divided by the square root of the length of its last axis; for integers the root is rounded down."""
     if not data.shape:
         raise ShapeError("data: expected at least one axis")
     last, kind = data.shape[-1], np.dtype(data.dtype).kind

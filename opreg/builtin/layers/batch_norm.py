@@ -166,7 +166,7 @@ def batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e-3,
     """``data`` normalised to mean ``beta`` and standard deviation ``gamma`` in each channel, over all samples.
 
     Training uses the statistics of the data, and moves ``moving_mean`` and ``moving_var`` towards them once in each
-    forward pass; inference, and ``use_global_stats``, use the moving statistics. With ``fix_gamma`` gamma counts as
+    forward pass; inference, and ``use_global_stats``, use the moving statistics. With ``fix_gamma`` gamma is taken as
     one, and its gradient is zero. ``output_mean_var`` returns two more outputs, the mean and the inverse standard
     deviation, through which no gradient passes. Gamma, beta and the statistics are float32 for 16-bit data.
 
@@ -220,7 +220,7 @@ def sync_batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: float = 
          outputs=("output", "mean", "var"), visible=lambda: 1)
 def nn_batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e-5, momentum: float = 0.9,
                   axis: int = 1):
-    """``BatchNorm`` in training, whose moving variance is updated by the unbiased variance.
+    """``BatchNorm`` in training, with the unbiased variance for the update of the moving variance.
 
     The data are still divided by the biased standard deviation.
     """

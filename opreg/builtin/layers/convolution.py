@@ -69,8 +69,8 @@ def convolution(data, weight, bias, *, kernel: tuple[int, ...], stride: tuple[in
                 cudnn_off: bool = False, layout: Layout | None = None):
     """A convolution of the data with ``num_filter`` kernels, plus a bias.
 
-    ``weight`` has shape (num_filter, channels / num_group, *kernel); layouts with channels last have them last in the
-    weight, too. ``cudnn_off`` excludes cuDNN; ``workspace`` and ``cudnn_tune`` have no effect.
+    ``weight`` has shape (num_filter, channels / num_group, *kernel), or (num_filter, *kernel, channels / num_group) for
+    layouts with channels last. ``cudnn_off`` excludes cuDNN; ``workspace`` and ``cudnn_tune`` have no effect.
     """
 
 
@@ -281,7 +281,7 @@ def of_deconvolution(size: Shape, kernel: Shape, stride: Shape, dilate: Shape, p
         raise AttrError(f"adj={adj}: expected {len(kernel)} numbers smaller than stride={win.stride}")
     places = tuple([n - 2 * p + a for n, p, a in zip(full, win.pad, adj)])
     if any(n < 1 for n in places):
-        raise ShapeError(f"pad={win.pad} leaves nothing of an output of {show(full)}")
+        raise ShapeError(f"pad={win.pad} removes all of an output of shape {show(full)}")
     return win, places
 
 

@@ -88,8 +88,8 @@ def softmax_output(data, label, *, grad_scale: float = 1.0, ignore_label: float 
     data : array of shape (batch, ...)
         Scores.
     label : array
-        Class indices, one for each row of scores; or probabilities, of the shape of ``data``. An invalid class index
-        means no class.
+        Class indices, one for each row of scores; or probabilities, of the shape of ``data``. An index out of range
+        stands for no class.
     grad_scale : float
         Factor of the gradient.
     ignore_label : float
@@ -97,14 +97,15 @@ def softmax_output(data, label, *, grad_scale: float = 1.0, ignore_label: float 
     multi_output : bool
         Whether the classes lie along the second axis. The gradient is then also divided by the number of positions.
     preserve_shape : bool
-        Whether the classes lie along the last axis; otherwise all axes but the first together hold the classes.
+        Whether the classes lie along the last axis; otherwise all axes but the first are flattened to one axis of
+        classes.
     normalization : {"null", "batch", "valid"}
         Divisor of the gradient for class indices: none, the number of samples, or the number of labels other than
         ``ignore_label``.
     out_grad : bool
         Whether the gradient is multiplied by the output, as in MXNet.
     smooth_alpha : float
-        Part of a label's probability that is spread evenly over the other classes; not with ``multi_output``.
+        The probability that label smoothing spreads evenly over the other classes; not with ``multi_output``.
     """
 
 
@@ -256,22 +257,22 @@ def _regression_fill(ins, outs):
     if label is None:
         return [data, data[:1] if len(data) == 2 and data[1] is not ANY and data[1] == 1 else data]
     if known(data) and known(label) and (size(data) != size(label) or data[:1] != label[:1]):
-        raise ShapeError(f"label: expected {size(data)} numbers in a batch of {data[0]}, as data {show(data)} have, "
-                         f"got shape {show(label)}")
+        raise ShapeError(f"label: expected {size(data)} numbers in a batch of {data[0]}, as in data {show(data)}, got "
+                         f"shape {show(label)}")
     return [data, label]
 
 
 @declare(name="LinearRegressionOutput", aliases=("_sparse_LinearRegressionOutput",), loss=True, inplace=(0,),
          unread=(1,))
 def linear_regression_output(data, label, *, grad_scale: float = 1.0):
-    """The data; the gradient is that of half the squared difference to ``label``, divided by the number of elements of
-    a sample."""
+    """The data as outputs; their gradient is that of half the squared difference to ``label``, divided by the number of
+    elements of a sample."""
 
 
 @declare(name="MAERegressionOutput", aliases=("_sparse_MAERegressionOutput",), loss=True, inplace=(0,), unread=(1,))
 def mae_regression_output(data, label, *, grad_scale: float = 1.0):
-    """The data; the gradient is that of the absolute difference to ``label``, divided by the number of elements of a
-    sample."""
+    """The data as outputs; their gradient is that of the absolute difference to ``label``, divided by the number of
+    elements of a sample."""
 
 
 @declare(name="LogisticRegressionOutput", aliases=("_sparse_LogisticRegressionOutput",), loss=True, inplace=(0,),
@@ -336,10 +337,11 @@ gradient_by(mae_regression_output, backward_mae)
 
 @declare(name="SVMOutput", loss=True, inplace=(0,), unread=(1,))
 def svm_output(data, label, *, margin: float = 1.0, regularization_coefficient: float = 1.0, use_linear: bool = False):
-    """The data; the gradient is that of a one-versus-rest support vector machine.
+    """The data as outputs; their gradient is that of the loss of a one-versus-rest support vector machine.
 
-    The loss of a score along the last axis is the amount by which it misses ``margin``, upwards for the class ``label``
-    and downwards for the others: squared, or with ``use_linear`` linear, times ``regularization_coefficient``.
+    The score of the class ``label`` should be at least ``margin``, the other scores along the last axis at most
+    ``-margin``. The loss of a score is the square of the amount that it lacks, or with ``use_linear`` this amount,
+    times ``regularization_coefficient``.
 
     Y. Tang, Deep Learning using Linear Support Vector Machines, arXiv:1306.0239.
     """
@@ -382,8 +384,8 @@ def make_loss_scaled(data, *, grad_scale: float = 1.0, valid_thresh: float = 0.0
                      normalization: Normalization = "null"):
     """The data as a loss to minimise: the gradient of each element is ``grad_scale``.
 
-    ``normalization`` divides the gradient by the number of rows along the last axis, one for a vector (``"batch"``), or
-    by the number of elements above ``valid_thresh`` (``"valid"``).
+    With ``normalization="batch"`` the gradient is divided by the number of rows along the last axis, which is one for a
+    vector; with ``"valid"`` by the number of elements above ``valid_thresh``.
     """
 
 
@@ -424,7 +426,8 @@ gradient_by(make_loss_scaled, backward_make_loss)
 
 @composed
 def softmax_cross_entropy(data, label):
-    """The cross-entropy of the softmax of the data and class labels, summed over all rows, of shape (1,)."""
+    """The cross-entropy between the softmax of ``data`` and the class indices ``label``, summed over all rows; shape
+    (1,)."""
     index = ops.Cast(label, dtype="int64")
     inside = ops._npi_logical_and(ops._npi_greater_equal_scalar(index, scalar=0),
                                   ops._npi_less_scalar(index, scalar=data.shape[1]))
@@ -461,7 +464,8 @@ def backward_softmax_cross_entropy_grad(h, ins, outs):
          outputs=("output", "average"), visible=lambda: 1)
 def identity_attach_kl_sparse_reg(data, moving_avg, *, sparseness_target: float = 0.1, penalty: float = 0.001,
                                   momentum: float = 0.9):
-    """The data, outputs of a sigmoid; the gradient pulls the average of each unit towards ``sparseness_target``.
+    """The data, which are outputs of a sigmoid; an added gradient pulls the average of each unit towards
+    ``sparseness_target``.
 
     The added gradient is that of ``penalty`` times the Kullback-Leibler divergence between the target and
     ``moving_avg``, the moving average of each unit (the second axis), which the forward pass updates in training.

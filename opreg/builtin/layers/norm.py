@@ -28,7 +28,8 @@ _SUMMED: dict[str, dict[str, Any]] = {
 
 @declare(name="L2Normalization", types="T:floating->T,T", inplace=(0,), outputs=("output", "norm"), visible=lambda: 1)
 def l2_normalization(data, *, eps: float = 1e-10, mode: Literal["channel", "instance", "spatial"] = "instance"):
-    """``data`` divided by a 2-norm: of each sample, of the channels at each position, or of each channel."""
+    """``data`` divided by the 2-norm of each sample (mode ``instance``), of the channels at each position
+    (``channel``), or of each channel of each sample (``spatial``)."""
 
 
 @l2_normalization.infer  # the form of the loop does not know the number of axes of each mode
@@ -91,7 +92,7 @@ def lrn(data, *, alpha: float = 1e-4, beta: float = 0.75, knorm: float = 2.0, ns
     """``data`` divided by ``(knorm + alpha / nsize * s) ** beta``, where ``s`` is the sum of squares over neighbouring
     channels.
 
-    The window has equally many channels on either side; an even ``nsize`` gives the window of the next smaller odd one.
+    The window has as many channels on one side as on the other; an even ``nsize`` counts as ``nsize - 1``.
 
     A. Krizhevsky, I. Sutskever, G. E. Hinton, ImageNet Classification with Deep Convolutional Neural Networks, 2012,
     section 3.3.
@@ -127,7 +128,7 @@ def lrn_grad(g, ins, outs, *, alpha, beta, nsize):
 
 @declare(name="_LRN_window", cheap=True)
 def lrn_window(data, *, nsize: int):
-    """The sum of each channel and its neighbours, ``nsize`` in all."""
+    """The sum of each channel and its neighbours, ``nsize`` channels in total."""
 
 
 @lrn_window.kernel()  # no body: neighbours are slices here, added in place

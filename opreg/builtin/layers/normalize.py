@@ -161,7 +161,7 @@ def _words(**attrs: Any) -> dict[str, Any]:
 
 @declare(name="_normalize_scale", types="T,P->T", inplace=(0,), cheap=True)
 def normalize_scale(data, scale, *, over: Over = "batch", axis: int = 1, num_groups: int = 0):
-    """``data`` times the value of its set."""
+    """``data`` times the element of ``scale`` for its set; ``over`` chooses the sets."""
 
 
 def _scaled(xp: ArrayModule, layout: Layout, y: Array, x: Array, scale: Array) -> None:
@@ -190,7 +190,7 @@ linear(normalize_total, "_normalize_expand", slice(0, 1))
 
 @declare(name="_normalize_expand", types="P,T->T", unread=(1,), cheap=True)
 def normalize_expand(values, like, *, over: Over = "batch", axis: int = 1, num_groups: int = 0):
-    """The value of its set for each element of ``like``."""
+    """For each element of ``like`` the element of ``values`` for its set; ``over`` chooses the sets."""
 
 
 _over_sets(normalize_expand, 1, (0,), 0, lambda xp, layout, y, like, values: xp.copyto(

@@ -264,8 +264,8 @@ def pooling(data, *, kernel: tuple[int, ...] = (), pool_type: Literal["max", "av
     ``pooling_convention`` decides the number of windows along an axis of length ``n``: "valid" rounds ``(n + 2 * pad -
     kernel) / stride`` down, "full" rounds it up, "same" gives ``ceil(n / stride)`` windows from the first element on. A
     window at the border is cut to the input; averages count its padding unless ``count_include_pad`` is false.
-    ``stride`` and ``pad`` may have additional ones and zeros. The p-norm takes powers and roots of 1, 2 or 3, without
-    absolute values.
+    ``stride`` may be longer than ``kernel`` by ones, ``pad`` by zeros. The p-norm has ``p_value`` 1, 2 or 3, and takes
+    no absolute values.
     """
 
 
@@ -277,7 +277,7 @@ by_layout(pooling, (0,))
 def pooling_types(ins, outs, *, pool_type):
     dtype = common_dtype([*ins, *outs])
     if dtype is not None and not is_floating(dtype) and pool_type in ("avg", "lp"):
-        raise DTypeError(f"pool_type {pool_type!r} needs floating point numbers, got {dtype}")
+        raise DTypeError(f"pool_type {pool_type!r} needs a floating-point dtype, got {dtype}")
     return [dtype] * len(ins), [dtype] * len(outs)
 
 
@@ -463,8 +463,8 @@ _by_maxima(pooling_at_max, _read_at_maxima, like=2)
 def pooling_v1(data, *, kernel: tuple[int, ...] = (), pool_type: Literal["max", "avg", "sum"] = "max",
                global_pool: bool = False, pooling_convention: Literal["full", "valid"] = "valid",
                stride: tuple[int, ...] = (), pad: tuple[int, ...] = ()):
-    """The first version of ``Pooling``: padding is zeros that count in maxima, and each average is over the whole
-    kernel. The gradient of a maximum goes to all equal elements."""
+    """The first version of ``Pooling``: maxima include the zeros of the padding, and each average divides by the size
+    of the kernel. The gradient of a maximum goes to all equal elements."""
 
 
 @pooling_v1.infer

@@ -63,8 +63,8 @@ def rnn(data, parameters, state, state_cell, sequence_length, *, state_size: Pos
         Initial states of the layers; ``state_cell`` in the mode ``lstm`` only. With projections, ``state`` has
         ``projection_size`` features.
     sequence_length : array of shape (batch,)
-        Number of valid steps of each sample, with ``use_sequence_length``. Later outputs are 0, the last states are
-        those after the last valid step, and the second direction begins there.
+        Number of valid steps of each sample, with ``use_sequence_length``. Outputs after the last valid step are 0; the
+        last states are those after this step, and the reverse direction begins with it.
     p : float
         Probability of dropout between layers, in training.
     state_outputs : bool
@@ -74,7 +74,7 @@ def rnn(data, parameters, state, state_cell, sequence_length, *, state_size: Pos
 
     The output has the shape (time, batch, directions * state_size). The cells are those of S. Hochreiter,
     J. Schmidhuber, Long Short-Term Memory, 1997, with the projection of H. Sak et al., arXiv:1402.1128, and of
-    K. Cho et al., arXiv:1406.1078, where the reset gate acts behind the matrix product, as in cuDNN.
+    K. Cho et al., arXiv:1406.1078, where the reset gate multiplies the matrix product of the state, as in cuDNN.
     """
 
 

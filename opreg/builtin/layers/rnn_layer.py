@@ -94,7 +94,7 @@ def rows_of(x: Array) -> Array:
 
 def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, x: list[Array],
             kept: Residuals, counts: Array | None) -> None:
-    """Run a layer: fill ``kept``, where the first states and cells stand.
+    """Run a layer: fill the arrays in ``kept``, which already hold the initial states and cells.
 
     ``x`` is its input as each direction reads it; ``counts``, with lengths, is one for a step within a sample, else
     zero.

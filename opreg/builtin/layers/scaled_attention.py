@@ -199,7 +199,8 @@ def drawn(xp: ArrayModule, drops: bool, rng: Any) -> Array:
 
 @declare(name="_attention_dropout", types="T,int32->T", unread=(0,))
 def attention_dropout(scores, draw, *, p: float):
-    """Factors by which dropout multiplies the attention weights of these scores, given the key ``draw``."""
+    """The factors, 0 or ``1 / (1 - p)``, by which dropout multiplies the attention weights of ``scores``, drawn with
+    the key ``draw``."""
 
 
 attention_dropout.infer(like_inputs(0))
@@ -256,7 +257,8 @@ def _checked(query: Shape, key: Shape, value: Shape, mask: Sequence[Shape], p: f
     if value[:3] != key[:3]:
         raise ShapeError(f"value: expected shape {show((*key[:3], value[3]))} with key {show(key)}, got {show(value)}")
     if query[1] is not ANY and key[1] is not ANY and (not key[1] or query[1] % key[1]):
-        raise ShapeError(f"query {show(query)}: {query[1]} heads are not as many for each of the {key[1]} of keys")
+        raise ShapeError(f"query {show(query)}: {query[1]} heads of queries cannot be divided evenly among the "
+                         f"{key[1]} heads of keys")
     full_shape = (*query[:3], key[2])
     for shape in mask:
         if len(shape) > 4 or any(dim != 1 and dim != full for dim, full in zip(reversed(shape), reversed(full_shape))):

@@ -59,7 +59,7 @@ def ctc_loss_infer(data, label, *lengths):
         raise ShapeError(f"data {show(data)} have a batch of {data[1]}, label {show(label)}, lengths "
                          f"{', '.join(map(show, lengths)) or 'not given'}")
     if data[0] < label[1]:
-        raise ShapeError(f"label {show(label)}: {label[1]} labels do not fit into {data[0]} steps of time")
+        raise ShapeError(f"label {show(label)}: {label[1]} labels do not fit into {data[0]} time steps")
     return [data[1:2], (data[0], data[1], 2 * label[1] + 1)]
 
 

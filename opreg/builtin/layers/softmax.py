@@ -71,9 +71,9 @@ def log_softmax_of(xp: ArrayModule, x: Array) -> Array:
 def _infer(data, *length, axis, temperature, use_length):
     check_axis(axis, len(data))
     if temperature == 0:
-        raise AttrError("temperature=0: nothing can be divided by it")
+        raise AttrError("temperature=0: expected a number other than zero")
     if use_length and not length:
-        raise AttrError("use_length=True: this operator has no input for lengths, softmax has")
+        raise AttrError("use_length=True: this operator has no input for lengths; softmax has one")
     return data
 
 
@@ -93,8 +93,8 @@ def softmax(data, length, *, axis: int = -1, temperature: float | None = None, d
             use_length: bool | None = False):
     """Exponentials of ``data / temperature``, scaled to a sum of one along ``axis``.
 
-    With ``use_length`` the softmax of each row covers its first ``length`` elements along the axis, given by an integer
-    for each row; the others get 0. ``dtype`` is the dtype of the output, by default that of the data.
+    With ``use_length`` the softmax of each row covers its first elements along the axis, as many as ``length`` has for
+    this row; the others get 0. ``dtype`` is the dtype of the output, by default that of the data.
     """
 
 
@@ -159,7 +159,7 @@ def softmin_loop(*, axis, temperature):
 @declare(aliases=("_npx_log_softmax",), inplace=(0,))
 def log_softmax(data, *, axis: int = -1, temperature: float | None = None, dtype: np.dtype | None = None,
                 use_length: bool | None = False):
-    """The logarithm of ``softmax``, computed without its rounding."""
+    """The logarithm of ``softmax``, without an intermediate rounding of the softmax."""
 
 
 along(log_softmax)
@@ -177,7 +177,7 @@ def log_softmax_loop(*, axis, temperature):
 
 @declare(name="SoftmaxActivation", types="T:floating->T", inplace=(0,))
 def softmax_activation(data, *, mode: Literal["channel", "instance"] = "instance"):
-    """``softmax`` along the last axis, or along the second in the mode ``channel``."""
+    """The softmax along the last axis, or in the mode ``channel`` along the second."""
 
 
 softmax_activation.fill(as_output)

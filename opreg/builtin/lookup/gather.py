@@ -59,7 +59,7 @@ def _picked(data: Shape, indices: Shape) -> Shape | None:
     if indices[0] is ANY:
         return None
     if indices[0] > len(data):
-        raise ShapeError(f"indices: {indices[0]} rows index as many axes, {show(data)} has {len(data)}")
+        raise ShapeError(f"indices: {indices[0]} rows are indices along as many axes, but {show(data)} has {len(data)}")
     for axis in range(indices[0]):
         check_some(data, axis, indices[1:])
     return (*indices[1:], *data[indices[0]:])
@@ -67,7 +67,8 @@ def _picked(data: Shape, indices: Shape) -> Shape | None:
 
 @declare(types="T,I->T", partly=(0,), aliases=("_npi_gather_nd", "_npx_gather_nd"))
 def gather_nd(data, indices):
-    """The parts of ``data`` at given coordinates: each column of ``indices`` holds indices for the leading axes."""
+    """Elements or slices of ``data`` at coordinates: each column of ``indices`` holds the indices along the leading
+    axes."""
 
 
 gather_nd.infer(_picked)
@@ -113,7 +114,8 @@ puts_back(gather_sum, _parts_at)
 
 @declare(types="T,I->T")
 def scatter_nd(data, indices, *, shape: int | tuple[int, ...]):
-    """Zeros of ``shape`` with ``data`` written at the given coordinates; of equal coordinates the last one wins."""
+    """Zeros of ``shape`` with ``data`` written at the coordinates ``indices``; of equal coordinates the last one
+    wins."""
 
 
 def _sized(shape: int | Shape) -> Shape:
@@ -133,7 +135,7 @@ linear(scatter_nd, gather_nd)
 
 @declare(name="_scatter_set_nd", types="T,T,I->T", aliases=("_npi_scatter_set_nd",), inplace=(0,))
 def scatter_set_nd(lhs, rhs, indices, *, shape: int | tuple[int, ...] = ()):
-    """``lhs`` with the parts at the given coordinates replaced by ``rhs``."""
+    """``lhs`` with the elements or slices at the coordinates ``indices`` replaced by ``rhs``."""
 
 
 scatter_set_nd.fill(as_output)
@@ -168,7 +170,8 @@ _replaces(index_copy, 2, lambda xp, index_vector: index_vector.astype(xp.int64),
 def boolean_mask(data, index, *, axis: int = 0):
     """The slices of ``data`` along ``axis`` where ``index`` is nonzero.
 
-    Their number depends on values: a graph is planned up to here, and then for each number of slices.
+    Their number depends on values: a graph is planned up to this operator, and the rest of it once for each number of
+    slices.
     """
 
 
@@ -197,7 +200,7 @@ boolean_mask_put.infer(like_inputs(2))
 def _to_chosen(xp: ArrayModule, g: Array, index: Array, data: Array, *, axis: int) -> tuple[Shape, tuple, Array]:
     axis, (places,) = axis % len(data.shape), xp.nonzero(index)
     if g.shape != (*data.shape[:axis], *places.shape, *data.shape[axis + 1:]):
-        raise ShapeError(f"g has shape {show(g.shape)}, the index selects another number of slices of "
+        raise ShapeError(f"g has shape {show(g.shape)}, the index selects a different number of slices of "
                          f"{show(data.shape)}")
     return data.shape, (slice(None),) * axis + (places,), g
 
@@ -228,7 +231,7 @@ for _op in (boolean_mask, boolean_mask_like):
 
 @declare(name="_npx_nonzero", types="T->int64", aliases=("_npi_nonzero",))
 def nonzero(x):
-    """The coordinates of the nonzero elements of ``x``, one element per row, in order.
+    """The coordinates of the nonzero elements of ``x``, a row for each, in order.
 
     Their number depends on values, as for ``boolean_mask``.
     """
@@ -237,7 +240,7 @@ def nonzero(x):
 @nonzero.infer
 def nonzero_infer(x):
     if not x:
-        raise ShapeError("x: expected an axis or more, a number alone has no places")
+        raise ShapeError("x: expected at least one axis, got a scalar")
     return (ANY, len(x))
 
 
@@ -261,8 +264,9 @@ def unique(data, *, return_index: bool = False, return_inverse: bool = False, re
            axis: int | None = None):
     """The sorted unique elements of ``data``, or its unique slices along ``axis``.
 
-    Further outputs, if requested: the index of the first occurrence of each, the index of the unique element for each
-    element of ``data``, and the counts. Their number depends on values, as for ``boolean_mask``.
+    Further outputs, if requested: the index of the first occurrence of each unique element, the position of each
+    element of ``data`` among the unique ones, and the counts. The number of unique elements depends on values, as for
+    ``boolean_mask``.
     """
 
 
@@ -298,7 +302,7 @@ unique.grad(ZERO)
 
 @declare(types="T,T,I->T", inplace=(0,))
 def fill_element_0index(lhs, mhs, rhs):
-    """``lhs`` with one element in each row, in the column given by ``rhs``, replaced by that of ``mhs``."""
+    """A copy of ``lhs``, where element ``rhs[i]`` of row ``i`` is replaced by ``mhs[i]``."""
 
 
 @fill_element_0index.infer
@@ -397,7 +401,7 @@ def _strides(shape: int | tuple[int, ...] | None) -> list[int]:
 
 @composed(name="_ravel_multi_index", aliases=("ravel_multi_index",))
 def ravel_multi_index(data, *, shape: int | tuple[int, ...] | None = None):
-    """Flat indices into ``shape`` from indices for each axis, the columns of ``data``."""
+    """Flat indices into an array of shape ``shape``; each column of ``data`` holds the indices along its axes."""
     if len(data.shape) < 2 or data.shape[0] != len(_strides(shape)):
         raise ShapeError(f"expected a row of indices for each dimension of shape={shape}, got {show(data.shape)}")
     strides = np.array(_strides(shape)).reshape(-1, *[1] * (len(data.shape) - 1))
@@ -414,7 +418,7 @@ ravel_multi_index.grad(ZERO)
 
 @declare(name="_unravel_index", aliases=("unravel_index",))
 def unravel_index(data, *, shape: int | tuple[int, ...] | None = None):
-    """The indices into ``shape`` from flat indices, as columns."""
+    """The indices along the axes of an array of shape ``shape`` for flat indices, a column for each."""
 
 
 @unravel_index.fill

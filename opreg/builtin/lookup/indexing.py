@@ -314,7 +314,8 @@ def _reduced(data: Shape, axis: int | None, keepdims: bool) -> Shape:
 
 @declare(types="T,I->T", partly=(0,), aliases=("choose_element_0index", "_npx_pick"), cheap=True)
 def pick(data, index, *, axis: int | None = -1, keepdims: bool = False, mode: PickMode = "clip"):
-    """One element along ``axis`` for each position of the other axes, at the index given there."""
+    """One element along ``axis`` for each position of the other axes, at the index that ``index`` holds at this
+    position."""
 
 
 along(pick, flat=True)
@@ -418,7 +419,7 @@ adjoint_pair(pick, pick_put)
 
 @composed(types="T,I->T", partly=(0,))
 def batch_take(a, indices):
-    """One element of each row of ``a``, at the index given for it; indices out of range are clipped."""
+    """One element of each row of ``a``: ``a[i, indices[i]]``; indices out of range are clipped."""
     return ops.pick(a, indices, axis=1)
 
 
@@ -459,7 +460,7 @@ one_hot.grad(ZERO)
 
 @declare(types="C,T,T->T", aliases=("_sparse_where",), cheap=True)
 def where(condition, x, y):
-    """``x`` where ``condition`` is nonzero, ``y`` elsewhere; a vector chooses whole rows."""
+    """``x`` where ``condition`` is nonzero, ``y`` elsewhere; a vector ``condition`` selects rows."""
 
 
 alike(where)

@@ -410,8 +410,8 @@ def sum_by_product(call: Call) -> Callable:
 
 @declare(aliases=("_sparse_dot",))
 def dot(lhs, rhs, *, transpose_a: bool = False, transpose_b: bool = False, forward_stype: Storage | None = None):
-    """The product over the last axis of ``lhs`` and the first of ``rhs``; a transpose exchanges the first and last
-    axes.
+    """The product over the last axis of ``lhs`` and the first of ``rhs``; ``transpose_a`` and ``transpose_b`` first
+    exchange the first and last axis of an input.
 
     For two vectors it is the inner product, with shape (1,).
     """
@@ -423,7 +423,7 @@ def _outer(lhs: Shape, rhs: Shape, transpose_a: bool, transpose_b: bool) -> Shap
         raise ShapeError(f"expected at least one axis each, got shapes {show(lhs)} and {show(rhs)}")
     if len(lhs) == len(rhs) == 1:
         if transpose_a or transpose_b:
-            raise AttrError("two vectors cannot be transposed")
+            raise AttrError("transpose_a and transpose_b do not apply to two vectors")
         return (1,)
     return (lhs[1:] if transpose_a else lhs[:-1]) + (rhs[:-1] if transpose_b else rhs[1:])
 
@@ -432,7 +432,7 @@ def _outer(lhs: Shape, rhs: Shape, transpose_a: bool, transpose_b: bool) -> Shap
 def dot_infer(lhs, rhs, *, transpose_a, transpose_b):
     shape = _outer(lhs, rhs, transpose_a, transpose_b)
     if lhs[0 if transpose_a else -1] != rhs[-1 if transpose_b else 0]:
-        raise ShapeError(f"axes to be summed over differ: {show(lhs)}{' transposed' * transpose_a} and "
+        raise ShapeError(f"the axes to sum over have different lengths: {show(lhs)}{' transposed' * transpose_a} and "
                          f"{show(rhs)}{' transposed' * transpose_b}")
     return shape
 
@@ -530,7 +530,7 @@ def dot_attends(lhs, rhs, *, transpose_a, transpose_b):
 @declare(aliases=("_npx_batch_dot",))
 def batch_dot(lhs, rhs, *, transpose_a: bool = False, transpose_b: bool = False,
               forward_stype: Storage | None = None):
-    """Products of the matrices in the last two axes; the axes before are a batch, and equal."""
+    """Products of the matrices in the last two axes; the axes before are equal in both inputs."""
 
 
 @batch_dot.infer

@@ -91,7 +91,7 @@ def _product(lhs: Shape, rhs: Shape, *, transpose_a: bool, transpose_b: bool, ax
         raise ShapeError(f"expected equal ranks, got {show(lhs)} and {show(rhs)}")
     place = check_axis(axis, len(lhs))
     if place == len(lhs) - 1:
-        raise ShapeError(f"axis={axis} is the last one, which counts columns")
+        raise ShapeError(f"axis={axis} is the last axis, which holds the columns")
     stack = _stacks([shape[:place] + shape[place + 1:-1] for shape in (lhs, rhs)])
     left, right = ((shape[place], shape[-1]) for shape in (lhs, rhs))
     rows, inner = left[::-1] if transpose_a else left
@@ -525,7 +525,7 @@ def _part(take: Op, put: Op, count: Callable[[int], int], side: Callable[[int], 
 
 @_linalg
 def extractdiag(A, *, offset: int = 0):
-    """The elements of a diagonal: the main one, or ``offset`` above it."""
+    """The elements of a diagonal: the main one, or the one ``offset`` places above it."""
 
 
 computed(extractdiag, lambda xp, A, *, offset: A.diagonal(offset, -2, -1))
@@ -533,7 +533,7 @@ computed(extractdiag, lambda xp, A, *, offset: A.diagonal(offset, -2, -1))
 
 @_linalg
 def makediag(A, *, offset: int = 0):
-    """Zeros with the elements of ``A`` on a diagonal: the main one, or ``offset`` above it."""
+    """Zeros with the elements of ``A`` on a diagonal: the main one, or the one ``offset`` places above it."""
 
 
 def _diagonal(xp: ArrayModule, length: int, *, offset: int) -> tuple[Array, Array]:
@@ -546,7 +546,8 @@ _part(extractdiag, makediag, lambda length: length, lambda count: count, _diagon
 
 @_linalg
 def extracttrian(A, *, offset: int = 0, lower: bool = True):
-    """The elements of a triangle as a vector: those from a diagonal on, away from the main one."""
+    """The elements of a triangle as a vector: the diagonal ``offset`` and all diagonals beyond it, which are below for
+    a negative ``offset``, above for a positive one; for 0 ``lower`` decides."""
 
 
 @_linalg
@@ -567,7 +568,7 @@ def _length(count: int) -> int:
         return ANY
     side = math.isqrt(2 * count)
     if side * (side + 1) // 2 != count or count == 0:
-        raise ShapeError(f"{count} numbers make no triangle: expected 1, 3, 6, 10, ...")
+        raise ShapeError(f"{count} elements do not fill a triangle: expected 1, 3, 6, 10, ...")
     return side
 
 

@@ -47,8 +47,8 @@ def _literal(source: Shape, *, newshape: int | Sequence[int]) -> Shape:
     codes = (newshape,) if isinstance(newshape, int) else tuple(newshape)
     given = [dim for dim in codes if dim is ANY or dim != -1]
     if any(dim < -1 for dim in codes) or len(codes) > len(given) + 1:
-        raise AttrError(f"newshape={newshape}: expected numbers from zero up and at most one -1, which follows from "
-                        "the rest")
+        raise AttrError(f"newshape={newshape}: expected lengths of at least 0 and at most one -1, which is "
+                        "inferred")
     have, want, inferred = math.prod(source), math.prod(given), len(codes) > len(given)
     if inferred and want and have % want == 0:
         return tuple([dim if dim is ANY or dim != -1 else have // want for dim in codes])
@@ -59,7 +59,7 @@ def _literal(source: Shape, *, newshape: int | Sequence[int]) -> Shape:
 
 @declare(name="_np_reshape")
 def reshape(a, *, newshape: int | tuple[int, ...], order: Literal["C"] = "C"):
-    """``a`` in another shape, given literally: 0 is a length of zero, () a scalar; one -1 is inferred."""
+    """``a`` in the shape ``newshape``: 0 is a length of zero, () a scalar; one length may be -1, and is inferred."""
 
 
 reshaping(reshape, _literal)
@@ -118,8 +118,9 @@ def _worked_out(source: Shape, codes: Shape) -> Shape:
 
 @declare(name="_npx_reshape")
 def coded_reshape(a, *, newshape: int | tuple[int, ...], reverse: bool = False, order: Literal["C"] = "C"):
-    """``a`` in another shape: -1 is inferred, -2 keeps a length, -3 removes an axis of length one, -4 keeps all
-    remaining lengths, -5 merges two, -6 splits one into the next two numbers. ``reverse`` reads from the back."""
+    """``a`` in the shape ``newshape``: -1 is inferred, -2 keeps a length, -3 removes an axis of length one, -4 keeps
+    all remaining lengths, -5 merges two, -6 splits one into the two lengths after it. ``reverse`` matches the axes from
+    the last one."""
 
 
 reshaping(coded_reshape, _coded)
@@ -131,9 +132,9 @@ reshaping(coded_reshape, _coded)
 def _product_shape(a: Shape, b: Shape) -> Shape:
     """The shape of ``a @ b``; of a vector on either side, an axis is missing."""
     if not a or not b:
-        raise ShapeError(f"matmul takes no single numbers: got shapes {show(a)} and {show(b)}")
+        raise ShapeError(f"matmul: expected at least one axis each, got shapes {show(a)} and {show(b)}")
     if a[-1] != b[-2 if len(b) > 1 else 0]:
-        raise ShapeError(f"axes to be summed over differ: {show(a)} and {show(b)}")
+        raise ShapeError(f"the axes to sum over have different lengths: {show(a)} and {show(b)}")
     return broadcast(a[:-2], b[:-2]) + a[-2:-1] + (b[-1:] if len(b) > 1 else ())
 
 
@@ -164,8 +165,8 @@ def _into(xp: ArrayModule, a: Array, b: Array, shape: Shape, out: Array | None) 
 
 @declare(name="_npi_matmul")
 def matmul(a, b):
-    """Products of the matrices in the last two axes; the axes before broadcast. A vector is a row on the left and a
-    column on the right, and its axis is missing in the result."""
+    """Products of the matrices in the last two axes; the axes before broadcast. A vector on the left is a row, one on
+    the right a column; the result lacks this axis."""
 
 
 matmul.infer(_product_shape)
@@ -401,9 +402,9 @@ def _rtrue_divide_scalar(data, *, scalar: float = 1.0):
     return ops._rdiv_scalar(ops.Cast(data, dtype=of_floats(data.dtype)), scalar=scalar)
 
 
-_quotient("_npi_true_divide", "The quotient, floating for integers, too; shapes broadcast.", _true_divide)
-_quotient("_npi_true_divide_scalar", "The quotient by a number, floating for integers, too.", _true_divide_scalar)
-_quotient("_npi_rtrue_divide_scalar", "A number divided by ``data``, floating for integers, too.", _rtrue_divide_scalar)
+_quotient("_npi_true_divide", "``x1 / x2``, floating-point also for integers. Shapes broadcast.", _true_divide)
+_quotient("_npi_true_divide_scalar", "``data / scalar``, floating-point also for integers.", _true_divide_scalar)
+_quotient("_npi_rtrue_divide_scalar", "``scalar / data``, floating-point also for integers.", _rtrue_divide_scalar)
 
 
 # ----------------------------------------------------------------------------------------- moved and rounded
@@ -433,7 +434,7 @@ Places = int | tuple[int, ...]
 
 @declare(name="_np_roll")
 def roll(data, *, shift: Places, axis: Places | None = None):
-    """``data`` shifted by ``shift`` along each ``axis``, or flat; elements shifted out at the end enter at the
+    """``data`` shifted by ``shift`` along each ``axis``, or flattened; elements shifted out at the end enter at the
     front."""
 
 
@@ -445,7 +446,7 @@ def roll_infer(data, *, shift, axis):
     if axes is not None and not isinstance(shift, int) and len(shift) not in (1, len(axes)):
         raise AttrError(f"shift={shift} and axis={axis} have different lengths")
     if axes is None and not isinstance(shift, int) and len(shift) != 1:
-        raise AttrError(f"shift={shift}: expected one number where no axis is named")
+        raise AttrError(f"shift={shift}: expected one number, since axis is None")
     return data
 
 
@@ -470,8 +471,8 @@ Decimals = Annotated[int, Limit("from -308 to 308", lambda decimals: abs(decimal
 
 @declare(name="_npi_around")
 def around(x, *, decimals: Decimals = 0):
-    """Elements rounded to ``decimals`` digits, halves to the even digit; negative values round to tens, hundreds and so
-    on."""
+    """Elements rounded to ``decimals`` digits, halves to the even digit; negative ``decimals`` round to tens, hundreds
+    and so on."""
 
 
 alike(around)
@@ -489,7 +490,7 @@ def around_xp(xp, x, *, decimals, out=None):
 
 @declare(name="_npi_full_like", types="T->@dtype=T", unread=(0,))
 def full_like(a, *, fill_value: Number, ctx: str = "", dtype: np.dtype | None = None):
-    """An array filled with one value, with the shape of ``a``, in its dtype or another."""
+    """An array of the shape of ``a`` filled with ``fill_value``, by default in the dtype of ``a``."""
 
 
 filling(full_like)

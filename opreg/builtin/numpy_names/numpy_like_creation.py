@@ -38,7 +38,7 @@ def _making(op: Op, shape: str | Callable[..., Shape], function: Callable[..., A
 @declare(name="_npi_arange", types="->@dtype")
 def arange(*, start: Finite, stop: Finite | None = None, step: Finite = 1.0, ctx: str = "",
            dtype: np.dtype = _FLOAT32):
-    """Values from ``start`` to before ``stop``, or from 0 to before ``start``; there may be none."""
+    """Values from ``start`` to before ``stop``, or from 0 to before ``start`` without ``stop``; may be empty."""
 
 
 def _range(xp: Any, start: float, stop: float | None, step: float) -> Array:
@@ -51,7 +51,7 @@ _making(arange, lambda *, start, stop, step: _range(np, start, stop, step).shape
 @declare(name="_npi_logspace", types="->@dtype")
 def logspace(*, start: Finite, stop: Finite, num: Count = 50, endpoint: bool = True, base: Finite = 10.0,
              ctx: str = "", dtype: np.dtype = _FLOAT32):
-    """``num`` values whose logarithms are evenly spaced from ``start`` to ``stop``."""
+    """``num`` powers of ``base``, with evenly spaced exponents from ``start`` to ``stop``."""
 
 
 _making(logspace, "-> (@num)", lambda xp, start, stop, num, endpoint, base: xp.logspace(
@@ -76,7 +76,7 @@ _making(identity, lambda *, shape: (shape[0], shape[0]), lambda xp, shape: xp.ey
 
 @declare(name="_npi_indices", types="->@dtype")
 def indices(*, dimensions: tuple[Count, ...], ctx: str = "", dtype: np.dtype = _INT32):
-    """The indices of a grid: for each axis an array of the shape ``dimensions``."""
+    """The indices of a grid of the shape ``dimensions``: for each axis an array of this shape."""
 
 
 _making(indices, lambda *, dimensions: (len(dimensions), *dimensions), lambda xp, dimensions: xp.indices(dimensions))
@@ -97,6 +97,6 @@ def _window(name: str, doc: str, *factors: float) -> None:
     _making(op, lambda *, M: (max(M, 0),), lambda xp, M: _cosines(xp, M, factors))
 
 
-_window("hanning", "The Hann window of ``M`` values; without any if ``M`` is negative.", 0.5, 0.5)
-_window("hamming", "The Hamming window of ``M`` values; without any if ``M`` is negative.", 0.54, 0.46)
-_window("blackman", "The Blackman window of ``M`` values; without any if ``M`` is negative.", 0.42, 0.5, 0.08)
+_window("hanning", "The Hann window of ``M`` values; empty if ``M`` is negative.", 0.5, 0.5)
+_window("hamming", "The Hamming window of ``M`` values; empty if ``M`` is negative.", 0.54, 0.46)
+_window("blackman", "The Blackman window of ``M`` values; empty if ``M`` is negative.", 0.42, 0.5, 0.08)

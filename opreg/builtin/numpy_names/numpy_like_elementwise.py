@@ -36,7 +36,7 @@ def _unary(name: str, operator: str, floating: bool) -> None:
         dtype = of_floats(x.dtype) if floating else x.dtype
         return inner(x if x.dtype == dtype else ops.Cast(x, dtype=dtype))
 
-    op.doc = f"{inner.doc.partition(chr(10))[0]}{' Of integers it is float32.' * floating}"
+    op.doc = f"{inner.doc.partition(chr(10))[0]}{' Integers give float32.' * floating}"
     alike(op)
     if floating:
         floating_of(op)
@@ -64,7 +64,7 @@ def _with_number(name: str, operator: str) -> None:
         dtype = _beside(np.dtype(data.dtype), is_int)
         return inner(data if data.dtype == dtype else ops.Cast(data, dtype=dtype), scalar=scalar)
 
-    op.doc = f"{inner.doc.partition(chr(10))[0]} Integers beside a floating number give float32."
+    op.doc = f"{inner.doc.partition(chr(10))[0]} Integers and a float ``scalar`` give float32."
     alike(op)
 
     @op.types

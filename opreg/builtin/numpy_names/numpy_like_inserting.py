@@ -67,7 +67,7 @@ def _joined(arr: Any, values: Any, val: float | None, axis: Axis, places: int, s
 
 def _inserted(arr: Any, values: Any, val: float | None, axis: Axis, places: Callable[[int], np.ndarray], single: bool
               ) -> Any:
-    """An array with values inserted before constant places, which are a function of its length."""
+    """An array with values inserted before constant places."""
     length = flat_shape(arr.shape, axis)[-1 if axis is None else axis]
     number = constant(places, length).shape[0]
     joined, place, count = _joined(arr, values, val, axis, number, single)
@@ -75,8 +75,8 @@ def _inserted(arr: Any, values: Any, val: float | None, axis: Axis, places: Call
     def order(length: int, count: int) -> np.ndarray:
         given = places(length)
         if any(not -length <= index <= length for index in given.tolist()):
-            raise ArgumentError(f"places {given.tolist()}: expected numbers from {-length} to {length}, the length of "
-                                f"axis {place}")
+            raise ArgumentError(f"positions {given.tolist()}: expected integers from {-length} to {length}, the length "
+                                f"of axis {place}")
         before = np.repeat(given, count) if len(given) == 1 else given
         return np.insert(np.arange(length), before, length + np.arange(count))
 
@@ -86,7 +86,8 @@ def _inserted(arr: Any, values: Any, val: float | None, axis: Axis, places: Call
 @composed(name="_npi_insert_scalar", types="T,V=T->T", arguments=_names, variadic=None,
           input_names=("arr", "values"))
 def insert_scalar(arr, *values, val: float | None = None, int_ind: int, axis: Axis = None):
-    """``arr`` with ``values``, or the number ``val``, inserted before one place along an axis, or flat."""
+    """``arr`` with ``values``, or the number ``val``, inserted before the position ``int_ind`` along ``axis``, or
+    flattened."""
     return _inserted(arr, values[0] if values else None, val, axis, lambda length: np.array([int_ind]), True)
 
 
@@ -94,7 +95,8 @@ def insert_scalar(arr, *values, val: float | None = None, int_ind: int, axis: Ax
           input_names=("arr", "values"))
 def insert_slice(arr, *values, val: float | None = None, start: int | None = None, stop: int | None = None,
                  step: int | None = None, axis: Axis = None):
-    """``arr`` with ``values``, or the number ``val``, inserted before the places of a slice along an axis, or flat."""
+    """``arr`` with ``values``, or the number ``val``, inserted before the positions of a slice along ``axis``, or
+    flattened."""
     return _inserted(arr, values[0] if values else None, val, axis,
                      lambda length: np.arange(*slice(start, stop, step).indices(length)), False)
 
@@ -104,7 +106,8 @@ def insert_slice(arr, *values, val: float | None = None, start: int | None = Non
 
 @declare(name="_insertion_order", types="I->int64")
 def insertion_order(obj, *, length: int):
-    """The order of elements, numbered from zero, in which further ones stand before the places ``obj``."""
+    """The indices that put inserted elements in order: appended after ``length`` elements, each comes before its
+    position in ``obj``."""
 
 
 insertion_order.infer(lambda obj, *, length: (length + flat_shape(obj, None)[0],))
@@ -124,7 +127,8 @@ computed(insertion_order, _order)  # no body: it sorts
 @composed(name="_npi_insert_tensor", types="T,*?->T", arguments=_names_with_places, variadic=None,
           input_names=("arr", "values", "obj"))
 def insert_tensor(arr, *others, val: float | None = None, axis: Axis = None):
-    """``arr`` with ``values``, or the number ``val``, inserted before the places in ``obj`` along an axis, or flat."""
+    """``arr`` with ``values``, or the number ``val``, inserted before the positions ``obj`` along ``axis``, or
+    flattened."""
     values, obj = others if val is None else (None, *others)
     number = flat_shape(obj.shape, None)[0]
     joined, place, count = _joined(arr, values, val, axis, number, not obj.shape)
@@ -134,8 +138,8 @@ def insert_tensor(arr, *others, val: float | None = None, axis: Axis = None):
 
 @declare(name="_kept_by_deletion", types="T,I->uint8", unread=(0,))
 def kept_by_deletion(arr, obj, *, axis: Axis = None):
-    """1 for each element along an axis, or of the flat array, that stays when those at the places ``obj`` are deleted;
-    else 0. Negative places and those beyond the end change nothing, as in MXNet."""
+    """0 for each element along ``axis``, or of the flattened array, whose position is in ``obj`` and deleted, 1 for the
+    others. Negative positions and positions beyond the end delete nothing, as in MXNet."""
 
 
 kept_by_deletion.infer(lambda arr, obj, *, axis: (flat_shape(arr, axis)[-1 if axis is None else axis],))
@@ -156,14 +160,14 @@ computed(kept_by_deletion, _kept)  # no body: it writes to places
 def _remaining(length: int, start: int | None, stop: int | None, step: int | None, int_ind: int | None) -> np.ndarray:
     """The places that stay."""
     if int_ind is not None and not -length <= int_ind < length:
-        raise ArgumentError(f"place {int_ind}: expected a number from {-length} to {length - 1}")
+        raise ArgumentError(f"position {int_ind}: expected an integer from {-length} to {length - 1}")
     return np.delete(np.arange(length), slice(start, stop, step) if int_ind is None else int_ind)
 
 
 @composed(name="_npi_delete")
 def delete(arr, *, start: int | None = None, stop: int | None = None, step: int | None = None,
            int_ind: int | None = None, axis: Axis = None):
-    """``arr`` without the elements at one place, or at those of a slice, along an axis, or flat."""
+    """``arr`` without the elements at the position ``int_ind``, or at those of a slice, along ``axis`` or flattened."""
     flat = shaped(arr, flat_shape(arr.shape, axis))
     place = check_axis(-1 if axis is None else axis, len(flat.shape))
     return looked_up(flat, lambda length: _remaining(length, start, stop, step, int_ind), place)

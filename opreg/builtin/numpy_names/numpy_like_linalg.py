@@ -40,7 +40,7 @@ def _turned(value: Any) -> Any:
 
 @composed(name="_of_matrices", types="T,*?->T", unread=(1,))
 def of_matrices(data, A):
-    """``data``, a number for each of the matrices ``A``, in the shape of their stack."""
+    """``data``, one element for each of the matrices ``A``, in the shape of the leading axes of ``A``."""
     return ops._np_reshape(data, newshape=A.shape[:-2])
 
 
@@ -49,8 +49,8 @@ def of_matrices(data, A):
 
 @declare(name="_npi_svd", outputs=("output0", "output1", "output2"))
 def svd(A):
-    """The singular value decomposition of matrices with no more rows than columns: ``U``, the singular values ``L`` in
-    falling order, and ``V``, with ``A`` the product of ``U``, the diagonal of ``L``, and ``V``."""
+    """The singular value decomposition ``A = U @ diag(L) @ V`` of matrices with no more rows than columns; the singular
+    values ``L`` are in descending order."""
 
 
 formed(svd, "(..., rows, columns >= rows) -> (..., rows, rows) (..., rows) (..., rows, columns)")
@@ -94,7 +94,8 @@ def _solution(A: Shape, B: Shape) -> Shape:
 
 @declare(name="_npi_solve")
 def solve(A, B):
-    """The solution ``x`` of ``A @ x = B``, for square matrices; with one axis less than ``A``, ``B`` holds vectors."""
+    """The solution ``x`` of ``A @ x = B``, for square matrices ``A``. If ``B`` has one axis less than ``A``, it holds
+    vectors."""
 
 
 solve.infer(_solution)
@@ -122,7 +123,7 @@ def solve_grad(g, ins, outs):
 
 @composed(name="_npi_tensorinv")
 def tensorinv(a, *, ind: int = 2):
-    """The inverse of ``a`` as a linear map from its axes behind the first ``ind`` to these."""
+    """The inverse of ``a`` as a matrix: its first ``ind`` axes are the rows, the others the columns."""
     if not 0 < ind <= len(a.shape):
         raise AttrError(f"ind={ind}: expected a number from 1 to {len(a.shape)}, the axes of {show(a.shape)}")
     size = math.prod(a.shape[:ind])
@@ -140,8 +141,7 @@ def _last(a: Shape, a_axes: Sequence[int] | None) -> tuple[int, ...]:
 
 @composed(name="_npi_tensorsolve")
 def tensorsolve(a, b, *, a_axes: tuple[int, ...] | None = None):
-    """The solution ``x`` of ``a x = b``, with the sum over all axes of ``x``, the last of ``a``; those in ``a_axes``
-    are moved there first."""
+    """The solution ``x`` of ``tensordot(a, x, x.ndim) = b``. Axes ``a_axes`` of ``a`` are moved to its end first."""
     a = ops.transpose(a, axes=_last(a.shape, a_axes)) if a_axes else a
     size, rank = math.prod(b.shape), len(b.shape)
     if a.shape[:rank] != b.shape or math.prod(a.shape[rank:]) != size:
@@ -229,12 +229,13 @@ def _eigen(name: str, vectors: bool, symmetric: bool, doc: str) -> None:
     computed(op, eigen)
 
 
-_eigen("_npi_eig", True, False, "The eigenvalues of square matrices and the eigenvectors, as columns; their real "
-                              "parts.")
-_eigen("_npi_eigh", True, True, "The eigenvalues of symmetric matrices in rising order, and the eigenvectors, as "
-                              "columns. One triangle is read.")
-_eigen("_npi_eigvals", False, False, "The eigenvalues of square matrices; their real parts.")
-_eigen("_npi_eigvalsh", False, True, "The eigenvalues of symmetric matrices in rising order. One triangle is read.")
+_eigen("_npi_eig", True, False,
+       "The real parts of the eigenvalues of square matrices, and of the eigenvectors, which are columns.")
+_eigen("_npi_eigh", True, True, "The eigenvalues of symmetric matrices in ascending order, and the eigenvectors, which "
+                                "are columns. Only the triangle ``UPLO`` is read.")
+_eigen("_npi_eigvals", False, False, "The real parts of the eigenvalues of square matrices.")
+_eigen("_npi_eigvalsh", False, True, "The eigenvalues of symmetric matrices in ascending order. Only the triangle "
+                                     "``UPLO`` is read.")
 
 
 # ------------------------------------------------------------------------------------------------------ norms
@@ -282,8 +283,8 @@ def _matrix_norm(x: Any, ord: float, axes: Sequence[int], keepdims: bool, nuclea
 @composed(name="_npi_norm")
 def norm(data, *, ord: Number = 2.0, axis: Axes = None, flag: int = -1, keepdims: bool = False):
     """The norm of all elements, of vectors along one axis, or of matrices over two. ``flag`` is 1 for the Frobenius
-    norm, 2 for the nuclear norm, -2 for the norm of all elements, else ``ord`` says which; without ``axis``, the rank
-    says whether ``data`` is a matrix."""
+    norm, 2 for the nuclear norm, -2 for the norm of all elements; otherwise ``ord`` chooses the norm. Without ``axis``,
+    ``data`` is a vector or a matrix according to its rank."""
     if flag in (-2, 1):
         return _vector_norm(data, 2.0, axis, keepdims)
     places = _places(data.shape, axis)

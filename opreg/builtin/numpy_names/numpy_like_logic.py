@@ -20,6 +20,7 @@ from ...core.registry import declare, register
 from ...core.spec import broadcast, fits, is_single_or_double, wrapped
 from ...errors import ArgumentError, DTypeError
 from ...typing import Array, ArrayModule
+from ..elementwise.binary import CONDITIONS
 from ..forms import formed
 from ..samples import alike
 
@@ -79,7 +80,7 @@ def _ufunc(name: str, function: str, arguments: Sequence[str], types: str | Call
 def _wrong(function: str, out: Array | None) -> str | None:
     """The reason why a function does not write to an array itself."""
     if function in ("isfinite", "isinf", "isnan") and out is not None and not out.flags.c_contiguous:
-        return "NumPy, at least from 2.0 to 2.5, writes wrong truth values to an array with strides"
+        return "NumPy, at least from 2.0 to 2.5, writes wrong booleans to a strided array"
     return None
 
 
@@ -105,26 +106,21 @@ def _comparable_number(xp: ArrayModule, dtype: np.dtype, scalar: float) -> float
     return int(scalar) if scalar == int(scalar) else scalar
 
 
-for _name, _doc in {
-        "equal": "Whether {} are equal", "not_equal": "Whether {} differ",
-        "greater": "Whether the first of {} is greater", "greater_equal": "Whether the first of {} is no less",
-        "less": "Whether the first of {} is less", "less_equal": "Whether the first of {} is no greater",
-        "logical_and": "Whether none of {} is zero", "logical_or": "Whether one of {} is not zero",
-        "logical_xor": "Whether just one of {} is zero"}.items():
+for _name, _condition in CONDITIONS.items():
     _ufunc(f"_npi_{_name}", _name, ("lhs", "rhs"), "L=R,R=L->bool",
-           f"{_doc.format('two numbers')}, as bool. Shapes broadcast.")
+           f"True where {_condition.format('``lhs``', '``rhs``')}. Shapes broadcast.")
     _ufunc_scalar(f"_npi_{_name}_scalar", _name, _comparable_number, "T->bool",
-                  f"{_doc.format('``data`` and a number')}, as bool.")
+                  f"True where {_condition.format('``data``', '``scalar``')}.")
 
-_ufunc("_npi_logical_not", "logical_not", ("x",), "T->bool", "Whether the number is zero, as bool.")
-_ufunc("_npi_isnan", "isnan", ("x",), "T->bool", "Whether it is NaN, as bool.")
-_ufunc("_npi_isinf", "isinf", ("x",), "T->bool", "Whether it is infinite, as bool.")
-_ufunc("_npi_isfinite", "isfinite", ("x",), "T->bool", "Whether it is neither infinite nor NaN, as bool.")
+_ufunc("_npi_logical_not", "logical_not", ("x",), "T->bool", "True where ``x`` is zero.")
+_ufunc("_npi_isnan", "isnan", ("x",), "T->bool", "True where ``x`` is NaN.")
+_ufunc("_npi_isinf", "isinf", ("x",), "T->bool", "True where ``x`` is infinite.")
+_ufunc("_npi_isfinite", "isfinite", ("x",), "T->bool", "True where ``x`` is neither infinite nor NaN.")
 
 
-_ufunc_scalar("_npi_isposinf", "equal", _comparable_number, "T->bool", "Whether it is positive infinity, as bool.",
-              math.inf)
-_ufunc_scalar("_npi_isneginf", "equal", _comparable_number, "T->bool", "Whether it is negative infinity, as bool.",
+_ufunc_scalar("_npi_isposinf", "equal", _comparable_number, "T->bool", "True where ``x`` is positive "
+                                                                       "infinity.", math.inf)
+_ufunc_scalar("_npi_isneginf", "equal", _comparable_number, "T->bool", "True where ``x`` is negative infinity.",
               -math.inf)
 
 
@@ -134,7 +130,7 @@ _ufunc_scalar("_npi_isneginf", "equal", _comparable_number, "T->bool", "Whether 
 def _check_integers(dtypes: Dtypes) -> None:
     for dtype in dtypes:
         if dtype is not None and dtype.kind not in "iub":
-            raise DTypeError(f"bits are those of integers or truth values, got {dtype}")
+            raise DTypeError(f"expected integers or bool, got {dtype}")
 
 
 def _bits_scalar(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
@@ -150,13 +146,13 @@ def _wrapped(xp: ArrayModule, dtype: np.dtype, scalar: float) -> Array:
     return number_on(xp, wrapped(int(scalar), held), held)
 
 
-for _name, _doc in {"and": "The bits that are set in both", "or": "The bits that are set in either",
-                    "xor": "The bits that are set in just one"}.items():
-    _ufunc(f"_npi_bitwise_{_name}", f"bitwise_{_name}", ("lhs", "rhs"), "*T:whole->T", f"{_doc}. Shapes broadcast.")
+for _name, _sign in {"and": "&", "or": "|", "xor": "^"}.items():
+    _ufunc(f"_npi_bitwise_{_name}", f"bitwise_{_name}", ("lhs", "rhs"), "*T:whole->T",
+           f"``lhs {_sign} rhs``, bit by bit. Shapes broadcast.")
     _ufunc_scalar(f"_npi_bitwise_{_name}_scalar", f"bitwise_{_name}", _wrapped, _bits_scalar,
-                  f"{_doc}, ``data`` and a number.")
+                  f"``data {_sign} scalar``, bit by bit.")
 _ufunc("_npi_bitwise_not", "invert", ("x",), "*T:whole->T",
-       "The bits that are not set; of a truth value, the other one.")
+       "``~x``: all bits inverted; for bool the logical negation.")
 
 
 # --------------------------------------------------------------------------------------------------- conditions
@@ -164,7 +160,7 @@ _ufunc("_npi_bitwise_not", "invert", ("x",), "*T:whole->T",
 
 @declare(name="_npx_constraint_check", types="T->bool", capturable=False)
 def constraint_check(input, *, msg: str = "Constraint violated!"):
-    """True where all elements of ``input`` hold, an array without axes; else an error with the message."""
+    """True, of shape (), if all elements of ``input`` are nonzero; otherwise raises an error with ``msg``."""
 
 
 formed(constraint_check, "-> ()")

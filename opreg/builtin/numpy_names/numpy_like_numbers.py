@@ -98,13 +98,13 @@ def _promoting(name: str, operator: str, truth: str, doc: str) -> None:
         return [dtype or given[0] for dtype in ins], [promoted(*given)]
 
 
-_promoting("_npi_add", "broadcast_add", "_npi_logical_or", "The sum.")
-_promoting("_npi_subtract", "broadcast_sub", "_npi_logical_xor", "The difference.")
-_promoting("_npi_multiply", "broadcast_mul", "_npi_logical_and", "The product.")
+_promoting("_npi_add", "broadcast_add", "_npi_logical_or", "``lhs + rhs``.")
+_promoting("_npi_subtract", "broadcast_sub", "_npi_logical_xor", "``lhs - rhs``.")
+_promoting("_npi_multiply", "broadcast_mul", "_npi_logical_and", "``lhs * rhs``.")
 _promoting("_npi_power", "broadcast_power", "broadcast_power", "``lhs`` to the power ``rhs``.")
 _promoting("_npi_mod", "_numpy_mod", "_numpy_mod",
-           "The remainder with the sign of ``rhs``; by zero NaN, of integers zero.")
-_promoting("_npi_hypot", "broadcast_hypot", "broadcast_hypot", "The square root of both squares' sum.")
+           "The remainder of ``lhs / rhs`` with the sign of ``rhs``. Where ``rhs`` is 0 it is NaN, among integers 0.")
+_promoting("_npi_hypot", "broadcast_hypot", "broadcast_hypot", "``sqrt(lhs ** 2 + rhs ** 2)``.")
 
 
 def _numbered(name: str, op: Op, swapped: bool) -> None:
@@ -151,7 +151,7 @@ def _ldexp(x1, x2):
 
 @declare(name="_arctan2")
 def arctan2(x1, x2):
-    """The angle in radians, from -pi to pi, of the point with height ``x1`` and width ``x2``. Shapes broadcast."""
+    """The angle in radians, from -pi to pi, of the point with ordinate ``x1`` and abscissa ``x2``. Shapes broadcast."""
 
 
 @arctan2.grad
@@ -164,7 +164,7 @@ def arctan2_grad(g, ins, outs, *, needs):
 
 @declare(name="_copysign")
 def copysign(x1, x2):
-    """The size of ``x1`` with the sign of ``x2``. Shapes broadcast."""
+    """The absolute value of ``x1`` with the sign of ``x2``. Shapes broadcast."""
 
 
 @copysign.grad
@@ -177,7 +177,7 @@ def copysign_grad(g, ins, outs):
 
 @declare(name="_npi_lcm", types="*T:whole->T")
 def lcm(x1, x2):
-    """The least common multiple of integers. Shapes broadcast."""
+    """The least common multiple of integers ``x1`` and ``x2``. Shapes broadcast."""
 
 
 lcm.grad(ZERO)
@@ -187,14 +187,15 @@ for _op, _function in ((arctan2, "arctan2"), (copysign, "copysign"), (lcm, "lcm"
     # no body: the function is the array module's
     computed(_op, lambda xp, x1, x2, function=_function: getattr(xp, function)(x1, x2))
 
-_pair("arctan2", _arctan2, "The angle in radians of the point whose height and width they are.")
-_pair("copysign", _copysign, "The size of the first number with the sign of the second.")
-_pair("ldexp", _ldexp, "The first number times two to the power of the second.")
+_pair("arctan2", _arctan2, "The angle in radians, from -pi to pi, of the point with ordinate ``x1`` and abscissa "
+                           "``x2``.")
+_pair("copysign", _copysign, "The absolute value of ``x1`` with the sign of ``x2``.")
+_pair("ldexp", _ldexp, "``x1 * 2 ** x2``.")
 
 
 @composed(name="_npi_lcm_scalar", types="T:whole->T", cheap=True)
 def lcm_scalar(data, *, scalar: Number = 1.0, is_int: bool = True):
-    """The least common multiple of integers and a number."""
+    """The least common multiple of integers ``data`` and ``scalar``."""
     return ops._npi_lcm(data, np.array(int(scalar), data.dtype))
 
 
@@ -204,7 +205,7 @@ formed(lcm_scalar, "(...) -> (...)")
 
 @composed(name="_npi_where_scalar2", types="C->float32")
 def where_scalar2(condition, *, x: Number = 0.0, y: Number = 0.0):
-    """The number ``x`` where ``condition`` is nonzero, the number ``y`` elsewhere, in float32."""
+    """The number ``x`` where ``condition`` is nonzero, the number ``y`` elsewhere, as float32."""
     zero = ops.Cast(ops.zeros_like(condition), dtype="float32")
     return ops._npi_where_lscalar(condition, ops._plus_scalar(zero, scalar=y), scalar=x)
 
@@ -231,8 +232,8 @@ def _weighed(a: Shape, weights: Shape, axis: Axes) -> Shape:
           arguments=lambda *, weighted: ["a", "weights"] if weighted else ["a"], variadic=None,
           input_names=("a", "weights"))
 def average(a, *weights, axis: Axes = None, returned: bool = False, weighted: bool = True):
-    """The mean along axes, weighted where weights are given, of the shape of ``a`` or for each place of an axis; with
-    ``returned`` also the sums of the weights."""
+    """The mean along axes, with ``weighted`` by ``weights`` of the shape of ``a`` or of one axis; with ``returned``
+    also the sums of the weights."""
     values = _floats(a, *weights)
     places = _places(a.shape, axis)
     if not weights:
@@ -261,7 +262,7 @@ def _neighbours(a: Any, axis: int) -> Any:
 
 @composed(name="_npi_diff")
 def diff(a, *, n: Count = 1, axis: int = -1):
-    """Differences of neighbours along an axis, taken ``n`` times."""
+    """The ``n``-th differences of adjacent elements along an axis."""
     place = check_axis(axis, len(a.shape))
     for _ in range(n):
         a = _neighbours(a, place)
@@ -275,7 +276,7 @@ def _names_of_ends(*, to_begin_arr_given: bool, to_end_arr_given: bool) -> list[
 @composed(name="_npi_ediff1d", arguments=_names_of_ends, variadic=None, input_names=("input1", "input2", "input3"))
 def ediff1d(input1, *ends, to_begin_arr_given: bool = False, to_end_arr_given: bool = False,
             to_begin_scalar: float | None = None, to_end_scalar: float | None = None):
-    """Differences of neighbours among all elements, between what is given for both ends: arrays, or numbers."""
+    """Differences of adjacent elements of the flattened array, with arrays or numbers put before and after them."""
     given = list(ends)
     begin, end = [given.pop(0) if is_array else None for is_array in (to_begin_arr_given, to_end_arr_given)]
     parts = [_end(begin, to_begin_scalar, input1.dtype),
@@ -297,8 +298,8 @@ def _end(array: Any, number: float | None, dtype: Any) -> Any:
 
 @composed(name="_npi_nan_to_num")
 def nan_to_num(data, *, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None):
-    """Numbers in the place of NaN, and of the infinities: by default zero, and the ends of the dtype. ``copy`` changes
-    nothing."""
+    """NaN replaced by ``nan``, infinities by ``posinf`` and ``neginf``, by default the largest and smallest value of
+    the dtype. ``copy`` has no effect."""
     dtype = np.dtype(data.dtype)
     if not is_floating(dtype):
         return ops._copy(data)
@@ -314,7 +315,7 @@ alike(nan_to_num)
 
 @composed(name="_npi_polyval")
 def polyval(p, x):
-    """A polynomial's values at ``x``, with its coefficients in ``p``, from the highest power down."""
+    """The value at ``x`` of the polynomial with coefficients ``p``, the highest power first."""
     result = ops.zeros_like(x)
     for place in range(p.shape[0]):
         result = ops.broadcast_add(ops.broadcast_mul(result, x), ops._subscript(p, key=place))
@@ -333,7 +334,7 @@ Interpolation = Literal["linear", "lower", "higher", "midpoint", "nearest"]
          variadic=None, input_names=("a", "q"))
 def percentile(a, *q, axis: Axes = None, interpolation: Interpolation = "linear", keepdims: bool = False,
                q_scalar: Finite | None = None):
-    """The ``q``-th percentiles of ``a`` along axes; several of them lie along new first axes."""
+    """The percentile ``q`` of ``a`` along axes; an array ``q`` gives new first axes."""
 
 
 @percentile.types
@@ -360,7 +361,7 @@ percentile.grad(ZERO)
 @declare(name="_npi_bincount", variadic=None, input_names=("data", "weights"),
          arguments=lambda *, has_weights: ["data", "weights"] if has_weights else ["data"])
 def bincount(data, *weights, minlength: Count = 0, has_weights: bool = False):
-    """How often each number from zero up occurs, or the sum of its weights; the least length is ``minlength``.
+    """The number of occurrences of 0, 1, ... in ``data``, or the sums of their weights; at least ``minlength`` of them.
 
     Their number depends on values, as for ``boolean_mask``.
     """
@@ -386,7 +387,7 @@ def bincount_shape(xp, data, *weights, minlength):
     if not data.size:
         return (minlength,)
     if xp is np and data.min() < 0:  # CuPy's function asks itself
-        raise AttrError("data: expected numbers from zero up")
+        raise AttrError("data: expected no negative numbers")
     return (xp.maximum(data.max() + 1, minlength),)
 
 

@@ -32,7 +32,8 @@ def _pairs(a: Shape, b: Shape, first: Sequence[int], second: Sequence[int]) -> t
     right = [check_axis(axis, len(b), "b_axes_summed") for axis in second]
     for one, other in zip(left, right):
         if a[one] != b[other]:
-            raise ShapeError(f"axes to be summed over differ: axis {one} of {show(a)} and axis {other} of {show(b)}")
+            raise ShapeError(f"the axes to sum over have different lengths: axis {one} of {show(a)} and axis {other} "
+                             f"of {show(b)}")
     return left, right
 
 
@@ -65,13 +66,13 @@ def _summed(a: Any, b: Any, first: Sequence[int], second: Sequence[int]) -> Any:
 
 @composed(name="_npi_tensordot")
 def tensordot(a, b, *, a_axes_summed: tuple[int, ...], b_axes_summed: tuple[int, ...]):
-    """Sums of products over pairs of axes: of ``a`` in ``a_axes_summed``, of ``b`` in ``b_axes_summed``."""
+    """Sums of products over pairs of axes: ``a_axes_summed`` of ``a``, with ``b_axes_summed`` of ``b``."""
     return _summed(a, b, a_axes_summed, b_axes_summed)
 
 
 @composed(name="_npi_tensordot_int_axes")
 def tensordot_int_axes(a, b, *, axes: Count):
-    """Sums of products over the last ``axes`` axes of ``a`` and the first of ``b``."""
+    """Sums of products over the last ``axes`` axes of ``a`` and the first ``axes`` axes of ``b``."""
     return _summed(a, b, *_last_of(a.shape, b.shape, axes))
 
 
@@ -81,8 +82,7 @@ def _dotted(a: Shape, b: Shape) -> tuple[list[int], list[int]]:
 
 @composed(name="_np_dot")
 def dot(a, b):
-    """Sums of products over the last axis of ``a`` and the last but one of ``b``; with a single number, the
-    product."""
+    """Sums of products over the last axis of ``a`` and the last but one of ``b``; with a scalar, the product."""
     if not a.shape or not b.shape:
         return ops.broadcast_mul(a, b)
     return ops._npi_matmul(a, b) if len(b.shape) < 3 else _summed(a, b, *_dotted(a.shape, b.shape))
@@ -115,7 +115,7 @@ def _equation(subscripts: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     most = max([count for word, count in zip(words, counts) if "..." in word], default=0)
     hidden = "".join(free[:most])
     if len(hidden) < most:
-        raise AttrError(f"subscripts={subscripts!r}: there are more axes than letters")
+        raise AttrError(f"subscripts={subscripts!r}: there are more axes than the 52 letters")
     terms = [word.replace("...", hidden[most - count:]) for word, count in zip(words, counts)]
     result = output.replace("...", hidden) if arrow else \
         hidden + "".join(letter for letter in implied(inputs.replace(".", "")))
@@ -181,7 +181,7 @@ class _Factor:
 @composed(name="_npi_einsum")
 def einsum(*data, num_args: Few = 1, subscripts: str, optimize: int = 0):
     """Sums of products over axes with the same letter, with the axes of the result in the order after ``->``. An
-    ellipsis stands for all axes without a letter. ``optimize`` changes nothing."""
+    ellipsis stands for all axes without a letter. ``optimize`` has no effect."""
     terms, output = _equation(subscripts, [len(value.shape) for value in data])
     length = _lengths(terms, [value.shape for value in data], subscripts)
     operands = []

@@ -107,9 +107,10 @@ def _total(name: str, kind: str, function: Callable, whole: type, doc: str, *ali
         return ops.elemwise_mul(filled, ops._prod_of_others(a, axis=axis)) if kind == "prod" else filled
 
 
-_total("_np_sum", "sum", row_sum, np.int64, "The sum.")
-_total("_npi_mean", "mean", row_mean, np.float64, "The mean; NaN of no numbers.")
-_total("_np_prod", "prod", row_product, np.int64, "The product. Its gradient is right at zeros too.", "_np_product")
+_total("_np_sum", "sum", row_sum, np.int64, "The sum of the elements along ``axis``.")
+_total("_npi_mean", "mean", row_mean, np.float64, "The mean of the elements along ``axis``; NaN without elements.")
+_total("_np_prod", "prod", row_product, np.int64, "The product of the elements along ``axis``. Its gradient is exact "
+                                                  "also at zeros.", "_np_product")
 
 
 # ------------------------------------------------------------------------------------------------ extremes
@@ -135,8 +136,8 @@ def _extreme(name: str, function: Callable, alias: str, doc: str) -> None:
         return (ops.elemwise_mul(ops._backward_np_sum(part, a, **where), equal),)
 
 
-_extreme("_np_max", row_max, "_np_amax", "The largest number, or NaN.")
-_extreme("_np_min", row_min, "_np_amin", "The smallest number, or NaN.")
+_extreme("_np_max", row_max, "_np_amax", "The largest element along ``axis``; NaN if one is NaN.")
+_extreme("_np_min", row_min, "_np_amin", "The smallest element along ``axis``; NaN if one is NaN.")
 
 
 # ---------------------------------------------------------------------------------------------- deviations
@@ -169,9 +170,9 @@ def _deviation(name: str, rooted: bool, doc: str) -> None:
         return ops.elemwise_mul(_filled(part, a, axis, keepdims, dtype), apart)
 
 
-_deviation("_npi_var", False, "The mean of squared distances from the mean; the divisor is the number of numbers less "
-                              "``ddof``.")
-_deviation("_npi_std", True, "The square root of ``_npi_var``.")
+_deviation("_npi_var", False, "The mean of squared distances from the mean; the divisor is the number of elements less "
+"``ddof``.")
+_deviation("_npi_std", True, "The standard deviation: the square root of ``_npi_var``.")
 
 
 # ------------------------------------------------------------------------------------------ places and truth
@@ -188,10 +189,10 @@ def _place(name: str, function: str, doc: str) -> None:
     placing(op, function, _reduced_shape)
 
 
-_place("_npi_argmax", "argmax", "The place of the largest number along an axis, or among all in a row, as int64: the "
-                                "first of equals, or of NaN.")
-_place("_npi_argmin", "argmin", "The place of the smallest number along an axis, or among all in a row, as int64: the "
-                                "first of equals, or of NaN.")
+_place("_npi_argmax", "argmax", "The index of the largest element along ``axis``, or if None in the flattened array, "
+                                "as int64; the first one of equal elements, or of NaN.")
+_place("_npi_argmin", "argmin", "The index of the smallest element along ``axis``, or if None in the flattened array, "
+                                "as int64; the first one of equal elements, or of NaN.")
 
 
 def _truth(name: str, function: str, doc: str, *aliases: str) -> None:
@@ -213,5 +214,5 @@ def _truth(name: str, function: str, doc: str, *aliases: str) -> None:
         return narrow.reshape(_reduced_shape(data.shape, axes, keepdims))
 
 
-_truth("_np_any", "any", "Whether one of the numbers is not zero, as bool.", "_np_sometrue")
-_truth("_np_all", "all", "Whether none of the numbers is zero, as bool.")
+_truth("_np_any", "any", "True where at least one of the elements along ``axis`` is not zero.", "_np_sometrue")
+_truth("_np_all", "all", "True where no element along ``axis`` is zero.")

@@ -66,7 +66,7 @@ def _squeezed(shape: Shape, axis: Axes) -> Shape | None:
 
 @composed(name="_np_squeeze")
 def squeeze(a, *, axis: Axes = None):
-    """``a`` without the given axes, or for None without all axes of length one."""
+    """``a`` without the axes ``axis``, or if None without all axes of length one."""
     shape = _squeezed(a.shape, axis)
     if shape is None:
         raise SpecsAsked
@@ -119,14 +119,14 @@ def _moved(rank: int, source: int | Sequence[int], destination: int | Sequence[i
 
 @composed(name="_np_moveaxis")
 def moveaxis(a, *, source: int | tuple[int, ...], destination: int | tuple[int, ...]):
-    """``a`` with the axes ``source`` at the places ``destination``, the others in their order."""
+    """``a`` with the axes ``source`` moved to the positions ``destination``; the other axes keep their order."""
     order = _moved(len(a.shape), source, destination)
     return ops.transpose(a, axes=order) if len(order) > 1 else a
 
 
 @composed(name="_npi_flip")
 def flip(data, *, axis: Axes = None):
-    """``data`` in reverse order along axes; None means all of them."""
+    """``data`` in reverse order along ``axis``: one axis, several, or if None all."""
     axes = () if axis == () else check_axes(axis, len(data.shape))
     return ops.reverse(data, axis=axes) if axes else data
 
@@ -142,7 +142,7 @@ def _turned(rank: int, axes: Sequence[int]) -> tuple[int, int]:
 
 @composed(name="_npi_rot90")
 def rot90(data, *, k: int = 1, axes: tuple[int, ...] = (0, 1)):
-    """``data`` rotated by ``k`` quarters of a turn, from the first of two axes to the second."""
+    """``data`` rotated by ``k`` quarter turns, from the first of two axes towards the second."""
     first, second = _turned(len(data.shape), axes)
     turns = k % 4
     if turns in (1, 2):
@@ -175,15 +175,16 @@ def _column(shape: Shape) -> Shape:
 _joining("_npi_vstack", lambda shape: _raised(shape, 2), lambda shape: 0, "Arrays joined along the first of two axes "
                                                                           "at least: vectors as rows.")
 _joining("_npi_hstack", lambda shape: _raised(shape, 1), lambda shape: int(len(shape) > 1),
-         "Arrays joined along the second axis, vectors along their only one.")
+         "Arrays concatenated along the second axis, vectors along their only one.")
 _joining("_npi_dstack", lambda shape: _raised(shape, 3), lambda shape: 2, "Arrays joined along the third of three "
                                                                           "axes at least.")
-_joining("_npi_column_stack", _column, lambda shape: 1, "Arrays joined along the second axis: vectors as columns.")
+_joining("_npi_column_stack", _column, lambda shape: 1, "Arrays concatenated along the second axis; vectors become "
+                                                        "columns.")
 
 
 @composed(name="_npi_concatenate")
 def concatenate(*data, num_args: Few = 1, axis: Axis = 0):
-    """Arrays joined along an axis; for None they are flat before."""
+    """Arrays concatenated along an axis; if None they are flattened first."""
     parts = [shaped(part, flat_shape(part.shape, axis)) for part in data]
     return ops.Concat(*parts, num_args=len(parts), dim=axis or 0)
 
@@ -208,7 +209,7 @@ def _splitting(name: str, place: Callable[[Shape], int], doc: str) -> None:
 
 def _second(shape: Shape) -> int:
     if not shape:
-        raise ShapeError("expected an axis at least, got a single number")
+        raise ShapeError("expected at least one axis, got a scalar")
     return int(len(shape) > 1)
 
 
@@ -280,7 +281,7 @@ def trace(data, *, offset: int = 0, axis1: int = 0, axis2: int = 1):
 
 @declare(name="_npi_diag_indices_from", types="T->int64", unread=(0,))
 def diag_indices_from(data):
-    """The indices of the main diagonal of ``data``, whose axes have one length: a row for each axis."""
+    """The indices of the main diagonal of ``data``, whose axes have equal lengths: a row for each axis."""
 
 
 @diag_indices_from.infer
@@ -304,7 +305,7 @@ def _widths(pad_width: Any, rank: int) -> list[tuple[int, int]]:
     except ValueError:
         raise AttrError(f"pad_width={pad_width}: expected two numbers for each of {rank} axes") from None
     if any(width < 0 for pair in widths for width in pair):
-        raise AttrError(f"pad_width={pad_width}: expected numbers from zero up")
+        raise AttrError(f"pad_width={pad_width}: expected no negative numbers")
     return [tuple(pair) for pair in widths]
 
 
@@ -348,7 +349,7 @@ def pad(data, *, pad_width: tuple[tuple[int, ...], ...], mode: str = "constant",
 
 @composed(name="_npi_resize")
 def resize(data, *, new_shape: int | tuple[int, ...]):
-    """An array of shape ``new_shape`` with the elements of ``data`` repeated in their order, or cut off."""
+    """The flattened elements of ``data``, repeated or cut off to fill the shape ``new_shape``."""
     shape = (new_shape,) if isinstance(new_shape, int) else new_shape
     flat, count = ops._np_reshape(data, newshape=flat_shape(data.shape, None)), math.prod(shape)
     if flat.shape[0] is not ANY and not flat.shape[0]:

@@ -244,4 +244,4 @@ def grouped(op: Op, parts: int, tail: int = 0, wide: Sequence[int] = (), lists: 
 def _check_lengths(count: int, attrs: Attrs, lists: Sequence[str]) -> None:
     for name in lists:
         if len(attrs[name]) != count:
-            raise AttrError(f"attribute {name}: expected {count} numbers, one a weight, got {len(attrs[name])}")
+            raise AttrError(f"attribute {name}: expected {count} numbers, one for each weight, got {len(attrs[name])}")

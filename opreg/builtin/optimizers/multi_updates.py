@@ -29,7 +29,7 @@ def _multi_lamb_update(*data, learning_rates: tuple[float, ...], beta1: float = 
                        epsilon: float = 1e-6, wds: tuple[float, ...], rescale_grad: float = 1.0,
                        lower_bound: float = -1.0, upper_bound: float = -1.0, clip_gradient: float = -1.0,
                        bias_correction: bool = True, step_count: tuple[int, ...], num_tensors: Few = 1):
-    """LAMB of several weights: weight, grad, mean, var of each."""
+    """LAMB's update of several weights; the inputs are weight, grad, mean and var of each."""
 
 
 @declare(variadic=None, **groups("num_tensors", (*ADAM, "weight32")))
@@ -37,7 +37,8 @@ def _multi_mp_lamb_update(*data, learning_rates: tuple[float, ...], beta1: float
                           epsilon: float = 1e-6, wds: tuple[float, ...], rescale_grad: float = 1.0,
                           lower_bound: float = -1.0, upper_bound: float = -1.0, clip_gradient: float = -1.0,
                           bias_correction: bool = True, step_count: tuple[int, ...], num_tensors: Few = 1):
-    """LAMB of several float32 copies of weights: weight, grad, mean, var, weight32 of each."""
+    """LAMB's update of several weights by their float32 copies; the inputs are weight, grad, mean, var and weight32 of
+    each."""
 
 
 def _norm(xp: ArrayModule, array: Array) -> Array:
@@ -115,12 +116,13 @@ def multi_sum_sq_xp(xp, *data):
 
 @declare(types="T->float32")
 def all_finite(data, *, init_output: bool = True):
-    """One if all elements are finite, else zero; with ``init_output=False`` a zero in the output is kept."""
+    """1 if all elements are finite, else 0; with ``init_output=False`` a 0 that the output array already holds
+    remains."""
 
 
 @declare(variadic="num_arrays", arguments=_arrays, types="*T->float32")
 def multi_all_finite(*data, num_arrays: Few = 1, init_output: bool = True):
-    """``all_finite`` over all arrays together."""
+    """1 if all elements of all arrays are finite, else 0."""
 
 
 def _finite(xp: ArrayModule, *data: Array, init_output: bool, out: Array | None = None) -> Array:

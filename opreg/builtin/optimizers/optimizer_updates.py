@@ -195,9 +195,9 @@ def _adamw(weight, grad, mean, var, scale, usable, *, lr, beta1, beta2, epsilon,
 def _adamw_update(weight, grad, mean, var, rescale_grad, *, lr: float, beta1: float = 0.9,
                   beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0.0, eta: float,
                   clip_gradient: float = -1.0):
-    """Adam with decay apart: ``weight - eta * (lr * mean / (sqrt(var) + epsilon) + wd * weight)``.
+    """Adam with decoupled weight decay: ``weight - eta * (lr * mean / (sqrt(var) + epsilon) + wd * weight)``.
 
-    Nothing moves when ``rescale_grad`` is zero or not finite, as it is after an overflow in float16.
+    The weight and the states do not change if ``rescale_grad`` is zero or not finite, as after an overflow in float16.
     """
 
 
@@ -344,7 +344,7 @@ def group_adagrad_infer(weight, grad, history):
         raise ShapeError(f"grad: expected shape {show(weight)}, got {show(grad)}")
     rows = (weight[0], *[1] * (len(weight) - 1))
     if history != rows:
-        raise ShapeError(f"history: expected shape {show(rows)}, one number a row, got {show(history)}")
+        raise ShapeError(f"history: expected shape {show(rows)}, one element for each row, got {show(history)}")
     return weight
 
 

@@ -47,8 +47,8 @@ def _least_and_most(data: Any) -> tuple[Value, Value]:
 
 @composed(name="_contrib_quantize", types="float32,float32,float32->@out_type,float32,float32", outputs=numbered(3))
 def quantize(data, min_range, max_range, *, out_type: Byte = "uint8"):
-    """``data`` quantised in its range, with 127 steps of int8, or 255 of uint8, up to the end that is farther from
-    zero; and the range."""
+    """``data`` quantised in its range, and the range: 127 steps of int8, or 255 of uint8, reach the end of the range
+    that is farther from zero."""
     reach = distance(min_range, max_range)
     return (whole(data * per_unit(ENDS[out_type], reach), dtype=out_type),
             *_ends(out_type, min_range, max_range, reach))
@@ -57,9 +57,9 @@ def quantize(data, min_range, max_range, *, out_type: Byte = "uint8"):
 @composed(name="_contrib_quantize_v2", outputs=numbered(3))
 def quantize_v2(data, *, out_type: AutoByte = "int8", min_calib_range: float | None = None,
                 max_calib_range: float | None = None):
-    """``data`` quantised in the calibrated range, or in its own; and the range.
+    """``data`` quantised in the calibrated range, by default in its own range; and the range.
 
-    There are 127.5 steps of int8, or 255.5 of uint8, up to the end that is farther from zero. "auto" is uint8 for a
+    127.5 steps of int8, or 255.5 of uint8, reach the end of the range that is farther from zero. "auto" is uint8 for a
     calibrated range without negative values. Quantised data are returned unchanged.
     """
     source_dtype, kind = np.dtype(data.dtype).name, _dtype(out_type, min_calib_range, max_calib_range)
@@ -90,7 +90,8 @@ def quantize_v2_types(ins, outs, *, out_type, min_calib_range, max_calib_range):
 
 @composed(name="_contrib_quantize_asym", outputs=("output", "scale", "shift"))
 def quantize_asym(data, *, min_calib_range: float | None = None, max_calib_range: float | None = None):
-    """``data * scale + shift`` as uint8, with the smallest and largest element mapped to 0 and 255; scale and shift."""
+    """``data * scale + shift`` as uint8, and ``scale`` and ``shift``, which map the smallest and largest element to 0
+    and 255."""
     source_dtype, steps, size = np.dtype(data.dtype).name, ENDS["uint8"], ops.size_array(data)
     if source_dtype in EDGES:
         shift = 128.0 if source_dtype == "int8" else 0.0
@@ -117,9 +118,10 @@ def quantize_asym_types(ins, outs):
 @composed(name="_contrib_requantize", outputs=numbered(3))
 def requantize(data, min_range, max_range, *, out_type: AutoByte = "int8", min_calib_range: float | None = None,
                max_calib_range: float | None = None):
-    """32-bit sums requantised to 8 bits in the calibrated range, or in that of the largest sum; and the range.
+    """32-bit sums requantised to 8 bits, and their new range: the calibrated one, or by default that of the largest
+    sum.
 
-    There are 127 steps of int8, or 255 of uint8, up to the end of the range. "auto" is uint8 for a calibrated range
+    127 steps of int8, or 255 of uint8, reach the end of the range. "auto" is uint8 for a calibrated range
     without negative values. Values beyond a calibrated range are clipped to -128 or 127.
     """
     kind = _dtype(out_type, min_calib_range, max_calib_range)
@@ -142,8 +144,8 @@ def requantize_types(ins, outs, *, out_type, min_calib_range, max_calib_range):
 
 @composed(name="_contrib_dequantize", types="T:byte,float32,float32->float32")
 def dequantize(data, min_range, max_range, *, out_type: Literal["float32"] = "float32"):
-    """The floating-point values of quantised data: 127.5 of int8, or 255.5 of uint8, is the end of the range that is
-    farther from zero."""
+    """The floating-point values of quantised data: 127.5 steps of int8, or 255.5 of uint8, reach the end of the range
+    that is farther from zero."""
     return of_whole(data, distance(min_range, max_range))
 
 
@@ -165,12 +167,12 @@ _SMOOTH = 1e-4  # count of an empty bin, so that its logarithm exists
 @declare(name="_contrib_calibrate_entropy", types="float32,float32->float32,float32",
          outputs=("threshold", "divergence"))
 def calibrate_entropy(hist, hist_edges, *, num_quantized_bins: int = 255):
-    """The calibrated threshold with least divergence of the quantised distribution; and the divergence.
+    """The threshold for which the quantised distribution has the least divergence, and this divergence.
 
-    ``hist`` counts elements in bins around zero; ``hist_edges`` has one element more, the edges. All ranges of bins
-    around the middle one are tried, from ``num_quantized_bins`` bins up. For each, the distribution with values beyond
-    the range in the outermost bins is compared with the same in ``num_quantized_bins`` bins, by the Kullback-Leibler
-    divergence.
+    ``hist`` counts elements in bins around zero; ``hist_edges``, one element longer, are the edges of the bins. All
+    ranges of ``num_quantized_bins`` or more bins around the middle one are tried. In each, elements beyond the range
+    count in its outermost bins; the Kullback-Leibler divergence compares this distribution with itself in
+    ``num_quantized_bins`` bins.
     """
 
 

@@ -115,7 +115,7 @@ def _body(kind: str, graph: Graph) -> Body:
     called.update(zip(() if norm is None else norm.inputs[1:], _STATISTICS))
     names = tuple([called.get(entry, "sum") for entry in entries])
     if len({*names}) != len(called) + ("sum" in names) or len({*names}) != len(names):
-        raise AttrError(f"expected a subgraph of its own inputs and one that is added, got {listed(names)}")
+        raise AttrError(f"expected a subgraph of the layer's inputs and one added input, got {listed(names)}")
     return Body(entries, names, layer, norm, nodes[1 if norm is None else 2:])
 
 
@@ -331,10 +331,11 @@ def fused_convolution(*values, with_bn: bool = False, with_act: bool = False, wi
                       with_postsum_act: bool = False, with_relu: bool = False, with_postsum_relu: bool = False,
                       quantized: bool = False, min_calib_range: float | None = None,
                       max_calib_range: float | None = None, subgraphs: tuple[Any, ...] = ()):
-    """A convolution and the operators after it in inference: its subgraph, on integers if ``quantized``.
+    """A convolution fused with the operators after it, for inference; with ``quantized`` it computes on integers.
 
-    The subgraph alone decides the operators after the layer; attributes that begin with ``with`` repeat it. Weights are
-    floating-point, and quantised by the node. A result has 8 bits in a calibrated range, 32 bits without one.
+    The node's subgraph decides which operators follow the layer; attributes that begin with ``with`` repeat this
+    information. Weights are floating-point, and the node quantises them. The result has 8 bits with a calibrated range,
+    32 bits without one.
     """
     return _CONV.compute(values, {"quantized": quantized, "min_calib_range": min_calib_range,
                                   "max_calib_range": max_calib_range, "subgraphs": subgraphs})
@@ -347,11 +348,11 @@ def fused_dense(*values, with_eltwise: bool = False, with_relu: bool = False, qu
                 enable_float_output: bool = False, min_calib_range: float | None = None,
                 max_calib_range: float | None = None, channel_wise_quantize: bool | None = None,
                 subgraphs: tuple[Any, ...] = ()):
-    """A dense layer and the operators after it in inference: its subgraph, on integers if ``quantized``.
+    """A dense layer fused with the operators after it, for inference; with ``quantized`` it computes on integers.
 
-    Weights are integers with their own ranges; with ``channel_wise_quantize`` they are floating-point, and quantised by
-    the node. A result is floating-point with ``enable_float_output``, has 8 bits in a calibrated range, and 32 bits
-    otherwise.
+    Weights are integers with their own ranges; with ``channel_wise_quantize`` they are floating-point, and the node
+    quantises them. The result is floating-point with ``enable_float_output``, has 8 bits with a calibrated range, and
+    32 bits otherwise.
     """
     return _DENSE.compute(values, {"quantized": quantized, "enable_float_output": enable_float_output,
                                    "min_calib_range": min_calib_range, "max_calib_range": max_calib_range,

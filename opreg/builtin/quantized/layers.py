@@ -94,7 +94,7 @@ def _weighted(name: str, op: Op, doc: str) -> Op:
 
     def layer(data, weight, *rest, **attrs):
         if (attrs.get("layout") or "NC")[:2] != "NC":
-            raise AttrError(f"layout={attrs['layout']!r}: quantised numbers have their channels on axis 1")
+            raise AttrError(f"layout={attrs['layout']!r}: quantised data have their channels on axis 1")
         bias, ends = (None, rest) if attrs["no_bias"] else (rest[0], rest[1:])
         reach, weight_reach = distance(*ends[:2]), distance(*ends[2:4])
         y = sums(op, data, weight, attrs)
@@ -119,14 +119,14 @@ def _weighted(name: str, op: Op, doc: str) -> Op:
 
 
 quantized_conv = _weighted("_contrib_quantized_conv", convolution, """
-``Convolution`` of whole numbers: its sums of 32 bits, and how far they reach.
+``Convolution`` of 8-bit integers: its 32-bit sums, and their range.
 
-The bias, of eight bits with a range of its own, counts in steps of the sums.""".strip())
+The bias has 8 bits and its own range; it is converted to the steps of the sums.""".strip())
 
 quantized_fully_connected = _weighted("_contrib_quantized_fully_connected", fully_connected, """
-``FullyConnected`` of whole numbers: its sums of 32 bits, and how far they reach.
+``FullyConnected`` of 8-bit integers: its 32-bit sums, and their range.
 
-The bias, of eight bits with a range of its own, counts in steps of the sums.""".strip())
+The bias has 8 bits and its own range; it is converted to the steps of the sums.""".strip())
 
 
 # ----------------------------------------------------------------------- layers that keep the range
@@ -151,25 +151,25 @@ def _pooled(data: Value, *, pool_type: str, **attrs: Any) -> Value:
     if pool_type == "max":
         return ops.Pooling(data, pool_type=pool_type, **attrs)
     if pool_type != "avg":
-        raise AttrError(f"pool_type {pool_type!r}: quantised numbers have maxima and averages")
+        raise AttrError(f"pool_type {pool_type!r}: quantised data have only maxima and averages")
     means = ops.Pooling(ops.Cast(data, dtype="float32"), pool_type=pool_type, **attrs)
     return whole(means, dtype=kind(data))
 
 
 def _active(data: Value, *, act_type: str) -> Value:
     if act_type != "relu":
-        raise AttrError(f"act_type {act_type!r}: quantised numbers have 'relu' alone")
+        raise AttrError(f"act_type {act_type!r}: for quantised data only 'relu' is available")
     return ops._maximum(data, ops.zeros_like(data))
 
 
 _keeping("_contrib_quantized_pooling", pooling, """
-``Pooling`` of whole numbers, maxima or averages, these rounded; and the range.""".strip(), _pooled)
+``Pooling`` of 8-bit integers, maxima or rounded averages; and the range.""".strip(), _pooled)
 _keeping("_contrib_quantized_flatten", flatten, """
-``Flatten`` of whole numbers, and the range.""".strip(), flatten)
+``Flatten`` of 8-bit integers, and the range.""".strip(), flatten)
 _keeping("_contrib_quantized_act", activation, """
-The activation "relu" of whole numbers, and the range.""".strip(), _active)
+The activation "relu" of 8-bit integers, and the range.""".strip(), _active)
 _keeping("_contrib_quantized_embedding", embedding, """
-Rows of a weight of eight bits picked by the integers in ``data``, and its range.""".strip(),
+Rows of an 8-bit ``weight`` at the indices ``data``, and its range.""".strip(),
          embedding, ("data", "weight"),
          "I,int8,float32,float32->int8,float32,float32")
 
@@ -270,8 +270,8 @@ for _op in (quantized_elemwise_add, quantized_elemwise_mul):
 
 def _normalised(data, gamma, beta, min_data, max_data, moving_mean, moving_var, *, min_calib_range, max_calib_range,
                 eps, fix_gamma, axis, **_):
-    """``BatchNorm`` of integers by its moving statistics, as int8 in the calibrated range, which is required; and the
-    range."""
+    """``BatchNorm`` of 8-bit integers by the moving statistics, as int8 in the calibrated range, which is required; and
+    the range."""
     limit = calibrated(min_calib_range, max_calib_range)
     if limit is None:
         raise AttrError("min_calib_range and max_calib_range are required: the range of the result")

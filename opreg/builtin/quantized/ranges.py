@@ -68,7 +68,7 @@ def per_unit(steps: float, reach: Any) -> Any:
 
 @declare(name="_quantized_whole", types="T->@dtype")
 def whole(data, *, dtype: Literal["int8", "uint8", "int32"]):
-    """Values rounded to an integer dtype, halves to even, saturating."""
+    """Values rounded to the integer dtype ``dtype``, halves to even, and clipped to its range."""
 
 
 @whole.kernel()  # no body: operators round halves down, and each would allocate an array
@@ -82,7 +82,7 @@ whole.grad(ZERO)
 
 @declare(name="_quantized_product", types="T:byte,U->U")
 def product(data, factor):
-    """``data``, 8-bit integers, times an array of another dtype, in that dtype."""
+    """8-bit integers ``data`` times ``factor``, in the dtype of ``factor``."""
 
 
 formed(product, "(...) (...factor) -> (...)")
@@ -127,5 +127,5 @@ def bytewise(dtypes: Dtypes) -> Dtypes:
     """
     for dtype in dtypes:
         if dtype is not None and dtype not in _BYTES:
-            raise DTypeError(f"expected quantised numbers, int8 or uint8, got {dtype}")
+            raise DTypeError(f"expected quantised data, int8 or uint8, got {dtype}")
     return dtypes

@@ -77,9 +77,11 @@ DENSITIES = (
     Density("poisson", ("lam",), _poisson, True,
             "The probability of counts of the Poisson distribution with mean ``lam``."),
     Density("negative_binomial", ("k", "p"), _negative_binomial, True,
-            "The probability of as many successes before ``k`` failures, each of probability ``p``."),
+            "The probability of ``sample`` failures before the ``k``-th success, where a success has the probability "
+            "``p``."),
     Density("generalized_negative_binomial", ("mu", "alpha"), _generalized_negative_binomial, True,
-            "The probability of counts with mean ``mu`` and dispersion ``alpha``."),
+            "The probability of counts of the negative binomial distribution with mean ``mu`` and dispersion "
+            "``alpha``."),
 )
 
 

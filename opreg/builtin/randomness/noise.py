@@ -45,8 +45,9 @@ def _floats(op: Op) -> None:
 @declare(name="_numpy_noise", random=True, unread=range(MANY))
 def noise(*like, num_args: Inputs = 0, distribution: Literal["uniform", "normal"], size: Size = None,
           batch: bool = False):
-    """Numbers of the uniform distribution from 0 to 1, or of the standard normal one, of the shape ``size``, by default
-    that to which the inputs broadcast; with ``batch``, ``size`` of them for each of its places."""
+    """Random values of the uniform distribution from 0 to 1, or of the standard normal one. They have the shape
+    ``size``, by default the shape to which the inputs broadcast; with ``batch``, there are ``size`` of them for each
+    element of that shape."""
 
 
 noise.infer(lambda *like, size, batch: _drawn_shape(like, size, batch))
@@ -61,8 +62,8 @@ def noise_xp(xp: Any, *like: Any, rng: Any, num_args: int, distribution: str, si
 
 @declare(name="_numpy_gamma", random=True)
 def gamma(*parameter, num_args: Inputs = 0, alpha: Number = 1.0, size: Size = None):
-    """Numbers of the gamma distribution with the scale one: its shape parameter is the input, or ``alpha`` without one;
-    the shape of the result is ``size``, by default that of the input."""
+    """Random values of the gamma distribution with scale one. Its shape parameter is the input, or ``alpha`` without an
+    input; the result has the shape ``size``, by default that of the input."""
 
 
 gamma.infer(lambda *parameter, size: _drawn_shape(parameter, size))

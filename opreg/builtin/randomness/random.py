@@ -11,7 +11,7 @@ is drawn as float32. Attributes out of range are refused; a number out of range 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -135,9 +135,9 @@ def _generalized_negative_binomial(xp: ArrayModule, rng: np.random.Generator, sh
 
 
 class Distribution(NamedTuple):
-    """A row of the table: parameters with defaults, their names as arrays, the sampler, and which parameters are valid.
+    """A row of the table: parameters with defaults, names of the arrays, the sampler, and the valid parameters.
 
-    ``sound(*parameters)`` tells which numbers or elements are valid. ``safe`` are the parameters drawn with where
+    ``sound(*parameters)`` is true for valid numbers or elements. ``safe`` are the parameters drawn with where
     others are invalid.
     """
 
@@ -152,32 +152,36 @@ class Distribution(NamedTuple):
     @property
     def words(self) -> str:
         """The name in words."""
-        return self.name.replace("_", " ")
+        return self.name.replace("_", " ").replace("poisson", "Poisson")
+
+    def valid(self, names: Iterable[str]) -> str:
+        """The condition that parameters with these names satisfy."""
+        return self.condition.format(*names)
 
 
 DISTRIBUTIONS = (
     Distribution("uniform", {"low": 0.0, "high": 1.0}, ("low", "high"), _uniform,
-                 lambda low, high: low <= high, "low <= high", (0.0, 1.0)),
+                 lambda low, high: low <= high, "{} <= {}", (0.0, 1.0)),
     Distribution("normal", {"loc": 0.0, "scale": 1.0}, ("mu", "sigma"), _normal,
-                 lambda loc, scale: scale >= 0, "scale >= 0", (0.0, 1.0)),
+                 lambda loc, scale: scale >= 0, "{1} >= 0", (0.0, 1.0)),
     Distribution("gamma", {"alpha": 1.0, "beta": 1.0}, ("alpha", "beta"), _gamma,
-                 lambda alpha, beta: (alpha >= 0) & (beta >= 0), "alpha >= 0 and beta >= 0", (1.0, 1.0)),
+                 lambda alpha, beta: (alpha >= 0) & (beta >= 0), "{} >= 0 and {} >= 0", (1.0, 1.0)),
     Distribution("exponential", {"lam": 1.0}, ("lam",), _exponential,
-                 lambda lam: lam > 0, "lam > 0", (1.0,)),
+                 lambda lam: lam > 0, "{} > 0", (1.0,)),
     Distribution("poisson", {"lam": 1.0}, ("lam",), _poisson,
-                 lambda lam: lam >= 0, "lam >= 0", (1.0,)),
+                 lambda lam: lam >= 0, "{} >= 0", (1.0,)),
     Distribution("negative_binomial", {"k": 1, "p": 1.0}, ("k", "p"), _negative_binomial,
-                 lambda k, p: (k >= 0) & (p > 0) & (p <= 1), "k >= 0 and 0 < p <= 1", (1.0, 1.0)),
+                 lambda k, p: (k >= 0) & (p > 0) & (p <= 1), "{} >= 0 and 0 < {} <= 1", (1.0, 1.0)),
     Distribution("generalized_negative_binomial", {"mu": 1.0, "alpha": 1.0}, ("mu", "alpha"),
                  _generalized_negative_binomial,
-                 lambda mu, alpha: (mu >= 0) & (alpha >= 0), "mu >= 0 and alpha >= 0", (1.0, 1.0)),
+                 lambda mu, alpha: (mu >= 0) & (alpha >= 0), "{} >= 0 and {} >= 0", (1.0, 1.0)),
 )
 
 
 def _check(row: Distribution, attrs: Attrs) -> None:
     if not row.sound(*(attrs[name] for name in row.parameters)):
         values = ", ".join(f"{name}={attrs[name]}" for name in row.parameters)
-        raise AttrError(f"expected {row.condition}, got {values}")
+        raise AttrError(f"expected {row.valid(row.parameters)}, got {values}")
 
 
 def _drawing(op: Op, draw: Callable[..., Array], default: np.dtype = FLOAT32) -> None:
@@ -224,9 +228,10 @@ def _with_attributes(row: Distribution) -> None:
     fields = [*_fields(row), Field("shape", int | tuple[int, ...] | None, None, Dims | None), Field("ctx", str, ""),
               Field("dtype", np.dtype | None, None)]
     op = Op(f"_random_{row.name}", Schema(fields), (), random=True,
-            doc=f"Numbers of the {row.words} distribution; {row.condition}.")
+            doc=f"Random values of the {row.words} distribution; {row.valid(row.parameters)}.")
     like = Op(f"_random_{row.name}_like", Schema(_fields(row)), ("data",), random=True, unread=(0,),
-              doc=f"Numbers of the {row.words} distribution in shape and dtype like ``data``; {row.condition}.")
+              doc=f"Random values of the {row.words} distribution, with shape and dtype of ``data``; "
+                  f"{row.valid(row.parameters)}.")
 
     op.types(_types)
     like.fill(as_output)
@@ -247,8 +252,9 @@ def _with_arrays(row: Distribution) -> None:
     """``_sample_<name>``, with parameters as arrays."""
     fields = [Field("shape", int | tuple[int, ...] | None, (), Size | None), Field("dtype", np.dtype | None, None)]
     op = Op(f"_sample_{row.name}", Schema(fields), row.inputs, random=True,
-            doc=f"Numbers of the {row.words} distribution, ``shape`` of them for each place in the inputs; "
-                f"NaN where {row.condition} does not hold.")
+            doc=f"Random values of the {row.words} distribution: each element of the inputs gives an array of "
+                f"``shape``, "
+                f"which is NaN unless {row.valid(row.inputs)}.")
 
     op.types(_types)
     formed(op, f"{'(...) ' * len(row.inputs)}-> (..., @shape)")
@@ -275,7 +281,7 @@ for _row in DISTRIBUTIONS:
 @declare(name="_random_randint", aliases=("random_randint", "_npi_random_randint"), random=True)
 def randint(*, low: int, high: int, shape: Dims | None = None, ctx: str = "",
             dtype: np.dtype | None = None):
-    """Random integers from ``low`` to before ``high``, uniform; int32 by default."""
+    """Uniform random integers from ``low`` to before ``high``; int32 by default."""
 
 
 @randint.types
@@ -306,10 +312,10 @@ def _drawn(*, get_prob: bool) -> tuple[str, ...]:
 @declare(name="_sample_multinomial", aliases=("sample_multinomial",), outputs=_drawn, random=True)
 def multinomial(data, *, shape: Size = (), get_prob: bool = False,
                 dtype: np.dtype = INT32):
-    """Indices drawn with the probabilities in the last axis of ``data``, ``shape`` of them for each row.
+    """Indices drawn with the probabilities in the last axis of ``data``; each row gives an array of ``shape``.
 
-    The probabilities of a row are normalised. With ``get_prob`` the second output is the logarithms of the
-    probabilities of the drawn indices; their gradient reaches ``data``.
+    The probabilities of a row are normalised. With ``get_prob`` a second output holds the logarithms of the
+    probabilities of the drawn indices, which have a gradient.
     """
 
 
@@ -325,11 +331,11 @@ def multinomial_types(ins, outs, *, get_prob, dtype):
 @multinomial.infer
 def multinomial_infer(data, *, shape, get_prob, dtype):
     if len(data) == 0:
-        raise ShapeError("data: expected probabilities in the last axis, got one number")
+        raise ShapeError("data: expected probabilities in the last axis, got a scalar")
     if data[-1] is not ANY and data[-1] == 0:
         raise ShapeError(f"data: expected probabilities in the last axis, got shape {show(data)}")
     if data[-1] is not ANY and data[-1] - 1 > whole_up_to(dtype):
-        raise ShapeError(f"data: the indices of {data[-1]} probabilities are not all numbers of {dtype}")
+        raise ShapeError(f"data: the indices of {data[-1]} probabilities do not all fit {dtype}")
     drawn = (*data[:-1], *_dims(shape)) or (1,)
     return [drawn, drawn] if get_prob else drawn
 
@@ -385,7 +391,7 @@ def multinomial_backward_xp(xp, g, data, drawn):
 
 @declare(name="_shuffle", aliases=("shuffle", "_npi_shuffle"), random=True)
 def shuffle(data):
-    """The slices of ``data`` along the first axis, in random order."""
+    """The slices of ``data`` along the first axis in random order."""
 
 
 @shuffle.kernel()  # no body: operators in a body have inputs, and these keys are drawn from none
@@ -395,7 +401,8 @@ def shuffle_xp(xp, data, *, rng):
 
 @declare(name="_sample_unique_zipfian", outputs=("output0", "output1"), types="->int64,int64", random=True)
 def unique_zipfian(*, range_max: int, shape: Size | None = None):
-    """Distinct integers below ``range_max`` in each row, drawn log-uniformly; and the number of draws for each row.
+    """Distinct integers from 0 to before ``range_max`` in each row, drawn log-uniformly; and the number of draws for
+    each row.
 
     A draw gives ``k`` with probability ``log((k + 2) / (k + 1)) / log(range_max + 1)``.
     """
@@ -404,9 +411,9 @@ def unique_zipfian(*, range_max: int, shape: Size | None = None):
 @unique_zipfian.infer
 def unique_zipfian_infer(*, range_max, shape):
     if len(_dims(shape)) != 2:
-        raise AttrError(f"shape={shape}: expected (rows, numbers in each)")
+        raise AttrError(f"shape={shape}: expected (rows, draws in each row)")
     if not 0 < shape[1] <= range_max:
-        raise AttrError(f"shape={shape}: there are {range_max} different numbers, cannot draw {shape[1]}")
+        raise AttrError(f"shape={shape}: there are {range_max} different integers, cannot draw {shape[1]}")
     return [shape, shape[:1]]
 
 

@@ -43,7 +43,7 @@ def _ranked(xp: ArrayModule, data: Array, axis: int | None, is_ascend: bool) -> 
 
 @declare(types="T->T,int32", outputs=("output0", "output1"), visible=lambda: 1, aliases=("_npi_sort",))
 def sort(data, *, axis: int | None = -1, is_ascend: bool = True):
-    """``data`` sorted along ``axis``, or flat; a hidden output holds the indices of the elements."""
+    """``data`` sorted along ``axis``, or flattened if None; a hidden output holds the indices of the elements."""
 
 
 @sort.grad
@@ -53,7 +53,7 @@ def sort_grad(g, ins, outs, *, axis):
 
 @declare(types="T->@dtype", aliases=("_npi_argsort",))
 def argsort(data, *, axis: int | None = -1, is_ascend: bool = True, dtype: np.dtype = _FLOAT32):
-    """Indices that sort ``data`` along ``axis``, or flat."""
+    """Indices that sort ``data`` along ``axis``, or flattened if None."""
 
 
 argsort.grad(ZERO)
@@ -72,10 +72,10 @@ def _top_outputs(ret_typ: str) -> list[str]:
          visible=lambda *, ret_typ: 2 if ret_typ == "both" else 1, aliases=("_npx_topk",))
 def topk(data, *, axis: int | None = -1, k: int = 1, ret_typ: Returned = "indices", is_ascend: bool = False,
          dtype: np.dtype = _FLOAT32):
-    """The ``k`` largest elements along ``axis`` or of flat ``data``, or with ``is_ascend`` the smallest.
+    """The ``k`` largest elements along ``axis``, or of the flattened ``data``; with ``is_ascend`` the smallest.
 
-    For ``k`` below one, all of them. ``ret_typ`` chooses their values, their indices as ``dtype``, both, or a mask with
-    ones at their positions.
+    If ``k`` is less than one, all elements. ``ret_typ`` chooses the output: their indices as ``dtype`` (``indices``),
+    their values (``value``), both (``both``), or a ``mask`` with ones at their positions.
     """
 
 
@@ -99,7 +99,7 @@ def _ranking(op: Op, ret_typ: Returned = "both") -> None:
     def ranking_infer(data, *, axis, k=0, ret_typ=ret_typ):
         flat, axis = flattened(data, axis)
         if k > flat[axis]:
-            raise AttrError(f"k={k}: there are {flat[axis]} numbers to choose from")
+            raise AttrError(f"k={k}: there are {flat[axis]} elements to choose from")
         top = (*flat[:axis], k if k > 0 else flat[axis], *flat[axis + 1:])
         return data if ret_typ == "mask" else [top, top] if ret_typ in ("value", "both") else top
 
@@ -138,7 +138,8 @@ def _along(xp: ArrayModule, places: Array, shape: Shape, axis: int) -> tuple[Arr
 
 @declare(name="_take_along_axis", types="T,I->T")
 def take_along_axis(data, indices, *, axis: int | None = -1):
-    """Elements of ``data`` along ``axis``, or of flat ``data``, at ``indices``; an index may occur once."""
+    """Elements of ``data`` along ``axis``, or of the flattened ``data``, at ``indices``, where no index may occur
+    twice."""
 
 
 @take_along_axis.infer
@@ -196,7 +197,7 @@ def histogram_infer(data, bins=None, *, bin_cnt, range):
             raise ShapeError(f"bins: expected a row of two edges or more, got shape {show(bins)}")
         return [(bins[0] - 1,), bins]
     if bin_cnt < 1 or range is None or len(range) != 2 or not range[0] < range[1]:
-        raise AttrError(f"bin_cnt={bin_cnt}, range={range}: expected bins, and where they begin and end")
+        raise AttrError(f"bin_cnt={bin_cnt}, range={range}: expected the number of bins, and their range")
     return [(bin_cnt,), (bin_cnt + 1,)]
 
 
@@ -217,7 +218,7 @@ histogram.grad(ZERO)
 
 @composed(name="_contrib_getnnz", types="T->int64")
 def getnnz(data, *, axis: Literal[0, 1] | None = None):
-    """Number of stored elements of a matrix: of all, of each column (0), or of each row (1).
+    """Number of stored elements of a matrix: in total, of each column (``axis=0``), or of each row (``axis=1``).
 
     Stored zeros of a ``csr`` matrix count; those of a dense one do not.
     """
@@ -231,7 +232,8 @@ getnnz.grad(ZERO)
 
 @composed(name="_contrib_allclose", types="T,T->uint8")
 def allclose(a, b, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = True):
-    """One if all elements of ``a`` are within ``atol + rtol * |b|`` of ``b``, else zero; a uint8 scalar."""
+    """1 if all elements of ``a`` differ from those of ``b`` by at most ``atol + rtol * |b|``, else 0; a uint8
+    scalar."""
     if not is_floating(np.dtype(a.dtype)):
         a, b = ops.Cast(a, dtype="float64"), ops.Cast(b, dtype="float64")
     within = ops._npi_less_equal(ops.abs(a - b), ops.abs(b) * rtol + atol)

@@ -23,7 +23,7 @@ Axes = int | tuple[int, ...] | None
 
 @declare(name="_prod_of_others")
 def of_others(data, *, axis: Axes = None, exclude: bool = False):
-    """The product of the other elements along ``axis`` (all axes for None, none for ()), for each element."""
+    """For each element the product of all other elements along ``axis``: all axes if None, no axis if ()."""
 
 
 def _others(x: Any) -> Any:
@@ -44,7 +44,8 @@ def of_others_grad(g, ins, outs, **attrs):
 
 @declare(name="_prod_of_pairs")
 def of_pairs(h, data, *, axis: Axes = None, exclude: bool = False):
-    """For each element, the sum over other elements of ``h`` times the product of all except the two."""
+    """For each element ``i`` the sum, over the other elements ``j``, of ``h[j]`` times the product of all elements
+    except ``i`` and ``j``."""
 
 
 def _pairs(h: Any, x: Any) -> Any:

@@ -134,14 +134,16 @@ def _numbers(x: Any, otherwise: float) -> Any:
     return where(equal(x, x), x, otherwise)
 
 
-sum_ = reduction("sum", row_sum, "The sum.", ("sum_axis",))
-mean = reduction("mean", row_mean, "The mean; of integers, cut towards zero.")
-prod = reduction("prod", row_product, "The product.")
-reduction("max", row_max, "The largest number, or NaN.", ("max_axis",))
-reduction("min", row_min, "The smallest number, or NaN.", ("min_axis",))
-nansum = reduction("nansum", lambda x: row_sum(_numbers(x, 0.0)), "The sum of all but NaN.")
-nanprod = reduction("nanprod", lambda x: row_product(_numbers(x, 1.0)), "The product of all but NaN.")
-reduction("_square_sum", lambda x: row_sum(square(x)), "The sum of squares.")
+sum_ = reduction("sum", row_sum, "The sum of the elements along ``axis``.", ("sum_axis",))
+mean = reduction("mean", row_mean, "The mean of the elements along ``axis``; for integers truncated towards zero.")
+prod = reduction("prod", row_product, "The product of the elements along ``axis``.")
+reduction("max", row_max, "The largest element along ``axis``; NaN if one is NaN.", ("max_axis",))
+reduction("min", row_min, "The smallest element along ``axis``; NaN if one is NaN.", ("min_axis",))
+nansum = reduction("nansum", lambda x: row_sum(_numbers(x, 0.0)), "The sum of the elements along ``axis`` that are not "
+                                                                  "NaN.")
+nanprod = reduction("nanprod", lambda x: row_product(_numbers(x, 1.0)), "The product of the elements along ``axis`` "
+                                                                        "that are not NaN.")
+reduction("_square_sum", lambda x: row_sum(square(x)), "The sum of the squares of the elements along ``axis``.")
 
 
 gradient_by(mean, mean_backward)  # divides before it repeats
@@ -171,7 +173,8 @@ def nanprod_grad(g, ins, outs, **attrs):
 
 @declare
 def norm(data, *, ord: Literal[1, 2] = 2, axis: Axes = None, out_dtype: Summed | None = None, keepdims: bool = False):
-    """The sum of absolute values, or the square root of the sum of squares."""
+    """The norm of the elements along ``axis``: the sum of absolute values (``ord=1``), or the root of the sum of
+    squares (``ord=2``)."""
 
 
 along(norm)
@@ -208,7 +211,7 @@ def norm_grad(g, ins, outs, *, ord, axis, keepdims, out_dtype):
 
 @declare(outputs=("output0", "output1"))
 def moments(data, *, axes: Axes = None, keepdims: bool = False):
-    """Mean and variance."""
+    """Mean and variance of the elements along ``axes``."""
 
 
 def _moments(x: Any) -> Any:
@@ -265,10 +268,10 @@ def _place(name: str, doc: str) -> None:
     placing(op, name, reduced)
 
 
-_place("argmax", "The place of the largest number along an axis, or among all in a row, in the dtype of the data: the "
-                 "first of equals, or of NaN.")
-_place("argmin", "The place of the smallest number along an axis, or among all in a row, in the dtype of the data: "
-                 "the first of equals, or of NaN.")
+_place("argmax", "The index of the largest element along ``axis``, or if None in the flattened data, in the dtype of "
+                 "the data; the first one of equal elements, or of NaN.")
+_place("argmin", "The index of the smallest element along ``axis``, or if None in the flattened data, in the dtype of "
+                 "the data; the first one of equal elements, or of NaN.")
 
 
 @declare(cheap=True)
@@ -284,7 +287,7 @@ placing(argmax_channel, "argmax", reduced, axis=1)
 
 @declare(name="_np_cumsum", aliases=("cumsum",), cheap=True)
 def cumsum(a, *, axis: int | None = None, dtype: Summed | None = None):
-    """Cumulative sums along an axis, or of the flat array; ``dtype`` is the dtype of the sums."""
+    """Cumulative sums along ``axis``, or if None of the flattened array; ``dtype`` is the dtype of the sums."""
 
 
 along(cumsum, flat=True)

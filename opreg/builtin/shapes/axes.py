@@ -44,7 +44,7 @@ def _order(rank: int, *, axes: Sequence[int] | None) -> tuple[int, ...]:
         return tuple(range(rank))[::-1]
     order = tuple([check_axis(axis, rank, "axes") for axis in axes])
     if sorted(order) != list(range(rank)):
-        raise AttrError(f"axes={tuple(axes)}: expected each of the {rank} axes once")
+        raise AttrError(f"axes={tuple(axes)}: expected a permutation of the {rank} axes")
     return order
 
 

@@ -128,7 +128,7 @@ def _broadcast_target(data: Shape, *, shape: int | Sequence[int]) -> Shape:
 
 @declare
 def broadcast_to(data, *, shape: int | tuple[int, ...] = ()):
-    """``data`` broadcast to ``shape``, in which 0 keeps a length."""
+    """``data`` broadcast to ``shape``; a 0 in it keeps the length of that axis."""
 
 
 _broadcasting(broadcast_to, _broadcast_target)
@@ -152,7 +152,7 @@ def _literal(array: Shape, *, shape: int | Shape) -> Shape:
 
 @declare(name="_np_broadcast_to", aliases=("_npi_broadcast_to",))
 def np_broadcast_to(array, *, shape: int | tuple[int, ...]):
-    """``array`` broadcast to ``shape``, in which 0 is a length of zero and -2 keeps a length."""
+    """``array`` broadcast to ``shape``; a -2 in it keeps the length of that axis, and 0 is a length of zero."""
 
 
 _broadcasting(np_broadcast_to, _literal)

@@ -43,7 +43,7 @@ def array_shape(shape: int | Shape | None) -> Shape:
     """A shape attribute for an array whose shape no graph infers."""
     dims = () if shape is None else (shape,) if isinstance(shape, int) else shape
     if -1 in dims:
-        raise AttrError(f"shape={shape}: -1 is found in graphs alone")
+        raise AttrError(f"shape={shape}: -1 is inferred only in graphs")
     return dims
 
 
@@ -113,7 +113,7 @@ def _count(start: float, stop: float | None, step: float, repeat: int) -> int:
     if step == 0:
         raise AttrError("step=0: expected a step other than zero")
     if stop == start or (stop > start) != (step > 0):
-        raise AttrError(f"there is nothing from {start} to {stop} in steps of {step}")
+        raise AttrError(f"there are no values from {start} to {stop} in steps of {step}")
     integers = [int(number) for number in (start, stop, step)]
     if integers == [start, stop, step]:  # a difference of large floats is rounded
         return -((integers[0] - integers[1]) // integers[2]) * repeat
@@ -153,7 +153,7 @@ def _range(xp: ArrayModule, shape: Shape | None, *, start: float, stop: float | 
     """The values of ``_arange``."""
     inferred = infer_range and stop is None
     if shape is None and inferred:
-        raise ShapeError("infer_range: how many numbers are wanted follows from nothing here")
+        raise ShapeError("infer_range: the number of values cannot be inferred from this graph")
     count = _count(start, stop, step, repeat) if shape is None else shape[0]
     return _steps(xp, count, start if stop is not None or inferred else 0, step, repeat, dtype)
 
@@ -187,7 +187,7 @@ _counting(arange, _range)
 @declare(name="_linspace", aliases=("_npi_linspace",), types="->@dtype")
 def linspace(*, start: Finite, stop: Finite, num: Count, endpoint: bool = True, ctx: str = "",
              dtype: np.dtype = _FLOAT32):
-    """``num`` equally spaced values from ``start`` to ``stop``, which is included with ``endpoint``."""
+    """``num`` equally spaced values from ``start`` to ``stop``, including ``stop`` if ``endpoint``."""
 
 
 formed(linspace, "-> (@num)")
@@ -231,7 +231,7 @@ def reset_arrays_xp(xp, *data):
 @declare(name="_contrib_arange_like", aliases=("_npx_arange_like",), unread=(0,))
 def arange_like(data, *, start: Finite = 0.0, step: Finite = 1.0, repeat: Positive = 1, ctx: str = "",
                 axis: int | None = None):
-    """A range of values with the shape of ``data``, or along one of its axes."""
+    """Values ``start``, ``start + step``, ... in the shape of ``data``, or in a vector as long as its ``axis``."""
 
 
 @arange_like.infer
@@ -244,7 +244,7 @@ _counting(arange_like, _range_like)
 
 @declare(name="_contrib_index_array", types="T->int64", unread=(0,))
 def index_array(data, *, axes: int | tuple[int, ...] | None = None):
-    """The indices of each element of ``data``, or those along ``axes``, in a new last axis; int64."""
+    """The index of each element of ``data`` along all axes, or along ``axes``: int64, in a new last axis."""
 
 
 def _indexed(rank: int, axes: int | Shape | None) -> list[int]:

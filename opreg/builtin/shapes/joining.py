@@ -233,7 +233,7 @@ def _splitting(op: Op, edges: Callable[..., list[int]]) -> None:
 
 def _even(shape: Shape, axis: int, *, num_outputs: int) -> list[int]:
     if shape[axis] % num_outputs != 0:
-        raise ShapeError(f"axis {axis} of {show(shape)} does not fall into {num_outputs} equal parts")
+        raise ShapeError(f"axis {axis} of {show(shape)} cannot be split into {num_outputs} equal parts")
     length = shape[axis] // num_outputs
     return [i * length for i in range(num_outputs + 1)]
 
@@ -276,7 +276,7 @@ def _edges(shape: Shape, axis: int, *, indices: int | Sequence[int], sections: i
     if not length and starts and starts[0] == 0:  # all parts are empty
         return [0] * len(edges)
     if not starts or starts[0] != 0 or any(stop < start for start, stop in pairwise(edges)):
-        raise AttrError(f"indices={tuple(starts)}: expected places from 0 on in rising order, none beyond "
+        raise AttrError(f"indices={tuple(starts)}: expected positions of at least 0 in ascending order, none beyond "
                         f"{length}, the length of axis {axis}")
     return edges
 
@@ -305,7 +305,7 @@ def split_v2_fill(ins, outs, *, axis, squeeze_axis):
 
 @composed
 def khatri_rao(*args, num_args: Few = 1):
-    """The Khatri-Rao product: column by column, the Kronecker product of the inputs' columns."""
+    """The Khatri-Rao product: column ``i`` is the Kronecker product of the inputs' columns ``i``."""
     for arg in args:
         if len(arg.shape) != 2:
             raise ShapeError(f"expected matrices, got shape {show(arg.shape)}")

@@ -69,7 +69,7 @@ def pad_fold(g, *, mode: Mode, pad_width: tuple[int, ...]):
 def pad_fold_infer(g, *, pad_width):
     shape = tuple([dim - sum(width) for dim, width in zip(g, _widths(pad_width, len(g)))])
     if any(dim < 0 for dim in shape):
-        raise ShapeError(f"pad_width={pad_width} takes more from {show(g)} than is there")
+        raise ShapeError(f"pad_width={pad_width} removes more elements than {show(g)} has")
     return shape
 
 

@@ -26,9 +26,9 @@ def _image(data: Shape, block_size: int) -> None:
     if len(data) != 4:
         raise ShapeError(f"expected rank 4 (batch, channels, height, width), got shape {show(data)}")
     if any(n < 1 for n in data[1:]):
-        raise ShapeError(f"expected channels, height and width of at least 1, got images without numbers, {show(data)}")
+        raise ShapeError(f"expected channels, height and width of at least 1, got empty images, {show(data)}")
     if block_size < 1:
-        raise AttrError(f"block_size={block_size}: expected a number from one up")
+        raise AttrError(f"block_size={block_size}: expected an integer of at least 1")
 
 
 @composed(cheap=True)
@@ -50,7 +50,7 @@ def space_to_depth(data, *, block_size: int):
     _image(data.shape, block_size)
     batch, channels, height, width = data.shape
     if height % block_size != 0 or width % block_size != 0:
-        raise ShapeError(f"height {height} and width {width} do not fall into blocks of {block_size}")
+        raise ShapeError(f"height {height} and width {width} cannot be divided into blocks of {block_size}")
     rows, columns = height // block_size, width // block_size
     blocks = ops._np_reshape(data, newshape=(batch, channels, rows, block_size, columns, block_size))
     turned = ops.transpose(blocks, axes=(0, 3, 5, 1, 2, 4))
@@ -68,7 +68,7 @@ def _windows(space: Sequence[int], kernel: Dims, stride: Dims, dilate: Dims, pad
     stride, dilate, pad = stride or (1,) * rank, dilate or (1,) * rank, pad or (0,) * rank
     if not rank == len(stride) == len(dilate) == len(pad) == len(space):
         raise AttrError(f"kernel={kernel}, stride={stride}, dilate={dilate}, pad={pad}: expected "
-                        f"{len(space)} numbers of each, one an axis of the image")
+                        f"{len(space)} numbers of each, one for each axis of the image")
     if min(*kernel, *stride, *dilate) < 1 or min(pad) < 0:
         raise AttrError(f"kernel={kernel}, stride={stride}, dilate={dilate}, pad={pad}: too small")
     counts = []
@@ -131,7 +131,7 @@ def im2col_sum(g, data, *, kernel: Dims, stride: Dims = (), dilate: Dims = (), p
 
 @declare(cheap=True)
 def col2im(data, *, output_size: Dims, kernel: Dims, stride: Dims = (), dilate: Dims = (), pad: Dims = ()):
-    """Columns, as ``im2col`` makes them, added at their positions in an image of ``output_size``."""
+    """The reverse of ``im2col``: columns are added at their positions in an image of ``output_size``."""
 
 
 @col2im.infer
@@ -167,7 +167,8 @@ def _up_names(*, sample_type: str, num_args: int) -> tuple[str, ...]:
 def upsampling(*data, scale: Positive, num_filter: Count = 0, sample_type: Literal["nearest", "bilinear"],
                multi_input_mode: Literal["concat", "sum"] = "concat", num_args: Few = 1,
                workspace: int = 512):
-    """Images enlarged ``scale`` times, by repetition or by a transposed convolution with ``weight``.
+    """Images enlarged ``scale`` times: pixels are repeated (``nearest``), or ``weight`` is applied as a transposed
+    convolution (``bilinear``).
 
     Further images are enlarged to the same size, and all of them are concatenated along the channels or added.
     """
@@ -218,7 +219,7 @@ def _steps(scale: int, height: int, width: int) -> Iterator[tuple[int, int, tupl
 
 @declare(name="_upsampling_bilinear", cheap=True)
 def spreading(data, weight, *, scale: Positive):
-    """Images enlarged ``scale`` times by a transposed convolution with a kernel for each channel."""
+    """Images enlarged ``scale`` times by a transposed convolution, with a separate kernel for each channel."""
 
 
 @spreading.infer

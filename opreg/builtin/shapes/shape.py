@@ -267,7 +267,7 @@ def reshape_codes(codes: Sequence[int], source: Shape, reverse: bool = False) ->
             free += taken
         elif code == -1:
             if inferred is not None:
-                raise AttrError(f"shape={tuple(codes)}: only one dimension can follow from the rest (-1)")
+                raise AttrError(f"shape={tuple(codes)}: only one dimension can be inferred (-1)")
             inferred = len(result)
             result.append(ANY)
             free += taken
@@ -276,8 +276,8 @@ def reshape_codes(codes: Sequence[int], source: Shape, reverse: bool = False) ->
         elif code < -4:
             raise AttrError(f"shape={tuple(codes)}: expected numbers above zero or codes 0 to -4, got {code}")
         elif len(taken) != (2 if code == -3 else 1):
-            raise ShapeError(f"shape={tuple(codes)}: for dimension {len(result)} the code {code} finds too "
-                             f"few dimensions left in {show(source)}")
+            raise ShapeError(f"shape={tuple(codes)}: for dimension {len(result)} the code {code} needs more dimensions "
+                             f"than remain of {show(source)}")
         elif code == -4:
             result += _halves(taken[0], next(numbers, 0), next(numbers, 0), codes)
         else:
@@ -322,9 +322,9 @@ def reshape(data, *, shape: int | tuple[int, ...] = (), reverse: bool = False,
             target_shape: int | tuple[int, ...] = (), keep_highest: bool = False):
     """``data`` in another shape.
 
-    In ``shape``, 0 keeps a length, -1 is inferred, -2 keeps all remaining lengths, -3 merges two, -4 splits one into
-    the two numbers after it; ``reverse`` reads from the right. ``target_shape``, in which 0 is inferred, and
-    ``keep_highest`` are older forms.
+    In ``shape``, 0 keeps a length, -1 is inferred, -2 keeps all remaining lengths, -3 merges two lengths, -4 splits one
+    into the two lengths after it; ``reverse`` matches axes from the last one. Instead of ``shape``, old graphs have
+    ``target_shape``, in which 0 is inferred, and ``keep_highest``, which keeps the first length.
     """
 
 
@@ -345,7 +345,7 @@ def _like(lhs: Shape, rhs: Shape, *, lhs_begin: int | None, lhs_end: int | None,
         start = 0 if begin is None else begin + rank if begin < 0 else begin
         stop = rank if end is None else end + rank if end < 0 else end
         if not 0 <= start <= stop <= rank:
-            raise AttrError(f"{name}_begin={begin}, {name}_end={end} name no dimensions of {show(shape)}")
+            raise AttrError(f"{name}_begin={begin}, {name}_end={end} are not a range of dimensions of {show(shape)}")
         return start, stop
 
     left, right = span(lhs, lhs_begin, lhs_end, "lhs")
@@ -359,8 +359,8 @@ def _like(lhs: Shape, rhs: Shape, *, lhs_begin: int | None, lhs_end: int | None,
 @declare(types="T,U->T", unread=(1,), aliases=("_npx_reshape_like",))
 def reshape_like(lhs, rhs, *, lhs_begin: int | None = None, lhs_end: int | None = None,
                  rhs_begin: int | None = None, rhs_end: int | None = None):
-    """``lhs`` in the shape of ``rhs``, or with its lengths ``[lhs_begin, lhs_end)`` replaced by the lengths
-    ``[rhs_begin, rhs_end)`` of ``rhs``."""
+    """``lhs`` in the shape of ``rhs``; or the axes from ``lhs_begin`` to before ``lhs_end`` get the lengths of the axes
+    from ``rhs_begin`` to before ``rhs_end`` of ``rhs``."""
 
 
 reshaping(reshape_like, _like)
@@ -428,7 +428,7 @@ def _squeezed(shape: Shape, *, axis: int | Sequence[int] | None) -> Shape | None
 
 @declare
 def squeeze(data, *, axis: int | tuple[int, ...] | None = None):
-    """``data`` without the given axes, or for None without all axes of length one; one axis always remains."""
+    """``data`` without the axes ``axis``, or if None without all axes of length one; one axis always remains."""
 
 
 reshaping(squeeze, _squeezed)

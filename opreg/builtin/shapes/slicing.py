@@ -141,7 +141,7 @@ def _span(begin: int, end: int | None, dim: int) -> tuple[int, int]:
     start = begin + dim if begin < 0 else begin
     stop = dim if end is None else end + dim if end < 0 else end
     if not 0 <= start < stop <= dim:
-        raise AttrError(f"begin={begin}, end={end} is no part of an axis of length {dim}")
+        raise AttrError(f"begin={begin}, end={end} is not a part of an axis of length {dim}")
     return start, stop
 
 
@@ -183,7 +183,7 @@ def _corner(data: Shape, like: Shape, *, axes: int | Sequence[int]) -> Cut:
 
 @declare(types="T,U->T", unread=(1,))
 def slice_like(data, shape_like, *, axes: int | tuple[int, ...] = ()):
-    """The first elements of ``data`` along ``axes`` (all by default), as many as ``shape_like`` has."""
+    """The first elements of ``data`` along ``axes`` (all by default), as many as ``shape_like`` has there."""
 
 
 cutting(slice_like, _corner)
@@ -208,7 +208,7 @@ def _window(*shapes: Shape, h_w: Sequence[int], offset: Sequence[int], center_cr
     for have, want, start in zip(shapes[0][2:], size, offset):
         start = (have - want) // 2 if center_crop else start
         if want < 1 or start < 0 or start + want > have:
-            raise ShapeError(f"cannot crop {want} numbers from number {start} on out of {have}")
+            raise ShapeError(f"cannot crop {want} elements from position {start} out of {have}")
         cut.append(slice(start, start + want))
     return tuple(cut)
 
@@ -216,8 +216,8 @@ def _window(*shapes: Shape, h_w: Sequence[int], offset: Sequence[int], center_cr
 @declare(name="Crop", unread=(1,), partly=(0,))
 def crop(*data, num_args: Few, offset: tuple[int, ...] = (0, 0), h_w: tuple[int, ...] = (0, 0),
          center_crop: bool = False):
-    """A window of height and width of the first input, with the size ``h_w`` or that of a second input, at ``offset``
-    or in the center."""
+    """A window of the first input, along height and width: its size is ``h_w`` or that of a second input, and it lies
+    at ``offset`` or in the center."""
 
 
 cutting(crop, _window)
@@ -259,7 +259,7 @@ linear(reverse, reverse)
 
 @declare(name="_slice_assign", aliases=("_crop_assign", "_npi_slice_assign"), inplace=(0,), cheap=True)
 def slice_assign(lhs, rhs, *, begin: Bounds, end: Bounds, step: Bounds | None = ()):
-    """``lhs`` with the slice that ``slice`` would return replaced by ``rhs``."""
+    """A copy of ``lhs`` whose slice from ``begin`` to before ``end`` is replaced by ``rhs``."""
 
 
 @slice_assign.fill
@@ -295,7 +295,7 @@ def slice_assign_grad(g, ins, outs, *, begin, end, step):
 @declare(name="_slice_assign_scalar", aliases=("_crop_assign_scalar", "_npi_slice_assign_scalar"),
          inplace=(0,), cheap=True)
 def slice_assign_scalar(data, *, scalar: Number = 0.0, begin: Bounds, end: Bounds, step: Bounds | None = ()):
-    """``data`` with the slice that ``slice`` would return filled with a number."""
+    """A copy of ``data`` whose slice from ``begin`` to before ``end`` is filled with ``scalar``."""
 
 
 slice_assign_scalar.fill(as_output)

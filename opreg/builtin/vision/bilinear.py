@@ -106,10 +106,10 @@ def slopes(xp: ArrayModule, source: Array, g: Array, places: list[Corner]) -> tu
 
 @declare(name="_bilinear", types="T:floating,P,P,I->T")
 def bilinear(data, y, x, image):
-    """Rows of channels (points, channel), interpolated between the pixels of ``data`` (batch, height, width, channel).
+    """Channels of images ``data`` (batch, height, width, channel) at points between pixels, (points, channel).
 
-    ``y`` and ``x`` (points) are places in pixels, ``image`` (points) the index of each point's image; pixels outside
-    are zero.
+    ``y`` and ``x`` (points) are coordinates in pixels, ``image`` (points) is the index of each point's image.
+    Interpolation is bilinear; pixels outside of an image are zero.
     """
 
 

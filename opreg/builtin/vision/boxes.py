@@ -85,8 +85,8 @@ def overlaps(a: Sequence[Any], b: Sequence[Any], form: Format = "corner") -> Any
 def box_nms(data, *, overlap_thresh: float = 0.5, valid_thresh: float = 0.0, topk: int = -1, coord_start: int = 2,
             score_index: int = 1, id_index: int = -1, background_id: int = -1, force_suppress: bool = False,
             in_format: Format = "corner", out_format: Format = "corner"):
-    """Non-maximum suppression: boxes in descending order of score, without those that overlap a better one; the rest is
-    -1.
+    """Non-maximum suppression: boxes in descending order of score, without those that overlap a better one. Remaining
+    rows are -1.
 
     ``data`` (..., boxes, elements) holds four coordinates from ``coord_start`` on, a score and, if ``id_index`` is not
     negative, a class; only boxes of one class suppress each other unless ``force_suppress``. Boxes of class
@@ -128,12 +128,12 @@ def box_nms(data, *, overlap_thresh: float = 0.5, valid_thresh: float = 0.0, top
 @box_nms.infer
 def box_nms_infer(data, *, coord_start, score_index, id_index):
     if len(data) < 2:
-        raise ShapeError(f"data: expected axes (..., boxes, numbers), got shape {show(data)}")
+        raise ShapeError(f"data: expected axes (..., boxes, elements), got shape {show(data)}")
     if coord_start < 0 or data[-1] < coord_start + 4:
-        raise AttrError(f"coord_start={coord_start}: four coordinates do not fit in {data[-1]} numbers a box")
+        raise AttrError(f"coord_start={coord_start}: four coordinates do not fit into the {data[-1]} elements of a box")
     for name, index in (("score_index", score_index), ("id_index", id_index)):
         if (index < 0 and name == "score_index") or data[-1] <= index:
-            raise AttrError(f"{name}={index} is out of range for {data[-1]} numbers a box")
+            raise AttrError(f"{name}={index} is out of range for the {data[-1]} elements of a box")
     return [data, (*data[:-1], 1)]
 
 
@@ -167,7 +167,8 @@ box_iou.grad(ZERO)
 def bipartite_matching(data, *, is_ascend: bool = False, threshold: float, topk: int = -1):
     """One-to-one matching of rows and columns of a score matrix (..., rows, columns), the best score first.
 
-    The outputs are for each row its column and for each column its row, or -1. A match has a score above ``threshold``,
+    The outputs are the column of each row and the row of each column, or -1 without a match. A match has a score above
+    ``threshold``,
     or below it with ``is_ascend``, where the smallest score is best; a positive ``topk`` is one less than the largest
     number of matches.
     """
@@ -212,8 +213,8 @@ def box_encode(samples, matches, anchors, refs, means, stds):
     """Regression targets of a detector: the offsets from ``anchors`` to their matched boxes ``refs[matches]``.
 
     Anchors (batch, n, 4) and boxes (batch, m, 4) are given by corners, ``matches`` and ``samples`` have the shape
-    (batch, n). The four offsets minus ``means``, divided by ``stds``, are given where ``samples`` is above 0.5, and
-    zeros elsewhere; the second output is the mask of these positions.
+    (batch, n). The first output is ``(offsets - means) / stds`` where ``samples`` is above 0.5, and zero elsewhere; the
+    second is the mask of these positions.
     """
     places = ops.clip(ops.Cast(matches, dtype="int64"), a_min=0, a_max=max(refs.shape[1] - 1, 0))
     codes = joined(offsets(*[centered(columns(boxes)) for boxes in (anchors, rows_at(refs, places))]))
@@ -230,9 +231,10 @@ box_encode.grad(ZERO)
 @composed(name="_contrib_box_decode", types="*T:floating->*T")
 def box_decode(data, anchors, *, std0: float = 1.0, std1: float = 1.0, std2: float = 1.0, std3: float = 1.0,
                clip: float = -1.0, format: Format = "center"):
-    """The corners of the boxes at offsets (batch, n, 4), times ``std0`` to ``std3``, from anchors (1, n, 4).
+    """Boxes decoded from offsets ``data`` (batch, n, 4) to anchors (1, n, 4), as corners.
 
-    A positive ``clip`` is an upper bound of the logarithm of a ratio of sides.
+    The offsets are first multiplied by ``std0`` to ``std3``. A positive ``clip`` is the upper bound of the last two,
+    which are logarithms of ratios of sides.
     """
     around = columns(anchors)
     if format == "corner":

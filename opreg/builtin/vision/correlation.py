@@ -68,8 +68,8 @@ def _form(data: Shape, kernel_size: int, max_displacement: int, stride1: int, st
                         f"pad_size={pad_size}: expected strides of at least one and no negative numbers")
     form = _Form(data[2:], kernel_size, max_displacement, stride1, stride2, pad_size)
     if any(n < 1 for n in form.places):
-        raise ShapeError(f"images of {show(data[2:])} padded by {pad_size} have no place whose patch of {kernel_size} "
-                         f"can move by {max_displacement}")
+        raise ShapeError(f"images of {show(data[2:])} padded by {pad_size} have no position whose patch of "
+                         f"{kernel_size} can be displaced by {max_displacement}")
     return form
 
 
@@ -98,7 +98,8 @@ def _taps(form: _Form) -> Iterator[tuple]:
 @declare(name="Correlation")
 def correlation(data1, data2, *, kernel_size: int = 1, max_displacement: int = 1, stride1: int = 1, stride2: int = 1,
                 pad_size: int = 0, is_multiply: bool = True):
-    """Means over patches and channels of products of ``data1`` and displaced ``data2``, or of absolute differences.
+    """Means, over patches and channels, of the products of ``data1`` and displaced ``data2``, or of their absolute
+    differences if not ``is_multiply``.
 
     Output channels are displacements up to ``max_displacement`` in steps of ``stride2``, row by row.
     """

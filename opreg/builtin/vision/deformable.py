@@ -212,8 +212,8 @@ def deformable(data, offset, weight, bias, *, kernel: tuple[int, ...], stride: t
                layout: Layout | None = None):
     """A convolution whose kernel positions are shifted by offsets (Dai et al. 2017).
 
-    ``offset`` has shape (batch, 2 * num_deformable_group * kernel size, *output shape): down and right, in pixels, for
-    each kernel position.
+    ``offset`` has shape (batch, 2 * num_deformable_group * kernel size, *output shape): for each kernel position the
+    shift down and the shift to the right, in pixels.
     """
 
 
@@ -238,8 +238,8 @@ def modulated(data, offset, mask, weight, bias, *, kernel: tuple[int, ...], stri
               layout: Layout | None = None):
     """A convolution whose kernel positions are shifted by offsets and weighted by ``mask`` (Zhu et al. 2018).
 
-    ``mask`` has shape (batch, num_deformable_group * kernel size, *output shape). Unlike in the first version, a sample
-    between the border and the outside is interpolated with zero.
+    ``mask`` has shape (batch, num_deformable_group * kernel size, *output shape). Unlike in
+    ``_contrib_DeformableConvolution``, samples between the border and the outside are interpolated with zeros.
     """
 
 

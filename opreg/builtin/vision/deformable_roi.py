@@ -23,10 +23,12 @@ __all__: list[str] = []
 def deformable_pooling(data, rois, trans=None, *, spatial_scale: float, output_dim: Count, group_size: int,
                        pooled_size: int, part_size: int = 0, sample_per_part: int = 1, trans_std: float = 0.0,
                        no_trans: bool = False):
-    """Averages of bilinear samples over the cells of regions; each cell is shifted, and reads channels of its own.
+    """Averages of bilinear samples over the cells of regions; each cell is shifted, and reads its own group of
+    channels.
 
-    ``trans`` has shape (regions, 2 * classes, part_size, part_size): shifts to the right and down of the cells, for the
-    channels of each class, as fractions of the region times ``trans_std``. The hidden second output counts samples.
+    ``trans`` has shape (regions, 2 * classes, part_size, part_size): for each class and cell the shift to the right and
+    the shift down, as fractions of the region, times ``trans_std``. The hidden second output is the number of samples
+    of each cell.
     """
     x, count = widened(data), rois.shape[0]
     form = _form(None if trans is None else trans.shape, spatial_scale, output_dim, group_size, pooled_size, part_size,

@@ -36,12 +36,12 @@ PAIRS = 1 << 15
          arguments=lambda *, grouped: ("boxes", "counts", "groups") if grouped else ("boxes", "counts"))
 def survivors(boxes, counts, groups, *, threshold: float, closed: bool = False, form: Format = "corner",
               border: int = 0, most: int = -1, grouped: bool = False):
-    """Whether each box remains when the first ``counts`` boxes, in order, remove the later ones that they overlap.
+    """Non-maximum suppression of sorted boxes: true for each box that no earlier remaining box overlaps.
 
-    ``boxes`` (..., boxes, 4) are given by corners, or with ``form="center"`` by center and sides, the best first; those
-    beyond ``counts`` (...) take no part. One is removed by an intersection over union above ``threshold``, or with
-    ``closed`` equal to it, with a box that remains, if ``grouped`` one of equal ``groups`` (..., boxes). With
-    ``border=1`` boxes include their last pixel. No more than ``most`` remain, unless that is negative.
+    ``boxes`` (..., boxes, 4), the best first, are given by corners, or with ``form="center"`` by center and sides. Only
+    the first ``counts`` (...) of them take part. Boxes overlap if their intersection over union is above ``threshold``,
+    or with ``closed`` equal to it; with ``grouped`` only boxes of equal ``groups`` (..., boxes) suppress each other.
+    With ``border=1`` boxes include their last pixel. At most ``most`` boxes remain, if it is not negative.
     """
 
 
@@ -159,8 +159,9 @@ def _alive(hits: Sequence[int]) -> list[int]:
 def matching(scores, *, above: float, most: int = -1):
     """One-to-one matching of the rows and columns of ``scores`` (..., rows, columns), the highest score first.
 
-    Gives for each row its column and for each column its row, or -1. Only scores greater than ``above`` match; equal
-    ones match in the order of rows, then columns. No more than ``most`` rows match, unless that is negative.
+    The outputs are the column of each row and the row of each column, or -1 without a match. Only scores greater than
+    ``above`` match; equal ones match in the order of rows, then columns. At most ``most`` rows match, if it is not
+    negative.
     """
 
 

@@ -114,7 +114,7 @@ def _part(data: Shape, like: Shape = (), *, x: int, y: int, width: int, height: 
     _image(data)
     for name, start, size, length in (("x", x, width, data[-2]), ("y", y, height, data[-3])):
         if start < 0 or size < 1 or length < start + size:
-            raise AttrError(f"{name}={start}: {size} from there on is not a part of {length}")
+            raise AttrError(f"{name}={start}: {size} from there exceed the length {length}")
     return (*(slice(None),) * (len(data) - 3), slice(y, y + height), slice(x, x + width))
 
 
@@ -243,8 +243,8 @@ for _name, _change in (("brightness", _brightness), ("contrast", _contrast), ("s
 def color_jitter(data, *, brightness: float, contrast: float, saturation: float, hue: float):
     """The image with brightness, contrast, saturation and hue changed in random order.
 
-    Each attribute is the greatest difference of the factor from one, or for the hue of the rotation, in turns, from
-    zero.
+    Each attribute is the largest difference of a random factor from one; for the hue it is the largest rotation, in
+    turns.
     """
 
 

@@ -279,7 +279,7 @@ def _size(height: int, width: int, *, size: int | Shape, keep_ratio: bool) -> tu
 
 def _some(data: Shape) -> None:
     if any(dim is not ANY and dim < 1 for dim in data[-3:-1]):
-        raise ShapeError(f"data: there is no pixel in shape {show(data)}")
+        raise ShapeError(f"data: there are no pixels in shape {show(data)}")
 
 
 @resize.infer
@@ -324,17 +324,17 @@ Border = Literal[0, 1, 2, 3, 4]
 @composed(name="_cvcopyMakeBorder")
 def border(src, *, top: int, bot: int, left: int, right: int, type: Border = 0, value: float = 0.0,
            values: tuple[float, ...] = ()):
-    """One image padded by given numbers of pixels on each side.
+    """One image padded by ``top``, ``bot``, ``left`` and ``right`` pixels.
 
-    ``type`` tells the border: 0, ``values``, one for each channel, or ``value`` for all; 1, the outermost pixels; 2,
-    the reflection; 3, the opposite side; 4, the reflection without the outermost pixels.
+    ``type`` is the content of the border: 0 is a constant, one of ``values`` for each channel or ``value`` for all; 1
+    the outermost pixels; 2 the reflection; 3 the opposite side; 4 the reflection without the outermost pixels.
     """
     if len(src.shape) != 3:
         raise ShapeError(f"src: expected an image (height, width, channel), got shape {show(src.shape)}")
     _some(src.shape)
     height, width, channels = src.shape
     if min(top, bot, left, right) < 0:
-        raise AttrError(f"top={top}, bot={bot}, left={left}, right={right}: expected none negative")
+        raise AttrError(f"top={top}, bot={bot}, left={left}, right={right}: expected no negative widths")
     if len(values) > 4 or (values and len(values) < channels):
         raise AttrError(f"values={values}: expected a number for each of {channels} channels, four at most")
     if type:

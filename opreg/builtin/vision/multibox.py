@@ -46,9 +46,9 @@ def prior(data, *, sizes: tuple[float, ...] = (1.0,), ratios: tuple[float, ...] 
     """Prior boxes around each position of the feature map ``data`` (batch, channel, height, width), whose values are
     not read.
 
-    A place has one box of each size with the first ratio of width to height, and one of the first size with each
-    further ratio. ``steps`` between places and ``offsets`` of the first, in steps, are (y, x); steps of -1 cover
-    the image. Gives (1, boxes, 4).
+    A position has one box of each size with the first ratio of width to height, and one of the first size with each
+    further ratio. ``steps`` (y, x) are the distances between positions, and -1 divides the image evenly; ``offsets``
+    (y, x) place the first position, in steps. The output has shape (1, boxes, 4).
     """
     if len(data.shape) != 4:
         raise ShapeError(f"data: expected shape (batch, channel, height, width), got {show(data.shape)}")
@@ -90,15 +90,17 @@ def target(anchor, label, cls_pred, *, overlap_threshold: float = 0.5, ignore_la
     """Training targets for the boxes of ``anchor`` (1, n, 4), given the objects in ``label``.
 
     ``label`` (batch, objects, 5 or more) holds a class and a box each; the first class -1 ends the list.
-    ``cls_pred`` (batch, classes, n), class 0 the background, decides which anchors without object are hard.
+    ``cls_pred`` (batch, classes, n), with the background as class 0, decides which anchors without an object are hard.
 
-    Every object takes the anchor it overlaps most, the best pair first; further anchors take the object they
-    overlap most if by more than ``overlap_threshold``. The hardest of the others, ``negative_mining_ratio`` for each
-    that has an object, are background if they overlap any object less than ``negative_mining_thresh``, or all are
-    if the ratio is not positive. The rest is ``ignore_label``, as is everything in an image without objects.
-    ``minimum_negative_samples`` has no effect.
+    Each object is matched with the anchor that it overlaps most, the best pair first. Each further anchor is matched
+    with the object that it overlaps most, if by more than ``overlap_threshold``. The other anchors are background; with
+    a positive ``negative_mining_ratio`` only the hardest of those that overlap every object less than
+    ``negative_mining_thresh`` are, at most ``negative_mining_ratio`` times the number of matched anchors. The rest, and
+    all anchors of an image
+    without objects, have the class ``ignore_label``. ``minimum_negative_samples`` has no effect.
 
-    Gives offsets divided by ``variances`` (batch, 4 n), a mask of those that count, and classes (batch, n).
+    The outputs are offsets divided by ``variances`` (batch, 4 n), their mask, which is 1 for matched anchors, and
+    classes (batch, n).
     """
     (batch, n), objects, dtype = (label.shape[0], anchor.shape[1]), label.shape[1], np.dtype(label.dtype)
     if batch * n * objects == 0:
@@ -159,10 +161,10 @@ def detection(cls_prob, loc_pred, anchor, *, clip: bool = True, threshold: float
               nms_topk: int = -1):
     """Decoded detections: rows of (class, score, left, top, right, bottom) in descending order of score.
 
-    ``cls_prob`` (batch, classes, n) are probabilities, class 0 the background; ``loc_pred`` (batch, 4 n) are offsets
-    times ``variances`` from the boxes of ``anchor`` (1, n, 4). Boxes below ``threshold`` are left out; of the
-    ``nms_topk`` best, one that overlaps a better one of its class, or of any with ``force_suppress``, by
-    ``nms_threshold`` gets the class -1. Remaining rows are -1.
+    ``cls_prob`` (batch, classes, n) are probabilities; class 0 is the background. ``loc_pred`` (batch, 4 n), times
+    ``variances``, are offsets from the boxes of ``anchor`` (1, n, 4). Boxes below ``threshold`` are left out. Among the
+    ``nms_topk`` best, a box that overlaps a better one of its class, or with ``force_suppress`` of any class, by more
+    than ``nms_threshold`` gets the class -1. Remaining rows are -1.
     """
     batch, classes, n = cls_prob.shape
     if batch * n == 0 or classes < 2:

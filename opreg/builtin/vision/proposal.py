@@ -48,15 +48,15 @@ def _declare(name: str, single: bool) -> None:
                  threshold: float = 0.7, rpn_min_size: int = 16, scales: tuple[float, ...] = (4.0, 8.0, 16.0, 32.0),
                  ratios: tuple[float, ...] = (0.5, 1.0, 2.0), feature_stride: int = 16, output_score: bool = False,
                  iou_loss: bool = False):
-        """The best regions (image, left, top, right, bottom) of each image, less those that overlap a better one.
+        """Region proposals of each image, (image, left, top, right, bottom), without those that overlap a better one.
 
-        ``cls_prob`` (batch, 2 anchors, height, width) scores anchors as background, then as objects; ``bbox_pred``
-        (batch, 4 anchors, height, width) tells where objects are from anchors; ``im_info`` (batch, 3) holds height,
-        width and scale of each image. Anchors have all ``ratios`` and ``scales``, and a place of the map is
-        ``feature_stride`` pixels wide. Regions smaller than ``rpn_min_size`` come last. Those of the
-        ``rpn_pre_nms_top_n`` best that overlap no better one by more than ``threshold`` survive,
-        ``rpn_post_nms_top_n`` at most, and are repeated if there are fewer. ``iou_loss`` says that ``bbox_pred`` is
-        the distance between corners in pixels.
+        ``cls_prob`` (batch, 2 anchors, height, width) holds the scores of all anchors as background, then those as
+        objects; ``bbox_pred`` (batch, 4 anchors, height, width) holds offsets of the regions from the anchors;
+        ``im_info`` (batch, 3) holds height, width and scale of each image. Anchors have all ``ratios`` and ``scales``,
+        and positions are ``feature_stride`` pixels apart. Regions smaller than ``rpn_min_size`` come last. Among the
+        ``rpn_pre_nms_top_n`` best regions, those that overlap a better one by more than ``threshold`` are removed; at
+        most ``rpn_post_nms_top_n`` remain, and if there are fewer they are repeated. With ``iou_loss``, ``bbox_pred``
+        holds distances between corners in pixels.
         """
         return _proposed(cls_prob, bbox_pred, im_info, rpn_pre_nms_top_n, rpn_post_nms_top_n, threshold, rpn_min_size,
                          _anchors(feature_stride, ratios, scales), feature_stride, iou_loss)
@@ -89,7 +89,7 @@ def _declare(name: str, single: bool) -> None:
             if shape != expected:
                 raise ShapeError(f"{label}: expected shape {show(expected)}, got {show(shape)}")
         if size[0] is not ANY and size[1] is not ANY and size[0] * size[1] == 0:
-            raise ShapeError(f"cls_prob: there is no place in {show(cls_prob)}")
+            raise ShapeError(f"cls_prob: there is no position in {show(cls_prob)}")
         return [(batch * rpn_post_nms_top_n, 5), (batch * rpn_post_nms_top_n, 1)]
 
     proposal.grad(ZERO)

@@ -89,9 +89,11 @@ def bilinear_resize(data, like=None, *, height: int = 1, width: int = 1, scale_h
                     scale_width: float | None = None, mode: Mode = "size", align_corners: bool = True):
     """Images resized with bilinear interpolation.
 
-    ``mode`` tells the size: "size" is ``height`` and ``width``, or the scales if they are given; "odd_scale" uses the
-    scales, odd sizes to odd ones; "like" the size of a second input; the others the nearest even or odd size.
-    ``align_corners`` maps the corner elements of input and output to each other; without it pixels are areas.
+    ``mode`` chooses the size: "size" is ``height`` and ``width``, or the scaled size if scales are given; "odd_scale"
+    is the scaled size, kept odd for odd sizes; "like" is the size of a second input; the other modes give the nearest
+    even or odd size.
+    ``align_corners`` maps the corner elements of input and output to each other; without it the edges of the images are
+    mapped to each other.
     """
     _image(data.shape if like is None else like.shape)
     if like is None:

@@ -176,7 +176,8 @@ def roi_align(data, rois, *, pooled_size: tuple[int, ...], spatial_scale: float,
     """Averages of bilinear samples over the cells of each region (He et al. 2017, Mask R-CNN).
 
     A cell has ``sample_ratio`` samples along either side, or by default one for each pixel. ``aligned`` shifts regions
-    by half a pixel. ``position_sensitive`` gives each cell its own channels. A region with a negative image number is
+    by half a pixel. With ``position_sensitive`` each cell reads its own group of channels. A region with a negative
+    image number is
     zero.
     """
 
@@ -228,7 +229,8 @@ _averaging(roi_align, "_backward_ROIAlign", _align_cells)
 
 @declare(name="_contrib_PSROIPooling", types="T,I->T")
 def psroi_pooling(data, rois, *, spatial_scale: float, output_dim: Count, pooled_size: int, group_size: int = 0):
-    """Averages over the pixels of each region's cells, which read channels of their own (Dai et al. 2016, R-FCN)."""
+    """Averages over the pixels of each region's cells; each cell reads its own group of channels (Dai et al. 2016,
+    R-FCN)."""
 
 
 @psroi_pooling.infer

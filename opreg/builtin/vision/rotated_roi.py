@@ -22,10 +22,11 @@ __all__: list[str] = []
 
 @declare(name="_contrib_RROIAlign")
 def rotated_roi_align(data, rois, *, pooled_size: Cells, spatial_scale: float, sampling_ratio: int = -1):
-    """Averages of bilinear samples over the cells of regions (image, x, y, width, height, degrees), turned around x, y.
+    """Averages of bilinear samples over the cells of regions (image, x, y, width, height, degrees), rotated around
+    their center x, y.
 
-    A cell has ``sampling_ratio`` samples along either side, or if that is not positive one for each pixel, up to those
-    of a region as long as the diagonal of ``data`` (batch, channel, height, width).
+    A cell has ``sampling_ratio`` samples along either side; if that is not positive, one for each pixel, as for a
+    region no longer than the diagonal of ``data`` (batch, channel, height, width).
     """
 
 

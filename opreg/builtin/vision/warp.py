@@ -25,8 +25,8 @@ __all__: list[str] = []
 def grid_generator(data, *, transform_type: Literal["affine", "warp"], target_shape: tuple[int, ...] = (0, 0)):
     """A sampling grid: coordinates x and y from -1 to 1 for each position of an image.
 
-    "affine" multiplies the coordinates of ``target_shape`` by a matrix of two rows and three columns; "warp" adds a
-    flow, in pixels, to each position.
+    "affine" multiplies the coordinates of an image of ``target_shape`` by matrices of two rows and three columns;
+    "warp" adds a flow in pixels to each position.
     """
     x = widened(data)
     if transform_type == "affine":
@@ -89,7 +89,7 @@ gradient_by(grid_generator, grid_generator_data)
 
 @composed(name="BilinearSampler")
 def bilinear_sampler(data, grid, *, cudnn_off: bool | None = None):
-    """Images sampled at the coordinates in ``grid``, x and y from -1 to 1; zero outside of the image."""
+    """Images sampled bilinearly at the coordinates in ``grid``, x and y from -1 to 1; zero outside of the image."""
     (_, channels, high, across), (batch, _, height, width) = data.shape, grid.shape
     x, y = ops.SliceChannel(widened(grid) + 1, num_outputs=2, axis=1, squeeze_axis=True)
     x, y = [ops._np_reshape(side * ((size - 1) / 2), newshape=(batch * height * width,))
@@ -109,7 +109,8 @@ formed(bilinear_sampler, "(batch, channel, high, across) (batch, 2, height, widt
 @composed(name="SpatialTransformer")
 def spatial_transformer(data, loc, *, target_shape: tuple[int, ...] = (0, 0), transform_type: Literal["affine"],
                         sampler_type: Literal["bilinear"], cudnn_off: bool | None = None):
-    """Images transformed by affine maps of six elements each, which map output coordinates to input coordinates."""
+    """Images transformed by affine maps: the six elements ``loc`` of each map output coordinates to input
+    coordinates."""
     grid = ops.GridGenerator(widened(loc), transform_type="affine", target_shape=target_shape)
     return in_dtype_of(ops.BilinearSampler(widened(data), grid), data)  # float16 would move pixels of large images
 

@@ -18,8 +18,8 @@ __all__ = ["SVRGModule"]
 
 
 class SVRGModule(Module):
-    """A module whose gradients are corrected: by those of the same batch for weights that it had a while ago, and the
-    mean gradient of all data for these.
+    """A module with variance-reduced gradients: from each gradient it subtracts that of the same batch for earlier
+    weights, and adds the mean gradient of all data for these weights.
 
     Parameters
     ----------

@@ -63,8 +63,8 @@ class _Embedding(Vocabulary):
         words = tokens if isinstance(tokens, list) else [tokens]
         unknown = [word for word in words if word not in self._numbers]
         if unknown:
-            raise TextError(f"update_token_vectors: {unknown[0]!r} is no word here; {self.unknown_token!r} has the "
-                            "vector of unknown words")
+            raise TextError(f"update_token_vectors: {unknown[0]!r} is not in the vocabulary; {self.unknown_token!r} "
+                            f"has the vector of unknown words")
         shapes = [(len(words), self.vec_len), *([(self.vec_len,)] if len(words) == 1 else [])]
         if getattr(new_vectors, "shape", None) not in shapes:
             raise TextError(f"update_token_vectors: expected an array of shape {shapes[0]}, got "
@@ -125,9 +125,9 @@ class CustomEmbedding(_Embedding):
             for number, line in enumerate(lines, 1):
                 word, *parts = line.rstrip().split(elem_delim)
                 if not parts:
-                    raise TextError(f"{path}, line {number}: expected a word and its numbers, got {line!r}")
+                    raise TextError(f"{path}, line {number}: expected a word and its vector, got {line!r}")
                 if word in vectors_by_word:
-                    warn(f"{path}, line {number}: {word!r} has a vector already")
+                    warn(f"{path}, line {number}: {word!r} already has a vector")
                 elif len(parts) > 1:
                     vectors_by_word[word] = np.array(parts, np.float32)
                     if len(parts) != len(next(iter(vectors_by_word.values()))):
@@ -166,6 +166,7 @@ class CompositeEmbedding(_Embedding):
 
 def __getattr__(name: str) -> NoReturn:
     if name in _FETCHED:
-        raise AttributeError(f"contrib.text.embedding.{name}: vectors are not fetched; CustomEmbedding reads files of "
+        raise AttributeError(f"contrib.text.embedding.{name}: vectors are not downloaded; CustomEmbedding reads files "
+                             f"of "
                              "GloVe and FastText")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}. {did_you_mean(name, __all__)}")

@@ -10,7 +10,7 @@ __all__ = ["count_tokens_from_str"]
 
 def count_tokens_from_str(source_str: str, token_delim: str = " ", seq_delim: str = "\n", to_lower: bool = False,
                           counter_to_update: Counter | None = None) -> Counter:
-    """How often each word stands in a text.
+    """The number of occurrences of each word in a text.
 
     Parameters
     ----------

@@ -16,25 +16,25 @@ class TextError(ArgumentError, AssertionError):
 
 
 class Vocabulary:
-    """Words and their numbers: the unknown word is 0, reserved ones follow, then those of a counter.
+    """Words and their indices: the unknown word is 0, then come reserved words, then those of a counter.
 
     Parameters
     ----------
     counter : Counter, optional
-        How often each word was seen; frequent words come first, of equally frequent ones the lesser.
+        The number of occurrences of each word; frequent words come first, and equally frequent ones are sorted.
     most_freq_count : int, optional
-        How many words of the counter are taken at most.
+        The most words that are taken from the counter.
     min_freq : int
-        How often a word was seen at least.
+        The least number of occurrences of a word.
     unknown_token : hashable
-        Stands for each word that has no number.
+        The word that replaces words without an index.
     reserved_tokens : sequence of hashable, optional
-        Words that are there in any case, as those for padding.
+        Words that always have an index, such as padding.
 
     Raises
     ------
     TextError
-        When ``min_freq`` is below 1, or a reserved word is there twice, or the unknown one.
+        When ``min_freq`` is below 1, or reserved words are not distinct, or include the unknown word.
 
     Examples
     --------

@@ -91,7 +91,8 @@ class DeformableConvolution(_Deformable):
     num_deformable_group : int
         Number of groups of channels with offsets of their own.
     weight_initializer, bias_initializer, offset_weight_initializer, offset_bias_initializer : Initializer or str
-        Initial values. Those of the offsets are zeros, so that it begins as an ordinary convolution.
+        Initial values. The initial weights of the offsets are zeros, so that the layer begins as an ordinary
+        convolution.
     offset_use_bias : bool
         Whether offsets have a bias.
     layout, op_name, adj

@@ -260,8 +260,8 @@ class VariationalDropoutCell(ModifierCell):
     def __init__(self, base_cell: RecurrentCell, drop_inputs: float = 0.0, drop_states: float = 0.0,
                  drop_outputs: float = 0.0):
         if drop_states and isinstance(base_cell, BidirectionalCell):
-            raise ArgumentError("VariationalDropoutCell: states of a BidirectionalCell have two orders: put one around "
-                                "each of its cells")
+            raise ArgumentError("VariationalDropoutCell: states of a BidirectionalCell have two orders: put a "
+                                "VariationalDropoutCell around each of its cells")
         super().__init__(base_cell)
         self.drop_inputs, self.drop_states, self.drop_outputs = drop_inputs, drop_states, drop_outputs
         self._forget()

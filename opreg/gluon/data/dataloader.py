@@ -230,11 +230,11 @@ class DataLoader:
             if batch_size is None:
                 raise ArgumentError("DataLoader: give batch_size, or a batch_sampler")
             if sampler is not None and shuffle:
-                raise ArgumentError("DataLoader: a sampler has an order of its own, give it without shuffle")
+                raise ArgumentError("DataLoader: a sampler decides the order: leave out shuffle")
             order = sampler or (RandomSampler if shuffle else SequentialSampler)(len(dataset))
             batch_sampler = BatchSampler(order, batch_size, last_batch or "keep")
         elif batch_size is not None or shuffle or sampler is not None or last_batch is not None:
-            raise ArgumentError("DataLoader: a batch_sampler decides batches, give it without batch_size, shuffle, "
+            raise ArgumentError("DataLoader: a batch_sampler decides the batches: leave out batch_size, shuffle, "
                                 "sampler and last_batch")
         self._dataset, self._batch_sampler = dataset, batch_sampler
         self._batchify_fn = batchify_fn or default_batchify_fn

@@ -34,10 +34,10 @@ class Dataset:
     """
 
     def __getitem__(self, idx: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} has no __getitem__, which gives the sample of a number")
+        raise NotImplementedError(f"{type(self).__name__} has no __getitem__, which returns the sample of an index")
 
     def __len__(self) -> int:
-        raise NotImplementedError(f"{type(self).__name__} has no __len__, the count of samples")
+        raise NotImplementedError(f"{type(self).__name__} has no __len__, the number of samples")
 
     def __iter__(self) -> Iterator[Any]:
         return (self[number] for number in range(len(self)))
@@ -55,7 +55,8 @@ class Dataset:
             When there is no part of that number.
         """
         if not 0 <= index < num_shards:
-            raise ArgumentError(f"shard: index={index} of num_shards={num_shards}: expected one from 0 on")
+            raise ArgumentError(f"shard: index={index} of num_shards={num_shards}: expected an integer from 0 to "
+                                f"before the number of parts")
         least, more = divmod(len(self), num_shards)
         return _SampledDataset(self, SequentialSampler(least + (index < more), least * index + min(index, more)))
 

@@ -38,7 +38,7 @@ class Sampler:
     """
 
     def __iter__(self) -> Iterator[Any]:
-        raise NotImplementedError(f"{type(self).__name__} has no __iter__, which gives numbers of samples")
+        raise NotImplementedError(f"{type(self).__name__} has no __iter__, which gives indices of samples")
 
     def __len__(self) -> int:
         raise NotImplementedError(f"{type(self).__name__} must define __len__, the number of samples of __iter__")

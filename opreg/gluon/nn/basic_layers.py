@@ -159,7 +159,7 @@ class Lambda(Block):
         super().__init__(prefix=prefix)
         if isinstance(function, str):
             if not hasattr(ndarray, function):
-                raise BlockError(f"Lambda: there is no function nd.{function}")
+                raise BlockError(f"Lambda: nd has no function {function}")
             function = getattr(ndarray, function)
         if not callable(function):
             raise _refused("Lambda", function)

@@ -41,7 +41,7 @@ class _Windows(HybridBlock):
         dims = len(self._layouts[0]) - 2
         value = per_axis(value, dims)
         if len(value) != dims:
-            raise BlockError(f"{type(self).__name__}: {what} must be a number or a list of {dims} ints, got {value}")
+            raise BlockError(f"{type(self).__name__}: {what} must be an int or a list of {dims} ints, got {value}")
         return value
 
     def _laid(self, layout: str) -> str:

@@ -31,7 +31,7 @@ def format_sequence(length: int | None, inputs: Any, layout: str, merge: bool | 
         When the number of steps is not ``length``.
     """
     if inputs is None:
-        raise BlockError("unroll: expected inputs, got None: make variables outside of it")
+        raise BlockError("unroll: expected inputs, got None: make the variables yourself and pass them")
     axis, batch_size = layout.find("T"), 0
     in_axis = axis if in_layout is None else in_layout.find("T")
     sample = inputs if isinstance(inputs, tensor_types) else inputs[0]

@@ -87,7 +87,7 @@ class Dataset:
         self._counted: int | None = None
         self._batch_size, self._repeats = 1, 1
         if len(set(self._names)) != len(self._names):
-            raise ArgumentError(f"a dataset has each column once, got {list(self._names)}")
+            raise ArgumentError(f"a dataset has each column only once, got {list(self._names)}")
 
     def _then(self, rows: Rows, size: Callable[[], int] | None, names: Sequence[str] | None = None) -> Dataset:
         """A dataset whose rows are computed from this one's."""
@@ -235,7 +235,7 @@ class Dataset:
         if all(isinstance(size, float) for size in sizes):
             counts[0] += count - sum(counts)
         if sum(counts) != count or min(counts) < 1:
-            raise ArgumentError(f"split: {list(sizes)} of {count} rows are {counts}")
+            raise ArgumentError(f"split: {list(sizes)} of {count} rows would be parts of {counts} rows")
         random = Epoch().random()
         order = random.permutation(count) if randomize else np.arange(count)
         seed = int(random.integers(2 ** 31))  # a random order is the same for all parts
@@ -334,8 +334,8 @@ class Dataset:
         def changed(at: int, row: Row) -> Row:
             results = _called(steps, tuple(row[i] for i in places), f"map of row {at}")
             if len(results) != len(new):
-                raise ArgumentError(f"map: expected {len(new)} columns, {list(new)}, and the functions gave "
-                                    f"{len(results)}; say output_columns")
+                raise ArgumentError(f"map: expected {len(new)} columns, {list(new)}, but the functions returned "
+                                    f"{len(results)}; give output_columns")
             if not stay:
                 return (*results, *(row[i] for i in remaining))
             columns = list(row)
@@ -519,8 +519,8 @@ class Dataset:
             shapes = dict.fromkeys(self._names, (None, 0)) if pad_info is None else dict(pad_info)
             if pad_to_bucket_boundary and pad_info is not None:
                 if bucket == len(bounds):
-                    raise ArgumentError("bucket_batch_by_length: a row of the last bucket has no boundary to be filled "
-                                        f"up to; leave out pad_to_bucket_boundary, or give one above {bounds[-1]}")
+                    raise ArgumentError("bucket_batch_by_length: a row of the last bucket has no boundary to pad to; "
+                                        "leave out pad_to_bucket_boundary, or add a boundary above {bounds[-1]}")
                 shapes = {name: (shape and [bounds[bucket] - 1 if n is None else n for n in shape], number)
                           for name, (shape, number) in shapes.items()}
             columns = [[_seen(row[i]) for row in some] for i in range(len(self._names))]
@@ -579,7 +579,7 @@ class _Epochs:
     def _begin(self) -> Iterator[Row]:
         self._epoch += 1
         if 0 < self._most <= self._epoch:
-            raise RuntimeError(f"all {self._most} epochs of this iterator are over; give it more by num_epochs")
+            raise RuntimeError(f"all {self._most} epochs of this iterator are over; for more, set num_epochs")
         self._open = self._dataset._rows(Epoch(self._epoch))
         return self._open
 
@@ -644,11 +644,11 @@ def _padded(values: Sequence[Any], shape: Sequence[int | None] | None, number: f
 
 def _stacked(name: str, values: Any) -> np.ndarray:
     if any(isinstance(value, dict) for value in values):
-        raise ArgumentError(f"batch: rows of column {name!r} are dicts, which cannot be stacked; make arrays of them "
-                            "with map or per_batch_map")
+        raise ArgumentError(f"batch: rows of column {name!r} are dicts, which cannot be stacked; convert them to "
+                            f"arrays with map or per_batch_map")
     arrays = [as_column(value, f"batch: column {name!r}") for value in values]
     shapes = sorted({array.shape for array in arrays})
     if len(shapes) > 1:
-        raise ShapeError(f"batch: rows of column {name!r} have the shapes {shapes[0]} and {shapes[1]}; fill them up by "
-                         "padded_batch, or make them alike by map")
+        raise ShapeError(f"batch: rows of column {name!r} have the shapes {shapes[0]} and {shapes[1]}; pad them by "
+                         f"padded_batch, or make them equal by map")
     return np.stack(arrays)

@@ -173,10 +173,10 @@ def sampler_of(owner: str, sampler: Any, shuffle: Any, num_samples: int | None, 
                shard_id: int | None) -> Sampler:
     """The sampler that a dataset's arguments describe."""
     if (num_shards is None) is not (shard_id is None):
-        raise ArgumentError(f"{owner}: num_shards and shard_id are given together, got {num_shards} and {shard_id}")
+        raise ArgumentError(f"{owner}: give both num_shards and shard_id, or neither; got {num_shards} and {shard_id}")
     if sampler is not None:
         if shuffle is not None or num_shards is not None:
-            raise ArgumentError(f"{owner}: a sampler says the order itself; leave out shuffle and num_shards")
+            raise ArgumentError(f"{owner}: a sampler decides the order; leave out shuffle and num_shards")
         return sampler if isinstance(sampler, Sampler) else _Given(sampler, num_samples)
     shuffled = shuffle is None or bool(shuffle)
     if num_shards is not None and shard_id is not None:

@@ -26,7 +26,7 @@ __all__ = ["Cifar10Dataset", "Cifar100Dataset", "FashionMnistDataset", "Generato
 
 
 class MappableDataset(Dataset):
-    """Rows that have places, of which a sampler says which come, and in which order."""
+    """Rows with indices; a sampler chooses rows and their order."""
 
     _sampler: Sampler | None = None
 
@@ -39,8 +39,8 @@ class MappableDataset(Dataset):
 
     def _ordered(self) -> Sampler:
         if self._sampler is None:
-            raise ArgumentError(f"{type(self).__name__}: a source without __getitem__ and __len__ has one order; leave "
-                                "out its sampler")
+            raise ArgumentError(f"{type(self).__name__}: a source without __getitem__ and __len__ can only be read in "
+                                f"order; leave out its sampler")
         return self._sampler
 
     def use_sampler(self, new_sampler: Sampler | Iterable[int] | None) -> None:
@@ -131,8 +131,8 @@ class GeneratorDataset(MappableDataset):
             self._sampled(names, placed, length, chosen)
         else:
             if sampler is not None or num_shards is not None or shuffle:
-                raise ArgumentError("GeneratorDataset: a source without __getitem__ and __len__ has one order; leave "
-                                    "out sampler, shuffle and num_shards")
+                raise ArgumentError("GeneratorDataset: a source without __getitem__ and __len__ can only be read in "
+                                    "order; leave out sampler, shuffle and num_shards")
             if not callable(source) and not hasattr(source, "__iter__"):
                 raise TypeError(f"GeneratorDataset: expected a function, an iterable or an object with __getitem__ and "
                                 f"__len__, got {type(source).__name__}")

@@ -103,7 +103,7 @@ class OneHot:
 
     def __init__(self, num_classes: int, smoothing_rate: float = 0.0):
         if num_classes < 1 or not 0 <= smoothing_rate <= 1:
-            raise ArgumentError(f"OneHot: expected one class at least and a rate from 0 to 1, got {num_classes} and "
+            raise ArgumentError(f"OneHot: expected at least one class and a rate from 0 to 1, got {num_classes} and "
                                 f"{smoothing_rate}")
         self._classes, self._rate = num_classes, smoothing_rate
 

@@ -214,7 +214,7 @@ class PReLU(Cell):
         self.channel = whole(self, "channel", channel)
         self.w = Parameter([float(w)] * channel if isinstance(w, (int, float)) else w, name="a")
         if self.w.shape != (channel,):
-            raise ArgumentError(f"PReLU: w must have {channel} numbers, one a channel, got the shape "
+            raise ArgumentError(f"PReLU: w must have {channel} numbers, one for each channel, got the shape "
                                 f"{show(self.w.shape)}")
 
     def construct(self, x: Tensor) -> Tensor:

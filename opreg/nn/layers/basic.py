@@ -441,6 +441,6 @@ class TimeDistributed(Cell):
         pair = moved.shape[at:at + 2]
         out = self.layer(moved.reshape((*moved.shape[:at], pair[0] * pair[1], *moved.shape[at + 2:])))
         if len(out.shape) <= at or out.shape[at] != pair[0] * pair[1]:
-            raise ShapeError(f"TimeDistributed: the layer made {show(out.shape)}, which has another length along "
+            raise ShapeError(f"TimeDistributed: the layer made {show(out.shape)}, whose length differs along "
                              f"reshape_with_axis={self.reshape_with_axis}")
         return out.reshape((*out.shape[:at], *pair, *out.shape[at + 1:]))

@@ -62,7 +62,7 @@ class ConfusionMatrix(Metric):
         pairs = (y.reshape(-1) * self.num_classes + y_pred.reshape(-1)).astype(int)
         counts = np.bincount(pairs, minlength=self.num_classes**2)
         if len(counts) > self.num_classes**2:
-            raise ValueError(f"ConfusionMatrix.update: a label or a prediction is of none of {self.num_classes} "
+            raise ValueError(f"ConfusionMatrix.update: a label or a prediction is not one of the {self.num_classes} "
                              f"classes")
         self.confusion_matrix += counts.reshape(self.confusion_matrix.shape)
 
@@ -136,8 +136,8 @@ class ConfusionMatrixMetric(Metric):
             return
         rates, defined = _DECREASES[self.decrease](self._rate(*np.moveaxis(counts, -1, 0)))
         if np.size(rates) != 1:
-            raise ValueError(f"ConfusionMatrixMetric: decrease={self.decrease!r} leaves rates of the shape "
-                             f"{np.shape(rates)}, expected one, as 'mean' and 'sum' leave")
+            raise ValueError(f"ConfusionMatrixMetric: decrease={self.decrease!r} gives rates of the shape "
+                             f"{np.shape(rates)}, expected one rate, as with 'mean' and 'sum'")
         self._sum += float(rates) * int(defined)
         self._rates += int(defined)
 
@@ -272,11 +272,12 @@ class ROC(Metric):
             y_pred = y_pred.reshape(-1, 1)
         elif y_pred.ndim == y.ndim + 1:
             if self.pos_label is not None:
-                raise ValueError(f"ROC.update: of several classes each is positive once; pos_label must be None, got "
+                raise ValueError(f"ROC.update: with several classes, each is the positive one in turn; pos_label must "
+                                 f"be None, got "
                                  f"{self.pos_label}")
             classes = y_pred.shape[1]
             if self.class_num != classes:
-                raise ValueError(f"ROC.update: predictions are of {classes} classes, class_num is {self.class_num}")
+                raise ValueError(f"ROC.update: predictions have {classes} classes, class_num is {self.class_num}")
             y_pred = np.moveaxis(y_pred, 1, -1).reshape(-1, classes)
         else:
             raise ValueError(f"ROC.update: predictions of shape {y_pred.shape} need as many axes as labels, or one "
@@ -329,11 +330,11 @@ def auc(x: np.ndarray, y: np.ndarray, reorder: bool = False) -> Any:
             raise ValueError(f"auc: {name} must have one axis, got the shape {values.shape}")
     x, y = x.ravel(), y.ravel()
     if len(x) != len(y) or len(x) < 2:
-        raise ValueError(f"auc: expected two points or more, as many x as y, got {len(x)} and {len(y)}")
+        raise ValueError(f"auc: expected at least two points, and equally many x and y, got {len(x)} and {len(y)}")
     if reorder:
         order = np.lexsort((y, x))
         x, y = x[order], y[order]
     steps = np.diff(x)
     if (steps < 0).any() and (steps > 0).any():
-        raise ValueError("auc: x must rise or fall; reorder=True puts points in order")
+        raise ValueError("auc: x must increase or decrease; reorder=True sorts the points")
     return np.sum(np.abs(steps) * (y[1:] + y[:-1])) / 2

@@ -96,4 +96,4 @@ class Metric(ABC):
 
     def _some(self, samples: int) -> None:
         if not samples:
-            raise RuntimeError(f"{type(self).__name__}.eval: nothing was taken in; call update before")
+            raise RuntimeError(f"{type(self).__name__}.eval: there are no data; call update first")

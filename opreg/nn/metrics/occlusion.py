@@ -95,7 +95,7 @@ class OcclusionSensitivity(Metric):
         last = np.where(last < 0, np.array(shape) - 1, last)
         if (last >= shape).any() or (first > last).any():
             raise ValueError(f"OcclusionSensitivity: b_box {self.b_box} must lie within the shape {tuple(shape)}, each "
-                             f"first point before the last")
+                             f"first index before the last")
         return first, last
 
     def eval(self) -> Any:

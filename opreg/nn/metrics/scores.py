@@ -201,10 +201,10 @@ class _ClassMeasure(Metric):
             raise ValueError(f"{type(self).__name__}.update: predictions of shape {y_pred.shape} need labels of shape "
                              f"{expected}, got {y.shape}")
         if many and not all(np.isin(array, (0, 1)).all() for array in (y_pred, y)):
-            raise ValueError(f"{type(self).__name__}.update: predictions and labels of several classes are 0 and 1")
+            raise ValueError(f"{type(self).__name__}.update: predictions and labels of several classes must be 0 and 1")
         if self._class_num not in (0, y_pred.shape[1]):
-            raise ValueError(f"{type(self).__name__}.update: predictions are of {y_pred.shape[1]} classes, those "
-                             f"before were of {self._class_num}")
+            raise ValueError(f"{type(self).__name__}.update: predictions have {y_pred.shape[1]} classes, earlier ones "
+                             f"had {self._class_num}")
         self._class_num = y_pred.shape[1]
         return y_pred, y
 
@@ -257,7 +257,7 @@ class _Positives(_ClassMeasure):
             y_pred, y = (np.moveaxis(array, 1, 0).reshape(self._class_num, -1) for array in (y_pred, y))
         else:
             if y.max() >= self._class_num:
-                raise ValueError(f"{type(self).__name__}.update: a label is {y.max()}, but predictions are of "
+                raise ValueError(f"{type(self).__name__}.update: a label is {y.max()}, but predictions have "
                                  f"{self._class_num} classes")
             rows = np.eye(self._class_num)
             y_pred, y = rows[y_pred.argmax(axis=1).reshape(-1)], rows[y.astype(int).reshape(-1)]

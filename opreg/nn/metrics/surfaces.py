@@ -35,11 +35,11 @@ class _Surfaces(Metric):
         """Set predicted labels, true labels, and the label to compare."""
         name = type(self).__name__
         if len(inputs) != 3:
-            raise ValueError(f"{name}.update: expected 3 inputs, predictions, labels and the label that counts, got "
+            raise ValueError(f"{name}.update: expected 3 inputs, predictions, labels and the class to compare, got "
                              f"{len(inputs)}")
         (y_pred, y), label = self._pair(inputs[:2]), inputs[2]
         if not isinstance(label, (int, float)):
-            raise ArgumentError(f"{name}.update: the label that counts must be a number, got {type(label).__name__}")
+            raise ArgumentError(f"{name}.update: the class to compare must be a number, got {type(label).__name__}")
         if not y.size or y_pred.shape != y.shape:
             raise ValueError(f"{name}.update: predictions have the shape {y_pred.shape}, labels {y.shape}")
         regions = [y_pred == label, y == label]

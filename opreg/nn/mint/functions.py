@@ -79,7 +79,7 @@ def dot(input: TensorLike, other: TensorLike) -> Tensor:
     """The inner product of two vectors."""
     x, y = tensor(input), tensor(other)
     if x.ndim != 1 or x.shape != y.shape:
-        raise ShapeError(f"dot: expected two vectors of one length, got the shapes {x.shape} and {y.shape}")
+        raise ShapeError(f"dot: expected two vectors of equal length, got the shapes {x.shape} and {y.shape}")
     return ops.sum(x * y)
 
 
@@ -321,7 +321,7 @@ def unique(input: TensorLike, sorted: bool = True, return_inverse: bool = False,
 def _all_axes(name: str, x: Tensor, dim: int | None) -> None:
     """Refuse an axis: elements of all axes are compared."""
     if dim is not None and x.ndim != 1:
-        raise ArgumentError(f"{name}: dim must be None, got {dim!r}: numbers of all axes are compared")
+        raise ArgumentError(f"{name}: dim must be None, got {dim!r}: all elements are compared")
 
 
 def unique_consecutive(input: TensorLike, return_inverse: bool = False, return_counts: bool = False,

@@ -44,7 +44,7 @@ def qr(A: TensorLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     """
     x = floating(A)
     if mode != "reduced" or x.ndim < 2 or x.shape[-2] < x.shape[-1]:
-        raise ArgumentError(f"qr: expected mode 'reduced' and as many rows as columns at least, got {mode!r} and the "
+        raise ArgumentError(f"qr: expected mode 'reduced' and no fewer rows than columns, got {mode!r} and the "
                             f"shape {x.shape}")
     q, lower = operators.linalg_gelqf(swapaxes(x, -1, -2))
     return swapaxes(q, -1, -2), swapaxes(lower, -1, -2)

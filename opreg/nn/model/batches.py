@@ -65,8 +65,8 @@ class Batches:
             done += 1
             yield columns
         if not done:
-            raise ValueError(f"{self._owner}: the dataset has no batches; an iterator that is read only once, such "
-                             "as a generator, has none in a second epoch")
+            raise ValueError(f"{self._owner}: the dataset has no batches; an iterator that can be read only once, such "
+                             f"as a generator, has none in a second epoch")
         self.count = done if self.count == sys.maxsize else self.count
 
 

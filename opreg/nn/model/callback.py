@@ -23,7 +23,7 @@ class Params(dict[str, Any]):
         try:
             return self[name]
         except KeyError:
-            raise AttributeError(f"there is no {name!r} in the state of this run. Valid: {', '.join(sorted(self))}"
+            raise AttributeError(f"the state of this run has no {name!r}. Valid: {', '.join(sorted(self))}"
                                  ) from None
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -191,8 +191,8 @@ class Callbacks:
         for each in self.all:
             old = [name for name in _PLACES if name in vars(type(each))]
             if old and not type(each).__module__.startswith(__name__.rpartition(".")[0]):
-                raise ValueError(f"Model.fit: {type(each).__name__} has the method {old[0]!r}, which would be called "
-                                 f"in training and in evaluation; name it 'on_train_{old[0]}' or 'on_eval_{old[0]}'")
+                raise ValueError(f"Model.fit: {type(each).__name__} has the method {old[0]!r}, which is called both in "
+                                 f"training and in evaluation; name it 'on_train_{old[0]}' or 'on_eval_{old[0]}'")
 
 
 def _listed(callbacks: object) -> list[Callback]:

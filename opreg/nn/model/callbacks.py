@@ -211,5 +211,5 @@ def rate_of(owner: str, optimizer: Any) -> Parameter:
     rate = getattr(optimizer, "learning_rate", None)
     if not isinstance(rate, Parameter):
         raise ValueError(f"{owner}: the optimizer must have one learning rate that is a number; schedules and rates of "
-                         "groups are not changed")
+                         f"groups cannot be changed")
     return rate

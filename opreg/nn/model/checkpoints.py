@@ -93,7 +93,8 @@ def _appended(info: Sequence[object] | None) -> dict[str, Any] | None:
         elif entry in ("epoch_num", "step_num"):
             result.setdefault(str(entry), 0)
         else:
-            raise ValueError(f"CheckpointConfig: append_info has 'epoch_num', 'step_num' or a dict, got {entry!r}")
+            raise ValueError(f"CheckpointConfig: append_info: expected 'epoch_num', 'step_num' or a dict, got "
+                             f"{entry!r}")
     return result
 
 

@@ -179,7 +179,7 @@ class Model:
         if whole(owner, "sink_size", sink_size, -1) == 0:
             raise ValueError(f"{owner}: sink_size must be -1 or above 0")
         if initial_epoch >= epoch:
-            raise ValueError(f"{owner}: epoch is the number of the last one and must be above initial_epoch, "
+            raise ValueError(f"{owner}: epoch is the number of the last epoch, and must be greater than initial_epoch, "
                              f"{initial_epoch}, got {epoch}")
         batches = Batches(owner, data)
         tests = None if valid is None else Batches(owner, valid)

@@ -55,7 +55,7 @@ class _Watched(Callback):
         if self.monitor == "loss":
             value = loss_of(value[0] if isinstance(value, (tuple, list)) and value else value)
         if value is None:
-            warnings.warn(f"{type(self).__name__}: there is no {self.monitor!r} to look at, but "
+            warnings.warn(f"{type(self).__name__}: the logs have no {self.monitor!r}, but only "
                           f"{', '.join(map(repr, sorted(logged)))}", UserWarning, stacklevel=2)
             return None
         if np.ndim(value):

@@ -176,7 +176,7 @@ class SummaryRecord:
         if plugin not in _KINDS:
             raise ArgumentError(f"SummaryRecord: there is no plugin {plugin!r}. {did_you_mean(plugin, _KINDS)}")
         if not name or type(name) is not str:
-            raise ArgumentError(f"SummaryRecord: a value has a name, got {name!r}")
+            raise ArgumentError(f"SummaryRecord: a value needs a name, got {name!r}")
         numbers = value.asnumpy() if hasattr(value, "asnumpy") else np.asarray(value)
         self._values.append((plugin, field(1, name) + _KINDS[plugin](name, numbers)))
 

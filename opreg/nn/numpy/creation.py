@@ -179,7 +179,7 @@ def geomspace(start: TensorLike, stop: TensorLike, num: int = 50, endpoint: bool
 def _places(count: int) -> tuple[Tensor, int]:
     """The integers from 0 below ``count``, and the last of them, at least 1."""
     if count < 1:
-        raise ArgumentError(f"a window has one number at least, got {count}")
+        raise ArgumentError(f"a window has at least one element, got {count}")
     return ops.arange(count, dtype=np.float32), builtins.max(count - 1, 1)
 
 
@@ -278,7 +278,7 @@ def diag(v: TensorLike, k: int = 0) -> Tensor:
     """
     x = as_tensor(v)
     if x.ndim not in (1, 2):
-        raise ShapeError(f"diag: expected one axis or two, got the shape {x.shape}")
+        raise ShapeError(f"diag: expected one or two axes, got the shape {x.shape}")
     return diagflat(x, k) if x.ndim == 1 else diagonal(x, k)
 
 

@@ -43,7 +43,7 @@ def where(condition: TensorLike, x: TensorLike | None = None, y: TensorLike | No
     if x is None and y is None:
         return ops.nonzero(holds, as_tuple=True)
     if x is None or y is None:
-        raise ArgumentError("where: expected both of x and y, or neither")
+        raise ArgumentError("where: expected both x and y, or neither")
     left = as_tensor(x) if is_number(x) and is_number(y) else as_operand(x)
     return ops.where(holds, left, as_operand(y))
 
@@ -65,7 +65,8 @@ def select(condlist: Sequence[TensorLike], choicelist: Sequence[TensorLike], def
 
 def piecewise(x: TensorLike, condlist: TensorLike,
               funclist: Sequence[Callable[..., TensorLike] | Number], *args: Any, **kw: Any) -> Tensor:
-    """For each element the result of the function, or the number, whose condition holds; one more is for the others."""
+    """For each element the result of the function, or the number, whose condition is true; an additional one is the
+    default."""
     x = as_tensor(x)
     conditions = [as_tensor(each) != 0 for each in (condlist if isinstance(condlist, (list, tuple)) else [condlist])]
     if len(funclist) - len(conditions) not in (0, 1):
@@ -142,7 +143,7 @@ def ravel_multi_index(multi_index: Sequence[TensorLike], dims: Sequence[int], mo
     if order not in ("C", "F"):
         raise ArgumentError(f"ravel_multi_index: order must be 'C' or 'F', got {order!r}")
     if len(multi_index) != len(dims):
-        raise ArgumentError(f"ravel_multi_index: expected places along {len(dims)} axes, got {len(multi_index)}")
+        raise ArgumentError(f"ravel_multi_index: expected indices along {len(dims)} axes, got {len(multi_index)}")
     pairs = list(zip(multi_index, dims))
     total: Tensor | int = 0
     for index, length in pairs if order == "C" else pairs[::-1]:
@@ -265,7 +266,7 @@ def interp(x: TensorLike, xp: TensorLike, fp: TensorLike, left: TensorLike | Non
     """
     place, at, value = as_real(x), as_real(xp), as_real(fp)
     if at.ndim != 1 or at.shape != value.shape or not at.size:
-        raise ShapeError(f"interp: expected points as two vectors of one length, got {at.shape} and {value.shape}")
+        raise ShapeError(f"interp: expected points as two vectors of equal length, got {at.shape} and {value.shape}")
     behind = ops.clamp(searchsorted(at, place, "right"), 1, max(at.size - 1, 1))
     if at.size == 1:
         answer = ops.broadcast_to(value, place.shape) if place.ndim else value[0]
@@ -309,11 +310,11 @@ def histogram_bin_edges(a: TensorLike, bins: int | TensorLike = 10, range: tuple
         Number of bins, or their edges.
     """
     if isinstance(bins, str):
-        raise TypeError("histogram_bin_edges: bins must be a number or edges; rules by name are not available")
+        raise TypeError("histogram_bin_edges: bins must be a number or edges; rules given by name are not available")
     if not isinstance(bins, (int, np.integer)):
         return as_tensor(bins)
     if bins < 1:
-        raise ArgumentError(f"histogram_bin_edges: expected one bin at least, got {bins}")
+        raise ArgumentError(f"histogram_bin_edges: expected at least one bin, got {bins}")
     x = as_real(a)
     low, high = (ops.amin(x), ops.amax(x)) if range is None else map(as_real, range)
     same = low == high
@@ -345,7 +346,7 @@ def histogram(a: TensorLike, bins: int | TensorLike = 10, range: tuple[float, fl
     """
     edges = histogram_bin_edges(a, bins, range)
     if weights is not None and as_tensor(weights).shape != as_tensor(a).shape:
-        raise ShapeError(f"histogram: weights of {as_tensor(weights).shape} for numbers of {as_tensor(a).shape}")
+        raise ShapeError(f"histogram: weights have shape {as_tensor(weights).shape}, the data {as_tensor(a).shape}")
     counts, _ = histogramdd(as_tensor(a).reshape((-1, 1)), [edges], None, weights, density)
     return counts, edges
 
@@ -357,7 +358,7 @@ def histogramdd(sample: TensorLike, bins: int | Sequence[int | TensorLike] = 10,
     x = as_tensor(ops.stack([as_tensor(column) for column in sample], 1)
                   if isinstance(sample, (list, tuple)) else sample)
     if x.ndim != 2:
-        raise ShapeError(f"histogramdd: expected rows of numbers, got the shape {x.shape}")
+        raise ShapeError(f"histogramdd: expected data (samples, dimensions), got the shape {x.shape}")
     count = x.shape[1]
     bins_of_axes = [bins] * count if isinstance(bins, (int, np.integer)) else list(bins)
     ranges = [None] * count if range is None else list(range)

@@ -226,7 +226,8 @@ def split(x: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0
     x = as_tensor(x)
     length = x.shape[one_axis(axis, x.ndim, "split")]
     if isinstance(indices_or_sections, int) and (indices_or_sections < 1 or length % indices_or_sections):
-        raise ArgumentError(f"split: {length} places along axis {axis} make no {indices_or_sections} equal parts")
+        raise ArgumentError(f"split: {length} elements along axis {axis} cannot be split into {indices_or_sections} "
+                            f"equal parts")
     return ops.tensor_split(x, indices_or_sections, axis)
 
 
@@ -275,7 +276,7 @@ def apply_over_axes(func: Callable[[Tensor, int], TensorLike], a: TensorLike, ax
     for axis in axes_of(axes, x.ndim, "apply_over_axes"):
         reduced = as_tensor(func(x, axis))
         if reduced.ndim not in (x.ndim, x.ndim - 1):
-            raise ShapeError(f"apply_over_axes: the function made {reduced.shape} of {x.shape}")
+            raise ShapeError(f"apply_over_axes: the function returned shape {reduced.shape} for {x.shape}")
         x = reduced if reduced.ndim == x.ndim else ops.expand_dims(reduced, axis)
     return x
 

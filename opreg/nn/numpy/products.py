@@ -64,7 +64,7 @@ def tensordot(a: TensorLike, b: TensorLike, axes: int | Sequence[int | Sequence[
 def multi_dot(arrays: Sequence[TensorLike]) -> Tensor:
     """The product of several matrices; the first and the last may be vectors."""
     if len(arrays) < 2:
-        raise ArgumentError(f"multi_dot: expected two arrays at least, got {len(arrays)}")
+        raise ArgumentError(f"multi_dot: expected at least two arrays, got {len(arrays)}")
     product = as_tensor(arrays[0])
     for array in arrays[1:]:
         product = dot(product, array)
@@ -96,7 +96,7 @@ def cross(a: TensorLike, b: TensorLike, axisa: int = -1, axisb: int = -1, axisc:
     x, y = ops.moveaxis(x, axisa, -1), ops.moveaxis(y, axisb, -1)
     lengths = x.shape[-1], y.shape[-1]
     if not set(lengths) <= {2, 3}:
-        raise ShapeError(f"cross: expected vectors of two or three numbers, got the shapes {x.shape} and {y.shape}")
+        raise ShapeError(f"cross: expected vectors of two or three elements, got the shapes {x.shape} and {y.shape}")
     (x0, x1, x2), (y0, y1, y2) = ([vector[..., i] for i in range(n)] + [ops.zeros_like(vector[..., 0])] * (3 - n)
                                   for vector, n in ((x, lengths[0]), (y, lengths[1])))
     if lengths == (2, 2):
@@ -108,7 +108,7 @@ def norm(x: TensorLike, ord: Number | str | None = None, axis: Axes = None, keep
     """The norm of vectors or matrices; see ``ops.norm``."""
     x = as_real(x)
     if ord is not None and axis is None and x.ndim > 2:
-        raise ShapeError(f"norm: with ord={ord!r} give the axes among {x.ndim}")
+        raise ShapeError(f"norm: with ord={ord!r} and {x.ndim} axes, give axis=")
     return ops.norm(x, ord, axis, keepdims)
 
 
@@ -166,7 +166,7 @@ def correlate(a: TensorLike, v: TensorLike, mode: str = "valid") -> Tensor:
 def _factors(p: TensorLike, what: str) -> Tensor:
     x = as_tensor(p)
     if x.ndim > 1:
-        raise ShapeError(f"{what}: expected a vector of factors, got the shape {x.shape}")
+        raise ShapeError(f"{what}: expected a vector of coefficients, got the shape {x.shape}")
     return x.reshape((-1,))
 
 

@@ -240,12 +240,12 @@ def gradient(f: TensorLike, *varargs: Number | TensorLike, axis: int | Sequence[
     along = axes_of(axis, x.ndim, "gradient")
     distances = list(varargs) * len(along) if len(varargs) == 1 else list(varargs) or [1.0] * len(along)
     if len(distances) != len(along) or any(as_tensor(distance).ndim for distance in distances):
-        raise ArgumentError(f"gradient: expected one number as a distance for each of {len(along)} axes")
+        raise ArgumentError(f"gradient: expected one number, the distance, for each of {len(along)} axes")
     changes = []
     for i, distance in zip(along, distances):
         count = x.shape[i]
         if count < 2:
-            raise ShapeError(f"gradient: axis {i} of {x.shape} has fewer than two numbers")
+            raise ShapeError(f"gradient: axis {i} of {x.shape} has fewer than two elements")
         step = ops.diff(x, 1, i)
         inner = [] if count == 2 else [(ops.narrow(step, i, 0, count - 2) + ops.narrow(step, i, 1, count - 2)) / 2]
         changes.append(ops.concat(
@@ -284,7 +284,7 @@ def cov(m: TensorLike, y: TensorLike | None = None, rowvar: bool = True, bias: b
     def rows(value: TensorLike) -> Tensor:
         x = in_dtype(as_real(value), dtype)
         if x.ndim > 2:
-            raise ShapeError(f"cov: expected one axis or two, got the shape {x.shape}")
+            raise ShapeError(f"cov: expected one or two axes, got the shape {x.shape}")
         return x.reshape((1, -1)) if x.ndim < 2 else x if rowvar else x.T
 
     x = rows(m) if y is None else ops.concat([rows(m), rows(y)], 0)

@@ -194,7 +194,7 @@ def glu(x: TensorLike, axis: int = -1) -> Tensor:
     if rank_of(x) is not None:
         axis = one_axis(axis, x.ndim, "glu")
         if x.shape[axis] % 2:
-            raise ShapeError(f"glu: axis {axis} of {x.shape} has no halves")
+            raise ShapeError(f"glu: axis {axis} of {x.shape} has an odd length")
     left, right = ops.SliceChannel(x, num_outputs=2, axis=axis)
     return left * ops.sigmoid(right)
 

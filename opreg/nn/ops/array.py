@@ -292,7 +292,7 @@ def split(tensor: TensorLike, split_size_or_sections: int | Sequence[int], axis:
     length = x.shape[axis]
     if isinstance(split_size_or_sections, (int, np.integer)) and not isinstance(split_size_or_sections, bool):
         if split_size_or_sections < 1:
-            raise ArgumentError(f"split: expected a length from 1, got {split_size_or_sections}")
+            raise ArgumentError(f"split: expected a length of at least 1, got {split_size_or_sections}")
         return _cut(x, axis, range(0, length, int(split_size_or_sections)))
     if not isinstance(split_size_or_sections, (list, tuple)):
         raise TypeError(f"split: expected an int or a list of ints, got {type(split_size_or_sections).__name__}")
@@ -314,7 +314,7 @@ def channel_shuffle(x: TensorLike, groups: int) -> Tensor:
     if isinstance(groups, bool) or not isinstance(groups, int):
         raise TypeError(f"channel_shuffle: groups must be an int, got {type(groups).__name__}")
     if groups < 1 or x.ndim < 2 or x.shape[1] % groups:
-        raise ShapeError(f"channel_shuffle: the channels of {x.shape} do not fall into {groups} groups")
+        raise ShapeError(f"channel_shuffle: the channels of {x.shape} cannot be divided into {groups} groups")
     n, channels, *sizes = x.shape
     return x.reshape((n, groups, channels // groups, -1)).transpose((0, 2, 1, 3)).reshape((n, channels, *sizes))
 
@@ -324,7 +324,7 @@ def chunk(input: TensorLike, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     x = tensor(input)
     axis = one_axis(axis, x.ndim, "chunk")
     if chunks < 1:
-        raise ArgumentError(f"chunk: expected a number of parts from 1, got {chunks!r}")
+        raise ArgumentError(f"chunk: expected at least one part, got {chunks!r}")
     return split(x, max(math.ceil(x.shape[axis] / chunks), 1), axis)
 
 
@@ -375,7 +375,7 @@ def narrow(input: TensorLike, axis: int, start: int, length: int) -> Tensor:
     x = tensor(input)
     axis = one_axis(axis, x.ndim, "narrow")
     if not 0 <= start <= start + length <= x.shape[axis]:
-        raise ShapeError(f"narrow: {start} to {start + length} is not inside axis {axis} of {x.shape}")
+        raise ShapeError(f"narrow: the range {start} to {start + length} exceeds axis {axis} of {x.shape}")
     return span(x, axis, start, start + length)
 
 
@@ -415,7 +415,7 @@ def repeat_interleave(input: TensorLike, repeats: TensorShape, axis: int | None 
     if len(counts) == 1:
         return ops.repeat(x, repeats=counts[0], axis=axis) if counts[0] else span(x, axis, 0, 0)
     if len(counts) != x.shape[axis]:
-        raise ShapeError(f"repeat_interleave: {len(counts)} numbers for {x.shape[axis]} slices")
+        raise ShapeError(f"repeat_interleave: got {len(counts)} counts for {x.shape[axis]} slices")
     return ops.take(x, tensor(np.repeat(np.arange(len(counts)), counts)), axis=axis)
 
 
@@ -436,7 +436,7 @@ def broadcast_to(input: TensorLike, shape: TensorShape) -> Tensor:
         if dim not in (1, target[i + extra]):
             raise ShapeError(f"broadcast_to: {x.shape} does not broadcast to {tuple(target)}")
     if -1 in target[:extra]:
-        raise ShapeError(f"broadcast_to: -1 keeps a length, and {tuple(target)} has it for a new axis")
+        raise ShapeError(f"broadcast_to: -1 keeps a length, but {tuple(target)} has it for a new axis")
     return ops._np_broadcast_to(x, shape=tuple(target)) if target else x
 
 

@@ -59,10 +59,10 @@ def flash_attention_score(query: TensorLike, key: TensorLike, value: TensorLike,
              "actual_seq_qlen": actual_seq_qlen, "actual_seq_kvlen": actual_seq_kvlen}
     for name, setting in options.items():
         if setting is not None:
-            raise ArgumentError(f"flash_attention_score: {name} is not available, only None")
+            raise ArgumentError(f"flash_attention_score: {name} is not available: expected None")
     if keep_prob != 1.0:
         raise ArgumentError(f"flash_attention_score: keep_prob={keep_prob!r} is not available, only 1.0; "
-                            "nn.MultiheadAttention drops weights")
+                            "nn.MultiheadAttention has dropout")
     if input_layout not in _LAYOUTS:
         raise ArgumentError(f"flash_attention_score: input_layout {input_layout!r}. "
                             f"{did_you_mean(str(input_layout), _LAYOUTS)}")
@@ -95,7 +95,7 @@ def flash_attention_score(query: TensorLike, key: TensorLike, value: TensorLike,
 def _size(query: Tensor, head_num: Any, layout: str) -> int:
     """Length of a head."""
     if isinstance(head_num, bool) or not isinstance(head_num, (int, np.integer)) or head_num < 1:
-        raise ArgumentError(f"flash_attention_score: head_num must be a number above 0, got {head_num!r}")
+        raise ArgumentError(f"flash_attention_score: head_num must be a positive integer, got {head_num!r}")
     axes = "axes " + " ".join(layout)
     if query.ndim != len(layout):
         raise ShapeError(f"flash_attention_score: query: expected {axes}, got shape {show(query.shape)}")

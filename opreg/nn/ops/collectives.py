@@ -28,7 +28,7 @@ class _Collective(Primitive):
     def __init__(self, group: str, **settings: object):
         super().__init__(type(self).__name__)
         if not isinstance(group, str):
-            raise TypeError(f"{self.name}: group must be the name of one, got {type(group).__name__}")
+            raise TypeError(f"{self.name}: group must be the name of a group, got {type(group).__name__}")
         op = settings.get("op", "sum")
         if not isinstance(op, str):
             raise TypeError(f"{self.name}: op must be a str, got {type(op).__name__}")

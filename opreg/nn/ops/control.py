@@ -70,7 +70,8 @@ class _Body:
                 used = {node for node in Symbol([head._entry for head in heads])._graph().nodes if node.op is None}
                 heads = [ops._copy(slot) for slot in self.slots if slot._entry[0] not in used] + heads
         if self.trace.updated:
-            raise ArgumentError(f"{title}: its body assigns a Parameter; while compiling that must happen outside")
+            raise ArgumentError(f"{title}: its body assigns a Parameter, which a compiled function can only do outside "
+                                f"of it")
         self.extra = len(heads) - len(self.values)
         self.symbol = Symbol([head._entry for head in heads])
         self.inputs = [node for node in self.symbol._graph().nodes if node.op is None]
@@ -145,7 +146,7 @@ def cond(pred: TensorLike, true_fn: Callable, false_fn: Callable, *inputs: Any) 
     then, otherwise = branches
     if [v._spec for v in then.values] != [v._spec for v in otherwise.values] or \
             then.structure != otherwise.structure:
-        raise ShapeError("cond: both functions must return tensors of the same shapes and dtypes, in one nesting")
+        raise ShapeError("cond: both functions must return tensors of the same shapes and dtypes, in equal structures")
     leaves: list[TracedTensor] = []
     flatten(inputs, leaves)
     operands, locations = Operands(), []
@@ -249,7 +250,8 @@ def _check(name: str, structure: object, before: Sequence[TracedTensor], new: ob
            ) -> None:
     specs = [[(v._spec.shape, str(v._dt)) for v in values] for values in (before, after)]
     if structure != new or specs[0] != specs[1]:
-        raise ShapeError(f"{name}: the body must return what it is given, in shapes, dtypes and nesting: {specs[0]}, "
+        raise ShapeError(f"{name}: the body must return values of the shapes, dtypes and structure of its arguments: "
+                         f"{specs[0]}, "
                          f"not {specs[1]}")
 
 

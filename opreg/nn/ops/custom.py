@@ -79,8 +79,8 @@ class Custom(PrimitiveWithInfer):
             return custom(op_type)(*[tensor(value) for value in inputs], **attributes)
         if (not inputs and "func" not in attributes) or (inputs and isinstance(inputs[0], (TensorBase, np.ndarray))):
             raise ArgumentError("Custom: expected a function and the shape and dtype of its result, as "
-                                "Custom(func, out_shape, out_dtype, 'pyfunc'); or op_type=, the name of an operator "
-                                "that was registered with opreg.operator.register, beside its inputs")
+                                "Custom(func, out_shape, out_dtype, 'pyfunc'); or the inputs and op_type=, the name of "
+                                "an operator registered with opreg.operator.register")
         return super().__new__(cls)
 
     def __init__(self, func: Callable, out_shape: _Shapes | None = None, out_dtype: _Dtypes = None,
@@ -109,8 +109,8 @@ class Custom(PrimitiveWithInfer):
         inputs = tuple([tensor(value) if isinstance(value, (np.ndarray, NDArray)) and not isinstance(value, TensorBase)
                         else value for value in inputs])
         if any(isinstance(value, Symbol) for value in inputs):
-            raise ArgumentError(f"{self.title}: it computes tensors, not symbols. Operators that are registered, by "
-                                "opreg.operator.define or as a CustomOpProp, have a place in symbols")
+            raise ArgumentError(f"{self.title}: it computes tensors, not symbols. For symbols, register an operator, "
+                                f"by opreg.operator.define or as a CustomOpProp")
         if not self.results(inputs)[0]:  # without a result there is no gradient
             return self._cell.construct(*inputs)
         return self._cell(*inputs)
@@ -135,7 +135,7 @@ class Custom(PrimitiveWithInfer):
         specs = [Spec(tuple(map(int, lengths)), as_dtype(kind))
                  for lengths, kind in zip(shapes, [dtype] if bare else dtype)]
         if not bare and len(shapes) != len(dtype):
-            raise ArgumentError(f"{self.title}: out_shape is of {len(shapes)} results, out_dtype of {len(dtype)}")
+            raise ArgumentError(f"{self.title}: out_shape has {len(shapes)} results, out_dtype {len(dtype)}")
         return specs, bare
 
 

@@ -27,7 +27,7 @@ _add = adder(globals(), __all__)
 def _boxes(name: str, *given: TensorLike) -> tuple[Tensor, ...]:
     boxes = together(*given, real=True) if len(given) > 1 else (floating(given[0]),)
     if any(box.ndim != 2 or box.shape[1] != 4 or box.shape != boxes[0].shape for box in boxes):
-        raise ShapeError(f"{name}: expected boxes of four numbers, as many of each, got shapes "
+        raise ShapeError(f"{name}: expected equally many boxes of four numbers each, got shapes "
                          f"{', '.join(show(box.shape) for box in boxes)}")
     return tuple(boxes)
 
@@ -150,8 +150,8 @@ def _overflow(x: TensorLike) -> Tensor:
 
 def _of_npus(name: str) -> Callable[..., Tensor]:
     def call(*args: TensorLike) -> Tensor:
-        raise ArgumentError(f"{name}: there is no status of a device here; FloatStatus() looks at a tensor, "
-                            "amp.all_finite at many")
+        raise ArgumentError(f"{name}: devices have no overflow status here; FloatStatus() checks one tensor, "
+                            f"amp.all_finite several")
 
     return call
 

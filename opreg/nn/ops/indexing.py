@@ -123,7 +123,8 @@ def slice(input_x: TensorLike, begin: TensorShape, size: TensorShape) -> Tensor:
     """
     x, first, lengths = tensor(input_x), shape_of(begin), shape_of(size)
     if not len(first) == len(lengths) == x.ndim:
-        raise ShapeError(f"slice: begin {first} and size {lengths} are not of the {x.ndim} axes of {x.shape}")
+        raise ShapeError(f"slice: begin {first} and size {lengths} do not have one entry for each of the {x.ndim} axes "
+                         f"of {x.shape}")
     lengths = tuple([all_ - at if length == -1 else length for all_, at, length in zip(x.shape, first, lengths)])
     if not all(0 <= at <= at + length <= all_ for all_, at, length in zip(x.shape, first, lengths)):
         raise ShapeError(f"slice: the part of size {lengths} from {first} on does not lie within {x.shape}")
@@ -134,7 +135,7 @@ tensor_slice = slice
 
 
 def _places(shape: Sequence[int], dim: int, index: Tensor) -> Tensor:
-    """Flat indices of elements whose index along one axis is given, and along the other axes is their own."""
+    """Flat indices of elements: ``index`` along one axis, and their own position along the other axes."""
     strides = [math.prod(shape[i + 1:]) for i in range(len(shape))]
     others = sum(np.arange(size).reshape([-1 if j == i else 1 for j in range(len(shape))]) * strides[i]
                  for i, size in enumerate(index.shape) if i != dim)
@@ -145,7 +146,7 @@ def gather_elements(input: TensorLike, dim: int, index: TensorLike) -> Tensor:
     """Elements along an axis at the indices in ``index``, which has the same number of axes."""
     x, index = tensor(input), _index(index, "gather_elements")
     if x.ndim != index.ndim:
-        raise ShapeError(f"gather_elements: {x.shape} and {index.shape} differ in how many axes they have")
+        raise ShapeError(f"gather_elements: {x.shape} and {index.shape} have different numbers of axes")
     dim = one_axis(dim, x.ndim, "gather_elements")
     return ops.take(x.reshape((-1,)), _places(x.shape, dim, index), axis=0)
 

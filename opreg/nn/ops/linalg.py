@@ -52,7 +52,7 @@ def bmm(input_x: TensorLike, mat2: TensorLike) -> Tensor:
     """Products of two batches of matrices."""
     x, y = together(input_x, mat2)
     if x.ndim < 3 or x.shape[:-2] != y.shape[:-2]:
-        raise ShapeError(f"bmm: expected stacks of as many matrices, got shapes {x.shape} and {y.shape}")
+        raise ShapeError(f"bmm: expected equally many matrices in both, got shapes {x.shape} and {y.shape}")
     return matmul(x, y)
 
 
@@ -65,7 +65,7 @@ def dot(input: TensorLike, other: TensorLike) -> Tensor:
     """Products over the last axis of ``input`` and the last but one of ``other``; both have at least two axes."""
     x, y = together(input, other)
     if x.ndim < 2 or y.ndim < 2:
-        raise ShapeError(f"dot: expected two axes at least, got shapes {x.shape} and {y.shape}")
+        raise ShapeError(f"dot: expected at least two axes, got shapes {x.shape} and {y.shape}")
     return tensor_dot(x, y, ((x.ndim - 1,), (y.ndim - 2,)))
 
 
@@ -124,12 +124,12 @@ def batch_dot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | None =
     """
     x, y = together(x1, x2)
     if x.ndim < 2 or y.ndim < 2 or x.shape[0] != y.shape[0]:
-        raise ShapeError(f"batch_dot: {x.shape} and {y.shape} do not share their first axis and have another")
+        raise ShapeError(f"batch_dot: {x.shape} and {y.shape} need a common first axis and at least one more axis")
     axes = (x.ndim - 1, max(y.ndim - 2, 1)) if axes is None else axes
     first, second = (axes, axes) if isinstance(axes, int) else axes
     i, j = one_axis(first, x.ndim, "batch_dot"), one_axis(second, y.ndim, "batch_dot")
     if not i or not j:
-        raise ArgumentError("batch_dot: the first axis counts samples; it cannot be summed over")
+        raise ArgumentError("batch_dot: the first axis is the batch, which cannot be summed over")
     rows = [k for k in range(1, x.ndim) if k != i]
     columns = [k for k in range(1, y.ndim) if k != j]
     a = x.transpose((0, *rows, i)).reshape((x.shape[0], -1, x.shape[i]))
@@ -180,7 +180,7 @@ def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
     if not is_floating(x._dt):
         raise TypeError(f"cdist: expected floating numbers, got dtype {x._dt}")
     if x.ndim < 2 or x.ndim != y.ndim or x.shape[-1] != y.shape[-1]:
-        raise ShapeError("cdist: expected as many axes, two at least, and rows of one length, got shapes "
+        raise ShapeError("cdist: expected equally many axes, at least two, and rows of equal lengths, got shapes "
                          f"{x.shape} and {y.shape}")
     if not is_number(p) or p < 0:
         raise ArgumentError(f"cdist: p must be a number of at least 0, got {p!r}")
@@ -363,7 +363,7 @@ def cholesky_solve(input: TensorLike, input2: TensorLike, upper: bool = False) -
     columns, factor = together(input, input2, real=True)
     factor = _square("cholesky_solve", swapaxes(factor, -1, -2) if upper else factor)
     if columns.shape[:-1] != factor.shape[:-1]:
-        raise ShapeError(f"cholesky_solve: expected columns of as many numbers as the matrices have rows, got shapes "
+        raise ShapeError(f"cholesky_solve: expected columns as long as the matrices have rows, got shapes "
                          f"{columns.shape} and {factor.shape}")
     return ops._linalg_trsm(factor, ops._linalg_trsm(factor, columns), transpose=True)
 
@@ -393,7 +393,7 @@ def cov(input: TensorLike, *, correction: int = 1, fweights: TensorLike | None =
     """
     x = floating(input)
     if x.ndim > 2:
-        raise ShapeError(f"cov: expected one axis or two, got the shape {x.shape}")
+        raise ShapeError(f"cov: expected one or two axes, got the shape {x.shape}")
     x = x.reshape((1, -1)) if x.ndim < 2 else x
     weights = [tensor(weight)._cast(x._dt) for weight in (fweights, aweights) if weight is not None]
     w = ones((x.shape[1],), x._dt) if not weights else weights[0] if len(weights) == 1 else weights[0] * weights[1]
@@ -426,7 +426,7 @@ def einsum(equation: str, *operands: TensorLike) -> Tensor:
         letters, product = _product(letters, product, term, value, later)
     letters, product = _summed(letters, product, set(right))
     if sorted(letters) != sorted(right):
-        raise ArgumentError(f"einsum: {equation!r} asks for axes that no tensor has, or for one twice")
+        raise ArgumentError(f"einsum: {equation!r} has an output axis that no tensor has, or has one twice")
     return product.transpose(tuple(letters.index(letter) for letter in right)) if len(right) > 1 else product
 
 

@@ -46,7 +46,8 @@ def spelled(function: Callable[..., _R]) -> Callable[..., _R]:
         for name in list(keywords):
             if name in _SPELLINGS:
                 if _SPELLINGS[name] in keywords:
-                    raise TypeError(f"{function.__name__}: {name} and {_SPELLINGS[name]} are one parameter")
+                    raise TypeError(f"{function.__name__}: {name} and {_SPELLINGS[name]} are two names of one "
+                                    f"parameter")
                 keywords[_SPELLINGS[name]] = keywords.pop(name)
         return function(self, *args, **keywords)
 
@@ -63,7 +64,7 @@ def listed(*names: str) -> Callable[[Callable[..., _R]], Callable[..., _R]]:
                 methods_named = [name for name in names if name in keywords]
                 if len(methods_named) > 1 or (methods_named and args):
                     passed = " and ".join([*methods_named, *["arguments"] * bool(args)])
-                    raise TypeError(f"{function.__name__}: {passed} are one parameter")
+                    raise TypeError(f"{function.__name__}: {passed} are names of one parameter")
                 args = (*args, *[keywords.pop(name) for name in methods_named])
             return function(self, *args, **keywords)
 
@@ -131,7 +132,7 @@ def _extreme(name: str, value: Callable[..., Tensor], both: Callable[..., Any]) 
 
 def _nothing_left(name: str, keywords: Mapping[str, object]) -> None:
     if keywords:
-        raise TypeError(f"{name}: there is no parameter {sorted(keywords)[0]!r}")
+        raise TypeError(f"{name}: unknown parameter {sorted(keywords)[0]!r}")
 
 
 @spelled
@@ -324,10 +325,10 @@ def itemset(self: Tensor, *args: Any) -> Tensor:
     if not 1 <= len(args) <= 2:
         raise TypeError(f"itemset: expected an index and a number, got {len(args)} arguments")
     if len(args) == 1 and self.shape != (1,):
-        raise IndexError(f"itemset: a tensor of shape {show(self.shape)} wants an index and a number")
+        raise IndexError(f"itemset: a tensor of shape {show(self.shape)} needs an index and a number")
     index, value = args if len(args) == 2 else (0, args[0])
     if isinstance(index, tuple) and len(index) != self.ndim:
-        raise IndexError(f"itemset: {len(index)} numbers are no index of the shape {show(self.shape)}")
+        raise IndexError(f"itemset: {len(index)} numbers are not an index of the shape {show(self.shape)}")
     if not isinstance(index, tuple):
         if not isinstance(index, int):
             raise TypeError(f"itemset: an index must be an int or a tuple of them, got {type(index).__name__}")
@@ -464,7 +465,7 @@ def sum_to_size(self: Tensor, *size: int) -> Tensor:
     shape = tuple(_many(size))
     more = self.ndim - len(shape)
     if more < 0 or any(n not in (1, own_length) for n, own_length in zip(shape, self.shape[more:])):
-        raise ShapeError(f"sum_to_size: a tensor of shape {self.shape} has no sums of shape {shape}")
+        raise ShapeError(f"sum_to_size: a tensor of shape {self.shape} cannot be summed to shape {shape}")
     over = tuple(i for i in range(self.ndim) if i < more or (shape[i - more] == 1 and self.shape[i] != 1))
     return (reduce.sum(self, over, True) if over else self).reshape(shape)
 

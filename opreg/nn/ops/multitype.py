@@ -141,7 +141,7 @@ class _Mapped:
     def __call__(self, *args: Any) -> Any:
         function, trees = (self.ops, args) if self.ops is not None else (args[0], args[1:])
         if not trees:
-            raise ArgumentError(f"{type(self).__name__}: there is nothing to map over")
+            raise ArgumentError(f"{type(self).__name__}: there are no inputs to map over")
         return self._over(function, trees)
 
     def _over(self, function: Callable, trees: Sequence[Any]) -> Any:

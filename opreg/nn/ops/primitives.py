@@ -77,7 +77,8 @@ def _diag_part(x: TensorLike) -> Tensor:
     x = tensor(x)
     half = x.ndim // 2
     if x.ndim % 2 or x.shape[:half] != x.shape[half:]:
-        raise ShapeError(f"DiagPart: expected last axes as the first, got shape {x.shape}")
+        raise ShapeError(f"DiagPart: expected the last half of the axes to be as long as the first, got shape "
+                         f"{x.shape}")
     count = int(np.prod(x.shape[:half]))
     return indexing.diagonal(x.reshape((count, count))).reshape(x.shape[:half])
 
@@ -93,7 +94,7 @@ def _embedding_lookup(x: TensorLike, indices: TensorLike, offset: int) -> Tensor
 def _inverted(places: Sequence[int]) -> tuple[int, ...]:
     """The inverse of a permutation."""
     if sorted(places) != [*range(len(places))]:
-        raise ValueError(f"InvertPermutation: expected each place once, got {places}")
+        raise ValueError(f"InvertPermutation: expected a permutation, got {places}")
     return tuple(np.argsort(places).tolist())
 
 
@@ -164,7 +165,7 @@ def _pair(name: str, x: TensorLike, y: TensorLike) -> tuple[Tensor, Tensor]:
     if name == "MatMul" and (x.ndim != 2 or y.ndim != 2):
         raise ShapeError(f"MatMul: expected two matrices, got shapes {x.shape} and {y.shape}; BatchMatMul takes stacks")
     if x.ndim < 2 or y.ndim < 2:
-        raise ShapeError(f"{name}: expected two axes at least, got shapes {x.shape} and {y.shape}")
+        raise ShapeError(f"{name}: expected at least two axes, got shapes {x.shape} and {y.shape}")
     return x, y
 
 
@@ -259,7 +260,7 @@ _add("CumProd", _cumulative(reduce.cumprod, 1), {"exclusive": False, "reverse": 
 def _split(x: TensorLike, *, axis: int, output_num: int) -> tuple[Tensor, ...]:
     x = tensor(x)
     if x.shape[axis] % output_num:
-        raise ShapeError(f"Split: axis {axis} of {x.shape} does not fall into {output_num} equal parts")
+        raise ShapeError(f"Split: axis {axis} of {x.shape} cannot be split into {output_num} equal parts")
     return array.split(x, x.shape[axis] // output_num, axis)
 
 
@@ -475,7 +476,7 @@ def _sparse_ctc(x: TensorLike, labels_indices: TensorLike, labels_values: Tensor
 
 def _no_merging(*, preprocess_collapse_repeated: bool, ctc_merge_repeated: bool, **_: object) -> None:
     if preprocess_collapse_repeated or not ctc_merge_repeated:
-        raise ValueError("CTCLoss: labels are taken as they are, and repetitions of a class merged: leave out "
+        raise ValueError("CTCLoss: labels are used unchanged, and repeated classes are merged: leave out "
                          "preprocess_collapse_repeated and ctc_merge_repeated")
 
 

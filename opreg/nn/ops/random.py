@@ -158,7 +158,7 @@ def multinomial(input: TensorLike, num_samples: int, replacement: bool = True, s
     if replacement:
         return ops._sample_multinomial(live(x), shape=(int(num_samples),), dtype=np.dtype(np.int32))
     if num_samples > x.shape[-1]:
-        raise ArgumentError(f"multinomial: {num_samples} different places of {x.shape[-1]} cannot be drawn")
+        raise ArgumentError(f"multinomial: {num_samples} different indices cannot be drawn from {x.shape[-1]}")
     tiny = float(np.finfo(np.float32).tiny)  # an exponential race
     race = ops.log(where(x > 0, x, tiny)) - ops.log(-ops.log(ops.clip(_uniform(x.shape), a_min=tiny, a_max=1 - 6e-8)))
     return topk(where(x > 0, race, -math.inf), int(num_samples))[1]

@@ -88,7 +88,7 @@ def _extreme(name: str, op: str, other: Callable[[TensorLike, TensorLike], Tenso
         x = tensor(input)
         if where is not None:
             if initial is None:
-                raise ArgumentError(f"{name}: where needs initial, for where it holds nowhere")
+                raise ArgumentError(f"{name}: where= needs initial=, the result without any selected element")
             x = choose(tensor(where), x, initial)
         value = get(op)(x, axis=axes(axis), keepdims=bool(keepdims))
         return value if initial is None else other(value, initial)._cast(x._dt)
@@ -219,7 +219,7 @@ def norm(A: TensorLike, ord: Number | str | None = None, dim: Axes = None, keepd
     elif isinstance(two, tuple) and len(two) == 2 and (is_number(ord) or ord == "nuc"):
         return _matrix_norm(x, ord, two, keepdim)
     elif not is_number(ord):
-        raise ArgumentError(f"norm: ord must be a number, 'fro' or None, and of matrices 'nuc', got {ord!r}")
+        raise ArgumentError(f"norm: ord must be a number, 'fro' or None, or for matrices 'nuc', got {ord!r}")
     size = ops.abs(x)
     if math.isinf(ord):
         return ops._np_max(size, **over) if ord > 0 else ops._np_min(size, **over)
@@ -235,7 +235,8 @@ def norm(A: TensorLike, ord: Number | str | None = None, dim: Axes = None, keepd
 def _matrix_norm(x: Tensor, ord: Number | str, axis: tuple[int, ...], keepdim: bool) -> Tensor:
     row, column = (one_axis(i, x.ndim, "norm") for i in axis)
     if ord not in (1, -1, 2, -2, math.inf, -math.inf, "nuc"):
-        raise ArgumentError(f"norm: of matrices ord must be 1, -1, 2, -2, inf, -inf, 'fro', 'nuc' or None, got {ord!r}")
+        raise ArgumentError(f"norm: for matrices ord must be 1, -1, 2, -2, inf, -inf, 'fro', 'nuc' or None, got "
+                            f"{ord!r}")
     if not is_number(ord) or ord in (2, -2):
         values = _singular_values(x.transpose((*(i for i in range(x.ndim) if i not in (row, column)), row, column)))
         result = ops._np_sum(values, axis=-1) if ord == "nuc" else values[..., -1 if ord == 2 else 0]
@@ -472,7 +473,7 @@ def histc(input: TensorLike, bins: int = 100, min: float = 0.0, max: float = 0.0
     range of the data."""
     x = tensor(input).reshape((-1,))
     if bins < 1 or min > max:
-        raise ArgumentError(f"histc: expected one bin at least and min below max, got {bins}, {min} and {max}")
+        raise ArgumentError(f"histc: expected at least one bin and min below max, got {bins}, {min} and {max}")
     low: Any = min
     high: Any = max
     if min == max:

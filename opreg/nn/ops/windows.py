@@ -199,8 +199,8 @@ def _unpooled(count: int, x: TensorLike, indices: TensorLike, kernel: Sizes, str
               size: Sequence[int] | None) -> Tensor:
     what, x, at = f"max_unpool{count}d", tensor(x), tensor(indices)
     if x.ndim not in (count + 1, count + 2) or at.shape != x.shape:
-        raise ShapeError(f"{what}: expected {count + 1} or {count + 2} axes, and as many indices as numbers, got "
-                         f"shapes {show(x.shape)} and {show(at.shape)}")
+        raise ShapeError(f"{what}: expected {count + 1} or {count + 2} axes, and an index for each element, got shapes "
+                         f"{show(x.shape)} and {show(at.shape)}")
     if at._dt not in (np.int32, np.int64):
         raise TypeError(f"{what}: indices must be int32 or int64, got {at._dt}")
     windows = sizes(kernel, count, f"{what}: kernel_size")
@@ -211,12 +211,13 @@ def _unpooled(count: int, x: TensorLike, indices: TensorLike, kernel: Sizes, str
                    for n, k, s, p in zip(lengths, windows, steps, sizes(padding, count, f"{what}: padding"))])
     target = tuple(size[-count:]) if size else usual
     if len(target) != count or not all(n - s < m < n + s for n, s, m in zip(usual, steps, target)):
-        raise ShapeError(f"{what}: output_size must be less than a stride from {show(usual)}, got {size!r}")
+        raise ShapeError(f"{what}: output_size must differ from {show(usual)} by less than the stride, got {size!r}")
     places = math.prod(target)
     if has_values(at):
         numbers = at.asnumpy()
         if numbers.size and not 0 <= numbers.min() <= numbers.max() < places:
-            raise ArgumentError(f"{what}: indices must be from 0 to {places - 1}, those of {show(target)} numbers, got "
+            raise ArgumentError(f"{what}: indices must be from 0 to {places - 1}, for an output of shape "
+                                f"{show(target)}, got "
                                 f"{numbers.min()} to {numbers.max()}")
     rows = (*lead, math.prod(lengths))
     return tensor_scatter_elements(zeros((*lead, places), x._dt), at.reshape(rows), x.reshape(rows), -1).reshape(

@@ -66,7 +66,7 @@ class LARS(Optimizer):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in ("learning_rate", "weight_decay", "loss_scale") and "opt" in self.__dict__:
-            raise AttributeError(f"LARS: {name} is a setting of the optimizer within; set it as opt.{name}")
+            raise AttributeError(f"LARS: {name} is a setting of the inner optimizer; set it as opt.{name}")
         super().__setattr__(name, value)
 
     def construct(self, gradients: Sequence[Tensor]) -> Any:

@@ -217,7 +217,7 @@ class AdaFactor(Rule):
         self.relative_step = flag("AdaFactor", "relative_step", relative_step)
         self.warmup_init = flag("AdaFactor", "warmup_init", warmup_init)
         if relative_step and learning_rate is not None:
-            raise ValueError(f"AdaFactor: relative_step=True makes the learning rate, got learning_rate="
+            raise ValueError(f"AdaFactor: relative_step=True computes the learning rate, got learning_rate="
                              f"{learning_rate}")
         if not relative_step and (learning_rate is None or warmup_init):
             raise ValueError("AdaFactor: relative_step=False needs a learning_rate, and no warmup_init")

@@ -213,7 +213,7 @@ class Optimizer(Cell):
             raise TypeError(f"{self.cls_name}: {what} must be a list, got {type(parameters).__name__}")
         members = list(parameters)
         if not members:
-            raise ValueError(f"{self.cls_name}: {what} must not be empty; has the network parameters that are trained?")
+            raise ValueError(f"{self.cls_name}: {what} must not be empty; does the network have trainable parameters?")
         return members
 
     def _rate(self, rate: Rate, name: str) -> Parameter | LearningRateSchedule:
@@ -260,7 +260,7 @@ class Optimizer(Cell):
                     raise KeyError(f"{self.cls_name}: group {i} has the key {key!r}. {did_you_mean(key, _KEYS)}")
             if "order_params" in group:
                 if len(group) > 1:
-                    raise ValueError(f"{self.cls_name}: group {i}: order_params must stand alone, got "
+                    raise ValueError(f"{self.cls_name}: group {i}: order_params must be the only key of its group, got "
                                      f"{', '.join(group)}")
                 order = self._listed(group["order_params"], "order_params")
                 continue

@@ -222,7 +222,7 @@ def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[flo
     rates: list[float] = []
     for i, (end, rate) in enumerate(zip(milestone, learning_rates)):
         if count(owner, f"milestone {i}", end) <= len(rates):
-            raise ValueError(f"{owner}: milestones must grow, got {end} behind {len(rates)}")
+            raise ValueError(f"{owner}: milestones must increase, got {end} after {len(rates)}")
         rates += [number(owner, f"learning rate {i}", rate)] * (end - len(rates))
     return rates
 

@@ -272,7 +272,7 @@ class Builder:
         for dim in shape:
             found = self.ints(dim) if not dynamic(dim) else self._found(dim, x)
             if found is None and not free:
-                raise Untranslatable("a dynamic length that is no length of an input")
+                raise Untranslatable("a dynamic length that is not the length of an input axis")
             if found is None:
                 found, free = self.ints(-1), False
             parts.append(found)

@@ -98,7 +98,7 @@ def _bytes(array: np.ndarray) -> memoryview:
 
 
 def _with_tensors(draft: Draft, starts: Mapping[str, int], place: str = "weights") -> ModelProto:
-    """The model with its initializers, of which ``starts`` names those in the second file and says where they begin."""
+    """The model with its initializers; ``starts`` has the names and offsets of those in the second file."""
     proto = package().ModelProto()
     proto.CopyFrom(draft.proto)
     for name, array in draft.arrays.items():

@@ -384,7 +384,7 @@ def _of_function(function: Any, examples: Sequence[Any], dynamic: Dynamic, opset
 
 
 def _is_same(first: Any, second: Any = None) -> bool:
-    """Whether two arrays are one, or have equal elements; a single array is."""
+    """Whether all arrays are the same one, or have equal elements; true for a single array."""
     return second is None or first is second or (first.shape == second.shape and first.dtype == second.dtype and
                                                  _numbers(first).tobytes() == _numbers(second).tobytes())
 
@@ -477,8 +477,8 @@ def _model_of(program: _Program, opset: int | None) -> Draft:
     g.primitives = PRIMITIVES
     graphs = program.graphs * model.sizes if len(program.graphs) < model.sizes else program.graphs
     if any([node.op for node in graph.nodes] != [node.op for node in graphs[0].nodes] for graph in graphs):
-        raise ArgumentError(f"onnx.export: {program.title} does something else where a dynamic dimension has another "
-                            "length")
+        raise ArgumentError(f"onnx.export: {program.title} computes something else for other lengths of a dynamic "
+                            f"dimension")
     values, inputs, known = _variables(g, program, graphs, scales)
     g.inputs = [value for _, value in inputs]
     try:

@@ -20,7 +20,7 @@ _FLOAT32 = np.dtype(np.float32)
 def _named(dtype: np.dtype) -> int:
     """ONNX's code of a floating dtype that it can draw."""
     if dtype.name not in ("float16", "float32", "float64"):
-        raise Untranslatable(f"ONNX draws no numbers of {dtype}")
+        raise Untranslatable(f"ONNX cannot draw random numbers of {dtype}")
     return int(helper.np_dtype_to_tensor_dtype(dtype))
 
 
@@ -66,7 +66,7 @@ def _exponential(g: Builder, use: Use, *like: Value) -> Value:
 def _randint(g: Builder, use: Use) -> Value:
     low, high = use.attrs["low"], use.attrs["high"]
     if not -1 << 53 <= low < high <= 1 << 53:
-        raise Untranslatable("ONNX draws floating-point numbers, which do not hold all of these whole numbers")
+        raise Untranslatable("ONNX draws floating-point numbers, which cannot represent all of these integers")
     drawn = _drawn(g, "RandomUniform", use.out.shape, np.dtype(np.float64), low=float(low), high=float(high))
     return g.cast(g.smaller(g("Floor", drawn), float(high - 1)), use.out.dtype)  # rounding may give the upper bound
 
@@ -93,7 +93,7 @@ def _multinomial(g: Builder, use: Use, x: Value) -> Value | list[Value]:
     if dynamic(classes) or dynamic(count):
         raise Untranslatable("the number of draws, or of classes, is dynamic")
     if not all(use.out.shape[:len(x.shape) - 1]) or not count:
-        raise Untranslatable("ONNX draws one number or more")
+        raise Untranslatable("ONNX draws at least one number")
     logarithms = g("Log", g.reshape(x, (product(x.shape[:-1]), classes)))
     places = g("Multinomial", g.cast(logarithms, _FLOAT32), sample_size=int(count),
                dtype=int(helper.np_dtype_to_tensor_dtype(_INT64)))
@@ -114,7 +114,7 @@ def _shuffled(g: Builder, use: Use, x: Value) -> Value:
 def dropped(g: Builder, x: Value, rate: float) -> Value:
     """Dropout in training mode: some elements are zero, the others are scaled."""
     if g.opset < 12:
-        raise Untranslatable("it draws numbers as in training, which ONNX has from opset 12 on")
+        raise Untranslatable("it draws random numbers as in training, which ONNX supports from opset 12 on")
     return g("Dropout", x, g.constant(np.asarray(rate, _FLOAT32)), g.constant(np.asarray(True)))
 
 

@@ -86,7 +86,7 @@ def _tile(g: Builder, use: Use, x: Value) -> Value:
 def _repeat(g: Builder, use: Use, x: Value) -> Value:
     axis, count = use.attrs["axis"], use.attrs["repeats"]
     if not isinstance(count, int):
-        raise Untranslatable("several numbers of repeats")
+        raise Untranslatable("different numbers of repeats")
     if axis is None:
         x, axis = g.reshape(x, (_flat(x),)), 0
     axis %= len(x.shape)
@@ -204,11 +204,11 @@ def _subscript(g: Builder, use: Use, x: Value) -> Value:
         axis = at if Ellipsis not in parts[:at] else len(x.shape) - len(parts) + at
         return g("Gather", x, g.constant(_places(alone[0], x.shape[axis])), axis=axis)
     if any(map(dynamic, x.shape)):
-        raise Untranslatable("a subscript of arrays: take, gather_nd or boolean_mask say what it looks up")
+        raise Untranslatable("a subscript of arrays: use take, gather_nd or boolean_mask")
     try:
         places = np.arange(product(x.shape)).reshape(x.shape)[key]
     except (IndexError, TypeError, ValueError):
-        raise Untranslatable("a subscript that the array has not") from None
+        raise Untranslatable("a subscript with more axes than the array") from None
     return g("Gather", g.reshape(x, (product(x.shape),)), g.constant(np.ascontiguousarray(places)), axis=0)
 
 
@@ -262,7 +262,7 @@ def _reverse(g: Builder, use: Use, x: Value) -> Value:
 def _arange_like(g: Builder, use: Use, x: Value) -> Value:
     attrs = use.attrs
     if attrs["repeat"] != 1:
-        raise Untranslatable("numbers that repeat along an axis that is dynamic")
+        raise Untranslatable("repeats along an axis whose length is dynamic")
     axis = attrs["axis"]
     count = g.reshape(g("Size", x), (1,)) if axis is None else g.length(x, axis % len(x.shape))
     found = g.cast(g.numbers_to(count), use.out.dtype) * attrs["step"] + attrs["start"]
@@ -327,12 +327,12 @@ def _reduced(g: Builder, use: Use, x: Value) -> Value:
     name = use.op.name
     kind = _REDUCED[name]
     if use.attrs.get("initial") is not None:
-        raise Untranslatable("a reduction that starts from a number")
+        raise Untranslatable("a reduction with an initial value")
     axes = _axes(use, x)
     if any(not dynamic(dim) and dim == 0 for dim in x.shape):
         value = {"Sum": 0.0, "Prod": 1.0, "Mean": math.nan if is_floating(use.out.dtype) else None}.get(kind)
         if value is None:
-            raise Untranslatable("a reduction of nothing")
+            raise Untranslatable("a reduction of an empty array")
         return g.constant(np.full([product([dim]) for dim in use.out.shape], value, use.out.dtype))
     if name.startswith("nan") and is_floating(x.dtype):
         x = g.where(g("IsNaN", x), 0.0 if kind == "Sum" else 1.0, x)

@@ -199,7 +199,7 @@ def _fitted(g: Builder, value: Value, out: Value) -> Value:
     if before is not None and after is not None and len(before) != len(after):
         value = g.reshape(value, after)
     elif not all(shape is None or right is None or shape == right for shape, right in zip(value.shapes, out.shapes)):
-        raise Untranslatable(f"its shape is {after}, and would be {before}")  # unknown lengths are equal to any
+        raise Untranslatable(f"its shape would be {after}, expected {before}")  # unknown lengths are equal to any
     if after is not None:
         value.shapes = out.shapes
     return value
@@ -328,7 +328,7 @@ def computed(g: Builder, expression: Expression, ins: Sequence[Value], out: Valu
             registers.append(g.reduce(_REDUCERS[prim.name], registers[args[0]], axes))
             continue
         if prim.dtype is None and prim.name not in g.primitives:
-            raise Untranslatable(f"ONNX has no {prim.name}")
+            raise Untranslatable(f"ONNX has no operator {prim.name}")
         like = next((registers[arg] for arg in args if type(arg) is int), registers[0])
         values = [registers[arg] if type(arg) is int else g.number(arg, like) for arg in args]
         registers.append(g.primitives[prim.name](g, *values))

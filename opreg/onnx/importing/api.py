@@ -195,7 +195,7 @@ def _spec(info: Any, given: Sequence[int] | None) -> tuple[Shape | None, np.dtyp
     kind = info.type.tensor_type
     dtype = dtype_of(kind.elem_type)
     if not computes(dtype):
-        raise ArgumentError(f"the input {info.name!r} has dtype {dtype}, which no operator computes in")
+        raise ArgumentError(f"the input {info.name!r} has dtype {dtype}, for which no operator has a kernel")
     if given is not None:
         return tuple([ANY if dim < 0 else int(dim) for dim in given]), dtype
     if not kind.HasField("shape"):
@@ -261,7 +261,7 @@ def import_model(model: Any, shapes: Mapping[str, Sequence[int]] | None = None
                  if shape is None or not known(shape)}
         if open_:
             stated = ", ".join(f"{name!r}: {shape}" for name, shape in open_.items())
-            note(error, f"{cell.model.name}: lengths of inputs are open: give their numbers as shapes={{{stated}}}")
+            note(error, f"{cell.model.name}: lengths of inputs are open: give them as shapes={{{stated}}}")
         raise
     for node, name in zip(traced.inputs, graph.inputs):
         node.name = name

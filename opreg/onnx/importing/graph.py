@@ -131,7 +131,7 @@ class Model:
         """Refuse names that are not text, which protobuf returns as bytes."""
         for name in names:
             if isinstance(name, bytes):
-                raise self.fail("", f"the name {name!r} is no UTF-8")
+                raise self.fail("", f"the name {name!r} is not UTF-8")
 
 
 class Graph:
@@ -140,7 +140,7 @@ class Graph:
     Attributes
     ----------
     initializers : dict of str to np.ndarray
-        Initializers, and tensors of ``Constant`` nodes that may be weights. The graph of the model also holds the ones
+        Initializers, and tensors of ``Constant`` nodes that may be weights. The graph of the model also includes those
         of branches and loops, if no other value has their name.
     home : dict of str to np.ndarray
         The initializers of the graph of the model; those of the function in a function.
@@ -149,7 +149,7 @@ class Graph:
     def __init__(self, proto: Any, model: Model, opsets: Mapping[str, int], outside: frozenset[str],
                  bound: Mapping[str, Any], depth: int, home: dict[str, np.ndarray] | None = None):
         if depth > _DEEPEST:
-            raise model.fail("", f"graphs and functions within each other, {depth} deep")
+            raise model.fail("", f"graphs and functions nested {depth} deep")
         self.model, self.opsets, self.bound, self.depth = model, opsets, bound, depth
         function = not hasattr(proto, "initializer")
         self.initializers: dict[str, np.ndarray] = {}
@@ -182,8 +182,8 @@ class Graph:
             node = Node(each, i, self)
             for name in node.inputs:
                 if name and name not in self.known:
-                    raise model.fail(node.title, f"its input {name!r} is no output of a node before it, nor an input "
-                                                 "or initializer")
+                    raise model.fail(node.title, f"its input {name!r} is neither an output of an earlier node nor an "
+                                                 f"input or initializer")
             for name in node.outputs:
                 if name and name in self.known and name not in outside:
                     raise model.fail(node.title, f"its output {name!r} has the name of another value")
@@ -195,7 +195,7 @@ class Graph:
                 self.nodes.append(node)
         for name in self.outputs:
             if name not in self.known and not function:  # functions have outputs that not every call reads
-                raise model.fail("", f"the output {name!r} of a graph is computed by none of its nodes")
+                raise model.fail("", f"the output {name!r} of a graph is not computed by any of its nodes")
         last = {name: i for i, node in enumerate(self.nodes) for name in node.reads()}
         #: For each node the values that no later node reads.
         self.dead: list[list[str]] = [[] for _ in self.nodes]
@@ -333,7 +333,7 @@ class Node:
 
     @property
     def compares(self) -> bool:
-        """Whether its outputs are truth values, or numbers cast to whole ones: no gradient comes back through these."""
+        """Whether its outputs are bool or integers, through which no gradient passes."""
         if self.op_type == "Cast" and "to" in self.attributes:
             return not is_floating(dtype_of(self.attributes["to"]))
         schema = self._schema()
@@ -425,7 +425,7 @@ class Node:
 
         def apply(inputs: Sequence[Any], outside: Mapping[str, Any]) -> Any:
             if any(isinstance(value, list) for value in inputs):  # the package's functions assume tensors
-                raise ArgumentError(f"operator {self.op_type} is not computed of sequences")
+                raise ArgumentError(f"operator {self.op_type} is not supported for sequences")
             types = [self._type(value) for value in inputs]
             key = tuple(each.SerializeToString() for each in types)
             body = self._functions.get(key)
@@ -523,7 +523,7 @@ class Node:
             wanted = schema.attributes.get(each.name)
             if each.type and wanted is not None and each.type != wanted.type.value:
                 kind = onnx().AttributeProto.AttributeType.Name(each.type)
-                raise self.model.fail(self.title, f"the attribute {each.name!r} is of kind {kind}, expected "
+                raise self.model.fail(self.title, f"the attribute {each.name!r} is of type {kind}, expected "
                                                   f"{wanted.type.name}")
 
     # ---------------------------------------------------------------------------------------- what rows ask
@@ -532,7 +532,7 @@ class Node:
         """A value in the form that operators take."""
         if isinstance(value, (np.ndarray, np.generic)):
             if not computes(value.dtype):
-                raise DTypeError(f"operator {self.op_type} is not computed in {value.dtype}")
+                raise DTypeError(f"operator {self.op_type} is not supported in {value.dtype}")
             return Tensor(np.asarray(value))
         if isinstance(value, list):
             raise ArgumentError(f"operator {self.op_type} expects a tensor, got a sequence")

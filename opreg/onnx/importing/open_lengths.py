@@ -70,7 +70,7 @@ def _taken(x: np.ndarray, places: np.ndarray, axis: int = 0, mode: str = "clip")
 
 
 def _cast(x: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
-    """Whole numbers as they are, where the dtype holds every length that there is."""
+    """Integers unchanged, if the dtype can represent every length."""
     return x if dtype.kind in "iu" or dtype in (np.float32, np.float64) else None
 
 

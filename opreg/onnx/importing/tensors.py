@@ -34,7 +34,7 @@ def dtype_of(number: int) -> np.dtype:
     try:
         return np.dtype(onnx("helper").tensor_dtype_to_np_dtype(number))
     except (KeyError, TypeError):
-        raise FileFormatError(f"there is no dtype of number {number} in ONNX") from None
+        raise FileFormatError(f"ONNX has no dtype with number {number}") from None
 
 
 def number_of(dtype: np.dtype) -> int:
@@ -121,11 +121,11 @@ def load_external(tensor: Any, folder: str) -> None:
         return
     entries = {entry.key: entry.value for entry in tensor.external_data}
     if any(isinstance(value, bytes) for value in entries.values()):
-        raise FileFormatError(f"tensor {tensor.name!r}: the name of its file, or another entry, is no UTF-8")
+        raise FileFormatError(f"tensor {tensor.name!r}: the name of its file, or another entry, is not UTF-8")
     where, base = entries.get("location", ""), os.path.realpath(folder)
     path = os.path.realpath(os.path.join(base, where))
     if not where or os.path.isabs(where) or os.path.commonpath([base, path]) != base:
-        raise FileFormatError(f"tensor {tensor.name!r}: its file {where!r} is not inside of the model's folder")
+        raise FileFormatError(f"tensor {tensor.name!r}: its file {where!r} is not in the model's folder")
     try:
         size = os.stat(path).st_size
         start = int(entries.get("offset", 0))

@@ -287,8 +287,8 @@ def bound_matching(xp: ArrayModule, scores: Array, best: Array, places: Array, c
     scores, columns, rows : arrays
         Contiguous arrays of shapes (matrices, n, m), (matrices, n) and (matrices, m); the latter two are int64.
     best, places : arrays
-        Memory for a number and an int32 a line; a matrix has as many lines as it has rows or columns, whichever are
-        fewer.
+        Memory for a value and an int32 per line; a matrix has as many lines as the smaller of its numbers of rows and
+        columns.
     above, most
         Attributes of the operator.
     """

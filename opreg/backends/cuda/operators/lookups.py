@@ -351,7 +351,7 @@ def _axis(call: Call, shape: Shape) -> tuple[int, Shape]:
 
 
 def _first(call: Call, shape: Shape) -> tuple[int, Shape]:
-    """One table; indices refer to as many leading axes as they have rows."""
+    """One table; each row of indices refers to one leading axis."""
     return 1, shape[:call.ins[1].shape[0]]
 
 

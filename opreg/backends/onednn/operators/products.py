@@ -126,7 +126,7 @@ def _accepts(call: Call) -> str | None:
 
 
 def _left_to_blas(call: Call, matrices: Matrices) -> str | None:
-    """The reason why BLAS computes the products of a plan, or None; its first large product decides."""
+    """The reason why BLAS computes the products of a plan, or None; the plan's first large product decides."""
     in_plan, small = convolution.HERE in call.memo, _is_small(matrices)
     if in_plan and not (small and shared_library.openmp() is not None and trials.allowed()):
         return None

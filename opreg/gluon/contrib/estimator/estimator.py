@@ -114,21 +114,21 @@ class Estimator:
     @staticmethod
     def _checked(loss: object) -> Loss:
         if not isinstance(loss, Loss):
-            raise ArgumentError(f"Estimator: loss={loss!r}: expected one of gluon.loss")
+            raise ArgumentError(f"Estimator: loss={loss!r}: expected a loss of gluon.loss")
         return loss
 
     def _contexts(self, context: object) -> list[Context]:
         gpu_count = num_gpus()
         if context is None or context == []:
             if gpu_count > 1:
-                warn("Estimator: gpu(0) alone is used; to use others, give context=[mx.gpu(0), mx.gpu(1)]")
+                warn("Estimator: gpu(0) alone is used; to use others, pass context=[mx.gpu(0), mx.gpu(1)]")
             return [gpu(0)] if gpu_count else [cpu()]
         several = [context] if isinstance(context, Context) else context
         if not isinstance(several, list) or not all(isinstance(place, Context) for place in several):
             raise ArgumentError(f"Estimator: context={context!r}: expected a Context, or a list of them")
         for place in several:
             if not place.device_type.startswith("cpu") and place.device_id >= gpu_count:
-                raise UnusedError(f"Estimator: {place} is not there: there are {gpu_count} GPUs")
+                raise UnusedError(f"Estimator: {place} does not exist: there are {gpu_count} GPUs")
         return several
 
     def _initialize(self, initializer: Any) -> None:
@@ -140,7 +140,7 @@ class Estimator:
             return
         if initializer is not None:
             warn("Network already fully initialized: the initializer is ignored; "
-                 "net.initialize(…, force_reinit=True) begins anew")
+                 "net.initialize(…, force_reinit=True) initializes it again")
 
     def _name_metrics(self) -> None:
         if not self._train_metrics:
@@ -261,7 +261,7 @@ class Estimator:
             for metric in getattr(handler, "metrics", None) or ():
                 if not any(metric is known for known in known_metrics):
                     raise ArgumentError(f"Estimator: a {type(handler).__name__} has a metric {metric.name!r} that is "
-                                        "none of the estimator's train_metrics and val_metrics")
+                                        f"not one of the estimator's train_metrics and val_metrics")
         return sorted(handlers, key=lambda handler: getattr(handler, "priority", 0))
 
     def _categorize_handlers(self, handlers: list[Any]) -> list[list[Any]]:

@@ -335,8 +335,8 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
             by = self.batch_period if estimator.max_batch else self.epoch_period
             counts_other = self.epoch_period if estimator.max_batch else self.batch_period
             if not by or counts_other:
-                raise ArgumentError("CheckpointHandler: to go on from a checkpoint, write them after batches where the "
-                                    "estimator counts batches, and after epochs where it counts epochs; set the other "
+                raise ArgumentError("CheckpointHandler: to resume from checkpoints, save them after batches if the "
+                                    "estimator counts batches, and after epochs if it counts epochs; set the other "
                                     "period to None")
             self._resume(estimator)
 
@@ -415,10 +415,10 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
                                         "train for more, or without resume_from_checkpoint")
                 setattr(estimator, what, most - trained - 1)
         if not os.path.exists(self._path(f"{name}.states")):
-            raise OpError(f"CheckpointHandler: {self._path(name)}.params has no .states beside it")
+            raise OpError(f"CheckpointHandler: {self._path(name)}.params has no matching .states file")
         estimator.net.load_parameters(self._path(f"{name}.params"), ctx=estimator.context)
         estimator.trainer.load_states(self._path(f"{name}.states"))
-        estimator.logger.warning("CheckpointHandler: training goes on from %s", self._path(name))
+        estimator.logger.warning("CheckpointHandler: training is resumed from %s", self._path(name))
 
 
 class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):

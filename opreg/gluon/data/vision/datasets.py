@@ -261,14 +261,14 @@ class ImageFolderDataset(_ImageFiles):
             for folder in sorted(os.listdir(root)):
                 path = os.path.join(root, folder)
                 if not os.path.isdir(path):
-                    warn(f"ImageFolderDataset: {path} is no folder, and is left out")
+                    warn(f"ImageFolderDataset: {path} is not a folder, and is skipped")
                     continue
                 self.synsets.append(folder)
                 for name in sorted(os.listdir(path)):
                     if name.lower().endswith(_IMAGES):
                         self.items.append((os.path.join(path, name), len(self.synsets) - 1))
                     else:
-                        warn(f"ImageFolderDataset: {os.path.join(path, name)} is left out: expected a file of "
+                        warn(f"ImageFolderDataset: {os.path.join(path, name)} is skipped: expected a file of "
                              f"{', '.join(_IMAGES)}")
 
 

@@ -112,8 +112,8 @@ class Normalize(HybridBlock):
 
 def _floating(transform: Block, x: NDArray) -> None:
     if np.dtype(x.dtype) != np.float32:
-        raise DTypeError(f"{type(transform).__name__}: expected float32, got {np.dtype(x.dtype)}: put it behind "
-                         "ToTensor")
+        raise DTypeError(f"{type(transform).__name__}: expected float32, got {np.dtype(x.dtype)}: put it after "
+                         f"ToTensor")
 
 
 class Rotate(Block):
@@ -166,9 +166,10 @@ class RandomRotation(Block):
                  rotate_with_proba: float = 1.0):
         super().__init__()
         if angle_limits[0] >= angle_limits[1]:
-            raise ArgumentError(f"RandomRotation: angle_limits={angle_limits}: expected the lesser one first")
+            raise ArgumentError(f"RandomRotation: angle_limits={angle_limits}: expected the smaller one first")
         if not 0 <= rotate_with_proba <= 1:
-            raise ArgumentError(f"RandomRotation: rotate_with_proba={rotate_with_proba}: expected one from 0 to 1")
+            raise ArgumentError(f"RandomRotation: rotate_with_proba={rotate_with_proba}: expected a probability from 0 "
+                                f"to 1")
         self._args = angle_limits, zoom_in, zoom_out
         self._probability = rotate_with_proba
 

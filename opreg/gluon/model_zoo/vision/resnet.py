@@ -149,8 +149,8 @@ def _stage(number: int, block: Callable[..., HybridBlock], count: int, before: i
 def _stages(what: str, block: Callable[..., HybridBlock], layers: Sequence[int], channels: Sequence[int]
             ) -> list[HybridSequential]:
     if len(layers) != len(channels) - 1:
-        raise ArgumentError(f"{what}: layers={layers} and channels={channels}: expected channels before each stage, "
-                            "and behind the last")
+        raise ArgumentError(f"{what}: layers={layers} and channels={channels}: expected the channels before each stage "
+                            f"and after the last one")
     return [_stage(number, block, layers[number - 1], channels[number - 1], channels[number])
             for number in range(1, len(channels))]
 

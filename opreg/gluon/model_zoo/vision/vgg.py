@@ -43,7 +43,7 @@ class VGG(Classifier):
                  **kwargs: Any):
         super().__init__(**kwargs)
         if len(layers) != len(filters):
-            raise ArgumentError(f"VGG: layers={layers} and filters={filters}: expected as many of both")
+            raise ArgumentError(f"VGG: layers={layers} and filters={filters}: expected equally many of both")
         plain: dict[str, Any] = {"weight_initializer": "normal", "bias_initializer": "zeros"}
         with self.name_scope():
             self.features = chain()

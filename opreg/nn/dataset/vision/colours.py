@@ -475,7 +475,7 @@ class RandomGrayscale(Sometimes):
 
 
 class RandomColor:
-    """The image with its saturation adjusted by a random factor, from a range that both ends belong to."""
+    """The image with its saturation adjusted by a random factor from a closed range."""
 
     def __init__(self, degrees: Sequence[float] = (0.1, 1.9)):
         self._range = reach("RandomColor", "degrees", degrees)
@@ -554,7 +554,7 @@ class RandomPosterize:
     def __init__(self, bits: int | Sequence[int] = (8, 8)):
         low, high = (bits, bits) if isinstance(bits, int) else bits
         if low > high:
-            raise ArgumentError(f"RandomPosterize: expected the lesser count first, got {bits!r}")
+            raise ArgumentError(f"RandomPosterize: expected the smaller number first, got {bits!r}")
         self._kinds = [Posterize(count) for count in range(low, high + 1)]
 
     def __call__(self, image: Any) -> np.ndarray:

@@ -41,7 +41,8 @@ class Decode:
     def __call__(self, image: Any) -> np.ndarray:
         data = np.frombuffer(image, np.uint8) if isinstance(image, bytes) else np.asarray(image)
         if data.ndim != 1:
-            raise ShapeError(f"Decode: expected the bytes of a file, got the shape {data.shape}; decoded already?")
+            raise ShapeError(f"Decode: expected the bytes of a file, got the shape {data.shape}; is it decoded "
+                             f"already?")
         if data.dtype != np.uint8:
             raise DTypeError(f"Decode: expected the bytes of a file as uint8, got {data.dtype}")
         return decode(data.tobytes(), name="Decode: the image")

@@ -229,7 +229,7 @@ class RandomResizedCrop:
                  interpolation: Inter = Inter.BILINEAR, max_attempts: int = 10):
         owner = type(self).__name__
         if not 0 <= scale[0] <= scale[1] or not 0 < ratio[0] <= ratio[1]:
-            raise ArgumentError(f"{owner}: expected positive numbers, the lesser first, got scale={scale!r} and "
+            raise ArgumentError(f"{owner}: expected positive numbers, the smaller one first, got scale={scale!r} and "
                                 f"ratio={ratio!r}")
         if max_attempts < 1:
             raise ArgumentError(f"{owner}: max_attempts must be 1 at least, got {max_attempts}")

@@ -77,7 +77,7 @@ class ImageBatchFormat(enum.IntEnum):
 
 
 class SliceMode(enum.IntEnum):
-    """Ways to cut an image whose size is no multiple of the number of parts: pad it, or drop what is left."""
+    """Ways to cut an image whose size is not a multiple of the number of parts: pad it, or drop the remainder."""
 
     PAD = 0
     DROP = 1
@@ -123,7 +123,7 @@ def reach(owner: str, name: str, given: float | Sequence[float], middle: float =
     """The range of a random number: from its ends, or from how far it goes on both sides of its middle."""
     low, high = (max(middle - given, least), middle + given) if isinstance(given, (int, float)) else given
     if not least <= low <= high <= most:
-        raise ArgumentError(f"{owner}: {name} must be a range from {least} to {most}, the lesser end first, got "
+        raise ArgumentError(f"{owner}: {name} must be a range from {least} to {most}, the smaller end first, got "
                             f"{given!r}")
     return low, high
 

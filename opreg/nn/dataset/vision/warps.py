@@ -165,7 +165,7 @@ class RandomRotation:
                  center: Sequence[float] | None = None, fill_value: Fill = 0):
         low, high = (-degrees, degrees) if isinstance(degrees, (int, float)) else degrees
         if low > high:
-            raise ArgumentError(f"RandomRotation: expected the lesser angle first, got {degrees!r}")
+            raise ArgumentError(f"RandomRotation: expected the smaller angle first, got {degrees!r}")
         self._range, self._settings = (low, high), (resample, expand, center, fill_value)
 
     def __call__(self, image: Any) -> np.ndarray:
@@ -198,7 +198,7 @@ class RandomAffine:
                                                  shears[2:] or none)]
         for name, (low, high) in zip(("degrees", "translate", "translate", "scale", "shear", "shear"), self._ranges):
             if low > high:
-                raise ArgumentError(f"RandomAffine: {name} must be ranges, the lesser end first, got {(low, high)}")
+                raise ArgumentError(f"RandomAffine: {name} must be ranges, the smaller end first, got {(low, high)}")
         self._resample, self._value = resample, fill_value
 
     def __call__(self, image: Any) -> np.ndarray:

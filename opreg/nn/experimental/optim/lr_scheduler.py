@@ -48,7 +48,7 @@ class LRScheduler:
             raise ArgumentError(f"{type(self).__name__}: last_epoch must be an int of -1 at least, got {last_epoch!r}")
         for i, (group, rate) in enumerate(zip(optimizer.param_groups, optimizer.lrs)):
             if last_epoch != -1 and "initial_lr" not in group:
-                raise KeyError(f"{type(self).__name__}: group {i} has no initial_lr, to go on with after {last_epoch}")
+                raise KeyError(f"{type(self).__name__}: group {i} has no initial_lr, to resume after {last_epoch}")
             group.setdefault("initial_lr", float(rate.asnumpy()))
         self.optimizer = optimizer
         self.base_lrs = [float(group["initial_lr"]) for group in optimizer.param_groups]

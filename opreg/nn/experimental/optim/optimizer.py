@@ -78,7 +78,7 @@ class Optimizer(Cell):
             raise TypeError(f"{self.cls_name}: params must be a list, got one Parameter")
         members: list[Any] = list(params)
         if not members:
-            raise ValueError(f"{self.cls_name}: params must not be empty; has the network parameters that are trained?")
+            raise ValueError(f"{self.cls_name}: params must not be empty; does the network have trainable parameters?")
         for group in members if isinstance(members[0], dict) else [{"params": members}]:
             self.add_param_group(group)
 
@@ -95,7 +95,7 @@ class Optimizer(Cell):
             if not isinstance(p, Parameter):
                 raise TypeError(f"{self.cls_name}: params of group {at} must be Parameters, got {type(p).__name__}")
             if id(p) in known_ids:
-                raise ArgumentError(f"{self.cls_name}: Parameter {p.name} is in two places of the groups")
+                raise ArgumentError(f"{self.cls_name}: Parameter {p.name} occurs twice in the groups")
             known_ids.add(id(p))
         group["lr"] = Parameter(_rate(self.cls_name, group["lr"]), name=f"learning_rate_group_{at}",
                                 requires_grad=False)

@@ -249,7 +249,7 @@ class Rprop(_Rule):
     def __init__(self, params: _Params, lr: float = 1e-2, etas: Sequence[float] = (0.5, 1.2),
                  step_sizes: Sequence[float] = (1e-6, 50), *, maximize: bool = False):
         if not 0 < etas[0] < 1 < etas[1]:
-            raise ArgumentError(f"Rprop: expected etas below 1 and above it, got {etas!r}")
+            raise ArgumentError(f"Rprop: expected etas (below 1, above 1), got {etas!r}")
         super().__init__(params, lr=lr, etas=tuple(etas), step_sizes=tuple(step_sizes), maximize=maximize)
 
     def _change(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, *states: Any) -> None:

@@ -237,7 +237,7 @@ def adaptive_max_pool2d(input: TensorLike, output_size: int | Sequence[int | Non
 def _no_indices(name: str, requested: bool) -> None:
     """Refuse ``return_indices``."""
     if requested:
-        raise ArgumentError(f"{name}: return_indices must be False; max_pool2d says where the largest numbers are")
+        raise ArgumentError(f"{name}: return_indices must be False; max_pool2d returns the indices of the maxima")
 
 
 def pad(input: TensorLike, pad: Sizes, mode: str = "constant", value: float | None = None) -> Tensor:

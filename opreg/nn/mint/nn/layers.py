@@ -218,7 +218,7 @@ class _Conv(Cell):
         padding: Sizes | str = self.padding
         if self.padding_mode != "zeros":
             if isinstance(padding, str):
-                raise ArgumentError(f"{type(self).__name__}: padding must be numbers with padding_mode "
+                raise ArgumentError(f"{type(self).__name__}: padding must be an int or ints with padding_mode "
                                     f"{self.padding_mode!r}, got {padding!r}")
             assert isinstance(padding, tuple)
             sides = tuple(width for amount in reversed(padding) for width in (amount, amount))

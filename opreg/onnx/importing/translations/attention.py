@@ -25,7 +25,8 @@ def heads_of(node: Node, name: str, x: Any, heads: int | None) -> Any:
         return x
     size = node.length(x, 2)
     if not heads or size % heads:
-        raise ShapeError(f"{node.op_type}: {name} has {size} numbers a place, which {heads} heads do not divide")
+        raise ShapeError(f"{node.op_type}: {name} has {size} elements for each position, which cannot be divided among "
+                         f"{heads} heads")
     return ops.transpose(ops.reshape(x, shape=(0, 0, heads, size // heads)), axes=(0, 2, 1, 3))
 
 

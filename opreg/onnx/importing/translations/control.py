@@ -87,11 +87,11 @@ def loop(node: Node, most: Host, condition: Given, *states: Given, body: Graph) 
         on = bool(_one(node, node.host(results[0]), "condition"))
         fixed = _fixed_condition(body) if on and not bounded and step == 0 else None
         if fixed is not None:
-            raise ArgumentError(f"Loop: it never ends: no round changes its condition {fixed!r}, and {_ENDLESS}")
+            raise ArgumentError(f"Loop: it never ends: no iteration changes its condition {fixed!r}, and {_ENDLESS}")
         kept = results[1:1 + count]
         if on and watched and _same_states(node, before, kept):
-            raise ArgumentError(f"Loop: it never ends: after round {step + 1} its states are those of round {since}, "
-                                f"and {_ENDLESS}")
+            raise ArgumentError(f"Loop: it never ends: after iteration {step + 1} its states are those of iteration "
+                                f"{since}, and {_ENDLESS}")
         if step + 1 == 2 * since or step == 0:  # states that come back are found, however many rounds that takes
             before, since = kept, step + 1
         for column, value in zip(columns, results[1 + count:]):
@@ -111,18 +111,18 @@ def _count_unrolled(node: Node, body: Graph) -> None:
     """
     node.model.unrolled += len(body.nodes)
     if node.model.unrolled > _UNROLLED:
-        raise UnknownNumbers.of("Loop", f"more than {_UNROLLED} nodes for its rounds")
+        raise UnknownNumbers.of("Loop", f"more than {_UNROLLED} nodes for its iterations")
 
 
 def _repeats(body: Graph) -> bool:
-    """Whether a round depends on the states alone: it reads no number of its own, and draws none."""
+    """Whether an iteration depends only on the states: it neither reads its number nor draws random numbers."""
     number = body.inputs[0] if body.inputs else ""
     return not any(number in node.reads() or node.draws or not all(map(_repeats, node.bodies())) for node in body.nodes
                    ) and number not in body.outputs
 
 
 def _same_states(node: Node, before: Sequence[Any], now: Sequence[Any]) -> bool:
-    """Whether two rounds have the same states, number for number; the smallest are asked first. The shapes decide
+    """Whether two iterations have equal states; the smallest states are compared first. The shapes decide
     if the numbers are known only when the graph runs."""
     if any(isinstance(value, list) or value is None for value in (*before, *now)):
         return False
@@ -157,7 +157,7 @@ def _counted(node: Node, rounds: int, condition: Any, states: Sequence[Any], bod
     if condition is not None and not _one(node, node.host(condition), "condition"):
         raise UnknownNumbers("no round")
     if rounds > _MANY:
-        raise UnknownNumbers("numbers of many rounds")
+        raise UnknownNumbers("values of many iterations")
 
     def step(kept: Any, number: Any) -> tuple[Any, Any]:
         on, *results = node.body(body, [number, np.array(True), *kept])
@@ -290,7 +290,7 @@ def _sequence(value: Any) -> list[Any]:
 def _place(position: Any, count: int, more: int = 0) -> int:
     at = int(np.asarray(position).reshape(-1)[0])
     if not -count <= at < count + more:
-        raise ArgumentError(f"place {at} of a sequence of {count}")
+        raise ArgumentError(f"index {at} of a sequence of {count}")
     return at + count if at < 0 else at
 
 
@@ -348,7 +348,7 @@ def split_to_sequence(node: Node, x: Any, lengths: Host = None, *, axis: int = 0
     if lengths.ndim == 0:
         each = int(lengths)
         if each < 1:
-            raise ShapeError(f"SplitToSequence: parts of length {each}")
+            raise ShapeError(f"SplitToSequence: expected parts of positive length, got {each}")
         sizes = [min(each, whole - start) for start in range(0, whole, each)]
     else:
         sizes = list(numbers(lengths))

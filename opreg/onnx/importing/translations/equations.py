@@ -35,7 +35,7 @@ def einsum(node: Node, *values: Any, equation: str) -> Any:
         product = _product(node, product, term, set(result).union(*[letters for letters, _ in terms[i:]]))
     letters, value = _summed(product, result)
     if sorted(letters) != sorted(result):
-        raise ArgumentError(f"einsum: {equation!r} asks for axes that no tensor has, or for one twice")
+        raise ArgumentError(f"einsum: {equation!r} has an output axis that no tensor has, or has one twice")
     return _transposed(value, letters, result)
 
 
@@ -56,14 +56,14 @@ def _terms(node: Node, equation: str, values: Sequence[Any]) -> tuple[list[_Name
         result = "..." + implied(left.replace("...", ""))
     wide = [word.replace("...", "".join(free[len(free) - count:])) for word, count in zip(words, counts)]
     if free and "..." not in result:
-        raise ArgumentError(f"einsum: {equation!r} leaves out the axes of '...' behind the arrow")
+        raise ArgumentError(f"einsum: {equation!r} leaves out the axes of '...' after the arrow")
     if "..." in result and arrow and "..." not in left:
         raise ArgumentError(f"einsum: {equation!r} asks for axes that no tensor has")
     return _fitted(node, wide, values, free), result.replace("...", "".join(free))
 
 
 def _fitted(node: Node, words: Sequence[str], values: Sequence[Any], free: Collection[str]) -> list[_Named]:
-    """Tensors with their letters, without the axes of one element that are broadcast to those of others."""
+    """Tensors with their letters, without axes of length one that are broadcast to longer axes of other tensors."""
     wide: dict[str, Any] = {}  # the length of each letter where it is more than one element
     for word, value in zip(words, values):
         for letter, length in zip(word, node.lengths(value)):

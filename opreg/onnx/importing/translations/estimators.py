@@ -238,7 +238,7 @@ class _Forest:
             passed[reached] = True
             self.depth += 1
         if self.depth > len(modes) or not passed.all():  # a circle may have no root
-            raise ArgumentError("the nodes of a tree go round in a circle")
+            raise ArgumentError("the nodes of a tree form a cycle")
 
     def place(self, tree: int, number: int) -> int:
         """The position of a node."""
@@ -281,7 +281,7 @@ class _Forest:
         for tree, number, target, weight in zip(trees, numbers, targets, weights):
             place = self.place(tree, number)
             if not 0 <= target < count:
-                raise AttrError(f"a leaf has a weight for number {target} of {count}")
+                raise AttrError(f"a leaf has a weight for target {target} of {count}")
             table[place, target] = weight + (table[place, target] if np.isfinite(table[place, target]) else 0.0)
         return table
 
@@ -357,5 +357,5 @@ def one_hot_encoder(node: Node, x: Given, *, cats_int64s: Any = None, cats_strin
         found = ops._npi_equal(ops.expand_dims(whole, axis=node.rank(x)), _table(node, cats_int64s, dtype=np.int64))
         hot = node.cast(found, np.float32)
     if not zeros and not node.host(hot).any(-1).all():
-        raise ArgumentError("OneHotEncoder: an element is none of the categories, and zeros=0")
+        raise ArgumentError("OneHotEncoder: an element is not one of the categories, and zeros=0")
     return hot

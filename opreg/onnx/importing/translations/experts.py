@@ -64,7 +64,7 @@ def _layer(x: Any, weight: Any, bias: Any) -> Any:
 
 
 def _gate_and_line(hidden: Any, tokens: Any, third: Any, third_bias: Any, fusion: int) -> tuple[Any, Any]:
-    """Both factors of ``swiglu``: of two layers, or of one where they alternate or follow each other."""
+    """Both factors of ``swiglu``: from two layers, or from one layer, in which they alternate or are concatenated."""
     if fusion == 1:
         pairs = ops.reshape(hidden, shape=(0, 0, -4, -1, 2))
         return ops.split(pairs, num_outputs=2, axis=3, squeeze_axis=True)

@@ -29,7 +29,7 @@ def _refused(node: Node, **given: Any) -> None:
     """Raise the error of inputs and attributes that the row does not compute."""
     for name, value in given.items():
         if value is not None and not (isinstance(value, int) and value == 0):
-            raise ArgumentError(f"{node.op_type}: {name} is not computed")
+            raise ArgumentError(f"{node.op_type}: {name} is not supported")
 
 
 def _parted(x: Any, axis: int, *sizes: int) -> list[Any]:

@@ -107,7 +107,7 @@ def deform_conv(node: Node, x: Any, weight: Any, offset: Any, bias: Any = None, 
     strides, dilations = strides or [1] * count, dilations or [1] * count
     before, behind = window_pads(node, x, shape[2:], strides, dilations, "NOTSET", pads)
     if before != behind:
-        raise ArgumentError("DeformConv: pads before and behind differ")
+        raise ArgumentError("DeformConv: the pads before and after an axis differ")
     if mask is None:  # DeformableConvolution, which has no mask, reads other values at the border
         mask = ops.ones_like(ops.slice_axis(offset, axis=1, begin=0, end=offset_group * math.prod(shape[2:])))
     given = [x, offset, mask, weight] + ([] if bias is None else [bias])
@@ -360,7 +360,7 @@ def layer_norm(node: Node, x: Any, scale: Any, bias: Any = None, *, axis: int = 
 
 def layer_normalized(node: Node, x: Any, scale: Any, bias: Any = None, axis: int = -1, epsilon: float = 1e-5,
                      stash_type: int = 1, statistics: bool = False) -> tuple[Any, Any, Any]:
-    """An array normalized along its axes from ``axis`` on; behind it, where they are wanted, the mean and one by the
+    """An array normalized along its axes from ``axis`` on; then, if requested, the mean and the inverse standard
     deviation."""
     axis, rank = node.axis(axis, x), node.rank(x)
     dtype = node.dtype(x)

@@ -137,7 +137,7 @@ def dynamic_quantize_mat_mul(node: Node, a: Any, b: Given, b_scale: Any, b_zero:
 @row("QLinearConcat", domain=DOMAIN)
 def q_linear_concat(node: Node, scale: Given, zero: Given, *parts: Given, axis: int) -> Any:
     if len(parts) % 3:
-        raise ShapeError(f"QLinearConcat: expected numbers, scale and zero point of each part, got {len(parts)} inputs")
+        raise ShapeError(f"QLinearConcat: expected values, scale and zero point of each part, got {len(parts)} inputs")
     real = [_real(node, *parts[i:i + 3]) for i in range(0, len(parts), 3)]
     return _whole(node, concat(node, *real, axis=axis), scale, zero)
 
@@ -193,7 +193,7 @@ def mat_mul_n_bits(node: Node, a: Any, b: Host, scales: Any, zeros: Given = None
                    bias: Any = None, *, K: int, N: int, block_size: int, accuracy_level: int = 0, bits: int = 4,
                    weight_prepacked: int = 0) -> Any:
     if groups is not None or weight_prepacked:
-        raise ArgumentError("MatMulNBits: weights in an order of their own, by g_idx or prepacked, are not read")
+        raise ArgumentError("MatMulNBits: weights that are reordered by g_idx or prepacked are not supported")
     blocks, middle = -(-K // block_size), _middle(bits)
     if zeros is None:
         zeros = middle.reshape(1, 1)

@@ -228,7 +228,7 @@ def _scattered(node: Node, x: Any, places: Any, updates: Any, reduction: str) ->
     if reduction in ("max", "min") and is_floating(node.dtype(x)):
         return _extreme(node, x, node.lift(places), updates, reduction == "min")
     if MODE.recording and is_floating(node.dtype(x)):
-        raise ArgumentError(f"{node.op_type}: no gradient goes through reduction={reduction!r}")
+        raise ArgumentError(f"{node.op_type}: there is no gradient with reduction={reduction!r}")
     result = node.host(x).copy()
     _REDUCTIONS[reduction].at(result, tuple(node.host(places)), node.host(updates))
     return result

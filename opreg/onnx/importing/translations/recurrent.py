@@ -28,7 +28,7 @@ _BETAS = {"hardsigmoid": 0.5, "scaledtanh": 1.0}
 
 
 def activation(name: str, alphas: Iterator[float], betas: Iterator[float]) -> Callable[[Any], Any]:
-    """The activation of a name, which takes the next of these numbers, if it has such a number."""
+    """The activation with a name; its parameters, if it has any, are the next ones of ``alphas`` and ``betas``."""
     key = name.lower()
     if key not in _ACTIVATIONS:
         raise AttrError(f"activation {name!r}. {did_you_mean(key, _ACTIVATIONS)}")

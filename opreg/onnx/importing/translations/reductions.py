@@ -137,7 +137,7 @@ def top_k(node: Node, x: Any, k: Host, *, axis: int = -1, largest: int = 1, sort
 def _top(node: Node, x: Any, k: int, axis: int, largest: int) -> Any:
     axis = node.axis(axis, x)
     if not 0 <= k <= node.lengths(x)[axis] and node.lengths(x)[axis].__class__ is int:
-        raise ShapeError(f"TopK: {k} of {node.lengths(x)[axis]}")
+        raise ShapeError(f"TopK: k={k} of only {node.lengths(x)[axis]} elements")
     order = ops.topk(ops.BlockGrad(x), axis=axis, k=k, is_ascend=not largest, dtype="int64")
     return ops._take_along_axis(x, order, axis=axis), order
 

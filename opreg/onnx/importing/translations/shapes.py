@@ -23,7 +23,7 @@ __all__ = ["numbers", "open_shape", "reshaped", "sane", "squeezed", "unsqueezed"
 #: Largest number of elements of an array that a model may request by a shape.
 MOST = 1 << 28
 
-#: An end of a slice that stands for that of its axis, whatever its length.
+#: An end of a slice beyond the end of an axis of any length.
 END = 1 << 31
 
 
@@ -159,7 +159,7 @@ def reshaped(node: Node, x: Any, codes: tuple[int, ...], literal: bool = False) 
         codes = tuple(places)
     elif not literal:
         if any(dim == 0 and i >= len(lengths) for i, dim in enumerate(codes)):
-            raise ShapeError(f"shape {codes} has 0 at a place that the input of {len(lengths)} axes has not")
+            raise ShapeError(f"shape {codes} has 0 for an axis that the input of {len(lengths)} axes does not have")
         codes = tuple([lengths[i] if dim == 0 else dim for i, dim in enumerate(codes)])
     if codes.count(-1) == 1 and 0 in codes and literal:
         raise ShapeError(f"shape {codes} has both -1 and an empty axis")

@@ -74,7 +74,7 @@ def tf_idf(node: Node, x: Host, *, max_gram_length: int, max_skip_count: int, mi
     known: dict[tuple[Any, ...], int] = {}
     ends = [*ngram_counts[1:], len(pool)]
     if any(not 0 <= start <= end <= len(pool) for start, end in zip(ngram_counts, ends)):
-        raise AttrError(f"ngram_counts={ngram_counts}: expected ascending places in a pool of {len(pool)}")
+        raise AttrError(f"ngram_counts={ngram_counts}: expected ascending indices into a pool of {len(pool)}")
     for size, (start, end) in enumerate(zip(ngram_counts, ends), 1):
         for at in range(start, end, size):
             known[tuple(pool[at:at + size])] = len(known)
