@@ -30,6 +30,7 @@ from . import changes, dlpack, params_file, tape
 from .arithmetic import attach, in_place, leave_trace
 from .context import Context, cpu, current_context
 from .eager import run
+from .records import Record
 from .scalars import ScalarConversions
 
 if TYPE_CHECKING:  # a stub, made from the operators
@@ -359,7 +360,7 @@ class NDArray(ScalarConversions, Methods):
         return _restore, (self.asnumpy(), self._ctx)
 
     def __getstate__(self) -> dict[str, bytes]:
-        record = params_file.Record(self.asnumpy(), (self._ctx.device_type, self._ctx.device_id))
+        record = Record(self.asnumpy(), (self._ctx.device_type, self._ctx.device_id))
         return {"handle": params_file.to_bytes(record)}
 
     def __setstate__(self, state: Mapping[str, bytes]) -> None:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from opreg.ndarray import params_file
+from opreg.ndarray import formats
+from opreg.ndarray.records import Record
 
 from ..aliases import inner
 from ..cells.cell import Cell
@@ -87,7 +88,7 @@ def save_checkpoint(save_obj: Saved, ckpt_file_name: str | os.PathLike, integrat
         if name in arrays:
             raise ArgumentError(f"save_checkpoint: append_dict: there is a parameter {name!r} already")
         if isinstance(value, str):
-            arrays[f"{name}{params_file.TEXT}"] = np.frombuffer(value.encode(), np.uint8)
+            arrays[f"{name}{formats.TEXT}"] = np.frombuffer(value.encode(), np.uint8)
         else:
             arrays[name] = _array(f"append_dict: {name!r}", value)
     if choice_func is not None:
@@ -97,7 +98,7 @@ def save_checkpoint(save_obj: Saved, ckpt_file_name: str | os.PathLike, integrat
         path += f".{format}"
     if path.endswith(".ckpt"):
         arrays[_CHECKSUM] = _checksum(arrays)
-    params_file.save(path, [params_file.Record(array) for array in arrays.values()], list(arrays))
+    formats.save(path, [Record(array) for array in arrays.values()], list(arrays))
 
 
 def _path(owner: str, name: object) -> str:
@@ -198,8 +199,8 @@ def load_checkpoint(ckpt_file_name: str | os.PathLike, net: Cell | None = None, 
     filtered, kept_prefixes = _prefixes("filter_prefix", filter_prefix), _prefixes("specify_prefix", specify_prefix)
     parameters: dict[str, Parameter | str] = {}
     for stored, array in read_checkpoint(path).items():
-        is_text = stored.endswith(params_file.TEXT) and array.dtype == np.uint8
-        name = stored.removesuffix(params_file.TEXT) if is_text else stored
+        is_text = stored.endswith(formats.TEXT) and array.dtype == np.uint8
+        name = stored.removesuffix(formats.TEXT) if is_text else stored
         if (_begins(name, filtered) or (specify_prefix is not None and not _begins(name, kept_prefixes))
                 or (choice_func is not None and not choice_func(name))):
             continue
@@ -243,7 +244,7 @@ def read_checkpoint(path: str) -> dict[str, np.ndarray]:
         When the file is missing.
     """
     try:
-        records, names = params_file.load(path)
+        records, names = formats.load(path)
     except FileNotFoundError as error:
         raise ArgumentError(f"load_checkpoint: there is no file {path}") from error
     if len(names) != len(records) or len(set(names)) != len(names):
@@ -271,7 +272,7 @@ def _compared(path: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]
     stored = arrays.get(last)
     single = stored is not None and stored.shape == (1,) and stored.dtype == np.int64
     sound = single and np.array_equal(stored, _checksum(others))  # type: ignore[arg-type]
-    meant = _CHECKSUM in arrays or (path.endswith(".ckpt") and not params_file.of_others(path)) or (
+    meant = _CHECKSUM in arrays or (path.endswith(".ckpt") and formats.is_params(path)) or (
         single and difflib.SequenceMatcher(None, last, _CHECKSUM).ratio() > 0.6)
     if sound != meant:
         there = single or _CHECKSUM in arrays

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 import opreg as mx
 from opreg.core.slots import Slot
 from opreg.errors import FileFormatError, OpError
-from opreg.ndarray.params_file import MINDSPORE_WRITER, TORCH_WRITER, Record, load, save
+from opreg.ndarray.formats import MINDSPORE_WRITER, TORCH_WRITER, load, save
+from opreg.ndarray.records import Record
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="has bfloat16")
 

@@ -22,7 +22,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from opreg.errors import ArgumentError, DTypeError, FileFormatError
-from opreg.ndarray.params_file import Record, Sparse, load, read, save, write
+from opreg.ndarray.formats import load, save
+from opreg.ndarray.params_file import read, write
+from opreg.ndarray.records import Record, Sparse
 
 MODELS = Path(__file__).parent.parent / "oracle" / "models"
 FILES = MODELS / "files"
@@ -280,7 +282,7 @@ def test_a_file_that_shrinks_while_it_is_read_is_refused(monkeypatch, shorter, m
             return super().seek(*where) + (shorter if where == (0, os.SEEK_END) else 0)
 
     data = file(record())[:-shorter]
-    monkeypatch.setattr("opreg.ndarray.params_file.reading", lambda path: nullcontext(Shrinking(data)))
+    monkeypatch.setattr("opreg.ndarray.formats.reading", lambda path: nullcontext(Shrinking(data)))
     with pytest.raises(FileFormatError, match=f"expected {message}, found .*: the file has become shorter"):
         load("net.params")
 
