@@ -13,7 +13,7 @@ from opreg.symbol.symbol import Symbol
 
 from . import functions
 from . import random as distributions
-from .values import NumpySymbol, held
+from .values import NumpySymbol, as_value
 
 __all__ = ["zeros", "ones", "full", "arange", "linspace", "logspace", "eye", "identity", "indices", "hanning",
            "hamming", "blackman"]
@@ -40,7 +40,7 @@ def ones(shape: Any, dtype: Any = None, order: str = "C", ctx: Any = None) -> Nu
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", ctx: Any = None) -> Any:
     """One number in a shape, or a symbol that broadcasts to it."""
     if isinstance(fill_value, Symbol):
-        value = held(fill_value)
+        value = as_value(fill_value)
         return functions.FUNCTIONS["broadcast_to"](value if dtype is None else value.astype(dtype), shape)
     return _made("_full", dtype, shape=shape, value=fill_value)
 
