@@ -37,7 +37,7 @@ OTHERWISE = {
         nn.dataset.config: _FIRST_SEED
         nn.model.summaries: _DTYPES
         cells.state: GRAPH_MODE PYNATIVE_MODE STRICT COMPATIBLE LAX
-        symbol.json: VERSION
+        symbol.json_loader: VERSION
         builtin.quantized.ranges: ENDS EDGES
         builtin.quantized.conversion: _SMOOTH
         core.generators: _STATE
@@ -96,7 +96,7 @@ OTHERWISE = {
         onnx.exporting.builder: _FAR
         onnx.exporting.model: OLDEST
         onnx.exporting.files: EXTERNAL LARGE ALIGNED
-        symbol.json: _MOST_OUTPUTS _DEEPEST
+        symbol.json_loader: _MOST_OUTPUTS _DEEPEST
         symbol.inspect.memory_use: _SHOWN
         symbol.passes.constant_folding: MOST
         symbol.passes.memory: _ALIGN
