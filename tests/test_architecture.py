@@ -275,10 +275,11 @@ def test_first_steps_leave_slow_modules_alone(code: str, slow: list[str]) -> Non
 
 #: Modules of the engine that know single operators, with the knowledge that is no fact about operators.
 NAMING = {
-    "opreg.symbol.json": "how many outputs the files of MXNet count, which casts they leave out, what old ones meant",
+    "opreg.symbol.json": "how many outputs the files of MXNet count, which casts they leave out",
+    "opreg.symbol.json_loader": "the meaning of attributes in old files of MXNet",
     "opreg.symbol.symbol": "how names begin that MXNet gives to results of Python's operators",
     "opreg.core.other_names": "what others call attributes of tensors",
-    "opreg.core.attrs": "words of Python",
+    "opreg.core.conversions": "words of Python",
     "opreg.core.bytecode_names": "words of Python",
     "opreg.symbol.control_flow": "the loops and the branch that it declares itself",
     "opreg.symbol.unrolled": "how each kind of loop and branch is unrolled",
