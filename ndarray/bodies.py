@@ -237,7 +237,7 @@ class Body(CachedUse):
         slots = self._traced.slots
         inputs: list[Entry | None] = [*tops, *slots, *self._outputs, *self._given[len(slots):]]
         again = reachable(self._traced.body.nodes, [entry for node in nodes for entry in node.inputs],
-                          given={*self._outputs, *self._given})
+                          known_entries={*self._outputs, *self._given})
         if any(node.op.traits.random for node in again if node.op is not None):
             raise NoRecipe  # running them again would draw other numbers
         return Subgraph([*again, *nodes], inputs, gradients)
@@ -246,7 +246,7 @@ class Body(CachedUse):
                   ) -> tuple[list[Entry | None], list[Entry | None], list[Node]]:
         """The derivative of the body: output gradients, gradients of the inputs, and the nodes between."""
         body, slots, _ = self._traced
-        tracer = RuleTracer(known=body.specs)
+        tracer = RuleTracer(known_specs=body.specs)
         tops: list[Entry | None] = []
         seeds: list[tuple[Entry, TracedValue | None]] = []
         for i, head in enumerate(self._outputs[:self.count]):

@@ -115,8 +115,8 @@ class NDArray(ScalarConversions, Methods):
 
     # ------------------------------------------------------------------------------------------- operators
 
-    def _apply(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
-        attrs = op.complete(given)
+    def _apply(self, op: Op, values: Sequence[Any], keywords: Attrs) -> Any:
+        attrs = op.complete(keywords)
         prepared, results = _compute(op, attrs, values, self._ctx)
         visible = prepared.visible
         return results[0] if visible == 1 else results[:visible]
@@ -563,9 +563,9 @@ class NDArray(ScalarConversions, Methods):
     def _before_write(self) -> None:
         """Called before an operator writes the array in place; sparse arrays need it."""
 
-    def _store(self, key: Any, value: Any, basic: bool = True, known: int = 0) -> None:
-        """Write values in place, without recording. ``known`` is the number of references to the raw array that the
-        caller holds."""
+    def _store(self, key: Any, value: Any, basic: bool = True, references: int = 0) -> None:
+        """Write values in place, without recording. ``references`` is the number of the caller's references to the raw
+        array."""
         source: Array | float
         if isinstance(value, NDArray):
             source = value._data
@@ -574,7 +574,7 @@ class NDArray(ScalarConversions, Methods):
         elif isinstance(value, (int, float)):
             source = value
         elif not isinstance(value, (np.ndarray, list, tuple)) and (shared := FOREIGN.function(value)) is not None:
-            self._store(key, shared, basic, known)
+            self._store(key, shared, basic, references)
             return
         else:
             source = numbers_of(value, self._data.dtype)
@@ -582,7 +582,7 @@ class NDArray(ScalarConversions, Methods):
                 source = self._ctx.backend.asarray(source, device=self._ctx.device_id)
         everything = key is Ellipsis or (key.__class__ is slice and key == _ALL)
         part = view_at(self._data, key) if basic and not everything else None
-        watched = held(self, known if part is None else known + 1)
+        watched = held(self, references if part is None else references + 1)
         if watched and self._ctx.xp is np and quiet(unchanged, self._data[key] if part is None else part, source):
             return
         run = quiet if self._ctx.backend_name == "cpu" else self._ctx.run
@@ -594,7 +594,7 @@ class NDArray(ScalarConversions, Methods):
             if watched:
                 wrote(self._data if part is None else part, None if basic else key)
         except OverflowError:  # integers wrap around, as in arithmetic
-            self._store(key, numbers_of(value, self._data.dtype), basic, known)
+            self._store(key, numbers_of(value, self._data.dtype), basic, references)
 
     # --------------------------------------------------------------------------------------------- gradients
 
@@ -842,7 +842,7 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
         if op.traits.states:
             first = len(op.signature.arguments(attrs))
             for state, new in zip(op.traits.states, residuals):
-                values[first + state]._store(Ellipsis, NDArray(new, ctx), known=1)
+                values[first + state]._store(Ellipsis, NDArray(new, ctx), references=1)
             residuals = ()
     for i in op.traits.mutates:
         if i >= len(arrays):

@@ -244,7 +244,7 @@ class BaseSparseNDArray(NDArray):
         """Replace all elements, as in ``x[:] = value``."""
         self._store(key, value)
 
-    def _store(self, key: Any, value: Any, basic: bool = True, known: int = 0) -> None:
+    def _store(self, key: Any, value: Any, basic: bool = True, references: int = 0) -> None:
         if key is not Ellipsis and not (isinstance(key, slice) and key == slice(None)):
             raise SubscriptError(f"{type(self).__name__}: a sparse array is written as a whole, x[:] = value")
         if isinstance(value, NDArray):

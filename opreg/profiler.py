@@ -257,14 +257,14 @@ def _row(values: list[float], total: float) -> dict[str, float]:
             "Avg": sum(values) / len(values)}
 
 
-def _timed(span: Span, own: float, around: Sequence[Span]) -> tuple[str, str, float]:
+def _timed(span: Span, seconds: float, around: Sequence[Span]) -> tuple[str, str, float]:
     """The category and name that MXNet has for a span, and the seconds that count for it."""
     length = span.end - span.start
     if span.category != "operator":
         return span.category, span.name, length
     name, is_users = _operator(span.name)
     if is_users:
-        return _USERS, f"{name}::pure_python", own
+        return _USERS, f"{name}::pure_python", seconds
     for outer in reversed(around):
         if outer.category == "operator" and _operator(outer.name)[1]:
             return _USERS, f"{_operator(outer.name)[0]}::{name}", length

@@ -72,7 +72,7 @@ def stored_name(node: Node) -> str:
 
 def stored_attrs(node: Node) -> dict[str, str]:
     """The attributes of a node as text, sorted by name."""
-    texts = {} if node.op is None else node.op.signature.schema.texts(node.given)
+    texts = {} if node.op is None else node.op.signature.schema.texts(node.keywords)
     texts.update(node.tags)
     if node.op is not None and node.op.op_type is not None:
         texts.setdefault("op_type", node.op.op_type)

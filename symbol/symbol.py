@@ -574,7 +574,7 @@ def output_name(entry: Entry) -> str:
 
 
 def _texts(node: Node) -> dict[str, str]:
-    texts = {} if node.op is None else node.op.signature.schema.texts(node.given)
+    texts = {} if node.op is None else node.op.signature.schema.texts(node.keywords)
     return {**texts, **node.tags}
 
 

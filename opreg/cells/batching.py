@@ -55,13 +55,13 @@ class BatchedValue(NamedTuple):
     batched: bool
 
 
-def applied(op: Op, attrs: Any, given: Attrs, values: Sequence[Any]) -> list[Any]:
+def applied(op: Op, attrs: Any, keywords: Attrs, values: Sequence[Any]) -> list[Any]:
     """All outputs of an operator applied to tensors, including hidden ones."""
     trace = STATE.trace
     if trace is None:
         ctx = values[0]._ctx if values else current_context()
         return _compute(op, attrs, values, ctx, result_class=Tensor)[1]
-    node = trace.add(op, attrs, [trace.read(value)._entry for value in values], given)
+    node = trace.add(op, attrs, [trace.read(value)._entry for value in values], keywords)
     return [trace.wrap((node, i)) for i in range(node.count)]
 
 
@@ -109,7 +109,7 @@ def _outputs(node: Node, ins: Sequence[BatchedValue], specs: Sequence[Spec], siz
         values = [value[0] if is_batched else value for value, is_batched in zip(values, batched)]
         batched = [False] * len(ins)
     if not any(batched) and not (op.traits.random or (not effects.opaque(op) and effects.draws(op, attrs))):
-        return [BatchedValue(out, False) for out in applied(op, attrs, node.given, values)]
+        return [BatchedValue(out, False) for out in applied(op, attrs, node.keywords, values)]
     if op.rules.vmap is not None and any(batched) and size:
         returned = op.rules.vmap(attrs, values if op.where is None else [value.shown() for value in values], batched)
         if isinstance(returned, BatchedCall):
@@ -181,7 +181,7 @@ def _looped(node: Node, ins: Sequence[BatchedValue], specs: Sequence[Spec], size
     if size == 0:
         return [BatchedValue(create(ops._zeros, shape=(0, *(spec.shape or ())), dtype=spec.dtype), True)
                 for spec in specs]
-    rows = [applied(op, node.attrs, node.given, [value[i] if batched else value for value, batched in ins])
+    rows = [applied(op, node.attrs, node.keywords, [value[i] if batched else value for value, batched in ins])
             for i in range(size)]
     return [BatchedValue(ops.stack(*[as_tensor(out) for out in column], axis=0, num_args=size), True)
             for column in zip(*rows)]

@@ -192,8 +192,8 @@ class Path:
         Forks whose values are known already.
     """
 
-    def __init__(self, variants: Variants[Any], known: Sequence[Step] = ()):
-        self._variants, self._known = variants, list(known)
+    def __init__(self, variants: Variants[Any], steps: Sequence[Step] = ()):
+        self._variants, self._known = variants, list(steps)
         self.steps: list[Step] = []
 
     def ask(self, look: TensorRead | Measure, find: Callable[[], Answer]) -> Step:

@@ -134,10 +134,10 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
     def _lift(self, value: TensorLike) -> Tensor:
         return tensor(value, ctx=self._ctx)
 
-    def _apply(self, op: Op, values: Sequence[Value], given: Attrs) -> Any:
+    def _apply(self, op: Op, values: Sequence[Value], keywords: Attrs) -> Any:
         if STATE.trace is not None and STATE.trace.takes(op, values):
-            return STATE.trace.call(op, values, given)
-        attrs = op.complete(given)
+            return STATE.trace.call(op, values, keywords)
+        attrs = op.complete(keywords)
         prepared, results = _compute(op, attrs, values, self._ctx, result_class=Tensor)
         return results[0] if prepared.visible == 1 else tuple(results[:prepared.visible])
 

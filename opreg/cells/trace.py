@@ -85,8 +85,8 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
             raise TraceError(f"{self._title()} {_OVER}")
         return trace
 
-    def _apply(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
-        return (STATE.trace or self._trace).call(op, values, given)
+    def _apply(self, op: Op, values: Sequence[Any], keywords: Attrs) -> Any:
+        return (STATE.trace or self._trace).call(op, values, keywords)
 
     def _trace_call(self, op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[types.SimpleNamespace, Sequence[Any]]:
         return (STATE.trace or self._trace).trace_call(op, attrs, values)
@@ -465,9 +465,9 @@ class FunctionTracer(Tracer):
         self.counts[hint] = number + 1
         return f"{hint}{number}"
 
-    def call(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
+    def call(self, op: Op, values: Sequence[Any], keywords: Attrs) -> Any:
         """Apply an operator to values; the result is a value, or a tuple with one for each output."""
-        entries = self.apply(op, [self.read(value)._entry for value in values], given)
+        entries = self.apply(op, [self.read(value)._entry for value in values], keywords)
         if entries and entries[0][0].op is not op:
             self._move(op, entries[0][0], values)
         outs = [self.wrap(entry) for entry in entries]
@@ -518,13 +518,13 @@ class FunctionTracer(Tracer):
 
         return self._guarded(Measure(op), find, node.inputs, what, node)  # type: ignore[return-value]
 
-    def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None = None) -> Node:
+    def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], keywords: Attrs | None = None) -> Node:
         """Add a node over entries; if users' code may change states in place, a node that returns the new states."""
         if self.assigns and moved(op, attrs):
-            op, attrs, given = moving(op), {"inner": attrs}, None
+            op, attrs, keywords = moving(op), {"inner": attrs}, None
         if self.assigns and (self.moved_states or op.traits.states):
             self._note_states(op, attrs, inputs)
-        return super().add(op, attrs, inputs, given)
+        return super().add(op, attrs, inputs, keywords)
 
     def _note_states(self, op: Op, attrs: Attrs, inputs: Sequence[Entry]) -> None:
         """Note the states of a layer that an operator moves in training. A plan stores their new values after the
@@ -553,13 +553,13 @@ class FunctionTracer(Tracer):
                 self.states[new._entry] = value
                 self.assign(value, new)
 
-    def _node(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None) -> Node:
+    def _node(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], keywords: Attrs | None) -> Node:
         cells = [cell.__dict__["_name"] for cell in self.cells]
         name = self.unique("_".join([*filter(None, cells), op.name.lower().strip("_")]))
         minds = op.traits.minds_training
         if minds:
             self.mind_training()
-        return Node(op, name, attrs, inputs, given, {INFERENCE: "1"} if minds and not MODE.training else {}, here())
+        return Node(op, name, attrs, inputs, keywords, {INFERENCE: "1"} if minds and not MODE.training else {}, here())
 
     def _read_by_body(self, node: Node) -> None:
         """Call the body of a user's operator that a plan will trace, so that its reads from outside are noted."""
@@ -671,12 +671,12 @@ class _Rules(RuleTracer):
         with untraced():
             return super().infer(node, ins)
 
-    def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None = None) -> Node:
+    def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], keywords: Attrs | None = None) -> Node:
         """Add a node over entries."""
         trace = self._trace
         states = [(i, trace.states[inputs[i]]) for i in moved(op, attrs) if inputs[i] in trace.states]
         if not states:
-            return super().add(op, attrs, inputs, given)
+            return super().add(op, attrs, inputs, keywords)
         entries = list(inputs)
         for i, state in states:
             entries[i] = trace.read(state)._entry

@@ -203,7 +203,7 @@ class Schema:
         """Attribute names in order."""
         return tuple(self._by_name)
 
-    def complete(self, given: Mapping[str, object]) -> Attributes:
+    def complete(self, keywords: Mapping[str, object]) -> Attributes:
         """Typed values of all attributes, with defaults. The result is shared and must not be modified.
 
         Values are checked and made immutable, so that lists and arrays become tuples. Equal attributes are the same
@@ -218,12 +218,12 @@ class Schema:
             # As ``exact``, without calling it for most values.
             key = tuple([(name, kind, value) if (kind := value.__class__) in PLAIN
                          or (kind is float and value and value == value) else (name, exact(value))
-                         for name, value in given.items()])
+                         for name, value in keywords.items()])
             attributes = self._cache[key]
         except TypeError:  # a value without a key, such as an array
             key, attributes = None, None
         if attributes is None:
-            attributes = self._one(self._complete(given))
+            attributes = self._one(self._complete(keywords))
             if key is not None and attributes.lasting:
                 self._cache.keep(key, attributes)
         return attributes
@@ -243,26 +243,26 @@ class Schema:
         """Make the object of complete attributes."""
         return Attributes(typed, lasting)
 
-    def _complete(self, given: Mapping[str, object]) -> dict[str, Any]:
-        unknown = [name for name in given if name not in self._by_name]
+    def _complete(self, keywords: Mapping[str, object]) -> dict[str, Any]:
+        unknown = [name for name in keywords if name not in self._by_name]
         if unknown and not self.open:
             raise AttrError(f"unknown attribute {unknown[0]!r}. {did_you_mean(unknown[0], self.names)}")
         result = {}
         for field in self.fields:
-            if field.name in given:
-                result[field.name] = field(given[field.name])
+            if field.name in keywords:
+                result[field.name] = field(keywords[field.name])
             elif field.required:
                 raise AttrError(f"attribute {field.name} ({field.describes}) is required")
             else:
                 result[field.name] = field.default
         for name in unknown:
-            result[name] = to_text(given[name])
+            result[name] = to_text(keywords[name])
         return result
 
-    def texts(self, given: Mapping[str, object]) -> dict[str, str]:
+    def texts(self, keywords: Mapping[str, object]) -> dict[str, str]:
         """Given attributes as text for a file."""
         return {name: self._by_name[name].text(value) if name in self._by_name else to_text(value)
-                for name, value in given.items()}
+                for name, value in keywords.items()}
 
 
 class _AsGiven(Schema):
@@ -270,8 +270,8 @@ class _AsGiven(Schema):
 
     __slots__ = ()
 
-    def complete(self, given: Mapping[str, object]) -> Attributes:
-        return given if isinstance(given, Attributes) else Attributes(given)
+    def complete(self, keywords: Mapping[str, object]) -> Attributes:
+        return keywords if isinstance(keywords, Attributes) else Attributes(keywords)
 
 
 #: The schema of operators whose attributes are not checked.

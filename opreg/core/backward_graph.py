@@ -86,10 +86,10 @@ def _title(titles: dict[Node, list[str]], node: Node, gradients: Gradients) -> N
         names[index] = "output" if count == 1 else f"output{i}"
 
 
-def gradients(graph: Graph, wanted: Sequence[Node]) -> list[Entry]:
+def gradients(graph: Graph, targets: Sequence[Node]) -> list[Entry]:
     """Gradients of the sum of all heads with respect to variables; zeros for a variable without one."""
     tracer = RuleTracer()
     seeds = [(entry, ops.ones_like(tracer.value(entry))) for entry in graph.heads]
-    by_entry = grow(tracer, graph.nodes, seeds, wanted)
-    entries = [(node, 0) for node in wanted]
+    by_entry = grow(tracer, graph.nodes, seeds, targets)
+    entries = [(node, 0) for node in targets]
     return [(by_entry[entry] if entry in by_entry else ops.zeros_like(tracer.value(entry)))._entry for entry in entries]

@@ -136,11 +136,11 @@ class Op(Declarations, PropMethods):
             op = op.successor
         return op
 
-    def complete(self, given: Attrs) -> Attributes:
-        """Complete typed attributes from given values or text."""
+    def complete(self, keywords: Attrs) -> Attributes:
+        """Complete typed attributes from values or text."""
         self.used = True
         try:
-            return self.signature.schema.complete(given)
+            return self.signature.schema.complete(keywords)
         except (AttrError, TypeError) as error:
             if not hasattr(error, "__notes__"):  # a user's operator has added notes
                 note(error, f"operator {self.name}")

@@ -241,7 +241,7 @@ def _references(holder: _Holder) -> int:
 UNSHARED = _references(_holder)
 
 
-def held(holder: Any, known: int = 0) -> bool:
+def held(holder: Any, references: int = 0) -> bool:
     """Whether a write to an array must be recorded: writes are recorded at all, and its raw array or a view of it has
     other references, from a tape node, a plan or another array.
 
@@ -249,13 +249,13 @@ def held(holder: Any, known: int = 0) -> bool:
     ----------
     holder : NDArray
         The array, with its raw array in ``_data``.
-    known : int
+    references : int
         How many references to the raw array the caller itself has; a view counts as one.
     """
     if not WATCHED:
         return False
     data = holder._data
-    return getrefcount(data) - known != UNSHARED or data.__class__ is not ndarray or data.base is not None
+    return getrefcount(data) - references != UNSHARED or data.__class__ is not ndarray or data.base is not None
 
 
 def _next_write(caller: FrameType) -> Write:

@@ -122,12 +122,12 @@ class _ShapeTracer(RuleTracer):
         """The value of an entry."""
         return _Shaped(self, entry)
 
-    def call(self, op: Op, values: Sequence[object], given: Attrs) -> list[TracedValue]:
+    def call(self, op: Op, values: Sequence[object], keywords: Attrs) -> list[TracedValue]:
         """Apply an operator to values and constants. The result of unknown attributes has unknown dimensions."""
-        if any(map(_holds_any, given.values())):
+        if any(map(_holds_any, keywords.values())):
             raise SpecsAsked
         return super().call(op, [self.value(self.variable("constant", Spec(value.shape, value.dtype)))
-                                 if isinstance(value, np.ndarray) else value for value in values], given)
+                                 if isinstance(value, np.ndarray) else value for value in values], keywords)
 
     def _failed(self, error: Exception, node: Node, ins: Sequence[Spec]) -> None:
         """Add no note to the error, since the caller names the composed operator."""

@@ -34,9 +34,9 @@ def is_default(method: object) -> bool:
     return getattr(method, "default", False)
 
 
-def note_given(error: BaseException, where: str, given: str) -> None:
+def note_given(error: BaseException, where: str, arguments: str) -> None:
     """Add to an exception of users' code where it was raised, and the specs of the code's arguments."""
-    note(error, f"in {where}, given {given}")
+    note(error, f"in {where}, given {arguments}")
     if isinstance(error, TypeError) and str(error).startswith("Unsupported type") and "NDArray" in str(error):
         note(error, "a RawKernel takes arrays of CuPy alone: give it cupy.from_dlpack(x), which shares the memory")
 

@@ -76,9 +76,9 @@ class DefinedFunction(Schema):
             self._reads = rule, READS.function(traced)
         return self._reads[1]
 
-    def complete(self, given: Mapping[str, object]) -> FunctionUse:
+    def complete(self, keywords: Mapping[str, object]) -> FunctionUse:
         """Typed attributes, with caches of their own."""
-        attributes = super().complete(given)
+        attributes = super().complete(keywords)
         use = FunctionUse(attributes, attributes.lasting)
         use.defined, use.op, use.memo, use.runs = self, self.op, {}, {}
         return use
@@ -206,8 +206,8 @@ class FunctionUse(Use):
         """The error for dtypes that contradict the declaration. It names the first input or output with a wrong one."""
         op, names = self.op, self.op.signature.inputs(self) + self.op.signature.outputs(self)
 
-        def following(*kept: int) -> Dtypes:
-            shown = [dtype if i in kept else None for i, dtype in enumerate(dtypes)]
+        def following(*indices: int) -> Dtypes:
+            shown = [dtype if i in indices else None for i, dtype in enumerate(dtypes)]
             ins, outs = rule(shown[:count], shown[count:], self)
             return ins + outs
 

@@ -246,10 +246,10 @@ class PropUse(Use):
         """Whether its Prop says how arrays are stored."""
         return not is_default(self.prop.infer_storage_type)
 
-    def stypes(self, method: str, *given: list[str]) -> list[list[str]]:
+    def stypes(self, method: str, *lists: list[str]) -> list[list[str]]:
         """The storage types that a method of the Prop answers, checked; it may leave those of the states out."""
-        answer, states = self.ask(method, *given), ["default"] * len(self.auxiliary)
-        expected: Sequence[Sequence[str]] = given if len(given) > 1 else (self.arguments, self.outputs, states)
+        answer, states = self.ask(method, *lists), ["default"] * len(self.auxiliary)
+        expected: Sequence[Sequence[str]] = lists if len(lists) > 1 else (self.arguments, self.outputs, states)
         return check_stypes(self.title(method), answer, expected, states)
 
     # ------------------------------------------------------------------------------ running and gradients
@@ -446,11 +446,11 @@ class CallCache:
         return use
 
 
-def _counted(given: str, names: Sequence[str], method: str) -> str:
+def _counted(list_name: str, names: Sequence[str], method: str) -> str:
     """Text that tells the number of entries of a list, and the method that determines it."""
     if not names:
-        return f"{given} has no entry, by {method}"
-    return f"{given} has {len(names)} {'entry' if len(names) == 1 else 'entries'} ({listed(names)}), by {method}"
+        return f"{list_name} has no entry, by {method}"
+    return f"{list_name} has {len(names)} {'entry' if len(names) == 1 else 'entries'} ({listed(names)}), by {method}"
 
 
 def _looks_otherwise(value: str) -> bool:
@@ -502,10 +502,10 @@ class RegisteredProp(Schema):
         traced = [self.prop_class] if self.prop_class.traced else [] if rule is None else [rule]
         return READS.function(traced) if traced else None
 
-    def complete(self, given: Mapping[str, object]) -> PropUse:
+    def complete(self, keywords: Mapping[str, object]) -> PropUse:
         """Typed attributes, with a new Prop and the names that it lists."""
         typed: dict[str, object] = {}
-        for name, value in given.items():
+        for name, value in keywords.items():
             if name in self:
                 field = self[name]
                 typed[name] = self._text(name, value) if field.kind is AsText else self._typed(field, value)
@@ -534,10 +534,10 @@ class RegisteredProp(Schema):
             note(error, f"operator {self.op_type!r}: making a {self.prop_class.__name__}")
             raise
 
-    def anew(self, given: Mapping[str, object], cache: CallCache | None = None) -> PropUse:
+    def anew(self, keywords: Mapping[str, object], cache: CallCache | None = None) -> PropUse:
         """Make a Prop from typed keywords and list its names. Names that equal the cached ones are not checked
         again."""
-        use = PropUse(given)
+        use = PropUse(keywords)
         use.registered, use.op, use.memo = self, self.op, {}
         method, listed = "", []
         try:

@@ -65,12 +65,12 @@ def group(name: str = "world") -> Group:
     return _GROUPS[name]
 
 
-def add_group(made: Group) -> Group:
+def add_group(group: Group) -> Group:
     """Register a group, so that operators find it by name; returns it."""
-    if made.name in _WORLDS:
-        raise ArgumentError(f"{made.name!r} is the name of all processes")
-    _GROUPS[made.name] = made
-    return made
+    if group.name in _WORLDS:
+        raise ArgumentError(f"{group.name!r} is the name of all processes")
+    _GROUPS[group.name] = group
+    return group
 
 
 def drop_group(name: str) -> None:

@@ -63,11 +63,11 @@ class Primitive(NamedTuple):
     equality: bool = False
     device: Callable[..., Array] | None = None
 
-    def resolve(self, xp: ArrayModule, whole: bool = False) -> Callable[..., Array]:
-        """The function that computes it on arrays of ``xp``, with ``whole`` on integers. The output may be given as a
-        last positional argument, except to a function for integers."""
-        function = self.whole if whole and self.whole is not None else self.function
-        if xp is not np and not whole and self.device is not None:
+    def resolve(self, xp: ArrayModule, on_integers: bool = False) -> Callable[..., Array]:
+        """The function that computes it on arrays of ``xp``, with ``on_integers`` on integers. The output may be
+        the last positional argument, except to a function for integers."""
+        function = self.whole if on_integers and self.whole is not None else self.function
+        if xp is not np and not on_integers and self.device is not None:
             function = self.device
         return getattr(xp, function) if isinstance(function, str) else functools.partial(function, xp)
 
@@ -644,8 +644,8 @@ def trace(function: Callable[..., Operand], arity: int) -> Expression:
     return Expression(inputs, function(*inputs))
 
 
-def extracted(expression: Expression, results: Sequence[int | float], known: Sequence[int], first: Sequence[int] = ()
-              ) -> tuple[Expression, list[int]]:
+def extracted(expression: Expression, results: Sequence[int | float], known_registers: Sequence[int],
+              first: Sequence[int] = ()) -> tuple[Expression, list[int]]:
     """The instructions that compute ``results`` from known registers, as an expression, and the registers it reads.
 
     ``first`` are known registers that become inputs in any case, before the others.
@@ -657,7 +657,7 @@ def extracted(expression: Expression, results: Sequence[int | float], known: Seq
     (add(0, 1.0), [1])
     """
     arity, code = expression.arity, expression.code
-    ends, read = {*known}, {*first}
+    ends, read = {*known_registers}, {*first}
     needed: set[int] = set()
     stack = [r for r in results if isinstance(r, int)]
     while stack:

@@ -101,9 +101,9 @@ class Source:
                                 "libraries do not")
         self.data_dependent = next((op.name for op in nodes if op.rules.data_dependent), None)
 
-    def _of_symbols(self, symbols: dict[bool, Symbol], title: str, own: Mapping[str, Any],
+    def _of_symbols(self, symbols: dict[bool, Symbol], title: str, cell_parameters: Mapping[str, Any],
                     parameters: Mapping[str, Any], attrs: Mapping[str, Any]) -> None:
-        """``own`` are the parameters of a Cell, ``parameters`` those that the caller gave."""
+        """``cell_parameters`` are the parameters of a Cell, ``parameters`` those that the caller gave."""
         if attrs:
             raise ArgumentError(f"{self.way}: {title} has no attributes: got {', '.join(attrs)}")
         self.symbols, self.title = symbols, title
@@ -115,7 +115,7 @@ class Source:
         if unknown:
             raise ArgumentError(f"{self.way}: {title} has no variable {unknown[0]!r}. "
                                 f"{did_you_mean(unknown[0], [*arguments, *states])}")
-        values = {**own, **parameters}
+        values = {**cell_parameters, **parameters}
         self.parameters = {name: values[name] for name in [*arguments, *states] if name in values}
         self.inputs = tuple(sorted(arguments, key=lambda name: name in values))
         self.states, self.outputs = tuple(states), tuple(symbols[True].list_outputs())
@@ -292,23 +292,23 @@ class Program:
         return _variable_gradients(outs, heads, [inputs[i] for i in needs], self.is_train)
 
     def second(self, arrays: Sequence[NDArray], heads: Sequence[NDArray], needs: Sequence[int], tops: Sequence[NDArray],
-               wanted: Sequence[int], seed: int | None) -> list[NDArray]:
-        """Gradients of ``heads``, then of the inputs in ``wanted``, from gradients of the gradients of the inputs in
+               indices: Sequence[int], seed: int | None) -> list[NDArray]:
+        """Gradients of ``heads``, then of the inputs in ``indices``, from gradients of the gradients of the inputs in
         ``needs``."""
-        inputs, outs = self._recorded(arrays, wanted, seed)
+        inputs, outs = self._recorded(arrays, indices, seed)
         heads = [head.detach() for head in heads]
         for head in heads:
             head.attach_grad()
         with Recording(True, self.is_train):
             first = _variable_gradients(outs, heads, [inputs[i] for i in needs], self.is_train, create_graph=True)
-        return _variable_gradients(first, tops, [*heads, *[inputs[i] for i in wanted]], self.is_train)
+        return _variable_gradients(first, tops, [*heads, *[inputs[i] for i in indices]], self.is_train)
 
-    def _recorded(self, arrays: Sequence[NDArray], wanted: Sequence[int], seed: int | None
+    def _recorded(self, arrays: Sequence[NDArray], indices: Sequence[int], seed: int | None
                   ) -> tuple[list[NDArray], list[NDArray]]:
         """The inputs, with gradients for some, and the floating outputs, recorded."""
         count = len(self.source.inputs)
         copies = [*[array.detach() for array in arrays[:count]], *[array.copy() for array in arrays[count:]]]
-        for i in wanted:
+        for i in indices:
             copies[i].attach_grad()
         with Recording(True, self.is_train), drawn(seed, copies):
             return copies, [out for out in self._apply(copies) if is_floating(np.dtype(out.dtype))]
@@ -324,9 +324,9 @@ def _variable_gradients(outs: Sequence[NDArray], heads: Sequence[NDArray], varia
                          create_graph=create_graph, train_mode=is_train)
 
 
-def needed(dtypes: Sequence[Any], wanted: Sequence[bool]) -> list[int]:
+def needed(dtypes: Sequence[Any], requested: Sequence[bool]) -> list[int]:
     """The indices of the inputs whose gradient is wanted and exists."""
-    return [i for i, (dtype, want) in enumerate(zip(dtypes, wanted)) if want and is_floating(np.dtype(dtype))]
+    return [i for i, (dtype, want) in enumerate(zip(dtypes, requested)) if want and is_floating(np.dtype(dtype))]
 
 
 @contextlib.contextmanager

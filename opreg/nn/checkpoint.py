@@ -366,13 +366,13 @@ def _refuse_shared(source: Mapping[str, str]) -> None:
                 "the values of only one. A file that MindSpore saves after a call of the network has their paths")
 
 
-def _check(own: Parameter, incoming: Parameter, strict: bool) -> None:
-    if own.shape != incoming.shape and not own.size == incoming.size == 1:
-        raise ShapeError(f"load_param_into_net: {own.name} has shape {show(own.shape)}, got {show(incoming.shape)} "
-                         f"from {incoming.name}")
-    mine, incoming_dtype = own._dt, incoming._dt
+def _check(parameter: Parameter, incoming: Parameter, strict: bool) -> None:
+    if parameter.shape != incoming.shape and not parameter.size == incoming.size == 1:
+        raise ShapeError(f"load_param_into_net: {parameter.name} has shape {show(parameter.shape)}, got "
+                         f"{show(incoming.shape)} from {incoming.name}")
+    mine, incoming_dtype = parameter._dt, incoming._dt
     alike = mine == incoming_dtype or (not strict and ((is_floating(mine) and is_floating(incoming_dtype))
                                               or (mine.kind in "iu" and incoming_dtype.kind in "iu")))
     if not alike:
-        raise DTypeError(f"load_param_into_net: {own.name} has dtype {own.dtype}, got {incoming.dtype} from "
-                         f"{incoming.name}{', and strict_load allows no cast' if strict else ''}")
+        raise DTypeError(f"load_param_into_net: {parameter.name} has dtype {parameter.dtype}, got {incoming.dtype} "
+                         f"from {incoming.name}{', and strict_load allows no cast' if strict else ''}")

@@ -213,10 +213,10 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
 
     # ------------------------------------------------------------------------------------------- operators
 
-    def _apply(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
+    def _apply(self, op: Op, values: Sequence[Any], keywords: Attrs) -> Any:
         if any(isinstance(value, np.ndarray) for value in values):
             values = [new_array(value, self._ctx) if isinstance(value, np.ndarray) else value for value in values]
-        return super()._apply(op, values, given)
+        return super()._apply(op, values, keywords)
 
     def _lift(self, value: Any) -> ndarray:
         return new_array(value, self._ctx)

@@ -105,11 +105,11 @@ def _session_type(runtime: Any, errors: list[BaseException]) -> type:
     running = lock()
 
     def checked(name: str) -> Callable[..., Any]:
-        def run(self: Any, *given: Any, **words: Any) -> Any:
+        def run(self: Any, *arguments: Any, **words: Any) -> Any:
             with running:
                 errors.clear()
                 try:
-                    return getattr(runtime.InferenceSession, name)(self, *given, **words)
+                    return getattr(runtime.InferenceSession, name)(self, *arguments, **words)
                 finally:
                     if errors:
                         raise errors.pop(0) from None

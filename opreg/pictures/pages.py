@@ -190,12 +190,12 @@ def _about(facts: GraphFacts, drawing: Drawing, profile: Profile | None) -> str:
     return ", ".join(parts)
 
 
-def _above(found: Overview | None) -> str:
+def _above(overview: Overview | None) -> str:
     """The section of the overview, if there is one."""
-    if found is None:
+    if overview is None:
         return ""
     return ('<section class="wide overview"><h2>Overview</h2><div class="scroll">'
-            f'{svg(lay_out(found.drawing), found.numbers, style=False)}</div></section>')
+            f'{svg(lay_out(overview.drawing), overview.numbers, style=False)}</div></section>')
 
 
 def _data(level: Level, drawing: Drawing, above: Overview | None) -> dict[str, object]:

@@ -269,7 +269,7 @@ def requests(use: Subject) -> str | None:
     before = {i: np.full_like(use.arrays[i], _FILLS[0]) for i in expected.grads}
     for turn in range(3):
         reqs = {i: ("write", "add", "null")[(i + turn) % 3] for i in expected.grads}
-        result = graph(use, given=out_grads, reqs=reqs, before=before, grads=True)
+        result = graph(use, head_grads=out_grads, reqs=reqs, before=before, grads=True)
         for i, req in reqs.items():
             _fulfilled(f"backward in a graph: the gradient of {use.names[i]!r}", f"in_grad[{i}]", i, req,
                        result.grads[i], expected.grads[i])
@@ -361,9 +361,9 @@ def in_a_graph(use: Subject) -> None:
         raise Skipped("its shapes depend on values")
     out_grads, expected = differentiated(use)
     change = "let what is computed depend on what the method is given, nothing else"
-    compare(graph(use, given=out_grads, grads=bool(expected.grads)), expected, use, "in a graph", change)
+    compare(graph(use, head_grads=out_grads, grads=bool(expected.grads)), expected, use, "in a graph", change)
     if use.arrays and not use.loss:
-        compare(graph(use, given=out_grads, grads=bool(expected.grads), around=True), expected, use,
+        compare(graph(use, head_grads=out_grads, grads=bool(expected.grads), around=True), expected, use,
                 "between other nodes of a graph", change)
     moved_use = moved(use)
     executor, expected_after = bind(use), moved_use.run()

@@ -112,7 +112,7 @@ class TensorUse(Subject):
         with Recording(None, self.train):
             return self._run(heads, grads, raw, ctx or cpu(), between)
 
-    def _run(self, given: Heads, grads: bool, raw: Sequence[np.ndarray] | None, ctx: Context,
+    def _run(self, head_grads: Heads, grads: bool, raw: Sequence[np.ndarray] | None, ctx: Context,
              between: Callable[[], object] | None) -> Result:
         values = [made(_on(each, ctx), ctx) for each in (raw or self._copies())[:len(self.places)]]
         self._place_weights(raw or self._copies(), ctx)
@@ -123,7 +123,7 @@ class TensorUse(Subject):
             if between is not None:
                 between()
                 self._place_weights(raw or self._copies(), ctx)
-            heads = ([made(_on(g, ctx), ctx) for g in given if g is not None] if given is not None else
+            heads = ([made(_on(g, ctx), ctx) for g in head_grads if g is not None] if head_grads is not None else
                      [made(_on(np.ones_like(out.asnumpy()), ctx), ctx) for out in outs if is_floating(out._dt)])
             if heads and back is not None:
                 arrived = back(*heads)
@@ -133,12 +133,12 @@ class TensorUse(Subject):
         after = [each.asnumpy() for each in (*values, *self.parameters, *self.states)]
         return Result([output.asnumpy() for output in outs], after, gradients)
 
-    def second(self, given: Heads, weights: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
+    def second(self, head_grads: Heads, weights: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
         """Second derivatives with respect to the arguments: the gradients of a weighted sum of first derivatives."""
         places = [i for i in weights if i < len(self.places)]
         values = [made(each, cpu()) for each in self._copies()[:len(self.places)]]
         self._place_weights(self._copies(), cpu())
-        heads = [made(g.copy(), cpu()) for g in given or () if g is not None]
+        heads = [made(g.copy(), cpu()) for g in head_grads or () if g is not None]
 
         def first(*moved: Any) -> tuple[Any, ...]:
             inside = list(values)

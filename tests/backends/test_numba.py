@@ -580,9 +580,9 @@ def test_rows(row: Any, dtype: str) -> None:
     """Forward and backward, by the available kernels."""
     use = Use.of(row, dtype)
     with compiler.use("numpy"):
-        wanted = graph(use, given=heads(use, graph(use).outs), grads=bool(use.wanted))
+        wanted = graph(use, head_grads=heads(use, graph(use).outs), grads=bool(use.wanted))
     with compiler.use("numba"):
-        found = graph(use, given=heads(use, wanted.outs), grads=bool(use.wanted))
+        found = graph(use, head_grads=heads(use, wanted.outs), grads=bool(use.wanted))
     error = 200 * float(np.finfo(dtype).eps)
     for left, right in zip([*found.outs, *found.grads.values()], [*wanted.outs, *wanted.grads.values()]):
         np.testing.assert_allclose(left, right, rtol=error, atol=error)

@@ -378,7 +378,7 @@ def described(symbol):
     """Properties of all nodes, and the entries that they read."""
     nodes = symbol._graph().nodes
     place = {node: i for i, node in enumerate(nodes)}
-    return [(node.op and node.op.name, node.name, node.attrs, node.given, node.tags, node.where,
+    return [(node.op and node.op.name, node.name, node.attrs, node.keywords, node.tags, node.where,
              [(place[source], i) for source, i in node.inputs]) for node in nodes]
 
 

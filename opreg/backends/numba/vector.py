@@ -142,12 +142,12 @@ def _parts(x: FloatValue) -> tuple[FloatValue, FloatValue]:
     return whole.replaced(small, whole - float(shift)), mantissa - 1.0
 
 
-def _log(whole: FloatValue, f: FloatValue) -> FloatValue:
-    """``log(1 + f) + whole * log(2)``: with s = f / (2 + f) the first is 2 s + s R, and 2 s is f - s f."""
+def _log(exponent: FloatValue, f: FloatValue) -> FloatValue:
+    """``log(1 + f) + exponent * log(2)``: with s = f / (2 + f) the first is 2 s + s R, and 2 s is f - s f."""
     s = f / (f + 2.0)
     z = s * s
     rest = s * (f - z * _polynomial(z, f.kind.log))
-    return fma(whole, f.kind.log2_high, fma(whole, f.kind.log2_low, -rest) + f)
+    return fma(exponent, f.kind.log2_high, fma(exponent, f.kind.log2_low, -rest) + f)
 
 
 def _of_positive(y: FloatValue, x: FloatValue) -> FloatValue:

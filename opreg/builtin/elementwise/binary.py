@@ -72,7 +72,7 @@ def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: C
             xp, data.astype(xp.float64))
 
     op = elementwise(function, name=name, arguments=("data",), schema=_SCALAR, aliases=aliases, doc=doc,
-                     derivatives=[derivative], whole=whole_xp)
+                     derivatives=[derivative], on_integers=whole_xp)
     op.types(_dtypes)
     expression = op.rules.expression
 
@@ -114,7 +114,7 @@ def _floor_quotient(xp: ArrayModule, x1: Array, x2: Array) -> Array:
 
 
 elementwise(lambda x1, x2: floor(x1 / x2), name="_npi_floor_divide", arguments=("x1", "x2"), broadcasts=True,
-            whole=_floor_quotient, doc="The quotient, rounded down. An integer divided by zero gives the largest "
+            on_integers=_floor_quotient, doc="The quotient, rounded down. An integer divided by zero gives the largest "
             "value of the dtype, a negative one the least, 0 gives 0. Shapes broadcast.").grad(ZERO)
 binary(lambda x, y: x ** y, "_power", "broadcast_power", "``lhs`` to the power ``rhs``.", aliases=("_Power",))
 binary(e.maximum, "_maximum", "broadcast_maximum", "The larger one, or NaN.", aliases=("_Maximum",),
@@ -162,7 +162,7 @@ scalar(lambda x, *, scalar: e.hypot(x, scalar), "_hypot_scalar", "The square roo
        "_HypotScalar", "_npi_hypot_scalar")
 
 
-elementwise(lambda g: g, name="_backward_mod", arguments=("g",), whole=lambda xp, g: xp.zeros_like(g),
+elementwise(lambda g: g, name="_backward_mod", arguments=("g",), on_integers=lambda xp, g: xp.zeros_like(g),
             doc="The gradient itself; zeros among integers, where a remainder has none.")
 
 

@@ -101,9 +101,9 @@ def no_tensor(x: object) -> str | None:
     return None if isinstance(x, TensorBase) else f"x must be a Tensor, got {type(x).__name__}"
 
 
-def channels_apart(cell: Cell, x: TensorBase, axis: int, wanted: int, what: str, ranks: tuple[int, ...] = ()
+def channels_apart(cell: Cell, x: TensorBase, axis: int, length: int, what: str, ranks: tuple[int, ...] = ()
                    ) -> str | None:
-    """The error text for an input with another number of axes, or with another length than ``wanted`` of the axis of
+    """The error text for an input with another number of axes, or with another length than ``length`` of the axis of
     ``what``; None if it fits."""
     problem = no_tensor(x)
     if problem is not None:
@@ -111,7 +111,7 @@ def channels_apart(cell: Cell, x: TensorBase, axis: int, wanted: int, what: str,
     kind, shape = type(cell).__name__, x.shape
     if (ranks and len(shape) not in ranks) or not shape:
         count = f"{' or '.join(map(str, ranks))} axes" if ranks else "at least one axis"
-        return f"expected {count}, {wanted} {what} in axis {axis}, got the shape {show(shape)}"
-    if shape[axis] != wanted:
-        return f"x has {shape[axis]} {what} in axis {axis} (shape {show(shape)}), {kind} takes {wanted}"
+        return f"expected {count}, {length} {what} in axis {axis}, got the shape {show(shape)}"
+    if shape[axis] != length:
+        return f"x has {shape[axis]} {what} in axis {axis} (shape {show(shape)}), {kind} takes {length}"
     return None

@@ -24,8 +24,8 @@ __all__: list[str] = []
 _add = adder(globals(), __all__)
 
 
-def _boxes(name: str, *given: TensorLike) -> tuple[Tensor, ...]:
-    boxes = together(*given, real=True) if len(given) > 1 else (floating(given[0]),)
+def _boxes(name: str, *inputs: TensorLike) -> tuple[Tensor, ...]:
+    boxes = together(*inputs, real=True) if len(inputs) > 1 else (floating(inputs[0]),)
     if any(box.ndim != 2 or box.shape[1] != 4 or box.shape != boxes[0].shape for box in boxes):
         raise ShapeError(f"{name}: expected boxes of four numbers, as many of each, got shapes "
                          f"{', '.join(show(box.shape) for box in boxes)}")

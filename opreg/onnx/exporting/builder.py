@@ -38,10 +38,10 @@ class Names:
     def __init__(self) -> None:
         self._taken: dict[str, int] = {}
 
-    def __call__(self, wanted: str) -> str:
-        count = self._taken.get(wanted)
-        self._taken[wanted] = (count or 0) + 1
-        return wanted if count is None else self(f"{wanted}_{count}")
+    def __call__(self, name: str) -> str:
+        count = self._taken.get(name)
+        self._taken[name] = (count or 0) + 1
+        return name if count is None else self(f"{name}_{count}")
 
 
 class Model:
@@ -618,10 +618,10 @@ def _info(value: Value) -> ValueInfoProto:
     return helper.make_value_info(value.name, _type_of(value.dtype, value.known_shape))
 
 
-def _spec_of(found: TypeProto | None) -> tuple[Shape | None, np.dtype | None]:
-    if found is None or not found.HasField("tensor_type"):
+def _spec_of(type_proto: TypeProto | None) -> tuple[Shape | None, np.dtype | None]:
+    if type_proto is None or not type_proto.HasField("tensor_type"):
         return None, None
-    kind = found.tensor_type
+    kind = type_proto.tensor_type
     dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind.elem_type)) if kind.elem_type else None
     if not kind.HasField("shape"):
         return None, dtype

@@ -82,11 +82,11 @@ def _solved(g: Builder, x: Value, right: Value, lower: bool) -> Value:
     count = product(x.shape[-1:])
     half = _triangle(g, x, lower)
 
-    def row(inner: Builder, number: Value, known: Value) -> tuple[Value, list[Value]]:
+    def row(inner: Builder, number: Value, solved: Value) -> tuple[Value, list[Value]]:
         factors = _row(inner, half, number)
-        rest = _row(inner, right, number) - inner.matmul(factors, known)
+        rest = _row(inner, right, number) - inner.matmul(factors, solved)
         here = inner.compare("Equal", _places(inner, count), number)
-        return inner.where(here, rest / _column(inner, factors, number), known), []
+        return inner.where(here, rest / _column(inner, factors, number), solved), []
 
     found, _ = _rounds(g, np.arange(count) if lower else np.arange(count)[::-1].copy(), right * 0.0, row)
     return found

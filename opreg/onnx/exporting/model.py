@@ -319,7 +319,7 @@ def _of_executor(executor: Executor, dynamic: Dynamic, opset: int | None, inputs
     return _of_symbol(symbol, given, values, dynamic, opset)
 
 
-def _of_symbol(symbol: Symbol, given: list[_Input], values: dict[str, np.ndarray], dynamic: Dynamic, opset: int | None
+def _of_symbol(symbol: Symbol, inputs: list[_Input], values: dict[str, np.ndarray], dynamic: Dynamic, opset: int | None
                ) -> Draft:
     graph = symbol._graph()
     variables = [node for node in graph.nodes if node.op is None]
@@ -328,9 +328,9 @@ def _of_symbol(symbol: Symbol, given: list[_Input], values: dict[str, np.ndarray
         twice = next(node.name for node in variables if by_name[node.name] is not node)
         raise ArgumentError(f"onnx.export: two variables are named {twice!r}: give one of them another name, or share "
                             "one Variable")
-    _name_dims(given, dynamic)
+    _name_dims(inputs, dynamic)
     program = _Program(f"Symbol {symbol.name or 'of several outputs'!r}", [graph],
-                       [(each, by_name[each.name]) for each in given],
+                       [(each, by_name[each.name]) for each in inputs],
                        {by_name[name]: value for name, value in values.items()}, symbol.list_outputs())
     return _model_of(program, opset)
 
@@ -397,19 +397,19 @@ def _is_leaf(value: object) -> bool:
 # --------------------------------------------------------------------------------------- dynamic dimensions
 
 
-def _name_dims(given: Sequence[_Input], dynamic: Dynamic) -> None:
+def _name_dims(inputs: Sequence[_Input], dynamic: Dynamic) -> None:
     """Give dynamic dimensions their names."""
     if not dynamic:
         return
     if dynamic is True:
-        for each in given:
+        for each in inputs:
             each.dims = {0: "batch"} if each.shape else {}
         return
-    names = [each.name for each in given]
+    names = [each.name for each in inputs]
     for name, dims in dict(dynamic).items():
         if name not in names:
             raise ArgumentError(f"onnx.export: dynamic: there is no input {name!r}. {did_you_mean(name, names)}")
-        each = given[names.index(name)]
+        each = inputs[names.index(name)]
         each.dims = dict(dims) if isinstance(dims, Mapping) else {axis: f"{name}_{axis}" for axis in dims}
         for axis in each.dims:
             if not 0 <= axis < len(each.shape or ()):
@@ -417,11 +417,11 @@ def _name_dims(given: Sequence[_Input], dynamic: Dynamic) -> None:
                                     f"{each.shape}")
 
 
-def _scales(given: Sequence[_Input]) -> dict[str, tuple[int, int]]:
+def _scales(inputs: Sequence[_Input]) -> dict[str, tuple[int, int]]:
     """Two different lengths for each named dimension, which distinguish dynamic dimensions from static ones and from
     each other."""
     scales: dict[str, tuple[int, int]] = {}
-    for each in given:
+    for each in inputs:
         for axis, name in each.dims.items():
             if name not in scales and each.shape is not None:
                 length = each.shape[axis] if each.shape[axis] > 1 else 2 + len(scales)
@@ -429,23 +429,23 @@ def _scales(given: Sequence[_Input]) -> dict[str, tuple[int, int]]:
     return scales
 
 
-def _open_dims(symbol: Symbol, given: Sequence[_Input], values: Mapping[str, np.ndarray]) -> dict[str, dict[int, str]]:
+def _open_dims(symbol: Symbol, inputs: Sequence[_Input], values: Mapping[str, np.ndarray]) -> dict[str, dict[int, str]]:
     """The dimensions that may vary, as far as shapes tell."""
     graph = symbol._graph()
     shapes: dict[Node, Any] = {}
     held = {node.name: node for node in graph.nodes if node.op is None}
     shapes.update({held[name]: value.shape for name, value in values.items()})
-    shapes.update({held[each.name]: each.shape for each in given})
-    found: dict[str, dict[int, str]] = {each.name: {} for each in given}
-    batch = {each.shape[0] for each in given if each.shape}
+    shapes.update({held[each.name]: each.shape for each in inputs})
+    found: dict[str, dict[int, str]] = {each.name: {} for each in inputs}
+    batch = {each.shape[0] for each in inputs if each.shape}
     if len(batch) == 1:  # inputs with the same batch size
         length = next(iter(batch))
         moved = dict(shapes)
-        moved.update({held[each.name]: (2 * length, *each.shape[1:]) for each in given if each.shape})
+        moved.update({held[each.name]: (2 * length, *each.shape[1:]) for each in inputs if each.shape})
         if _agrees(graph, moved):
-            for each in given:
+            for each in inputs:
                 found[each.name] = {0: "batch"} if each.shape else {}
-    for each in given:
+    for each in inputs:
         for axis, dim in enumerate(each.shape or ()):
             shape = list(each.shape or ())
             shape[axis] = 2 * dim

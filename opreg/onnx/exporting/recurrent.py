@@ -72,11 +72,11 @@ def _gates(g: Builder, kind: Kind, vector: Value, part: Part, order: Sequence[in
 # ------------------------------------------------------------------------------------------ loops, branches
 
 
-def _body(g: Builder, body: Symbol, given: Sequence[Value]) -> list[Value]:
+def _body(g: Builder, body: Symbol, inputs: Sequence[Value]) -> list[Value]:
     """The outputs of a body for values of its variables."""
     graph = resolved(body)._graph()
     variables = [node for node in graph.nodes if node.op is None]
-    values: dict[Entry, Value] = {(node, 0): value for node, value in zip(variables, given)}
+    values: dict[Entry, Value] = {(node, 0): value for node, value in zip(variables, inputs)}
     return walk(g, [[node] * g.sizes for node in graph.nodes], values, graph.heads)
 
 

@@ -90,7 +90,7 @@ def says(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def walk(g: Builder, nodes: Sequence[Sequence[Node]], values: dict[Entry, Value], heads: Sequence[Entry],
-         known: Sequence[Mapping[Node, list[Shape | None]]] | None = None) -> list[Value]:
+         known_shapes: Sequence[Mapping[Node, list[Shape | None]]] | None = None) -> list[Value]:
     """Translate a graph.
 
     Parameters
@@ -104,7 +104,7 @@ def walk(g: Builder, nodes: Sequence[Sequence[Node]], values: dict[Entry, Value]
         sequence.
     heads : sequence of entry
         The entries to compute.
-    known : sequence of dicts of node to shapes, optional
+    known_shapes : sequence of dicts of node to shapes, optional
         Known output shapes of nodes, for each sample size.
     """
     for alike in nodes:
@@ -118,7 +118,7 @@ def walk(g: Builder, nodes: Sequence[Sequence[Node]], values: dict[Entry, Value]
         try:
             outs = apply(g, node.op, [each.attrs for each in alike], ins, node.name,
                          node.in_training(g.model.training),
-                         None if known is None else [shapes[each] for shapes, each in zip(known, alike)])
+                         None if known_shapes is None else [shapes[each] for shapes, each in zip(known_shapes, alike)])
         except Untranslatable as error:
             raise _with_innermost_node(error, node) from None
         for i, out in enumerate(outs):
@@ -139,7 +139,7 @@ def _with_innermost_node(error: Untranslatable, node: Node) -> Untranslatable:
 
 
 def apply(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Value | None], name: str,
-          is_train: bool = False, known: Sequence[list[Shape | None]] | None = None) -> list[Value]:
+          is_train: bool = False, known_shapes: Sequence[list[Shape | None]] | None = None) -> list[Value]:
     """Translate one use of an operator; attributes and known output shapes are given for each sample size.
 
     Raises
@@ -147,7 +147,7 @@ def apply(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[
     Untranslatable
         If it has no translation.
     """
-    use = _use(g, op, attrs, ins, name, is_train, known)
+    use = _use(g, op, attrs, ins, name, is_train, known_shapes)
     if op.name not in _SHAPED and not all(_are_alike(each, attrs[0]) for each in attrs[1:]) and not op.traits.traced:
         raise Untranslatable(f"operator {op.name} computes with the length of a dynamic dimension")
     with g.of(name):
@@ -176,14 +176,14 @@ def _are_alike(attrs: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
 
 
 def _use(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Value | None], name: str,
-         is_train: bool, known: Sequence[list[Shape | None]] | None) -> Use:
+         is_train: bool, known_shapes: Sequence[list[Shape | None]] | None) -> Use:
     """The use, with shapes and dtypes of the outputs for each sample size."""
     shapes: list[Sequence[Shape | None]] = []
     dtypes: Sequence[np.dtype] = ()
     for size, attribute in enumerate(attrs):
         nothing: list[Any] = [None] * len(op.signature.outputs(attribute))
         _, found = op.infer_shapes([None if x is None else x.shapes[size] for x in ins],
-                                   list(nothing if known is None else known[size]), attribute)
+                                   list(nothing if known_shapes is None else known_shapes[size]), attribute)
         _, kinds = op.infer_dtypes([None if x is None else x.dtype for x in ins], nothing, attribute)
         dtypes = [kind or np.dtype(np.float32) for kind in kinds]
         shapes.append(found)
@@ -243,8 +243,8 @@ def _need_all(use: Use, ins: Sequence[Any]) -> None:
             raise Untranslatable(f"its input {name!r} has neither an example nor a value")
 
 
-def _listed(found: Any) -> Sequence[Value]:
-    return found if isinstance(found, (list, tuple)) else [found]
+def _listed(result: Any) -> Sequence[Value]:
+    return result if isinstance(result, (list, tuple)) else [result]
 
 
 def _by_body(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Any]) -> Sequence[Value]:

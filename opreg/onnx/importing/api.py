@@ -188,7 +188,7 @@ def _lengths(info: Any) -> Shape:
     return tuple([dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else ANY for dim in dims])
 
 
-def _spec(info: Any, given: Sequence[int] | None) -> tuple[Shape | None, np.dtype | None]:
+def _spec(info: Any, shape: Sequence[int] | None) -> tuple[Shape | None, np.dtype | None]:
     """The shape and dtype of an input, as the graph states them."""
     if not info.type.HasField("tensor_type"):
         raise ArgumentError(f"the input {info.name!r} is no tensor: a symbol has tensors alone, use import_to_cell")
@@ -196,8 +196,8 @@ def _spec(info: Any, given: Sequence[int] | None) -> tuple[Shape | None, np.dtyp
     dtype = dtype_of(kind.elem_type)
     if not computes(dtype):
         raise ArgumentError(f"the input {info.name!r} has dtype {dtype}, which no operator computes in")
-    if given is not None:
-        return tuple([ANY if dim < 0 else int(dim) for dim in given]), dtype
+    if shape is not None:
+        return tuple([ANY if dim < 0 else int(dim) for dim in shape]), dtype
     if not kind.HasField("shape"):
         return None, dtype
     return _lengths(info), dtype

@@ -94,13 +94,13 @@ class Adam(_Rule):
         correction = ops.sqrt(1 - ops.pow(group["betas"][1], step))
         self._follow(group, rate, step, p, g, states, 1.0, group["eps"] / correction, correction)
 
-    def _follow(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, states: Sequence[Any], kept: Any,
+    def _follow(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, states: Sequence[Any], decay: Any,
                 eps: Any, correction: Any) -> None:
         first, second = group["betas"]
         m = assign(states[0], states[0] * first + g * (1 - first))
         v = assign(states[1], states[1] * second + g * g * (1 - second))
         v = assign(states[2], ops.maximum(states[2], v)) if group["amsgrad"] else v
-        assign(p, p * kept - m * (rate / (1 - ops.pow(first, step))) / (ops.sqrt(v) / correction + eps))
+        assign(p, p * decay - m * (rate / (1 - ops.pow(first, step))) / (ops.sqrt(v) / correction + eps))
 
 
 class AdamW(Adam):

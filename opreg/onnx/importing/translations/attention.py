@@ -47,9 +47,9 @@ def _near(node: Node, query: Any, key: Any, offset: Any, left: int, right: int) 
     return seen if left < 0 else joined(seen, ops._npi_greater_equal(keys, own - left))
 
 
-def joined(seen: Any, more: Any) -> Any:
+def joined(mask: Any, more: Any) -> Any:
     """Truth values that hold where both do; None holds everywhere."""
-    return more if seen is None else ops._npi_logical_and(seen, more)
+    return more if mask is None else ops._npi_logical_and(mask, more)
 
 
 @row("Attention")

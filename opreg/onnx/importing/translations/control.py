@@ -159,8 +159,8 @@ def _counted(node: Node, rounds: int, condition: Any, states: Sequence[Any], bod
     if rounds > _MANY:
         raise UnknownNumbers("numbers of many rounds")
 
-    def step(kept: Any, number: Any) -> tuple[Any, Any]:
-        on, *results = node.body(body, [number, np.array(True), *kept])
+    def step(carried: Any, number: Any) -> tuple[Any, Any]:
+        on, *results = node.body(body, [number, np.array(True), *carried])
         if not _one(node, node.host(on), "condition"):
             raise UnknownNumbers("one round")
         lifted = [node.lift(value) for value in results]
@@ -271,8 +271,8 @@ def _moved(node: Node, value: Any, axis: int, place: int) -> Any:
 def _scanned_as_one(node: Node, states: Sequence[Any], data: Sequence[Any], body: Graph) -> tuple[Any, Any]:
     """The last states and the stacked outputs of a scan, as one node."""
 
-    def step(kept: Any, *rows: Any) -> tuple[Any, Any]:
-        results = [node.lift(value) for value in node.body(body, [*kept, *rows])]
+    def step(carried: Any, *rows: Any) -> tuple[Any, Any]:
+        results = [node.lift(value) for value in node.body(body, [*carried, *rows])]
         return tuple(results[:len(states)]), tuple(results[len(states):])
 
     return foreach(step, tuple(states), data)

@@ -25,9 +25,9 @@ __all__: list[str] = []
 DOMAIN = "com.microsoft"
 
 
-def _refused(node: Node, **given: Any) -> None:
+def _refused(node: Node, **options: Any) -> None:
     """Raise the error of inputs and attributes that the row does not compute."""
-    for name, value in given.items():
+    for name, value in options.items():
         if value is not None and not (isinstance(value, int) and value == 0):
             raise ArgumentError(f"{node.op_type}: {name} is not computed")
 
@@ -276,7 +276,7 @@ def _stored(node: Node, past: Any, new: Any, before: Any, room: int) -> Any:
     return ops._npi_where(inside, taken, past)
 
 
-def _softened(node: Node, query: Any, key: Any, value: Any, seen: Any, added: Any, scale: float, softcap: float,
+def _softened(node: Node, query: Any, key: Any, value: Any, mask: Any, added: Any, scale: float, softcap: float,
               smooth: int, sink: Any) -> Any:
     """Attention with bounded scores, or with one more score for no key: of each head, or zero."""
     many = node.length(query, 1) // max(node.length(key, 1), 1)
@@ -287,7 +287,7 @@ def _softened(node: Node, query: Any, key: Any, value: Any, seen: Any, added: An
         scores = ops.tanh(scores / softcap) * softcap
     if added is not None:
         scores = ops.broadcast_add(scores, added)
-    scores = ops._npi_where_rscalar(seen, scores, scalar=-math.inf)
+    scores = ops._npi_where_rscalar(mask, scores, scalar=-math.inf)
     if not smooth and sink is None:
         return ops._npi_matmul(ops.softmax(scores, axis=-1), value)
     none = ops.zeros_like(ops.slice_axis(scores, axis=3, begin=0, end=1))

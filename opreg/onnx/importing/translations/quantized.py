@@ -126,11 +126,11 @@ def _multiplied(node: Node, a: Any, a_zero: Any, b: Any, b_zero: Any) -> Any:
                            _centred(node, b, b_zero, node.rank(b) - 1, dtype))
 
 
-def _convolved(node: Node, x: Any, x_zero: Any, w: Any, w_zero: Any, given: dict[str, Any]) -> Any:
+def _convolved(node: Node, x: Any, x_zero: Any, w: Any, w_zero: Any, attrs: dict[str, Any]) -> Any:
     """The convolution of integers; kernels of any kind leave it within a rounding."""
     dtype = _exact(node, w, w_zero, 0, tuple(range(1, node.rank(w))))
     return ops._npi_around(conv(node, _centred(node, x, x_zero, 0, dtype), _centred(node, w, w_zero, 0, dtype), None,
-                                **given))
+                                **attrs))
 
 
 def _summed(node: Node, whole: Any) -> Any:

@@ -71,8 +71,8 @@ def gradient(node: Node, *values: Any, xs: Any, y: str, zs: Any = None) -> Any:
         raise ArgumentError(f"Gradient: {len(values)} inputs for {len(names)} names")
     graph, outside = node.graph, node.outside
 
-    def function(*given: Any) -> Any:
-        found = {**graph.initializers, **outside, **dict(zip(names, given))}
+    def function(*inputs: Any) -> Any:
+        found = {**graph.initializers, **outside, **dict(zip(names, inputs))}
         changed = set(names)
         for each in graph.nodes:
             if each is node:
@@ -142,16 +142,16 @@ def momentum(node: Node, rate: Host, step: Host, *values: Any, alpha: float, bet
 # --------------------------------------------------------------------------------------------- random numbers
 
 
-def _drawn(node: Node, kind: str, shape: tuple[int, ...], dtype: np.dtype, seed: float | None, **given: float) -> Any:
+def _drawn(node: Node, kind: str, shape: tuple[int, ...], dtype: np.dtype, seed: float | None, **limits: float) -> Any:
     if math.prod(shape) > MOST or any(dim < 0 for dim in shape):
         raise ArgumentError(f"a model asks for random numbers of shape {shape}")
     if seed is not None:  # the same in each run
         generator = np.random.RandomState(int(seed) & 0xFFFFFFFF)
-        numbers = generator.normal(given["loc"], given["scale"], shape) if kind == "normal" else generator.uniform(
-            given["low"], given["high"], shape)
+        numbers = generator.normal(limits["loc"], limits["scale"], shape) if kind == "normal" else generator.uniform(
+            limits["low"], limits["high"], shape)
         return node.lift(numbers.astype(dtype))
     like = Tensor(np.zeros(shape, np.float32))
-    return node.cast(getattr(ops, f"_random_{kind}_like")(like, **given), dtype)
+    return node.cast(getattr(ops, f"_random_{kind}_like")(like, **limits), dtype)
 
 
 @row("RandomNormal", draws=True)
