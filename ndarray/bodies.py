@@ -35,7 +35,7 @@ from .traced import BodyTracer, TracedArray, wrap_traced
 from .traced_numpy import INSTEAD
 from .traced_rules import NoRecipe, Recipe, one_by_one
 
-__all__ = ["Body", "Traced", "Use", "computed", "trace_body"]
+__all__ = ["Body", "Traced", "Use", "body_runner", "trace_body"]
 
 _FLOAT32 = np.dtype(np.float32)
 
@@ -143,7 +143,7 @@ def _randomness(ctx: Context) -> tuple[object, ...]:
 
 
 @COMPUTED.provide
-def computed(call: Call) -> Callable[[], None]:
+def body_runner(call: Call) -> Callable[[], None]:
     """A function that runs a traced operator on the arrays of a call, operator by operator."""
     op, attrs, ctx = call.op, call.attrs, call.ctx
     use = Use(op.name, {}, None, ctx, call.is_train, [Spec(array.shape, array.dtype) for array in call.ins], call.specs,

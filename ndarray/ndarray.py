@@ -22,7 +22,7 @@ from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
 from opreg.core.spec import Shape, as_dtype, is_floating, show, wrapped
 from opreg.core.value import BINARY, Value
-from opreg.core.versions import held, share, unchanged, view_at, wrote
+from opreg.core.versions import must_record_write, share, unchanged, view_at, wrote
 from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, SubscriptError, adopted, note
 from opreg.typing import Array, DTypeLike
 
@@ -582,7 +582,7 @@ class NDArray(ScalarConversions, Methods):
                 source = self._ctx.backend.asarray(source, device=self._ctx.device_id)
         everything = key is Ellipsis or (key.__class__ is slice and key == _ALL)
         part = view_at(self._data, key) if basic and not everything else None
-        watched = held(self, references if part is None else references + 1)
+        watched = must_record_write(self, references if part is None else references + 1)
         if watched and self._ctx.xp is np and quiet(unchanged, self._data[key] if part is None else part, source):
             return
         run = quiet if self._ctx.backend_name == "cpu" else self._ctx.run
@@ -847,7 +847,7 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
     for i in op.traits.mutates:
         if i >= len(arrays):
             break
-        if isinstance(values[i], NDArray) and held(values[i], 1):  # of other values, a copy was changed
+        if isinstance(values[i], NDArray) and must_record_write(values[i], 1):  # of other values, a copy was changed
             wrote(arrays[i])
     outs = []
     for data in results:

@@ -22,7 +22,7 @@ from opreg.core.registry import get, ops
 from opreg.core.rules import Attrs
 from opreg.core.spec import Shape, Spec, broadcast, is_floating, show
 from opreg.core.tracing import Sized, TraceError, Tracer
-from opreg.errors import here
+from opreg.errors import user_line
 from opreg.typing import Array, DTypeLike
 
 from . import traced_numpy as numpy_rules
@@ -70,7 +70,7 @@ class BodyTracer(Tracer):
 
     def _node(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], keywords: Attrs | None) -> Node:
         hint = op.name.lower().strip("_")
-        return Node(op, f"{self.name}_{hint}{len(self.nodes)}", attrs, inputs, keywords, self.tags, here())
+        return Node(op, f"{self.name}_{hint}{len(self.nodes)}", attrs, inputs, keywords, self.tags, user_line())
 
     def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:
         """Infer specs of the outputs of a node; a dtype that no rule determines is float32."""

@@ -36,7 +36,7 @@ from .cells.jit import Cache
 from .core.events import Events
 from .core.locks import rlock
 from .core.op import Op
-from .errors import OpError, here
+from .errors import OpError, user_line
 from .train.updater import Updater
 
 __all__ = ["collect", "start", "stop"]
@@ -219,7 +219,7 @@ def _eager(events: Events, ranges: _Ranges, run: Callable) -> Callable:
             if ctx.xp is not np:
                 ctx.backend.synchronize(ctx.device_id)
             end = _clock()
-            events.span("operator", op.name, start, end, **_about(op, here()))
+            events.span("operator", op.name, start, end, **_about(op, user_line()))
             events.sample_memory()
 
     return noted

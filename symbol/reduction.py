@@ -27,7 +27,7 @@ from opreg.typing import Array
 if TYPE_CHECKING:
     from opreg.distributed.groups import Group
 
-__all__ = ["Bucket", "Member", "Reduced", "Reduction", "bucketed", "grouped", "joined", "some"]
+__all__ = ["Bucket", "Member", "Reduced", "Reduction", "bucketed", "grouped", "joined", "first_names"]
 
 T = TypeVar("T")
 
@@ -284,7 +284,7 @@ def _bucket(number: int, nodes: Sequence[Node], gradients: Mapping[Node, tuple[S
     return Bucket(number, members, as_dtype(spec.dtype), ctx, -(-ends[-1] // ranks) * ranks)
 
 
-def some(names: Sequence[str]) -> str:
+def first_names(names: Sequence[str]) -> str:
     """The first names of a list, and the count of the others.
 
     Examples

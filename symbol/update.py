@@ -23,7 +23,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from .plan import Segment, Step
 from .plans import run_segment
-from .reduction import Reduced, some
+from .reduction import Reduced, first_names
 from .replay import segments
 from .sharding import Gather, Sharding
 
@@ -194,7 +194,7 @@ class Update:
         arrays = [self._rows[i].arrays for i in alike.members]
         bound: Bound = ctx.run(bind, ctx.xp, kernel, [(array[0], array) for array in arrays], alike.attrs)
         self._groups.append(_Group(alike.operator, alike.members, bound.rates))
-        where = some([self.names[i] for i in alike.members])
+        where = first_names([self.names[i] for i in alike.members])
         written = [array for weight_arrays in arrays for i, array in enumerate(weight_arrays) if i != 1]
         step = Step(None, bound.kernel, bound.declined, where, bound.functions, written, ctx,
                     [*itertools.chain(*arrays)])

@@ -339,7 +339,7 @@ def test_knowing_an_operator_is_seen(text: str) -> None:
 
 
 @of_each([name for name in MODULES if name != "opreg.core.spec"])
-def test_floating_dtypes_are_asked_for_in_one_place(name: str) -> None:
+def test_floating_dtypes_are_checked_in_one_place(name: str) -> None:
     """NumPy does not count bfloat16 as floating: ``spec.is_floating`` includes it, ``is_numpy_float`` excludes it."""
     for node in ast.walk(ast.parse(MODULES[name].read_text())):
         asked = (isinstance(node, ast.Compare) and isinstance(node.left, ast.Attribute) and node.left.attr == "kind"

@@ -15,7 +15,7 @@ from ..errors import DTypeError
 from ..typing import Array, ArrayModule
 
 __all__ = ["add_into", "adjoint_pair", "linear", "gradient_by", "agreeing", "computed", "like_inputs", "numbered",
-           "as_output", "together", "one_of", "floating", "wide", "widened", "in_dtype_of", "out_like",
+           "as_output", "common_shape", "one_of", "floating", "wide", "widened", "in_dtype_of", "out_like",
            "out_or_empty_like", "write_out"]
 
 
@@ -231,7 +231,7 @@ def as_output(ins: list, outs: list) -> list:
     return [outs[0], *ins[1:]]
 
 
-def together(shapes: Iterable[Shape | None]) -> Shape | None:
+def common_shape(shapes: Iterable[Shape | None]) -> Shape | None:
     """The common shape of arrays of equal shapes; a shape that contradicts the first is ignored.
 
     Examples

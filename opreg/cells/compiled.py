@@ -27,7 +27,7 @@ from .parameter import Parameter
 from .plan_memory import PlanMemories, PlanMemory
 from .reads import Reads
 from .state import STATE
-from .tensor import Tensor, made, tensor
+from .tensor import Tensor, tensor, tensor_over
 from .trace import LeftToPython
 from .traced import Traced
 from .tree import Structure
@@ -155,9 +155,9 @@ class Compiled:
                     array._data[...] = value
                     wrote(array._data)
             if self._simple:
-                return made(plan.outputs[0].copy(), plan.ctx)
+                return tensor_over(plan.outputs[0].copy(), plan.ctx)
             ctx = plan.ctx
-            return tree.rebuild(self.traced.structure, iter([made(out.copy(), ctx) for out in plan.outputs]))
+            return tree.rebuild(self.traced.structure, iter([tensor_over(out.copy(), ctx) for out in plan.outputs]))
         finally:
             if reserved:
                 for target in reserved:
@@ -196,7 +196,7 @@ class Compiled:
             data = [before.get(id(array), value) for array, value in zip(every, data)]
         for array, value in plan.stored:
             array._data = value.copy()
-        outs = [made(out.copy(), plan.ctx) for out in plan.outputs]
+        outs = [tensor_over(out.copy(), plan.ctx) for out in plan.outputs]
         if outs:
             tape.record(_TAPED, run, every, data, outs, None, MODE.now().recording)
             run.node = weakref.ref(outs[0]._entry[0])
@@ -285,7 +285,8 @@ class Compiled:
         if landing and WATCHED:
             plan.landed.wrote()
         return [None if place is None else leaves[at][0].grad if at in landing
-                else made(for_tape(plan.gradients[place], inner[at]), plan.ctx) for at, place in enumerate(plan.places)]
+                else tensor_over(for_tape(plan.gradients[place], inner[at]), plan.ctx)
+                for at, place in enumerate(plan.places)]
 
     def _run_again(self, run: _Run, weights: Sequence[NDArray]) -> None:
         """Run the first half again with the weights and random values of that run; states and assigned parameters are

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from opreg import onnx
 from opreg.core.files import atomic_write, atomic_writes
-from opreg.core.progress import Line, moved, wanted
+from opreg.core.progress import Line, is_enabled, progress_text
 from opreg.errors import ArgumentError, did_you_mean, listed
 from opreg.ndarray import formats
 from opreg.ndarray.io import save as save_arrays
@@ -166,7 +166,7 @@ class _Counting:
     def write(self, piece: Any) -> int:
         self._done += len(piece)
         if self._line.due():
-            self._line.show(f"writing {moved(self._done, self._size, seconds=self._line.seconds)}")
+            self._line.show(f"writing {progress_text(self._done, self._size, seconds=self._line.seconds)}")
         return self._file.write(piece)
 
     def writelines(self, pieces: Iterator[Any]) -> None:
@@ -180,7 +180,7 @@ class _Counting:
 @contextmanager
 def _shown(file: BinaryIO, size: int) -> Iterator[Any]:
     """The file, with a progress line if there is a terminal."""
-    if not wanted():
+    if not is_enabled():
         yield file
         return
     with Line(0.5) as line:

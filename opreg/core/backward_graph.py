@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from .gradient import by_rule, filled, walk
+from .gradient import by_rule, filled_gradients, walk
 from .graph import Entry, Graph, Node
 from .registry import ops
 from .subgraph import fits, subgraph
@@ -67,7 +67,7 @@ def _differentiate(tracer: RuleTracer, node: Node, out_grads: Gradients, needs: 
     if not fits(op):
         return by_rule(node, out_grads, needs, lambda _: (list(map(tracer.value, node.inputs)),
                                                          list(map(tracer.value, outs))), ops.zeros_like, is_train)
-    out_grads = filled(node, out_grads, outs, lambda entry: ops.zeros_like(tracer.value(entry)))
+    out_grads = filled_gradients(node, out_grads, outs, lambda entry: ops.zeros_like(tracer.value(entry)))
     rule = subgraph(op, node.attrs, tuple([g is not None for g in out_grads]), needs, node.in_training(is_train),
                     lambda: [tracer.spec(entry) for entry in (*outs, *node.inputs, *outs)])
     return rule.inline(tracer, [*[None if g is None else g._entry for g in out_grads], *node.inputs, *outs])

@@ -19,8 +19,8 @@ from ..errors import (
     Where,
     adopted,
     family,
-    here,
     note,
+    user_line,
 )
 from ..typing import Array, ArrayModule
 from .as_prop import PropMethods
@@ -38,7 +38,7 @@ from .traits import Traits
 if TYPE_CHECKING:
     from .value import Value
 
-__all__ = ["Op", "agreed", "filled", "gradients_by_rule", "runs_body", "shapes_from_data"]
+__all__ = ["Op", "agreed", "filled_shapes", "gradients_by_rule", "runs_body", "shapes_from_data"]
 
 V = TypeVar("V", bound="Value")
 
@@ -109,7 +109,7 @@ class Op(Declarations, PropMethods):
                  check_rule: Check | None = None, doc: str = "", **traits: Any):
         self.name, self.doc, self.op_type = name, doc, op_type
         self.aliases: tuple[str, ...] = ()
-        self.where: Where | None = here()
+        self.where: Where | None = user_line()
         self.family = family()
         self.signature = Signature(schema, arguments, auxiliary, outputs, visible=visible, variadic=variadic,
                                    input_names=input_names, per_instance=per_instance)
@@ -177,7 +177,7 @@ class Op(Declarations, PropMethods):
             for shape in (*ins, *outs):
                 shape_of_all = unify(shape_of_all, shape)
             return [shape_of_all] * len(ins), [shape_of_all] * len(outs)
-        ins = filled(self, ins, outs, attrs)
+        ins = filled_shapes(self, ins, outs, attrs)
         if any(shape is None for shape in ins):
             return ins, outs
         results = self.rules.infer(attrs, *ins)
@@ -188,7 +188,7 @@ class Op(Declarations, PropMethods):
                        for shape in results]
         outs = [agreed(name, old, new) for name, old, new in zip(self.signature.outputs(attrs), outs, results)]
         if not all(map(known, ins)):
-            ins = filled(self, ins, outs, attrs)  # outputs may now be known better
+            ins = filled_shapes(self, ins, outs, attrs)  # outputs may now be known better
         return ins, outs
 
     def infer_dtypes(self, ins: Dtypes, outs: Dtypes, attrs: Attrs) -> tuple[Dtypes, Dtypes]:
@@ -248,7 +248,7 @@ class Op(Declarations, PropMethods):
         return self.rules.call(self, values, keywords)
 
 
-def filled(op: Op, ins: Shapes, outs: Shapes, attrs: Attrs) -> Shapes:
+def filled_shapes(op: Op, ins: Shapes, outs: Shapes, attrs: Attrs) -> Shapes:
     """Input shapes, with those that the operator's rule ``fill`` infers from the others."""
     if op.rules.fill is None:
         return ins

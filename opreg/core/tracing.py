@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from ..errors import ArgumentError, OpError, here, listed, note
+from ..errors import ArgumentError, OpError, listed, note, user_line
 from ..typing import DTypeLike
 from .graph import Entry, Node, declared_shape, fail
 from .op import Op
@@ -37,7 +37,7 @@ class TraceError(OpError, TypeError):
     """Python code needs a value that is not known while tracing; the message says in which line."""
 
     def __init__(self, what: str):
-        where = here()
+        where = user_line()
         super().__init__(f"{where}: {what}" if where else what)
 
 

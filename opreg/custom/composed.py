@@ -15,7 +15,7 @@ from ..core.attrs import Attributes, Schema
 from ..core.graph import Entry, Node
 from ..core.invalidation import EDITION, following, keep
 from ..core.launch import Call
-from ..core.op import Op, agreed, filled, gradients_by_rule
+from ..core.op import Op, agreed, filled_shapes, gradients_by_rule
 from ..core.registry import declare
 from ..core.rules import Attrs, AttrsRule, Rule, Shapes
 from ..core.spec import ANY, Shape, Spec, known
@@ -157,7 +157,7 @@ def _holds_any(value: object) -> bool:
 
 def _shapes(op: Op, rule: Rule, use: Attributes, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """Infer shapes of inputs and outputs by tracing a body, as far as possible."""
-    ins = filled(op, ins, outs, use)
+    ins = filled_shapes(op, ins, outs, use)
     if any(shape is None for shape in ins):
         return ins, outs
     lasting, edition = use.lasting and all(map(known, ins)), EDITION[0]

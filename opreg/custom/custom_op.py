@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.dispatch import write
 from ..core.spec import show
-from ..core.versions import held, wrote
+from ..core.versions import must_record_write, wrote
 from ..errors import ArgumentError, OpError, ShapeError
 from .first_run import default
 from .signature import warn_misspelt
@@ -86,7 +86,7 @@ class CustomOp:
                 raise
             misfit = isinstance(error, ValueError) and tuple(getattr(src, "shape", dst.shape)) != tuple(dst.shape)
         else:
-            if held(dst):
+            if must_record_write(dst):
                 wrote(dst._data)
             return
         if hasattr(dst, "check_writable"):

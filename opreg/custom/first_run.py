@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-__all__ = ["checked", "may_skip_checks", "default", "is_default", "note_given", "warn_unwritten"]
+__all__ = ["check_first_run", "may_skip_checks", "default", "is_default", "note_given", "warn_unwritten"]
 
 
 def default(method: F) -> F:
@@ -65,7 +65,7 @@ def _untouched(mark: Any) -> bool:
     return bool(same.get() if hasattr(same, "get") else same)
 
 
-def checked(run: Step, later: Step, custom_op: CustomOp, title: str, raws: Sequence[Array], reqs: Sequence[str],
+def check_first_run(run: Step, later: Step, custom_op: CustomOp, title: str, raws: Sequence[Array], reqs: Sequence[str],
             lists: dict[str, list], names: Sequence[str],
             unwritten: Callable[[list[int], object], list[Step]]) -> FirstRun:
     """The first run of a method of an operator, with checks.

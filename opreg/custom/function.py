@@ -14,7 +14,7 @@ from ..core.attrs import Schema
 from ..core.dispatch import call
 from ..core.launch import Call, FirstRun, Step
 from ..core.mode import MODE
-from ..core.op import Op, agreed, filled, gradients_by_rule
+from ..core.op import Op, agreed, filled_shapes, gradients_by_rule
 from ..core.registry import ops
 from ..core.rules import SAME_TYPE, AttrsRule, Dtypes, Rule, Shapes, TypeRule, counted
 from ..core.signature import Names
@@ -24,7 +24,7 @@ from ..core.value import Value
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, Where, note
 from .dry_run import dry_run, spec_of
 from .first_run import note_given
-from .gradient import READS, OutGrads, Use, by_rule, derive, own, shown
+from .gradient import READS, OutGrads, Use, by_rule, check_gradients, derive, read_only
 from .signature import GIVEN, Signature, check_rule, read, read_types
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ class FunctionUse(Use):
         op = self.op
         if op.rules.data_dependent:
             return ins, outs
-        ins = filled(op, ins, outs, self)
+        ins = filled_shapes(op, ins, outs, self)
         if not all(known(shape) for shape in ins):
             return ins, outs
         self.shapes = list(ins)
@@ -278,9 +278,10 @@ class FunctionUse(Use):
     def gradient(self, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool], is_train: bool
                  ) -> list[Value | None]:
         """Call the user's gradient rule; one gradient for each input."""
-        g, ins, outs = shown(g), list(map(shown, ins)), list(map(shown, outs))
+        g, ins, outs = read_only(g), list(map(read_only, ins)), list(map(read_only, outs))
         gradients = gradients_by_rule(self.op, g, ins, outs, self, needs, is_train)
-        return own(self.op.signature.arguments(self), gradients, ins, f"operator {self.op.op_type!r}: the gradient")
+        title = f"operator {self.op.op_type!r}: the gradient"
+        return check_gradients(self.op.signature.arguments(self), gradients, ins, title)
 
 
 def of_function(name: str | None, function: Callable, outputs: Sequence[str],

@@ -17,7 +17,7 @@ from ..core.dispatch import write
 from ..core.launch import ANEW, Call
 from ..core.spec import show
 from ..errors import OpError
-from .first_run import checked, ignored, is_default, note_given, warn_unwritten
+from .first_run import check_first_run, ignored, is_default, note_given, warn_unwritten
 from .gradient import derive
 from .signature import check_keywords
 
@@ -123,7 +123,7 @@ def forward_steps(call: Call) -> list[Callable]:
         return []
 
     lists = {"in_data": in_data, "out_data": out_data}
-    return [checked(run, later, custom_op, title, raws, reqs, lists, attrs.outputs, unwritten)]
+    return [check_first_run(run, later, custom_op, title, raws, reqs, lists, attrs.outputs, unwritten)]
 
 
 def _automatic(attrs: PropUse, req: list[str], out_grad: list, in_data: list, out_data: list,
@@ -193,4 +193,4 @@ def backward_steps(call: Call) -> list[Callable]:
                        returned)
         return zeros
 
-    return [checked(run, run, custom_op, title, raws, reqs, {"in_grad": in_grad}, attrs.arguments, unwritten)]
+    return [check_first_run(run, run, custom_op, title, raws, reqs, {"in_grad": in_grad}, attrs.arguments, unwritten)]

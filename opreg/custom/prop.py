@@ -31,7 +31,7 @@ from ..errors import (
 )
 from .answers import agree_dtypes, agree_shapes, check_dtype, check_groups, check_names, check_shape, check_stypes
 from .first_run import is_default
-from .gradient import READS, OutGrads, Use, by_rule, derive, own, shown
+from .gradient import READS, OutGrads, Use, by_rule, check_gradients, derive, read_only
 from .invocation import backward_steps, forward_steps
 from .purity import answers_alike, is_plain, methods_of
 from .signature import hints
@@ -310,7 +310,7 @@ class PropUse(Use):
     def _gradient(self, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
                   is_train: bool) -> list[Value | None]:
         count = len(self.arguments)
-        returned = self.ask("gradient", *shown((g, list(ins[:count]), list(outs))))
+        returned = self.ask("gradient", *read_only((g, list(ins[:count]), list(outs))))
         if returned is None and count == 1 and needs[0]:
             prop: Any = self.prop
             warn_of_none(prop.gradient, self.title("gradient"))
@@ -318,7 +318,7 @@ class PropUse(Use):
         if len(gradients) != count:
             raise ArgumentError(f"{self.title('gradient')} returned {counted(returned)}, expected {count}, one for "
                                 "each input")
-        return own(self.arguments, gradients, ins, f"{self.title('gradient')}: the gradient")
+        return check_gradients(self.arguments, gradients, ins, f"{self.title('gradient')}: the gradient")
 
     @property
     def ruled(self) -> bool:

@@ -36,7 +36,7 @@ from ..errors import ArgumentError, AttrError, ShapeError, UnknownOperatorError,
 from ..symbol import Symbol, Variable
 from ..symbol.infer import infer_dtypes, infer_shapes
 
-__all__ = ["Program", "Source", "needed"]
+__all__ = ["Program", "Source", "gradient_inputs"]
 
 
 _PROGRAMS = following(256, "operators in other libraries")
@@ -273,7 +273,7 @@ class Program:
         """The outputs, then the new states; each in memory of its own."""
         count = len(self.source.inputs)
         inputs = [*arrays[:count], *[array.copy() for array in arrays[count:]]]
-        with Recording(False, self.is_train), drawn(seed, inputs):
+        with Recording(False, self.is_train), seeded(seed, inputs):
             results = [*self._apply(inputs), *inputs[count:]]
         addresses = {address_of(array._data) for array in arrays}
         owned = []
@@ -310,7 +310,7 @@ class Program:
         copies = [*[array.detach() for array in arrays[:count]], *[array.copy() for array in arrays[count:]]]
         for i in indices:
             copies[i].attach_grad()
-        with Recording(True, self.is_train), drawn(seed, copies):
+        with Recording(True, self.is_train), seeded(seed, copies):
             return copies, [out for out in self._apply(copies) if is_floating(np.dtype(out.dtype))]
 
 
@@ -324,13 +324,13 @@ def _variable_gradients(outs: Sequence[NDArray], heads: Sequence[NDArray], varia
                          create_graph=create_graph, train_mode=is_train)
 
 
-def needed(dtypes: Sequence[Any], requested: Sequence[bool]) -> list[int]:
+def gradient_inputs(dtypes: Sequence[Any], requested: Sequence[bool]) -> list[int]:
     """The indices of the inputs whose gradient is wanted and exists."""
     return [i for i, (dtype, want) in enumerate(zip(dtypes, requested)) if want and is_floating(np.dtype(dtype))]
 
 
 @contextlib.contextmanager
-def drawn(seed: int | None, arrays: Sequence[NDArray]) -> Iterator[None]:
+def seeded(seed: int | None, arrays: Sequence[NDArray]) -> Iterator[None]:
     """A context whose random values are derived from a seed, including NumPy's global ones; generators are restored.
     Without a seed nothing changes."""
     if seed is None:
@@ -338,7 +338,7 @@ def drawn(seed: int | None, arrays: Sequence[NDArray]) -> Iterator[None]:
         return
     context: Context = arrays[0]._ctx
     shared = np.random.get_state()  # noqa: NPY002  which users' operators draw from
-    with generators.kept():
+    with generators.keep_states():
         generators.seed(int(seed), context.backend_name, context.device_id)
         np.random.seed(int(seed) % 2 ** 32)  # noqa: NPY002
         try:

@@ -22,7 +22,7 @@ from opreg.symbol.inspect.work import timed
 from opreg.symbol.symbol import Symbol
 
 from .drawing import Drawing
-from .graph_facts import GraphFacts, seen
+from .graph_facts import GraphFacts, facts_of
 from .layout import Level, lay_out
 from .measures import PADDING, TITLE, shortened
 from .overview import Overview, overview
@@ -109,7 +109,7 @@ def page(value: object, shape: Mapping[str, Any] | Any = None, *, dtype: Mapping
     '<!DOCTYPE html>'
     """
     named = isinstance(shape, Mapping)
-    facts = seen("page", value, shape if named else None, dtype, hide_weights, None if named else shape, is_train)
+    facts = facts_of("page", value, shape if named else None, dtype, hide_weights, None if named else shape, is_train)
     if profile is not None:
         if facts.plan is None:
             raise ArgumentError("page: the profile is of another executor")

@@ -22,7 +22,7 @@ from ..custom.first_run import is_default
 from ..custom.prop import PropUse
 from ..errors import OpError, ShapeError
 from .comparison import disagreement, position
-from .contract import Failed, Skipped, check, compare, differentiated, first_line, moved
+from .contract import Failed, Skipped, check, compare, differentiated, first_line, scaled_inputs
 from .subjects import TensorUse
 from .uses import Subject, Use, bind, graph, heads, symbol
 
@@ -365,7 +365,7 @@ def in_a_graph(use: Subject) -> None:
     if use.arrays and not use.loss:
         compare(graph(use, head_grads=out_grads, grads=bool(expected.grads), around=True), expected, use,
                 "between other nodes of a graph", change)
-    moved_use = moved(use)
+    moved_use = scaled_inputs(use)
     executor, expected_after = bind(use), moved_use.run()
     executor.forward(is_train=use.train)
     places = {**executor.arg_dict, **executor.aux_dict}

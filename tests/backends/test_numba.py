@@ -482,7 +482,7 @@ def _bound(x: np.ndarray) -> Any:
     return mx.sym.sigmoid(data, name="gate").bind(mx.cpu(), {"x": mx.nd.array(x, dtype=x.dtype)})
 
 
-def test_an_executor_waits_for_the_compiler_when_told_to() -> None:
+def test_an_executor_waits_for_the_compiler_on_request() -> None:
     x = np.random.default_rng(0).standard_normal((30, 50)).astype("float32")
     with compiler.use("numba"):
         executor = _bound(x)

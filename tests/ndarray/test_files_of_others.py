@@ -156,7 +156,7 @@ def test_a_file_for_pytorch_is_laid_out_as_its_own(tmp_path: Path) -> None:
             assert start % 64 == 0 and content[start:start + info.file_size] == archive.read(part)
 
 
-def test_pytorch_reads_what_is_written(tmp_path: Path) -> None:
+def test_pytorch_reads_written_files(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     arrays = every_dtype()
     save(tmp_path / "a.pt", [Record(array) for array in arrays.values()], list(arrays))

@@ -95,7 +95,7 @@ def test_lists_of_every_version(expected, name):
         assert same(got.array, expected[f"list/{i}"])
 
 
-def test_devices_are_told():
+def test_devices_are_read():
     records, _ = load(FILES / "list_gpu.params")
     assert [got.device for got in records] == [("gpu", 0), ("gpu", 1), ("cpu_pinned", 0)]
 
@@ -770,7 +770,7 @@ def test_damaged_files_ask_for_no_memory(path):
     assert peak_of(load, path) < 1 << 20
 
 
-def test_a_sparse_array_far_larger_than_what_is_stored_stays_sparse() -> None:
+def test_a_sparse_array_far_larger_than_its_stored_elements_stays_sparse() -> None:
     record = Record(np.ones((1, 4), np.float32), sparse=Sparse("row_sparse", (np.array([7]),), (1 << 40, 4)))
     got = only(b"".join(write([record])))
     assert got.sparse is not None and got.sparse.shape == (1 << 40, 4)

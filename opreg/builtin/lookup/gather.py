@@ -19,8 +19,8 @@ from ...typing import Array, ArrayModule
 from ..forms import formed
 from ..outputs import adjoint_pair, agreeing, as_output, computed, gradient_by, in_dtype_of, like_inputs, linear
 from ..places import reading, writing
-from ..shapes.shape import stored
-from .indexing import check_some, puts_back, whole
+from ..shapes.shape import copy_view
+from .indexing import check_some, integer_indices, puts_back
 
 __all__: list[str] = []
 
@@ -93,7 +93,7 @@ def gather_sum(g, indices, data, *, shape: tuple[int, ...] | None = None):
 
 
 agreeing(gather_sum, 0, lambda g, indices, data=None, *, shape: (
-    whole := data if shape is None else shape, _picked(whole, indices)))
+    integer_indices := data if shape is None else shape, _picked(integer_indices, indices)))
 
 
 gradient_by(gather_nd, gather_sum)
@@ -103,7 +103,7 @@ def _parts_at(xp: ArrayModule, indices: Array, shape: Shape) -> Array:
     columns = _columns(xp, indices)
     places = xp.zeros(indices.shape[1:], dtype=xp.int64)
     for column, dim in zip(columns, shape):
-        places = places * dim + whole(xp, column, dim, "index")
+        places = places * dim + integer_indices(xp, column, dim, "index")
     inner = math.prod(shape[len(columns):])
     return places.reshape(places.size, 1) * inner + xp.arange(inner)
 
@@ -374,8 +374,8 @@ def _along_diagonal(xp: ArrayModule, numbers: Array, *like: Array, k: int, axis1
     if len(shape) == 1:
         shape, axis1, axis2 = (shape[0] + abs(k),) * 2, 0, 1
     if len(numbers.shape) == len(shape):
-        return stored(xp, numbers.diagonal(k, axis1, axis2), out)
-    return stored(xp, _on_diagonal(xp, numbers, shape, k, axis1, axis2), out)
+        return copy_view(xp, numbers.diagonal(k, axis1, axis2), out)
+    return copy_view(xp, _on_diagonal(xp, numbers, shape, k, axis1, axis2), out)
 
 
 for _op in (diag, diag_put):

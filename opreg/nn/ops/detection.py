@@ -14,7 +14,7 @@ from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from .array import concat, stack
 from .indexing import gather, scatter_nd, topk
-from .lift import floating, tensor, together
+from .lift import floating, tensor, to_common_dtype
 from .math import clamp, isfinite, logical_and
 from .primitive import adder
 from .random import rand
@@ -25,7 +25,7 @@ _add = adder(globals(), __all__)
 
 
 def _boxes(name: str, *inputs: TensorLike) -> tuple[Tensor, ...]:
-    boxes = together(*inputs, real=True) if len(inputs) > 1 else (floating(inputs[0]),)
+    boxes = to_common_dtype(*inputs, real=True) if len(inputs) > 1 else (floating(inputs[0]),)
     if any(box.ndim != 2 or box.shape[1] != 4 or box.shape != boxes[0].shape for box in boxes):
         raise ShapeError(f"{name}: expected boxes of four numbers, as many of each, got shapes "
                          f"{', '.join(show(box.shape) for box in boxes)}")
@@ -104,7 +104,7 @@ _add("NMSWithMask", _without_overlaps, {"iou_threshold": 0.5})
 
 def _regions(features: TensorLike, rois: TensorLike, *, pooled_height: int, pooled_width: int, spatial_scale: float,
              sample_num: int, roi_end_mode: int) -> Tensor:
-    x, boxes = together(features, rois, real=True)
+    x, boxes = to_common_dtype(features, rois, real=True)
     if roi_end_mode:  # the last pixel is included; boxes below one pixel are kept if the operator shifts by a half
         half = 0.5 / spatial_scale
         boxes = boxes + tensor(np.asarray([0, half, half, half + 1, half + 1], boxes._dt))

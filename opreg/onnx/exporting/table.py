@@ -294,7 +294,7 @@ def _by_expression(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] 
         return None
     if not is_floating(ins[0].dtype) and attrs.get("is_int") is False:
         ins = [g.cast(ins[0], np.float64)]
-    return [computed(g, expression, ins, use.out)]
+    return [evaluate(g, expression, ins, use.out)]
 
 
 def _by_loop(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
@@ -305,14 +305,14 @@ def _by_loop(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None
     rank = len(ins[described.rows.inputs.index(RowLayout.ELEMENT)].shape)
     single = described.scalar and described.axis == ()  # each element is a set of its own
     axes = () if single else reduced_axes(described.axis, described.exclude, rank)
-    return [computed(g, described.rows.expression, ins, use.out, axes)]
+    return [evaluate(g, described.rows.expression, ins, use.out, axes)]
 
 
 #: ONNX's reductions, by the names of those of loops.
 _REDUCERS = {"row_sum": "Sum", "row_max": "Max", "row_min": "Min", "row_product": "Prod"}
 
 
-def computed(g: Builder, expression: Expression, ins: Sequence[Value], out: Value, axes: Sequence[int] = ()) -> Value:
+def evaluate(g: Builder, expression: Expression, ins: Sequence[Value], out: Value, axes: Sequence[int] = ()) -> Value:
     """The value of an expression, instruction by instruction, as ``Expression`` evaluates it on arrays; its reductions
     are over ``axes``."""
     dtype = ins[0].dtype

@@ -317,7 +317,7 @@ class _Operands:
 def _forward(function: Function, call: Call, outs: Sequence[Array]) -> None:
     """Compute attention into all outputs of a call."""
     query, key, value, *mask = call.ins
-    draw = scaled_attention.drawn(np, call.attrs["p"] > 0 and (call.is_train or call.attrs["mode"] == "always"),
+    draw = scaled_attention.dropout_key(np, call.attrs["p"] > 0 and (call.is_train or call.attrs["mode"] == "always"),
                                   call.rng)
     outs[2][...] = draw
     operands = _Operands((query, key, value), mask[0] if mask else None, draw, call.attrs)
@@ -362,7 +362,7 @@ def _backward(function: Function, call: Call) -> None:
 
 def _declines(call: Call) -> str | None:
     """The reason why a call is left to NumPy, or None."""
-    reason = unavailable(call) or scaled_attention.several(call)
+    reason = unavailable(call) or scaled_attention.decline_few_scores(call)
     if reason is not None:
         return reason
     compiled = wide(call.ins[0][:0]).dtype in FORMATS

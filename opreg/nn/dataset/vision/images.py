@@ -13,8 +13,8 @@ from ....errors import ArgumentError, DTypeError, ShapeError
 from ..config import stream
 from ..transforms import chance
 
-__all__ = ["OPENCV", "Border", "ConvertMode", "Fill", "ImageBatchFormat", "Inter", "SliceMode", "Sometimes", "checked",
-           "filled", "reach", "settled", "two"]
+__all__ = ["OPENCV", "Border", "ConvertMode", "Fill", "ImageBatchFormat", "Inter", "SliceMode", "Sometimes",
+           "check_image", "filled", "reach", "settled", "two"]
 
 #: The value of new pixels: one for all channels, or one for each.
 Fill: TypeAlias = float | Sequence[float]
@@ -83,7 +83,7 @@ class SliceMode(enum.IntEnum):
     DROP = 1
 
 
-def checked(owner: str, image: Any, channels: Sequence[int] = (), dtype: str | None = None) -> np.ndarray:
+def check_image(owner: str, image: Any, channels: Sequence[int] = (), dtype: str | None = None) -> np.ndarray:
     """Check that an image has two or three axes, and one of these counts of channels and this dtype where they are
     given; an image of two axes has one channel."""
     pixels = np.asarray(image)

@@ -16,7 +16,7 @@ from opreg.nn.ops import while_loop
 
 from ..graph import Node
 from ..rows import Given, row
-from .parts import along
+from .parts import gather_along
 from .shapes import sane
 
 __all__: list[str] = []
@@ -252,7 +252,7 @@ class _Forest:
         first = ops.zeros_like(node.cast(ops.slice_axis(x, axis=1, begin=0, end=1), np.int64))
         at = ops.broadcast_add(first, node.lift(self.roots.astype(np.int64).reshape(1, -1)))
         for _ in range(self.depth):
-            value = along(node, x, ops.take(node.lift(self.features), at, axis=0), 1)
+            value = gather_along(node, x, ops.take(node.lift(self.features), at, axis=0), 1)
             yes, no = [ops.take(node.lift(child.astype(np.int64)), at, axis=0) for child in self.children]
             at = ops._npi_where(self._goes(value, at), yes, no)
         return at

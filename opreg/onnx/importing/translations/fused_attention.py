@@ -16,7 +16,7 @@ from ..graph import Node
 from ..rows import Given, Host, row
 from .attention import heads_of, joined, places
 from .fused import plus
-from .parts import along, gather, padded
+from .parts import gather, gather_along, padded
 from .quantized import product_of_integers
 from .reductions import mat_mul
 
@@ -270,7 +270,7 @@ def _stored(node: Node, past: Any, new: Any, before: Any, room: int) -> Any:
     spots = ops.broadcast_sub(node.lift(np.arange(room, dtype=np.int64)), before)
     chosen = ops.broadcast_like(ops.reshape(spots, shape=(0, 1, -1, 1)), past)
     length = node.length(new, 2)
-    taken = along(node, new, ops.clip(chosen, a_min=0, a_max=length - 1), 2)
+    taken = gather_along(node, new, ops.clip(chosen, a_min=0, a_max=length - 1), 2)
     inside = ops._npi_logical_and(ops._npi_greater_equal_scalar(chosen, scalar=0), ops._npi_less_scalar(
         chosen, scalar=length))
     return ops._npi_where(inside, taken, past)

@@ -19,7 +19,7 @@ from ..graph import Node
 from ..open_lengths import Length, is_open
 from ..rows import Given, Host, row
 from .layers import all_axes
-from .parts import along, padded
+from .parts import gather_along, padded
 from .shapes import numbers, sane
 
 __all__: list[str] = []
@@ -234,7 +234,7 @@ def grid_sample(node: Node, x: Any, grid: Any, *, align_corners: int = 0, mode: 
             place = node.cast(ops.clip(ops._npi_around(place), a_min=0, a_max=length - 1), np.int64)
             index = place if index is None else index * length + place
             weight = share if weight is None else weight if share is None else weight * share
-        picked = along(node, flat, ops.broadcast_axis(index, axis=(1,), size=(shape[1],)), 2)
+        picked = gather_along(node, flat, ops.broadcast_axis(index, axis=(1,), size=(shape[1],)), 2)
         picked = picked if weight is None else ops.broadcast_mul(picked, node.cast(weight, node.dtype(x)))
         total = picked if total is None else total + picked
     return ops._np_reshape(total, newshape=(*shape[:2], *places))

@@ -20,7 +20,7 @@ from ..rows import Given, Host, row
 from ..tensors import computes
 from .shapes import END, numbers, open_shape, sane, squeezed, unsqueezed
 
-__all__ = ["along", "padded", "parts_of"]
+__all__ = ["gather_along", "padded", "parts_of"]
 
 
 @row("Concat")
@@ -123,17 +123,17 @@ def gather(node: Node, x: Given, indices: Given, *, axis: int = 0) -> Any:
 def gather_elements(node: Node, x: Any, indices: Any, *, axis: int = 0) -> Any:
     axis = node.axis(axis, x)
     if not known((*node.lengths(x), *node.lengths(indices))):
-        return along(node, x, indices, axis)
+        return gather_along(node, x, indices, axis)
     length = node.shape(x)[axis]
     indices = ops._npi_where(ops._npi_less_scalar(indices, scalar=0), indices + length, indices)
     shape = node.shape(indices)
     for place, most in enumerate(shape):  # of other axes the first elements are read
         if place != axis and node.shape(x)[place] != most:
             x = ops.slice_axis(x, axis=place, begin=0, end=most)
-    return along(node, x, indices, axis)
+    return gather_along(node, x, indices, axis)
 
 
-def along(node: Node, x: Any, indices: Any, axis: int) -> Any:
+def gather_along(node: Node, x: Any, indices: Any, axis: int) -> Any:
     """The elements at indices along an axis. An element may be read several times: its gradients are added."""
     own, shape = node.lengths(x), node.lengths(indices)
     if not known((*own, *shape)):
