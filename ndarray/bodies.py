@@ -138,8 +138,8 @@ def _gradients(op: Op, tracer: RuleTracer, body: BodyTracer, seeds: Sequence[tup
 def _randomness(ctx: Context) -> tuple[object, ...]:
     """The states of the global random generators, which show whether the body has drawn from them."""
     state: Any = np.random.get_state()  # noqa: NPY002  the legacy generator is shared by users' code
-    own = generators.generator(ctx.backend_name, ctx.device_id)
-    return state[1][:4].tobytes(), state[2], repr(getattr(getattr(own, "bit_generator", None), "state", None))
+    generator = generators.generator(ctx.backend_name, ctx.device_id)
+    return state[1][:4].tobytes(), state[2], repr(getattr(getattr(generator, "bit_generator", None), "state", None))
 
 
 @COMPUTED.provide

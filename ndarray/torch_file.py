@@ -193,11 +193,11 @@ class _Pickles:
             if count < 0 or self.unclaimed < 0:
                 self.fail(f"storage {key!r}: expected numbers that the file has, found {count} of {kind.dtype}")
             self.storages[key] = _Storage(kind, np.empty(count, dtype), "<")
-        found = self.storages[key]
-        if (found.kind, len(found.values)) != (kind, count):
-            self.fail(f"storage {key!r}: expected {len(found.values)} numbers of {found.kind.dtype}, as before, found "
-                      f"{count} of {kind.dtype}")
-        return found
+        storage = self.storages[key]
+        if (storage.kind, len(storage.values)) != (kind, count):
+            self.fail(f"storage {key!r}: expected {len(storage.values)} numbers of {storage.kind.dtype}, as before, "
+                      f"found {count} of {kind.dtype}")
+        return storage
 
     def value(self) -> Any:
         """The object of the file."""

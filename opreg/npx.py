@@ -106,9 +106,9 @@ def masked_softmax(data: Any, mask: Any = None, axis: int = -1, temperature: flo
     value = as_value(data)
     if mask is None:
         return ops.softmax(value, axis=axis, temperature=temperature)
-    kept = as_value(mask).astype("float32")
-    low = value * kept + (kept - 1) * 1e18
-    return ops.softmax(low, axis=axis, temperature=temperature) * kept
+    weights = as_value(mask).astype("float32")
+    low = value * weights + (weights - 1) * 1e18
+    return ops.softmax(low, axis=axis, temperature=temperature) * weights
 
 
 def masked_log_softmax(data: Any, mask: Any = None, axis: int = -1, temperature: float = 1.0, normalize: bool = True
@@ -117,9 +117,9 @@ def masked_log_softmax(data: Any, mask: Any = None, axis: int = -1, temperature:
     value = as_value(data)
     if mask is None:
         return ops.log_softmax(value, axis=axis, temperature=temperature)
-    kept = as_value(mask).astype("float32")
-    low = ops.log_softmax(value * kept + (kept - 1) * 1e18, axis=axis, temperature=temperature)
-    return ops._npi_where_rscalar(kept, low, scalar=float("-inf"))
+    weights = as_value(mask).astype("float32")
+    low = ops.log_softmax(value * weights + (weights - 1) * 1e18, axis=axis, temperature=temperature)
+    return ops._npi_where_rscalar(weights, low, scalar=float("-inf"))
 
 
 def index_update(a: Any, ind: Any, val: Any) -> Any:
@@ -129,9 +129,9 @@ def index_update(a: Any, ind: Any, val: Any) -> Any:
 
 def load(file: str | os.PathLike[str]) -> Any:
     """Arrays of a ``.params`` or ``.npz`` file."""
-    found = io.load(file)
-    return {name: as_value(value) for name, value in found.items()} if isinstance(found, Mapping) else \
-        [as_value(value) for value in found]
+    result = io.load(file)
+    return {name: as_value(value) for name, value in result.items()} if isinstance(result, Mapping) else \
+        [as_value(value) for value in result]
 
 
 def save(file: str | os.PathLike[str], arr: Any) -> None:

@@ -175,10 +175,10 @@ def _timed_call(events: Events, category: str, name: Callable[..., str]) -> Call
 
 def _about(op: Any, line: object) -> dict[str, str]:
     """Description of an operator: the line that called it, and the line of a user's operator that made it."""
-    found = {} if line is None else {"line": str(line)}
+    facts = {} if line is None else {"line": str(line)}
     if isinstance(op, Op) and op.where is not None:
-        found["defined"] = str(op.where)
-    return found
+        facts["defined"] = str(op.where)
+    return facts
 
 
 class _Range:

@@ -107,9 +107,9 @@ class Update:
 
     def updates(self, updater: Updater, indices: Sequence[Index], arrays: Sequence[NDArray]) -> bool:
         """Whether it is the update of these arrays, weights before gradients, with the memory that they had."""
-        given = self._given
-        return (self.updater is updater and self.indices == indices and len(given) == len(arrays)
-                and all(map(operator.is_, arrays, given))
+        values = self._given
+        return (self.updater is updater and self.indices == indices and len(values) == len(arrays)
+                and all(map(operator.is_, arrays, values))
                 and all(map(operator.is_, map(self._memory_of, arrays), self._raw)))
 
     def _divide(self, reduced: Reduced) -> None:

@@ -80,8 +80,9 @@ def linear(op: Op, adjoint: Op | str, others: slice = slice(1, None), without: S
     @op.grad
     def linear_grad(g: Any, ins: Sequence[Any], outs: Sequence[Any], **attrs: Any) -> tuple:
         other = getattr(ops, adjoint) if isinstance(adjoint, str) else adjoint.current
-        own = {name: value for name, value in attrs.items() if name in other.signature.schema and name not in without}
-        return (other(g, *ins[others], **own), *[None] * (len(ins) - 1))
+        schema = other.signature.schema
+        kwargs = {name: value for name, value in attrs.items() if name in schema and name not in without}
+        return (other(g, *ins[others], **kwargs), *[None] * (len(ins) - 1))
 
 
 def gradient_by(op: Op, *backs: Op) -> None:

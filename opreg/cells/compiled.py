@@ -211,17 +211,17 @@ class Compiled:
         """Arrays of the gradients of weights in which the second half may compute, by the number of the target."""
         if self.apart or not (self.certain and not self.traced.collective and not self.traced.assigned):
             return {}
-        found: dict[int, Array] = {}
+        gradients: dict[int, Array] = {}
         for at, weight in enumerate(self._weights, len(self.traced.inputs)):
             leaf = None if weight._entry is None else weight._entry[0]
             if not isinstance(leaf, tape.Leaf) or leaf.req != "write" or leaf.grad is None:
                 continue
             data = leaf.grad._data
             if owner_of(data) is not None and data.flags.c_contiguous and data.dtype == weight._data.dtype:
-                found[at] = data
+                gradients[at] = data
         sharing = Counter(id(owner_of(data)) for data in (
-            *found.values(), *[array._data for array, _ in self.traced.captured]))
-        return {at: data for at, data in found.items() if sharing[id(owner_of(data))] == 1}
+            *gradients.values(), *[array._data for array, _ in self.traced.captured]))
+        return {at: data for at, data in gradients.items() if sharing[id(owner_of(data))] == 1}
 
     def _second_half(self, needs: Sequence[bool], memory: PlanMemory) -> BoundTrace:
         """The plan of the gradients of inputs and weights, which runs after the first half."""
@@ -449,11 +449,11 @@ def _recorded(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray], n
             array._data[...] = data  # inference reads the states that are stored
             array._data = data
     heads = [(head, g) for head, g in zip(results, out_grads) if head._entry is not None]
-    wanted = [i for i, variable in enumerate(variables) if variable._entry is not None]
-    gradients = tape.gradients([head for head, _ in heads], [variables[i] for i in wanted], [g for _, g in heads], True,
-                               again, is_train) if heads and wanted else []
+    places = [i for i, variable in enumerate(variables) if variable._entry is not None]
+    gradients = tape.gradients([head for head, _ in heads], [variables[i] for i in places], [g for _, g in heads], True,
+                               again, is_train) if heads and places else []
     result: list[NDArray | None] = [None] * len(variables)
-    for i, value in zip(wanted, gradients):
+    for i, value in zip(places, gradients):
         result[i] = value
     return result
 

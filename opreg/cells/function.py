@@ -184,14 +184,14 @@ class _Call(Application):
         self.state = flatten({name: value for name, value in attributes_of(ctx).items() if name not in marks}, leaves)
         places = {id(out): ("outs", j) for j, out in enumerate(outs)}
         places.update((id(value), ("ins", i)) for i, value in enumerate(values) if i not in changed)
-        kept: list[TensorBase] = []
+        tensors: list[TensorBase] = []
         for leaf in leaves:
             place = places.get(id(leaf))
             if place is None:
-                place = places[id(leaf)] = "kept", len(kept)
-                kept.append(leaf)
+                place = places[id(leaf)] = "kept", len(tensors)
+                tensors.append(leaf)
             self.sources.append(place)
-        return kept
+        return tensors
 
     # ---------------------------------------------------------------------------------------------- eager
 
@@ -268,16 +268,16 @@ class _Call(Application):
     def _context(self, ins: Sequence[TensorBase], outs: Sequence[TensorBase]) -> _Function:
         """The context whose tensors are recorded ones, or values of the trace that computes gradients."""
         if STATE.trace is not None:
-            kept: Sequence[TensorBase] = outs[self.visible:]
+            tensors: Sequence[TensorBase] = outs[self.visible:]
         elif MODE.recording:
-            kept = [_made_on_the_way(tensor, ins, self.title) for tensor in self.kept]
+            tensors = [_made_on_the_way(tensor, ins, self.title) for tensor in self.kept]
         elif LATEST[0] > self.number:
-            kept = list(map(self._as_it_was, self.kept))
-            if not any(isinstance(value._data, Changed) for value in (*ins, *outs, *kept)):  # type: ignore[attr-defined]
+            tensors = list(map(self._as_it_was, self.kept))
+            if not any(isinstance(value._data, Changed) for value in (*ins, *outs, *tensors)):  # type: ignore[attr-defined]
                 return self.context
         else:
             return self.context
-        values = {"ins": ins, "outs": outs, "kept": kept}
+        values = {"ins": ins, "outs": outs, "kept": tensors}
         ctx = self.function()
         attributes_of(ctx).update(rebuild(self.state, (values[what][i] for what, i in self.sources)))
         return ctx

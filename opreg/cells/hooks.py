@@ -103,9 +103,9 @@ def _now(hooks: Hooks) -> Callable[[], list[Hook]]:
     trace, registered = STATE.trace, list(hooks.values())
     if trace is None:
         return lambda: registered
-    own = {handle.hook_id for handle in trace.root.registered}
+    ids = {handle.hook_id for handle in trace.root.registered}
     references: list[Callable[[], Hook | None]] = [
-        functools.partial(_itself, hook) if number in own else weakref.ref(hook) for number, hook in hooks.items()]
+        functools.partial(_itself, hook) if number in ids else weakref.ref(hook) for number, hook in hooks.items()]
     return lambda: [hook for reference in references if (hook := reference()) is not None]
 
 

@@ -207,14 +207,14 @@ def _to_tuple(item: Converter) -> Converter:
 
 def _to_nested(value: object) -> tuple:
     """A tuple of any values, read from text where it is one."""
-    found = from_text(value) if isinstance(value, str) else value
-    return _TO_ITEMS(value if isinstance(found, str) else found)
+    result = from_text(value) if isinstance(value, str) else value
+    return _TO_ITEMS(value if isinstance(result, str) else result)
 
 
 def _to_default(value: object) -> Any:
     """A value as it is given, or read from text: a tuple, or a list where brackets are square."""
-    found = from_text(value) if isinstance(value, str) else value
-    return list(found) if isinstance(found, tuple) and isinstance(value, str) and value.strip()[:1] == "[" else found
+    result = from_text(value) if isinstance(value, str) else value
+    return list(result) if isinstance(result, tuple) and isinstance(value, str) and value.strip()[:1] == "[" else result
 
 
 def _to_row(items: list[Converter]) -> Converter:

@@ -147,10 +147,10 @@ class _PythonOpProp(CustomOpProp):
 
     def __init__(self) -> None:
         super().__init__(self.made_of.need_top_grad())
-        own = self.made_of
-        self.list_arguments, self.list_outputs = own.list_arguments, own.list_outputs  # type: ignore[method-assign]
-        if isinstance(own, NDArrayOp):
-            self.declare_backward_dependency = own.declare_backward_dependency  # type: ignore[method-assign]
+        operator = self.made_of
+        self.list_arguments, self.list_outputs = operator.list_arguments, operator.list_outputs  # type: ignore[method-assign]
+        if isinstance(operator, NDArrayOp):
+            self.declare_backward_dependency = operator.declare_backward_dependency  # type: ignore[method-assign]
 
     def infer_shape(self, in_shape: list[Any]) -> Any:
         return (*self.made_of.infer_shape(in_shape), [])

@@ -247,14 +247,14 @@ divide = primitive("divide", cost=1, derivative=lambda g, y, a, b: (g / b, -g * 
 
 def _mod_on_device(xp: ArrayModule, x: Any, y: Any, out: Array | None = None) -> Array:
     """The remainder with the sign of ``y``; CuPy's is no number if ``y`` is infinite."""
-    found = xp.mod(x, y)
+    result = xp.mod(x, y)
     if hasattr(y, "shape") or math.isinf(y):
         endless = xp.logical_and(abs(y) == math.inf, abs(x) < math.inf)
         other = xp.where(xp.logical_and(x != 0.0, xp.not_equal(x < 0.0, y < 0.0)), y, x)
-        found = xp.where(endless, other, found)
+        result = xp.where(endless, other, result)
     if out is None:
-        return found
-    out[...] = found
+        return result
+    out[...] = result
     return out
 
 

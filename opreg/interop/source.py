@@ -80,10 +80,10 @@ class Source:
         self.fields: list[Field] = []
         self.parameters: dict[str, NDArray] = {}
         if isinstance(what, Cell):
-            own = {parameter.name: parameter for parameter in what.get_parameters()}
+            cell_parameters = {parameter.name: parameter for parameter in what.get_parameters()}
             twin = copy.deepcopy(what)
             self._of_symbols({mode: twin.set_train(mode).to_symbol() for mode in (False, True)},
-                             f"Cell {type(what).__name__}", own, parameters or {}, attrs)
+                             f"Cell {type(what).__name__}", cell_parameters, parameters or {}, attrs)
         elif isinstance(what, Symbol):
             self._of_symbols(dict.fromkeys((False, True), what), f"Symbol {what.name or 'of several outputs'!r}", {},
                              parameters or {}, attrs)

@@ -275,8 +275,9 @@ def _compared(path: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]
     meant = _CHECKSUM in arrays or (path.endswith(".ckpt") and formats.is_params(path)) or (
         single and difflib.SequenceMatcher(None, last, _CHECKSUM).ratio() > 0.6)
     if sound != meant:
-        there = single or _CHECKSUM in arrays
-        what = f"the checksum is not that of {len(others)}" if there else f"there is no checksum of {len(arrays)}"
+        has_checksum = single or _CHECKSUM in arrays
+        what = (f"the checksum is not that of {len(others)}" if has_checksum else
+                f"there is no checksum of {len(arrays)}")
         raise FileFormatError(f"{path}: {what} arrays: the file is damaged")
     return others if sound else arrays
 
@@ -323,20 +324,21 @@ def load_param_into_net(net: Cell, parameter_dict: Mapping[str, Parameter | str]
             raise TypeError("load_param_into_net: parameter_dict must have Parameters by name, got "
                             f"{type(value).__name__} under {name!r}")
     loaded = {name: value for name, value in parameter_dict.items() if isinstance(value, Parameter)}
-    own = {parameter.name: parameter for parameter in net.get_parameters()}
+    parameters = {parameter.name: parameter for parameter in net.get_parameters()}
     if strict_load:
-        source = {name: name for name in own if name in loaded}
+        source = {name: name for name in parameters if name in loaded}
     else:  # a dict has names of one kind; where both fit equally, opreg's are taken
-        namings = ({name: name for name in own},
-                   {name: parameter.mindspore_name for name, parameter in own.items()})
+        namings = ({name: name for name in parameters},
+                   {name: parameter.mindspore_name for name, parameter in parameters.items()})
         source = max((_sources(names, loaded) for names in namings), key=lambda keys: len({*keys.values()}))
     _refuse_shared(source)
     for name, key in source.items():
-        _check(own[name], loaded[key], strict_load)
+        _check(parameters[name], loaded[key], strict_load)
     for name, key in source.items():
-        own[name]._write(Ellipsis, loaded[key].reshape(own[name].shape))
+        parameters[name]._write(Ellipsis, loaded[key].reshape(parameters[name].shape))
     used = set(source.values())
-    missing, unused = [name for name in own if name not in source], [key for key in parameter_dict if key not in used]
+    missing = [name for name in parameters if name not in source]
+    unused = [key for key in parameter_dict if key not in used]
     if missing and unused and not source:
         warn(f"load_param_into_net: nothing was loaded: the Cell has {missing[0]!r}, the dict {unused[0]!r}")
     return missing, unused

@@ -23,8 +23,8 @@ _FLOAT32 = numpy.dtype(numpy.float32)
 
 def _made(operator: str, dtype: Any, **attrs: Any) -> NumpySymbol:
     """The symbol of an operator without inputs."""
-    found: NumpySymbol = symbol.function.surface(operator)(**attrs, dtype=dtype or _FLOAT32).as_np_ndarray()
-    return found
+    result: NumpySymbol = symbol.function.surface(operator)(**attrs, dtype=dtype or _FLOAT32).as_np_ndarray()
+    return result
 
 
 def zeros(shape: Any, dtype: Any = None, order: str = "C", ctx: Any = None) -> NumpySymbol:
@@ -55,8 +55,8 @@ def arange(start: float, stop: float | None = None, step: float | None = 1, dtyp
 def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
              axis: int = 0, ctx: Any = None) -> Any:
     """Evenly spaced values, and with ``retstep`` their distance."""
-    made = _made("_linspace", dtype, start=start, stop=stop, num=num, endpoint=endpoint)
-    return (made, (stop - start) / ((num - 1 if endpoint else num) or 1)) if retstep else made
+    symbol = _made("_linspace", dtype, start=start, stop=stop, num=num, endpoint=endpoint)
+    return (symbol, (stop - start) / ((num - 1 if endpoint else num) or 1)) if retstep else symbol
 
 
 def logspace(start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: Any = None,

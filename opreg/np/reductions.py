@@ -82,8 +82,8 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     """The mean along axes, weighted where weights are given, of one shape or for each place of an axis; with
     ``returned`` also the sums of the weights."""
     values = [as_value(a)] if weights is None else [as_value(a), as_value(weights)]
-    found = ops._npi_average(*values, axis=axis_attr(axis), returned=bool(returned), weighted=weights is not None)
-    return tuple(found) if returned else store(found, out)
+    result = ops._npi_average(*values, axis=axis_attr(axis), returned=bool(returned), weighted=weights is not None)
+    return tuple(result) if returned else store(result, out)
 
 
 @register

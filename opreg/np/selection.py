@@ -85,9 +85,9 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, re
            axis: int | None = None) -> Any:
     """The sorted unique elements, or slices along an axis; on request also where each occurs first, which one each
     element is, and how often each occurs."""
-    found = ops._npi_unique(as_value(ar), return_index=bool(return_index), return_inverse=bool(return_inverse),
+    result = ops._npi_unique(as_value(ar), return_index=bool(return_index), return_inverse=bool(return_inverse),
                             return_counts=bool(return_counts), axis=axis)
-    return tuple(found) if return_index or return_inverse or return_counts else found
+    return tuple(result) if return_index or return_inverse or return_counts else result
 
 
 @register
@@ -116,5 +116,5 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
 @register
 def diag_indices_from(arr: Any) -> Any:
     """The indices of the main diagonal, an array for each axis; of a symbol the rows of one symbol."""
-    found = ops._npi_diag_indices_from(as_value(arr))
-    return found if isinstance(found, Symbol) else tuple(found)
+    result = ops._npi_diag_indices_from(as_value(arr))
+    return result if isinstance(result, Symbol) else tuple(result)

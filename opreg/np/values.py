@@ -438,11 +438,11 @@ class NumpySymbol(NumpyValue, Symbol):  # type: ignore[misc]  # its methods are 
     def _with_number(self, name: str, number: Any, reflected: bool) -> Any:
         if name == "truediv":
             return get(f"_npi_{'r' * reflected}true_divide_scalar")(self, scalar=float(number))
-        found = _WITH_NUMBERS.get(name)
-        if found is None:
+        result = _WITH_NUMBERS.get(name)
+        if result is None:
             return super()._with_number(name, number, reflected)
-        whole = isinstance(number, (numbers.Integral, np.bool_))
-        return get(f"_npi_{found[reflected]}_scalar")(self, scalar=float(number), is_int=whole)
+        is_integer = isinstance(number, (numbers.Integral, np.bool_))
+        return get(f"_npi_{result[reflected]}_scalar")(self, scalar=float(number), is_int=is_integer)
 
     def _constant(self, number: Any) -> Any:
         return ops._npi_full_like(self, fill_value=float(number))

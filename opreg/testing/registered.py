@@ -414,8 +414,8 @@ def saved(use: Subject) -> None:
                 raise Failed(f"the attribute {name}={value!r} cannot be read from text: {first_line(error)}",
                              f"annotate it with a type that text can hold: {name}: float, int, bool, str or a tuple"
                              ) from None
-            kept = type(again) is type(value) and schema[name].text(again) == text  # arrays have no single truth value
-            if not kept and again != value and again == again:  # NaN differs from itself
+            equal = type(again) is type(value) and schema[name].text(again) == text  # arrays have no single truth value
+            if not equal and again != value and again == again:  # NaN differs from itself
                 raise Failed(f"the attribute {name}={value!r} is {again!r} after saving and loading",
                              f"annotate it with its type, as in {name}: {type(value).__name__}, or take it as text")
     if not plannable(use) or not use.arrays:

@@ -180,10 +180,10 @@ class Use(Subject):
 
     def call(self, values: Sequence[Any], ctx: Any = None) -> tuple[tuple, dict[str, Any]]:
         """Arguments and keywords of a call, as users write it; array attributes are moved to the context."""
-        given = self.given if ctx is None else {name: _placed(value, ctx) for name, value in self.given.items()}
+        attrs = self.given if ctx is None else {name: _placed(value, ctx) for name, value in self.given.items()}
         if self.op.signature.variadic or self.op.signature.per_instance:
-            return tuple(values), dict(given)
-        return (), {**dict(zip(self.names, values)), **given}
+            return tuple(values), dict(attrs)
+        return (), {**dict(zip(self.names, values)), **attrs}
 
     def invoke(self, values: Sequence[Any], ctx: Context, out: Sequence[NDArray] | None = None) -> Any:
         """Call it with arrays, as users write it."""
@@ -301,8 +301,8 @@ def bind(use: Use, ctx: Any = None, reqs: dict[int, str] | None = None, before: 
     values = {name: array(each, ctx, each.dtype) for name, each in zip(names, use.arrays)}
     grads, requests = {}, {}
     for i, req in (reqs or {}).items():
-        held = (before or {}).get(i, np.zeros_like(use.arrays[i]))
-        grads[names[i]], requests[names[i]] = array(held, ctx, held.dtype), req
+        state = (before or {}).get(i, np.zeros_like(use.arrays[i]))
+        grads[names[i]], requests[names[i]] = array(state, ctx, state.dtype), req
     return symbol(use, around, ctx).bind(ctx, {name: values[name] for name in names[:count]}, grads, requests,
                                          {name: values[name] for name in names[count:]})
 

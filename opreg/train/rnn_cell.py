@@ -203,14 +203,14 @@ class FusedRNNCell(BaseRNNCell):
         elif axis != 0:
             raise ArgumentError(f"layout={layout!r}: expected NTC or TNC")
         states = self.begin_state() if begin_state is None else begin_state
-        own = {"state": states[0], **({"state_cell": states[1]} if self._mode == "lstm" else {})}
-        results = symbol.surface("RNN")(data=sequence, parameters=self._parameter, **own, state_size=self._num_hidden,
+        begin = {"state": states[0], **({"state_cell": states[1]} if self._mode == "lstm" else {})}
+        results = symbol.surface("RNN")(data=sequence, parameters=self._parameter, **begin, state_size=self._num_hidden,
                                         num_layers=self._num_layers, bidirectional=self._bidirectional,
                                         p=self._dropout, state_outputs=self._get_next_state, mode=self._mode,
                                         name=f"{self._prefix}rnn")
         outputs, after = results, []
         if self._get_next_state:
-            outputs, after = results[0], [results[1 + i] for i in range(len(own))]
+            outputs, after = results[0], [results[1 + i] for i in range(len(begin))]
         if axis == 1:
             outputs = swap(outputs, dim1=0, dim2=1)
         return as_steps(length, outputs, layout, merge_outputs)[0], after

@@ -129,8 +129,8 @@ def describe(a: Array, b: Array, out: Array, *, add: bool = False, epilogue: Epi
     if len(sizes) > 1:
         return _APART
     batch, aparts = (sizes[0], by_axis[0]) if sizes[0] > 1 else (1, (0, 0, 0))
-    found = [_matrices(each, apart) for each, apart in zip((a, b, out), aparts)]
-    left, right, into = found
+    results = [_matrices(each, apart) for each, apart in zip((a, b, out), aparts)]
+    left, right, into = results
     if left is None or right is None or into is None or into.by_columns:
         return "neither rows nor columns of an array are contiguous"
     if batch > 1 and (into.apart < into.rows * into.step or min(left.apart, right.apart) < 0):

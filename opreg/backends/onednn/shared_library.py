@@ -235,8 +235,8 @@ def openmp() -> OpenMP | None:
 
 def report_computation() -> None:
     """Report to BLAS that the library has just computed, unless the calling thread did so alone: then none spins."""
-    held = openmp()
-    if held is None or held.most() > 1:
+    libgomp = openmp()
+    if libgomp is None or libgomp.most() > 1:
         blas.aside()
 
 

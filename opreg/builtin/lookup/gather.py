@@ -288,8 +288,8 @@ def unique_shape(xp, data, *, return_index, return_inverse, return_counts, axis)
 
 def _unique(xp: ArrayModule, data: Array, *, return_index: bool, return_inverse: bool, return_counts: bool,
             axis: int | None) -> Any:
-    found = xp.unique(data, return_index, return_inverse, return_counts, axis)
-    return (found[0], *[array.reshape(array.size) for array in found[1:]]) if isinstance(found, tuple) else found
+    result = xp.unique(data, return_index, return_inverse, return_counts, axis)
+    return (result[0], *[array.reshape(array.size) for array in result[1:]]) if isinstance(result, tuple) else result
 
 
 computed(unique, _unique)  # no body: its shape depends on values

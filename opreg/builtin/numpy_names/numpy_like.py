@@ -366,9 +366,9 @@ def subscript_sum_xp(xp, g, value, *, key):
     parts = key if isinstance(key, tuple) else (key,)
     if any(isinstance(part, list) or getattr(part, "size", 0) > 1 for part in parts):
         numbers = xp.arange(part.size).reshape(part.shape)
-        kept = xp.zeros(g.shape, numbers.dtype)
-        kept[key] = numbers
-        part = xp.where(kept[key] == numbers, part, xp.zeros((), part.dtype))
+        total = xp.zeros(g.shape, numbers.dtype)
+        total[key] = numbers
+        part = xp.where(total[key] == numbers, part, xp.zeros((), part.dtype))
     if part.ndim < value.ndim:
         part = part.reshape((1,) * (value.ndim - part.ndim) + part.shape)
     return reduce_like_xp(xp, part, value)

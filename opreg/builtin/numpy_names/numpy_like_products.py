@@ -64,8 +64,8 @@ def _matrix(value: Any, rows: Sequence[int], columns: Sequence[int]) -> Any:
 def _summed(a: Any, b: Any, first: Sequence[int], second: Sequence[int]) -> Any:
     """The sums of products over pairs of axes."""
     left, right = _pairs(a.shape, b.shape, first, second)
-    found = ops._npi_matmul(_matrix(a, _rest(a.shape, left), left), _matrix(b, right, _rest(b.shape, right)))
-    return ops._np_reshape(found, newshape=_kept(a.shape, b.shape, left, right))
+    result = ops._npi_matmul(_matrix(a, _rest(a.shape, left), left), _matrix(b, right, _rest(b.shape, right)))
+    return ops._np_reshape(result, newshape=_kept(a.shape, b.shape, left, right))
 
 
 @composed(name="_npi_tensordot")

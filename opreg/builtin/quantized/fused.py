@@ -126,12 +126,12 @@ def _norm(node: Any) -> Any:
 
 def _inferred(body: Body, rule: str, specs: Sequence[Any]) -> tuple[list[Any], Any]:
     """Shapes or dtypes of a subgraph's variables and of its result, by that rule of its operators."""
-    found = dict(zip(body.entries, specs))
+    known = dict(zip(body.entries, specs))
     for node in body.nodes:
-        ins, outs = getattr(node.op, rule)([found.get(entry) for entry in node.inputs], [None] * node.count, node.attrs)
-        found.update(zip(node.inputs, ins))
-        found.update(((node, i), out) for i, out in enumerate(outs))
-    return [found[entry] for entry in body.entries], found[body.nodes[-1], 0]
+        ins, outs = getattr(node.op, rule)([known.get(entry) for entry in node.inputs], [None] * node.count, node.attrs)
+        known.update(zip(node.inputs, ins))
+        known.update(((node, i), out) for i, out in enumerate(outs))
+    return [known[entry] for entry in body.entries], known[body.nodes[-1], 0]
 
 
 def _computed(nodes: Sequence[Any], values: dict[Entry, Value]) -> Value:

@@ -191,9 +191,9 @@ def quantized_concat(*data, num_args: Few = 1, dim: int = 1):
     arrays, lows, highs = data[:num_args], data[num_args::2], data[num_args + 1::2]
     low = ops._minimum_scalar(ops.min(ops.Concat(*lows, num_args=num_args, dim=0)), scalar=0)
     high = ops._maximum_scalar(ops.max(ops.Concat(*highs, num_args=num_args, dim=0)), scalar=0)
-    made = "int8" if any(array.dtype == _INT8 for array in arrays) else "uint8"
-    steps = per_unit(EDGES[made], distance(low, high))
-    parts = [to_integers(of_whole(array, distance(*ends)) * steps, dtype=made)
+    dtype = "int8" if any(array.dtype == _INT8 for array in arrays) else "uint8"
+    steps = per_unit(EDGES[dtype], distance(low, high))
+    parts = [to_integers(of_whole(array, distance(*ends)) * steps, dtype=dtype)
              for array, *ends in zip(arrays, lows, highs)]
     return ops.Concat(*parts, num_args=num_args, dim=dim), low, high
 

@@ -242,8 +242,9 @@ class SummaryCollector(Callback):
                  custom_lineage_data: object = None, collect_tensor_freq: int | None = None,
                  max_file_size: int | None = None, export_options: object = None):
         self._every = check_int("SummaryCollector", "collect_freq", collect_freq, 1)
-        given = (collect_specified_data or {}).get("collect_metric")
-        self._wanted = flag("SummaryCollector", "keep_default_action", keep_default_action) if given is None else given
+        metric = (collect_specified_data or {}).get("collect_metric")
+        keeps_default = flag("SummaryCollector", "keep_default_action", keep_default_action)
+        self._wanted = keeps_default if metric is None else metric
         self._folder = summary_dir
         self._record: SummaryRecord | None = None
 

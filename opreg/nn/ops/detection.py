@@ -92,9 +92,9 @@ def _without_overlaps(bboxes: TensorLike, *, iou_threshold: float) -> tuple[Tens
     place = tensor(np.arange(count, dtype=boxes._dt).reshape(-1, 1))
     ends = ops.sort(boxes[:, :4].reshape((-1, 2, 2)), axis=1).reshape((-1, 4))  # corners may come in any order
     ranked = concat((place, count - place, ends), 1)
-    kept = ops._contrib_box_nms(ranked, overlap_thresh=iou_threshold, coord_start=2, score_index=1)[:, 0]
-    is_kept = kept >= 0
-    chosen = scatter_nd(ops.relu(kept)._cast(np.dtype(np.int32)).reshape((-1, 1)), is_kept._cast(np.dtype(np.int32)),
+    winners = ops._contrib_box_nms(ranked, overlap_thresh=iou_threshold, coord_start=2, score_index=1)[:, 0]
+    is_kept = winners >= 0
+    chosen = scatter_nd(ops.relu(winners)._cast(np.dtype(np.int32)).reshape((-1, 1)), is_kept._cast(np.dtype(np.int32)),
                         (count,)) > 0
     return boxes, tensor(np.arange(count, dtype=np.int32)), chosen
 
@@ -127,15 +127,15 @@ def _chosen(input_x: TensorLike, *, count: int, **_: object) -> tuple[Tensor, Te
     places = math.prod(mask.shape)
     drawn = rand(places) + mask.reshape((-1,))._cast(np.dtype(np.float32))  # elements of the mask are at least 1
     value, at = topk(drawn, min(count, places))
-    there = value >= 1
-    at = at * there._cast(at._dt)
+    valid = value >= 1
+    at = at * valid._cast(at._dt)
     missing = max(count - places, 0)
-    at, there = (concat((each, tensor(np.zeros(missing, each._dt))), 0) if missing else each for each in (at, there))
+    at, valid = (concat((each, tensor(np.zeros(missing, each._dt))), 0) if missing else each for each in (at, valid))
     digits = []
     for length in reversed(mask.shape):
         digits.append(at % length)
         at = at // length
-    return stack(digits[::-1], 1), there
+    return stack(digits[::-1], 1), valid
 
 
 _add("RandomChoiceWithMask", _chosen, {"count": 256, "seed": 0, "seed2": 0})

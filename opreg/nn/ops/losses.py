@@ -323,7 +323,7 @@ def ctc_greedy_decoder(inputs: TensorLike, sequence_length: TensorLike, merge_re
         before = concat((ops._npi_full_like(best[:, :1], fill_value=-1.0), best[:, :-1]), 1)
         emitted = logical_and(emitted, best != before)
     places = cumsum(emitted._cast(np.dtype(np.int64)), 1)
-    found = nonzero(emitted)
-    indices = stack((found[:, 0], gather_nd(places, found) - 1), 1)
+    result = nonzero(emitted)
+    indices = stack((result[:, 0], gather_nd(places, result) - 1), 1)
     longest = amax(places[:, -1])
-    return indices, gather_nd(best, found), stack((tensor(np.asarray(x.shape[1])), longest)), score
+    return indices, gather_nd(best, result), stack((tensor(np.asarray(x.shape[1])), longest)), score

@@ -68,8 +68,8 @@ def _potrf(g: Builder, use: Use, x: Value) -> Value:
     lower, count, rank = use.attrs["lower"], product(x.shape[-1:]), len(x.shape)
 
     def column(inner: Builder, number: Value, left: Value) -> tuple[Value, list[Value]]:
-        found = _column(inner, left, number)
-        scaled = found / inner("Sqrt", _row(inner, found, number))
+        result = _column(inner, left, number)
+        scaled = result / inner("Sqrt", _row(inner, result, number))
         below = inner.where(inner.compare("GreaterOrEqual", _places(inner, count), number), scaled, 0.0)
         return left - inner.matmul(below, _transposed(inner, below)), [inner.squeeze(below, [rank - 1])]
 
@@ -139,8 +139,8 @@ def _inverse(g: Builder, use: Use, x: Value, *det: Value) -> Value:
         singular = g.unsqueeze(g.compare("Equal", det[0], 0.0), [1] if rank == 2 else [rank - 2, rank - 1])
         x = g.where(singular, g.constant(np.eye(count, dtype=x.dtype)), x)
     both = g.concat([x, x * 0.0 + g.constant(np.eye(count, dtype=x.dtype))], rank - 1)
-    found = g.slice(_eliminated(g, both, count)[0], [count], [2 * count], [rank - 1])
-    return g.where(singular, 0.0, found) if det else found
+    result = g.slice(_eliminated(g, both, count)[0], [count], [2 * count], [rank - 1])
+    return g.where(singular, 0.0, result) if det else result
 
 
 @says("_linalg_slogdet")

@@ -151,8 +151,8 @@ def apply(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[
     if op.name not in _SHAPED and not all(_are_alike(each, attrs[0]) for each in attrs[1:]) and not op.traits.traced:
         raise Untranslatable(f"operator {op.name} computes with the length of a dynamic dimension")
     with g.of(name):
-        found = _user_translation(g, use, attrs, ins)
-        return [_fitted(g, value, out) for value, out in zip(found, use.outs)]
+        result = _user_translation(g, use, attrs, ins)
+        return [_fitted(g, value, out) for value, out in zip(result, use.outs)]
 
 
 def _are_alike(attrs: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
@@ -219,12 +219,12 @@ def _user_translation(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], 
     reasons: list[str] = []
     for way in (_by_row, _by_value, _by_expression, _by_loop, _by_dialect):
         try:
-            found = way(g, use, ins)
+            result = way(g, use, ins)
         except Untranslatable as error:
             reasons.append(str(error))
             continue
-        if found is not None:
-            return found
+        if result is not None:
+            return result
     composed = op.traits.traced
     try:
         _need_all(use, ins)
@@ -274,8 +274,8 @@ def _by_value(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | Non
         return None if kernel.bound else [g.constant(each) for each in _listed(
             kernel.rule.function(np, **kernel.rule.select(use.attrs)))]
     arrays = [NDArray(np.zeros(x.shape, x.dtype) if x.array is None else x.array, cpu()) for x in ins]
-    found: Any = op(*arrays, **use.attrs)
-    return [g.constant(each.asnumpy()) for each in (found if isinstance(found, (list, tuple)) else [found])]
+    result: Any = op(*arrays, **use.attrs)
+    return [g.constant(each.asnumpy()) for each in (result if isinstance(result, (list, tuple)) else [result])]
 
 
 def _fixed(shape: Shape | None) -> bool:
@@ -316,8 +316,8 @@ def evaluate(g: Builder, expression: Expression, ins: Sequence[Value], out: Valu
     """The value of an expression, instruction by instruction, as ``Expression`` evaluates it on arrays; its reductions
     are over ``axes``."""
     dtype = ins[0].dtype
-    whole = not is_floating(dtype)
-    if whole:
+    is_integer = not is_floating(dtype)
+    if is_integer:
         wide = np.dtype(np.int64 if expression.exact else np.float64)
         ins = [g.cast(x, wide) for x in ins]
         if expression.exact and len(expression.code) == 1 and expression.code[0].prim.whole is not None:
@@ -377,8 +377,8 @@ def _traced_kernel(op: Op, attrs: Any, ins: Sequence[Spec]) -> Traced:
     slots = [body.variable(name, spec) for name, spec in zip(op.signature.inputs(attrs), ins)]
     try:
         with Recording(False, False):
-            found = kernel.rule.function(np, *[body.value(slot) for slot in slots], **kernel.rule.select(attrs))
-        heads = [body.entry(each) for each in _listed(found)]
+            result = kernel.rule.function(np, *[body.value(slot) for slot in slots], **kernel.rule.select(attrs))
+        heads = [body.entry(each) for each in _listed(result)]
     except Exception:  # any failure, as for a function without an operator
         raise Untranslatable("") from None
     if any(node.op is op for node in body.nodes):
@@ -423,10 +423,10 @@ def _registered(g: Builder, name: str, inner: Builder, ins: Sequence[str], outs:
     g.model.domains.setdefault(DOMAIN, 1)
     count, tried = 1, name
     while True:
-        made = helper.make_function(DOMAIN, tried, list(ins), list(outs), inner.nodes, g.model.opsets)
-        there = functions.get((DOMAIN, tried))
-        if there is None or _equal_functions(there, made):
-            functions.setdefault((DOMAIN, tried), made)
+        function = helper.make_function(DOMAIN, tried, list(ins), list(outs), inner.nodes, g.model.opsets)
+        registered = functions.get((DOMAIN, tried))
+        if registered is None or _equal_functions(registered, function):
+            functions.setdefault((DOMAIN, tried), function)
             return tried
         count += 1
         tried = f"{name}_{count}"

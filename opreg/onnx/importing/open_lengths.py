@@ -123,9 +123,9 @@ def _found(trace: FunctionTracer, entry: Entry, cache: dict[Entry, np.ndarray | 
     node = entry[0]
     result: np.ndarray | None = None
     if node.op is None:
-        held = [array for array, variable in trace.variables.values() if variable is node]
-        if held and not isinstance(held[0], (Parameter, TracedTensor)) and held[0]._data.dtype.kind in "iub":
-            result = np.asarray(held[0].asnumpy()).astype(object)
+        arrays = [array for array, variable in trace.variables.values() if variable is node]
+        if arrays and not isinstance(arrays[0], (Parameter, TracedTensor)) and arrays[0]._data.dtype.kind in "iub":
+            result = np.asarray(arrays[0].asnumpy()).astype(object)
     elif depth < _DEEPEST and node.op.name == "shape_array":
         source, i = node.inputs[0]
         shape = trace.specs[source][i].shape

@@ -310,11 +310,11 @@ def _add_sorted(call: Call, g: Array, indices: Array, mode: str, sizes: Shape, t
     """Steps that sort indices and add the rows of each, in a fixed order."""
     (out,), xp = call.outs, call.xp
     count, length = indices.size // len(sizes), math.prod(sizes)
-    found = call.scratch(10, (count,), np.dtype(np.uint32))
+    result = call.scratch(10, (count,), np.dtype(np.uint32))
     text = keys_source(indices.dtype, mode, len(sizes))
     named = Launch(kernel_of(xp, text, "keys"), grid_of(xp, count, _BLOCK), _BLOCK,
-                   [indices, found, *map(np.int64, (count, *sizes))], own_bytes(indices), 4 * count)
-    steps, keys, places = bound_sort(xp, found, length - 1, call.scratch)
+                   [indices, result, *map(np.int64, (count, *sizes))], own_bytes(indices), 4 * count)
+    steps, keys, places = bound_sort(xp, result, length - 1, call.scratch)
     threads = min(_SUMMING, max(32, 1 << (packs - 1).bit_length()))
     strips, stretches = -(-packs // threads), -(-count // _STRETCH)
     number = np.dtype(np.float64 if g.dtype.itemsize == 8 else np.float32)
