@@ -115,6 +115,6 @@ def pages() -> dict[str, str]:
         texts[names[0]] = "\n".join([f"# {title}\n\n{markdown(module.__doc__)}\n", *described])
         table.append(f"| [{title}]({names[0]}.md) | {(module.__doc__ or '').splitlines()[0]} |")
     texts["index"] = "\n".join(["# Reference\n", "Made from the docstrings. Operators, which are functions of `nd` and "
-                               "`sym`, have [a page of their own](../operators.md).\n", "| module | what it holds |",
-                               "|---|---|", *table, "\n# opreg\n", *_described(front, classes)])
+                                "`sym`, have [a page of their own](../operators.md).\n", "| module | what it holds |",
+                                "|---|---|", *table, "\n# opreg\n", *_described(front, classes)])
     return texts

@@ -147,7 +147,7 @@ def _moved(attrs: Mapping[str, Any]) -> list[int]:
         graph = body._graph()
         states = graph.variables()[1]
         indices.update(place for node, place in zip([node for node in graph.nodes if node.op is None], places)
-                     if node in states and place not in changing)
+                       if node in states and place not in changing)
     return sorted(indices)
 
 

@@ -269,7 +269,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
             return ops._subscript(self, key=key)
         try:
             return tensor_over(_taken(np, self._data, key) if self._ctx.backend_name == "cpu" else
-                        self._ctx.run(_taken, self._ctx.xp, self._data, key), self._ctx)
+                               self._ctx.run(_taken, self._ctx.xp, self._data, key), self._ctx)
         except IndexError as error:
             raise SubscriptError(str(error)) from None
 

@@ -244,7 +244,7 @@ def by_rule(node: N, out_grads: Sequence[W | None], needs: Sequence[bool],
 
 
 def filled_gradients(node: Recorded, out_grads: Sequence[G | None], outs: Sequence[V], zeros: Callable[[V], G]
-           ) -> Sequence[G | None]:
+                     ) -> Sequence[G | None]:
     """The output gradients of a node, with zeros for missing ones if the operator's rule needs them."""
     op = node.op
     if op is None or node.count == 1 or op.traits.optional_out_grads:

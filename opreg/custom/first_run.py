@@ -66,8 +66,8 @@ def _untouched(mark: Any) -> bool:
 
 
 def check_first_run(run: Step, later: Step, custom_op: CustomOp, title: str, raws: Sequence[Array], reqs: Sequence[str],
-            lists: dict[str, list], names: Sequence[str],
-            unwritten: Callable[[list[int], object], list[Step]]) -> FirstRun:
+                    lists: dict[str, list], names: Sequence[str],
+                    unwritten: Callable[[list[int], object], list[Step]]) -> FirstRun:
     """The first run of a method of an operator, with checks.
 
     Parameters

@@ -534,7 +534,7 @@ def function_of_torch(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]
         with torch.enable_grad():
             pairs = [(out, torch.from_numpy(head)) for out, head in zip(outputs(tensors), heads) if out.requires_grad]
         results = iter(torch.autograd.grad([out for out, _ in pairs], moved, [head for _, head in pairs],
-                                         allow_unused=True) if pairs and moved else [None] * len(moved))
+                                           allow_unused=True) if pairs and moved else [None] * len(moved))
         gradients = [next(results) if tensor.dtype.is_floating_point else None for tensor in tensors]
         return [None if gradient is None else gradient.numpy() for gradient in gradients]
 

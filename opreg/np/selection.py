@@ -86,7 +86,7 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, re
     """The sorted unique elements, or slices along an axis; on request also where each occurs first, which one each
     element is, and how often each occurs."""
     result = ops._npi_unique(as_value(ar), return_index=bool(return_index), return_inverse=bool(return_inverse),
-                            return_counts=bool(return_counts), axis=axis)
+                             return_counts=bool(return_counts), axis=axis)
     return tuple(result) if return_index or return_inverse or return_counts else result
 
 

@@ -102,8 +102,8 @@ def roles(graph: Graph) -> tuple[set[Node], set[Node], set[Node]]:
 
 
 def facts_of(what: str, value: object, shape: Mapping[str, Sequence[int]] | None = None,
-         dtype: Mapping[str, Any] | None = None, hide_weights: bool = True, inputs: Any = None,
-         is_train: bool | None = None) -> GraphFacts:
+             dtype: Mapping[str, Any] | None = None, hide_weights: bool = True, inputs: Any = None,
+             is_train: bool | None = None) -> GraphFacts:
     """The graph of a Symbol, a Cell or an executor, with what is known about it.
 
     Parameters

@@ -103,7 +103,7 @@ def _drawn(drawing: Drawing, level: Level, things: list[tuple[Level, Box | Level
         place[i] = len(result.drawing.boxes)
         result.drawing.boxes.append(box)
     result.drawing.wires = [Wire(place[source], 0, place[target], position, len(outputs[source, target]))
-                           for position, (source, target) in enumerate(sorted(outputs))]
+                            for position, (source, target) in enumerate(sorted(outputs))]
     return result
 
 

@@ -526,7 +526,7 @@ class _Error(EvalMetric):
     def update(self, labels: Arrays, preds: Arrays) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
             targets, predicted = (array.reshape(-1, 1) if array.ndim == 1 else array
-                                 for array in (_host(label), _host(pred)))
+                                  for array in (_host(label), _host(pred)))
             self._add(self.measure(targets.astype(float) - predicted))
 
 

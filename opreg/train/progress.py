@@ -78,7 +78,7 @@ class TrainingLine:
             rate = self._done * _size(self._data) / seconds if seconds > 0 else 0
             rates = [f"{rate:.0f} samples/s" if rate >= 10 else f"{rate:.2g} samples/s"] if rate else []
             text = progress_text(self._done, self._total, *rates, *_values_text(self.values(param.eval_metric)),
-                         seconds=seconds)
+                                 seconds=seconds)
             self._line.show(f"{self._title(param.epoch)} {text}")
 
     def _title(self, epoch: int) -> str:

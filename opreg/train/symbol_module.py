@@ -363,7 +363,7 @@ class Module(BaseModule):
         attrs = {**attrs, **{name: {**attrs.get(name, {}), "__init__": text} for name, text in states.items()}}
         todo: list[tuple[NDArray, NDArray | InitDesc]] = []  # write nothing before all is checked
         for what, arrays, names, params in (("weight", first.arg_dict, self._param_names, arg_params),
-                                         ("auxiliary state", first.aux_dict, self._aux_names, aux_params)):
+                                            ("auxiliary state", first.aux_dict, self._aux_names, aux_params)):
             for name in params or ():
                 if name not in arrays and not allow_extra:
                     raise ArgumentError(f"init_params: the network has no {what} {name!r}. "

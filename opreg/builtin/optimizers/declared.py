@@ -178,7 +178,7 @@ def _together(rule: Callable, parts: int, wide: bool, rate_names: Sequence[str],
 
 
 def each_weight(xp: ArrayModule, arrays: Sequence[Array], out: Any, count: int, parts: int
-         ) -> Iterator[tuple[int, Sequence[Array], Array]]:
+                ) -> Iterator[tuple[int, Sequence[Array], Array]]:
     """Index, arrays and output of each weight."""
     for i in range(count):
         group = arrays[i * parts:(i + 1) * parts]

@@ -195,7 +195,7 @@ def offsets(anchors: Sequence[Any], boxes: Sequence[Any]) -> list[Any]:
 
 
 def decode_boxes(anchors: Sequence[Any], steps: Sequence[Any], factors: tuple[float, ...], most: float = -1.0
-          ) -> list[Any]:
+                 ) -> list[Any]:
     """Corners of the boxes that offsets, times factors, lead to from anchors by center and sides; ``most``, if
     positive, is the largest logarithm of a ratio."""
     x, y, width, height = anchors

@@ -163,8 +163,8 @@ def _convolution(g: Builder, use: Use, x: Value, weight: Value, *bias: Value) ->
     pad = _filled(attrs["pad"], rank, 0)
     weight = _first(g, weight, layout)
     result = g("Conv", _first(g, x, layout), weight, *bias, kernel_shape=list(attrs["kernel"]), pads=pad * 2,
-              strides=_filled(attrs["stride"], rank, 1), dilations=_filled(attrs["dilate"], rank, 1),
-              group=attrs["num_group"])
+               strides=_filled(attrs["stride"], rank, 1), dilations=_filled(attrs["dilate"], rank, 1),
+               group=attrs["num_group"])
     return _first(g, result, layout, True)
 
 
@@ -222,7 +222,7 @@ def _deconvolution(g: Builder, use: Use, x: Value, weight: Value, *bias: Value) 
         before = after = list(w.pad)
         adjusted = _filled(attrs["adj"], len(w.kernel), 0)
     result = g("ConvTranspose", x, weight, *bias, kernel_shape=list(w.kernel), pads=[*before, *after],
-              strides=list(w.stride), dilations=list(w.dilate), output_padding=adjusted, group=attrs["num_group"])
+               strides=list(w.stride), dilations=list(w.dilate), output_padding=adjusted, group=attrs["num_group"])
     return _first(g, result, layout, True)
 
 

@@ -327,8 +327,8 @@ def _im2col(g: Builder, use: Use, x: Value) -> Value:
     rank = len(attrs["kernel"])
     ones = np.tile(np.eye(taps, dtype=x.dtype).reshape(taps, 1, *attrs["kernel"]), (channels, *[1] * (rank + 1)))
     result = g("Conv", x, g.constant(ones), kernel_shape=list(attrs["kernel"]), group=channels,
-              pads=[*(attrs["pad"] or (0,) * rank)] * 2, strides=list(attrs["stride"] or (1,) * rank),
-              dilations=list(attrs["dilate"] or (1,) * rank))
+               pads=[*(attrs["pad"] or (0,) * rank)] * 2, strides=list(attrs["stride"] or (1,) * rank),
+               dilations=list(attrs["dilate"] or (1,) * rank))
     return g.reshape(result, use.out.shape)
 
 

@@ -175,7 +175,7 @@ def _cond(g: Builder, use: Use, *ins: Value) -> Any:
     for which, key in enumerate(("then", "else"), 1):
         inner = g.body()
         result = _body(inner, attrs["subgraphs"][which],
-                      [_outer_value(inner, ins[place]) for place in attrs[f"{key}_input_locs"]])
+                       [_outer_value(inner, ins[place]) for place in attrs[f"{key}_input_locs"]])
         branches[f"{key}_branch"] = inner.graph(f"{use.name}_{key}", [], result)
     outs = g("If", g.reshape(g.truth(predicate), ()), count=attrs["num_outputs"], **branches)
     return _typed(use, [outs] if attrs["num_outputs"] == 1 else outs)

@@ -173,7 +173,7 @@ def _detection(g: Builder, use: Use, prob: Value, loc: Value, anchor: Value) -> 
     if suppress:
         area = (corners[2] - corners[0]) * (corners[3] - corners[1])
         remaining = _survivors(g, valid & inside, [*corners, area], lambda ratio: ratio >= attrs["nms_threshold"],
-                          None if attrs["force_suppress"] else kinds)
+                               None if attrs["force_suppress"] else kinds)
         kinds = g.where(remaining, kinds, -1.0)
         rows = g.concat([g.unsqueeze(each, [2]) for each in (kinds, scores, *corners)], 2)
     return g.where(g.unsqueeze(valid, [2]), rows, -1.0)
@@ -258,8 +258,8 @@ def _roi_align(g: Builder, use: Use, data: Value, rois: Value) -> Value:
     number = g.squeeze(g.slice(rois, [0], [1], [1]), [1])
     rows, columns = attrs["pooled_size"]
     result = g("RoiAlign", data, g.slice(rois, [1], [5], [1]), g.cast(g.larger(number, 0.0), _INT64), mode="avg",
-              output_height=rows, output_width=columns, spatial_scale=attrs["spatial_scale"],
-              sampling_ratio=max(attrs["sample_ratio"], 0), **words)
+               output_height=rows, output_width=columns, spatial_scale=attrs["spatial_scale"],
+               sampling_ratio=max(attrs["sample_ratio"], 0), **words)
     return g.where(g.unsqueeze(number < 0.0, [1, 2, 3]), 0.0, result)  # a region of no image
 
 

@@ -148,7 +148,7 @@ def _gradient_steps(call: Call) -> list[Callable]:
     requested = [out is not None for out in call.outs[1:]]
     if any(requested) and call.outs[0] is not None:
         result = bound_rows_with_sums(trace_rows(_with_sums, rows.inputs), call.ins, call.outs[0], requested, count, n,
-                                     call.xp, lambda i, *spec: call.scratch(300 + i, *spec))
+                                      call.xp, lambda i, *spec: call.scratch(300 + i, *spec))
         if result is not None:
             step, sums = result
             expression = traced(lambda *terms: tuple(map(row_sum, terms)), len(sums))

@@ -318,7 +318,7 @@ def _forward(function: Function, call: Call, outs: Sequence[Array]) -> None:
     """Compute attention into all outputs of a call."""
     query, key, value, *mask = call.ins
     draw = scaled_attention.dropout_key(np, call.attrs["p"] > 0 and (call.is_train or call.attrs["mode"] == "always"),
-                                  call.rng)
+                                        call.rng)
     outs[2][...] = draw
     operands = _Operands((query, key, value), mask[0] if mask else None, draw, call.attrs)
     results = [out if out.dtype == operands.dtype and out.flags.c_contiguous else np.empty(out.shape, operands.dtype)
@@ -336,7 +336,7 @@ def _backward(function: Function, call: Call) -> None:
     """Compute the gradients of a call."""
     g, query, key, value, logsum, delta, *optional = call.ins
     operands = _Operands((query, key, value), optional[0] if call.attrs["use_mask"] else None,
-                      optional[-1] if call.attrs["p"] else None, call.attrs)
+                         optional[-1] if call.attrs["p"] else None, call.attrs)
     g, logsum, delta = [np.ascontiguousarray(x, operands.dtype) for x in (g, logsum, delta)]
     places, (columns, features, size) = operands.batch * operands.key_heads, operands.up()
     # Every block of keys adds to the gradient of queries. If there are few heads, the keys are split into parts, each

@@ -227,7 +227,7 @@ class _Forest:
         places = np.arange(len(modes))
         leaf = np.asarray([mode == "LEAF" for mode in modes], bool)
         self.children = [np.where(leaf, places, [places[i] if leaf[i] else self.place(tree, child)
-                                              for i, (tree, child) in enumerate(zip(trees, each))])
+                                                 for i, (tree, child) in enumerate(zip(trees, each))])
                          for each in (yes, no)]
         below = np.concatenate([child[~leaf] for child in self.children])
         self.roots = np.setdiff1d(places, below)

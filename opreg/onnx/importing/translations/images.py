@@ -143,7 +143,7 @@ def _sizes(node: Node, x: Any, sizes: Any, axes: Sequence[int]) -> list[Any]:
     result = node.open_numbers(sizes)
 
     if result is None or any(is_open(each) and not (isinstance(each, Length) and each.is_of(x) and each.axis == axis)
-                            for each, axis in zip(result, axes)):
+                             for each, axis in zip(result, axes)):
         result = node.host(sizes)
     return [ANY if is_open(each) else int(each) for each in result]
 
