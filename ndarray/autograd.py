@@ -21,7 +21,7 @@ from . import finite, tape
 from .context import Context, current_context
 from .ndarray import NDArray, array
 from .nesting import arrays_in
-from .overwritten import Changed, lost
+from .overwritten import Changed, overwritten_error
 from .tape import Taped
 
 if TYPE_CHECKING:
@@ -365,7 +365,7 @@ class _FunctionGradient:
                 title = f"operator {self.name}, recorded at {line_at(self.place)}"
                 for name, array, raw in self.arrays:
                     write = written(raw, self.number)
-                    array._data = raw if write is None else Changed.of(raw, lost(title, name, raw, write))
+                    array._data = raw if write is None else Changed.of(raw, overwritten_error(title, name, raw, write))
             return self._checked(self.function.backward(*out_grads), ins)
         finally:
             for array, data in before:

@@ -35,7 +35,7 @@ from .traced import BodyTracer, TracedArray, wrap_traced
 from .traced_numpy import INSTEAD
 from .traced_rules import NoRecipe, Recipe, one_by_one
 
-__all__ = ["Body", "Traced", "Use", "computed", "trace_body"]
+__all__ = ["Body", "Traced", "Use", "body_runner", "trace_body"]
 
 _FLOAT32 = np.dtype(np.float32)
 
@@ -138,12 +138,12 @@ def _gradients(op: Op, tracer: RuleTracer, body: BodyTracer, seeds: Sequence[tup
 def _randomness(ctx: Context) -> tuple[object, ...]:
     """The states of the global random generators, which show whether the body has drawn from them."""
     state: Any = np.random.get_state()  # noqa: NPY002  the legacy generator is shared by users' code
-    own = generators.generator(ctx.backend_name, ctx.device_id)
-    return state[1][:4].tobytes(), state[2], repr(getattr(getattr(own, "bit_generator", None), "state", None))
+    generator = generators.generator(ctx.backend_name, ctx.device_id)
+    return state[1][:4].tobytes(), state[2], repr(getattr(getattr(generator, "bit_generator", None), "state", None))
 
 
 @COMPUTED.provide
-def computed(call: Call) -> Callable[[], None]:
+def body_runner(call: Call) -> Callable[[], None]:
     """A function that runs a traced operator on the arrays of a call, operator by operator."""
     op, attrs, ctx = call.op, call.attrs, call.ctx
     use = Use(op.name, {}, None, ctx, call.is_train, [Spec(array.shape, array.dtype) for array in call.ins], call.specs,
@@ -237,7 +237,7 @@ class Body(CachedUse):
         slots = self._traced.slots
         inputs: list[Entry | None] = [*tops, *slots, *self._outputs, *self._given[len(slots):]]
         again = reachable(self._traced.body.nodes, [entry for node in nodes for entry in node.inputs],
-                          given={*self._outputs, *self._given})
+                          known_entries={*self._outputs, *self._given})
         if any(node.op.traits.random for node in again if node.op is not None):
             raise NoRecipe  # running them again would draw other numbers
         return Subgraph([*again, *nodes], inputs, gradients)
@@ -246,7 +246,7 @@ class Body(CachedUse):
                   ) -> tuple[list[Entry | None], list[Entry | None], list[Node]]:
         """The derivative of the body: output gradients, gradients of the inputs, and the nodes between."""
         body, slots, _ = self._traced
-        tracer = RuleTracer(known=body.specs)
+        tracer = RuleTracer(known_specs=body.specs)
         tops: list[Entry | None] = []
         seeds: list[tuple[Entry, TracedValue | None]] = []
         for i, head in enumerate(self._outputs[:self.count]):

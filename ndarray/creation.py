@@ -43,7 +43,7 @@ def _result(data: Array, ctx: Context, out: NDArray | None = None) -> NDArray:
     return out
 
 
-def filled(name: str, value: float, shape: Shape, ctx: Context, dtype: np.dtype, out: NDArray | None) -> NDArray:
+def filled_array(name: str, value: float, shape: Shape, ctx: Context, dtype: np.dtype, out: NDArray | None) -> NDArray:
     """An array whose elements are all ``value``; ``name`` is the operator that would make it."""
     if name == "_zeros":
         return _result(ctx.backend.zeros(shape, dtype, ctx.device_id), ctx, out)
@@ -70,14 +70,14 @@ def zeros(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None,
     _refuse("zeros", keywords, "stype")
     if stype not in (None, "default"):
         return sparse_arrays.zeros(stype, shape, ctx, dtype)
-    return filled("_zeros", 0, *_place(shape, ctx, dtype), out)
+    return filled_array("_zeros", 0, *_place(shape, ctx, dtype), out)
 
 
 def ones(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None, out: NDArray | None = None,
          **keywords: object) -> NDArray:
     """An array of ones; float32 by default."""
     _refuse("ones", keywords)
-    return filled("_ones", 1, *_place(shape, ctx, dtype), out)
+    return filled_array("_ones", 1, *_place(shape, ctx, dtype), out)
 
 
 def full(shape: ShapeLike, val: float, ctx: Context | None = None, dtype: DTypeLike = None,
@@ -89,7 +89,7 @@ def full(shape: ShapeLike, val: float, ctx: Context | None = None, dtype: DTypeL
     >>> full(2, 7).asnumpy()
     array([7., 7.], dtype=float32)
     """
-    return filled("_full", val, *_place(shape, ctx, dtype), out)
+    return filled_array("_full", val, *_place(shape, ctx, dtype), out)
 
 
 def empty(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None, stype: str | None = None) -> NDArray:

@@ -16,7 +16,7 @@ from opreg.core import generators
 from opreg.core.invalidation import EDITION, following, keep
 from opreg.core.launch import Call, as_results, prepare
 from opreg.core.launch import Prepared as PreparedCall
-from opreg.core.mode import MODE, Recording, inside, quiet
+from opreg.core.mode import MODE, Recording, is_already_entered, quiet
 from opreg.core.op import Op, runs_body, shapes_from_data
 from opreg.core.rounding import tf32
 from opreg.core.rules import Attrs, Shapes
@@ -361,7 +361,7 @@ def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | 
                 return runner, [run_quietly(single, *arrays)]
             return runner, run_quietly(runner, arrays, out)
         except RuntimeError as error:
-            if not inside(error):
+            if not is_already_entered(error):
                 raise
         return runner, runner(arrays, out)
     except Exception as error:

@@ -21,7 +21,7 @@ from opreg.core.rules import Attrs
 from opreg.core.spec import show
 from opreg.core.update_functions import updates
 from opreg.core.value import ARITHMETIC
-from opreg.core.versions import held, wrote
+from opreg.core.versions import must_record_write, wrote
 from opreg.custom.prop import CallCache, RegisteredProp
 from opreg.errors import ArgumentError, AttrError, DTypeError, ShapeError
 
@@ -217,7 +217,7 @@ def _into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) -> Ou
     place = targets[0] if len(targets) == 1 and not (recording or targets[0]._sparse) else None
     prepared, outs = _compute(op, attrs, values, ctx, None if place is None else place._data)
     if place is not None and len(outs) == 1 and outs[0]._data is place._data:  # the kernel has written into it
-        if held(targets[0], 1):
+        if must_record_write(targets[0], 1):
             wrote(targets[0]._data)
         return out
     visible = outs[:prepared.visible]

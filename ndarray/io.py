@@ -10,9 +10,10 @@ from opreg.core.array_module import backend
 from opreg.core.spec import as_dtype
 from opreg.errors import ArgumentError, DeviceError, DTypeError, note
 
-from . import params_file, sparse_arrays
+from . import formats, params_file, sparse_arrays
 from .context import Context, cpu
 from .ndarray import NDArray
+from .records import Record
 
 __all__ = ["save", "load", "load_frombuffer"]
 
@@ -41,16 +42,16 @@ def save(fname: str | os.PathLike, data: NDArray | Sequence[NDArray] | Mapping[s
     records = [sparse_arrays.record_of(array) for array in arrays]
     if os.fspath(fname).endswith((".npz", ".safetensors")):  # formats without sparse arrays
         records = [record._replace(array=record.dense(), sparse=None) for record in records]
-    params_file.save(os.fspath(fname), records, names)
+    formats.save(os.fspath(fname), records, names)
 
 
-def _arrays(records: Sequence[params_file.Record], names: Sequence[str]
+def _arrays(records: Sequence[Record], names: Sequence[str]
             ) -> list[NDArray | None] | dict[str, NDArray | None]:
     arrays = [_placed(record, names[i] if names else str(i)) for i, record in enumerate(records)]
     return dict(zip(names, arrays)) if names else arrays
 
 
-def _placed(record: params_file.Record, name: str) -> NDArray | None:
+def _placed(record: Record, name: str) -> NDArray | None:
     if record.array is None:
         return None
     try:
@@ -84,7 +85,7 @@ def load(fname: str | os.PathLike) -> Any:
     FileFormatError
         If the file is damaged. The error names the place.
     """
-    return _arrays(*params_file.load(os.fspath(fname)))
+    return _arrays(*formats.load(os.fspath(fname)))
 
 
 def load_frombuffer(buf: bytes) -> Any:

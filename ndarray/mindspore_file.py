@@ -19,7 +19,8 @@ import numpy as np
 from opreg.core.protobuf import field, varint
 from opreg.errors import FileFormatError, listed
 
-from .params_file import MAX_NDIM, MINDSPORE_WRITER, READ_MINDSPORE, TEXT, Pairs, Record, bytes_of, meant, whole_arrays
+from .formats import MINDSPORE_WRITER, READ_MINDSPORE, TEXT
+from .records import MAX_NDIM, Pairs, Record, bytes_of, decode, whole_arrays
 
 __all__: list[str] = []
 
@@ -153,7 +154,7 @@ class _Tensor:
             reader.fail(f"{key!r} of {len(values)} bytes", f"{name} of shape {shape}")
         stored_values = values.view(stored)
         try:
-            return meant(stored_values.astype(stored_values.dtype.newbyteorder("=")), name).reshape(shape)
+            return decode(stored_values.astype(stored_values.dtype.newbyteorder("=")), name).reshape(shape)
         except ImportError:
             return reader.fail("the package ml_dtypes to be installed, which bfloat16 needs", "none")
 

@@ -23,7 +23,7 @@ from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
 from opreg.core.spec import Shape, as_dtype, is_floating, show, wrapped
 from opreg.core.value import BINARY, Value
-from opreg.core.versions import held, share, unchanged, view_at, wrote
+from opreg.core.versions import must_record_write, share, unchanged, view_at, wrote
 from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, SubscriptError, adopted, note
 from opreg.typing import Array, DTypeLike
 
@@ -31,6 +31,7 @@ from . import changes, dlpack, params_file, tape
 from .arithmetic import attach, in_place, leave_trace
 from .context import Context, cpu, current_context
 from .eager import run
+from .records import Record
 from .scalars import ScalarConversions
 
 if TYPE_CHECKING:  # a stub, made from the operators
@@ -115,8 +116,8 @@ class NDArray(ScalarConversions, Methods):
 
     # ------------------------------------------------------------------------------------------- operators
 
-    def _apply(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
-        attrs = op.complete(given)
+    def _apply(self, op: Op, values: Sequence[Any], keywords: Attrs) -> Any:
+        attrs = op.complete(keywords)
         prepared, results = _compute(op, attrs, values, self._ctx)
         visible = prepared.visible
         return results[0] if visible == 1 else results[:visible]
@@ -366,7 +367,7 @@ class NDArray(ScalarConversions, Methods):
         return _restore, (self.asnumpy(), self._ctx)
 
     def __getstate__(self) -> dict[str, bytes]:
-        record = params_file.Record(self.asnumpy(), (self._ctx.device_type, self._ctx.device_id))
+        record = Record(self.asnumpy(), (self._ctx.device_type, self._ctx.device_id))
         return {"handle": params_file.to_bytes(record)}
 
     def __setstate__(self, state: Mapping[str, bytes]) -> None:
@@ -571,9 +572,9 @@ class NDArray(ScalarConversions, Methods):
     def _before_write(self) -> None:
         """Called before an operator writes the array in place; sparse arrays need it."""
 
-    def _store(self, key: Any, value: Any, basic: bool = True, known: int = 0) -> None:
-        """Write values in place, without recording. ``known`` is the number of references to the raw array that the
-        caller holds."""
+    def _store(self, key: Any, value: Any, basic: bool = True, references: int = 0) -> None:
+        """Write values in place, without recording. ``references`` is the number of the caller's references to the raw
+        array."""
         source: Array | float
         if isinstance(value, NDArray):
             source = value._data
@@ -582,7 +583,7 @@ class NDArray(ScalarConversions, Methods):
         elif isinstance(value, (int, float)):
             source = value
         elif not isinstance(value, (np.ndarray, list, tuple)) and (shared := FOREIGN.function(value)) is not None:
-            self._store(key, shared, basic, known)
+            self._store(key, shared, basic, references)
             return
         else:
             source = numbers_of(value, self._data.dtype)
@@ -590,7 +591,7 @@ class NDArray(ScalarConversions, Methods):
                 source = self._ctx.backend.asarray(source, device=self._ctx.device_id)
         everything = key is Ellipsis or (key.__class__ is slice and key == _ALL)
         part = view_at(self._data, key) if basic and not everything else None
-        watched = held(self, known if part is None else known + 1)
+        watched = must_record_write(self, references if part is None else references + 1)
         if watched and self._ctx.xp is np and quiet(unchanged, self._data[key] if part is None else part, source):
             return
         run = quiet if self._ctx.backend_name == "cpu" else self._ctx.run
@@ -604,7 +605,7 @@ class NDArray(ScalarConversions, Methods):
             if watched:
                 wrote(self._data if part is None else part, None if basic else key)
         except OverflowError:  # integers wrap around, as in arithmetic
-            self._store(key, numbers_of(value, self._data.dtype), basic, known)
+            self._store(key, numbers_of(value, self._data.dtype), basic, references)
 
     # --------------------------------------------------------------------------------------------- gradients
 
@@ -860,7 +861,7 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
             first = len(op.signature.arguments(attrs))
             for state, new in zip(op.traits.states, residuals):
                 try:
-                    values[first + state]._store(Ellipsis, NDArray(new, ctx), known=1)
+                    values[first + state]._store(Ellipsis, NDArray(new, ctx), references=1)
                 except OpError as error:
                     note(error, f"{op.signature.inputs(attrs)[first + state]} of operator {op.name}")
                     raise
@@ -868,7 +869,7 @@ def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array
     for i in op.traits.mutates:
         if i >= len(arrays):
             break
-        if isinstance(values[i], NDArray) and held(values[i], 1):  # of other values, a copy was changed
+        if isinstance(values[i], NDArray) and must_record_write(values[i], 1):  # of other values, a copy was changed
             wrote(arrays[i])
     outs = []
     for data in results:

@@ -21,7 +21,8 @@ from opreg.core.files import INFLATED
 from opreg.core.spec import is_numpy_float
 from opreg.errors import ArgumentError, DTypeError, FileFormatError
 
-from .params_file import MAX_NDIM, NPZ_WRITER, READ_NPZ, Pairs, Record, Shape, check_names
+from .formats import NPZ_WRITER, READ_NPZ
+from .records import MAX_NDIM, Pairs, Record, Shape, check_names
 
 __all__ = ["npz", "read_npz", "read_npy"]
 

@@ -60,8 +60,8 @@ class _Values(BodyTracer):
     def spec(self, entry: Any) -> Spec:
         return Spec(entry.shape, entry._data.dtype if isinstance(entry, NDArray) else entry._dt)
 
-    def apply(self, op: Op, entries: Sequence[Any], given: Attrs) -> list[Any]:
-        results = op(*entries, **given)
+    def apply(self, op: Op, entries: Sequence[Any], keywords: Attrs) -> list[Any]:
+        results = op(*entries, **keywords)
         return list(results) if isinstance(results, (list, tuple)) else [results]
 
     def entry(self, value: object) -> Any:

@@ -24,7 +24,7 @@ from .eager import runner_of
 if TYPE_CHECKING:
     from .tape import TapeNode
 
-__all__ = ["Changed", "lost", "present"]
+__all__ = ["Changed", "overwritten_error", "present"]
 
 
 class Changed:
@@ -97,7 +97,8 @@ def present(node: TapeNode, out_grads: Sequence[Array | None], needs: tuple[bool
     every = [*ins, *outs]
     for i, write in changed.items():
         if read is None or i in read:
-            every[i] = Changed.of(every[i], lost(node.describe(), _name(node, i, len(ins)), every[i], write))
+            text = overwritten_error(node.describe(), _name(node, i, len(ins)), every[i], write)
+            every[i] = Changed.of(every[i], text)
             if read is not None:
                 every[i].refuse()
     return every[:len(ins)], every[len(ins):]
@@ -123,7 +124,7 @@ def _name(node: TapeNode, i: int, count: int) -> str:
     return f"{kind} {(op.signature.inputs(node.attrs) + op.signature.outputs(node.attrs))[i]}"
 
 
-def lost(title: str, name: str, array: Array, write: Write) -> str:
+def overwritten_error(title: str, name: str, array: Array, write: Write) -> str:
     """The text of the error for an array that a gradient needs and that was overwritten.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Parameter files in the `.params` format of Apache MXNet, and the choice among this and the other formats.
+"""Parameter files in the `.params` format of Apache MXNet.
 
 All numbers are little-endian. A `.params` file is::
 
@@ -24,45 +24,34 @@ from __future__ import annotations
 
 import io
 import math
-import os
-import re
 import struct
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any, BinaryIO, NamedTuple, NoReturn
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
-from opreg.core.files import atomic_write, reading
-from opreg.core.slots import Slot
-from opreg.errors import ArgumentError, DTypeError, FileFormatError, did_you_mean, listed, warn
+from opreg.errors import ArgumentError, DTypeError, FileFormatError, did_you_mean, warn
 
-__all__ = ["DENSE_FLOOR", "DENSE_RATIO", "MINDSPORE_WRITER", "NPZ_WRITER", "Pairs", "READ_MINDSPORE", "READ_NPZ",
-           "READ_SAFETENSORS", "READ_TORCH", "Record", "SAFETENSORS_WRITER", "Sparse", "TORCH_MAGIC", "TORCH_WRITER",
-           "bytes_of", "check_names", "from_bytes", "load", "meant", "of_others", "read", "save", "to_bytes",
-           "whole_arrays", "write", "writer"]
+from .records import (
+    CPU,
+    MAX_NDIM,
+    Device,
+    Pairs,
+    Record,
+    Shape,
+    Sparse,
+    bytes_of,
+    check_names,
+    decode,
+    element_indices,
+)
 
-#: Readers and writers of other formats, imported for the first such file.
-READ_NPZ, NPZ_WRITER = Slot("npz"), Slot("npz")
-READ_SAFETENSORS, SAFETENSORS_WRITER = Slot("safetensors"), Slot("safetensors")
-READ_TORCH, TORCH_WRITER = Slot("PyTorch's files"), Slot("PyTorch's files")
-READ_MINDSPORE, MINDSPORE_WRITER = Slot("MindSpore's files"), Slot("MindSpore's files")
-
-#: Writers of other formats, by the ending of the file's name.
-_WRITERS = {".npz": NPZ_WRITER, ".safetensors": SAFETENSORS_WRITER, ".pt": TORCH_WRITER, ".pth": TORCH_WRITER}
-
-Shape = tuple[int, ...]
-Device = tuple[str, int]
-Pairs = Sequence[Any]  # records, or pairs of an array and a device
+__all__ = ["from_bytes", "read", "read_file", "to_bytes", "write"]
 
 FILE_MAGIC = 0x112
-#: The first bytes of a checkpoint of MindSpore: a field of any length that begins with a name, or the checksum.
-_PROTOBUF = re.compile(rb"\n[\x80-\xff]*[\x00-\x7f]\n[\x80-\xff]*[\x01-\x7f][ -~\xc2-\xf4]|crc_num")
-#: Among the first bytes of a file of PyTorch from before 1.6: a pickle of its magic number.
-TORCH_MAGIC = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 V1, V2, V3 = 0xF993FAC8, 0xF993FAC9, 0xF993FACA
 VERSIONS = {V1: 1, V2: 2, V3: 3}
 DEVICES = {1: "cpu", 2: "gpu", 3: "cpu_pinned", 5: "cpu_shared"}
-CPU: Device = ("cpu", 0)
 # By type flag: the name of the dtype, and the NumPy dtype of the stored elements.
 TYPES = {
     0: ("float32", "<f4"), 1: ("float64", "<f8"), 2: ("float16", "<f2"), 3: ("uint8", "u1"),
@@ -74,79 +63,6 @@ FLAGS = {name: flag for flag, (name, _) in TYPES.items()}
 STORAGES: dict[int, tuple[str, ...]] = {
     0: (), 1: ("row indices",), 2: ("row pointers", "column indices"),
 }
-MAX_NDIM = 64  # NumPy's own limit
-#: The ending of the name of an array that has the bytes of a text.
-TEXT = ":text"
-_LONGEST_ENTRY = 4096  # the longest name of a zip member that is read
-# Limits of the memory for a file. Sparse records that are made dense, and tensors that share a storage, may need far
-# more memory than the file has bytes; at most this factor is allowed.
-DENSE_FLOOR, DENSE_RATIO = 16 << 20, 256
-
-
-class Sparse(NamedTuple):
-    """The storage of a sparse record.
-
-    Attributes
-    ----------
-    stype : str
-        ``row_sparse`` or ``csr``.
-    indices : tuple of numpy.ndarray
-        Row indices; or row pointers and column indices.
-    shape : tuple of int
-        The shape of the whole array.
-    """
-
-    stype: str
-    indices: tuple[np.ndarray, ...]
-    shape: Shape
-
-
-def _places(sparse: Sparse) -> tuple[np.ndarray, ...]:
-    """The indices of the stored elements in the whole array."""
-    if sparse.stype == "row_sparse":
-        return sparse.indices
-    starts, columns = sparse.indices
-    return np.repeat(np.arange(sparse.shape[0]), np.diff(starts)), columns
-
-
-class Record(NamedTuple):
-    """One array of a file.
-
-    Attributes
-    ----------
-    array : numpy.ndarray or None
-        The elements; None for a record that means "no array".
-    device : tuple of str and int
-        The device of the array when it was saved: ``("cpu", 0)``, ``("gpu", 1)``, ``("cpu_pinned", 0)``,
-        ``("cpu_shared", 0)``.
-    sparse : Sparse or None
-        The storage of a sparse array, of which ``array`` has the stored elements; None for a dense one.
-    """
-
-    array: np.ndarray | None
-    device: Device = CPU
-    sparse: Sparse | None = None
-
-    def dense(self) -> np.ndarray | None:
-        """The whole array, with zeros where nothing is stored.
-
-        Raises
-        ------
-        FileFormatError
-            If the whole array is far larger than its stored elements.
-        """
-        if self.array is None or self.sparse is None:
-            return self.array
-        nbytes = math.prod(self.sparse.shape) * self.array.itemsize
-        most = DENSE_FLOOR + DENSE_RATIO * (self.array.nbytes + sum(part.nbytes for part in self.sparse.indices))
-        if nbytes > most:
-            raise FileFormatError(f"a {self.sparse.stype} array of shape {self.sparse.shape} takes {nbytes} bytes as a "
-                                  f"dense array, expected at most {most} for its stored elements")
-        dense = np.zeros(self.sparse.shape, self.array.dtype)
-        dense[_places(self.sparse)] = self.array
-        return dense
-
-
 NO_ARRAY = Record(None)
 
 
@@ -193,73 +109,7 @@ def read(
     opreg.errors.FileFormatError: <bytes>: byte 80, names: expected 8 bytes of a name's length, found 4 ...
     """
     view = memoryview(buffer).cast("B")
-    return _read_file(_Reader(_Memory(view), len(view), name))
-
-
-def load(path: str | os.PathLike[str]) -> tuple[list[Record], list[str]]:
-    """Read the records and the names of a file, whose content determines the format.
-
-    The formats are `.params`, `.npz`, `.safetensors`, files of PyTorch (`torch.save`) and checkpoints of MindSpore. No
-    code in a file is run.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    records, names
-        As from `read`. Files of other formats always have names, and their devices are all ``("cpu", 0)``.
-
-    Raises
-    ------
-    FileFormatError
-        As from `read`; also if a zip has members other than numeric `.npy` files, and for pipes.
-    OSError
-        If the file is missing or cannot be read.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "net.npz")
-    ...     save(path, [Record(np.int64([1, 2]))], ["steps"])
-    ...     load(path)
-    ([Record(array=array([1, 2]), device=('cpu', 0), sparse=None)], ['steps'])
-    """
-    name = os.fsdecode(path)
-    with reading(path) as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(0)
-        file_format = _format(file)
-        if file_format is not None:
-            result: tuple[list[Record], list[str]] = file_format.function(file, size, name)
-            return result
-        return _read_file(_Reader(file, size, name))
-
-
-def _format(file: BinaryIO) -> Slot | None:
-    """The reader of a file's format; None for `.params`. The position in the file is 0 before and after."""
-    start = file.read(64)
-    file.seek(0)
-    if start[:4] in (b"PK\3\4", b"PK\5\6"):
-        length = int.from_bytes(start[26:28], "little")  # of the name of the first member
-        file.seek(30)
-        first = file.read(min(length, _LONGEST_ENTRY))
-        file.seek(0)
-        return READ_TORCH if first.endswith(b"/data.pkl") else READ_NPZ
-    if TORCH_MAGIC in start:
-        return READ_TORCH
-    if start[8:9] == b"{":  # zero in a .params file
-        return READ_SAFETENSORS
-    return READ_MINDSPORE if _PROTOBUF.match(start) else None
-
-
-def of_others(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is of another format than `.params`."""
-    with reading(path) as file:
-        return _format(file) is not None
+    return read_file(_Memory(view), len(view), name)
 
 
 class _Memory(io.RawIOBase):
@@ -332,7 +182,9 @@ def _records(which: list[int]) -> str:
     return f"{len(which)} record{'s are' if len(which) > 1 else ' is'} ({some})"
 
 
-def _read_file(reader: _Reader) -> tuple[list[Record], list[str]]:
+def read_file(file: BinaryIO | io.RawIOBase, size: int, name: str) -> tuple[list[Record], list[str]]:
+    """Read the records and the names of an open `.params` file of ``size`` bytes; results and errors as from `read`."""
+    reader = _Reader(file, size, name)
     magic = reader.number("Q", "the file's magic number")
     if magic != FILE_MAGIC:
         reader.fail(0, f"the magic number {FILE_MAGIC:#x} of a .params file, or a zip", f"{magic:#x}")
@@ -389,8 +241,8 @@ def _read_record(reader: _Reader) -> Record:
     name, stored = _read_type(reader)
     if storage:
         values, sparse = _read_sparse(reader, storage, stored, stored_shape, shape)
-        return Record(meant(values, name), device, sparse)
-    return Record(meant(reader.numbers(stored, shape, "numbers"), name), device)
+        return Record(decode(values, name), device, sparse)
+    return Record(decode(reader.numbers(stored, shape, "numbers"), name), device)
 
 
 def _read_storage(reader: _Reader, version: int) -> int:
@@ -452,23 +304,6 @@ def _read_type(reader: _Reader) -> tuple[str, str]:
     return name, stored
 
 
-def meant(values: np.ndarray, name: str) -> np.ndarray:
-    """Stored elements converted to the dtype of a name, bool or bfloat16 for instance.
-
-    Raises
-    ------
-    ImportError
-        For bfloat16 without ml_dtypes.
-    """
-    if name == "bool":
-        return values.astype(np.bool_)
-    if name == "bfloat16":
-        import ml_dtypes
-
-        return values.view(ml_dtypes.bfloat16)
-    return values
-
-
 def _read_sparse(
     reader: _Reader, storage: int, stored: str, stored_shape: Shape, shape: Shape
 ) -> tuple[np.ndarray, Sparse]:
@@ -490,7 +325,7 @@ def _read_sparse(
         _within(reader, at, indices[0], shape[0], "row indices")
     else:
         _check_csr(reader, at, indices, shape)
-    where = _places(sparse)
+    where = element_indices(sparse)
     if len(values) and np.unique(np.ravel_multi_index(where, shape[: len(where)])).size < len(values):
         reader.fail(at, f"{whats[-1]} that name no place twice", indices[-1])
     if storage == 1 and (np.diff(indices[0]) < 0).any():
@@ -622,93 +457,6 @@ def from_bytes(buffer: bytes | bytearray | memoryview, name: str = "<bytes>") ->
     return record
 
 
-def save(path: str | os.PathLike[str], records: Pairs, names: Sequence[str] = ()) -> None:
-    """Save records to a file. If writing fails, the file is as it was before.
-
-    A new file is written in the same folder. It replaces the old one when it is complete and on the disk.
-
-    Parameters
-    ----------
-    path
-        The file. The endings `.npz`, `.safetensors`, and PyTorch's `.pt` and `.pth` select these formats, any other
-        `.params`.
-    records, names
-        As for `write`. In a `.npz` file, arrays without names are called ``arr_0``, ``arr_1``, …; `.safetensors` and
-        `.pt` files need names. Only `.params` stores devices.
-
-    Raises
-    ------
-    ArgumentError, DTypeError
-        As from `write`. Other formats also refuse a record without an array, and `.npz` names with a NUL; `.npz` has
-        all numeric dtypes of NumPy, but no bfloat16.
-    OSError
-        If the folder is missing, the file is write-protected, or the disk is full.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "net-0001.params")
-    ...     save(path, [Record(np.float32([1, 2]))], ["arg:w"])
-    ...     load(path)
-    ([Record(array=array([1., 2.], dtype=float32), device=('cpu', 0), sparse=None)], ['arg:w'])
-    """
-    put = writer(path, records, names)
-    with atomic_write(path) as file:
-        put(file)
-
-
-def writer(path: str | os.PathLike[str], records: Pairs, names: Sequence[str] = ()) -> Callable[[BinaryIO], None]:
-    """A function that writes records to an open file, in the format of the path's ending.
-
-    All checks are made before it is returned; parameters and errors are those of `save`.
-    """
-    ending = os.path.splitext(os.fsdecode(path))[1]
-    if ending in _WRITERS:
-        put: Callable[[BinaryIO], None] = _WRITERS[ending].function(records, names)
-        return put
-    pieces = write(records, names)
-    return lambda file: file.writelines(pieces)
-
-
-def whole_arrays(records: Pairs, names: Sequence[str], kind: str, dtypes: Collection[str]) -> dict[str, np.ndarray]:
-    """The arrays of records by name, for a format in which each needs a name, elements, and one of the dtypes.
-
-    Raises
-    ------
-    ArgumentError, DTypeError
-        As from `save`; ``kind`` is the name of the format in the error.
-    """
-    labels = check_names(len(records), names)
-    if records and not names:
-        raise ArgumentError(f"arrays in a {kind} file have names: save a dict")
-    arrays: dict[str, np.ndarray] = {}
-    for (array, *_), label, name in zip(records, labels, names, strict=True):
-        if array is None:
-            raise ArgumentError(f"{label}: a {kind} file cannot hold None in place of an array; a .params file can")
-        if array.dtype.name not in dtypes:
-            raise DTypeError(f"{label}: a {kind} file has no dtype {array.dtype}, but {listed([*dtypes], 20)}")
-        arrays[name] = array
-    return arrays
-
-
-def check_names(count: int, names: Sequence[str]) -> list[str]:
-    """Check the names of arrays; returns a label for each, for errors."""
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise ArgumentError(f"names must be a sequence of str, not {names!r}")
-    if names and len(names) != count:
-        raise ArgumentError(f"expected {count} names or none for {count} arrays, got {len(names)}")
-    if len(set(names)) != len(names):
-        double = next(name for i, name in enumerate(names) if name in names[:i])
-        raise ArgumentError(f"expected a different name for each array, got {double!r} more than once")
-    for name in names:
-        try:
-            name.encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise ArgumentError(f"expected names that UTF-8 can encode, got {name!r}") from error
-    return [f"array {i} ({names[i]!r})" if names else f"array {i}" for i in range(count)]
-
-
 def _device_code(device: Device, label: str) -> tuple[int, int]:
     name, number = device
     for code, device_name in DEVICES.items():
@@ -729,9 +477,3 @@ def _type_flag(array: np.ndarray, label: str) -> int:
     return flag
 
 
-def bytes_of(array: np.ndarray, stored: str) -> memoryview:
-    """The bytes of an array in C order, in a stored dtype; a view if no conversion is needed."""
-    if array.dtype.name == "bfloat16":
-        array = array.view(np.uint16)
-    array = array if stored == "u1" else array.astype(stored, copy=False)
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data

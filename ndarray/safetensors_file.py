@@ -19,16 +19,8 @@ import numpy as np
 from opreg.core.json_text import json_of
 from opreg.errors import ArgumentError, FileFormatError, listed
 
-from .params_file import (
-    MAX_NDIM,
-    READ_SAFETENSORS,
-    SAFETENSORS_WRITER,
-    Pairs,
-    Record,
-    bytes_of,
-    meant,
-    whole_arrays,
-)
+from .formats import READ_SAFETENSORS, SAFETENSORS_WRITER
+from .records import MAX_NDIM, Pairs, Record, bytes_of, decode, whole_arrays
 
 __all__ = ["DTYPES"]
 
@@ -143,7 +135,7 @@ class _Reader:
             self.fail(repr(key), f"{values.nbytes} bytes", "fewer: the file has become shorter")
         values = values.astype(values.dtype.newbyteorder("="), copy=False)
         try:
-            return meant(values, entry.dtype).reshape(entry.shape)
+            return decode(values, entry.dtype).reshape(entry.shape)
         except ImportError:
             self.fail(repr(key), "the package ml_dtypes to be installed, which bfloat16 needs", "none")
 

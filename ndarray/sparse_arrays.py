@@ -33,6 +33,7 @@ from . import params_file, tape
 from .arithmetic import leave_trace
 from .context import Context, current_context
 from .ndarray import Applied, NDArray, array
+from .records import Record, Sparse
 from .sparse_numbers import INDEX, Csr, Rows, Stored, scipy_sparse
 
 __all__ = ["BaseSparseNDArray", "CSRNDArray", "RowSparseNDArray", "empty", "with_stype", "over_stored", "stored_as",
@@ -254,7 +255,7 @@ class BaseSparseNDArray(NDArray):
         """Replace all elements, as in ``x[:] = value``."""
         self._store(key, value)
 
-    def _store(self, key: Any, value: Any, basic: bool = True, known: int = 0) -> None:
+    def _store(self, key: Any, value: Any, basic: bool = True, references: int = 0) -> None:
         if key is not Ellipsis and not (isinstance(key, slice) and key == slice(None)):
             raise SubscriptError(f"{type(self).__name__}: only all of a sparse array can be written, x[:] = value")
         if isinstance(value, NDArray):
@@ -466,16 +467,16 @@ def _restored(stype: str, numbers: np.ndarray, *parts_and_shape: Any) -> NDArray
     return over_stored(_KINDS[stype](numbers, *reversed(parts), shape), current_context())
 
 
-def record_of(value: NDArray) -> params_file.Record:
+def record_of(value: NDArray) -> Record:
     """The file record of an array."""
     device = (value.context.device_type, value.context.device_id)
     if not isinstance(value, BaseSparseNDArray):
-        return params_file.Record(value.asnumpy(), device)
-    return params_file.Record(value._stored.numbers, device, params_file.Sparse(
+        return Record(value.asnumpy(), device)
+    return Record(value._stored.numbers, device, Sparse(
         value.stype, tuple(getattr(value._stored, part) for part in value._parts), value.shape))
 
 
-def of_record(record: params_file.Record, ctx: Context) -> NDArray:
+def of_record(record: Record, ctx: Context) -> NDArray:
     """The sparse array of a file record."""
     numbers, sparse = record.array, record.sparse
     assert numbers is not None and sparse is not None

@@ -116,9 +116,9 @@ def _dims(shape: Sequence[int] | None) -> tuple[int, ...] | None:
     return None if shape is None else tuple(map(int, shape))
 
 
-def _nothing_of(stype: str, shape: Sequence[int], given: tuple[int, ...] | None, dtype: DTypeLike) -> Any:
+def _nothing_of(stype: str, shape: Sequence[int], expected: tuple[int, ...] | None, dtype: DTypeLike) -> Any:
     """The `Stored` of an array of zeros; the parameter ``shape``, if given, must agree."""
-    return empty_of(stype, _agreeing(tuple(map(int, shape)), given), as_dtype(dtype or "float32"))
+    return empty_of(stype, _agreeing(tuple(map(int, shape)), expected), as_dtype(dtype or "float32"))
 
 
 def _stored_again(array: BaseSparseNDArray, shape: tuple[int, ...] | None, dtype: DTypeLike) -> Any:
@@ -128,10 +128,10 @@ def _stored_again(array: BaseSparseNDArray, shape: tuple[int, ...] | None, dtype
     return stored.like(stored.numbers.astype(stored.dtype if dtype is None else as_dtype(dtype)))
 
 
-def _agreeing(own: tuple[int, ...], given: tuple[int, ...] | None) -> tuple[int, ...]:
-    if given is not None and own != given:
-        raise ShapeError(f"shape: the numbers have {show(own)}, got {show(given)}")
-    return own
+def _agreeing(shape: tuple[int, ...], expected: tuple[int, ...] | None) -> tuple[int, ...]:
+    if expected is not None and shape != expected:
+        raise ShapeError(f"shape: the numbers have {show(shape)}, got {show(expected)}")
+    return shape
 
 
 def row_sparse_array(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | None = None,

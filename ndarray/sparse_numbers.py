@@ -242,8 +242,8 @@ class Csr:
         """The transposed matrix."""
         library = scipy_sparse()
         if library is not None and self.dtype in _PRODUCTS:
-            found = library.csr_matrix((self.numbers, self.indices, self.indptr), self.shape).tocsc()
-            return Csr(found.data, found.indices.astype(INDEX, copy=False), found.indptr.astype(INDEX, copy=False),
+            result = library.csr_matrix((self.numbers, self.indices, self.indptr), self.shape).tocsc()
+            return Csr(result.data, result.indices.astype(INDEX, copy=False), result.indptr.astype(INDEX, copy=False),
                        self.shape[::-1])
         order = np.argsort(self.indices, kind="stable")
         return Csr.by_rows(self.numbers[order], self.indices[order], self.rows[order], self.shape[::-1])

@@ -22,7 +22,7 @@ from opreg.core.attrs import AS_GIVEN
 from opreg.core.cache import Recent, cached
 from opreg.core.declarations import Rules
 from opreg.core.dispatch import REQUESTS, write
-from opreg.core.gradient import CUT, by_rule, filled, walk
+from opreg.core.gradient import CUT, by_rule, filled_gradients, walk
 from opreg.core.graph import Entry, Node
 from opreg.core.mode import MODE, quiet
 from opreg.core.op import Op
@@ -31,8 +31,18 @@ from opreg.core.signature import Signature
 from opreg.core.slots import Slot
 from opreg.core.spec import show
 from opreg.core.traits import Traits
-from opreg.core.versions import LATEST, WATCHED, held, now, tick, wrote_all
-from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError, Where, did_you_mean, here, line_at, user_frame
+from opreg.core.versions import LATEST, WATCHED, must_record_write, now, tick, wrote_all
+from opreg.errors import (
+    ArgumentError,
+    DTypeError,
+    OpError,
+    ShapeError,
+    Where,
+    did_you_mean,
+    line_at,
+    user_frame,
+    user_line,
+)
 from opreg.typing import Array
 
 from . import finite
@@ -290,7 +300,7 @@ def _look(op: Any, attrs: Any, arrays: Sequence[Array], outs: Sequence[NDArray],
     """Check the results of an operator; see ``finite.look``."""
     if not outs or deliberate(op, attrs):
         return
-    ctx, where, registered = outs[0]._ctx, here(), isinstance(op, Op)
+    ctx, where, registered = outs[0]._ctx, user_line(), isinstance(op, Op)
     names = op.signature.inputs(attrs) if registered else _numbered("input", arrays)
     output_names = op.signature.outputs(attrs) if registered else _numbered("output", outs)
     finite.look(f"operator {op.name}" + (f", recorded at {where}" if where else ""), ctx.xp, list(zip(names, arrays)),
@@ -475,7 +485,7 @@ def _differentiate(train_mode: bool | None, node: TapeNode, out_grads: Sequence[
     elif ins is None or outs is None:
         ins, outs = _numbers(node)  # raises the error
     if node.count != 1:
-        out_grads = filled(node, out_grads, outs, lambda out: ctx.xp.zeros(out.shape, out.dtype))
+        out_grads = filled_gradients(node, out_grads, outs, lambda out: ctx.xp.zeros(out.shape, out.dtype))
     if op.traits.grad_reads:
         if LATEST[0] > node.number:
             ins, outs = present(node, out_grads, needs, is_train)
@@ -593,7 +603,7 @@ def backward(heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | No
             leaf.ctx.run(write, data, leaf.req, g)
         else:
             write(data, leaf.req, g)
-        if held(leaf.grad, 1):
+        if must_record_write(leaf.grad, 1):
             changed.append(data)
     if changed:
         wrote_all(changed)
@@ -640,7 +650,7 @@ def arrays_of(node: TapeNode) -> tuple[list[NDArray], list[NDArray]]:
     return _values([None] * node.count, (True,) * len(node.inputs), node.in_training(None), node)
 
 
-def through(node: TapeNode, out_grads: Sequence[NDArray | None]) -> dict[TapeEntry, NDArray]:
+def node_gradients(node: TapeNode, out_grads: Sequence[NDArray | None]) -> dict[TapeEntry, NDArray]:
     """Recorded gradients of the inputs of one node, from those of its outputs."""
     seeds = {(node, i): g for i, g in enumerate(out_grads) if g is not None}
     return _walk(dict(seeds), [source for source, _ in node.inputs if source is not _UNDIFFERENTIATED], [node], None,

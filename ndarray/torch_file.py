@@ -27,19 +27,9 @@ import numpy as np
 from opreg.core.spec import strides_of
 from opreg.errors import FileFormatError, OpError, listed, warn
 
+from .formats import READ_TORCH, TORCH_WRITER
 from .npz_file import ZIP_DAMAGE
-from .params_file import (
-    DENSE_FLOOR,
-    DENSE_RATIO,
-    MAX_NDIM,
-    READ_TORCH,
-    TORCH_WRITER,
-    Pairs,
-    Record,
-    bytes_of,
-    meant,
-    whole_arrays,
-)
+from .records import DENSE_FLOOR, DENSE_RATIO, MAX_NDIM, Pairs, Record, bytes_of, decode, whole_arrays
 
 __all__: list[str] = []
 
@@ -203,11 +193,11 @@ class _Pickles:
             if count < 0 or self.unclaimed < 0:
                 self.fail(f"storage {key!r}: expected numbers that the file has, found {count} of {kind.dtype}")
             self.storages[key] = _Storage(kind, np.empty(count, dtype), "<")
-        found = self.storages[key]
-        if (found.kind, len(found.values)) != (kind, count):
-            self.fail(f"storage {key!r}: expected {len(found.values)} numbers of {found.kind.dtype}, as before, found "
-                      f"{count} of {kind.dtype}")
-        return found
+        storage = self.storages[key]
+        if (storage.kind, len(storage.values)) != (kind, count):
+            self.fail(f"storage {key!r}: expected {len(storage.values)} numbers of {storage.kind.dtype}, as before, "
+                      f"found {count} of {kind.dtype}")
+        return storage
 
     def value(self) -> Any:
         """The object of the file."""
@@ -312,7 +302,7 @@ def _read(file: BinaryIO, size: int, name: str) -> tuple[list[Record], list[str]
         raise FileFormatError(f"{name}: expected at most {most} bytes for the stored data, found tensors of {nbytes}")
     if skipped:
         warn(f"{name}: {len(skipped)} entries that are not tensors are left out: {listed(skipped, 5)}")
-    arrays = [meant(view.astype(view.dtype.newbyteorder("=")), dtype) for view, dtype in tensors.values()]
+    arrays = [decode(view.astype(view.dtype.newbyteorder("=")), dtype) for view, dtype in tensors.values()]
     return [Record(array) for array in arrays], list(tensors)
 
 

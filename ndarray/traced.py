@@ -22,7 +22,7 @@ from opreg.core.registry import get, ops
 from opreg.core.rules import Attrs
 from opreg.core.spec import Shape, Spec, broadcast, is_floating, show
 from opreg.core.tracing import Sized, TraceError, Tracer
-from opreg.errors import here
+from opreg.errors import user_line
 from opreg.typing import Array, DTypeLike
 
 from . import traced_numpy as numpy_rules
@@ -68,9 +68,9 @@ class BodyTracer(Tracer):
         tracer.truths, tracer._lifted = dict(self.truths), dict(self._lifted)
         return tracer
 
-    def _node(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None) -> Node:
+    def _node(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], keywords: Attrs | None) -> Node:
         hint = op.name.lower().strip("_")
-        return Node(op, f"{self.name}_{hint}{len(self.nodes)}", attrs, inputs, given, self.tags, here())
+        return Node(op, f"{self.name}_{hint}{len(self.nodes)}", attrs, inputs, keywords, self.tags, user_line())
 
     def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:
         """Infer specs of the outputs of a node; a dtype that no rule determines is float32."""
@@ -367,8 +367,8 @@ class TracedNDArray(NDArray):
     _rank = 4
     _data: TracedArray  # type: ignore[assignment]  # it acts as an array
 
-    def _apply(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
-        prepared, outs = self._data.body.call(op, op.complete(given), values)
+    def _apply(self, op: Op, values: Sequence[Any], keywords: Attrs) -> Any:
+        prepared, outs = self._data.body.call(op, op.complete(keywords), values)
         return outs[0] if prepared.visible == 1 else outs
 
     def _trace_call(self, op: Op, attrs: Attrs, values: Sequence[object]) -> tuple[Applied, list[NDArray]]:
@@ -436,7 +436,7 @@ class TracedNDArray(NDArray):
         part = self._data[self._plain(key)]
         return wrap_traced(part if part.shape else part.reshape(1), self._ctx)
 
-    def _store(self, key: object, value: object, basic: bool = True, known: int = 0) -> None:
+    def _store(self, key: object, value: object, basic: bool = True, references: int = 0) -> None:
         self._data[self._plain(key, True)] = getattr(value, "_data", value)
 
     def __setitem__(self, key: object, value: object) -> None:

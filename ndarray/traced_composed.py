@@ -87,10 +87,10 @@ def _splits(name: str, axis: int | None = None) -> None:
     """Define a function that wants equal parts, along a given axis or a fixed one."""
     function = getattr(np, name)
 
-    def rule(body: BodyTracer, ary: ArrayLike, indices_or_sections: Any, *given: int, **word: int) -> list[Any]:
+    def rule(body: BodyTracer, ary: ArrayLike, indices_or_sections: Any, *arguments: int, **word: int) -> list[Any]:
         array = _traced(body, ary)
-        function(_dummy(array.spec), indices_or_sections, *given, **word)  # NumPy raises the errors
-        along = [*given, *word.values(), 0][0] if axis is None else axis if array.ndim > 1 or axis != 1 else 0
+        function(_dummy(array.spec), indices_or_sections, *arguments, **word)  # NumPy raises the errors
+        along = [*arguments, *word.values(), 0][0] if axis is None else axis if array.ndim > 1 or axis != 1 else 0
         return array_split(body, array, indices_or_sections, along)
 
     FUNCTIONS[name] = rule

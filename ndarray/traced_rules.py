@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opreg.core.invalidation import EDITION
-from opreg.core.mode import MODE, inside
+from opreg.core.mode import MODE, is_already_entered
 from opreg.core.spec import Spec, known
 from opreg.core.subgraph import Subgraph
 from opreg.core.tracing import NeedsNumbers, TraceError
@@ -195,7 +195,7 @@ def differentiate(prepared: CachedUse, out_grads: Sequence[Array | None], ins: S
     try:
         return MODE.__dict__["now"]().run(call, [*out_grads, *ins, *outs, *prepared.constants])
     except RuntimeError as error:
-        if not inside(error):
+        if not is_already_entered(error):
             raise
     return call([*out_grads, *ins, *outs, *prepared.constants])
 

@@ -199,12 +199,12 @@ _ABSENT = _Absent()
 
 def tidy(module: ModuleType) -> ModuleType:
     """The module; from now on ``dir`` of it, and of modules it offers, lists what is public."""
-    own = vars(module)
-    public = own.get("__all__", ())
-    own.setdefault("__dir__", lambda: sorted(name for name in public if not name.startswith("_")))
+    names_of_module = vars(module)
+    public = names_of_module.get("__all__", ())
+    names_of_module.setdefault("__dir__", lambda: sorted(name for name in public if not name.startswith("_")))
     for name in public:
-        if own.get(name).__class__ is module.__class__:
-            tidy(own[name])
+        if names_of_module.get(name).__class__ is module.__class__:
+            tidy(names_of_module[name])
     return module
 
 
@@ -253,8 +253,8 @@ def inner(name: str, said: Callable[[str], str] | None = None) -> Callable[[str]
             raise AttributeError(refused or (said(attribute) if said else
                                              f"module {name!r} has no attribute {attribute!r}"))
         module, _, inside = real.partition(":")
-        found = importlib.import_module(module)
-        return getattr(found, inside) if inside else found
+        result = importlib.import_module(module)
+        return getattr(result, inside) if inside else result
 
     return find
 

@@ -18,7 +18,7 @@ __all__ = [
     "OpError", "MXNetError", "AttrError", "ShapeError", "SubscriptError", "DTypeError", "UnknownOperatorError",
     "ArgumentError", "UnusedError", "InferenceError", "NotDifferentiableError", "DeviceError", "FileFormatError",
     "NonFiniteError", "NotSupportedForSparseNDArray",
-    "RankError", "Where", "Place", "here", "user_frame", "line_at", "is_ours", "family", "note",
+    "RankError", "Where", "Place", "user_line", "user_frame", "line_at", "is_ours", "family", "note",
     "trim", "TRIMMED", "adopted", "listed", "nearest", "did_you_mean", "refuse_keywords", "refuse_misspelt", "warn",
 ]
 
@@ -140,7 +140,7 @@ Place: TypeAlias = tuple[CodeType, int]
 _INSIDE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
-def here() -> Where | None:
+def user_line() -> Where | None:
     """The innermost line of user code on the stack, or None when there is none.
 
     Returns
@@ -231,7 +231,7 @@ def warn(text: str, category: type[Warning] = UserWarning, where: Where | None =
     >>> [(str(each.message), each.lineno) for each in said]
     [('something is odd', 3)]
     """
-    filename, line = where or here() or (__file__, 1)
+    filename, line = where or user_line() or (__file__, 1)
     warnings.warn_explicit(shown(text), category, filename, line, registry=_WARNED)
 
 

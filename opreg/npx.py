@@ -20,7 +20,7 @@ from .ndarray.context import Context, cpu, cpu_pinned, current_context, gpu, gpu
 from .ndarray.creation import waitall
 from .ndarray.ndarray import NDArray
 from .np import random
-from .np.values import held
+from .np.values import as_value
 from .symbol import function as symbols
 from .symbol.symbol import Symbol
 from .util import is_np_array, is_np_shape, reset_np, set_np, use_np, use_np_array, use_np_shape
@@ -57,7 +57,7 @@ __all__ = [*_OPERATORS, "reshape", "gelu", "masked_softmax", "masked_log_softmax
 
 
 def _converted(value: Any) -> Any:
-    return held(value) if isinstance(value, (NDArray, Symbol)) else value
+    return as_value(value) if isinstance(value, (NDArray, Symbol)) else value
 
 
 def _taking(name: str, operator: str) -> Callable[..., Any]:
@@ -85,12 +85,12 @@ def reshape(a: Any, newshape: Any, reverse: bool = False, order: str = "C") -> A
     ((2, 3, 2, 4), (6, 8))
     """
     codes = (newshape,) if isinstance(newshape, int) else tuple(int(code) for code in newshape)
-    return ops._npx_reshape(held(a), newshape=codes, reverse=bool(reverse))
+    return ops._npx_reshape(as_value(a), newshape=codes, reverse=bool(reverse))
 
 
 def gelu(data: Any) -> Any:
     """``x`` times the standard normal distribution function of ``x``."""
-    return ops.LeakyReLU(held(data), act_type="gelu")
+    return ops.LeakyReLU(as_value(data), act_type="gelu")
 
 
 def masked_softmax(data: Any, mask: Any = None, axis: int = -1, temperature: float = 1.0, normalize: bool = True
@@ -103,35 +103,35 @@ def masked_softmax(data: Any, mask: Any = None, axis: int = -1, temperature: flo
     >>> masked_softmax(np.zeros((1, 4)), np.array([[1, 1, 0, 0]]))
     array([[0.5, 0.5, 0. , 0. ]])
     """
-    value = held(data)
+    value = as_value(data)
     if mask is None:
         return ops.softmax(value, axis=axis, temperature=temperature)
-    kept = held(mask).astype("float32")
-    low = value * kept + (kept - 1) * 1e18
-    return ops.softmax(low, axis=axis, temperature=temperature) * kept
+    weights = as_value(mask).astype("float32")
+    low = value * weights + (weights - 1) * 1e18
+    return ops.softmax(low, axis=axis, temperature=temperature) * weights
 
 
 def masked_log_softmax(data: Any, mask: Any = None, axis: int = -1, temperature: float = 1.0, normalize: bool = True
                        ) -> Any:
     """The logarithm of ``masked_softmax``; minus infinity where the mask does not hold."""
-    value = held(data)
+    value = as_value(data)
     if mask is None:
         return ops.log_softmax(value, axis=axis, temperature=temperature)
-    kept = held(mask).astype("float32")
-    low = ops.log_softmax(value * kept + (kept - 1) * 1e18, axis=axis, temperature=temperature)
-    return ops._npi_where_rscalar(kept, low, scalar=float("-inf"))
+    weights = as_value(mask).astype("float32")
+    low = ops.log_softmax(value * weights + (weights - 1) * 1e18, axis=axis, temperature=temperature)
+    return ops._npi_where_rscalar(weights, low, scalar=float("-inf"))
 
 
 def index_update(a: Any, ind: Any, val: Any) -> Any:
     """A copy of an array with values written at the coordinates in the columns of ``ind``."""
-    return ops._scatter_set_nd(held(a), held(val), held(ind), shape=a.shape)
+    return ops._scatter_set_nd(as_value(a), as_value(val), as_value(ind), shape=a.shape)
 
 
 def load(file: str | os.PathLike[str]) -> Any:
     """Arrays of a ``.params`` or ``.npz`` file."""
-    found = io.load(file)
-    return {name: held(value) for name, value in found.items()} if isinstance(found, Mapping) else \
-        [held(value) for value in found]
+    result = io.load(file)
+    return {name: as_value(value) for name, value in result.items()} if isinstance(result, Mapping) else \
+        [as_value(value) for value in result]
 
 
 def save(file: str | os.PathLike[str], arr: Any) -> None:

@@ -70,23 +70,23 @@ class _Profiler:
     def watch(self) -> None:
         """Collect what a program runs while that is wanted."""
         self.events.samples = self.wants("memory")
-        wanted = {"arrays": self.wants("imperative"), "graphs": self.wants("symbolic")}
-        if not self.noting or not any(wanted.values()):
-            wanted = {}
+        choices = {"arrays": self.wants("imperative"), "graphs": self.wants("symbolic")}
+        if not self.noting or not any(choices.values()):
+            choices = {}
         elif self.settings["profile_nvtx"]:
-            wanted["nvtx"] = True
-        if wanted == self._watched:
+            choices["nvtx"] = True
+        if choices == self._watched:
             return
         if self._watched:  # others' collecting is theirs to end
             self._watched = {}
             trace_events.stop()
-        if wanted:
+        if choices:
             try:
-                trace_events.start(self.events, **wanted)
+                trace_events.start(self.events, **choices)
             except OpError:
                 self.running = False
                 raise
-            self._watched = wanted
+            self._watched = choices
 
 
 _PROFILER = _Profiler()
@@ -231,12 +231,12 @@ def _line(name: str, count: str, values: Sequence[str]) -> str:
 
 def _statistics(events: Events) -> _Table:
     """Sums of recorded events by category and name: times in milliseconds, memory in kilobytes, counters."""
-    found: dict[str, dict[str, list[float]]] = {}
+    rows: dict[str, dict[str, list[float]]] = {}
     for span, own, around in events.nested():
         category, name, seconds = _timed(span, own, around)
-        found.setdefault(category, {}).setdefault(name, []).append(seconds * 1e3)
+        rows.setdefault(category, {}).setdefault(name, []).append(seconds * 1e3)
     table = {category: {name: _row(values, sum(values)) for name, values in names.items()}
-             for category, names in found.items()}
+             for category, names in rows.items()}
     counters: dict[tuple[str, str], list[float]] = {}
     for phase, title, _, _, more in events.moments:
         if phase == "i":
@@ -257,14 +257,14 @@ def _row(values: list[float], total: float) -> dict[str, float]:
             "Avg": sum(values) / len(values)}
 
 
-def _timed(span: Span, own: float, around: Sequence[Span]) -> tuple[str, str, float]:
+def _timed(span: Span, seconds: float, around: Sequence[Span]) -> tuple[str, str, float]:
     """The category and name that MXNet has for a span, and the seconds that count for it."""
     length = span.end - span.start
     if span.category != "operator":
         return span.category, span.name, length
     name, is_users = _operator(span.name)
     if is_users:
-        return _USERS, f"{name}::pure_python", own
+        return _USERS, f"{name}::pure_python", seconds
     for outer in reversed(around):
         if outer.category == "operator" and _operator(outer.name)[1]:
             return _USERS, f"{_operator(outer.name)[0]}::{name}", length

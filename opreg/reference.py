@@ -115,13 +115,13 @@ def pages() -> dict[str, str]:
     public = {names: {name: getattr(module, name) for name in module.__all__ if not name.startswith("_")}
               for names, module in modules.items()}
     classes = {value for each in (front, *public.values()) for value in each.values() if inspect.isclass(value)}
-    made, table = {}, []
+    texts, table = {}, []
     for names, module in modules.items():
         title = ", ".join(f"opreg.{name}" for name in names)
         described = _described(public[names], classes)
-        made[names[0]] = "\n".join([f"# {title}\n\n{markdown(module.__doc__)}\n", *described])
+        texts[names[0]] = "\n".join([f"# {title}\n\n{markdown(module.__doc__)}\n", *described])
         table.append(f"| [{title}]({names[0]}.md) | {(module.__doc__ or '').splitlines()[0]} |")
-    made["index"] = "\n".join(["# Reference\n", "Made from the docstrings. Operators, which are functions of `nd` and "
-                               "`sym`, have [a page of their own](../operators.md).\n", "| module | what it holds |",
-                               "|---|---|", *table, "\n# opreg\n", *_described(front, classes)])
-    return made
+    texts["index"] = "\n".join(["# Reference\n", "Made from the docstrings. Operators, which are functions of `nd` and "
+                                "`sym`, have [a page of their own](../operators.md).\n", "| module | what it holds |",
+                                "|---|---|", *table, "\n# opreg\n", *_described(front, classes)])
+    return texts

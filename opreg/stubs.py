@@ -273,10 +273,10 @@ def _methods(manner: str) -> Iterator[str]:
     yield from _arithmetic(result)
     yield f"{indent}def __neg__(self) -> {result}: ...\n{indent}def __abs__(self) -> {result}: ...\n"
     yield f"{indent}def __matmul__(self, other: {result}) -> {result}: ...\n"
-    own = vars(ndarray.NDArray if manner == "nd" else symbol.Symbol)
+    members = vars(ndarray.NDArray if manner == "nd" else symbol.Symbol)
     for name in METHODS:
         op = find(name)
-        if name in own:
+        if name in members:
             continue
         if op is None:
             results = f"list[{result}]" if manner == "nd" else result
@@ -307,12 +307,12 @@ def _namespace(manner: str, space: Namespace) -> str:
     """``linalg``, ``contrib`` or ``image``."""
     operators = {name: op for name in dir(space) if name not in _BY_HAND
                  for op in [space.operator(name)] if op is not None}
-    own = [name for name in sorted(vars(space)) if name in _BY_HAND]
+    by_hand = [name for name in sorted(vars(space)) if name in _BY_HAND]
     loops = [f"{name} as {name}" for name in _LOOPS if name in vars(space)]
     home = "ndarray.control_flow" if manner == "nd" else "symbol.control_flow_functions"
     return "".join([_head(manner, f"from opreg.{home} import {', '.join(loops)}\n" if loops else ""),
                     *_of_operators(manner, operators),
-                    *[_by_hand(manner, name, vars(space)[name]) for name in own]])
+                    *[_by_hand(manner, name, vars(space)[name]) for name in by_hand]])
 
 
 # ----------------------------------------------------------------------------------------- from the functions

@@ -36,7 +36,7 @@ from .cells.jit import Cache
 from .core.events import Events
 from .core.locks import rlock
 from .core.op import Op
-from .errors import OpError, here
+from .errors import OpError, user_line
 from .train.updater import Updater
 
 __all__ = ["collect", "start", "stop"]
@@ -171,10 +171,10 @@ def _timed_call(events: Events, category: str, name: Callable[..., str]) -> Call
 
 def _about(op: Any, line: object) -> dict[str, str]:
     """Description of an operator: the line that called it, and the line of a user's operator that made it."""
-    found = {} if line is None else {"line": str(line)}
+    facts = {} if line is None else {"line": str(line)}
     if isinstance(op, Op) and op.where is not None:
-        found["defined"] = str(op.where)
-    return found
+        facts["defined"] = str(op.where)
+    return facts
 
 
 class _Range:
@@ -215,7 +215,7 @@ def _eager(events: Events, ranges: _Ranges, run: Callable) -> Callable:
             if ctx.xp is not np:
                 ctx.backend.synchronize(ctx.device_id)
             end = _clock()
-            events.span("operator", op.name, start, end, **_about(op, here()))
+            events.span("operator", op.name, start, end, **_about(op, user_line()))
             events.sample_memory()
 
     return noted

@@ -116,8 +116,8 @@ def _using(scope: Callable[[], Any], function: F) -> F:
         return scope()(function)  # it is called as the function is
     for name in dir(function):
         method = inspect.getattr_static(function, name)
-        own = name in vars(function) and not name.startswith("__")
-        if inspect.isfunction(method) and (own or not name.startswith("_") or name in ("__init__", "__call__")):
+        is_own = name in vars(function) and not name.startswith("__")
+        if inspect.isfunction(method) and (is_own or not name.startswith("_") or name in ("__init__", "__call__")):
             setattr(function, name, scope()(method))
     return function
 

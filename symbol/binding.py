@@ -161,7 +161,7 @@ def _grouped(symbol: Symbol, ctx: Context, groups: dict[str, Context], contexts:
         else:
             place = groups[str(where[inputs[0][0]])] = where[inputs[0][0]]
             tags = {**node.tags, _GROUP: str(place)}
-            new = Node(node.op, node.name, node.attrs, inputs, node.given, tags, node.where)
+            new = Node(node.op, node.name, node.attrs, inputs, node.keywords, tags, node.where)
         where[new] = place or ctx
         return [(new, i) for i in range(node.count)]
 

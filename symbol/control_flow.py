@@ -142,13 +142,13 @@ def _locations(attrs: Mapping[str, Any]) -> list[Sequence[int]]:
 def _moved(attrs: Mapping[str, Any]) -> list[int]:
     """The inputs that are auxiliary states of operators in the bodies. All rounds share them."""
     changing = {*_saved_inputs(attrs), *range(len(attrs.get("in_data_locs", ())))}
-    found: set[int] = set()
+    indices: set[int] = set()
     for body, places in zip(attrs["subgraphs"], _locations(attrs)):
         graph = body._graph()
         states = graph.variables()[1]
-        found.update(place for node, place in zip([node for node in graph.nodes if node.op is None], places)
-                     if node in states and place not in changing)
-    return sorted(found)
+        indices.update(place for node, place in zip([node for node in graph.nodes if node.op is None], places)
+                       if node in states and place not in changing)
+    return sorted(indices)
 
 
 # ------------------------------------------------------------------------------------------------ inference

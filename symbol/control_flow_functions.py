@@ -15,7 +15,7 @@ from opreg.errors import ArgumentError, UnusedError
 from opreg.ndarray.control_flow import check_rounds
 
 from .control_flow import COND, FOREACH, WHILE_LOOP, Operands
-from .naming import AttrScope, attributes, named
+from .naming import AttrScope, attributes, new_name
 from .symbol import Symbol, Variable, output_name
 
 __all__ = ["foreach", "while_loop", "cond"]
@@ -79,13 +79,13 @@ def _slots(values: Sequence[Symbol], title: str) -> list[Symbol]:
 
 
 def _title(name: str) -> str:
-    return named(None, name)
+    return new_name(None, name)
 
 
 def _node(op: Op, inputs: Sequence[Symbol], attrs: dict[str, Any], bodies: Sequence[Symbol]) -> Symbol:
     written = {**attrs, "num_args": len(inputs) + len(bodies)}
     complete = op.complete({**written, "subgraphs": tuple(bodies)})
-    node = Node(op, named(None, op.name), complete, [symbol._single_entry(op.name) for symbol in inputs],
+    node = Node(op, new_name(None, op.name), complete, [symbol._single_entry(op.name) for symbol in inputs],
                 {key: list(value) if isinstance(value, tuple) else value for key, value in written.items()},
                 attributes())
     return Symbol([(node, i) for i in range(attrs["num_outputs"])])

@@ -10,7 +10,7 @@ from typing import Any, Self
 from opreg.core.mode import MODE
 from opreg.errors import AttrError
 
-__all__ = ["NameManager", "Prefix", "AttrScope", "HIDDEN", "hide", "named", "attributes"]
+__all__ = ["NameManager", "Prefix", "AttrScope", "HIDDEN", "hide", "new_name", "attributes"]
 
 #: Attributes that are stored as ``__key__`` and read under both names.
 HIDDEN = frozenset({"ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage"})
@@ -148,7 +148,7 @@ def hide(name: str) -> str:
     return f"__{name}__" if name in HIDDEN else name
 
 
-def named(name: str | None, hint: str) -> str:
+def new_name(name: str | None, hint: str) -> str:
     """The name of a new symbol, from the current ``NameManager``."""
     return NameManager._current.value.get(name, hint)
 

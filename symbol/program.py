@@ -259,7 +259,7 @@ def uncollected(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def undisturbed(*args: P.args, **keywords: P.kwargs) -> R:
-        if not gc.isenabled() or not threads.alone():
+        if not gc.isenabled() or not threads.no_foreign_threads():
             return function(*args, **keywords)
         gc.disable()
         try:

@@ -27,7 +27,7 @@ from opreg.typing import Array
 if TYPE_CHECKING:
     from opreg.distributed.groups import Group
 
-__all__ = ["Bucket", "Member", "Reduced", "Reduction", "bucketed", "grouped", "joined", "some"]
+__all__ = ["Bucket", "Member", "Reduced", "Reduction", "bucketed", "grouped", "joined", "first_names"]
 
 T = TypeVar("T")
 
@@ -225,7 +225,7 @@ class Reduced:
         places = {node: number for number, node in enumerate(self._graph.nodes)}
         for number, node in enumerate(self._graph.nodes):
             if node.op is not None:
-                attributes = [f"{name}={to_text(value)}" for name, value in sorted(node.given.items())
+                attributes = [f"{name}={to_text(value)}" for name, value in sorted(node.keywords.items())
                          if isinstance(value, _PLAIN)]
                 inputs = [f"{places[source]}[{i}]" for source, i in node.inputs]
                 lines.append(" ".join([f"node {number}: {node.op.name}({', '.join(inputs)})", *attributes]))
@@ -275,15 +275,16 @@ def grouped(items: Iterable[tuple[T, Hashable, int]], nbytes: int) -> list[list[
     return groups
 
 
-def _bucket(number: int, nodes: Sequence[Node], wanted: Mapping[Node, tuple[Spec, Context, str]], ranks: int) -> Bucket:
-    spec, ctx, _ = wanted[nodes[0]]
-    shapes = [wanted[node][0].shape or () for node in nodes]
+def _bucket(number: int, nodes: Sequence[Node], gradients: Mapping[Node, tuple[Spec, Context, str]], ranks: int
+            ) -> Bucket:
+    spec, ctx, _ = gradients[nodes[0]]
+    shapes = [gradients[node][0].shape or () for node in nodes]
     ends = list(itertools.accumulate(map(size, shapes)))
     members = [Member(node, shape, end - size(shape)) for node, shape, end in zip(nodes, shapes, ends)]
     return Bucket(number, members, as_dtype(spec.dtype), ctx, -(-ends[-1] // ranks) * ranks)
 
 
-def some(names: Sequence[str]) -> str:
+def first_names(names: Sequence[str]) -> str:
     """The first names of a list, and the count of the others.
 
     Examples

@@ -20,7 +20,7 @@ from opreg.typing import Array
 
 from .arrays import zeros
 from .plan import Step
-from .reduction import Bucket, Member, Reduced, joined, some
+from .reduction import Bucket, Member, Reduced, first_names, joined
 
 __all__ = ["Gather", "Sharding", "bucket_arrays"]
 
@@ -159,7 +159,7 @@ class Gather:
 
     def step(self) -> Step:
         """The step that gathers, to run behind those that update weights."""
-        step = Step(None, self._group.engine, [], f"{some(self.names)}; {self._bucket.nbytes:,} bytes", [self],
+        step = Step(None, self._group.engine, [], f"{first_names(self.names)}; {self._bucket.nbytes:,} bytes", [self],
                     self.arrays, self.ctx, [self._share])
         step.title = "all_gather"
         return step

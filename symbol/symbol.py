@@ -23,14 +23,14 @@ from opreg.core.rules import Attrs, Dtypes, Shapes
 from opreg.core.slots import Slot
 from opreg.core.spec import Shape, as_dtype, dtype_flag, known, show, stated
 from opreg.core.value import Value
-from opreg.errors import TRIMMED, ArgumentError, AttrError, OpError, did_you_mean, here, listed, note, warn
+from opreg.errors import TRIMMED, ArgumentError, AttrError, OpError, did_you_mean, listed, note, user_line, warn
 from opreg.ndarray import autograd
 from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.ndarray import AS_NUMPY
 from opreg.typing import DTypeLike, ShapeLike
 
 from . import infer as inference
-from .naming import HIDDEN, attributes, hide, named
+from .naming import HIDDEN, attributes, hide, new_name
 
 if TYPE_CHECKING:
     from opreg.distributed.groups import Group as Ranks
@@ -574,7 +574,7 @@ def output_name(entry: Entry) -> str:
 
 
 def _texts(node: Node) -> dict[str, str]:
-    texts = {} if node.op is None else node.op.signature.schema.texts(node.given)
+    texts = {} if node.op is None else node.op.signature.schema.texts(node.keywords)
     return {**texts, **node.tags}
 
 
@@ -588,9 +588,9 @@ def _doubled(texts: dict[str, str]) -> dict[str, str]:
 def _node(op: Op, values: Sequence[Symbol | None], attrs: Attrs, written: Mapping[str, Any], name: str | None,
           tags: dict[str, str] | None, hint: str) -> Symbol:
     """A symbol of a new node. An input that is None becomes a variable, named after the node and the input."""
-    name = named(name, hint.lower())
+    name = new_name(name, hint.lower())
     tags = attributes(tags)
-    where = here()
+    where = user_line()
     names = op.signature.inputs(attrs)
     if len(values) != len(names):
         raise ArgumentError(f"operator {op.name}, node {name!r}: expected {len(names)} inputs ({listed(names)}), "
@@ -741,7 +741,7 @@ def Variable(name: str, attr: Mapping[str, str] | None = None, shape: ShapeLike 
             raise ArgumentError(f"Variable({name!r}): there is no keyword {key!r}; write your own attributes as "
                                 f"__{key}__")
         tags[key] = _tag(value)
-    return Symbol([(Node(None, name, tags=tags, where=here()), 0)])
+    return Symbol([(Node(None, name, tags=tags, where=user_line()), 0)])
 
 
 var = Variable

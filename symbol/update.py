@@ -23,7 +23,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from .plan import Segment, Step
 from .plans import run_segment
-from .reduction import Reduced, some
+from .reduction import Reduced, first_names
 from .replay import segments
 from .sharding import Gather, Sharding
 
@@ -107,9 +107,9 @@ class Update:
 
     def updates(self, updater: Updater, indices: Sequence[Index], arrays: Sequence[NDArray]) -> bool:
         """Whether it is the update of these arrays, weights before gradients, with the memory that they had."""
-        given = self._given
-        return (self.updater is updater and self.indices == indices and len(given) == len(arrays)
-                and all(map(operator.is_, arrays, given))
+        values = self._given
+        return (self.updater is updater and self.indices == indices and len(values) == len(arrays)
+                and all(map(operator.is_, arrays, values))
                 and all(map(operator.is_, map(self._memory_of, arrays), self._raw)))
 
     def _divide(self, reduced: Reduced) -> None:
@@ -194,7 +194,7 @@ class Update:
         arrays = [self._rows[i].arrays for i in alike.members]
         bound: Bound = ctx.run(bind, ctx.xp, kernel, [(array[0], array) for array in arrays], alike.attrs)
         self._groups.append(_Group(alike.operator, alike.members, bound.rates))
-        where = some([self.names[i] for i in alike.members])
+        where = first_names([self.names[i] for i in alike.members])
         written = [array for weight_arrays in arrays for i, array in enumerate(weight_arrays) if i != 1]
         step = Step(None, bound.kernel, bound.declined, where, bound.functions, written, ctx,
                     [*itertools.chain(*arrays)])

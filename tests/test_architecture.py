@@ -278,10 +278,11 @@ def test_first_steps_leave_slow_modules_alone(code: str, slow: list[str]) -> Non
 
 #: Modules of the engine that know single operators, with the knowledge that is no fact about operators.
 NAMING = {
-    "opreg.symbol.json": "how many outputs the files of MXNet count, which casts they leave out, what old ones meant",
+    "opreg.symbol.json": "how many outputs the files of MXNet count, which casts they leave out",
+    "opreg.symbol.json_loader": "the meaning of attributes in old files of MXNet",
     "opreg.symbol.symbol": "how names begin that MXNet gives to results of Python's operators",
     "opreg.core.other_names": "what others call attributes of tensors",
-    "opreg.core.attrs": "words of Python",
+    "opreg.core.conversions": "words of Python",
     "opreg.core.bytecode_names": "words of Python",
     "opreg.symbol.control_flow": "the loops and the branch that it declares itself",
     "opreg.symbol.unrolled": "how each kind of loop and branch is unrolled",
@@ -341,7 +342,7 @@ def test_knowing_an_operator_is_seen(text: str) -> None:
 
 
 @of_each([name for name in MODULES if name != "opreg.core.spec"])
-def test_floating_dtypes_are_asked_for_in_one_place(name: str) -> None:
+def test_floating_dtypes_are_checked_in_one_place(name: str) -> None:
     """NumPy does not count bfloat16 as floating: ``spec.is_floating`` includes it, ``is_numpy_float`` excludes it."""
     for node in ast.walk(ast.parse(MODULES[name].read_text())):
         asked = (isinstance(node, ast.Compare) and isinstance(node.left, ast.Attribute) and node.left.attr == "kind"

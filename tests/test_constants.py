@@ -16,7 +16,8 @@ OTHERWISE = {
         ndarray.dlpack: CPU _UINT _BFLOAT _DEVICE _KIND
         ndarray.exchange: _CUDA _PINNED _MANAGED
         ndarray.ndarray: _STORAGE_TYPE_STR_TO_ID
-        ndarray.params_file: FILE_MAGIC V1 V2 V3 _LONGEST_ENTRY
+        ndarray.formats: _LONGEST_ENTRY
+        ndarray.params_file: FILE_MAGIC V1 V2 V3
         ndarray.safetensors_file: _ALIGNED
         ndarray.torch_file: _ALIGNED _DEEPEST _HEADER _SIZES
         ndarray.mindspore_file: _LONGEST
@@ -36,7 +37,7 @@ OTHERWISE = {
         nn.dataset.config: _FIRST_SEED
         nn.model.summaries: _DTYPES
         cells.state: GRAPH_MODE PYNATIVE_MODE STRICT COMPATIBLE LAX
-        symbol.json: VERSION
+        symbol.json_loader: VERSION
         builtin.quantized.ranges: ENDS EDGES
         builtin.quantized.conversion: _SMOOTH
         core.generators: _STATE
@@ -63,7 +64,7 @@ OTHERWISE = {
         distributed.watch: _PATIENCE _LOOK _GRACE
         distributed.window: _WRITER
         ndarray.changes: _EXPRESSION
-        ndarray.params_file: MAX_NDIM DENSE_FLOOR DENSE_RATIO
+        ndarray.records: MAX_NDIM DENSE_FLOOR DENSE_RATIO
         ndarray.tape: _FEW
         backends.onednn.operators.convolution: MOST
         builtin.layers.rnn_layer: _KEPT
@@ -95,7 +96,7 @@ OTHERWISE = {
         onnx.exporting.builder: _FAR
         onnx.exporting.model: OLDEST
         onnx.exporting.files: EXTERNAL LARGE ALIGNED
-        symbol.json: _MOST_OUTPUTS _DEEPEST
+        symbol.json_loader: _MOST_OUTPUTS _DEEPEST
         symbol.inspect.memory_use: _SHOWN
         symbol.passes.constant_folding: MOST
         symbol.passes.memory: _ALIGN

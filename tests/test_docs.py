@@ -113,7 +113,7 @@ def test_examples_run(name, capsys):
     assert _run(str(EXAMPLES / f"{name}.py"))
 
 
-def test_the_first_program_learns_and_keeps_what_it_learnt(tmp_path):
+def test_the_first_program_learns_and_saves_its_weights(tmp_path):
     printed = _run("-m", "opreg.examples.digits", "--epochs", "1", "--save", str(tmp_path))
     assert "of the held-out digits are read right" in printed and "loaded them back: the same answers" in printed
     assert {path.name for path in tmp_path.iterdir()} == {"digits-symbol.json", "digits-0001.params"}

@@ -73,7 +73,7 @@ def test_alias(name: str) -> None:
     assert hasattr(module, NAMES[name])
 
 
-def test_common_has_what_programs_import_from_it() -> None:
+def test_common_has_the_names_that_programs_import() -> None:
     for name in ("JitConfig", "Parameter", "Tensor", "from_numpy", "float32", "jit", "jit_class", "ms_function",
                  "mutable", "set_seed"):
         assert getattr(mx.common, name) is getattr(mx, name), name
@@ -121,7 +121,7 @@ def test_every_module_below_a_package_is_its_attribute(tmp_path: Path) -> None:
     ("import opreg.nn.nothing", "ImportError: opreg.nn has no 'nothing'"),
     ("import opreg.ops as ops; print(hasattr(ops, 'no'), ops.no)", "AttributeError: opreg.ops has no 'no'"),
 ])
-def test_a_name_that_is_not_there_is_told_the_nearest(code: str, said: str, tmp_path: Path) -> None:
+def test_the_error_for_an_unknown_name_names_the_nearest(code: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(code)
     done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
                           capture_output=True, text=True, check=False)

@@ -293,7 +293,7 @@ def test_mistakes(call, words):
     ({"profile_symbolic": False, "profile_imperative": False}, False, False, False),
     ({"profile_symbolic": False, "profile_imperative": False, "profile_all": True}, True, True, True),
 ], ids=str)
-def test_only_what_is_wanted(settings, graphs, arrays, memory):
+def test_only_requested_gradients_are_computed(settings, graphs, arrays, memory):
     bound, x = executor(), mx.nd.ones(2)
     profiler.set_state("run")
     profiler.set_config(**settings)

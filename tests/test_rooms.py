@@ -31,7 +31,7 @@ def seeded():
 # ------------------------------------------------------------------------------------------------- base
 
 
-def test_machinery_of_c_can_be_imported_and_says_what_to_use():
+def test_names_of_the_c_interface_can_be_imported_and_name_replacements():
     from opreg.base import _LIB, NDArrayHandle, _Null, c_array, c_str, check_call, mx_uint
 
     assert not _Null and repr(_Null) == "_Null" and mx_uint(3) == 3
@@ -73,7 +73,7 @@ def test_log(tmp_path):
 
 
 @pytest.mark.parametrize("level, said", [(None, "WEC"), ("0", "DIWEC"), ("1", "IWEC"), ("3", "EC"), ("?", "WEC")])
-def test_log_says_what_is_serious_enough(level, said, monkeypatch, capsys):
+def test_log_writes_messages_of_its_level_and_above(level, said, monkeypatch, capsys):
     logger = mx.log.get_logger("opreg.said")
     (handler,) = logger.handlers
     monkeypatch.setattr(handler, "stream", sys.stderr)

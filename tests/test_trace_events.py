@@ -159,7 +159,7 @@ def test_threads_are_rows_with_their_names():
     assert {span.name for span in events.spans if span.thread == named["beside"]} == {"exp", "_plus_scalar"}
 
 
-def test_results_are_what_they_are_without():
+def test_results_equal_those_without_it():
     executor = (mx.sym.exp(mx.sym.var("x")) * 2 + 1).bind(mx.cpu(), {"x": mx.nd.array([1, 2])})
     x = mx.nd.array([1, 2])
 

@@ -169,5 +169,5 @@ def test_methods_have_signatures(name: str) -> None:
     (mx.nd.zeros_like, "(data, *, out=None, name=None)"),
     (mx.nd.random_uniform, "(low: float = 0.0, high: float = 1.0, "),
 ])
-def test_signatures_say_what_is_needed(method: Any, text: str) -> None:
+def test_signatures_have_the_required_inputs(method: Any, text: str) -> None:
     assert str(inspect.signature(method)).startswith(text)

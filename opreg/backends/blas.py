@@ -164,8 +164,8 @@ def matmul(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> Arr
 
 @cached(16)
 def _on_device(xp: ArrayModule) -> Matmul:
-    found = filter(None, (product(xp) for product in device_products))
-    return next(found, functools.partial(_by_keyword, xp))
+    results = filter(None, (product(xp) for product in device_products))
+    return next(results, functools.partial(_by_keyword, xp))
 
 
 def multiplier(xp: ArrayModule, a: Array, b: Array) -> Matmul:

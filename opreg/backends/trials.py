@@ -106,7 +106,7 @@ def _name() -> str:
 @functools.cache
 def _known() -> dict[str, Choice]:
     """The results of earlier trials by question; damaged ones are dropped."""
-    content = cache.stored(_name())
+    content = cache.read_cached(_name())
     try:
         choices = json.loads(content or b"{}")
         return {question: Choice(*map(str, choice)) for question, choice in choices.items() if len(choice) == 2}

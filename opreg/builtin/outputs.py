@@ -15,7 +15,7 @@ from ..errors import DTypeError
 from ..typing import Array, ArrayModule
 
 __all__ = ["add_into", "adjoint_pair", "linear", "gradient_by", "agreeing", "computed", "like_inputs", "numbered",
-           "as_output", "together", "one_of", "floating", "wide", "widened", "in_dtype_of", "out_like",
+           "as_output", "common_shape", "one_of", "floating", "wide", "widened", "in_dtype_of", "out_like",
            "out_or_empty_like", "write_out"]
 
 
@@ -80,8 +80,9 @@ def linear(op: Op, adjoint: Op | str, others: slice = slice(1, None), without: S
     @op.grad
     def linear_grad(g: Any, ins: Sequence[Any], outs: Sequence[Any], **attrs: Any) -> tuple:
         other = getattr(ops, adjoint) if isinstance(adjoint, str) else adjoint.current
-        own = {name: value for name, value in attrs.items() if name in other.signature.schema and name not in without}
-        return (other(g, *ins[others], **own), *[None] * (len(ins) - 1))
+        schema = other.signature.schema
+        kwargs = {name: value for name, value in attrs.items() if name in schema and name not in without}
+        return (other(g, *ins[others], **kwargs), *[None] * (len(ins) - 1))
 
 
 def gradient_by(op: Op, *backs: Op) -> None:
@@ -231,7 +232,7 @@ def as_output(ins: list, outs: list) -> list:
     return [outs[0], *ins[1:]]
 
 
-def together(shapes: Iterable[Shape | None]) -> Shape | None:
+def common_shape(shapes: Iterable[Shape | None]) -> Shape | None:
     """The common shape of arrays of equal shapes; a shape that contradicts the first is ignored.
 
     Examples

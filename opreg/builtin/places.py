@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ..core.array_module import put
 from ..core.op import Op
 from ..typing import Array, ArrayModule
-from .shapes.shape import stored
+from .shapes.shape import copy_view
 
 __all__ = ["reading", "writing"]
 
@@ -42,7 +42,7 @@ def reading(op: Op, where: Callable[..., tuple]) -> None:
         data, key = where(xp, *arrays, **attrs)
         part = data[key]
         fresh = out is None and part.size and not xp.may_share_memory(part, data)
-        return part if fresh else stored(xp, part, out)
+        return part if fresh else copy_view(xp, part, out)
 
 
 def writing(op: Op, where: Callable[..., tuple]) -> None:
@@ -72,7 +72,7 @@ def writing(op: Op, where: Callable[..., tuple]) -> None:
     def writing_xp(xp: ArrayModule, *arrays: Array, out: Array | None = None, **attrs: object) -> Array:
         around, key, numbers = where(xp, *arrays, **attrs)
         if not isinstance(around, tuple):
-            out = stored(xp, around, out)
+            out = copy_view(xp, around, out)
         elif out is None:
             out = xp.zeros(around, dtype=numbers.dtype)
         else:

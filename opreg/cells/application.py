@@ -34,7 +34,7 @@ from .tree import LEAF, Structure
 Gradients: TypeAlias = tuple[Sequence[TensorBase | None], Sequence[TensorBase | None]]
 T = TypeVar("T")
 
-__all__ = ["Application", "Gradients", "applied", "traced", "in_dtype_of", "kept_of", "spread"]
+__all__ = ["Application", "Gradients", "application_op", "traced", "in_dtype_of", "kept_of", "spread"]
 
 
 class Application:
@@ -158,7 +158,7 @@ def traced(trace: FunctionTracer, application: Application, op: Op, leaves: Sequ
     return results if MODE.recording else [ops.BlockGrad(result) for result in results]
 
 
-def applied(name: str, optional_out_grads: bool = False) -> Op:
+def application_op(name: str, optional_out_grads: bool = False) -> Op:
     """The operator of application nodes in a graph; for its last parameter see ``Op``."""
     op = Op(name, AS_GIVEN, lambda *, record: [node.name for node in record.variables],
             outputs=lambda *, record: [f"output{i}" for i in range(len(record.heads))],

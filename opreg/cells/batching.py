@@ -55,13 +55,13 @@ class BatchedValue(NamedTuple):
     batched: bool
 
 
-def applied(op: Op, attrs: Any, given: Attrs, values: Sequence[Any]) -> list[Any]:
+def all_outputs(op: Op, attrs: Any, keywords: Attrs, values: Sequence[Any]) -> list[Any]:
     """All outputs of an operator applied to tensors, including hidden ones."""
     trace = STATE.trace
     if trace is None:
         ctx = values[0]._ctx if values else current_context()
         return _compute(op, attrs, values, ctx, result_class=Tensor)[1]
-    node = trace.add(op, attrs, [trace.read(value)._entry for value in values], given)
+    node = trace.add(op, attrs, [trace.read(value)._entry for value in values], keywords)
     return [trace.wrap((node, i)) for i in range(node.count)]
 
 
@@ -99,7 +99,7 @@ def _outputs(node: Node, ins: Sequence[BatchedValue], specs: Sequence[Spec], siz
     use: Any = attrs
     batched = [batched_input.batched for batched_input in ins]
     values = [batched_input.value for batched_input in ins]
-    if op.traits.mutates or effects.moved(op, attrs) or (op.traits.states and node.in_training(True)):
+    if op.traits.mutates or effects.changed_states(op, attrs) or (op.traits.states and node.in_training(True)):
         raise ArgumentError(f"operator {op.op_type or op.name} changes its inputs in place, and samples that are "
                             f"computed at once cannot share them: return new values; layers with moving statistics do "
                             f"not change them after set_train(False)")
@@ -109,13 +109,13 @@ def _outputs(node: Node, ins: Sequence[BatchedValue], specs: Sequence[Spec], siz
         values = [value[0] if is_batched else value for value, is_batched in zip(values, batched)]
         batched = [False] * len(ins)
     if not any(batched) and not (op.traits.random or (not effects.opaque(op) and effects.draws(op, attrs))):
-        return [BatchedValue(out, False) for out in applied(op, attrs, node.given, values)]
+        return [BatchedValue(out, False) for out in all_outputs(op, attrs, node.keywords, values)]
     if op.rules.vmap is not None and any(batched) and size:
         placed = op.signature.placed
         returned = op.rules.vmap(attrs, placed(attrs, values if op.where is None else [
             value.shown() for value in values]), placed(attrs, batched))
         if isinstance(returned, BatchedCall):
-            returned = applied(op, op.complete(returned.attrs), returned.attrs, returned.ins)
+            returned = all_outputs(op, op.complete(returned.attrs), returned.attrs, returned.ins)
         if returned is not NotImplemented:
             return _checked(op, returned, values, specs, size)
     if op.traits.traced and op.rules.vmap is None:
@@ -183,7 +183,7 @@ def _looped(node: Node, ins: Sequence[BatchedValue], specs: Sequence[Spec], size
     if size == 0:
         return [BatchedValue(create(ops._zeros, shape=(0, *(spec.shape or ())), dtype=spec.dtype), True)
                 for spec in specs]
-    rows = [applied(op, node.attrs, node.given, [value[i] if batched else value for value, batched in ins])
+    rows = [all_outputs(op, node.attrs, node.keywords, [value[i] if batched else value for value, batched in ins])
             for i in range(size)]
     return [BatchedValue(ops.stack(*[as_tensor(out) for out in column], axis=0, num_args=size), True)
             for column in zip(*rows)]

@@ -12,7 +12,7 @@ from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.finite import inherited
 from opreg.ndarray.gradient_target import GradientTarget
 from opreg.ndarray.ndarray import NDArray
-from opreg.ndarray.overwritten import lost
+from opreg.ndarray.overwritten import overwritten_error
 from opreg.symbol.compile import compile_program
 from opreg.symbol.inspect.finite import check_numbers
 from opreg.symbol.plan import Segment
@@ -21,7 +21,7 @@ from opreg.symbol.program import Bound, Program
 from ..core.gradient import CUT
 from ..core.graph import Entry, Graph, Node
 from ..core.launch import ANEW
-from ..core.mode import MODE, inside, quiet
+from ..core.mode import MODE, is_already_entered, quiet
 from ..core.spec import known
 from ..core.versions import WATCHED, Targets, written, wrote
 from ..errors import OpError
@@ -182,7 +182,7 @@ class BoundTrace:
             try:
                 MODE.__dict__["now"]().run(half.run)
             except RuntimeError as error:
-                if not inside(error):
+                if not is_already_entered(error):
                     raise
                 half.run()
         else:
@@ -218,7 +218,7 @@ class BoundTrace:
         for array, data, write in changed:
             if any(array._ctx.xp.may_share_memory(data, each) for each in read):
                 name = f"Parameter {array.name}" if isinstance(array, Parameter) else "tensor from outside"
-                raise OpError(lost(node.describe(), name, data, write))
+                raise OpError(overwritten_error(node.describe(), name, data, write))
 
     def backward(self) -> None:
         """Run the second half."""

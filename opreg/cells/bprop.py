@@ -21,10 +21,10 @@ from ..core.mode import MODE, Recording
 from ..core.spec import is_floating, show
 from ..errors import ArgumentError, DTypeError, OpError, ShapeError, note, warn
 from ..typing import Array
-from .application import Application, Gradients, applied, in_dtype_of, spread, traced
+from .application import Application, Gradients, application_op, in_dtype_of, spread, traced
 from .parameter import Parameter, tensor_type
 from .state import STATE, checks_bprop
-from .tensor import Tensor, lent, made, tensor
+from .tensor import Tensor, copy_on_write, tensor, tensor_over
 from .tensor_base import TensorBase, is_number
 from .trace import FunctionTracer, TracedTensor
 from .tree import LEAF, Structure, flatten, names, rebuild
@@ -212,7 +212,7 @@ def apply(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     arranged = flatten(out, results)
     if not MODE.recording and not any(result is leaf for result in results for leaf in leaves):
         return out
-    fresh = [made(result._data, result._ctx) for result in results]
+    fresh = [tensor_over(result._data, result._ctx) for result in results]
     if fresh and MODE.recording:
         record = _Call(cell, structure, len(leaves), lambda: cell)
         record.out = arranged
@@ -223,12 +223,13 @@ def apply(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def _differentiate(g: NDArray | tuple[NDArray, ...], ins: Sequence[NDArray], outs: Sequence[NDArray], call: _Call,
                    needs: Sequence[bool], is_train: bool = True) -> list[Any]:
-    out_grads = [lent(top) for top in (g if isinstance(g, tuple) else (g,))]
+    out_grads = [copy_on_write(top) for top in (g if isinstance(g, tuple) else (g,))]
     now = [weight._data for weight in call.internal]
     try:
         for weight, recorded in zip(call.internal, ins[call.count:]):  # the Cell reads it as its own attribute
             weight._data = recorded._data
-        gradients, weights = call.compute(out_grads, list(map(lent, ins[:call.count])), list(map(lent, outs)))
+        gradients, weights = call.compute(out_grads, list(map(copy_on_write, ins[:call.count])),
+                                          list(map(copy_on_write, outs)))
     finally:
         for weight, data in zip(call.internal, now):
             weight._data = data
@@ -237,7 +238,7 @@ def _differentiate(g: NDArray | tuple[NDArray, ...], ins: Sequence[NDArray], out
 
 #: The application of a Cell with bprop on the tape: an output that no gradient reaches gets zeros.
 _TAPED = tape.Taped("Cell with bprop", _differentiate, 1 << 30)
-_CELL = applied("_cell")
+_CELL = application_op("_cell")
 
 
 def _traced(trace: FunctionTracer, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -275,7 +276,7 @@ def check(cell: Cell, inputs: Sequence[object], eps: float, rtol: float, atol: f
     douts = [tensor(np.asarray(weight, out._dt)) for weight, out in zip(weights, outs)]
     internal = list(getattr(cell, "internal_params", None) or ())
     with Recording(False, None):
-        gradients, by_weight = _gradients(cell, list(wide), rebuild(structure, iter(map(lent, outs))),
+        gradients, by_weight = _gradients(cell, list(wide), rebuild(structure, iter(map(copy_on_write, outs))),
                                       _dout(structure, iter(douts)), internal)
 
     def loss() -> float:

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 __all__ = ["Cell", "converted"]
 
 
-def _check_keywords(cls: type, given: Mapping[str, object]) -> None:
+def _check_keywords(cls: type, keywords: Mapping[str, object]) -> None:
     """Refuse keywords that a class does not accept, and suggest the nearest one."""
     function = cls.__init__  # type: ignore[misc]  # the class's own __init__
     if hasattr(function, "__wrapped__"):
         return
     parameters = parameters_of(function)
     valid = [*parameters.positional[1:], *parameters.keyword_only]
-    for name in given:
+    for name in keywords:
         if name not in valid and not parameters.open:
             raise TypeError(f"{cls.__name__}() takes no keyword {name!r}. {did_you_mean(name, valid)}")
 

@@ -27,7 +27,7 @@ from .parameter import Parameter
 from .plan_memory import PlanMemories, PlanMemory
 from .reads import Reads
 from .state import STATE
-from .tensor import Tensor, made, tensor
+from .tensor import Tensor, tensor, tensor_over
 from .trace import LeftToPython
 from .traced import Traced
 from .tree import Structure
@@ -155,9 +155,9 @@ class Compiled:
                     array._data[...] = value
                     wrote(array._data)
             if self._simple:
-                return made(plan.outputs[0].copy(), plan.ctx)
+                return tensor_over(plan.outputs[0].copy(), plan.ctx)
             ctx = plan.ctx
-            return tree.rebuild(self.traced.structure, iter([made(out.copy(), ctx) for out in plan.outputs]))
+            return tree.rebuild(self.traced.structure, iter([tensor_over(out.copy(), ctx) for out in plan.outputs]))
         finally:
             if reserved:
                 for target in reserved:
@@ -196,7 +196,7 @@ class Compiled:
             data = [before.get(id(array), value) for array, value in zip(every, data)]
         for array, value in plan.stored:
             array._data = value.copy()
-        outs = [made(out.copy(), plan.ctx) for out in plan.outputs]
+        outs = [tensor_over(out.copy(), plan.ctx) for out in plan.outputs]
         if outs:
             tape.record(_TAPED, run, every, data, outs, None, MODE.now().recording)
             run.node = weakref.ref(outs[0]._entry[0])
@@ -211,17 +211,17 @@ class Compiled:
         """Arrays of the gradients of weights in which the second half may compute, by the number of the target."""
         if self.apart or not (self.certain and not self.traced.collective and not self.traced.assigned):
             return {}
-        found: dict[int, Array] = {}
+        gradients: dict[int, Array] = {}
         for at, weight in enumerate(self._weights, len(self.traced.inputs)):
             leaf = None if weight._entry is None else weight._entry[0]
             if not isinstance(leaf, tape.Leaf) or leaf.req != "write" or leaf.grad is None:
                 continue
             data = leaf.grad._data
             if owner_of(data) is not None and data.flags.c_contiguous and data.dtype == weight._data.dtype:
-                found[at] = data
+                gradients[at] = data
         sharing = Counter(id(owner_of(data)) for data in (
-            *found.values(), *[array._data for array, _ in self.traced.captured]))
-        return {at: data for at, data in found.items() if sharing[id(owner_of(data))] == 1}
+            *gradients.values(), *[array._data for array, _ in self.traced.captured]))
+        return {at: data for at, data in gradients.items() if sharing[id(owner_of(data))] == 1}
 
     def _second_half(self, needs: Sequence[bool], memory: PlanMemory) -> BoundTrace:
         """The plan of the gradients of inputs and weights, which runs after the first half."""
@@ -285,7 +285,8 @@ class Compiled:
         if landing and WATCHED:
             plan.landed.wrote()
         return [None if place is None else leaves[at][0].grad if at in landing
-                else made(for_tape(plan.gradients[place], inner[at]), plan.ctx) for at, place in enumerate(plan.places)]
+                else tensor_over(for_tape(plan.gradients[place], inner[at]), plan.ctx)
+                for at, place in enumerate(plan.places)]
 
     def _run_again(self, run: _Run, weights: Sequence[NDArray]) -> None:
         """Run the first half again with the weights and random values of that run; states and assigned parameters are
@@ -448,11 +449,11 @@ def _recorded(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray], n
             array._data[...] = data  # inference reads the states that are stored
             array._data = data
     heads = [(head, g) for head, g in zip(results, out_grads) if head._entry is not None]
-    wanted = [i for i, variable in enumerate(variables) if variable._entry is not None]
-    gradients = tape.gradients([head for head, _ in heads], [variables[i] for i in wanted], [g for _, g in heads], True,
-                               again, is_train) if heads and wanted else []
+    places = [i for i, variable in enumerate(variables) if variable._entry is not None]
+    gradients = tape.gradients([head for head, _ in heads], [variables[i] for i in places], [g for _, g in heads], True,
+                               again, is_train) if heads and places else []
     result: list[NDArray | None] = [None] * len(variables)
-    for i, value in zip(wanted, gradients):
+    for i, value in zip(places, gradients):
         result[i] = value
     return result
 

@@ -9,18 +9,18 @@ from typing import Any, NoReturn
 
 from opreg.ndarray import tape
 from opreg.ndarray.ndarray import NDArray
-from opreg.ndarray.overwritten import Changed, lost
+from opreg.ndarray.overwritten import Changed, overwritten_error
 
 from ..core.gradient import fitted
 from ..core.mode import MODE, Recording
 from ..core.registry import ops
 from ..core.versions import LATEST, now, written
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, note
-from .application import Application, Gradients, applied, in_dtype_of, kept_of, spread, traced
+from .application import Application, Gradients, application_op, in_dtype_of, kept_of, spread, traced
 from .class_hooks import attributes_of
 from .parameter import Parameter
 from .state import STATE
-from .tensor import FRESH, Tensor, lent, made, tensor
+from .tensor import FRESH, Tensor, copy_on_write, tensor, tensor_over
 from .tensor_base import TensorBase
 from .trace import FunctionTracer, TracedTensor
 from .tree import LEAF, Structure, count, flatten, names, rebuild
@@ -184,14 +184,14 @@ class _Call(Application):
         self.state = flatten({name: value for name, value in attributes_of(ctx).items() if name not in marks}, leaves)
         places = {id(out): ("outs", j) for j, out in enumerate(outs)}
         places.update((id(value), ("ins", i)) for i, value in enumerate(values) if i not in changed)
-        kept: list[TensorBase] = []
+        tensors: list[TensorBase] = []
         for leaf in leaves:
             place = places.get(id(leaf))
             if place is None:
-                place = places[id(leaf)] = "kept", len(kept)
-                kept.append(leaf)
+                place = places[id(leaf)] = "kept", len(tensors)
+                tensors.append(leaf)
             self.sources.append(place)
-        return kept
+        return tensors
 
     # ---------------------------------------------------------------------------------------------- eager
 
@@ -206,8 +206,8 @@ class _Call(Application):
         results, taped = [], []
         for out, is_differentiable in zip(outs, self.differentiable):
             at = next((i for i in changed if copies[i] is out), None)
-            results.append(made(out._data, out._ctx) if at is None else leaves[at])
-            taped.append(results[-1] if is_differentiable else made(out._data, out._ctx))
+            results.append(tensor_over(out._data, out._ctx) if at is None else leaves[at])
+            taped.append(results[-1] if is_differentiable else tensor_over(out._data, out._ctx))
         for i in changed:
             if recorded[i]:
                 self._check_change(leaves[i], copies[i])
@@ -268,16 +268,16 @@ class _Call(Application):
     def _context(self, ins: Sequence[TensorBase], outs: Sequence[TensorBase]) -> _Function:
         """The context whose tensors are recorded ones, or values of the trace that computes gradients."""
         if STATE.trace is not None:
-            kept: Sequence[TensorBase] = outs[self.visible:]
+            tensors: Sequence[TensorBase] = outs[self.visible:]
         elif MODE.recording:
-            kept = [_made_on_the_way(tensor, ins, self.title) for tensor in self.kept]
+            tensors = [_made_on_the_way(tensor, ins, self.title) for tensor in self.kept]
         elif LATEST[0] > self.number:
-            kept = list(map(self._as_it_was, self.kept))
-            if not any(isinstance(value._data, Changed) for value in (*ins, *outs, *kept)):  # type: ignore[attr-defined]
+            tensors = list(map(self._as_it_was, self.kept))
+            if not any(isinstance(value._data, Changed) for value in (*ins, *outs, *tensors)):  # type: ignore[attr-defined]
                 return self.context
         else:
             return self.context
-        values = {"ins": ins, "outs": outs, "kept": kept}
+        values = {"ins": ins, "outs": outs, "kept": tensors}
         ctx = self.function()
         attributes_of(ctx).update(rebuild(self.state, (values[what][i] for what, i in self.sources)))
         return ctx
@@ -287,8 +287,8 @@ class _Call(Application):
         write = written(value._data, self.number)
         if write is None:
             return value
-        text = lost(f"operator {self.title}", "saved tensor", value._data, write)
-        return made(Changed.of(value._data, text), value._ctx)
+        text = overwritten_error(f"operator {self.title}", "saved tensor", value._data, write)
+        return tensor_over(Changed.of(value._data, text), value._ctx)
 
     def _gradients(self, returned: object, ins: Sequence[TensorBase]) -> list[TensorBase | None]:
         gradients = list(returned) if isinstance(returned, (tuple, list)) else [returned]
@@ -328,7 +328,7 @@ def _arguments(structure: Structure, out_grads: Iterator[TensorBase | None]) -> 
 
 def _forward_argument(leaf: Tensor) -> Tensor:
     """The tensor as ``forward`` receives it: in-place changes affect the caller's only if they are marked."""
-    result = lent(leaf)
+    result = copy_on_write(leaf)
     result.__dict__ = leaf.__dict__
     return result
 
@@ -344,8 +344,8 @@ def _moved(trace: FunctionTracer, leaf: Tensor | TracedTensor, result: TracedTen
 
 def _gradients(g: NDArray | tuple[NDArray | None, ...], ins: Sequence[NDArray], outs: Sequence[NDArray], call: _Call,
                needs: Sequence[bool], is_train: bool = True) -> Sequence[Any]:
-    out_grads = [None if top is None else lent(top) for top in (g if isinstance(g, (tuple, list)) else (g,))]
-    return call.compute(out_grads, list(map(lent, ins)), list(map(lent, outs)))[0]
+    out_grads = [None if top is None else copy_on_write(top) for top in (g if isinstance(g, (tuple, list)) else (g,))]
+    return call.compute(out_grads, list(map(copy_on_write, ins)), list(map(copy_on_write, outs)))[0]
 
 
 def _refused(g: object, ins: object, outs: object, title: str, needs: object, is_train: bool = True) -> NoReturn:
@@ -353,13 +353,13 @@ def _refused(g: object, ins: object, outs: object, title: str, needs: object, is
 
 
 def _made_on_the_way(value: Tensor, ins: Sequence[Any], title: str) -> Tensor:
-    result = made(value._data, value._ctx)
+    result = tensor_over(value._data, value._ctx)
     tape.record(_ON_THE_WAY, title, ins, [array._data for array in ins], [result])
     return result
 
 
 #: The application of a ``_Function`` on the tape, and in a graph.
 _TAPED = tape.Taped("_Function", _gradients, 1 << 30, optional_out_grads=True)
-_APPLIED = applied("_function", optional_out_grads=True)
+_APPLIED = application_op("_function", optional_out_grads=True)
 #: A tensor that forward computed and saved: its dependence on the arguments is unknown.
 _ON_THE_WAY = tape.Taped("_Function", _refused)

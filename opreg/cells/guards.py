@@ -25,7 +25,7 @@ from ..core.launch import Call
 from ..core.mode import Recording
 from ..core.op import Op
 from ..core.spec import Shape
-from ..errors import Where, here
+from ..errors import Where, user_line
 from ..typing import Array
 from .bailout import ReadChanged
 from .state import untraced
@@ -191,8 +191,8 @@ class Path:
         Forks whose values are known already.
     """
 
-    def __init__(self, variants: Variants[Any], known: Sequence[Step] = ()):
-        self._variants, self._known = variants, list(known)
+    def __init__(self, variants: Variants[Any], steps: Sequence[Step] = ()):
+        self._variants, self._known = variants, list(steps)
         self.steps: list[Step] = []
 
     def ask(self, look: TensorRead | Measure, find: Callable[[], Answer]) -> Step:
@@ -204,7 +204,7 @@ class Path:
         return fork, answer
 
     def _next(self, look: TensorRead | Measure) -> Fork:
-        where = here()
+        where = user_line()
         if self.steps:
             before, answer = self.steps[-1]
             fork = before.branches.get(_key(answer))

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from ..core.mode import MODE, Mode, Scope
-from ..errors import here, note, warn
+from ..errors import note, user_line, warn
 from .state import STATE, check_setting
 
 __all__ = ["Hook", "Hooks", "HookHandle", "HookOwner", "convention", "running_hook", "KINDS"]
@@ -27,7 +27,7 @@ class Hook:
     def __init__(self, function: Callable, with_kwargs: bool = False, always_call: bool = False,
                  convention: str | None = None):
         self.function, self.with_kwargs, self.always_call = function, with_kwargs, always_call
-        self.convention, self.where = convention, here()
+        self.convention, self.where = convention, user_line()
 
     def repeats(self, other: Hook) -> bool:
         """Whether the same line registered the same code before."""

@@ -29,7 +29,7 @@ from .bailout import HookSignatureChanged
 from .handles import KINDS, Hook, HookHandle, Hooks, convention, running_hook
 from .python_op import call
 from .state import STATE
-from .tensor import FRESH, TENSORS, Tensor, lent, lent_raw, made, tensor
+from .tensor import FRESH, TENSORS, Tensor, copy_on_write, lent_raw, tensor, tensor_over
 from .tensor_base import TensorBase, is_number
 from .trace import FunctionTracer, TracedTensor
 from .tree import constants, flatten, key_of, rebuild, tensors
@@ -103,9 +103,9 @@ def _now(hooks: Hooks) -> Callable[[], list[Hook]]:
     trace, registered = STATE.trace, list(hooks.values())
     if trace is None:
         return lambda: registered
-    own = {handle.hook_id for handle in trace.root.registered}
+    ids = {handle.hook_id for handle in trace.root.registered}
     references: list[Callable[[], Hook | None]] = [
-        functools.partial(_itself, hook) if number in own else weakref.ref(hook) for number, hook in hooks.items()]
+        functools.partial(_itself, hook) if number in ids else weakref.ref(hook) for number, hook in hooks.items()]
     return lambda: [hook for reference in references if (hook := reference()) is not None]
 
 
@@ -249,7 +249,7 @@ def through_hooks(function: Chain, groups: Sequence[Sequence[Any]], specs: Seque
     ``which`` is the number of that group, or None if the result is not used.
     """
     if _are_numbers(groups):
-        lent_groups = [tuple([None if g is None else lent(g) for g in group]) for group in groups]
+        lent_groups = [tuple([None if g is None else copy_on_write(g) for g in group]) for group in groups]
         returned = function(*lent_groups)
         return groups[number] if number is not None and returned is lent_groups[number] else returned
     present = [(i, j) for i, group in enumerate(groups) for j, g in enumerate(group) if g is not None]
@@ -260,7 +260,7 @@ def through_hooks(function: Chain, groups: Sequence[Sequence[Any]], specs: Seque
     def on_tensors(*values: Tensor) -> list[Tensor | None]:
         arranged: list[list[Tensor | None]] = [[None] * count for count in counts]
         for (i, j), value in zip(present, values):
-            arranged[i][j] = lent(value)
+            arranged[i][j] = copy_on_write(value)
         shown = [tuple(group) for group in arranged]
         returned = function(*shown)
         if number is None:
@@ -363,7 +363,7 @@ def _tagged(op: Op, values: Sequence[Any], extra: Sequence[Any], link: Link) -> 
     node = tape.TapeNode(op, attrs, entries, (), (), len(values), values[0]._ctx, None)
     outs = []
     for i, value in enumerate(values):
-        out = made(value._data, value._ctx)
+        out = tensor_over(value._data, value._ctx)
         out._entry = node, i
         outs.append(out)
     return outs

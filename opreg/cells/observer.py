@@ -55,7 +55,7 @@ from .outside import (
 from .parameter_container import ParameterContainer
 from .state import STATE
 from .user_code import is_aside, is_of_library, is_user_code, is_user_module
-from .values import CACHED, Values, imported_by, stored
+from .values import CACHED, Values, class_attribute, imported_by
 
 __all__ = ["Observer"]
 
@@ -246,7 +246,7 @@ class Observer(Values):
         owner, name = method.__self__, method.__name__
         if id(owner) not in self._read or isinstance(owner, PLAIN):
             return
-        base = stored(type(owner), name)[0]
+        base = class_attribute(type(owner), name)[0]
         if base is None or not (is_opaque(base) or type(owner) is CACHED) or does_not_answer(name):
             return
         label = f"{name}() of a {type(owner).__name__}"
@@ -306,7 +306,7 @@ class Observer(Values):
                 for name, member in tuple(vars(base).items()):
                     if getattr(getattr(member, "__func__", member), "__code__", None) is code:
                         self._class_attribute(cls, name)
-                        if stored(cls, name)[0] is not base:  # called by super()
+                        if class_attribute(cls, name)[0] is not base:  # called by super()
                             self._class_attribute(base, name)
             if "super" in loads(code).scope:
                 for base in cls.__mro__:
@@ -342,7 +342,7 @@ class Observer(Values):
         elif name in attributes:
             self._of_cell(owner, name, value, user)
         elif "_params" in attributes and value is not ABSENT and not name.startswith("__"):
-            base, stored_value = stored(cls, name)
+            base, stored_value = class_attribute(cls, name)
             if base is not None and is_user_module(base.__module__):
                 self.reads.attribute(owner, name, ABSENT)
                 if stored_value is value and user:

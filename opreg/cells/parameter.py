@@ -23,7 +23,7 @@ from .handles import HookHandle, Hooks
 from .initializer import InitializerLike, initializer
 from .state import EPOCH, STATE
 from .subscripts import subscript
-from .tensor import TENSORS, Tensor, has_values, lent, tensor
+from .tensor import TENSORS, Tensor, copy_on_write, has_values, tensor
 from .tensor_base import TensorBase, is_number
 from .typing import TensorDType, TensorLike
 
@@ -155,7 +155,7 @@ class Parameter(Tensor):
         >>> print(Parameter(Tensor([1.0, 2.0]), name="w").value())
         [1. 2.]
         """
-        return lent(self) if STATE.trace is None else STATE.trace.read(self)  # type: ignore[return-value]  # a Tensor
+        return copy_on_write(self) if STATE.trace is None else STATE.trace.read(self)  # type: ignore[return-value]  # a Tensor
 
     def __repr__(self) -> str:
         return report([f"Parameter (name={self._name}, shape={self.shape}, dtype={self.dtype}, "
@@ -379,7 +379,7 @@ def assign(variable: Tensor, value: TensorLike) -> Tensor:
         if not isinstance(variable, Parameter):
             variable._entry = value._entry
             return value
-        value = lent(value)
+        value = copy_on_write(value)
         value._entry = variable._entry
     else:
         variable._write(Ellipsis, value)

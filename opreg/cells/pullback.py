@@ -22,7 +22,7 @@ from . import tree
 from .hooks import gradient_chain, through_hooks, through_own_hooks
 from .parameter import Parameter
 from .state import STATE
-from .tensor import TENSORS, Tensor, argument, fresh, made, tensor, zeros_as
+from .tensor import TENSORS, Tensor, argument, fresh, tensor, tensor_over, zeros_as
 from .tensor_base import TensorBase
 from .trace import FunctionTracer, TracedTensor
 from .tree import Structure
@@ -207,7 +207,7 @@ class _OnTape(Pullback):
                      tape.gradients(heads, list(map(_variable, variables, entries)), out_grads, True, True, None)]
         else:
             raw = tape.raw_gradients(heads, variables, entries, out_grads, keep, None)
-            gradients = [made(data, variable._ctx) for data, variable in zip(raw, variables)]
+            gradients = [tensor_over(data, variable._ctx) for data, variable in zip(raw, variables)]
         for i, leaf in enumerate(leaves):
             if leaf._entry is not None or entries[i][0].attrs is not None:  # it may have hooks
                 gradients[i] = through_own_hooks(leaf._entry, through_own_hooks(entries[i], gradients[i]))
@@ -314,7 +314,7 @@ def _target_entry(weight: Parameter) -> tape.TapeEntry:
 
 
 def _variable(like: NDArray, entry: tuple[tape.TapeNode, int] | None) -> Tensor:
-    result = made(like._data, like._ctx)
+    result = tensor_over(like._data, like._ctx)
     result._entry = entry
     return result
 
@@ -335,9 +335,9 @@ def _hooked(weight: Parameter, g: TensorBase | None) -> TensorBase:
 def _unrecorded(out: Any) -> Any:
     """The value without its record on the tape, which is used up."""
     if out.__class__ is Tensor:
-        return made(out._data, out._ctx)
+        return tensor_over(out._data, out._ctx)
     return tree.mapped(lambda leaf: leaf if isinstance(leaf, Parameter) or leaf._entry is None else
-                       made(leaf._data, leaf._ctx), out)
+                       tensor_over(leaf._data, leaf._ctx), out)
 
 
 def _heads(function: object, out: object, first_only: bool) -> list[Any]:

@@ -45,7 +45,7 @@ def _on_tape(node: Any, t: list[Any]) -> Sequence[Any]:
     ins, outs = [list(map(as_tensor, arrays)) for arrays in tape.arrays_of(node)]
 
     def through(*probes: Any) -> list[Any]:
-        gradients = tape.through(node, probes)
+        gradients = tape.node_gradients(node, probes)
         return [gradients.get(entry) for entry in node.inputs]
 
     return _along(node, t, ins, outs, through)

@@ -23,7 +23,7 @@ from ..core.value import Value
 from ..errors import ArgumentError
 from .bailout import HookSignatureChanged, HookSignatures
 from .state import STATE
-from .tensor import TENSORS, Tensor, made, tensor, zeros_as
+from .tensor import TENSORS, Tensor, tensor, tensor_over, zeros_as
 from .trace import TracedTensor
 
 __all__ = ["call", "PYTHON", "Record", "RecordedRun"]
@@ -103,7 +103,7 @@ class Record:
         variables = []
         for value in values:
             value._entry = tape.Variable(value), 0
-            variable = made(value._data, value._ctx)  # the function may change its inputs
+            variable = tensor_over(value._data, value._ctx)  # the function may change its inputs
             variable._entry = value._entry
             variables.append(variable)
         if self.source is not None:  # the gradient's inputs are those of its source
@@ -178,7 +178,7 @@ def _python(step: Call) -> Callable[[], None]:
     record, ctx = step.attrs["record"], step.ctx
 
     def run() -> None:
-        results = record.run([made(array.copy(), ctx) for array in step.ins])
+        results = record.run([tensor_over(array.copy(), ctx) for array in step.ins])
         for out, result in zip(step.outs, results):
             if out is not None:
                 out[...] = result._data

@@ -39,7 +39,7 @@ def moving(op: Op) -> Op:
 
 def _moving(op: Op) -> Op:
     def outputs(*, inner: Attrs) -> Sequence[str]:
-        return *op.signature.outputs(inner), *[f"state{i}" for i in effects.moved(op, inner)]
+        return *op.signature.outputs(inner), *[f"state{i}" for i in effects.changed_states(op, inner)]
 
     result = Op(op.name, AS_GIVEN, lambda *, inner: op.signature.arguments(inner), outputs=outputs,
                 auxiliary=lambda *, inner: op.signature.auxiliary(inner),
@@ -87,12 +87,12 @@ def _moving(op: Op) -> Op:
 
 def _states(op: Op, attrs: Attrs, ins: Sequence[T]) -> list[T]:
     """The inputs that are states."""
-    return [ins[place] for place in effects.moved(op, attrs)]
+    return [ins[place] for place in effects.changed_states(op, attrs)]
 
 
 def _with(op: Op, attrs: Attrs, ins: Sequence[T], states: Sequence[T]) -> list[T]:
     """The inputs with new states in their places."""
     inputs = list(ins)
-    for place, state in zip(effects.moved(op, attrs), states):
+    for place, state in zip(effects.changed_states(op, attrs), states):
         inputs[place] = state
     return inputs

@@ -48,8 +48,8 @@ def linearize(fn: Callable[..., Any], inputs: Several) -> tuple[Any, Callable[..
     return value, lambda *v: jvp(fn, inputs, v[0] if len(v) == 1 else v)[1]
 
 
-def _differentiated(curve: Callable[[TensorBase], Any], one: TensorBase) -> Callable[[TensorBase], Any]:
-    return lambda t: jvp(curve, t, one)[1]
+def _differentiated(curve: Callable[[TensorBase], Any], tangent: TensorBase) -> Callable[[TensorBase], Any]:
+    return lambda t: jvp(curve, t, tangent)[1]
 
 
 def _floating(values: Several) -> list[TensorBase]:

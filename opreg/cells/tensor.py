@@ -26,7 +26,7 @@ from ..core.registry import ops
 from ..core.rules import Attrs
 from ..core.spec import as_dtype, is_floating, show
 from ..core.value import COMPARISONS, Value
-from ..core.versions import held, share, unchanged, wrote
+from ..core.versions import must_record_write, share, unchanged, wrote
 from ..errors import ArgumentError, ShapeError, SubscriptError, adopted, note
 from ..typing import Array, ArrayModule, DTypeLike
 from . import dtype as dtypes
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from .trace import TracedTensor
     from .typing import TensorDType, TensorLike
 
-__all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "made", "as_array", "as_tensor", "zeros_as",
-           "argument", "fresh", "lent", "lent_raw", "picked", "masked", "from_numpy", "is_tensor", "has_values",
-           "TENSORS", "FRESH"]
+__all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "tensor_over", "as_array", "as_tensor", "zeros_as",
+           "argument", "fresh", "copy_on_write", "lent_raw", "picked", "masked", "from_numpy", "is_tensor",
+           "has_values", "TENSORS", "FRESH"]
 
 #: A shape whose lengths may be unknown, None or -1.
 OpenShape: TypeAlias = int | Sequence[int | None]
@@ -136,10 +136,10 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
     def _lift(self, value: TensorLike) -> Tensor:
         return tensor(value, ctx=self._ctx)
 
-    def _apply(self, op: Op, values: Sequence[Value], given: Attrs) -> Any:
+    def _apply(self, op: Op, values: Sequence[Value], keywords: Attrs) -> Any:
         if STATE.trace is not None and STATE.trace.takes(op, values):
-            return STATE.trace.call(op, values, given)
-        attrs = op.complete(given)
+            return STATE.trace.call(op, values, keywords)
+        attrs = op.complete(keywords)
         prepared, results = _compute(op, attrs, values, self._ctx, result_class=Tensor)
         return results[0] if prepared.visible == 1 else tuple(results[:prepared.visible])
 
@@ -154,7 +154,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         return super()._watched()
 
     def shown(self) -> Tensor:
-        return lent(self)
+        return copy_on_write(self)
 
     # -------------------------------------------------------------------------------------------- questions
 
@@ -257,7 +257,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         return ops._copy(self)
 
     def __deepcopy__(self, memodict: object) -> Tensor:
-        return made(self._ctx.run(self._data.copy), self._ctx) if self._variable() is None else self.copy()
+        return tensor_over(self._ctx.run(self._data.copy), self._ctx) if self._variable() is None else self.copy()
 
     def __reduce__(self) -> tuple[type[Tensor], tuple[np.ndarray]]:
         return Tensor, (self.asnumpy(),)
@@ -271,8 +271,8 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         if (MODE.now().recording and self._entry is not None) or STATE.trace is not None:
             return ops._subscript(self, key=key)
         try:
-            return made(_taken(np, self._data, key) if self._ctx.backend_name == "cpu" else
-                        self._ctx.run(_taken, self._ctx.xp, self._data, key), self._ctx)
+            return tensor_over(_taken(np, self._data, key) if self._ctx.backend_name == "cpu" else
+                               self._ctx.run(_taken, self._ctx.xp, self._data, key), self._ctx)
         except IndexError as error:
             raise SubscriptError(str(error)) from None
 
@@ -296,7 +296,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         if not isinstance(self._data, np.ndarray) and isinstance(source, np.ndarray):
             source = self._ctx.backend.asarray(source, None, self._ctx.device_id)
         self._before_write()
-        watched = held(self)
+        watched = must_record_write(self)
         try:
             if watched and self._ctx.xp is np and quiet(unchanged, self._data[key], source):
                 return
@@ -328,11 +328,11 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         while entry is not None and entry[0].op is not None and entry[0].op.traits.hooks:
             entry = entry[0].inputs[entry[1]]  # its hooks come first
         gradient = None if entry is None else entry[0].grad
-        return None if gradient is None else made(gradient._data, gradient._ctx)
+        return None if gradient is None else tensor_over(gradient._data, gradient._ctx)
 
     def detach(self) -> Tensor:
         """The same values, unrecorded, in shared memory."""
-        return made(self._data, self._ctx) if self._variable() is None else ops.BlockGrad(self)
+        return tensor_over(self._data, self._ctx) if self._variable() is None else ops.BlockGrad(self)
 
 
 attach(Tensor, TENSORS, {name: (both, both, number) for name, (both, number, _) in COMPARISONS.items()}, "bool", True)
@@ -358,7 +358,7 @@ class InitialisedTensor(Tensor):
 
     def init_data(self, slice_index: object = None, shape: object = None, opt_shard_group: object = None) -> Tensor:
         """A tensor of these values."""
-        return made(self._ctx.run(self._data.copy), self._ctx)
+        return tensor_over(self._ctx.run(self._data.copy), self._ctx)
 
 
 TENSORS.add(InitialisedTensor)
@@ -574,7 +574,7 @@ def tensor(input_data: TensorLike | None = None, dtype: TensorDType = None, shap
     if isinstance(value, NDArray):
         if STATE.trace is not None:
             return STATE.trace.read(value)  # type: ignore[return-value]
-        result = made(value._data, value._ctx)
+        result = tensor_over(value._data, value._ctx)
         result._entry = value._entry
         return result
     ctx = ctx or current_context()
@@ -583,7 +583,7 @@ def tensor(input_data: TensorLike | None = None, dtype: TensorDType = None, shap
     host = _host(value)
     as_dtype(host.dtype)
     data = host_memory.copied(host) if ctx.backend_name == "cpu" else ctx.backend.asarray(host, None, ctx.device_id)
-    result = made(data, ctx)
+    result = tensor_over(data, ctx)
     if STATE.trace is not None:
         STATE.trace.constant(result)
     return result
@@ -606,7 +606,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
     if current_context().backend_name != "cpu":
         return tensor(array)
     share(array)
-    return made(array)
+    return tensor_over(array)
 
 
 def is_tensor(obj: object) -> bool:
@@ -635,7 +635,7 @@ def as_tensor(array: NDArray | TensorBase) -> Any:
     """An array as a tensor with the same values and record; tensors, including traced ones, are returned unchanged."""
     if isinstance(array, TensorBase):
         return array
-    result = made(array._data, array._ctx)
+    result = tensor_over(array._data, array._ctx)
     result._entry = array._entry
     return result
 
@@ -652,7 +652,7 @@ def as_array(value: Any) -> Any:
 def zeros_as(array: NDArray) -> Tensor:
     """Zeros with the shape, dtype and device of an array."""
     ctx = array._ctx
-    return made(ctx.run(ctx.xp.zeros_like, array._data), ctx)
+    return tensor_over(ctx.run(ctx.xp.zeros_like, array._data), ctx)
 
 
 def _taken(xp: ArrayModule, source: Array, key: Any) -> Array:
@@ -661,14 +661,14 @@ def _taken(xp: ArrayModule, source: Array, key: Any) -> Array:
     return data if isinstance(data, xp.ndarray) and data.flags.owndata else xp.array(data, order="C")
 
 
-def made(data: Array, ctx: Context | None = None) -> Tensor:
+def tensor_over(data: Array, ctx: Context | None = None) -> Tensor:
     """A Tensor over a raw array, without a copy."""
     result = _new(Tensor)
     result._data, result._ctx, result._entry = data, cpu() if ctx is None else ctx, None
     return result
 
 
-def lent(value: NDArray) -> Tensor:
+def copy_on_write(value: NDArray) -> Tensor:
     """The same values and record; writing to the result copies them first."""
     result = _new(LentTensor)
     result._data, result._ctx, result._entry = value._data, value._ctx, value._entry

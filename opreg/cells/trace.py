@@ -22,7 +22,7 @@ from opreg.ndarray.scalars import ScalarConversions
 from ..core.attrs import AS_GIVEN, to_text
 from ..core.backward_graph import grow
 from ..core.declarations import ZERO
-from ..core.effects import moved, varies
+from ..core.effects import changed_states, varies
 from ..core.graph import INFERENCE, Entry, Node
 from ..core.mode import MODE
 from ..core.op import Op
@@ -31,7 +31,7 @@ from ..core.registry import ops
 from ..core.rules import Attrs
 from ..core.spec import Shape, Spec, known, show, unify
 from ..core.tracing import RuleTracer, Sized, TraceError, Tracer
-from ..errors import OpError, here
+from ..errors import OpError, user_line
 from . import dtype as dtypes
 from . import printing
 from .bailout import HookSignatures
@@ -40,7 +40,7 @@ from .reads import Owner, Reads
 from .state import STATE, untraced
 from .state_changes import moving
 from .subscripts import mask_of, subscript
-from .tensor import Tensor, made, masked, picked, tensor
+from .tensor import Tensor, masked, picked, tensor, tensor_over
 from .tensor_base import TensorBase
 from .typing import TensorLike
 
@@ -85,8 +85,8 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
             raise TraceError(f"{self._title()} {_OVER}")
         return trace
 
-    def _apply(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
-        return (STATE.trace or self._trace).call(op, values, given)
+    def _apply(self, op: Op, values: Sequence[Any], keywords: Attrs) -> Any:
+        return (STATE.trace or self._trace).call(op, values, keywords)
 
     def _trace_call(self, op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[types.SimpleNamespace, Sequence[Any]]:
         return (STATE.trace or self._trace).trace_call(op, attrs, values)
@@ -348,7 +348,7 @@ class FunctionTracer(Tracer):
     def leave(self, reason: str) -> NoReturn:
         """Let the function run as Python."""
         root = self.root
-        where = here()
+        where = user_line()
         root.left = root.left or (f"{reason} ({where})" if where else reason)
         raise LeftToPython(f"{root.title} cannot be compiled to a graph: {root.left}", root.left)
 
@@ -472,9 +472,9 @@ class FunctionTracer(Tracer):
         self.counts[hint] = number + 1
         return f"{hint}{number}"
 
-    def call(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
+    def call(self, op: Op, values: Sequence[Any], keywords: Attrs) -> Any:
         """Apply an operator to values; the result is a value, or a tuple with one for each output."""
-        entries = self.apply(op, [self.read(value)._entry for value in values], given)
+        entries = self.apply(op, [self.read(value)._entry for value in values], keywords)
         if entries and entries[0][0].op is not op:
             self._move(op, entries[0][0], values)
         outs = [self.wrap(entry) for entry in entries]
@@ -525,13 +525,13 @@ class FunctionTracer(Tracer):
 
         return self._guarded(Measure(op), find, node.inputs, what, node)  # type: ignore[return-value]
 
-    def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None = None) -> Node:
+    def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], keywords: Attrs | None = None) -> Node:
         """Add a node over entries; if users' code may change states in place, a node that returns the new states."""
-        if self.assigns and moved(op, attrs):
-            op, attrs, given = moving(op), {"inner": attrs}, None
+        if self.assigns and changed_states(op, attrs):
+            op, attrs, keywords = moving(op), {"inner": attrs}, None
         if self.assigns and (self.moved_states or op.traits.states):
             self._note_states(op, attrs, inputs)
-        return super().add(op, attrs, inputs, given)
+        return super().add(op, attrs, inputs, keywords)
 
     def _note_states(self, op: Op, attrs: Attrs, inputs: Sequence[Entry]) -> None:
         """Note the states of a layer that an operator moves in training. A plan stores their new values after the
@@ -551,7 +551,7 @@ class FunctionTracer(Tracer):
 
     def _move(self, op: Op, node: Node, values: Sequence[Any]) -> None:
         """Give states the new values that a node returns, for an operator that updates them in place."""
-        places = moved(op, node.attrs["inner"])
+        places = changed_states(op, node.attrs["inner"])
         for i, place in enumerate(places, node.count - len(places)):
             value, new = values[place], self.wrap((node, i))
             if isinstance(value, TracedTensor):
@@ -560,13 +560,14 @@ class FunctionTracer(Tracer):
                 self.states[new._entry] = value
                 self.assign(value, new)
 
-    def _node(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None) -> Node:
+    def _node(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], keywords: Attrs | None) -> Node:
         cells = [cell.__dict__["_name"] for cell in self.cells]
         name = self.unique("_".join([*filter(None, cells), op.name.lower().strip("_")]))
         minds = op.traits.minds_training
         if minds:
             self.mind_training()
-        return Node(op, name, attrs, inputs, given, {INFERENCE: "1"} if minds and not MODE.training else {}, here())
+        tags = {INFERENCE: "1"} if minds and not MODE.training else {}
+        return Node(op, name, attrs, inputs, keywords, tags, user_line())
 
     def _read_by_body(self, node: Node) -> None:
         """Call the body of a user's operator that a plan will trace, so that its reads from outside are noted."""
@@ -609,7 +610,7 @@ class FunctionTracer(Tracer):
         def find() -> Answer:
             numbers = root.numbers
             assert numbers is not None
-            value = made(numbers.of(self, [entry], root.calls)[0], numbers.ctx)
+            value = tensor_over(numbers.of(self, [entry], root.calls)[0], numbers.ctx)
             self.constant(value)
             return read.of(value)
 
@@ -678,18 +679,18 @@ class _Rules(RuleTracer):
         with untraced():
             return super().infer(node, ins)
 
-    def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None = None) -> Node:
+    def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], keywords: Attrs | None = None) -> Node:
         """Add a node over entries."""
         trace = self._trace
-        states = [(i, trace.states[inputs[i]]) for i in moved(op, attrs) if inputs[i] in trace.states]
+        states = [(i, trace.states[inputs[i]]) for i in changed_states(op, attrs) if inputs[i] in trace.states]
         if not states:
-            return super().add(op, attrs, inputs, given)
+            return super().add(op, attrs, inputs, keywords)
         entries = list(inputs)
         for i, state in states:
             entries[i] = trace.read(state)._entry
         node = super().add(moving(op), {"inner": attrs}, entries)
         trace.take_new()
-        first = node.count - len(moved(op, attrs)) - moved(op, attrs)[0]
+        first = node.count - len(changed_states(op, attrs)) - changed_states(op, attrs)[0]
         for i, state in states:
             trace.assign(state, trace.wrap((node, first + i)))
         return node

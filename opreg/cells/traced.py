@@ -212,10 +212,10 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
     return Traced(trace, nodes, out, ctx)
 
 
-def _changed_by(trace: FunctionTracer, arguments: Structure, given: object, inputs: Sequence[object]) -> str:
+def _changed_by(trace: FunctionTracer, arguments: Structure, value: object, inputs: Sequence[object]) -> str:
     """The caller's container that a trace has changed, or that holds a traced tensor, as text; empty without any."""
     leaves: list[Any] = []
-    if not _same_structure(arguments, tree.flatten(given, leaves)) or any(map(operator.is_not, leaves, inputs)):
+    if not _same_structure(arguments, tree.flatten(value, leaves)) or any(map(operator.is_not, leaves, inputs)):
         return "it changes an argument in place"
     return _outside_place(trace)
 

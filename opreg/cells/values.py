@@ -45,7 +45,7 @@ from .tensor_base import TensorBase
 from .trace import LeftToPython
 from .user_code import LIBRARIES, is_standard, is_standard_code, is_user_code, is_user_module
 
-__all__ = ["CACHED", "ReadLog", "Values", "imported_by", "stored"]
+__all__ = ["CACHED", "ReadLog", "Values", "imported_by", "class_attribute"]
 
 #: Names by which code reads environment variables, as text or as bytes.
 _ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb"})
@@ -123,7 +123,7 @@ class ReadLog(Protocol):
         """Note that an attribute of a Cell is read."""
 
 
-def stored(cls: type, name: str) -> tuple[type | None, Any]:
+def class_attribute(cls: type, name: str) -> tuple[type | None, Any]:
     """The stored attribute of a class, and the class that stores it."""
     for base in cls.__mro__:
         member = base.__dict__.get(name, ABSENT)
@@ -155,7 +155,7 @@ def _has_fields(cls: type) -> bool:
 
 def _is_field(cls: type, name: str) -> bool:
     """Whether an attribute of a C type holds data."""
-    member = stored(cls, name)[1]
+    member = class_attribute(cls, name)[1]
     return isinstance(member, (types.GetSetDescriptorType, types.MemberDescriptorType)) or (
         type(member).__module__ == "_ctypes" and hasattr(type(member), "__set__"))
 
@@ -458,7 +458,7 @@ class Values:
         elif isinstance(value, weakref.ProxyTypes):
             self.reason = self.reason or f"it reads through a weak proxy, {label}"
         elif isinstance(value, Iterator) and not (
-                is_user_module(cls.__module__) and isinstance(stored(cls, "__next__")[1], types.FunctionType)):
+                is_user_module(cls.__module__) and isinstance(class_attribute(cls, "__next__")[1], types.FunctionType)):
             self._leave(f"it takes from an iterator, {label}")
         elif isinstance(value, types.SimpleNamespace) or (
                 isinstance(value, Collection) and hasattr(value, "__dict__")
@@ -603,7 +603,7 @@ class Values:
             notes = getattr(owner, name, ABSENT)
             self.comparisons.path(owner, "getattr({}, '__notes__', absent)", notes, "notes of an exception")
             self.read(notes, "notes of an exception")
-        elif isinstance(owner, TensorBase) and isinstance(stored(type(owner), name)[1], property):
+        elif isinstance(owner, TensorBase) and isinstance(class_attribute(type(owner), name)[1], property):
             if name in _OF_PARAMETERS and hasattr(owner, name):
                 path = _OF_PARAMETERS[name]
                 self.comparisons.path(owner, path, eval(path.format("owner")), f"a Parameter's {name}")
@@ -718,7 +718,7 @@ class Values:
 
     def _class_attribute(self, cls: type, name: str) -> None:
         """Compare an attribute of a class, found in it or in a base of the user's."""
-        base, member = stored(cls, name)
+        base, member = class_attribute(cls, name)
         label = f"{cls.__name__}.{name}"
         if name == "__subclasses__":
             self.comparisons.path(cls, "repr(type.__subclasses__({}))", repr(type.__subclasses__(cls)), label)
@@ -759,7 +759,7 @@ class Values:
         ``__dict__``."""
         self.reads.attribute(owner, name, value)
         if user and isinstance(value, PLAIN):
-            if name in owner.__dict__ and _is_descriptor(stored(type(owner), name)[1]):
+            if name in owner.__dict__ and _is_descriptor(class_attribute(type(owner), name)[1]):
                 self._behind_code(owner, name, value, f"{owner.path}.{name}")
             else:
                 self.comparisons.path(owner, f"{{}}.{name}", value, f"{owner.path}.{name}")
@@ -772,7 +772,7 @@ class Values:
         attributes, cls = attributes_of(owner), type(owner)
         self.comparisons.path(owner, "{}.__dict__", attributes, label)
         self.comparisons.entry(attributes, name, value, label)
-        base, member = stored(cls, name)
+        base, member = class_attribute(cls, name)
         if base is None:
             self.comparisons.path(cls, f"getattr({{}}, {name!r}, absent)", ABSENT, label)
             return
@@ -789,13 +789,13 @@ class Values:
             self.comparisons.path(owner, "{}.__dict__", value, label)
         if value is not ABSENT:
             (self._read_existing if self.comparisons.is_outside(attributes_of(owner)) else self.read)(value, label)
-        attributes, member = attributes_of(owner, {}), stored(cls, name)[1]
+        attributes, member = attributes_of(owner, {}), class_attribute(cls, name)[1]
         special = name.startswith("__") and name not in attributes and (
             value is ABSENT or not isinstance(value, PLAIN))
         if special or not name.isidentifier() or runs_python(cls):
             return
         if value is ABSENT:
-            if stored(cls, "__getattr__")[1] is ABSENT:
+            if class_attribute(cls, "__getattr__")[1] is ABSENT:
                 self.comparisons.path(owner, f"getattr({{}}, {name!r}, absent)", ABSENT, label)
             else:  # reads in __getattr__ are noted, as long as the object has no such attribute
                 self.comparisons.entry(attributes, name, ABSENT, label)
@@ -804,12 +804,12 @@ class Values:
             self._class_attribute(cls, name)  # reads in its code are noted
             if not hasattr(type(member), "__set__"):  # an attribute of the object takes its place
                 self.comparisons.entry(attributes, name, ABSENT, label)
-            if isinstance(value, PLAIN) and is_standard(cls.__module__) and stored(cls, "__eq__")[0] is object:
+            if isinstance(value, PLAIN) and is_standard(cls.__module__) and class_attribute(cls, "__eq__")[0] is object:
                 self.comparisons.path(owner, f"{{}}.{name}", value, label)  # Python's own, which nobody notes
         elif name not in attributes and (
                 (isinstance(value, _BOUND) and value.__self__ is owner) or _is_of_ctypes(type(value))):
             pass  # a method written in C, or a part of C's memory: another object each time
-        elif name in attributes and (_is_descriptor(member) or stored(cls, "__getattr__")[1] is not ABSENT):
+        elif name in attributes and (_is_descriptor(member) or class_attribute(cls, "__getattr__")[1] is not ABSENT):
             self._behind_code(owner, name, value, label)
         elif name in attributes or not isinstance(value, types.MethodType):
             self.comparisons.path(owner, f"{{}}.{name}", value, label)

@@ -105,12 +105,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 2
 
 
-def users(whole: TracebackType | None) -> TracebackType | None:
+def users(traceback: TracebackType | None) -> TracebackType | None:
     """A traceback from the first frame of a user's module on; the whole traceback if there is none."""
-    below = whole
+    below = traceback
     while below is not None and (is_ours(below.tb_frame) or "importlib" in below.tb_frame.f_code.co_filename):
         below = below.tb_next
-    return below or whole
+    return below or traceback
 
 
 def said(error: Exception) -> str:

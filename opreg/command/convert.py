@@ -14,10 +14,11 @@ from typing import Any, BinaryIO, NamedTuple
 
 from opreg import onnx
 from opreg.core.files import atomic_write, atomic_writes
-from opreg.core.progress import Line, moved, wanted
+from opreg.core.progress import Line, is_enabled, progress_text
 from opreg.errors import ArgumentError, did_you_mean, listed
-from opreg.ndarray import params_file
+from opreg.ndarray import formats
 from opreg.ndarray.io import save as save_arrays
+from opreg.ndarray.records import Record
 from opreg.onnx.importing.api import read_model
 from opreg.symbol import Symbol
 
@@ -93,9 +94,9 @@ def _to_weights(options: argparse.Namespace) -> _ConversionReport:
     if not named and not options.target.endswith((".params", ".npz")):
         ending = os.path.splitext(options.target)[1]
         raise ArgumentError(f"{options.source}: its arrays have no names, which a {ending} file needs")
-    records, names = [params_file.Record(value) for value in arrays.values()], list(arrays) if named else ()
-    put = (params_file.MINDSPORE_WRITER.function(records, names) if options.target.endswith(".ckpt")
-           else params_file.writer(options.target, records, names))
+    records, names = [Record(value) for value in arrays.values()], list(arrays) if named else ()
+    put = (formats.MINDSPORE_WRITER.function(records, names) if options.target.endswith(".ckpt")
+           else formats.writer(options.target, records, names))
     size = sum(value.nbytes for value in arrays.values())
     with atomic_write(options.target) as file, _shown(file, size) as counted:
         put(counted)
@@ -165,7 +166,7 @@ class _Counting:
     def write(self, piece: Any) -> int:
         self._done += len(piece)
         if self._line.due():
-            self._line.show(f"writing {moved(self._done, self._size, seconds=self._line.seconds)}")
+            self._line.show(f"writing {progress_text(self._done, self._size, seconds=self._line.seconds)}")
         return self._file.write(piece)
 
     def writelines(self, pieces: Iterator[Any]) -> None:
@@ -179,7 +180,7 @@ class _Counting:
 @contextmanager
 def _shown(file: BinaryIO, size: int) -> Iterator[Any]:
     """The file, with a progress line if there is a terminal."""
-    if not wanted():
+    if not is_enabled():
         yield file
         return
     with Line(0.5) as line:

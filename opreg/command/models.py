@@ -120,7 +120,7 @@ def stated_shapes(source: Any, words: Sequence[str]) -> dict[str, tuple[int, ...
     names = [name for name, _ in get_model_metadata(source)["input_tensor_data"]]
     result: dict[str, tuple[int, ...]] = {}
     for word in words:
-        name, text = parsing.named(word)
+        name, text = parsing.split_name(word)
         name = name or next((name for name in names if name not in result), "")
         if name not in names:
             raise ArgumentError(f"{word}: the model has no input {name!r}. {did_you_mean(name, names)}" if name else
@@ -154,7 +154,7 @@ def inputs(net: Model, words: Sequence[str]) -> dict[str, Array]:
         free = [name for name in free if not _is_weight(net.symbol, name)]
     result: dict[str, Array] = {}
     for word in words:
-        name, text = parsing.named(word)
+        name, text = parsing.split_name(word)
         if name and name not in names:
             raise ArgumentError(f"the graph has no input {name!r}. {did_you_mean(name, free or names)}")
         if not name:

@@ -18,10 +18,10 @@ from opreg.errors import ArgumentError, OpError, did_you_mean
 from opreg.ndarray.npz_file import read_npy
 from opreg.typing import Array
 
-__all__ = ["array", "attributes", "defined", "imported", "named", "shape", "shapes"]
+__all__ = ["array", "attributes", "defined", "imported", "split_name", "shape", "shapes"]
 
 
-def named(word: str) -> tuple[str, str]:
+def split_name(word: str) -> tuple[str, str]:
     """A word split into name and value; the name is empty if there is none.
 
     Examples
@@ -64,7 +64,7 @@ def shapes(words: Sequence[str]) -> dict[str, tuple[int, ...]]:
     """
     result = {}
     for word in words:
-        name, text = named(word)
+        name, text = split_name(word)
         if not name:
             raise ArgumentError(f"{word!r}: the input of this shape is unknown. Write data={word}, with the name of "
                                 f"the input")
@@ -118,7 +118,7 @@ def attributes(words: Sequence[str]) -> dict[str, Any]:
     """
     result = {}
     for word in words:
-        name, text = named(word)
+        name, text = split_name(word)
         if not name:
             raise ArgumentError(f"{word!r}: an attribute is written as name=value")
         try:

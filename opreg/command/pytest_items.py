@@ -88,14 +88,15 @@ def registered(name: str) -> tuple[dict[str, Op], Mapping[str, Sequence[Any]]]:
         When there is no such file.
     """
     module = imported(name)
-    found = {op.op_type: op for op in operators() if op.op_type is not None and _is_of(op, module)}
-    if not found:
+    by_name = {op.op_type: op for op in operators() if op.op_type is not None and _is_of(op, module)}
+    if not by_name:
         raise ArgumentError("it registers no operators")
     inputs_by_name: Mapping[str, Sequence[Any]] = getattr(module, _INPUTS, {})
     for each in inputs_by_name:
-        if each not in found:
-            raise ArgumentError(f"{_INPUTS} names {each!r}, which is not registered there. {did_you_mean(each, found)}")
-    return found, inputs_by_name
+        if each not in by_name:
+            raise ArgumentError(f"{_INPUTS} names {each!r}, which is not registered there. "
+                                f"{did_you_mean(each, by_name)}")
+    return by_name, inputs_by_name
 
 
 def _is_of(op: Op, module: ModuleType) -> bool:

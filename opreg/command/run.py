@@ -14,7 +14,8 @@ from opreg.core.files import atomic_write
 from opreg.core.progress import counted
 from opreg.core.spec import is_floating, is_numpy_float
 from opreg.errors import ArgumentError, DTypeError, did_you_mean
-from opreg.ndarray import params_file
+from opreg.ndarray import formats
+from opreg.ndarray.records import Record
 from opreg.typing import Array
 
 from . import models, weights
@@ -91,7 +92,7 @@ def _writable(path: str, count: int, option: str = "--output", what: str = "outp
 
 def _write(path: str, outputs: Mapping[str, Array]) -> None:
     if not path.endswith(".npy"):
-        params_file.save(path, [params_file.Record(value) for value in outputs.values()], list(outputs))
+        formats.save(path, [Record(value) for value in outputs.values()], list(outputs))
         return
     (value,) = outputs.values()
     if is_floating(value.dtype) and not is_numpy_float(value.dtype):

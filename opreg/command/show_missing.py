@@ -53,7 +53,7 @@ def missing(graph: Graph) -> dict[str, dict]:
         if stands is None:
             continue
         op = lookup(stands.stored, stands.op_type)
-        unknown = [] if op is None else strange(op, node.given)
+        unknown = [] if op is None else strange(op, node.keywords)
         if op is not None and not unknown and not stands.subgraphs:
             continue  # registered since
         user = [name[len(_USER):] for name in names(_USER)]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from opreg import onnx
 from opreg.core.files import reading
 from opreg.errors import FileFormatError
-from opreg.ndarray import params_file
+from opreg.ndarray import formats
 from opreg.nn.checkpoint import read_checkpoint
 from opreg.typing import Array
 
@@ -49,7 +49,7 @@ def load(path: str) -> Weights:
         return Weights(read_checkpoint(path), True)
     if path.endswith(".onnx"):
         return Weights(dict(onnx.import_to_cell(path).model.graph.initializers), True)
-    records, names = params_file.load(path)
+    records, names = formats.load(path)
     arrays: dict[str, Array] = {}
     for i, record in enumerate(records):
         name = names[i] if names else str(i)

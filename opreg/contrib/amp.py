@@ -180,9 +180,9 @@ def convert_symbol(sym: Symbol, target_dtype: Any = "float16", target_dtype_ops:
             return entry
         key = entry, dtype
         if key not in made:
-            given = {"dtype": dtype}
+            attrs = {"dtype": dtype}
             suffix = "" if index == 0 else str(index)
-            made[key] = Node(cast, f"{source.name}{suffix}_amp_cast_{dtype}", cast.complete(given), [entry], given), 0
+            made[key] = Node(cast, f"{source.name}{suffix}_amp_cast_{dtype}", cast.complete(attrs), [entry], attrs), 0
         return made[key]
 
     def change(node: Node, inputs: list[Entry]) -> list[Entry] | None:
@@ -197,8 +197,8 @@ def convert_symbol(sym: Symbol, target_dtype: Any = "float16", target_dtype_ops:
         elif name in halves:
             new = [wanted(entry, half) for entry in inputs[:count]]
         elif (users or name in widest) and count > 1 and any(source.op is not None for source, _ in inputs[:count]):
-            given = {"num_outputs": count}
-            joined = Node(multicast, f"{node.name}_amp_multicast", multicast.complete(given), inputs[:count], given)
+            attrs = {"num_outputs": count}
+            joined = Node(multicast, f"{node.name}_amp_multicast", multicast.complete(attrs), inputs[:count], attrs)
             new = [(joined, i) for i in range(count)]
         else:
             return None

@@ -12,9 +12,8 @@ from .op import Op
 from .rules import Attrs
 from .signature import GIVEN_INPUTS
 
-__all__ = [
-    "split", "superfluous", "given", "ordered", "signature", "LateSignature", "examples", "is_tensor", "no_value",
-]
+__all__ = ["split", "superfluous", "non_none", "ordered", "signature", "LateSignature", "examples", "is_tensor",
+           "no_value"]
 
 #: Inputs of a call: by name, or in order for an operator that takes any number.
 Inputs: TypeAlias = dict[str, Any] | list[Any]
@@ -113,7 +112,7 @@ def superfluous(op: Op, keywords: Mapping[str, Any], is_value: Callable[[object]
     return names
 
 
-def given(**keywords: Any) -> dict[str, Any]:
+def non_none(**keywords: Any) -> dict[str, Any]:
     """The keywords whose values are not None.
 
     Examples
@@ -182,7 +181,7 @@ def _split_many(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_val
 
 def _placed(op: Op, values: Sequence[Any], named: Attrs, attrs: Attrs) -> dict[str, Any]:
     """Positional inputs by name, beside those that go by keyword, of an operator whose inputs depend on attributes."""
-    names = op.signature.inputs(op.complete(given(**attrs)))
+    names = op.signature.inputs(op.complete(non_none(**attrs)))
     placed = dict(zip(names, values))
     if len(values) > len(names):
         raise ArgumentError(f"operator {op.name}: expected {len(names)} input{'s' * (len(names) != 1)} "

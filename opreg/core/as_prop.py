@@ -31,11 +31,11 @@ class Prop:
     ['data', 'weight', 'bias']
     """
 
-    def __init__(self, op: Op, given: Attrs):
+    def __init__(self, op: Op, keywords: Attrs):
         self.op = op
-        if op.signature.variadic and op.signature.variadic not in given:
-            given = {op.signature.variadic: 1, **given}
-        self.attrs = op.complete(given)
+        if op.signature.variadic and op.signature.variadic not in keywords:
+            keywords = {op.signature.variadic: 1, **keywords}
+        self.attrs = op.complete(keywords)
 
     def list_arguments(self) -> list[str]:
         """Names of the inputs."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from .gradient import by_rule, filled, walk
+from .gradient import by_rule, filled_gradients, walk
 from .graph import Entry, Graph, Node
 from .registry import ops
 from .subgraph import fits, subgraph
@@ -67,7 +67,7 @@ def _differentiate(tracer: RuleTracer, node: Node, out_grads: Gradients, needs: 
     if not fits(op):
         return by_rule(node, out_grads, needs, lambda _: (list(map(tracer.value, node.inputs)),
                                                          list(map(tracer.value, outs))), ops.zeros_like, is_train)
-    out_grads = filled(node, out_grads, outs, lambda entry: ops.zeros_like(tracer.value(entry)))
+    out_grads = filled_gradients(node, out_grads, outs, lambda entry: ops.zeros_like(tracer.value(entry)))
     rule = subgraph(op, node.attrs, tuple([g is not None for g in out_grads]), needs, node.in_training(is_train),
                     lambda: [tracer.spec(entry) for entry in (*outs, *node.inputs, *outs)])
     return rule.inline(tracer, [*[None if g is None else g._entry for g in out_grads], *node.inputs, *outs])
@@ -86,10 +86,10 @@ def _title(titles: dict[Node, list[str]], node: Node, gradients: Gradients) -> N
         names[index] = "output" if count == 1 else f"output{i}"
 
 
-def gradients(graph: Graph, wanted: Sequence[Node]) -> list[Entry]:
+def gradients(graph: Graph, targets: Sequence[Node]) -> list[Entry]:
     """Gradients of the sum of all heads with respect to variables; zeros for a variable without one."""
     tracer = RuleTracer()
     seeds = [(entry, ops.ones_like(tracer.value(entry))) for entry in graph.heads]
-    by_entry = grow(tracer, graph.nodes, seeds, wanted)
-    entries = [(node, 0) for node in wanted]
+    by_entry = grow(tracer, graph.nodes, seeds, targets)
+    entries = [(node, 0) for node in targets]
     return [(by_entry[entry] if entry in by_entry else ops.zeros_like(tracer.value(entry)))._entry for entry in entries]

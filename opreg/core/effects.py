@@ -10,7 +10,7 @@ from .rules import Attrs
 if TYPE_CHECKING:
     from .op import Op
 
-__all__ = ["draws", "moved", "opaque", "runs_unread", "varies"]
+__all__ = ["draws", "changed_states", "opaque", "runs_unread", "varies"]
 
 
 def opaque(op: Op) -> bool:
@@ -24,7 +24,7 @@ def varies(op: Op) -> bool:
     return traits.random or traits.minds_training or opaque(op)
 
 
-def moved(op: Op, attrs: Attrs) -> Sequence[int]:
+def changed_states(op: Op, attrs: Attrs) -> Sequence[int]:
     """Indices of the inputs, auxiliary states, that users' code may change in place."""
     if op.rules.moves is not None:
         return op.rules.moves(attrs)

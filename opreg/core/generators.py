@@ -19,8 +19,8 @@ from ..typing import Array
 from .array_module import backend
 from .locks import lock
 
-__all__ = ["States", "same_draws", "counter", "drawing", "generator", "go_back", "initial", "kept", "noted_states",
-           "restore", "seed", "set_state", "snapshot", "state"]
+__all__ = ["States", "same_draws", "counter", "drawing", "generator", "go_back", "initial", "keep_states",
+           "noted_states", "restore", "seed", "set_state", "snapshot", "state"]
 
 #: States of generators, by device.
 States: TypeAlias = dict[tuple[str, int], Any]
@@ -118,7 +118,7 @@ def seed(value: int, device_type: str | None = None, device_id: int = 0) -> None
 
 
 @contextlib.contextmanager
-def kept() -> Iterator[None]:
+def keep_states() -> Iterator[None]:
     """A context manager that restores the states of all generators.
 
     Examples

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .op import Op
     from .value import Value
 
-__all__ = ["CUT", "by_rule", "filled", "fitted", "push", "walk"]
+__all__ = ["CUT", "by_rule", "filled_gradients", "fitted", "push", "walk"]
 
 _SINGLE_INPUT = (True,)
 # The missing gradient of an output. None is the gradient of a loss, which needs none.
@@ -238,13 +238,13 @@ def by_rule(node: N, out_grads: Sequence[W | None], needs: Sequence[bool],
     op = node.op
     assert op is not None
     ins, outs = values(node) if op.traits.grad_reads else ((), ())
-    out_grads = filled(node, out_grads, outs, zeros)
+    out_grads = filled_gradients(node, out_grads, outs, zeros)
     return op.differentiate(out_grads[0] if node.count == 1 else tuple(out_grads), ins, outs, node.attrs, needs,
                             node.in_training(is_train))
 
 
-def filled(node: Recorded, out_grads: Sequence[G | None], outs: Sequence[V], zeros: Callable[[V], G]
-           ) -> Sequence[G | None]:
+def filled_gradients(node: Recorded, out_grads: Sequence[G | None], outs: Sequence[V], zeros: Callable[[V], G]
+                     ) -> Sequence[G | None]:
     """The output gradients of a node, with zeros for missing ones if the operator's rule needs them."""
     op = node.op
     if op is None or node.count == 1 or op.traits.optional_out_grads:

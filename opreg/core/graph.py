@@ -34,8 +34,8 @@ class Node:
         The name, which should be unique in a graph, but need not be.
     attrs : mapping
         Complete typed attributes.
-    given : mapping
-        The attributes as they were given, for files.
+    keywords : mapping
+        The attributes that the caller passed, without defaults, for files.
     tags : mapping of str to str
         Attributes that the operator does not declare: ``__ctx_group__``, ``__lr_mult__``, …
     inputs : tuple of Entry
@@ -44,14 +44,14 @@ class Node:
         The line of user code that made it.
     """
 
-    __slots__ = ("op", "name", "attrs", "given", "tags", "inputs", "where", "_count", "__weakref__")
+    __slots__ = ("op", "name", "attrs", "keywords", "tags", "inputs", "where", "_count", "__weakref__")
 
     def __init__(self, op: Op | None, name: str, attrs: Mapping[str, Any] = {}, inputs: Sequence[Entry] = (),
-                 given: Mapping[str, Any] | None = None, tags: Mapping[str, str] = {}, where: Where | None = None):
+                 keywords: Mapping[str, Any] | None = None, tags: Mapping[str, str] = {}, where: Where | None = None):
         if op is not None and attrs.__class__ is dict:
             attrs = Attributes(attrs)
         self.op, self.name, self.attrs, self.inputs = op, name, attrs, tuple(inputs)
-        self.given = attrs if given is None else given
+        self.keywords = attrs if keywords is None else keywords
         self.tags, self.where = tags, where
         self._count = 0
 
@@ -79,7 +79,7 @@ class Node:
                 tags: Mapping[str, str] = {}) -> Node:
         """A copy of the node with other inputs and, if given, another name, other attributes and additional tags."""
         return Node(self.op, self.name if name is None else name, self.attrs if attrs is None else attrs, inputs,
-                    self.given, {**self.tags, **tags} if tags else self.tags, self.where)
+                    self.keywords, {**self.tags, **tags} if tags else self.tags, self.where)
 
     def in_training(self, is_train: bool | None) -> bool:
         """Whether it computes as in training, given the mode of its plan."""
@@ -169,7 +169,7 @@ class Graph:
                 [node for node in variables if node in auxiliary])
 
 
-def reachable(nodes: Sequence[Node], heads: Iterable[Entry], read: bool = False, given: Collection[Entry] = ()
+def reachable(nodes: Sequence[Node], heads: Iterable[Entry], read: bool = False, known_entries: Collection[Entry] = ()
               ) -> list[Node]:
     """The nodes that heads depend on, in the given order, inputs before users.
 
@@ -177,17 +177,17 @@ def reachable(nodes: Sequence[Node], heads: Iterable[Entry], read: bool = False,
     ----------
     read : bool
         Whether to leave out nodes of which only the shapes are read, and to include nodes that must run in any case.
-    given : collection of entries
+    known_entries : collection of entries
         Entries that are computed already, so that their nodes are not needed.
     """
-    needed = {entry[0] for entry in heads if entry not in given}
+    needed = {entry[0] for entry in heads if entry not in known_entries}
     if read:
         needed.update([node for node in nodes if node.op is not None and effects.runs_unread(node.op, node.attrs)])
     for node in reversed(nodes):
         if node in needed and node.op is not None:
             unread = node.op.traits.unread if read else ()
             for i, entry in enumerate(node.inputs):
-                if i not in unread and entry not in given:
+                if i not in unread and entry not in known_entries:
                     needed.add(entry[0])
     return [node for node in nodes if node in needed]
 

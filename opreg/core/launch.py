@@ -295,8 +295,8 @@ def _out(places: list[Array]) -> Array | tuple[Array, ...]:
 def _copying(compute: Callable[[], Any], outs: Sequence[Array | None], states: Sequence[Array], check: Callable
              ) -> tuple[list[Step], Step | None]:
     """Steps of a returning kernel, which copy its results into the outputs, and check them in the first run."""
-    wanted = [(i, out) for i, out in enumerate(outs) if out is not None]
-    if not wanted and not states:
+    requested = [(i, out) for i, out in enumerate(outs) if out is not None]
+    if not requested and not states:
         return [compute], None
     pending: list[Array] = []
     count, checked = len(outs), False
@@ -309,7 +309,7 @@ def _copying(compute: Callable[[], Any], outs: Sequence[Array | None], states: S
         if not checked:
             check(results)
             checked = True
-        for i, out in wanted:
+        for i, out in requested:
             out[...] = results[i]
         if states:
             pending[:] = results[count:]

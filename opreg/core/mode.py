@@ -20,7 +20,7 @@ import numpy as np
 
 from ..errors import Place, line_at, user_frame, warn
 
-__all__ = ["MODE", "UserScope", "UserRecording", "Mode", "Recording", "Scope", "inside", "quiet"]
+__all__ = ["MODE", "UserScope", "UserRecording", "Mode", "Recording", "Scope", "is_already_entered", "quiet"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -197,12 +197,12 @@ def quiet(function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
     try:
         return MODE.__dict__["now"]().run(function, *args, **keywords)
     except RuntimeError as error:
-        if not inside(error):
+        if not is_already_entered(error):
             raise
     return function(*args, **keywords)
 
 
-def inside(error: RuntimeError) -> bool:
+def is_already_entered(error: RuntimeError) -> bool:
     """Whether ``Mode.run`` raised this error since the context is already entered."""
     return str(error).startswith("cannot enter context")
 

@@ -142,12 +142,12 @@ def public() -> list[str]:
 
 def front(title: str, make: Callable[[Op, str], Callable]) -> Callable[[str], Callable]:
     """A ``__getattr__`` for ``nd`` or ``sym``, which makes the function of a name at its first use."""
-    made: dict[str, Callable] = {}
+    functions: dict[str, Callable] = {}
 
     def surface(name: str) -> Callable:
         """The function of a name; an `UnknownOperatorError` with the nearest names if there is none."""
-        if name in made:
-            return made[name]
+        if name in functions:
+            return functions[name]
         if name in WRITTEN:
             return WRITTEN[name]
         op = find(name) or find(f"_{name}")
@@ -155,13 +155,13 @@ def front(title: str, make: Callable[[Op, str], Callable]) -> Callable[[str], Ca
             users = find(f"custom.{name}")
             raise UnknownOperatorError(f"{title} has no operator {name!r}. " + (nearest(name) if users is None else
                                        f"One of users has the name: {title}.custom.{name}"))
-        function = made[name] = make(op, name)
+        function = functions[name] = make(op, name)
         return function
 
     def renew(names: Sequence[str]) -> None:
-        if made:
-            for name in {*names, *[name[1:] for name in names if name[0] == "_"]} & made.keys():
-                _renew(made[name], find(name) or find(f"_{name}"))
+        if functions:
+            for name in {*names, *[name[1:] for name in names if name[0] == "_"]} & functions.keys():
+                _renew(functions[name], find(name) or find(f"_{name}"))
 
     on_names(renew)
     return surface

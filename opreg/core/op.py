@@ -19,8 +19,8 @@ from ..errors import (
     Where,
     adopted,
     family,
-    here,
     note,
+    user_line,
 )
 from ..typing import Array, ArrayModule
 from .as_prop import PropMethods
@@ -38,7 +38,7 @@ from .traits import Traits
 if TYPE_CHECKING:
     from .value import Value
 
-__all__ = ["Op", "agreed", "filled", "gradients_by_rule", "runs_body", "shapes_from_data"]
+__all__ = ["Op", "agreed", "filled_shapes", "gradients_by_rule", "runs_body", "shapes_from_data"]
 
 V = TypeVar("V", bound="Value")
 
@@ -109,7 +109,7 @@ class Op(Declarations, PropMethods):
                  check_rule: Check | None = None, doc: str = "", **traits: Any):
         self.name, self.doc, self.op_type = name, doc, op_type
         self.aliases: tuple[str, ...] = ()
-        self.where: Where | None = here()
+        self.where: Where | None = user_line()
         self.family = family()
         self.signature = Signature(schema, arguments, auxiliary, outputs, visible=visible, variadic=variadic,
                                    input_names=input_names, per_instance=per_instance)
@@ -136,11 +136,11 @@ class Op(Declarations, PropMethods):
             op = op.successor
         return op
 
-    def complete(self, given: Attrs) -> Attributes:
-        """Complete typed attributes from given values or text."""
+    def complete(self, keywords: Attrs) -> Attributes:
+        """Complete typed attributes from values or text."""
         self.used = True
         try:
-            return self.signature.schema.complete(given)
+            return self.signature.schema.complete(keywords)
         except (AttrError, TypeError) as error:
             if not hasattr(error, "__notes__"):  # a user's operator has added notes
                 note(error, f"operator {self.name}")
@@ -177,7 +177,7 @@ class Op(Declarations, PropMethods):
             for shape in (*ins, *outs):
                 shape_of_all = unify(shape_of_all, shape)
             return [shape_of_all] * len(ins), [shape_of_all] * len(outs)
-        ins = filled(self, ins, outs, attrs)
+        ins = filled_shapes(self, ins, outs, attrs)
         if any(shape is None for shape in ins):
             return ins, outs
         results = self.rules.infer(attrs, *self.signature.placed(attrs, ins))
@@ -188,7 +188,7 @@ class Op(Declarations, PropMethods):
                        for shape in results]
         outs = [agreed(name, old, new) for name, old, new in zip(self.signature.outputs(attrs), outs, results)]
         if not all(map(known, ins)):
-            ins = filled(self, ins, outs, attrs)  # outputs may now be known better
+            ins = filled_shapes(self, ins, outs, attrs)  # outputs may now be known better
         return ins, outs
 
     def infer_dtypes(self, ins: Dtypes, outs: Dtypes, attrs: Attrs) -> tuple[Dtypes, Dtypes]:
@@ -249,7 +249,7 @@ class Op(Declarations, PropMethods):
         return self.rules.call(self, values, keywords)
 
 
-def filled(op: Op, ins: Shapes, outs: Shapes, attrs: Attrs) -> Shapes:
+def filled_shapes(op: Op, ins: Shapes, outs: Shapes, attrs: Attrs) -> Shapes:
     """Input shapes, with those that the operator's rule ``fill`` infers from the others."""
     if op.rules.fill is None:
         return ins

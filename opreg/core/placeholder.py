@@ -44,9 +44,9 @@ class Placeholder(Schema):
         self.stored, self.op_type, self.node, self.file = stored, op_type, node, file
         self.versions, self.subgraphs = tuple(versions), tuple(subgraphs)
 
-    def complete(self, given: Mapping[str, Any]) -> Attributes:
+    def complete(self, keywords: Mapping[str, Any]) -> Attributes:
         """The attributes as in the file."""
-        return Attributes(given)
+        return Attributes(keywords)
 
     def operator(self, arguments: int, auxiliary: int, outputs: int) -> Op:
         """Make the placeholder's operator, with these numbers of inputs and outputs."""
@@ -113,16 +113,16 @@ def warn_of(file: str, op: Op, nodes: Sequence[str], attribute: str) -> None:
          f"with the graph and has no effect. {did_you_mean(attribute, op.signature.schema.names)}")
 
 
-def sort_attributes(op: Op, texts: Mapping[str, str], **held: object
+def sort_attributes(op: Op, texts: Mapping[str, str], **extra: object
            ) -> tuple[Attributes, dict[str, str], dict[str, str]]:
-    """Divide the attributes of a node in a file into those of its operator and tags. ``held`` are attributes that are
+    """Divide the attributes of a node in a file into those of its operator and tags. ``extra`` are attributes that are
     no text.
 
     Returns
     -------
     attrs : Attributes
         Complete typed attributes.
-    given, tags : dict of str
+    keywords, tags : dict of str
         The operator's attributes as text, and all others.
 
     Raises
@@ -142,7 +142,7 @@ def sort_attributes(op: Op, texts: Mapping[str, str], **held: object
     for name, text in texts.items():
         of_operator = not is_tag(name) and (user or schema.open or name in schema)
         (attributes_of_op if of_operator else tags)[name] = text
-    attributes: dict[str, object] = {**attributes_of_op, **held}
+    attributes: dict[str, object] = {**attributes_of_op, **extra}
     if user:
         attributes.pop("op_type", None)
     if op.signature.per_instance and schema.open:
@@ -215,22 +215,22 @@ def _misfit(stands: Placeholder | None, what: str) -> OpError:
 
 def _applied(op: Op, node: Node, stands: Placeholder | None, inputs: Sequence[Entry]) -> Node:
     attrs: Attributes
-    given, tags = node.given, node.tags
+    keywords, tags = node.keywords, node.tags
     try:
         if stands is None:
-            attrs = op.complete({**{name: value for name, value in given.items() if name != "op_type"},
+            attrs = op.complete({**{name: value for name, value in keywords.items() if name != "op_type"},
                                  **(tags if op.signature.per_instance and op.signature.schema.open else {}),
                                  **{name: value for name, value in node.attrs.items() if name == "subgraphs"}})
         else:
-            attrs, given, tags = sort_attributes(op, {**given, **tags})
+            attrs, keywords, tags = sort_attributes(op, {**keywords, **tags})
     except Exception as error:
         note(error, ("" if stands is None else f"{stands.file}: ") + f"node {node.name!r}")
         raise
     if stands is not None:
-        for attribute in strange(op, node.given):
+        for attribute in strange(op, node.keywords):
             warn_of(stands.file, op, [node.name], attribute)
     expected = op.signature.inputs(attrs)
     if len(inputs) != len(expected):
         raise _misfit(stands, f"node {node.name!r}: operator {op.name} has {len(expected)} inputs "
                               f"({', '.join(expected)}), the node has {len(inputs)}")
-    return Node(op, node.name, attrs, inputs, given, tags, node.where)
+    return Node(op, node.name, attrs, inputs, keywords, tags, node.where)

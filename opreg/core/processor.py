@@ -237,7 +237,7 @@ def _sysctl(name: str, text: bool = False) -> int | str | None:
 # ------------------------------------------------------------------------------------------------- overridden
 
 
-def _overridden(here: Processor, text: str) -> Processor:
+def _overridden(processor: Processor, text: str) -> Processor:
     """A processor with some values replaced by those in a text such as ``"l2=256K cores=1"``."""
     values: dict[str, int] = {}
     for word in text.replace(",", " ").split():
@@ -250,4 +250,4 @@ def _overridden(here: Processor, text: str) -> Processor:
             raise ArgumentError(f"OPREG_PROCESSOR: {word!r}: expected from {low} to {high}, as 512K or 2M")
         assert size is not None
         values[key] = size
-    return here._replace(**values)  # type: ignore[arg-type]
+    return processor._replace(**values)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self, TextIO, TypeVar
 
-__all__ = ["Line", "counted", "duration", "is_terminal", "moved", "wanted"]
+__all__ = ["Line", "counted", "duration", "is_terminal", "progress_text", "is_enabled"]
 
 #: Seconds between two updates of the line, and seconds that ``counted`` waits before it shows a line at all.
 _INTERVAL, _PATIENCE = 0.1, 0.5
@@ -37,7 +37,7 @@ def is_terminal(stream: object) -> bool:
         return False
 
 
-def wanted(progress: bool | None = None) -> bool:
+def is_enabled(progress: bool | None = None) -> bool:
     """Whether to write a line: by the argument, else by the environment variable, else if there is a terminal."""
     if progress is not None:
         return progress
@@ -58,7 +58,7 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{remaining_seconds:02}" if hours else f"{minutes}:{remaining_seconds:02}"
 
 
-def moved(done: int, total: int | None, *details: str, seconds: float = 0.0) -> str:
+def progress_text(done: int, total: int | None, *details: str, seconds: float = 0.0) -> str:
     """The progress of some work as text: a bar and the remaining time if the total is known, then details.
 
     A narrow terminal cuts the last of them off.
@@ -201,12 +201,12 @@ def counted(things: Iterable[T], what: str, total: int | None = None, text: Call
     text : function, optional
         Gives the text to show about the current thing.
     """
-    if not wanted():
+    if not is_enabled():
         yield from things
         return
     with Line(_PATIENCE) as line:
         for done, thing in enumerate(things):
             if line.due():
                 details = [detail for detail in (text(thing),) if detail]
-                line.show(f"{what} {moved(done, total, *details, seconds=line.seconds)}")
+                line.show(f"{what} {progress_text(done, total, *details, seconds=line.seconds)}")
             yield thing

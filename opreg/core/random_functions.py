@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from ..errors import ArgumentError
 from ..typing import DTypeLike, ShapeLike
-from .arguments import given
+from .arguments import non_none
 from .registry import ops
 from .value import Value
 
@@ -53,11 +53,11 @@ class Sampling(Generic[V]):
                 raise ArgumentError(f"random.{name}: {what} must be a number, array or symbol, "
                                     f"got {type(value).__name__}")
         arrays = [value for value in parameters.values() if isinstance(value, Value)]
-        settings = {**keywords, **given(dtype=dtype, ctx=ctx, out=out)}
+        settings = {**keywords, **non_none(dtype=dtype, ctx=ctx, out=out)}
         if not arrays:
             if shape is None:
                 shape = self._usual if out is None else out.shape
-            return self._surface(f"_random_{name}")(**parameters, **given(shape=shape), **settings)
+            return self._surface(f"_random_{name}")(**parameters, **non_none(shape=shape), **settings)
         if shape is not None:
             settings["shape"] = shape
         settings.pop("ctx", None)  # that of the parameters
@@ -123,7 +123,7 @@ class Sampling(Generic[V]):
                     dtype: DTypeLike = "int32", **keywords: Any) -> V:
         """Indices drawn with the probabilities in the last axis of ``data``; with ``get_prob`` also the
         logarithms of their probabilities, through which a gradient flows."""
-        settings = {**keywords, **given(shape=shape, out=out)}
+        settings = {**keywords, **non_none(shape=shape, out=out)}
         return self._surface("_sample_multinomial")(data, get_prob=get_prob, dtype=dtype, **settings)
 
     def shuffle(self, data: V, **keywords: Any) -> V:

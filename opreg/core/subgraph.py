@@ -26,27 +26,27 @@ class Subgraph:
     ----------
     nodes : sequence of Node
         Operators in topological order.
-    given : sequence of entry or None
+    inputs : sequence of entry or None
         Entries of the inputs, None for a missing one.
     results : sequence of entry or None
         Entries of the results, None for a missing one.
 
     Attributes
     ----------
-    steps : list of (Op, attrs, given, places, int)
-        Each operator with its attributes, complete and as given, the places it reads, and its number of outputs.
+    steps : list of (Op, attrs, keywords, places, int)
+        Each operator with its attributes, complete and as passed, the places it reads, and its number of outputs.
     results : list of int or None
         Places of the results.
     """
 
     __slots__ = ("steps", "results", "_places")
 
-    def __init__(self, nodes: Sequence[Node], given: Sequence[Entry | None], results: Sequence[Entry | None]):
-        places: dict[Entry | None, int] = {entry: i for i, entry in enumerate(given)}
-        place = len(given)
+    def __init__(self, nodes: Sequence[Node], inputs: Sequence[Entry | None], results: Sequence[Entry | None]):
+        places: dict[Entry | None, int] = {entry: i for i, entry in enumerate(inputs)}
+        place = len(inputs)
         self.steps: list[tuple[Op, Attrs, Attrs, list[int], int]] = []
         for node in nodes:
-            self.steps.append((node.op, node.attrs, node.given, [places[entry] for entry in node.inputs],  # type: ignore
+            self.steps.append((node.op, node.attrs, node.keywords, [places[entry] for entry in node.inputs],  # type: ignore
                                node.count))
             for i in range(node.count):
                 places[node, i] = place
@@ -77,9 +77,9 @@ class Subgraph:
                 reads.update(place for i, place in enumerate(places) if i not in op.traits.unread)
         return reads
 
-    def inline(self, tracer: RuleTracer, given: Sequence[Entry | None]) -> list[TracedValue | None]:
+    def inline(self, tracer: RuleTracer, inputs: Sequence[Entry | None]) -> list[TracedValue | None]:
         """Add the steps to a tracer as nodes over these entries; returns the results."""
-        entries: list[Any] = list(given)  # None for a missing output gradient
+        entries: list[Any] = list(inputs)  # None for a missing output gradient
         for op, attrs, words, places, count in self.steps:
             node = tracer.add(op, attrs, [entries[i] for i in places], words)
             if count == 1:
@@ -94,7 +94,7 @@ def rule_graph(op: Op, attrs: Attrs, out_grads: Sequence[bool], needs: Sequence[
     """The gradient rule of an operator as a subgraph, whose inputs are the output gradients, inputs and outputs of the
     operator, with these ``specs``."""
     count, first = len(out_grads), len(out_grads) + len(needs)
-    tracer = RuleTracer(known=None if specs is None else {})
+    tracer = RuleTracer(known_specs=None if specs is None else {})
     input_specs = [Spec()] * (first + count) if specs is None else specs
     entries = [tracer.variable(f"{op.name} {i}", spec) for i, spec in enumerate(input_specs)]
     values = [tracer.value(entry) for entry in entries]

@@ -25,7 +25,8 @@ from ..typing import Array, ArrayModule
 from .locks import lock
 from .processor import processor
 
-__all__ = ["count", "run", "in_turn", "evenly", "stretches", "by_rows", "parts_of", "whole", "copy", "alone"]
+__all__ = ["count", "run", "in_turn", "evenly", "stretches", "by_rows", "parts_of", "runs_undivided", "copy",
+           "no_foreign_threads"]
 
 # How many bytes of an array are worked on at a time: an eighth, within these bounds. With smaller blocks, threads would
 # mostly wait for each other between NumPy's functions; with larger ones, a block and its result would not fit into the
@@ -262,7 +263,7 @@ def _rows(array: Array) -> int:
     return length if length <= 2 * rows else rows
 
 
-def whole(array: Array) -> bool:
+def runs_undivided(array: Array) -> bool:
     """Whether ``by_rows`` calls its function once for all rows of an array of the host."""
     return _rows(array) == array.shape[0]
 
@@ -284,7 +285,7 @@ def copy(target: Any, source: Any) -> None:
     run([functools.partial(target[part].__setitem__, Ellipsis, source[part]) for part in evenly(len(target), 8)])
 
 
-def alone() -> bool:
+def no_foreign_threads() -> bool:
     """Whether the process has no threads but the caller's and those of opreg, which run only opreg's code.
 
     Examples

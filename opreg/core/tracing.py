@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from ..errors import ArgumentError, OpError, here, listed, note
+from ..errors import ArgumentError, OpError, listed, note, user_line
 from ..typing import DTypeLike
 from .graph import Entry, Node, declared_shape, fail
 from .op import Op
@@ -37,7 +37,7 @@ class TraceError(OpError, TypeError):
     """Python code needs a value that is not known while tracing; the message says in which line."""
 
     def __init__(self, what: str):
-        where = here()
+        where = user_line()
         super().__init__(f"{where}: {what}" if where else what)
 
 
@@ -78,24 +78,24 @@ class Tracer:
         """Shape and dtype of an entry."""
         return self.specs[entry[0]][entry[1]]
 
-    def apply(self, op: Op, inputs: Sequence[Entry], given: Attrs) -> list[Entry]:
+    def apply(self, op: Op, inputs: Sequence[Entry], keywords: Attrs) -> list[Entry]:
         """Add a node that applies an operator; returns the entries of its visible outputs."""
-        attrs = op.complete(given)
+        attrs = op.complete(keywords)
         names = op.signature.inputs(attrs)
         if len(inputs) != len(names):
             raise ArgumentError(f"operator {op.name}: expected {len(names)} inputs ({listed(names)}), got "
                                 f"{len(inputs)}")
-        node = self.add(op, attrs, inputs, given)
+        node = self.add(op, attrs, inputs, keywords)
         return [(node, i) for i in range(op.signature.visible(attrs))]
 
-    def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None = None) -> Node:
+    def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], keywords: Attrs | None = None) -> Node:
         """Add a node over entries."""
-        node = self._node(op, attrs, inputs, given)
+        node = self._node(op, attrs, inputs, keywords)
         self._take(node)
         self.nodes.append(node)
         return node
 
-    def _node(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None) -> Node:
+    def _node(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], keywords: Attrs | None) -> Node:
         """A new node with its name, its tags and the place in user code where it was made."""
         raise NotImplementedError
 
@@ -181,16 +181,16 @@ class RuleTracer(Tracer):
         The node whose gradient is traced.
     """
 
-    def __init__(self, nodes: list[Node] | None = None, known: Mapping[Node, list[Spec]] | None = {},
+    def __init__(self, nodes: list[Node] | None = None, known_specs: Mapping[Node, list[Spec]] | None = {},
                  source: Node | None = None):
         super().__init__(nodes)
-        self.known, self.source = known, source
+        self.known, self.source = known_specs, source
 
     def value(self, entry: Entry) -> TracedValue:
         """An entry as a value."""
         return TracedValue(self, entry)
 
-    def call(self, op: Op, values: Sequence[object], given: Attrs) -> list[TracedValue]:
+    def call(self, op: Op, values: Sequence[object], keywords: Attrs) -> list[TracedValue]:
         """Apply an operator to values; returns its visible outputs."""
         entries = []
         for value in values:
@@ -198,15 +198,15 @@ class RuleTracer(Tracer):
                 raise NeedsNumbers(f"a gradient rule calls operator {op.name} on {type(value).__name__} and on traced "
                                    f"values, which have no elements")
             entries.append(value._entry)
-        return list(map(self.value, self.apply(op, entries, given)))
+        return list(map(self.value, self.apply(op, entries, keywords)))
 
-    def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], given: Attrs | None = None) -> Node:
+    def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], keywords: Attrs | None = None) -> Node:
         """Add a node over entries."""
         source = self.source
         if source is None:
-            node = Node(op, "gradient", attrs, inputs, given)
+            node = Node(op, "gradient", attrs, inputs, keywords)
         else:
-            node = Node(op, f"{source.name}_backward", attrs, inputs, given, source.tags, source.where)
+            node = Node(op, f"{source.name}_backward", attrs, inputs, keywords, source.tags, source.where)
         self.nodes.append(node)
         return node
 
@@ -250,8 +250,8 @@ class TracedValue(Sized, Value):
     def __init__(self, tracer: RuleTracer, entry: Entry):
         self._tracer, self._entry = tracer, entry
 
-    def _apply(self, op: Op, values: Sequence[object], given: Attrs) -> Any:
-        results = self._tracer.call(op, values, given)
+    def _apply(self, op: Op, values: Sequence[object], keywords: Attrs) -> Any:
+        results = self._tracer.call(op, values, keywords)
         return results[0] if len(results) == 1 else results
 
     def _trace_call(self, op: Op, attrs: Attrs, values: Sequence[object]

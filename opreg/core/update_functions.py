@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from .arguments import given
+from .arguments import non_none
 from .value import Value
 
 __all__ = ["Updates", "updates"]
@@ -33,7 +33,7 @@ class Updates(Generic[V]):
         place = getattr(weight, "context", None)
         if isinstance(rescale_grad, Value):
             return rescale_grad if place is None else rescale_grad.as_in_context(place)  # type: ignore[attr-defined]
-        return self._surface("_full")(shape=(1,), value=rescale_grad, **given(ctx=place))
+        return self._surface("_full")(shape=(1,), value=rescale_grad, **non_none(ctx=place))
 
     def adamw_update(self, weight: V, grad: V, mean: V, var: V, rescale_grad: V | float, lr: float, eta: float,
                      beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0,
@@ -44,7 +44,7 @@ class Updates(Generic[V]):
         """
         return self._surface("_adamw_update")(
             weight, grad, mean, var, self._scale(rescale_grad, weight), lr=lr, eta=eta, beta1=beta1, beta2=beta2,
-            epsilon=epsilon, wd=wd, clip_gradient=clip_gradient, **given(out=out, name=name), **kwargs)
+            epsilon=epsilon, wd=wd, clip_gradient=clip_gradient, **non_none(out=out, name=name), **kwargs)
 
     def mp_adamw_update(self, weight: V, grad: V, mean: V, var: V, weight32: V, rescale_grad: V | float, lr: float,
                         eta: float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8, wd: float = 0,
@@ -52,7 +52,7 @@ class Updates(Generic[V]):
         """``adamw_update`` computed in ``weight32``, a float32 copy of the weight."""
         return self._surface("_mp_adamw_update")(
             weight, grad, mean, var, weight32, self._scale(rescale_grad, weight), lr=lr, eta=eta, beta1=beta1,
-            beta2=beta2, epsilon=epsilon, wd=wd, clip_gradient=clip_gradient, **given(out=out, name=name), **kwargs)
+            beta2=beta2, epsilon=epsilon, wd=wd, clip_gradient=clip_gradient, **non_none(out=out, name=name), **kwargs)
 
     def multi_adamw_update(self, weights: Sequence[V], grads: Sequence[V], mean: Sequence[V], var: Sequence[V],
                            rescale_grad: V | float, lrs: Sequence[float], wds: Sequence[float], etas: Sequence[float],
@@ -60,7 +60,7 @@ class Updates(Generic[V]):
         """``adamw_update`` of several weights, each with its own rate, decay and schedule multiplier."""
         scale = self._scale(rescale_grad, weights[0])
         return self._several("_multi_adamw_update", (weights, grads, mean, var), [scale], "num_weights", size, lrs=lrs,
-                             wds=wds, etas=etas, **given(out=out, name=name), **kwargs)
+                             wds=wds, etas=etas, **non_none(out=out, name=name), **kwargs)
 
     def multi_mp_adamw_update(self, weights: Sequence[V], grads: Sequence[V], mean: Sequence[V], var: Sequence[V],
                               weights32: Sequence[V], rescale_grad: V | float, lrs: Sequence[float],
@@ -69,21 +69,21 @@ class Updates(Generic[V]):
         """``multi_adamw_update`` computed in ``weights32``, float32 copies of the weights."""
         scale = self._scale(rescale_grad, weights[0])
         return self._several("_multi_mp_adamw_update", (weights, grads, mean, var, weights32), [scale], "num_weights",
-                             size, lrs=lrs, wds=wds, etas=etas, **given(out=out, name=name), **kwargs)
+                             size, lrs=lrs, wds=wds, etas=etas, **non_none(out=out, name=name), **kwargs)
 
     def multi_lamb_update(self, weights: Sequence[V], grads: Sequence[V], mean: Sequence[V], var: Sequence[V],
                           step_count: Sequence[int], lrs: Sequence[float], wds: Sequence[float], out: Any = None,
                           num_tensors: int = 0, **kwargs: Any) -> Any:
         """LAMB of several weights, each with its own step count, learning rate and weight decay."""
         return self._several("_multi_lamb_update", (weights, grads, mean, var), [], "num_tensors", num_tensors,
-                             step_count=step_count, learning_rates=lrs, wds=wds, **given(out=out), **kwargs)
+                             step_count=step_count, learning_rates=lrs, wds=wds, **non_none(out=out), **kwargs)
 
     def multi_mp_lamb_update(self, weights: Sequence[V], grads: Sequence[V], mean: Sequence[V], var: Sequence[V],
                              weights32: Sequence[V], step_count: Sequence[int], lrs: Sequence[float],
                              wds: Sequence[float], out: Any = None, num_tensors: int = 0, **kwargs: Any) -> Any:
         """``multi_lamb_update`` computed in ``weights32``, float32 copies of the weights."""
         return self._several("_multi_mp_lamb_update", (weights, grads, mean, var, weights32), [], "num_tensors",
-                             num_tensors, step_count=step_count, learning_rates=lrs, wds=wds, **given(out=out),
+                             num_tensors, step_count=step_count, learning_rates=lrs, wds=wds, **non_none(out=out),
                              **kwargs)
 
     def _several(self, operator: str, groups: Sequence[Sequence[V]], tail: list[V], counted: str, count: int,

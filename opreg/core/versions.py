@@ -29,8 +29,8 @@ from ..typing import Array
 from .addresses import address_of
 from .locks import lock
 
-__all__ = ["LATEST", "WATCHED", "Targets", "Write", "held", "now", "owner_of", "share", "stays", "tick", "unchanged",
-           "view_at", "written", "wrote", "wrote_all", "wrote_held"]
+__all__ = ["LATEST", "WATCHED", "Targets", "Write", "must_record_write", "now", "owner_of", "share", "stays", "tick",
+           "unchanged", "view_at", "written", "wrote", "wrote_all", "wrote_held"]
 
 #: A write to memory: its number, and the instruction in user code that wrote.
 Write: TypeAlias = tuple[int, Place | None]
@@ -241,7 +241,7 @@ def _references(holder: _Holder) -> int:
 UNSHARED = _references(_holder)
 
 
-def held(holder: Any, known: int = 0) -> bool:
+def must_record_write(holder: Any, references: int = 0) -> bool:
     """Whether a write to an array must be recorded: writes are recorded at all, and its raw array or a view of it has
     other references, from a tape node, a plan or another array.
 
@@ -249,13 +249,13 @@ def held(holder: Any, known: int = 0) -> bool:
     ----------
     holder : NDArray
         The array, with its raw array in ``_data``.
-    known : int
+    references : int
         How many references to the raw array the caller itself has; a view counts as one.
     """
     if not WATCHED:
         return False
     data = holder._data
-    return getrefcount(data) - known != UNSHARED or data.__class__ is not ndarray or data.base is not None
+    return getrefcount(data) - references != UNSHARED or data.__class__ is not ndarray or data.base is not None
 
 
 def _next_write(caller: FrameType) -> Write:
@@ -293,7 +293,7 @@ def wrote_all(arrays: Iterable[Array]) -> None:
 def wrote_held(holders: Iterable[Any]) -> None:
     """Record that arrays were written, except those for which ``held`` is false; the caller also holds the raw
     arrays."""
-    if WATCHED and (arrays := [holder._data for holder in holders if held(holder, 1)]):
+    if WATCHED and (arrays := [holder._data for holder in holders if must_record_write(holder, 1)]):
         wrote_all(arrays)
 
 

@@ -15,7 +15,7 @@ from ..core.attrs import Attributes, Schema
 from ..core.graph import Entry, Node
 from ..core.invalidation import EDITION, following, keep
 from ..core.launch import Call
-from ..core.op import Op, agreed, filled, gradients_by_rule
+from ..core.op import Op, agreed, filled_shapes, gradients_by_rule
 from ..core.registry import declare
 from ..core.rules import Attrs, AttrsRule, Rule, Shapes
 from ..core.spec import ANY, Shape, Spec, holds_any, known
@@ -161,15 +161,15 @@ class _ShapeTracer(RuleTracer):
         """The value of an entry."""
         return _Shaped(self, entry)
 
-    def call(self, op: Op, values: Sequence[object], given: Attrs) -> list[TracedValue]:
+    def call(self, op: Op, values: Sequence[object], keywords: Attrs) -> list[TracedValue]:
         """Apply an operator to values and constants. Attributes may hold unknown dimensions."""
         entries = [self.entry(value) for value in values]
-        open_attrs = {name: _frozen(value) for name, value in given.items() if holds_any(value)}
+        open_attrs = {name: _frozen(value) for name, value in keywords.items() if holds_any(value)}
         if not open_attrs:
-            return list(map(self.value, self.apply(op, entries, given)))
-        checked = op.complete({**given, **{name: _closed(value) for name, value in open_attrs.items()}})
+            return list(map(self.value, self.apply(op, entries, keywords)))
+        checked = op.complete({**keywords, **{name: _closed(value) for name, value in open_attrs.items()}})
         attrs = op.signature.schema.made({**checked, **open_attrs}, False)
-        node = self.add(op, attrs, entries, given)
+        node = self.add(op, attrs, entries, keywords)
         return [self.value((node, i)) for i in range(op.signature.visible(attrs))]
 
     def entry(self, value: object) -> Entry:
@@ -215,7 +215,7 @@ def _frozen(value: Any) -> Any:
 
 def _shapes(op: Op, rule: Rule, use: Attributes, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     """Infer shapes of inputs and outputs by tracing a body, as far as possible."""
-    ins = filled(op, ins, outs, use)
+    ins = filled_shapes(op, ins, outs, use)
     if any(shape is None for shape in ins):
         return ins, outs
     lasting, edition = use.lasting and all(map(known, ins)), EDITION[0]
@@ -233,7 +233,7 @@ def _shapes(op: Op, rule: Rule, use: Attributes, ins: Shapes, outs: Shapes) -> t
         if lasting:
             keep(_SHAPES, key, inferred, edition)
     outs = [agreed(name, old, new) for name, old, new in zip(op.signature.outputs(use), outs, inferred)]
-    return ins if all(map(known, ins)) else filled(op, ins, outs, use), outs
+    return ins if all(map(known, ins)) else filled_shapes(op, ins, outs, use), outs
 
 
 def _traced(rule: Rule, use: Attributes, ins: Shapes) -> Shapes:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.dispatch import write
 from ..core.spec import show
-from ..core.versions import held, wrote
+from ..core.versions import must_record_write, wrote
 from ..errors import ArgumentError, OpError, ShapeError
 from .first_run import default
 from .signature import warn_misspelt
@@ -86,7 +86,7 @@ class CustomOp:
                 raise
             misfit = isinstance(error, ValueError) and tuple(getattr(src, "shape", dst.shape)) != tuple(dst.shape)
         else:
-            if held(dst):
+            if must_record_write(dst):
                 wrote(dst._data)
             return
         if hasattr(dst, "check_writable"):
@@ -96,12 +96,12 @@ class CustomOp:
         write(dst, req, src)  # a source on another device, or a target that is no NDArray
 
 
-def _check_places(*given: Any) -> None:
+def _check_places(*arguments: Any) -> None:
     """Raise an error if ``assign`` was given a list, or an array instead of a request."""
-    if isinstance(given[0], (list, tuple)) or not isinstance(given[1], str):
+    if isinstance(arguments[0], (list, tuple)) or not isinstance(arguments[1], str):
         raise ArgumentError(
             "assign: expected an array, its request and a value, as in self.assign(out_data[0], req[0], value), got "
-            + ", ".join(type(argument).__name__ for argument in given)) from None
+            + ", ".join(type(argument).__name__ for argument in arguments)) from None
 
 
 class CustomOpProp:

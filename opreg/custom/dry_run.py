@@ -90,7 +90,7 @@ def undisturbed() -> Iterator[None]:
     """A context manager that restores the states of all random generators: those of operators, NumPy's and Python's."""
     numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002  it is what users draw from
     try:
-        with generators.kept():
+        with generators.keep_states():
             yield
     finally:
         np.random.set_state(numpy_state)  # noqa: NPY002

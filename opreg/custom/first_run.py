@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-__all__ = ["checked", "may_skip_checks", "default", "is_default", "note_given", "warn_unwritten"]
+__all__ = ["check_first_run", "may_skip_checks", "default", "is_default", "note_given", "warn_unwritten"]
 
 
 def default(method: F) -> F:
@@ -34,9 +34,9 @@ def is_default(method: object) -> bool:
     return getattr(method, "default", False)
 
 
-def note_given(error: BaseException, where: str, given: str) -> None:
+def note_given(error: BaseException, where: str, arguments: str) -> None:
     """Add to an exception of users' code where it was raised, and the specs of the code's arguments."""
-    note(error, f"in {where}, given {given}")
+    note(error, f"in {where}, given {arguments}")
     if isinstance(error, TypeError) and str(error).startswith("Unsupported type") and "NDArray" in str(error):
         note(error, "a RawKernel takes arrays of CuPy alone: give it cupy.from_dlpack(x), which shares the memory")
 
@@ -65,9 +65,9 @@ def _untouched(mark: Any) -> bool:
     return bool(same.get() if hasattr(same, "get") else same)
 
 
-def checked(run: Step, later: Step, custom_op: CustomOp, title: str, raws: Sequence[Array], reqs: Sequence[str],
-            lists: dict[str, list], names: Sequence[str],
-            unwritten: Callable[[list[int], object], list[Step]]) -> FirstRun:
+def check_first_run(run: Step, later: Step, custom_op: CustomOp, title: str, raws: Sequence[Array], reqs: Sequence[str],
+                    lists: dict[str, list], names: Sequence[str],
+                    unwritten: Callable[[list[int], object], list[Step]]) -> FirstRun:
     """The first run of a method of an operator, with checks.
 
     Parameters

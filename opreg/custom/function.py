@@ -14,7 +14,7 @@ from ..core.attrs import Schema
 from ..core.dispatch import call
 from ..core.launch import Call, FirstRun, Step
 from ..core.mode import MODE
-from ..core.op import Op, agreed, filled, gradients_by_rule
+from ..core.op import Op, agreed, filled_shapes, gradients_by_rule
 from ..core.registry import ops
 from ..core.rules import SAME_TYPE, AttrsRule, Dtypes, Rule, Shapes, TypeRule, counted
 from ..core.signature import Names
@@ -24,7 +24,7 @@ from ..core.value import Value
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, Where, note
 from .dry_run import dry_run, spec_of
 from .first_run import note_given
-from .gradient import READS, OutGrads, Use, by_rule, derive, own, shown
+from .gradient import READS, OutGrads, Use, by_rule, check_gradients, derive, read_only
 from .signature import GIVEN, Signature, check_rule, read, read_types
 
 if TYPE_CHECKING:
@@ -76,9 +76,9 @@ class DefinedFunction(Schema):
             self._reads = rule, READS.function(traced)
         return self._reads[1]
 
-    def complete(self, given: Mapping[str, object]) -> FunctionUse:
+    def complete(self, keywords: Mapping[str, object]) -> FunctionUse:
         """Typed attributes, with caches of their own."""
-        attributes = super().complete(given)
+        attributes = super().complete(keywords)
         use = FunctionUse(attributes, attributes.lasting)
         use.defined, use.op, use.memo, use.runs = self, self.op, {}, {}
         return use
@@ -210,8 +210,8 @@ class FunctionUse(Use):
         """The error for dtypes that contradict the declaration. It names the first input or output with a wrong one."""
         op, count, names = self.op, len(inputs), (*inputs, *self.op.signature.outputs(self))
 
-        def following(*kept: int) -> Dtypes:
-            shown = [dtype if i in kept else None for i, dtype in enumerate(dtypes)]
+        def following(*indices: int) -> Dtypes:
+            shown = [dtype if i in indices else None for i, dtype in enumerate(dtypes)]
             ins, outs = rule(shown[:count], shown[count:], self)
             return ins + outs
 
@@ -241,7 +241,7 @@ class FunctionUse(Use):
         op = self.op
         if op.rules.data_dependent:
             return ins, outs
-        ins = filled(op, ins, outs, self)
+        ins = filled_shapes(op, ins, outs, self)
         if not all(known(shape) for shape in ins):
             return ins, outs
         self.shapes = list(ins)
@@ -282,11 +282,12 @@ class FunctionUse(Use):
     def gradient(self, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool], is_train: bool
                  ) -> list[Value | None]:
         """Call the user's gradient rule; one gradient for each input."""
-        g, ins, outs = shown(g), list(map(shown, ins)), list(map(shown, outs))
+        g, ins, outs = read_only(g), list(map(read_only, ins)), list(map(read_only, outs))
         signature = self.op.signature
         gradients = signature.given(self, gradients_by_rule(
             self.op, g, signature.placed(self, ins), outs, self, signature.placed(self, needs), is_train))
-        return own(self.op.signature.arguments(self), gradients, ins, f"operator {self.op.op_type!r}: the gradient")
+        title = f"operator {self.op.op_type!r}: the gradient"
+        return check_gradients(self.op.signature.arguments(self), gradients, ins, title)
 
 
 def of_function(name: str | None, function: Callable, outputs: Sequence[str],

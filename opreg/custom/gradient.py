@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..ndarray.context import Context
     from ..typing import Array
 
-__all__ = ["Use", "GradientUse", "by_rule", "derive", "own", "shown", "OutGrads", "COMPUTED", "READS"]
+__all__ = ["Use", "GradientUse", "by_rule", "derive", "check_gradients", "read_only", "OutGrads", "COMPUTED", "READS"]
 
 T = TypeVar("T")
 
@@ -98,14 +98,15 @@ class Use(Attributes):
         return None
 
 
-def shown(value: Any) -> Any:
+def read_only(value: Any) -> Any:
     """Values, also in lists, as read-only arrays for users' code."""
     if isinstance(value, (list, tuple)):
-        return type(value)([shown(part) for part in value])
+        return type(value)([read_only(part) for part in value])
     return value.shown() if isinstance(value, Value) else value
 
 
-def own(names: Sequence[str], gradients: Iterable[Any], ins: Sequence[Any], title: str) -> list[Value | None]:
+def check_gradients(names: Sequence[str], gradients: Iterable[Any], ins: Sequence[Any], title: str
+                    ) -> list[Value | None]:
     """The gradients that a user's rule returned for named arguments, with checked shapes: one for each input, or None.
 
     Raises

@@ -17,7 +17,7 @@ from ..core.dispatch import write
 from ..core.launch import ANEW, Call
 from ..core.spec import show
 from ..errors import OpError
-from .first_run import checked, ignored, is_default, note_given, warn_unwritten
+from .first_run import check_first_run, ignored, is_default, note_given, warn_unwritten
 from .gradient import derive
 from .signature import check_keywords
 
@@ -67,10 +67,10 @@ for _name in _DONE.split():
         setattr(_Undeclared, f"__{_prefix}{_name}__", _Undeclared._refuse)
 
 
-def _noted(error: BaseException, title: str, attrs: PropUse, **given: list) -> None:
+def _noted(error: BaseException, title: str, attrs: PropUse, **lists: list) -> None:
     """Add to an exception of a user's method the specs of the method's arguments."""
     texts = [f"{name} {', '.join(f'{show(a.shape)} {np.dtype(a.dtype)}' for a in arrays if a.dtype)}"
-             for name, arrays in given.items() if arrays]
+             for name, arrays in lists.items() if arrays]
     note_given(error, title, "; ".join(texts))
     attrs.explain(error)
 
@@ -91,15 +91,15 @@ def run_forward(attrs: PropUse, custom_op: CustomOp, is_train: bool, req: list[s
         raise
 
 
-def _run_anew(attrs: PropUse, make: Callable[[], CustomOp], *given: Any) -> None:
+def _run_anew(attrs: PropUse, make: Callable[[], CustomOp], *lists: Any) -> None:
     """Call ``forward`` of an operator that is made for this run; ``backward`` will be its, too."""
-    run_forward(attrs, make(), *given)
+    run_forward(attrs, make(), *lists)
 
 
-def _run_back_anew(attrs: PropUse, call: Call, *given: Any) -> None:
+def _run_back_anew(attrs: PropUse, call: Call, *lists: Any) -> None:
     """Call ``backward`` of the operator whose ``forward`` ran last."""
     custom_op = attrs.create(call.ctx, call.memo, ())
-    run_backward(attrs, custom_op, False, *given)
+    run_backward(attrs, custom_op, False, *lists)
 
 
 def forward_steps(call: Call) -> list[Callable]:
@@ -123,7 +123,7 @@ def forward_steps(call: Call) -> list[Callable]:
         return []
 
     lists = {"in_data": in_data, "out_data": out_data}
-    return [checked(run, later, custom_op, title, raws, reqs, lists, attrs.outputs, unwritten)]
+    return [check_first_run(run, later, custom_op, title, raws, reqs, lists, attrs.outputs, unwritten)]
 
 
 def _automatic(attrs: PropUse, req: list[str], out_grad: list, in_data: list, out_data: list,
@@ -193,4 +193,4 @@ def backward_steps(call: Call) -> list[Callable]:
                        returned)
         return zeros
 
-    return [checked(run, run, custom_op, title, raws, reqs, {"in_grad": in_grad}, attrs.arguments, unwritten)]
+    return [check_first_run(run, run, custom_op, title, raws, reqs, {"in_grad": in_grad}, attrs.arguments, unwritten)]

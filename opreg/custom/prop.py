@@ -6,25 +6,21 @@ import ast
 import contextlib
 import functools
 import inspect
-import operator
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
-
-import numpy as np
 
 from ..core.arguments import is_tensor
 from ..core.attrs import AS_GIVEN, REQUIRED, AsText, Field, Schema, to_text
 from ..core.cache import Recent
 from ..core.dispatch import call
 from ..core.keys import Same
-from ..core.op import Op, agreed
+from ..core.op import Op
 from ..core.rules import AttrsRule, Dtypes, Shapes, counted, warn_of_none
-from ..core.spec import ANY, Shape, TypeFlag, as_dtype, known
+from ..core.spec import Shape, TypeFlag, known
 from ..core.value import Value
 from ..errors import (
     ArgumentError,
-    DTypeError,
     NotDifferentiableError,
     OpError,
     did_you_mean,
@@ -33,8 +29,9 @@ from ..errors import (
     nearest,
     note,
 )
+from .answers import agree_dtypes, agree_shapes, check_dtype, check_groups, check_names, check_shape, check_stypes
 from .first_run import is_default
-from .gradient import READS, OutGrads, Use, by_rule, derive, own, shown
+from .gradient import READS, OutGrads, Use, by_rule, check_gradients, derive, read_only
 from .invocation import backward_steps, forward_steps
 from .purity import answers_alike, is_plain, methods_of
 from .signature import hints
@@ -50,15 +47,12 @@ __all__ = ["RegisteredProp", "PropUse", "CallCache", "operator_specs", "of_prop"
 
 T = TypeVar("T")
 
-_PLAIN = {str}
 _NOTHING = object()
 #: Words for text in errors of Python and NumPy.
 _OF_TEXT = re.compile(r"\bstr\b|\btext\b|<U")
 #: Python's errors for an index beyond the end of a list.
 _PAST_THE_END = {"list index out of range", "list assignment index out of range"}
-_HELD = {"infer_shape": "shapes", "infer_type": "dtypes"}
 _LISTS = ("list_arguments", "list_outputs", "list_auxiliary_states")
-_STYPES = {"default", "row_sparse", "csr"}
 #: The number of sets of keywords, and of specs for each, for which answers of Props are cached.
 _KEPT = 128
 
@@ -182,17 +176,11 @@ class PropUse(Use):
             if near:
                 note(error, f"Did you mean {' or '.join(map(repr, near))}?")
 
-    def names(self, method: str, answer: object) -> tuple[str, ...]:
-        """The names that the Prop lists, after a check."""
-        if not isinstance(answer, (list, tuple)) or not (
-                {*map(type, answer)} <= _PLAIN or all(isinstance(name, str) for name in answer)):
-            raise ArgumentError(f"{self.title(method)} returned {answer!r}, expected a list of names")
-        names = tuple(answer)
-        if len(names) > 1 and len(set(names)) < len(names):
-            raise ArgumentError(f"{self.title(method)} returned {answer!r}, which has a name twice")
-        return names
-
     # ------------------------------------------------------------------------------ shapes and dtypes
+
+    @property
+    def _name_lists(self) -> tuple[tuple[str, ...], ...]:
+        return self.arguments, self.outputs, self.auxiliary
 
     def _answer(self, method: str, question: list, complete: bool) -> Any:
         """The Prop's answer about shapes or dtypes. An exception while some are unknown counts as no answer."""
@@ -202,33 +190,6 @@ class PropUse(Use):
             if complete:
                 raise
             return _NOTHING
-
-    def _groups(self, method: str, answer: object) -> list[list]:
-        """An answer as three lists, for arguments, outputs and auxiliary states, after a check."""
-        expected = (self.arguments, self.outputs, self.auxiliary)
-        groups: list = [*answer] if isinstance(answer, (tuple, list)) else []
-        title = f"{self.title(method)} returned"
-        if any(_is_one(part, method) for part in groups):  # one shape or dtype instead of a list
-            parts = [part for part in groups if part is not None]
-            shown = [f"[{part!r}]" if _is_one(part, method) else f"{part!r}" for part in parts]
-            raise ArgumentError(f"{title} {answer!r}, expected lists of {_HELD[method]}: return "
-                                f"{', '.join(shown + ['[]'] * (3 - len(shown)))}")
-        if len(groups) == 2:
-            groups.append(())
-        try:
-            if [*map(len, groups)] == [*map(len, expected)]:
-                return groups
-        except TypeError:  # a part without a length is no list
-            groups = []
-        if len(groups) != 3:
-            raise ArgumentError(f"{title} {answer!r}, expected 2 or 3 lists: of arguments, outputs and auxiliary "
-                                "states")
-        kind, names, group = next(row for row in zip(("arguments", "outputs", "auxiliary states"), expected, groups)
-                                  if len(row[1]) != len(row[2]))
-        more = ": write infer_shape, whose third list has a shape for each"
-        raise ArgumentError(f"{title} {len(group)} entries for its {kind}, expected {len(names)}"
-                            f" ({', '.join(names) or 'none'})"
-                            + more * (method == "infer_shape" and names is expected[2] and len(names) > len(group)))
 
     def infer_shapes(self, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
         """Infer shapes of inputs and outputs by the Prop, as far as it knows them."""
@@ -241,18 +202,21 @@ class PropUse(Use):
         """Shapes of inputs and outputs from an answer of ``infer_shape``. ``complete``: whether all shapes of arguments
         were known."""
         are_known = [complete, complete and not self.op.rules.data_dependent, complete]
-        groups = zip(self._groups("infer_shape", answer), are_known)
-        arguments, results, states = [[_shape(shape, is_known, self) for shape in group] for group, is_known in groups]
-        return (_agreed_shapes(self.arguments + self.auxiliary, ins, arguments + states),
-                _agreed_shapes(self.outputs, outs, results))
+        title = self.title("infer_shape")
+        groups = zip(check_groups(title, "infer_shape", answer, self._name_lists), are_known)
+        arguments, results, states = [[check_shape(title, shape, is_known) for shape in group]
+                                      for group, is_known in groups]
+        return (agree_shapes(self.arguments + self.auxiliary, ins, arguments + states),
+                agree_shapes(self.outputs, outs, results))
 
     def shapes_from_data(self, *arrays: NDArray) -> list[Shape]:
         """Shapes of the outputs, by ``infer_shape_from_data``."""
+        title = self.title("infer_shape_from_data")
         answer = self.ask("infer_shape_from_data", [*arrays[:len(self.arguments)]])
         if not isinstance(answer, (list, tuple)) or len(answer) != len(self.outputs):
-            raise ArgumentError(f"{self.title('infer_shape_from_data')} returned {answer!r}, expected a list of "
-                                f"{len(self.outputs)} shapes ({', '.join(self.outputs)})")
-        return [_shape(shape, True, self, "infer_shape_from_data") for shape in answer]  # type: ignore[misc]
+            raise ArgumentError(f"{title} returned {answer!r}, expected a list of {len(self.outputs)} shapes "
+                                f"({', '.join(self.outputs)})")
+        return [check_shape(title, shape, True) for shape in answer]  # type: ignore[misc]
 
     def infer_dtypes(self, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
         """Infer dtypes of inputs and outputs by the Prop, as far as it knows them."""
@@ -271,30 +235,22 @@ class PropUse(Use):
         if self.registered.plain_types and inputs:  # the answer of the default method
             arguments, results, states = inputs, inputs[:1] * len(outs), inputs[:1] * len(self.auxiliary)
         else:
-            arguments, results, states = [[_dtype(dtype, self) for dtype in group]
-                                          for group in self._groups("infer_type", answer)]
-        return (_agreed_dtypes(self.arguments + self.auxiliary, ins, arguments + states),
-                _agreed_dtypes(self.outputs, outs, results))
+            title = self.title("infer_type")
+            groups = check_groups(title, "infer_type", answer, self._name_lists)
+            arguments, results, states = [[check_dtype(title, dtype) for dtype in group] for group in groups]
+        return (agree_dtypes(self.arguments + self.auxiliary, ins, arguments + states),
+                agree_dtypes(self.outputs, outs, results))
 
     @property
     def says_stypes(self) -> bool:
         """Whether its Prop declares storage types."""
         return not is_default(self.prop.infer_storage_type)
 
-    def stypes(self, method: str, *given: list[str]) -> list[list[str]]:
+    def stypes(self, method: str, *lists: list[str]) -> list[list[str]]:
         """The storage types that a method of the Prop returns, checked; it may omit those of the states."""
-        answer, states = self.ask(method, *given), ["default"] * len(self.auxiliary)
-        expected: Sequence[Sequence[str]] = given if len(given) > 1 else (self.arguments, self.outputs, states)
-        groups: list = [*answer] if isinstance(answer, (list, tuple)) else []
-        if len(groups) == len(expected) - 1:
-            groups.append(states)
-        if len(groups) != len(expected) or not all(
-                isinstance(group, (list, tuple)) and len(group) == len(names) and {*group} <= _STYPES
-                for group, names in zip(groups, expected)):
-            counts = ", ".join(str(len(names)) for names in expected)
-            raise ArgumentError(f"{self.title(method)} returned {answer!r}, expected lists of {counts} storage types, "
-                                f"each of {', '.join(sorted(_STYPES))}")
-        return groups
+        answer, states = self.ask(method, *lists), ["default"] * len(self.auxiliary)
+        expected: Sequence[Sequence[str]] = lists if len(lists) > 1 else (self.arguments, self.outputs, states)
+        return check_stypes(self.title(method), answer, expected, states)
 
     # ------------------------------------------------------------------------------ running and gradients
 
@@ -354,7 +310,7 @@ class PropUse(Use):
     def _gradient(self, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
                   is_train: bool) -> list[Value | None]:
         count = len(self.arguments)
-        returned = self.ask("gradient", *shown((g, list(ins[:count]), list(outs))))
+        returned = self.ask("gradient", *read_only((g, list(ins[:count]), list(outs))))
         if returned is None and count == 1 and needs[0]:
             prop: Any = self.prop
             warn_of_none(prop.gradient, self.title("gradient"))
@@ -362,7 +318,7 @@ class PropUse(Use):
         if len(gradients) != count:
             raise ArgumentError(f"{self.title('gradient')} returned {counted(returned)}, expected {count}, one for "
                                 "each input")
-        return own(self.arguments, gradients, ins, f"{self.title('gradient')}: the gradient")
+        return check_gradients(self.arguments, gradients, ins, f"{self.title('gradient')}: the gradient")
 
     @property
     def ruled(self) -> bool:
@@ -490,19 +446,11 @@ class CallCache:
         return use
 
 
-def _counted(given: str, names: Sequence[str], method: str) -> str:
+def _counted(list_name: str, names: Sequence[str], method: str) -> str:
     """Text that tells the number of entries of a list, and the method that determines it."""
     if not names:
-        return f"{given} has no entry, by {method}"
-    return f"{given} has {len(names)} {'entry' if len(names) == 1 else 'entries'} ({listed(names)}), by {method}"
-
-
-def _is_one(part: object, method: str) -> bool:
-    """Whether a part of an answer is a single shape or dtype instead of a list."""
-    if method == "infer_shape":
-        dims = part if isinstance(part, (tuple, list)) else ()
-        return len(dims) > 0 and all(isinstance(dim, (int, np.integer)) for dim in dims)
-    return isinstance(part, (str, type, np.dtype))
+        return f"{list_name} has no entry, by {method}"
+    return f"{list_name} has {len(names)} {'entry' if len(names) == 1 else 'entries'} ({listed(names)}), by {method}"
 
 
 def _looks_otherwise(value: str) -> bool:
@@ -554,10 +502,10 @@ class RegisteredProp(Schema):
         traced = [self.prop_class] if self.prop_class.traced else [] if rule is None else [rule]
         return READS.function(traced) if traced else None
 
-    def complete(self, given: Mapping[str, object]) -> PropUse:
+    def complete(self, keywords: Mapping[str, object]) -> PropUse:
         """Typed attributes, with a new Prop and the names that it lists."""
         typed: dict[str, object] = {}
-        for name, value in given.items():
+        for name, value in keywords.items():
             if name in self:
                 field = self[name]
                 typed[name] = self._text(name, value) if field.kind is AsText else self._typed(field, value)
@@ -586,10 +534,10 @@ class RegisteredProp(Schema):
             note(error, f"operator {self.op_type!r}: making a {self.prop_class.__name__}")
             raise
 
-    def anew(self, given: Mapping[str, object], cache: CallCache | None = None) -> PropUse:
+    def anew(self, keywords: Mapping[str, object], cache: CallCache | None = None) -> PropUse:
         """Make a Prop from typed keywords and list its names. Names that equal the cached ones are not checked
         again."""
-        use = PropUse(given)
+        use = PropUse(keywords)
         use.registered, use.op, use.memo = self, self.op, {}
         method, listed = "", []
         try:
@@ -612,7 +560,7 @@ class RegisteredProp(Schema):
             use.arguments, use.outputs, use.auxiliary = cache.names
             use.cache = cache
         else:
-            use.arguments, use.outputs, use.auxiliary = map(use.names, _LISTS, listed)
+            use.arguments, use.outputs, use.auxiliary = map(check_names, map(use.title, _LISTS), listed)
         return use
 
     def backward(self, use: PropUse) -> Op:
@@ -677,41 +625,3 @@ _flag = functools.cache(TypeFlag)
 def operator_specs(inputs: Sequence[Any]) -> tuple[list[list[int]], list[TypeFlag]]:
     """Shapes and dtypes of inputs in the form of ``create_operator``'s arguments."""
     return [[*data.shape] for data in inputs], [_flag(data.dtype) for data in inputs]
-
-
-def _agreed_shapes(names: Sequence[str], olds: Shapes, news: Shapes) -> Shapes:
-    """Known and returned shapes, combined; an error if they disagree."""
-    return [new if old is None else agreed(name, old, new) for name, old, new in zip(names, olds, news)]
-
-
-def _shape(shape: Any, complete: bool, use: PropUse, method: str = "infer_shape") -> Shape | None:
-    """Check a shape that a Prop returned. An empty shape means an unknown one, unless ``complete``."""
-    try:
-        if complete:
-            result: Shape | None = tuple(map(operator.index, shape))
-        else:
-            result = None if shape is None else tuple([ANY if dim is ANY or dim is None else operator.index(dim)
-                                                      for dim in shape]) or None
-    except TypeError:
-        raise ArgumentError(f"{use.title(method)} returned the shape {shape!r}, expected a tuple or list of "
-                            "ints") from None
-    if result and any(dim is not ANY and dim < 0 for dim in result):
-        raise ArgumentError(f"{use.title(method)} returned the shape {shape!r}, expected no negative dimensions")
-    return result
-
-
-def _agreed_dtypes(names: Sequence[str], olds: Dtypes, news: Dtypes) -> Dtypes:
-    """Known and returned dtypes, combined; an error if they disagree."""
-    for name, old, new in zip(names, olds, news):
-        if old is not new and old is not None and new is not None and old != new:
-            raise DTypeError(f"{name}: expected dtype {new}, got {old}")
-    return [new if old is None else old for old, new in zip(olds, news)]
-
-
-def _dtype(dtype: object, use: PropUse) -> np.dtype | None:
-    """Check a dtype that a Prop returned: a scalar class, a dtype, a name, or MXNet's integer."""
-    try:
-        return None if dtype is None else as_dtype(dtype)
-    except DTypeError as error:
-        note(error, f"{use.title('infer_type')} returned {dtype!r}")
-        raise

@@ -69,14 +69,14 @@ def answers_alike(prop: Any) -> bool:
     if not all(map(is_plain, vars(prop).values())):
         return False
     for kind in type(prop).__mro__:
-        own = vars(kind)
+        members = vars(kind)
         if kind is object or (kind.__module__, kind.__name__) == _BASE:
             continue
-        if any(name in own for name in _HOOKS) or any(hasattr(type(member), "__set__") for member in own.values()
-                                                      if not isinstance(member, _SLOTS)):
+        if any(name in members for name in _HOOKS) or any(
+                hasattr(type(member), "__set__") for member in members.values() if not isinstance(member, _SLOTS)):
             return False
-        if not all(_Method(prop, name, own[name]).is_pure() for name in (*_CACHED_METHODS, *_CALLED_METHODS)
-                   if name in own):
+        if not all(_Method(prop, name, members[name]).is_pure() for name in (*_CACHED_METHODS, *_CALLED_METHODS)
+                   if name in members):
             return False
     return True
 

@@ -147,10 +147,10 @@ class _PythonOpProp(CustomOpProp):
 
     def __init__(self) -> None:
         super().__init__(self.made_of.need_top_grad())
-        own = self.made_of
-        self.list_arguments, self.list_outputs = own.list_arguments, own.list_outputs  # type: ignore[method-assign]
-        if isinstance(own, NDArrayOp):
-            self.declare_backward_dependency = own.declare_backward_dependency  # type: ignore[method-assign]
+        operator = self.made_of
+        self.list_arguments, self.list_outputs = operator.list_arguments, operator.list_outputs  # type: ignore[method-assign]
+        if isinstance(operator, NDArrayOp):
+            self.declare_backward_dependency = operator.declare_backward_dependency  # type: ignore[method-assign]
 
     def infer_shape(self, in_shape: list[Any]) -> Any:
         return (*self.made_of.infer_shape(in_shape), [])
@@ -175,10 +175,10 @@ class _PythonOpRun(CustomOp):
                       out_grad=out_grad if self.made_of.need_top_grad() else [])
 
     def _compute(self, function: Callable[..., None], req: list[str], results: list[NDArray], what: str,
-                 **given: list[NDArray]) -> None:
+                 **lists: list[NDArray]) -> None:
         """Call a method that writes in place, and assign its results as requested."""
         written = [result.copy() for result in results]
-        function(**given, **{what: written})
+        function(**lists, **{what: written})
         for result, request, value in zip(results, req, written):
             self.assign(result, request, value)
 
@@ -187,9 +187,9 @@ class _NumpyOpRun(_PythonOpRun):
     """The operator of a ``NumpyOp``, which computes on NumPy arrays."""
 
     def _compute(self, function: Callable[..., None], req: list[str], results: list[NDArray], what: str,
-                 **given: list[NDArray]) -> None:
+                 **lists: list[NDArray]) -> None:
         written = [result.asnumpy() for result in results]
-        function(**{name: [array.asnumpy() for array in arrays] for name, arrays in given.items()}, **{what: written})
+        function(**{name: [array.asnumpy() for array in arrays] for name, arrays in lists.items()}, **{what: written})
         for result, request, value in zip(results, req, written):
             self.assign(result, request, value)
 

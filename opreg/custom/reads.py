@@ -88,7 +88,7 @@ class BodyReads:
             if isinstance(function, type):
                 places.kind(function)
             else:
-                places.function(function, given=True)
+                places.function(function, all_passed=True)
         places.comparisons.close()
         version = object() if self.comparable and places.known and not places.comparisons.unseen else None
         self._seen = places.comparisons.compiled(), version
@@ -110,18 +110,19 @@ class _Places:
         self._attributes: set[tuple[int, str]] = set()  # attributes of functions
         self._met: dict[tuple[int, frozenset[str]], object] = {}  # modules and containers, by the names that code reads
 
-    def function(self, function: Any, given: bool = False) -> None:
-        """Record the reads of a user's function and of the functions that it calls. With ``given``, all its keywords
-        are passed, so that defaults are not read."""
+    def function(self, function: Any, all_passed: bool = False) -> None:
+        """Record the reads of a user's function and of the functions that it calls. With ``all_passed`` its
+        callers pass all keywords, so that defaults are not read."""
         if not isinstance(function, types.FunctionType):
             self.known = self.known and _is_constant(function)
             return
         if any(function is earlier for earlier in self._seen):
             return
         self._seen.append(function)
-        keywords = None if given else function.__kwdefaults__
-        complete = given and function.__defaults__ is None  # all of its arguments are given, whatever defaults it gets
-        for name in ("__code__", *(() if complete else ("__defaults__",)), *(() if given else ("__kwdefaults__",))):
+        keywords = None if all_passed else function.__kwdefaults__
+        complete = all_passed and function.__defaults__ is None  # no default is read
+        defaults = (*(() if complete else ("__defaults__",)), *(() if all_passed else ("__kwdefaults__",)))
+        for name in ("__code__", *defaults):
             self.comparisons.path(function, f"{{}}.{name}", getattr(function, name), f"{function.__name__}.{name}")
         if keywords:
             self.comparisons.content(keywords, f"{function.__name__}.__kwdefaults__")

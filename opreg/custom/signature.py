@@ -293,10 +293,10 @@ def check_rule(op: Op, what: str, function: Any) -> None:
         fits = fits and (each.name not in expected or expected.index(each.name) == i)
     attributes = [name for name in op.signature.schema.names if name not in (op.signature.variadic, GIVEN_INPUTS)]
     if not fits:
-        given = ", ".join(str(each) for each in [parameter.replace(annotation=kinds.empty) for parameter in parameters]
-                          if "=" not in str(each) or each.kind is not kinds.KEYWORD_ONLY)
+        text = ", ".join(str(each) for each in [parameter.replace(annotation=kinds.empty) for parameter in parameters]
+                         if "=" not in str(each) or each.kind is not kinds.KEYWORD_ONLY)
         shown += ["*", *attributes] if attributes and not (names is None and op.signature.variadic) else attributes
-        raise ArgumentError(f"{title} takes ({given}), expected ({', '.join(shown)}){words}")
+        raise ArgumentError(f"{title} takes ({text}), expected ({', '.join(shown)}){words}")
     known = [*op.signature.schema.names, *_RULE_KEYWORDS.get(what, ())]
     for each in parameters:
         if each.kind is kinds.KEYWORD_ONLY and each.default is kinds.empty and each.name not in known:

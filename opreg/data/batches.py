@@ -221,9 +221,10 @@ def _on_host(value: Any) -> np.ndarray:
     return value._data if value._ctx.backend_name == "cpu" and not value._sparse else value.asnumpy()
 
 
-def _stored_by_rows(given: Any, named: list[tuple[str, np.ndarray]]) -> list[str]:
+def _stored_by_rows(source: Any, named: list[tuple[str, np.ndarray]]) -> list[str]:
     """The names of the CSR matrices, whose batches are CSR matrices, too."""
-    values = given.values() if isinstance(given, Mapping) else given if isinstance(given, (list, tuple)) else [given]
+    arrays = source.values() if isinstance(source, Mapping) else source
+    values = arrays if isinstance(source, (Mapping, list, tuple)) else [source]
     return [name for (name, _), value in zip(named, values) if getattr(value, "stype", "") == "csr"]
 
 

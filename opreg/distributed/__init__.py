@@ -43,11 +43,11 @@ def world() -> Group:
     RankError
         When ranks run different versions.
     """
-    found = _GROUPS.get("world")
-    if found is None:
+    result = _GROUPS.get("world")
+    if result is None:
         count = started(os.environ)
-        found = _GROUPS["world"] = Group() if count == 1 and "mpi4py.MPI" not in sys.modules else _over_mpi(count)
-    return found
+        result = _GROUPS["world"] = Group() if count == 1 and "mpi4py.MPI" not in sys.modules else _over_mpi(count)
+    return result
 
 
 def group(name: str = "world") -> Group:
@@ -65,12 +65,12 @@ def group(name: str = "world") -> Group:
     return _GROUPS[name]
 
 
-def add_group(made: Group) -> Group:
+def add_group(group: Group) -> Group:
     """Register a group, so that operators find it by name; returns it."""
-    if made.name in _WORLDS:
-        raise ArgumentError(f"{made.name!r} is the name of the group of all processes")
-    _GROUPS[made.name] = made
-    return made
+    if group.name in _WORLDS:
+        raise ArgumentError(f"{group.name!r} is the name of the group of all processes")
+    _GROUPS[group.name] = group
+    return group
 
 
 def drop_group(name: str) -> None:
@@ -99,9 +99,9 @@ def _over_mpi(count: int) -> Group:
         return Group()
     watch = Watch(MPI.COMM_WORLD.Dup())
     forget_names()  # names of memory that all ranks have mapped by now
-    made = MpiGroup(MPI, MPI.COMM_WORLD.Dup(), MPI.COMM_WORLD.Dup(), watch, range(MPI.COMM_WORLD.size), "world")
-    made.agree("the versions", _versions())
-    return made
+    group = MpiGroup(MPI, MPI.COMM_WORLD.Dup(), MPI.COMM_WORLD.Dup(), watch, range(MPI.COMM_WORLD.size), "world")
+    group.agree("the versions", _versions())
+    return group
 
 
 def _versions() -> str:

@@ -56,11 +56,11 @@ def main(argv: Sequence[str]) -> int:
         os.close(ours)
         os.environ[LIFELINE] = str(theirs)
         die_with(parent)
-        own = os.getpid()
+        pid = os.getpid()
         try:
             _run(list(argv))
         finally:
-            if os.getpid() == own:  # and is no child of the program, which runs these lines, too
+            if os.getpid() == pid:  # and is no child of the program, which runs these lines, too
                 # An interrupt comes twice, from MPI's launcher and from the parent: the second one would kill this
                 # process before it has ended MPI, and the other ranks would wait forever.
                 signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -175,15 +175,15 @@ class Watch:
         missing = []
         for rank in others:
             note = self._notes.get(rank, _SILENT)
-            there = note.positions.get(position.group)
-            if there is None or there.number < position.number:
+            other = note.positions.get(position.group)
+            if other is None or other.number < position.number:
                 missing.append(rank)
             if note.kind == "failed":
                 self._refuse([rank], note.reason, position)
-            elif note.kind == "ended" and position.group and (there is None or there.number < position.number):
+            elif note.kind == "ended" and position.group and (other is None or other.number < position.number):
                 self._refuse([rank], "its program has ended", position)
-            elif there is not None and there.number == position.number and there.call != position.call:
-                self._refuse([rank], f"it waits in call {there.number}, {there.call}", position)
+            elif other is not None and other.number == position.number and other.call != position.call:
+                self._refuse([rank], f"it waits in call {other.number}, {other.call}", position)
             elif note.kind != "ended" and waited > min(_PATIENCE, timeout() / 4) and not self._lives(rank):
                 host, process = self.places[rank]
                 self._refuse([rank], f"its process, {process} on {host}, is no longer there", position)

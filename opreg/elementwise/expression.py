@@ -63,11 +63,11 @@ class Primitive(NamedTuple):
     equality: bool = False
     device: Callable[..., Array] | None = None
 
-    def resolve(self, xp: ArrayModule, whole: bool = False) -> Callable[..., Array]:
-        """The function that computes it on arrays of ``xp``, with ``whole`` on integers. The output may be given as a
-        last positional argument, except to a function for integers."""
-        function = self.whole if whole and self.whole is not None else self.function
-        if xp is not np and not whole and self.device is not None:
+    def resolve(self, xp: ArrayModule, on_integers: bool = False) -> Callable[..., Array]:
+        """The function that computes it on arrays of ``xp``, with ``on_integers`` on integers. The output may be
+        the last positional argument, except to a function for integers."""
+        function = self.whole if on_integers and self.whole is not None else self.function
+        if xp is not np and not on_integers and self.device is not None:
             function = self.device
         return getattr(xp, function) if isinstance(function, str) else functools.partial(function, xp)
 
@@ -247,14 +247,14 @@ divide = primitive("divide", cost=1, derivative=lambda g, y, a, b: (g / b, -g * 
 
 def _mod_on_device(xp: ArrayModule, x: Any, y: Any, out: Array | None = None) -> Array:
     """The remainder with the sign of ``y``; CuPy's is no number if ``y`` is infinite."""
-    found = xp.mod(x, y)
+    result = xp.mod(x, y)
     if hasattr(y, "shape") or math.isinf(y):
         endless = xp.logical_and(abs(y) == math.inf, abs(x) < math.inf)
         other = xp.where(xp.logical_and(x != 0.0, xp.not_equal(x < 0.0, y < 0.0)), y, x)
-        found = xp.where(endless, other, found)
+        result = xp.where(endless, other, result)
     if out is None:
-        return found
-    out[...] = found
+        return result
+    out[...] = result
     return out
 
 
@@ -654,8 +654,8 @@ def trace(function: Callable[..., Operand], arity: int) -> Expression:
     return Expression(inputs, function(*inputs))
 
 
-def extracted(expression: Expression, results: Sequence[int | float], known: Sequence[int], first: Sequence[int] = ()
-              ) -> tuple[Expression, list[int]]:
+def extracted(expression: Expression, results: Sequence[int | float], known_registers: Sequence[int],
+              first: Sequence[int] = ()) -> tuple[Expression, list[int]]:
     """The instructions that compute ``results`` from known registers, as an expression, and the registers it reads.
 
     ``first`` are known registers that become inputs in any case, before the others.
@@ -667,7 +667,7 @@ def extracted(expression: Expression, results: Sequence[int | float], known: Seq
     (add(0, 1.0), [1])
     """
     arity, code = expression.arity, expression.code
-    ends, read = {*known}, {*first}
+    ends, read = {*known_registers}, {*first}
     needed: set[int] = set()
     stack = [r for r in results if isinstance(r, int)]
     while stack:

@@ -89,10 +89,10 @@ def _rounded_down(xp: ArrayModule, x: Array, y: Array) -> Array:
     return xp.floor_divide(x, y + xp.equal(y, 0).astype(y.dtype))
 
 
-def _or_infinite(xp: ArrayModule, x: Array, y: Array, whole: Array) -> Array:
-    """The quotient ``whole``; where ``y`` is zero, the limit of the dtype with the sign of ``x``."""
+def _or_infinite(xp: ArrayModule, x: Array, y: Array, quotient: Array) -> Array:
+    """The quotient ``quotient``; where ``y`` is zero, the limit of the dtype with the sign of ``x``."""
     limits = np.iinfo(x.dtype)
     limit = xp.greater(x, 0).astype(x.dtype) * limits.max
     if limits.min:
         limit = limit + xp.less(x, 0).astype(x.dtype) * limits.min
-    return xp.where(xp.equal(y, 0), limit, whole)
+    return xp.where(xp.equal(y, 0), limit, quotient)

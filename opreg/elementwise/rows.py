@@ -164,7 +164,7 @@ def parted(expression: Expression) -> tuple[Expression, Expression, list[int]]:
 
 
 @cached(256)
-def of_results(rows: RowExpression, wanted: tuple[bool, ...]) -> RowExpression:
+def of_results(rows: RowExpression, requested: tuple[bool, ...]) -> RowExpression:
     """The row expression with only the wanted results, without instructions that they do not need.
 
     Examples
@@ -173,9 +173,9 @@ def of_results(rows: RowExpression, wanted: tuple[bool, ...]) -> RowExpression:
     >>> of_results(rows, (True, False)).expression
     row_sum(0) subtract(0, 1)
     """
-    if all(wanted):
+    if all(requested):
         return rows
-    results = [result for result, want in zip(rows.expression.results, wanted) if want]
+    results = [result for result, want in zip(rows.expression.results, requested) if want]
     inputs = range(rows.expression.arity)
     expression, _ = extracted(rows.expression, results, inputs, inputs)
     return RowExpression(expression, rows.inputs)

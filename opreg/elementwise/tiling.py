@@ -77,9 +77,9 @@ def steps(expression: Expression, xp: ArrayModule, ins: Sequence[Array], out: Ar
     schedule = scheduled(expression, xp, tuple([array.dtype for array in ins]), tuple([array.dtype for array in outs]),
                           shared, outs[0].size >= _MANY)
     shape, size = outs[0].shape, outs[0].size
-    held = len(outs) + len(schedule.temporaries) + schedule.filled + sum(array.size == size for array in ins)
-    tile = max(1, TILE // 8, TILE * 32 // (max(held, 8) * max(outs[0].itemsize, 4)))
-    parallel = xp is np and size * (len(expression.code) + held) >= _SHARED and threads.count() > 1
+    array_count = len(outs) + len(schedule.temporaries) + schedule.filled + sum(array.size == size for array in ins)
+    tile = max(1, TILE // 8, TILE * 32 // (max(array_count, 8) * max(outs[0].itemsize, 4)))
+    parallel = xp is np and size * (len(expression.code) + array_count) >= _SHARED and threads.count() > 1
     alone = len(expression.code) < 2 and not parallel and not schedule.filled
     if xp is not np or size <= tile or alone:
         return schedule.bind([*ins, *outs], shape, scratch, 0)

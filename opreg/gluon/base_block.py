@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from opreg.ndarray.io import load, save
-from opreg.symbol.naming import Prefix, named
+from opreg.symbol.naming import Prefix, new_name
 
 from ..cells.state import STATE
 from ..cells.tables import Table
@@ -50,7 +50,7 @@ class _BlockScope:
         inside = cls._current.get()
         scope = None if inside is None else inside.scope
         if prefix is None:
-            prefix = f"{named(None, hint) if scope is None else scope.number(hint)}_"
+            prefix = f"{new_name(None, hint) if scope is None else scope.number(hint)}_"
         outer = None if scope is None else scope._block
         if params is not None:
             params = ParameterDict(params.prefix, params)

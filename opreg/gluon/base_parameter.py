@@ -21,7 +21,7 @@ from ..typing import DTypeLike
 from .errors import BlockError, DeferredInitializationError
 from .structure import faced
 
-__all__ = ["Contexts", "Dims", "Parameter", "Constant", "known"]
+__all__ = ["Contexts", "Dims", "Parameter", "Constant", "is_known"]
 
 #: Contexts of parameters: one, several, or the current one.
 Contexts: TypeAlias = Context | Sequence[Context] | None
@@ -45,7 +45,7 @@ def _place(ctx: Context) -> tuple[str, int]:
     return "cpu" if ctx.device_type.startswith("cpu") else ctx.device_type, ctx.device_id
 
 
-def known(shape: Dims | None) -> bool:
+def is_known(shape: Dims | None) -> bool:
     """Whether every dimension of a shape is known.
 
     Examples
@@ -344,17 +344,17 @@ class Parameter:
         if init is None:
             init = default_init if self.init is None else self.init
         waiting = init, _contexts(ctx), default_init, None
-        if not known(self.shape) and not self._allow_deferred_init:
+        if not is_known(self.shape) and not self._allow_deferred_init:
             raise BlockError(f"Cannot initialize Parameter '{self.name}' because it has invalid shape: {self.shape}.")
         self._deferred_init = waiting
-        if known(self.shape):
+        if is_known(self.shape):
             self._finish_deferred_init()
 
     def _finish_deferred_init(self) -> None:
         """Make its arrays now that the shape is known."""
         if not self._deferred_init:
             return
-        if not known(self.shape):
+        if not is_known(self.shape):
             raise BlockError(f"Cannot initialize Parameter '{self.name}' because it has invalid shape: {self.shape}. "
                              "Give in_units, in_channels and their like")
         init, contexts, default_init, data = self._deferred_init

@@ -114,7 +114,7 @@ class BlockPlans:
             if not _is_open(node):
                 return None
             assert node.op is not None
-            attrs = node.op.complete({**node.given, "shape": specs[node][0].shape})
+            attrs = node.op.complete({**node.keywords, "shape": specs[node][0].shape})
             return [(node.renewed((), attrs=attrs), 0)]
 
         return rewrite(graph, change)

@@ -12,7 +12,7 @@ from ..core.op import Op
 from ..custom.function import of_function
 from ..errors import ArgumentError
 
-__all__ = ["ForeignArguments", "given", "operator_of"]
+__all__ = ["ForeignArguments", "converted_arguments", "operator_of"]
 
 
 class ForeignArguments(NamedTuple):
@@ -43,7 +43,8 @@ class ForeignArguments(NamedTuple):
         return args
 
 
-def given(title: str, inputs: Sequence[Any], function: Callable[..., Any], skipped: int = 0) -> ForeignArguments:
+def converted_arguments(title: str, inputs: Sequence[Any], function: Callable[..., Any], skipped: int = 0
+                        ) -> ForeignArguments:
     """Arguments of a function, with lists converted to float32 arrays, as in ``nd.array``. Names are those of the
     parameters of ``function`` after the first ``skipped``.
 

@@ -23,8 +23,8 @@ from ..core.op import Op
 from ..core.spec import Shape, Spec, is_floating
 from ..custom.operator import TO_JAX
 from ..errors import ArgumentError
-from .foreign import given, operator_of
-from .source import Program, Source, needed
+from .foreign import converted_arguments, operator_of
+from .source import Program, Source, gradient_inputs
 from .translation import Untranslatable, promising, translate
 
 __all__ = ["function_of_jax", "to_jax"]
@@ -100,8 +100,8 @@ def _called(program: Program, inputs: Sequence[Any], seed: Any) -> list[Any]:
     source, count = program.source, len(inputs)
     specs = [_spec(value) for value in inputs]
     outs = program.specs(specs)
-    needed_inputs = needed([spec.dtype for spec in specs[:len(source.inputs)]], [True] * len(source.inputs))
-    floating = needed([out.dtype for out in outs], [True] * len(outs))
+    needed_inputs = gradient_inputs([spec.dtype for spec in specs[:len(source.inputs)]], [True] * len(source.inputs))
+    floating = gradient_inputs([out.dtype for out in outs], [True] * len(outs))
     results = [*map(_struct, outs), *map(_struct, specs[len(source.inputs):])]
     heads_of, grads_of = [results[i] for i in floating], [_struct(specs[i]) for i in needed_inputs]
     seeds = [] if seed is None else [jax.numpy.asarray(seed)]
@@ -320,7 +320,7 @@ def function_of_jax(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) 
     if jax is None or not isinstance(what, jax.custom_vjp):
         return None
     name = getattr(what, "__name__", "custom_vjp")
-    call = given(name, inputs, getattr(what, "fun", what))
+    call = converted_arguments(name, inputs, getattr(what, "fun", what))
 
     def outputs(*arrays: Any) -> list[Any]:
         return jax.tree_util.tree_leaves(what(*call.having(arrays), **attrs))

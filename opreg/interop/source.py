@@ -36,7 +36,7 @@ from ..errors import ArgumentError, AttrError, ShapeError, UnknownOperatorError,
 from ..symbol import Symbol, Variable
 from ..symbol.infer import infer_dtypes, infer_shapes
 
-__all__ = ["Program", "Source", "needed"]
+__all__ = ["Program", "Source", "gradient_inputs"]
 
 
 _PROGRAMS = following(256, "operators in other libraries")
@@ -80,10 +80,10 @@ class Source:
         self.fields: list[Field] = []
         self.parameters: dict[str, NDArray] = {}
         if isinstance(what, Cell):
-            own = {parameter.name: parameter for parameter in what.get_parameters()}
+            cell_parameters = {parameter.name: parameter for parameter in what.get_parameters()}
             twin = copy.deepcopy(what)
             self._of_symbols({mode: twin.set_train(mode).to_symbol() for mode in (False, True)},
-                             f"Cell {type(what).__name__}", own, parameters or {}, attrs)
+                             f"Cell {type(what).__name__}", cell_parameters, parameters or {}, attrs)
         elif isinstance(what, Symbol):
             self._of_symbols(dict.fromkeys((False, True), what), f"Symbol {what.name or 'of several outputs'!r}", {},
                              parameters or {}, attrs)
@@ -101,9 +101,9 @@ class Source:
                                 "libraries do not")
         self.data_dependent = next((op.name for op in nodes if op.rules.data_dependent), None)
 
-    def _of_symbols(self, symbols: dict[bool, Symbol], title: str, own: Mapping[str, Any],
+    def _of_symbols(self, symbols: dict[bool, Symbol], title: str, cell_parameters: Mapping[str, Any],
                     parameters: Mapping[str, Any], attrs: Mapping[str, Any]) -> None:
-        """``own`` are the parameters of a Cell, ``parameters`` those that the caller gave."""
+        """``cell_parameters`` are the parameters of a Cell, ``parameters`` those that the caller gave."""
         if attrs:
             raise ArgumentError(f"{self.way}: {title} has no attributes: got {', '.join(attrs)}")
         self.symbols, self.title = symbols, title
@@ -115,7 +115,7 @@ class Source:
         if unknown:
             raise ArgumentError(f"{self.way}: {title} has no variable {unknown[0]!r}. "
                                 f"{did_you_mean(unknown[0], [*arguments, *states])}")
-        values = {**own, **parameters}
+        values = {**cell_parameters, **parameters}
         self.parameters = {name: values[name] for name in [*arguments, *states] if name in values}
         self.inputs = tuple(sorted(arguments, key=lambda name: name in values))
         self.states, self.outputs = tuple(states), tuple(symbols[True].list_outputs())
@@ -273,7 +273,7 @@ class Program:
         """The outputs, then the new states; each in memory of its own."""
         count = len(self.source.inputs)
         inputs = [*arrays[:count], *[array.copy() for array in arrays[count:]]]
-        with Recording(False, self.is_train), drawn(seed, inputs):
+        with Recording(False, self.is_train), seeded(seed, inputs):
             results = [*self._apply(inputs), *inputs[count:]]
         addresses = {address_of(array._data) for array in arrays}
         owned = []
@@ -292,25 +292,25 @@ class Program:
         return _variable_gradients(outs, heads, [inputs[i] for i in needs], self.is_train)
 
     def second(self, arrays: Sequence[NDArray], heads: Sequence[NDArray], needs: Sequence[int], tops: Sequence[NDArray],
-               wanted: Sequence[int], seed: int | None) -> list[NDArray]:
-        """Gradients of ``heads``, then of the inputs in ``wanted``, from gradients of the gradients of the inputs in
+               indices: Sequence[int], seed: int | None) -> list[NDArray]:
+        """Gradients of ``heads``, then of the inputs in ``indices``, from gradients of the gradients of the inputs in
         ``needs``."""
-        inputs, outs = self._recorded(arrays, wanted, seed)
+        inputs, outs = self._recorded(arrays, indices, seed)
         heads = [head.detach() for head in heads]
         for head in heads:
             head.attach_grad()
         with Recording(True, self.is_train):
             first = _variable_gradients(outs, heads, [inputs[i] for i in needs], self.is_train, create_graph=True)
-        return _variable_gradients(first, tops, [*heads, *[inputs[i] for i in wanted]], self.is_train)
+        return _variable_gradients(first, tops, [*heads, *[inputs[i] for i in indices]], self.is_train)
 
-    def _recorded(self, arrays: Sequence[NDArray], wanted: Sequence[int], seed: int | None
+    def _recorded(self, arrays: Sequence[NDArray], indices: Sequence[int], seed: int | None
                   ) -> tuple[list[NDArray], list[NDArray]]:
         """The inputs, with gradients for some, and the floating outputs, recorded."""
         count = len(self.source.inputs)
         copies = [*[array.detach() for array in arrays[:count]], *[array.copy() for array in arrays[count:]]]
-        for i in wanted:
+        for i in indices:
             copies[i].attach_grad()
-        with Recording(True, self.is_train), drawn(seed, copies):
+        with Recording(True, self.is_train), seeded(seed, copies):
             return copies, [out for out in self._apply(copies) if is_floating(np.dtype(out.dtype))]
 
 
@@ -324,13 +324,13 @@ def _variable_gradients(outs: Sequence[NDArray], heads: Sequence[NDArray], varia
                          create_graph=create_graph, train_mode=is_train)
 
 
-def needed(dtypes: Sequence[Any], wanted: Sequence[bool]) -> list[int]:
+def gradient_inputs(dtypes: Sequence[Any], requested: Sequence[bool]) -> list[int]:
     """The indices of the inputs whose gradient is wanted and exists."""
-    return [i for i, (dtype, want) in enumerate(zip(dtypes, wanted)) if want and is_floating(np.dtype(dtype))]
+    return [i for i, (dtype, want) in enumerate(zip(dtypes, requested)) if want and is_floating(np.dtype(dtype))]
 
 
 @contextlib.contextmanager
-def drawn(seed: int | None, arrays: Sequence[NDArray]) -> Iterator[None]:
+def seeded(seed: int | None, arrays: Sequence[NDArray]) -> Iterator[None]:
     """A context whose random values are derived from a seed, including NumPy's global ones; generators are restored.
     Without a seed nothing changes."""
     if seed is None:
@@ -338,7 +338,7 @@ def drawn(seed: int | None, arrays: Sequence[NDArray]) -> Iterator[None]:
         return
     context: Context = arrays[0]._ctx
     shared = np.random.get_state()  # noqa: NPY002  which users' operators draw from
-    with generators.kept():
+    with generators.keep_states():
         generators.seed(int(seed), context.backend_name, context.device_id)
         np.random.seed(int(seed) % 2 ** 32)  # noqa: NPY002
         try:

@@ -27,8 +27,8 @@ from ..core.op import Op
 from ..core.spec import ANY, Shape, Spec, as_dtype
 from ..custom.operator import TO_TORCH
 from ..errors import ArgumentError, DTypeError
-from .foreign import given, operator_of
-from .source import Program, Source, needed
+from .foreign import converted_arguments, operator_of
+from .source import Program, Source, gradient_inputs
 from .translation import Untranslatable, promising, translate
 
 __all__ = ["function_of_torch", "to_torch"]
@@ -222,7 +222,8 @@ def _called(source: Source, schema: _Schema, name: str) -> Any:
                                                  wanted_inputs(inputs), seed), [*tops, *heads, *inputs])
 
     def wanted_inputs(inputs: Sequence[Any]) -> list[int]:
-        return needed([_spec(tensor).dtype for tensor in inputs[:len(source.inputs)]], [True] * len(source.inputs))
+        count = len(source.inputs)
+        return gradient_inputs([_spec(tensor).dtype for tensor in inputs[:count]], [True] * count)
 
     operator = torch.library.custom_op(f"{_NAMESPACE}::{name}", forward, mutates_args=(), schema=schema.text)
     backward = torch.library.custom_op(f"{_NAMESPACE}::{name}_backward", gradients, mutates_args=(),
@@ -244,7 +245,7 @@ def _called(source: Source, schema: _Schema, name: str) -> Any:
 
     def pull(ctx: Any, *heads: Any) -> Any:
         inputs = ctx.saved_tensors
-        needs = needed([_spec(tensor).dtype for tensor in inputs[:len(source.inputs)]], ctx.needs_input_grad)
+        needs = gradient_inputs([_spec(tensor).dtype for tensor in inputs[:len(source.inputs)]], ctx.needs_input_grad)
         out_grads = [head for head, moves in zip(heads, ctx.moves) if moves]
         gradients = dict(zip(needs, backward(out_grads, [*inputs], needs=needs, **ctx.attrs))) if needs else {}
         return tuple([gradients.get(i) for i in range(len(inputs))])
@@ -517,7 +518,7 @@ def function_of_torch(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]
         return None
     if attrs:
         raise ArgumentError(f"check: {what.__name__}.apply takes no keywords: got {', '.join(attrs)}")
-    call = given(what.__name__, inputs, what.forward,  # type: ignore[attr-defined]  # which has ctx first, where alone
+    call = converted_arguments(what.__name__, inputs, what.forward,  # type: ignore[attr-defined]  # which has ctx first, where alone
                  skipped=int(what.setup_context is torch.autograd.Function.setup_context))  # type: ignore[attr-defined]
 
     def outputs(tensors: Sequence[Any]) -> list[Any]:
@@ -532,9 +533,9 @@ def function_of_torch(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]
         moved = [tensor.requires_grad_() for tensor in tensors if tensor.dtype.is_floating_point]
         with torch.enable_grad():
             pairs = [(out, torch.from_numpy(head)) for out, head in zip(outputs(tensors), heads) if out.requires_grad]
-        found = iter(torch.autograd.grad([out for out, _ in pairs], moved, [head for _, head in pairs],
-                                         allow_unused=True) if pairs and moved else [None] * len(moved))
-        gradients = [next(found) if tensor.dtype.is_floating_point else None for tensor in tensors]
+        results = iter(torch.autograd.grad([out for out, _ in pairs], moved, [head for _, head in pairs],
+                                           allow_unused=True) if pairs and moved else [None] * len(moved))
+        gradients = [next(results) if tensor.dtype.is_floating_point else None for tensor in tensors]
         return [None if gradient is None else gradient.numpy() for gradient in gradients]
 
     return operator_of(what.__name__, run, pull, call), call.arrays

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from opreg.ndarray import params_file
+from opreg.ndarray import formats
+from opreg.ndarray.records import Record
 
 from ..aliases import inner
 from ..cells.cell import Cell
@@ -87,7 +88,7 @@ def save_checkpoint(save_obj: Saved, ckpt_file_name: str | os.PathLike, integrat
         if name in arrays:
             raise ArgumentError(f"save_checkpoint: append_dict: there is already a parameter {name!r}")
         if isinstance(value, str):
-            arrays[f"{name}{params_file.TEXT}"] = np.frombuffer(value.encode(), np.uint8)
+            arrays[f"{name}{formats.TEXT}"] = np.frombuffer(value.encode(), np.uint8)
         else:
             arrays[name] = _array(f"append_dict: {name!r}", value)
     if choice_func is not None:
@@ -97,7 +98,7 @@ def save_checkpoint(save_obj: Saved, ckpt_file_name: str | os.PathLike, integrat
         path += f".{format}"
     if path.endswith(".ckpt"):
         arrays[_CHECKSUM] = _checksum(arrays)
-    params_file.save(path, [params_file.Record(array) for array in arrays.values()], list(arrays))
+    formats.save(path, [Record(array) for array in arrays.values()], list(arrays))
 
 
 def _path(owner: str, name: object) -> str:
@@ -198,8 +199,8 @@ def load_checkpoint(ckpt_file_name: str | os.PathLike, net: Cell | None = None, 
     filtered, kept_prefixes = _prefixes("filter_prefix", filter_prefix), _prefixes("specify_prefix", specify_prefix)
     parameters: dict[str, Parameter | str] = {}
     for stored, array in read_checkpoint(path).items():
-        is_text = stored.endswith(params_file.TEXT) and array.dtype == np.uint8
-        name = stored.removesuffix(params_file.TEXT) if is_text else stored
+        is_text = stored.endswith(formats.TEXT) and array.dtype == np.uint8
+        name = stored.removesuffix(formats.TEXT) if is_text else stored
         if (_begins(name, filtered) or (specify_prefix is not None and not _begins(name, kept_prefixes))
                 or (choice_func is not None and not choice_func(name))):
             continue
@@ -243,7 +244,7 @@ def read_checkpoint(path: str) -> dict[str, np.ndarray]:
         When the file is missing.
     """
     try:
-        records, names = params_file.load(path)
+        records, names = formats.load(path)
     except FileNotFoundError as error:
         raise ArgumentError(f"load_checkpoint: there is no file {path}") from error
     if len(names) != len(records) or len(set(names)) != len(names):
@@ -271,11 +272,12 @@ def _compared(path: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]
     stored = arrays.get(last)
     single = stored is not None and stored.shape == (1,) and stored.dtype == np.int64
     sound = single and np.array_equal(stored, _checksum(others))  # type: ignore[arg-type]
-    meant = _CHECKSUM in arrays or (path.endswith(".ckpt") and not params_file.of_others(path)) or (
+    meant = _CHECKSUM in arrays or (path.endswith(".ckpt") and formats.is_params(path)) or (
         single and difflib.SequenceMatcher(None, last, _CHECKSUM).ratio() > 0.6)
     if sound != meant:
-        there = single or _CHECKSUM in arrays
-        what = f"the checksum is not that of {len(others)}" if there else f"there is no checksum of {len(arrays)}"
+        has_checksum = single or _CHECKSUM in arrays
+        what = (f"the checksum is not that of {len(others)}" if has_checksum else
+                f"there is no checksum of {len(arrays)}")
         raise FileFormatError(f"{path}: {what} arrays: the file is damaged")
     return others if sound else arrays
 
@@ -322,20 +324,21 @@ def load_param_into_net(net: Cell, parameter_dict: Mapping[str, Parameter | str]
             raise TypeError("load_param_into_net: parameter_dict must have Parameters by name, got "
                             f"{type(value).__name__} under {name!r}")
     loaded = {name: value for name, value in parameter_dict.items() if isinstance(value, Parameter)}
-    own = {parameter.name: parameter for parameter in net.get_parameters()}
+    parameters = {parameter.name: parameter for parameter in net.get_parameters()}
     if strict_load:
-        source = {name: name for name in own if name in loaded}
+        source = {name: name for name in parameters if name in loaded}
     else:  # a dict has names of one kind; where both fit equally, opreg's are taken
-        namings = ({name: name for name in own},
-                   {name: parameter.mindspore_name for name, parameter in own.items()})
+        namings = ({name: name for name in parameters},
+                   {name: parameter.mindspore_name for name, parameter in parameters.items()})
         source = max((_sources(names, loaded) for names in namings), key=lambda keys: len({*keys.values()}))
     _refuse_shared(source)
     for name, key in source.items():
-        _check(own[name], loaded[key], strict_load)
+        _check(parameters[name], loaded[key], strict_load)
     for name, key in source.items():
-        own[name]._write(Ellipsis, loaded[key].reshape(own[name].shape))
+        parameters[name]._write(Ellipsis, loaded[key].reshape(parameters[name].shape))
     used = set(source.values())
-    missing, unused = [name for name in own if name not in source], [key for key in parameter_dict if key not in used]
+    missing = [name for name in parameters if name not in source]
+    unused = [key for key in parameter_dict if key not in used]
     if missing and unused and not source:
         warn(f"load_param_into_net: nothing was loaded: the Cell has {missing[0]!r}, the dict {unused[0]!r}")
     return missing, unused
@@ -366,13 +369,13 @@ def _refuse_shared(source: Mapping[str, str]) -> None:
                 f"paths")
 
 
-def _check(own: Parameter, incoming: Parameter, strict: bool) -> None:
-    if own.shape != incoming.shape and not own.size == incoming.size == 1:
-        raise ShapeError(f"load_param_into_net: {own.name} has shape {show(own.shape)}, got {show(incoming.shape)} "
-                         f"from {incoming.name}")
-    mine, incoming_dtype = own._dt, incoming._dt
+def _check(parameter: Parameter, incoming: Parameter, strict: bool) -> None:
+    if parameter.shape != incoming.shape and not parameter.size == incoming.size == 1:
+        raise ShapeError(f"load_param_into_net: {parameter.name} has shape {show(parameter.shape)}, got "
+                         f"{show(incoming.shape)} from {incoming.name}")
+    mine, incoming_dtype = parameter._dt, incoming._dt
     alike = mine == incoming_dtype or (not strict and ((is_floating(mine) and is_floating(incoming_dtype))
                                               or (mine.kind in "iu" and incoming_dtype.kind in "iu")))
     if not alike:
-        raise DTypeError(f"load_param_into_net: {own.name} has dtype {own.dtype}, got {incoming.dtype} from "
-                         f"{incoming.name}{', and strict_load allows no cast' if strict else ''}")
+        raise DTypeError(f"load_param_into_net: {parameter.name} has dtype {parameter.dtype}, got {incoming.dtype} "
+                         f"from {incoming.name}{', and strict_load allows no cast' if strict else ''}")

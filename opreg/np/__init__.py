@@ -21,7 +21,7 @@ import numpy as _numpy
 
 from opreg.errors import did_you_mean
 
-from . import creation, linalg, random
+from . import creation, elementwise, linalg, products, random, reductions, selection, shapes  # noqa: F401
 from .creation import *  # noqa: F403
 from .functions import FUNCTIONS, by_numpy
 from .values import ndarray as ndarray
@@ -31,7 +31,7 @@ _CONSTANTS = ("pi", "e", "inf", "nan", "newaxis", "euler_gamma", "bool_", "float
               "set_printoptions", "get_printoptions", "printoptions", "result_type", "promote_types",
               "min_scalar_type", "can_cast", "isscalar", "ndindex")
 globals().update({name: getattr(_numpy, name) for name in _CONSTANTS})
-globals().update(FUNCTIONS)
+globals().update(FUNCTIONS)  # of elementwise, products, reductions, selection and shapes
 bool = _numpy.bool_  # MXNet's other name of it
 globals().update(PINF=_numpy.inf, NINF=-_numpy.inf, NaN=_numpy.nan, NAN=_numpy.nan, PZERO=0.0, NZERO=-0.0)
 

@@ -12,7 +12,7 @@ from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
 from opreg.typing import DTypeLike
 
-from .values import made, ndarray
+from .values import ndarray, new_array
 
 __all__ = ["array", "zeros", "ones", "full", "empty", "arange", "linspace", "logspace", "eye", "identity", "meshgrid",
            "indices", "tri", "hanning", "hamming", "blackman"]
@@ -37,7 +37,7 @@ def array(object: Any, dtype: DTypeLike = None, ctx: Context | None = None) -> n
     """
     if ctx is None and isinstance(object, NDArray):
         ctx = object.context
-    return made(object, ctx, dtype)
+    return new_array(object, ctx, dtype)
 
 
 def full(shape: Any, fill_value: Any, order: str = "C", ctx: Context | None = None, dtype: DTypeLike = None,
@@ -54,7 +54,7 @@ def full(shape: Any, fill_value: Any, order: str = "C", ctx: Context | None = No
     if isinstance(fill_value, NDArray):
         dtype, fill_value = dtype or fill_value.dtype, fill_value.asnumpy()
     shape = shape if isinstance(shape, numbers.Integral) else tuple(int(dim) for dim in shape)
-    result = made(np.full(shape, fill_value, np.float32 if dtype is None else dtype), ctx)
+    result = new_array(np.full(shape, fill_value, np.float32 if dtype is None else dtype), ctx)
     if out is not None:
         out[...] = result
     return result if out is None else out
@@ -83,7 +83,7 @@ def empty(shape: Any, dtype: DTypeLike = None, order: str = "C", ctx: Context | 
 
 def _by_numpy(name: str, dtype: DTypeLike, ctx: Context | None, *args: Any, **keywords: Any) -> ndarray:
     host = getattr(np, name)(*args, **keywords)
-    return made(host, ctx, np.float32 if dtype is None else dtype)
+    return new_array(host, ctx, np.float32 if dtype is None else dtype)
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
@@ -153,4 +153,4 @@ def blackman(M: int, dtype: DTypeLike = None, ctx: Context | None = None) -> Any
 def meshgrid(*xi: Any, **keywords: Any) -> list[Any]:
     """The coordinates of a grid."""
     hosts = [value.asnumpy() if isinstance(value, NDArray) else np.asarray(value, np.float32) for value in xi]
-    return [made(grid) for grid in np.meshgrid(*hosts, **keywords)]
+    return [new_array(grid) for grid in np.meshgrid(*hosts, **keywords)]

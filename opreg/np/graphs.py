@@ -13,7 +13,7 @@ from opreg.symbol.symbol import Symbol
 
 from . import functions
 from . import random as distributions
-from .values import NumpySymbol, held
+from .values import NumpySymbol, as_value
 
 __all__ = ["zeros", "ones", "full", "arange", "linspace", "logspace", "eye", "identity", "indices", "hanning",
            "hamming", "blackman"]
@@ -23,8 +23,8 @@ _FLOAT32 = numpy.dtype(numpy.float32)
 
 def _made(operator: str, dtype: Any, **attrs: Any) -> NumpySymbol:
     """The symbol of an operator without inputs."""
-    found: NumpySymbol = symbol.function.surface(operator)(**attrs, dtype=dtype or _FLOAT32).as_np_ndarray()
-    return found
+    result: NumpySymbol = symbol.function.surface(operator)(**attrs, dtype=dtype or _FLOAT32).as_np_ndarray()
+    return result
 
 
 def zeros(shape: Any, dtype: Any = None, order: str = "C", ctx: Any = None) -> NumpySymbol:
@@ -40,7 +40,7 @@ def ones(shape: Any, dtype: Any = None, order: str = "C", ctx: Any = None) -> Nu
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", ctx: Any = None) -> Any:
     """One number in a shape, or a symbol that broadcasts to it."""
     if isinstance(fill_value, Symbol):
-        value = held(fill_value)
+        value = as_value(fill_value)
         return functions.FUNCTIONS["broadcast_to"](value if dtype is None else value.astype(dtype), shape)
     return _made("_full", dtype, shape=shape, value=fill_value)
 
@@ -55,8 +55,8 @@ def arange(start: float, stop: float | None = None, step: float | None = 1, dtyp
 def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
              axis: int = 0, ctx: Any = None) -> Any:
     """Evenly spaced values, and with ``retstep`` their distance."""
-    made = _made("_linspace", dtype, start=start, stop=stop, num=num, endpoint=endpoint)
-    return (made, (stop - start) / ((num - 1 if endpoint else num) or 1)) if retstep else made
+    symbol = _made("_linspace", dtype, start=start, stop=stop, num=num, endpoint=endpoint)
+    return (symbol, (stop - start) / ((num - 1 if endpoint else num) or 1)) if retstep else symbol
 
 
 def logspace(start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: Any = None,

@@ -10,7 +10,7 @@ import numpy as np
 from opreg.core.registry import ops
 
 from .functions import by_numpy
-from .values import held
+from .values import as_value
 
 __all__ = ["norm", "det", "slogdet", "inv", "svd", "cholesky", "qr", "solve", "tensorinv", "tensorsolve", "pinv", "eig",
            "eigh", "eigvals", "eigvalsh", "lstsq", "matrix_rank", "matrix_power", "multi_dot", "cond"]
@@ -25,7 +25,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     >>> np.linalg.norm(np.array([3, 4]))
     array(5.)
     """
-    value = held(x)
+    value = as_value(x)
     order: Any = {"inf": np.inf, "-inf": -np.inf}.get(ord, ord) if isinstance(ord, str) else ord
     axes = axis if axis is None or isinstance(axis, numbers.Integral) else tuple(map(int, axis))
     flag = -2 if order is None and axes is None else {None: 1, "fro": 1, "f": 1, "nuc": 2}.get(order, -1)
@@ -34,72 +34,72 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
 def det(a: Any) -> Any:
     """The determinant of matrices."""
-    value = held(a)
+    value = as_value(a)
     return ops._of_matrices(ops._npi_det(value), value)
 
 
 def slogdet(a: Any) -> Any:
     """The sign and the logarithm of the absolute value of the determinant of matrices."""
-    value = held(a)
+    value = as_value(a)
     return tuple(ops._of_matrices(each, value) for each in ops._npi_slogdet(value))
 
 
 def inv(a: Any) -> Any:
     """The inverse of matrices."""
-    return ops._npi_inv(held(a))
+    return ops._npi_inv(as_value(a))
 
 
 def cholesky(a: Any) -> Any:
     """The Cholesky factor: lower triangular ``L`` with ``a = L @ L.T``."""
-    return ops._linalg_potrf(held(a))
+    return ops._linalg_potrf(as_value(a))
 
 
 def svd(a: Any) -> Any:
     """The singular value decomposition of matrices with no more rows than columns: ``U``, the singular values, and
     ``V``."""
-    return tuple(ops._npi_svd(held(a)))
+    return tuple(ops._npi_svd(as_value(a)))
 
 
 def solve(a: Any, b: Any) -> Any:
     """The solution of linear equations."""
-    return ops._npi_solve(*held(a)._pair(held(b)))
+    return ops._npi_solve(*as_value(a)._pair(as_value(b)))
 
 
 def tensorinv(a: Any, ind: int = 2) -> Any:
     """The inverse of a linear map between the first axes and the others."""
-    return ops._npi_tensorinv(held(a), ind=int(ind))
+    return ops._npi_tensorinv(as_value(a), ind=int(ind))
 
 
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
     """The solution of an equation of tensors."""
-    return ops._npi_tensorsolve(*held(a)._pair(held(b)), a_axes=None if axes is None else tuple(map(int, axes)))
+    return ops._npi_tensorsolve(*as_value(a)._pair(as_value(b)), a_axes=None if axes is None else tuple(map(int, axes)))
 
 
 def pinv(a: Any, rcond: Any = 1e-15, hermitian: bool = False) -> Any:
     """The pseudo-inverse of matrices."""
     if isinstance(rcond, numbers.Real):
-        return ops._npi_pinv_scalar_rcond(held(a), rcond=float(rcond), hermitian=bool(hermitian))
-    return ops._npi_pinv(*held(a)._pair(held(rcond)), hermitian=bool(hermitian))
+        return ops._npi_pinv_scalar_rcond(as_value(a), rcond=float(rcond), hermitian=bool(hermitian))
+    return ops._npi_pinv(*as_value(a)._pair(as_value(rcond)), hermitian=bool(hermitian))
 
 
 def eig(a: Any) -> Any:
     """Eigenvalues and eigenvectors, their real parts."""
-    return tuple(ops._npi_eig(held(a)))
+    return tuple(ops._npi_eig(as_value(a)))
 
 
 def eigh(a: Any, UPLO: str = "L") -> Any:
     """Eigenvalues and eigenvectors of symmetric matrices."""
-    return tuple(ops._npi_eigh(held(a), UPLO=UPLO.upper()))
+    return tuple(ops._npi_eigh(as_value(a), UPLO=UPLO.upper()))
 
 
 def eigvals(a: Any) -> Any:
     """Eigenvalues, their real parts."""
-    return ops._npi_eigvals(held(a))
+    return ops._npi_eigvals(as_value(a))
 
 
 def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     """Eigenvalues of symmetric matrices."""
-    return ops._npi_eigvalsh(held(a), UPLO=UPLO.upper())
+    return ops._npi_eigvalsh(as_value(a), UPLO=UPLO.upper())
 
 
 qr, lstsq, matrix_rank, matrix_power, multi_dot, cond = map(by_numpy, (

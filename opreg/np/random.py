@@ -22,7 +22,7 @@ from opreg.symbol.symbol import Symbol
 from opreg.typing import DTypeLike
 
 from .functions import FUNCTIONS, any_symbol
-from .values import held, made
+from .values import as_value, new_array
 
 __all__ = ["seed", "uniform", "normal", "randn", "rand", "randint", "choice", "shuffle", "permutation", "gamma",
            "exponential", "multinomial", "lognormal", "laplace", "bernoulli", "gumbel", "logistic", "beta", "chisquare",
@@ -56,13 +56,13 @@ IN_GRAPH: Any = object()
 
 def _standard(name: str, size: Any, ctx: Any, *parameters: Any) -> Any:
     """Numbers of the standard distribution of that name, for parameters of any shapes."""
-    symbols = [held(each) for each in parameters if isinstance(each, Symbol)]
+    symbols = [as_value(each) for each in parameters if isinstance(each, Symbol)]
     if symbols or ctx is IN_GRAPH:
         return _graph("_numpy_noise", symbols, size, distribution=name)
     shape = _shape(size, *parameters)
     count = int(np.prod(shape, dtype=np.int64))
     if not count:
-        return made(np.zeros(shape, np.float32), ctx)
+        return new_array(np.zeros(shape, np.float32), ctx)
     return getattr(drawn, name)(shape=(count,), ctx=ctx).as_np_ndarray().reshape(shape)
 
 
@@ -126,7 +126,7 @@ def randint(low: int, high: int | None = None, size: Any = None, dtype: DTypeLik
     shape = _shape(size)
     count = int(np.prod(shape, dtype=np.int64))
     if not count:
-        return made(np.zeros(shape, np.int64 if dtype is None else dtype), ctx)
+        return new_array(np.zeros(shape, np.int64 if dtype is None else dtype), ctx)
     result = drawn.randint(*ends, shape=(count,), ctx=ctx, dtype="int64").as_np_ndarray().reshape(shape)
     return _stored(result, dtype, out)
 
@@ -196,7 +196,7 @@ def bernoulli(prob: Any = None, logit: Any = None, size: Any = None, dtype: DTyp
     if (prob is None) == (logit is None):
         raise ArgumentError("bernoulli: expected either prob or logit")
     if prob is None:
-        prob = 1 / (FUNCTIONS["exp"](-held(logit)) + 1)
+        prob = 1 / (FUNCTIONS["exp"](-as_value(logit)) + 1)
     else:
         _at_least_zero("bernoulli", prob, 1 - prob)
     ones = (_standard("uniform", size, ctx, prob) < prob).astype(np.float32)
@@ -206,7 +206,7 @@ def bernoulli(prob: Any = None, logit: Any = None, size: Any = None, dtype: DTyp
 def _for_each(name: str, low: Any, high: Any, batch_shape: Any, ctx: Any) -> Any:
     """Standard numbers, ``batch_shape`` of them for each place of the parameters."""
     batch = () if batch_shape is None else _shape(batch_shape)
-    symbols = [held(each) for each in (low, high) if isinstance(each, Symbol)]
+    symbols = [as_value(each) for each in (low, high) if isinstance(each, Symbol)]
     if symbols or ctx is IN_GRAPH:
         return _graph("_numpy_noise", symbols, batch, distribution=name, batch=True)
     return _standard(name, (*batch, *_shape(None, low, high)), ctx)
@@ -227,7 +227,7 @@ def normal_n(loc: Any = 0.0, scale: Any = 1.0, batch_shape: Any = None, dtype: D
 def _each(operator: str, size: Any, ctx: Context | None, *parameters: Any) -> Any:
     """Values from an operator whose parameters are arrays."""
     shape = _shape(size, *parameters)
-    values = [held(each) for each in parameters]
+    values = [as_value(each) for each in parameters]
     dtype = "float64" if any(value.dtype == np.float64 for value in values) else "float32"
     spread = [FUNCTIONS["broadcast_to"](value.astype(dtype), shape).as_nd_ndarray().reshape((-1,)) for value in values]
     return getattr(ops, operator)(*spread).as_np_ndarray().reshape(shape)
@@ -238,7 +238,7 @@ def gamma(shape: Any, scale: Any = 1.0, size: Any = None, dtype: DTypeLike = Non
     """Draws from the gamma distribution."""
     _at_least_zero("gamma", shape, scale, beyond=True)
     if ctx is IN_GRAPH or isinstance(shape, Symbol) or isinstance(scale, Symbol):
-        alphas = [held(shape)] if isinstance(shape, Symbol) else []
+        alphas = [as_value(shape)] if isinstance(shape, Symbol) else []
         attrs = {} if alphas else {"alpha": float(shape)}
         return _stored(_graph("_numpy_gamma", alphas, size, **attrs) * scale, dtype, out)
     return _stored(_each("_sample_gamma", size, ctx, shape, scale), dtype, out)
@@ -267,14 +267,14 @@ def _order(count: int) -> np.ndarray:
 
 def shuffle(x: Any) -> None:
     """Shuffle the slices of an array along its first axis, in place."""
-    x[...] = made(x.asnumpy()[_order(len(x))], x.context)
+    x[...] = new_array(x.asnumpy()[_order(len(x))], x.context)
 
 
 def permutation(x: Any, ctx: Context | None = None) -> Any:
     """The slices of an array along its first axis, or the integers from 0, in random order."""
     if isinstance(x, numbers.Integral):
-        return made(_order(int(x)), ctx)
-    return made(x.asnumpy()[_order(len(x))], x.context)
+        return new_array(_order(int(x)), ctx)
+    return new_array(x.asnumpy()[_order(len(x))], x.context)
 
 
 def choice(a: Any, size: Any = None, replace: bool = True, p: Any = None, ctx: Context | None = None, out: Any = None
@@ -288,16 +288,16 @@ def choice(a: Any, size: Any = None, replace: bool = True, p: Any = None, ctx: C
     if chances is not None:
         chances = np.asarray(chances, np.float64) / np.sum(chances, dtype=np.float64)
     among = a.asnumpy() if isinstance(a, NDArray) else a
-    return _stored(made(np.asarray(rng.choice(among, size, replace, chances)), ctx), None, out)
+    return _stored(new_array(np.asarray(rng.choice(among, size, replace, chances)), ctx), None, out)
 
 
 def _chosen(a: Any, size: Any, replace: bool, p: Any) -> Any:
     """Random elements of a symbol, or random integers below ``a``, drawn when the graph runs."""
-    among = held(a) if isinstance(a, Symbol) else symbols_of.surface("_npi_arange")(
+    among = as_value(a) if isinstance(a, Symbol) else symbols_of.surface("_npi_arange")(
         start=0, stop=int(a), step=1, dtype=np.dtype(np.int64)).as_np_ndarray()
     shape = () if size is None else _shape(size)
     count = math.prod(shape)
-    weights = ops.Cast(FUNCTIONS["ones_like"](among) if p is None else held(p), dtype=np.dtype(np.float32))
+    weights = ops.Cast(FUNCTIONS["ones_like"](among) if p is None else as_value(p), dtype=np.dtype(np.float32))
     if replace:
         ends = FUNCTIONS["cumsum"](weights)
         places = ops.Cast(_standard("uniform", (count, 1), IN_GRAPH) >= ends / ends[-1:], dtype=np.dtype(np.int64))
@@ -313,19 +313,19 @@ def multinomial(n: int, pvals: Any, size: Any = None) -> Any:
     rng = np.random.default_rng(int(drawn.randint(0, 2 ** 31 - 1, shape=(1,), dtype="int64").asnumpy()[0]))
     chances = np.asarray(pvals.asnumpy() if isinstance(pvals, NDArray) else pvals, np.float64)
     if not chances.size:
-        return made(np.zeros((*np.empty(() if size is None else size).shape, 0), np.int64))
-    return made(rng.multinomial(int(n), chances / max(1.0, float(chances.sum())), size))
+        return new_array(np.zeros((*np.empty(() if size is None else size).shape, 0), np.int64))
+    return new_array(rng.multinomial(int(n), chances / max(1.0, float(chances.sum())), size))
 
 
 def multivariate_normal(mean: Any, cov: Any, size: Any = None, ctx: Context | None = None) -> Any:
     """Vectors of a normal distribution with a mean and a covariance matrix."""
     if any_symbol((mean, cov)):
-        middle, spread = (ops.Cast(held(parameter), dtype=np.dtype(np.float32)) for parameter in (mean, cov))
+        middle, spread = (ops.Cast(as_value(parameter), dtype=np.dtype(np.float32)) for parameter in (mean, cov))
         noise = _graph("_numpy_noise", [middle], () if size is None else size, distribution="normal", batch=True)
         factor = ops.SwapAxis(ops._linalg_potrf(spread), dim1=-1, dim2=-2)
         rows = ops._npi_matmul(ops.expand_dims(noise, axis=-2), factor)
         return ops._np_squeeze(rows, axis=-2) + middle
     rng = np.random.default_rng(int(drawn.randint(0, 2 ** 31 - 1, shape=(1,), dtype="int64").asnumpy()[0]))
     mean, cov = (parameter.asnumpy() if isinstance(parameter, NDArray) else parameter for parameter in (mean, cov))
-    return made(rng.multivariate_normal(mean, cov, size), dtype=np.float32)
+    return new_array(rng.multivariate_normal(mean, cov, size), dtype=np.float32)
 

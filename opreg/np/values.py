@@ -31,7 +31,7 @@ from opreg.ndarray.traced import TracedArray, wrap_traced
 from opreg.symbol.symbol import Symbol
 from opreg.typing import Array, DTypeLike
 
-__all__ = ["NumpyValue", "NumpySymbol", "ndarray", "made", "held", "promoted"]
+__all__ = ["NumpyValue", "NumpySymbol", "ndarray", "new_array", "as_value", "promoted"]
 
 #: The function of ``np`` of that name.
 FUNCTION = Slot("np")
@@ -215,26 +215,27 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
 
     # ------------------------------------------------------------------------------------------- operators
 
-    def _apply(self, op: Op, values: Sequence[Any], given: Attrs) -> Any:
+    def _apply(self, op: Op, values: Sequence[Any], keywords: Attrs) -> Any:
         if any(isinstance(value, np.ndarray) for value in values):
-            values = [made(value, self._ctx) if isinstance(value, np.ndarray) else value for value in values]
-        return super()._apply(op, values, given)
+            values = [new_array(value, self._ctx) if isinstance(value, np.ndarray) else value for value in values]
+        return super()._apply(op, values, keywords)
 
     def _lift(self, value: Any) -> ndarray:
-        return made(value, self._ctx)
+        return new_array(value, self._ctx)
 
     def _held(self, host: np.ndarray) -> ndarray:
-        return made(host, self._ctx)
+        return new_array(host, self._ctx)
 
     def _beside(self, other: Any) -> Any:
         if isinstance(other, NDArray):
             return other.as_np_ndarray()
         if isinstance(other, TracedArray):
             return wrap_traced(other, self._ctx).as_np_ndarray()
-        return made(other, self._ctx) if isinstance(other, (np.ndarray, np.generic, list, tuple)) else NotImplemented
+        return new_array(other, self._ctx) if isinstance(other, (np.ndarray, np.generic, list, tuple)) \
+            else NotImplemented
 
     def _constant(self, number: Any) -> Any:
-        return made(np.asarray(number, self._data.dtype), self._ctx)
+        return new_array(np.asarray(number, self._data.dtype), self._ctx)
 
     def _cast(self, dtype: np.dtype) -> Any:
         return self if self._data.dtype == dtype else ops.Cast(self, dtype=dtype)
@@ -281,7 +282,7 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if isinstance(value, (np.ndarray, np.generic, list, tuple)):
-            value = made(value, self._ctx)
+            value = new_array(value, self._ctx)
         key = _subscript(key, self._data.shape)[0]
         if not any(part is False for part in (key if isinstance(key, tuple) else (key,))):  # no element is named
             super().__setitem__(key, value)
@@ -335,7 +336,7 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
         return self.asnumpy().reshape(-1)[0] if self.size == 1 else super().asscalar()
 
     def __reduce__(self) -> Any:
-        return made, (self.asnumpy(), self._ctx)
+        return new_array, (self.asnumpy(), self._ctx)
 
     def __repr__(self) -> str:
         host = self._copied()
@@ -365,7 +366,7 @@ def _array_over(data: Array, ctx: Context) -> ndarray:
     return result
 
 
-def made(source: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> ndarray:
+def new_array(source: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> ndarray:
     """An array holding a copy of values: arrays keep their dtype, numbers and lists become float32."""
     ctx = current_context() if ctx is None else Context(ctx)
     if isinstance(source, NDArray):
@@ -377,10 +378,10 @@ def made(source: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> nd
     return _array_over(host if ctx.backend_name == "cpu" else ctx.backend.asarray(host, None, ctx.device_id), ctx)
 
 
-def held(value: Any) -> Any:
+def as_value(value: Any) -> Any:
     """A value as an array or symbol of this package: itself, a view that shares memory, or a copy."""
     return value if isinstance(value, NumpyValue) else value.as_np_ndarray() if isinstance(value, (NDArray, Symbol)) \
-        else made(value)
+        else new_array(value)
 
 
 def _subscript(key: Any, shape: tuple[int, ...] | None) -> tuple[Any, bool]:
@@ -449,11 +450,11 @@ class NumpySymbol(NumpyValue, Symbol):  # type: ignore[misc]  # its methods are 
     def _with_number(self, name: str, number: Any, reflected: bool) -> Any:
         if name == "truediv":
             return get(f"_npi_{'r' * reflected}true_divide_scalar")(self, scalar=float(number))
-        found = _WITH_NUMBERS.get(name)
-        if found is None:
+        result = _WITH_NUMBERS.get(name)
+        if result is None:
             return super()._with_number(name, number, reflected)
-        whole = isinstance(number, (numbers.Integral, np.bool_))
-        return get(f"_npi_{found[reflected]}_scalar")(self, scalar=float(number), is_int=whole)
+        is_integer = isinstance(number, (numbers.Integral, np.bool_))
+        return get(f"_npi_{result[reflected]}_scalar")(self, scalar=float(number), is_int=is_integer)
 
     def _constant(self, number: Any) -> Any:
         return ops._npi_full_like(self, fill_value=float(number))

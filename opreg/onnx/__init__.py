@@ -34,8 +34,8 @@ def __getattr__(name: str) -> Any:
     if name not in _DOORS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}. {did_you_mean(name, _DOORS)}")
     module, attribute = _DOORS[name]
-    found = importlib.import_module(f"{__name__}.{module}")
-    value: Any = found if attribute is None else getattr(found, attribute)
+    result = importlib.import_module(f"{__name__}.{module}")
+    value: Any = result if attribute is None else getattr(result, attribute)
     globals()[name] = value
     return value
 

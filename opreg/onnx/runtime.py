@@ -105,11 +105,11 @@ def _session_type(runtime: Any, errors: list[BaseException]) -> type:
     running = lock()
 
     def checked(name: str) -> Callable[..., Any]:
-        def run(self: Any, *given: Any, **words: Any) -> Any:
+        def run(self: Any, *arguments: Any, **words: Any) -> Any:
             with running:
                 errors.clear()
                 try:
-                    return getattr(runtime.InferenceSession, name)(self, *given, **words)
+                    return getattr(runtime.InferenceSession, name)(self, *arguments, **words)
                 finally:
                     if errors:
                         raise errors.pop(0) from None
@@ -187,13 +187,13 @@ def _python_nodes(proto: Any) -> dict[tuple[int, int], _Kinds]:
 
     ONNX's own inference finds dtypes up to each of these nodes; the operator determines the dtypes of its outputs.
     """
-    found: dict[tuple[int, int], _Kinds] = {}
+    nodes: dict[tuple[int, int], _Kinds] = {}
     while True:
         inferred = onnx("shape_inference").infer_shapes(proto)
-        before, missing = len(found), ""
+        before, missing = len(nodes), ""
         for number, ((graph, _), (_, known)) in enumerate(zip(_scopes(proto.graph), _scopes(inferred.graph))):
             for place, node in enumerate(graph.node):
-                if (number, place) in found or not _runs_here(proto, node):
+                if (number, place) in nodes or not _runs_here(proto, node):
                     continue
                 unknown = [name for name in node.input if name and name not in known]
                 if unknown:
@@ -201,24 +201,24 @@ def _python_nodes(proto: Any) -> dict[tuple[int, int], _Kinds]:
                                           "known")
                     continue
                 inputs = [dtype_of(known[name]) if name else None for name in node.input]
-                found[number, place] = _Kinds(inputs, _outputs_of(node, inputs))
-                for name, dtype in zip(node.output, found[number, place].outputs):
+                nodes[number, place] = _Kinds(inputs, _outputs_of(node, inputs))
+                for name, dtype in zip(node.output, nodes[number, place].outputs):
                     if name and name not in known:
                         graph.value_info.append(onnx("helper").make_tensor_value_info(name, number_of(dtype), None))
         if not missing:
-            return found
-        if len(found) == before:
+            return nodes
+        if len(nodes) == before:
             raise ArgumentError(f"inference_session: {missing}")
 
 
 def _outputs_of(node: Any, inputs: Sequence[np.dtype | None]) -> list[np.dtype]:
     """The dtypes of a node's outputs."""
     single = one_node(node)
-    given = dict(zip([info.name for info in single.graph.input], filter(None, inputs)))
+    by_name = dict(zip([info.name for info in single.graph.input], filter(None, inputs)))
     for info in single.graph.input:
-        info.type.tensor_type.elem_type = number_of(given[info.name])
+        info.type.tensor_type.elem_type = number_of(by_name[info.name])
     symbol, _, _ = api.import_model(single)
-    _, found, _ = symbol.infer_type(**{name: given[name] for name in symbol.list_arguments()})
+    _, found, _ = symbol.infer_type(**{name: by_name[name] for name in symbol.list_arguments()})
     return [np.dtype(dtype) for dtype in found or ()]
 
 
@@ -263,8 +263,8 @@ def _body(model: Any, inputs: Sequence[np.dtype], outputs: Sequence[np.dtype], e
     """The function that the package calls, with arrays and for arrays."""
     def body(*arrays: Array) -> Any:
         try:
-            found = api.run_model(model, [array.astype(dtype) for array, dtype in zip(arrays, inputs)])
-            results = tuple([np.asarray(each).astype(dtype) for each, dtype in zip(found, outputs, strict=True)])
+            result = api.run_model(model, [array.astype(dtype) for array, dtype in zip(arrays, inputs)])
+            results = tuple([np.asarray(each).astype(dtype) for each, dtype in zip(result, outputs, strict=True)])
         except BaseException as error:  # it would end the process; the session raises it
             errors.append(error)
             results = tuple([np.zeros((), dtype) for dtype in outputs])

@@ -25,7 +25,7 @@ from opreg.symbol.symbol import Symbol
 from .drawing import Drawing, of_graph, of_plan
 from .names import Path
 
-__all__ = ["GraphFacts", "by_sample", "examples", "roles", "seen"]
+__all__ = ["GraphFacts", "by_sample", "examples", "roles", "facts_of"]
 
 # Names of learned inputs, and the suffixes of variables' names for them.
 _LEARNED = frozenset({"weight", "bias", "gamma", "beta", "parameters", "moving_mean", "moving_var", "moving_avg",
@@ -101,9 +101,9 @@ def roles(graph: Graph) -> tuple[set[Node], set[Node], set[Node]]:
     return learned - states, states, labels - learned - states
 
 
-def seen(what: str, value: object, shape: Mapping[str, Sequence[int]] | None = None,
-         dtype: Mapping[str, Any] | None = None, hide_weights: bool = True, inputs: Any = None,
-         is_train: bool | None = None) -> GraphFacts:
+def facts_of(what: str, value: object, shape: Mapping[str, Sequence[int]] | None = None,
+             dtype: Mapping[str, Any] | None = None, hide_weights: bool = True, inputs: Any = None,
+             is_train: bool | None = None) -> GraphFacts:
     """The graph of a Symbol, a Cell or an executor, with what is known about it.
 
     Parameters

@@ -80,8 +80,8 @@ def _drawn(drawing: Drawing, level: Level, things: list[tuple[Level, Box | Level
         if ends[0] != ends[1]:
             outputs.setdefault(ends, set()).add((wire.source, wire.output))
 
-    found = Overview(drawing.title)
-    found.drawing.cells = drawing.cells
+    result = Overview(drawing.title)
+    result.drawing.cells = drawing.cells
     sources: dict[int, list[int]] = {i: [] for i in range(len(things))}
     for source, target in outputs:
         sources[target].append(source)
@@ -94,17 +94,17 @@ def _drawn(drawing: Drawing, level: Level, things: list[tuple[Level, Box | Level
         label = [labels.pop() if len(labels) == 1 else ""]
         if isinstance(thing, Level):
             key = f"g{level_of[id(thing)]}"
-            found.members[key] = [number_of[id(box)] for box in _inner(thing)]
+            result.members[key] = [number_of[id(box)] for box in _inner(thing)]
             box = _group(thing, parent, label)
-            found.numbers[id(box)] = key
+            result.numbers[id(box)] = key
         else:
             box = replace(thing, path=parent.path, outputs=label)
-            found.numbers[id(box)] = number_of[id(thing)]
-        place[i] = len(found.drawing.boxes)
-        found.drawing.boxes.append(box)
-    found.drawing.wires = [Wire(place[source], 0, place[target], position, len(outputs[source, target]))
-                           for position, (source, target) in enumerate(sorted(outputs))]
-    return found
+            result.numbers[id(box)] = number_of[id(thing)]
+        place[i] = len(result.drawing.boxes)
+        result.drawing.boxes.append(box)
+    result.drawing.wires = [Wire(place[source], 0, place[target], position, len(outputs[source, target]))
+                            for position, (source, target) in enumerate(sorted(outputs))]
+    return result
 
 
 def _group(level: Level, parent: Level, outputs: list[str]) -> Box:

@@ -22,7 +22,7 @@ from opreg.symbol.inspect.work import timed
 from opreg.symbol.symbol import Symbol
 
 from .drawing import Drawing
-from .graph_facts import GraphFacts, seen
+from .graph_facts import GraphFacts, facts_of
 from .layout import Level, lay_out
 from .measures import PADDING, TITLE, shortened
 from .overview import Overview, overview
@@ -109,7 +109,7 @@ def page(value: object, shape: Mapping[str, Any] | Any = None, *, dtype: Mapping
     '<!DOCTYPE html>'
     """
     named = isinstance(shape, Mapping)
-    facts = seen("page", value, shape if named else None, dtype, hide_weights, None if named else shape, is_train)
+    facts = facts_of("page", value, shape if named else None, dtype, hide_weights, None if named else shape, is_train)
     if profile is not None:
         if facts.plan is None:
             raise ArgumentError("page: the profile is of another executor")
@@ -190,12 +190,12 @@ def _about(facts: GraphFacts, drawing: Drawing, profile: Profile | None) -> str:
     return ", ".join(parts)
 
 
-def _above(found: Overview | None) -> str:
+def _above(overview: Overview | None) -> str:
     """The section of the overview, if there is one."""
-    if found is None:
+    if overview is None:
         return ""
     return ('<section class="wide overview"><h2>Overview</h2><div class="scroll">'
-            f'{svg(lay_out(found.drawing), found.numbers, style=False)}</div></section>')
+            f'{svg(lay_out(overview.drawing), overview.numbers, style=False)}</div></section>')
 
 
 def _data(level: Level, drawing: Drawing, above: Overview | None) -> dict[str, object]:

@@ -19,7 +19,7 @@ from opreg.core.reports import printable
 from opreg.errors import ArgumentError, DeviceError, refuse_keywords
 
 from .drawing import Drawing
-from .graph_facts import GraphFacts, seen
+from .graph_facts import GraphFacts, facts_of
 from .labels import COLOURS, detail, kind_of
 from .layout import Level, lay_out
 from .svg import svg
@@ -206,7 +206,7 @@ def plot_network(symbol: object, title: str = "plot", save_format: str = "pdf",
         "flat" -> "x" [dir="back" arrowtail="open" label="5"]
     }
     """
-    facts = seen("plot_network", symbol, shape, dtype, hide_weights, inputs)
+    facts = facts_of("plot_network", symbol, shape, dtype, hide_weights, inputs)
     repeated = [name for name, count in Counter(node.name for node in facts.graph.nodes).items() if count > 1]
     if repeated and facts.symbol is symbol:
         warnings.warn("There are multiple variables with the same name in your graph, which are drawn separately. "

@@ -15,7 +15,7 @@ from opreg.core.spec import known, size
 from opreg.errors import OpError
 from opreg.symbol.json import stored_name
 
-from .graph_facts import GraphFacts, by_sample, examples, roles, seen
+from .graph_facts import GraphFacts, by_sample, examples, facts_of, roles
 
 __all__ = ["print_summary", "rows_of_cell"]
 
@@ -79,7 +79,7 @@ def print_summary(symbol: object, shape: Any = None, line_length: int = 120,
         rows, totals = rows_of_cell(symbol, examples(shape))
     else:
         last = "Previous Layer"
-        rows, totals = _rows_of_graph(seen("print_summary", symbol, shape))
+        rows, totals = _rows_of_graph(facts_of("print_summary", symbol, shape))
     ends = [int(line_length * end) if positions[-1] <= 1 else int(end) for end in positions]
     print("_" * line_length)
     _print_row(["Layer (type)", "Output Shape", "Param #", last], ends)

@@ -20,7 +20,7 @@ from opreg.symbol.inspect.work import scaled, timed, title_of
 from opreg.symbol.symbol import Symbol
 from opreg.typing import Array
 
-from .graph_facts import seen
+from .graph_facts import facts_of
 from .layout import lay_out
 from .summary import rows_of_cell
 from .svg import svg
@@ -69,7 +69,7 @@ def to_svg(symbol: Symbol) -> str | None:
     if len(symbol._graph().nodes) > _DRAWN:
         return None
     try:
-        drawing = seen("_repr_svg_", symbol).drawing("")
+        drawing = facts_of("_repr_svg_", symbol).drawing("")
     except OpError:
         return None
     return svg(lay_out(drawing), drawing.numbers())

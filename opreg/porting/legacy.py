@@ -219,10 +219,10 @@ def maximum_sctype(t: Any) -> Any:
     >>> maximum_sctype(float) is np.longdouble, maximum_sctype("u1"), maximum_sctype(bool)
     (True, <class 'numpy.uint64'>, <class 'numpy.bool'>)
     """
-    found = obj2sctype(t)
+    result = obj2sctype(t)
     kinds = {"i": "int", "u": "uint", "f": "float", "c": "complex"}
-    kind = None if found is None else kinds.get(np.dtype(found).kind)
-    return (t if found is None else found) if kind is None else sctypes[kind][-1]
+    kind = None if result is None else kinds.get(np.dtype(result).kind)
+    return (t if result is None else result) if kind is None else sctypes[kind][-1]
 
 
 def obj2sctype(rep: Any, default: Any = None) -> Any:

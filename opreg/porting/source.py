@@ -87,22 +87,22 @@ _MARKS = (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop)
 
 def children(node: ast.AST) -> list[ast.AST]:
     """Children of a node, as of ``ast.iter_child_nodes``, without marks like ``Load``."""
-    found: list[ast.AST] = []
+    results: list[ast.AST] = []
     for name in node._fields:
         value = getattr(node, name, None)
         if isinstance(value, list):
-            found += [each for each in value if isinstance(each, ast.AST) and not isinstance(each, _MARKS)]
+            results += [each for each in value if isinstance(each, ast.AST) and not isinstance(each, _MARKS)]
         elif isinstance(value, ast.AST) and not isinstance(value, _MARKS):
-            found.append(value)
-    return found
+            results.append(value)
+    return results
 
 
 def walk(node: ast.AST) -> list[ast.AST]:
     """A node and all nodes in it, in the order of ``ast.walk``, but several times as fast."""
-    found = [node]
-    for each in found:
-        found += children(each)
-    return found
+    results = [node]
+    for each in results:
+        results += children(each)
+    return results
 
 
 def unbuilt(path: str) -> bool:
@@ -241,20 +241,20 @@ class Source:
     def named(self, scope: ast.AST, name: str) -> list[ast.Name]:
         """Occurrences of a name within a node."""
         if scope not in self._named:
-            found = self._named[scope] = {}
+            result = self._named[scope] = {}
             for node in walk(scope):
                 if isinstance(node, ast.Name):
-                    found.setdefault(node.id, []).append(node)
+                    result.setdefault(node.id, []).append(node)
         return self._named[scope].get(name, [])
 
     def assigned(self, scope: ast.AST, name: str) -> list[ast.expr]:
         """The values that are assigned to a single name within a node."""
         if scope not in self._assigned:
-            found = self._assigned[scope] = {}
+            result = self._assigned[scope] = {}
             for node in walk(scope):
                 if isinstance(node, ast.Assign):
                     for name_given in {target.id for target in node.targets if isinstance(target, ast.Name)}:
-                        found.setdefault(name_given, []).append(node.value)
+                        result.setdefault(name_given, []).append(node.value)
         return self._assigned[scope].get(name, [])
 
     def once(self, question: Hashable, answer: Callable[[], bool]) -> bool:

@@ -20,7 +20,7 @@ from .subjects import FunctionUse, TensorUse
 from .uses import Heads, Result, Subject, Use, heads
 
 __all__ = ["CHECKS", "Check", "Failed", "Skipped", "check", "compare", "differentiated", "first_line",
-           "moved", "name_of_body", "name_of_top", "place_of", "told_again"]
+           "scaled_inputs", "name_of_body", "name_of_top", "place_of", "told_again"]
 
 
 class Failed(Exception):
@@ -125,7 +125,7 @@ def differentiated(use: Subject) -> tuple[Heads, Result]:
         return out_grads, result
 
 
-def moved(use: Subject) -> Subject:
+def scaled_inputs(use: Subject) -> Subject:
     """The same subject on other inputs: all floating values are scaled by 0.75."""
     return use.having([each * each.dtype.type(0.75) if is_numpy_float(each.dtype) else each for each in use.arrays])
 

@@ -22,7 +22,7 @@ from ..custom.first_run import is_default
 from ..custom.prop import PropUse
 from ..errors import OpError, ShapeError
 from .comparison import disagreement, position
-from .contract import Failed, Skipped, check, compare, differentiated, first_line, moved
+from .contract import Failed, Skipped, check, compare, differentiated, first_line, scaled_inputs
 from .subjects import TensorUse
 from .uses import Subject, Use, bind, graph, heads, symbol
 
@@ -269,7 +269,7 @@ def requests(use: Subject) -> str | None:
     before = {i: np.full_like(use.arrays[i], _FILLS[0]) for i in expected.grads}
     for turn in range(3):
         reqs = {i: ("write", "add", "null")[(i + turn) % 3] for i in expected.grads}
-        result = graph(use, given=out_grads, reqs=reqs, before=before, grads=True)
+        result = graph(use, head_grads=out_grads, reqs=reqs, before=before, grads=True)
         for i, req in reqs.items():
             _fulfilled(f"backward in a graph: the gradient of {use.names[i]!r}", f"in_grad[{i}]", i, req,
                        result.grads[i], expected.grads[i])
@@ -361,11 +361,11 @@ def in_a_graph(use: Subject) -> None:
         raise Skipped("its shapes depend on values")
     out_grads, expected = differentiated(use)
     change = "let what is computed depend on what the method is given, nothing else"
-    compare(graph(use, given=out_grads, grads=bool(expected.grads)), expected, use, "in a graph", change)
+    compare(graph(use, head_grads=out_grads, grads=bool(expected.grads)), expected, use, "in a graph", change)
     if use.arrays and not use.loss:
-        compare(graph(use, given=out_grads, grads=bool(expected.grads), around=True), expected, use,
+        compare(graph(use, head_grads=out_grads, grads=bool(expected.grads), around=True), expected, use,
                 "between other nodes of a graph", change)
-    moved_use = moved(use)
+    moved_use = scaled_inputs(use)
     executor, expected_after = bind(use), moved_use.run()
     executor.forward(is_train=use.train)
     places = {**executor.arg_dict, **executor.aux_dict}
@@ -415,8 +415,8 @@ def saved(use: Subject) -> None:
                              f"annotate it with a type that can be written as text: {name}: float, int, bool, str or a "
                              f"tuple"
                              ) from None
-            kept = type(again) is type(value) and schema[name].text(again) == text  # arrays have no single truth value
-            if not kept and again != value and again == again:  # NaN differs from itself
+            equal = type(again) is type(value) and schema[name].text(again) == text  # arrays have no single truth value
+            if not equal and again != value and again == again:  # NaN differs from itself
                 raise Failed(f"the attribute {name}={value!r} is {again!r} after saving and loading",
                              f"annotate it with its type, as in {name}: {type(value).__name__}, or take it as text")
     if not plannable(use) or not use.arrays:

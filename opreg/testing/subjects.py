@@ -17,7 +17,7 @@ from ..cells.cell import Cell
 from ..cells.jacobian import vjp
 from ..cells.jit import Jitted
 from ..cells.parameter import Parameter
-from ..cells.tensor import Tensor, made
+from ..cells.tensor import Tensor, tensor_over
 from ..cells.tensor_base import TensorBase
 from ..cells.tree import flatten
 from ..core.mode import Recording
@@ -112,9 +112,9 @@ class TensorUse(Subject):
         with Recording(None, self.train):
             return self._run(heads, grads, raw, ctx or cpu(), between)
 
-    def _run(self, given: Heads, grads: bool, raw: Sequence[np.ndarray] | None, ctx: Context,
+    def _run(self, head_grads: Heads, grads: bool, raw: Sequence[np.ndarray] | None, ctx: Context,
              between: Callable[[], object] | None) -> Result:
-        values = [made(_on(each, ctx), ctx) for each in (raw or self._copies())[:len(self.places)]]
+        values = [tensor_over(_on(each, ctx), ctx) for each in (raw or self._copies())[:len(self.places)]]
         self._place_weights(raw or self._copies(), ctx)
         self.seed()
         gradients: dict[int, np.ndarray] = {}
@@ -123,8 +123,8 @@ class TensorUse(Subject):
             if between is not None:
                 between()
                 self._place_weights(raw or self._copies(), ctx)
-            heads = ([made(_on(g, ctx), ctx) for g in given if g is not None] if given is not None else
-                     [made(_on(np.ones_like(out.asnumpy()), ctx), ctx) for out in outs if is_floating(out._dt)])
+            heads = ([tensor_over(_on(g, ctx), ctx) for g in head_grads if g is not None] if head_grads is not None else
+                     [tensor_over(_on(np.ones_like(out.asnumpy()), ctx), ctx) for out in outs if is_floating(out._dt)])
             if heads and back is not None:
                 arrived = back(*heads)
                 gradients = {i: each.asnumpy() for i, each in zip(self.wanted, arrived)}
@@ -133,12 +133,12 @@ class TensorUse(Subject):
         after = [each.asnumpy() for each in (*values, *self.parameters, *self.states)]
         return Result([output.asnumpy() for output in outs], after, gradients)
 
-    def second(self, given: Heads, weights: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
+    def second(self, head_grads: Heads, weights: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
         """Second derivatives with respect to the arguments: the gradients of a weighted sum of first derivatives."""
         places = [i for i in weights if i < len(self.places)]
-        values = [made(each, cpu()) for each in self._copies()[:len(self.places)]]
+        values = [tensor_over(each, cpu()) for each in self._copies()[:len(self.places)]]
         self._place_weights(self._copies(), cpu())
-        heads = [made(g.copy(), cpu()) for g in given or () if g is not None]
+        heads = [tensor_over(g.copy(), cpu()) for g in head_grads or () if g is not None]
 
         def first(*moved: Any) -> tuple[Any, ...]:
             inside = list(values)
@@ -149,7 +149,7 @@ class TensorUse(Subject):
         self.seed()
         with Recording(None, self.train):
             _, back = vjp(first, *[values[i] for i in places])
-            arrived = back(*[made(weights[i].copy(), cpu()) for i in places])
+            arrived = back(*[tensor_over(weights[i].copy(), cpu()) for i in places])
         return {i: each.asnumpy() for i, each in zip(places, arrived)}
 
     def _copies(self) -> list[np.ndarray]:
@@ -217,13 +217,13 @@ def _in_tensors(use: Subject) -> TensorUse:
         return use
     assert isinstance(use, Use)
     op, attrs, count = use.op, use.given, use.count
-    states = [Parameter(made(array, cpu()), name=name, requires_grad=False)
+    states = [Parameter(tensor_over(array, cpu()), name=name, requires_grad=False)
               for name, array in zip(use.names[count:], use.arrays[count:])]
 
     def call(*values: Any) -> Any:
         return op(*values, *states, **attrs)
 
-    tensors = TensorUse(call, [made(array, cpu()) for array in use.arrays[:count]], {}, use.title)
+    tensors = TensorUse(call, [tensor_over(array, cpu()) for array in use.arrays[:count]], {}, use.title)
     tensors.arrays, tensors.states, tensors.stochastic, tensors.train = use.arrays, states, use.stochastic, use.train
     return tensors
 

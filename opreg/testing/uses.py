@@ -96,7 +96,7 @@ class Subject:
         """Call it with arrays."""
         raise NotImplementedError
 
-    def run(self, given: Heads = None, grads: bool = False, raw: Sequence[np.ndarray] | None = None,
+    def run(self, head_grads: Heads = None, grads: bool = False, raw: Sequence[np.ndarray] | None = None,
             ctx: Context | None = None, between: Callable[[], object] | None = None) -> Result:
         """Run it as users do; with ``grads`` also backward from the given head gradients.
 
@@ -104,11 +104,11 @@ class Subject:
         """
         ctx = ctx or cpu()
         raw = None if raw is None else [NDArray(each, ctx) for each in raw]  # type: ignore[misc]
-        return eager(self, ctx, given, grads, raw, between=between)  # type: ignore[arg-type]
+        return eager(self, ctx, head_grads, grads, raw, between=between)  # type: ignore[arg-type]
 
-    def second(self, given: Heads, weights: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
+    def second(self, head_grads: Heads, weights: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
         """Second derivatives by input: the gradients of a weighted sum of first derivatives."""
-        return second(self, given or [], weights)[0]
+        return second(self, head_grads or [], weights)[0]
 
 
 @dataclass
@@ -182,10 +182,10 @@ class Use(Subject):
 
     def call(self, values: Sequence[Any], ctx: Any = None) -> tuple[tuple, dict[str, Any]]:
         """Arguments and keywords of a call, as users write it; array attributes are moved to the context."""
-        given = self.given if ctx is None else {name: _placed(value, ctx) for name, value in self.given.items()}
+        attrs = self.given if ctx is None else {name: _placed(value, ctx) for name, value in self.given.items()}
         if self.op.signature.variadic or self.op.signature.per_instance:
-            return tuple(values), dict(given)
-        return (), {**dict(zip(self.names, values)), **given}
+            return tuple(values), dict(attrs)
+        return (), {**dict(zip(self.names, values)), **attrs}
 
     def invoke(self, values: Sequence[Any], ctx: Context, out: Sequence[NDArray] | None = None) -> Any:
         """Call it with arrays, as users write it."""
@@ -223,15 +223,15 @@ def heads(use: Subject, outs: Sequence[np.ndarray]) -> list[np.ndarray | None] |
     return [rng.standard_normal(out.shape).astype(out.dtype) if is_floating(out.dtype) else None for out in outs]
 
 
-def _differentiable(outs: Sequence[NDArray], given: Sequence[Any] | None, ctx: Any) -> tuple[list, list | None]:
+def _differentiable(outs: Sequence[NDArray], head_grads: Sequence[Any] | None, ctx: Any) -> tuple[list, list | None]:
     """The outputs that have gradients, and the gradients given for them."""
     places = [i for i, out in enumerate(outs) if out._entry is not None and is_floating(out._data.dtype)]
-    if given is None:
+    if head_grads is None:
         return [outs[i] for i in places], None
-    return [outs[i] for i in places], [array(given[i], ctx, given[i].dtype) for i in places]
+    return [outs[i] for i in places], [array(head_grads[i], ctx, head_grads[i].dtype) for i in places]
 
 
-def eager(use: Subject, ctx: Any = None, given: Sequence[np.ndarray | None] | None = None, grads: bool = False,
+def eager(use: Subject, ctx: Any = None, head_grads: Sequence[np.ndarray | None] | None = None, grads: bool = False,
           raw: Sequence[NDArray] | None = None, out: Sequence[NDArray] | None = None,
           between: Callable[[], object] | None = None) -> Result:
     """Run eagerly; with ``grads`` also backward from the given head gradients."""
@@ -247,7 +247,7 @@ def eager(use: Subject, ctx: Any = None, given: Sequence[np.ndarray | None] | No
         between()
     gradients = {}
     if grads:
-        targets, arrived = _differentiable(outs, given, ctx)
+        targets, arrived = _differentiable(outs, head_grads, ctx)
         if targets:
             backward(targets, arrived, train_mode=use.train)
         gradients = {i: _gradient(values[i]) for i in use.wanted}
@@ -259,7 +259,7 @@ def _gradient(value: NDArray) -> np.ndarray:
     return value.grad.asnumpy()
 
 
-def second(use: Subject, given: Sequence[np.ndarray | None], weights: dict[int, np.ndarray]) -> tuple[dict, dict]:
+def second(use: Subject, head_grads: Sequence[np.ndarray | None], weights: dict[int, np.ndarray]) -> tuple[dict, dict]:
     """Second derivatives, with respect to inputs and to output gradients: gradients of a weighted sum of first
     derivatives."""
     values = [array(each, None, each.dtype) for each in use.arrays]
@@ -267,7 +267,7 @@ def second(use: Subject, given: Sequence[np.ndarray | None], weights: dict[int, 
         values[i].attach_grad()
     use.seed()
     with Recording(True, use.train):
-        targets, arrived = _differentiable(_listed(use.invoke(values, cpu())), given, cpu())
+        targets, arrived = _differentiable(_listed(use.invoke(values, cpu())), head_grads, cpu())
         for output in arrived or ():
             output.attach_grad()
         first = grad(targets, [values[i] for i in weights], arrived, create_graph=True, train_mode=use.train)
@@ -303,13 +303,13 @@ def bind(use: Use, ctx: Any = None, reqs: dict[int, str] | None = None, before: 
     values = {name: array(each, ctx, each.dtype) for name, each in zip(names, use.arrays)}
     grads, requests = {}, {}
     for i, req in (reqs or {}).items():
-        held = (before or {}).get(i, np.zeros_like(use.arrays[i]))
-        grads[names[i]], requests[names[i]] = array(held, ctx, held.dtype), req
+        state = (before or {}).get(i, np.zeros_like(use.arrays[i]))
+        grads[names[i]], requests[names[i]] = array(state, ctx, state.dtype), req
     return symbol(use, around, ctx).bind(ctx, {name: values[name] for name in names[:count]}, grads, requests,
                                          {name: values[name] for name in names[count:]})
 
 
-def graph(use: Use, ctx: Any = None, given: Sequence[np.ndarray | None] | None = None,
+def graph(use: Use, ctx: Any = None, head_grads: Sequence[np.ndarray | None] | None = None,
           reqs: dict[int, str] | None = None, before: dict[int, np.ndarray] | None = None, around: bool = False,
           grads: bool = False) -> Result:
     """Run the operator in an executor; ``grads`` says whether backward runs, too."""
@@ -321,8 +321,8 @@ def graph(use: Use, ctx: Any = None, given: Sequence[np.ndarray | None] | None =
     outs = [output.asnumpy() for output in executor.forward(is_train=use.train)]
     gradients = {}
     if grads:
-        executor.backward(None if given is None else [
-            array(np.zeros_like(out) if each is None else each, ctx, out.dtype) for each, out in zip(given, outs)])
+        executor.backward(None if head_grads is None else [
+            array(np.zeros_like(out) if each is None else each, ctx, out.dtype) for each, out in zip(head_grads, outs)])
         gradients = {i: executor.grad_dict[use.names[i]].asnumpy() for i in reqs or ()}
     by_name = {**executor.arg_dict, **executor.aux_dict}
     return Result(outs, [by_name[name].asnumpy() for name in use.names], gradients)

@@ -23,7 +23,7 @@ from ..custom.function import FunctionUse as CustomUse
 from ..custom.prop import PropUse
 from ..errors import OpError, is_ours
 from .comparison import disagreement, position
-from .contract import Failed, Skipped, check, compare, differentiated, first_line, moved, name_of_body
+from .contract import Failed, Skipped, check, compare, differentiated, first_line, name_of_body, scaled_inputs
 from .subjects import FunctionUse, TensorUse, compiled, in_a_cell
 from .uses import Heads, Result, Subject, Use
 
@@ -38,7 +38,7 @@ def interleaved(use: Subject) -> None:
     out_grads, expected = differentiated(use)
     if not expected.grads:
         raise Skipped("no gradient")
-    moved_use = moved(use)
+    moved_use = scaled_inputs(use)
     result = use.run(out_grads, grads=True, between=lambda: moved_use.run(out_grads, grads=True))
     compare(Result(result.outs, [], result.grads), expected, use, "when it runs once more before backward",
             "store nothing outside of the call: backward reads its arguments and the arrays saved by its own forward")
@@ -67,7 +67,7 @@ def threads(use: Subject) -> None:
         raise Skipped("its Cell has one set of parameters")
     if use.stochastic:
         raise Skipped("it draws random values, whose order depends on the threads")
-    pairs = [(subject, *differentiated(subject)) for subject in (use, moved(use))]
+    pairs = [(subject, *differentiated(subject)) for subject in (use, scaled_inputs(use))]
     ready, wrong = threading.Barrier(len(pairs)), []
     runs = [threading.Barrier(len(pairs)) for _ in range(_RUNS)]
 
@@ -132,7 +132,7 @@ def traced(use: Subject) -> str | None:
     if isinstance(use, FunctionUse) or (isinstance(use, Use) and not use.op.traits.traced):
         raise Skipped("not traced: it runs as Python")
     _in_graphs(use)
-    graph, moved_use = compiled(use), moved(use)
+    graph, moved_use = compiled(use), scaled_inputs(use)
     for subject in (use, moved_use, use):
         out_grads, expected = differentiated(subject)
         if isinstance(subject, Use) and isinstance(subject.attrs, CustomUse):
@@ -159,7 +159,7 @@ def samples(use: Subject) -> None:
 
     for batched in dict.fromkeys([(True,) * use.count, *[tuple(i == j for j in range(use.count))
                                                          for i in range(use.count)]]):
-        uses = [use, moved(use), use]
+        uses = [use, scaled_inputs(use), use]
         stacked = [np.stack([one.arrays[i] for one in uses]) if own else use.arrays[i] for i, own in enumerate(batched)]
         alone = [use.having([one.arrays[i] if own else use.arrays[i] for i, own in enumerate(batched)]).run().outs
                  for one in uses]

@@ -96,9 +96,9 @@ _REGISTERED = Named("optimizer")
 
 @cached(64)
 def _are_operators(kind: Any, methods: tuple[object, ...]) -> bool:
-    own: Any = next(cls for cls in kind.__mro__ if "_operator" in vars(cls))
+    owner: Any = next(cls for cls in kind.__mro__ if "_operator" in vars(cls))
     *first, last = methods
-    return own is not Optimizer and last is own.update_multi_precision and first == list(_methods(Optimizer)[:3])
+    return owner is not Optimizer and last is owner.update_multi_precision and first == list(_methods(Optimizer)[:3])
 
 
 def _rate(optimizer: Optimizer, index: Index) -> float:
@@ -357,13 +357,13 @@ class Optimizer:
     def count_updates(self, rows: Sequence[Row]) -> list[WeightGroup]:
         """Count an update of each weight; returns the weights that can be updated together, with their attributes."""
         counted: dict[tuple[Any, ...], list[int]] = {}
-        own = self._has_own_rates()
+        own_rates = self._has_own_rates()
         device = rate = None
         for i, (index, _, ctx, kind, _) in enumerate(rows):
             if ctx.device_id != device:
                 device = ctx.device_id
                 self._set_current_context(device)
-            if own:
+            if own_rates:
                 key = kind, *self._counted(index)
             else:  # the same without calls
                 counts, before = self._index_update_count, self.num_update
@@ -493,14 +493,14 @@ class Optimizer:
     def _put_later(self, name: str, other: str) -> Callable[..., Any] | None:
         """The method of this name that a program assigned to this optimizer or to one of its classes, if neither that
         class nor its bases define the ``other`` method of the pair; otherwise None."""
-        own, kind = vars(self), type(self)
-        found = None if other in own else own.get(name)
+        members, kind = vars(self), type(self)
+        result = None if other in members else members.get(name)
         for base in kind.__mro__[:kind.__mro__.index(Optimizer)]:
             if other in vars(base):
-                found = None  # calls of the other method arrive from this class, or through it
-            elif found is None and name in vars(base):
-                found = types.MethodType(vars(base)[name], self)
-        return found
+                result = None  # calls of the other method arrive from this class, or through it
+            elif result is None and name in vars(base):
+                result = types.MethodType(vars(base)[name], self)
+        return result
 
     def _set_current_context(self, device_id: int) -> None:
         """Count updates apart for each device that holds a copy of the weights."""

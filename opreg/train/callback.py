@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from ..aliases import inner
-from ..core.progress import Line, wanted
+from ..core.progress import Line, is_enabled
 from .checkpoint import BatchEndParam, save_checkpoint
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class ProgressBar:
 
     def __call__(self, param: BatchEndParam) -> None:
         """Note a batch, and update the bar."""
-        if not wanted():
+        if not is_enabled():
             logging.info("%s\r", self._bar(param.nbatch))
             return
         if self._line is None or param.epoch != self._epoch:

@@ -10,8 +10,8 @@ from opreg import symbol
 from opreg.symbol.symbol import Symbol
 
 from ..errors import ArgumentError
+from .base_rnn_cell import Activation, BaseRNNCell, RNNParams, StateInfo, apply
 from .initializer import Initializer
-from .rnn_cell import Activation, BaseRNNCell, RNNParams, StateInfo, named
 
 __all__ = ["BaseConvRNNCell", "ConvRNNCell", "ConvLSTMCell", "ConvGRUCell"]
 
@@ -135,8 +135,8 @@ class ConvLSTMCell(BaseConvRNNCell):
         in_gate, forget_gate, out_gate = (self._get_activation(gates[i], "sigmoid", name=f"{name}{letter}")
                                           for i, letter in ((0, "i"), (1, "f"), (3, "o")))
         new = self._get_activation(gates[2], self._activation, name=f"{name}c")
-        cell = named("elemwise_add", forget_gate * states[1], in_gate * new, name=f"{name}state")
-        output = named("elemwise_mul", out_gate, self._get_activation(cell, self._activation), name=f"{name}out")
+        cell = apply("elemwise_add", forget_gate * states[1], in_gate * new, name=f"{name}state")
+        output = apply("elemwise_mul", out_gate, self._get_activation(cell, self._activation), name=f"{name}out")
         return output, [output, cell]
 
 
@@ -156,5 +156,5 @@ class ConvGRUCell(BaseConvRNNCell):
         reset = self._get_activation(i2h[0] + h2h[0], "sigmoid", name=f"{name}_r_act")
         update = self._get_activation(i2h[1] + h2h[1], "sigmoid", name=f"{name}_z_act")
         new = self._get_activation(i2h[2] + reset * h2h[2], self._activation, name=f"{name}_h_act")
-        output = named("elemwise_add", (1.0 - update) * new, update * states[0], name=f"{name}out")
+        output = apply("elemwise_add", (1.0 - update) * new, update * states[0], name=f"{name}out")
         return output, [output]

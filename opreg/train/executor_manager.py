@@ -173,5 +173,5 @@ class DataParallelExecutorManager:
         """Add the last outputs to a metric, those of each context with its labels."""
         axes = [DataDesc.get_batch_axis(desc.layout) for desc in self._current.label_shapes]
         for i, (executor, share) in enumerate(zip(self._current.execs, self._current.shares)):
-            own = labels[i] if pre_sliced else [parts.cut(label, share, axis) for label, axis in zip(labels, axes)]
-            metric.update(own, executor.outputs)
+            part = labels[i] if pre_sliced else [parts.cut(label, share, axis) for label, axis in zip(labels, axes)]
+            metric.update(part, executor.outputs)

@@ -150,8 +150,8 @@ class GroupSteps:
         """Add the last outputs to a metric, those of each context with its labels."""
         axes, names = [DataDesc.get_batch_axis(desc.layout) for desc in self.label_shapes], self.symbol.list_outputs()
         for i, (executor, share) in enumerate(zip(self.execs, self.shares)):
-            own = labels[i] if pre_sliced else [parts.cut(label, share, axis) for label, axis in zip(labels, axes)]
-            eval_metric.update_dict(dict(zip([desc.name for desc in self.label_shapes], own)),
+            part = labels[i] if pre_sliced else [parts.cut(label, share, axis) for label, axis in zip(labels, axes)]
+            eval_metric.update_dict(dict(zip([desc.name for desc in self.label_shapes], part)),
                                     dict(zip(names, executor.outputs)))
 
     def install_monitor(self, mon: Monitor) -> None:

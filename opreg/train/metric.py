@@ -284,12 +284,12 @@ class Accuracy(EvalMetric):
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
-            wanted, classes = _host(label), _host(pred)
-            if classes.shape != wanted.shape:
+            labelled, classes = _host(label), _host(pred)
+            if classes.shape != labelled.shape:
                 classes = classes.argmax(axis=self.axis)
-            wanted, classes = wanted.astype("int64").ravel(), classes.astype("int64").ravel()
-            check_label_shapes(wanted, classes)
-            self._add(float((wanted == classes).sum()), wanted.size)
+            labelled, classes = labelled.astype("int64").ravel(), classes.astype("int64").ravel()
+            check_label_shapes(labelled, classes)
+            self._add(float((labelled == classes).sum()), labelled.size)
 
 
 @alias("top_k_accuracy", "top_k_acc")
@@ -308,17 +308,17 @@ class TopKAccuracy(EvalMetric):
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
-            wanted, scores = _host(label).astype("int64").ravel(), _host(pred)
+            classes, scores = _host(label).astype("int64").ravel(), _host(pred)
             if scores.ndim > 2:
                 raise ShapeError(f"predictions: expected scores by row and class, got shape {scores.shape}")
-            check_label_shapes(wanted, scores)
+            check_label_shapes(classes, scores)
             if scores.ndim == 1:
-                self._add(float((scores.astype("int64") == wanted).sum()), wanted.size)
+                self._add(float((scores.astype("int64") == classes).sum()), classes.size)
                 continue
             count = min(self.top_k, scores.shape[1])
             # sorted as in MXNet, so that the same of equal scores win
             best = numpy.argsort(scores.astype("float32"), axis=1)[:, scores.shape[1] - count:]
-            self._add(float((best == wanted[:, None]).sum()), wanted.size)
+            self._add(float((best == classes[:, None]).sum()), classes.size)
 
 
 class _Binary(EvalMetric):
@@ -341,13 +341,13 @@ class _Binary(EvalMetric):
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
-            wanted, scores = _host(label).astype("int64").ravel(), _host(pred)
+            classes, scores = _host(label).astype("int64").ravel(), _host(pred)
             predicted = scores.argmax(axis=1) if scores.ndim > 1 else scores.astype("int64")
-            check_label_shapes(wanted, predicted)
-            if len(numpy.unique(wanted)) > 2:
+            check_label_shapes(classes, predicted)
+            if len(numpy.unique(classes)) > 2:
                 raise ArgumentError(f"{type(self).__name__} is for two classes; the labels have "
-                                    f"{len(numpy.unique(wanted))}")
-            counts = numpy.array([((predicted == guess) & (wanted == truth)).sum()
+                                    f"{len(numpy.unique(classes))}")
+            counts = numpy.array([((predicted == guess) & (classes == truth)).sum()
                                   for guess, truth in ((1, 1), (1, 0), (0, 1), (0, 0))], float)
             self._counts, self._global_counts = self._counts + counts, self._global_counts + counts
         if self.average == "macro":
@@ -412,21 +412,21 @@ class PCC(EvalMetric):
     @staticmethod
     def _correlation(confusion: numpy.ndarray) -> float:
         """J. Gorodkin, Comparing two K-category assignments by a K-category correlation coefficient, 2004."""
-        predicted, wanted, total = confusion.sum(axis=1), confusion.sum(axis=0), confusion.sum()
-        covariance = confusion.trace() * total - predicted @ wanted
-        spread = (total**2 - predicted @ predicted) * (total**2 - wanted @ wanted)
+        predicted, labelled, total = confusion.sum(axis=1), confusion.sum(axis=0), confusion.sum()
+        covariance = confusion.trace() * total - predicted @ labelled
+        spread = (total**2 - predicted @ predicted) * (total**2 - labelled @ labelled)
         return float(covariance / math.sqrt(spread)) if spread > 0 else float("nan")
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
-            wanted, scores = _host(label).astype("int64").ravel(), _host(pred)
+            classes, scores = _host(label).astype("int64").ravel(), _host(pred)
             predicted = (scores.argmax(axis=1) if scores.ndim > _host(label).ndim else scores.astype("int64")).ravel()
-            check_label_shapes(wanted, predicted)
-            count = int(max(wanted.max(initial=0), predicted.max(initial=0))) + 1
+            check_label_shapes(classes, predicted)
+            count = int(max(classes.max(initial=0), predicted.max(initial=0))) + 1
             self._confusion = self._grown(self._confusion, count)
             self._global_confusion = self._grown(self._global_confusion, count)
-            numpy.add.at(self._confusion, (predicted, wanted), 1)
-            numpy.add.at(self._global_confusion, (predicted, wanted), 1)
+            numpy.add.at(self._confusion, (predicted, classes), 1)
+            numpy.add.at(self._global_confusion, (predicted, classes), 1)
         self.num_inst = self.global_num_inst = 1
         self.sum_metric = self._correlation(self._confusion)
         self.global_sum_metric = self._correlation(self._global_confusion)
@@ -460,11 +460,11 @@ class CrossEntropy(EvalMetric):
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
-            wanted, chances = _host(label).astype("int64").ravel(), _host(pred)
-            check_label_shapes(wanted, chances)
-            of_label = chances[numpy.arange(wanted.size), wanted]
+            classes, chances = _host(label).astype("int64").ravel(), _host(pred)
+            check_label_shapes(classes, chances)
+            of_label = chances[numpy.arange(classes.size), classes]
             with numpy.errstate(divide="ignore"):
-                self._add(float(-numpy.log(of_label.astype(float) + self.eps).sum()), wanted.size)
+                self._add(float(-numpy.log(of_label.astype(float) + self.eps).sum()), classes.size)
 
 
 @alias("nll_loss", "nll-loss")
@@ -525,9 +525,9 @@ class _Error(EvalMetric):
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
-            wanted, predicted = (array.reshape(-1, 1) if array.ndim == 1 else array
-                                 for array in (_host(label), _host(pred)))
-            self._add(self.measure(wanted.astype(float) - predicted))
+            targets, predicted = (array.reshape(-1, 1) if array.ndim == 1 else array
+                                  for array in (_host(label), _host(pred)))
+            self._add(self.measure(targets.astype(float) - predicted))
 
 
 @register

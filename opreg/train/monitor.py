@@ -89,9 +89,9 @@ class Monitor:
                                   (symbol.list_auxiliary_states(), exe.aux_arrays)):
                 for name, array in zip(names, arrays):
                     self._note(name, array)
-        seen = sorted(self.queue, key=lambda entry: entry[1]) if self.sort else self.queue
+        entries = sorted(self.queue, key=lambda entry: entry[1]) if self.sort else self.queue
         self.queue = []
-        return [(step, name, _text(values)) for step, name, values in seen]
+        return [(step, name, _text(values)) for step, name, values in entries]
 
     def toc_print(self) -> None:
         """Log the results of ``toc``."""

@@ -240,6 +240,6 @@ def _check_type(label: str, cls: type, key: str, value: object) -> None:
     """Refuse a value whose type differs from the annotation of the class."""
     parameter = inspect.signature(cls).parameters.get(key)
     annotation = str(parameter.annotation) if parameter is not None else ""
-    wanted = annotation.split(" | ")
-    if all(kind in _TYPES for kind in wanted) and not any(_TYPES[kind](value) for kind in wanted):
+    type_names = annotation.split(" | ")
+    if all(kind in _TYPES for kind in type_names) and not any(_TYPES[kind](value) for kind in type_names):
         raise AttrError(f"{label}: {key} must be {annotation}, got {_short(repr(value))}")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from ..core.progress import Line, duration, is_terminal, moved, wanted
+from ..core.progress import Line, duration, is_enabled, is_terminal, progress_text
 from .callback import ProgressBar
 from .checkpoint import BatchEndParam
 
@@ -42,7 +42,7 @@ class TrainingLine:
 
     def __init__(self, wish: bool | None, data: Any, epochs: int, callbacks: Sequence[Callable[..., object]],
                  logger: Any):
-        draws = wanted(wish) and not any(isinstance(callback, ProgressBar) for callback in callbacks)
+        draws = is_enabled(wish) and not any(isinstance(callback, ProgressBar) for callback in callbacks)
         self._line = Line() if draws else None
         self._callbacks, self._epochs, self._logger = callbacks, epochs, logger
         self._data, self._total = data, batches_in(data)
@@ -77,8 +77,8 @@ class TrainingLine:
             seconds = self._line.seconds
             rate = self._done * _size(self._data) / seconds if seconds > 0 else 0
             rates = [f"{rate:.0f} samples/s" if rate >= 10 else f"{rate:.2g} samples/s"] if rate else []
-            text = moved(self._done, self._total, *rates, *_values_text(self.values(param.eval_metric)),
-                         seconds=seconds)
+            text = progress_text(self._done, self._total, *rates, *_values_text(self.values(param.eval_metric)),
+                                 seconds=seconds)
             self._line.show(f"{self._title(param.epoch)} {text}")
 
     def _title(self, epoch: int) -> str:

@@ -66,9 +66,9 @@ class PackedWeights:
                             yield f"{self.prefix}{side}{layer}_{group}{gate}_{kind}", slice(place, place + count), shape
                             place += count
 
-    def unpack(self, whole: NDArray) -> dict[str, NDArray]:
+    def unpack(self, vector: NDArray) -> dict[str, NDArray]:
         """Copies of the parts by name."""
-        return {name: whole[place].reshape(shape).copy() for name, place, shape in self.parts(whole.size)}
+        return {name: vector[place].reshape(shape).copy() for name, place, shape in self.parts(vector.size)}
 
     def pack(self, parts: Mapping[str, NDArray]) -> NDArray:
         """The array of parts given by name."""

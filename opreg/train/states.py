@@ -11,7 +11,7 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray, array
 from opreg.ndarray.npz_file import npz, read_npz
-from opreg.ndarray.params_file import Record
+from opreg.ndarray.records import Record
 
 from ..core.json_text import json_of
 from ..core.spec import as_dtype

@@ -362,24 +362,25 @@ class Module(BaseModule):
         first, attrs, states = self._exec_group.execs[0], self._symbol.attr_dict(), beginnings(self._symbol._graph())
         attrs = {**attrs, **{name: {**attrs.get(name, {}), "__init__": text} for name, text in states.items()}}
         todo: list[tuple[NDArray, NDArray | InitDesc]] = []  # write nothing before all is checked
-        for what, own, names, params in (("weight", first.arg_dict, self._param_names, arg_params),
-                                         ("auxiliary state", first.aux_dict, self._aux_names, aux_params)):
+        for what, arrays, names, params in (("weight", first.arg_dict, self._param_names, arg_params),
+                                            ("auxiliary state", first.aux_dict, self._aux_names, aux_params)):
             for name in params or ():
-                if name not in own and not allow_extra:
-                    raise ArgumentError(f"init_params: the network has no {what} {name!r}. {did_you_mean(name, own)}")
+                if name not in arrays and not allow_extra:
+                    raise ArgumentError(f"init_params: the network has no {what} {name!r}. "
+                                        f"{did_you_mean(name, arrays)}")
             for name in names:
                 if params is not None and name in params:
-                    if params[name].shape != own[name].shape:
+                    if params[name].shape != arrays[name].shape:
                         raise ShapeError(f"init_params: {name} has shape {params[name].shape}, expected "
-                                         f"{own[name].shape}")
-                    todo.append((own[name], params[name]))
+                                         f"{arrays[name].shape}")
+                    todo.append((arrays[name], params[name]))
                 elif params is not None and not allow_missing:
                     raise ArgumentError(f"init_params: the {what} {name!r} is not given; allow_missing=True "
                                         f"{'leaves it as it is' if fill is None else 'has it initialized'}")
                 elif fill is not None or (params is None and "__init__" in attrs.get(name, ())):
                     desc = InitDesc(name, attrs.get(name), fill)
                     desc.is_state = names is self._aux_names
-                    todo.append((own[name], desc))
+                    todo.append((arrays[name], desc))
                 elif params is None:
                     raise ArgumentError(f"init_params: the {what} {name!r} is not given, and there is no initializer")
         for array, source in todo:
@@ -719,9 +720,10 @@ class Module(BaseModule):
         names = [desc.name for desc in described]
         axes = [DataDesc.get_batch_axis(desc.layout) for desc in described]
         for number, (executor, share) in enumerate(zip(self._exec_group.execs, self._exec_group.shares)):
-            own = labels[number] if pre_sliced else \
+            part = labels[number] if pre_sliced else \
                 [parts.cut(label, share, axis) for label, axis in zip(labels or (), axes)]
-            eval_metric.update_dict(OrderedDict(zip(names, own)), OrderedDict(zip(self.output_names, executor.outputs)))
+            outputs = OrderedDict(zip(self.output_names, executor.outputs))
+            eval_metric.update_dict(OrderedDict(zip(names, part)), outputs)
 
     def install_monitor(self, mon: Monitor) -> None:
         """Install a monitor."""

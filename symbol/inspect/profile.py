@@ -211,7 +211,7 @@ def _restored(arrays: Sequence[tuple[Array, Context]]) -> Iterator[None]:
     """Restore arrays and the states of random generators at the end of the block."""
     copies = [ctx.run(array.copy) for array, ctx in arrays]
     try:
-        with generators.kept():
+        with generators.keep_states():
             yield
     finally:
         for (array, ctx), before in zip(arrays, copies):

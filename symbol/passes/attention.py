@@ -54,7 +54,7 @@ def attention(program: Program) -> Program:
     def change(node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
         if node not in chains:
             return [] if node in taken else None
-        tracer = _Tracer(known=program.specs, source=node)
+        tracer = _Tracer(known_specs=program.specs, source=node)
         became[node, 0] = chains[node].attend(tracer, became)._entry
         for new in tracer.nodes:
             tracer.spec((new, 0))

@@ -23,7 +23,7 @@ def gradient(program: Program) -> Program:
     bound = program.bound
     if program.backward is None or not bound.grads:
         return program
-    tracer = RuleTracer(known=program.specs)
+    tracer = RuleTracer(known_specs=program.specs)
     seeds, head_grads = _seeds(program, tracer)
     for node, array in head_grads.items():
         program.arrays[node], program.contexts[node] = array, bound.ctx

@@ -29,7 +29,7 @@ from opreg.ndarray.context import Context
 from opreg.typing import Array, ArrayModule
 
 from ..program import Program
-from ..reduction import Bucket, Member, Reduced, Reduction, joined, some
+from ..reduction import Bucket, Member, Reduced, Reduction, first_names, joined
 
 if TYPE_CHECKING:
     from opreg.distributed.groups import Request
@@ -88,7 +88,7 @@ class _BucketReduction:
         request.wait()
 
     def __str__(self) -> str:
-        names = some([member.node.name for member in self.members])
+        names = first_names([member.node.name for member in self.members])
         return f"bucket{self.bucket.number} ({names}; {self.bucket.nbytes:,} bytes)"
 
 

@@ -48,7 +48,7 @@ def test_a_compiled_loop_comes_before_blas():
 
 @numpy_alone
 @pytest.mark.parametrize("rate", [0.0, 0.5, -0.25, np.inf])
-def test_a_multiple_of_what_is_not_finite_is_what_ufuncs_make_of_it(rate):
+def test_multiples_of_infinity_and_nan_equal_those_of_ufuncs(rate):
     p, g = np.linspace(-1, 1, 20480, dtype=np.float32).reshape(SHAPE), np.ones(SHAPE, np.float32)
     g[0, :4] = np.inf, -np.inf, np.nan, 0
     with np.errstate(all="ignore"):

@@ -313,7 +313,7 @@ def test_dense_layers_go_where_convolutions_are():
 
 
 @FAST
-def test_onednn_leaves_what_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_onednn_declines_small_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onednn_convolution, "LEAST", 1 << 16)
     ins, _, attrs = convolution_case("Convolution", (2, 6, 8, 8), (3, 3), 5)
     assert declines("Convolution", "onednn, a call", ins, attrs) == "it is small"

@@ -88,7 +88,7 @@ def test_each_device_draws_its_own_numbers() -> None:
 # ----------------------------------------------------------------------------------------------------- copies
 
 
-def test_copies_between_devices_are_asked_for(xp: Gpu) -> None:
+def test_copies_between_devices_are_explicit(xp: Gpu) -> None:
     here, there = nd.array(numbers(2, 3), mx.gpu(0)), nd.zeros((2, 3), mx.gpu(1))
     here.copyto(there)
     moved = [here.as_in_context(mx.gpu(1)), here.copyto(mx.gpu(1)), nd.array(here, mx.gpu(1)), there,

@@ -57,7 +57,7 @@ def results(use: Use, kernel: Kernel) -> list[np.ndarray] | str:
 
 @of_each([(row, dtype) for row, dtype in ROWS if row.deterministic and applies(Use.of(row, dtype))],
          by=lambda case: case[0].op)
-def test_computes_what_the_reference_does(case):
+def test_a_kernel_equals_the_reference(case):
     row, dtype = case
     use = Use.of(row, dtype)
     reference = use.op.kernels[0]

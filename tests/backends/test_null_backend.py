@@ -31,7 +31,7 @@ def _counted(function):
     return dict(null.LAUNCHES)
 
 
-def test_it_is_as_short_as_contributors_are_told():
+def test_it_has_the_number_of_lines_in_contributing():
     (lines,) = re.findall(r"# -+ the back end\n(.*?)# -+ its use", EXAMPLE.read_text(), re.S)
     assert len([line for line in lines.splitlines() if line.strip()]) <= 60
 

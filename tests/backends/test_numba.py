@@ -482,7 +482,7 @@ def _bound(x: np.ndarray) -> Any:
     return mx.sym.sigmoid(data, name="gate").bind(mx.cpu(), {"x": mx.nd.array(x, dtype=x.dtype)})
 
 
-def test_an_executor_waits_for_the_compiler_when_told_to() -> None:
+def test_an_executor_waits_for_the_compiler_on_request() -> None:
     x = np.random.default_rng(0).standard_normal((30, 50)).astype("float32")
     with compiler.use("numba"):
         executor = _bound(x)
@@ -580,9 +580,9 @@ def test_rows(row: Any, dtype: str) -> None:
     """Forward and backward, by the available kernels."""
     use = Use.of(row, dtype)
     with compiler.use("numpy"):
-        wanted = graph(use, given=heads(use, graph(use).outs), grads=bool(use.wanted))
+        wanted = graph(use, head_grads=heads(use, graph(use).outs), grads=bool(use.wanted))
     with compiler.use("numba"):
-        found = graph(use, given=heads(use, wanted.outs), grads=bool(use.wanted))
+        found = graph(use, head_grads=heads(use, wanted.outs), grads=bool(use.wanted))
     error = 200 * float(np.finfo(dtype).eps)
     for left, right in zip([*found.outs, *found.grads.values()], [*wanted.outs, *wanted.grads.values()]):
         np.testing.assert_allclose(left, right, rtol=error, atol=error)

@@ -87,7 +87,7 @@ def _said() -> dict[str, str]:
 @pytest.mark.parametrize(("said", "seen"), [
     ({}, {"GOMP_SPINCOUNT": str(shared_library._LOOKS)}), ({"GOMP_SPINCOUNT": "7"}, {"GOMP_SPINCOUNT": "7"}),
     ({"OMP_WAIT_POLICY": "active"}, {"OMP_WAIT_POLICY": "active"})])
-def test_libgomp_is_told_how_long_its_threads_look_out_unless_somebody_has(said, seen, monkeypatch):
+def test_the_spinning_time_of_libgomp_is_set_unless_the_environment_has_it(said, seen, monkeypatch):
     for name in NAMES:
         monkeypatch.delenv(name, raising=False)
     for name, value in said.items():

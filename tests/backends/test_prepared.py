@@ -106,7 +106,7 @@ def test_arithmetic_of_rank_zero_gives_arrays():
         assert isinstance(found._data, np.ndarray) and found.shape == ()
 
 
-def test_results_go_where_they_are_asked_to():
+def test_results_go_to_out():
     x, out = mx.nd.array([[1, 2], [3, 4]]), mx.nd.zeros((2,))
     assert mx.nd.sum(x, axis=0, out=out) is out and out.asnumpy().tolist() == [4, 6]
     assert ops._backward_sum(out, x, axis=0).asnumpy().tolist() == [[4, 6], [4, 6]]

@@ -86,7 +86,7 @@ def test_product(name, attrs, shapes, dtype):
 
 
 @pytest.mark.parametrize("bad", [NAN, INF, -INF])
-def test_product_of_what_is_not_finite(bad):
+def test_products_of_infinity_and_nan(bad):
     data, weight, bias = numbers(3, 4), numbers(5, 4), numbers(5)
     data[1, 2] = bad
     bias[3] = bad

@@ -76,7 +76,7 @@ def test_ways_that_get_into_each_others_way_are_tried_one_after_the_other(machin
     assert choice.way == "other" and machine.calls == ["usual"] * rounds + ["other"] * rounds
 
 
-def test_known_specs_are_not_asked_for_again(machine, monkeypatch):
+def test_known_specs_are_not_inferred_again(machine, monkeypatch):
     assert asked(machine, 3e-5, 2e-5) == "other"
     machine.calls.clear()
     assert asked(machine, 2e-5, 3e-5) == "other"
@@ -85,7 +85,7 @@ def test_known_specs_are_not_asked_for_again(machine, monkeypatch):
     assert machine.calls == []
 
 
-def test_another_processor_is_asked_anew(machine, monkeypatch):
+def test_trials_run_again_on_another_processor(machine, monkeypatch):
     assert asked(machine, 3e-5, 2e-5) == "other"
     forget(monkeypatch)
     monkeypatch.setattr(trials, "_name", lambda: "0" * 40 + ".choices")
@@ -116,7 +116,7 @@ def test_no_more_than_so_many_are_kept(machine, monkeypatch, tmp_path):
     monkeypatch.setattr(trials, "_MOST", 3)
     for number in range(5):
         trials.faster(str(number), "usual", "other", machine.ways(1.0, 1.0))
-    content = cache.stored(_kept(tmp_path).name)
+    content = cache.read_cached(_kept(tmp_path).name)
     assert content is not None and list(json.loads(content)) == ["2", "3", "4"]
 
 

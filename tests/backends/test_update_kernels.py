@@ -145,9 +145,9 @@ def test_the_same_arrays_as_one_weight_after_two(calls):
     two = Formula(lambda weight, grad: weight + grad)
     four = Formula(lambda weight, grad, mean, var: (weight + (mean - var), mean - var))
     with compiler.use("numba"):
-        updating.together(np, two, [(weight, [weight, grad]), (other, [other, last])])
+        updating.update_together(np, two, [(weight, [weight, grad]), (other, [other, last])])
         assert [each[0] for each in (weight, grad, other, last)] == [3, 2, 7, 4]
-        updating.together(np, four, [(weight, [weight, grad, other, last])])
+        updating.update_together(np, four, [(weight, [weight, grad, other, last])])
     assert [set(each) for each in (weight, grad, other, last)] == [{6}, {2}, {3}, {4}]
     assert len(calls) == 2
 
@@ -165,7 +165,7 @@ def test_odd_layouts_and_other_dtypes_are_left_to_numpy(calls):
 def test_read_only_arrays_are_left_to_numpy(calls):
     weight, grad = np.ones(SIZE), np.ones(SIZE)
     weight.flags.writeable = grad.flags.writeable = False
-    moves = functools.partial(updating.together, np, Formula(lambda weight, grad: weight + grad),
+    moves = functools.partial(updating.update_together, np, Formula(lambda weight, grad: weight + grad),
                               [(weight, [weight, grad])])
     with compiler.use("numba"):
         with pytest.raises(ValueError, match="read-only"):

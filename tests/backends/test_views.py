@@ -226,8 +226,8 @@ def test_eager_calls(name: str) -> None:
                 continue
             grads = use.op.differentiable and bool(use.wanted)
             eager_calls._RUNNERS.clear()  # a prepared call, made with such arrays, also serves others
-            found = eager(use, given=given, grads=grads, raw=HOST.wrapped(places))
-            want = eager(like, given=given, grads=grads)
+            found = eager(use, head_grads=given, grads=grads, raw=HOST.wrapped(places))
+            want = eager(like, head_grads=given, grads=grads)
             targets = [Place(way if way in WRITTEN else "own", np.zeros_like(out)) for out in want.outs]
             eager(like, out=HOST.wrapped(targets))
         for i, (one, target, other) in enumerate(zip(found.outs, targets, want.outs, strict=True)):

@@ -115,7 +115,7 @@ def test_a_missing_library_is_an_answer(letter: str, monkeypatch: pytest.MonkeyP
     assert "No answer: " in gpu_questions.answered(letter, gpu_questions.Place(None, None, True, tmp_path, {}))
 
 
-def test_a_sanitizer_is_asked_and_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sanitizer_runs_and_its_errors_count(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     def ran(words: list[str], **_: Any) -> Any:
@@ -218,7 +218,7 @@ def test_the_work_by_hand_is_that_of_opreg(key: str) -> None:
 
 
 @of_each(["gelu", "gelu_training", "norm_softmax", "adam"])
-def test_loops_of_numba_compute_what_opreg_does(key: str) -> None:
+def test_loops_of_numba_equal_ours(key: str) -> None:
     pytest.importorskip("numba")
     from benchmarks import run_numba, run_opreg
 
@@ -233,7 +233,7 @@ def test_loops_of_numba_compute_what_opreg_does(key: str) -> None:
     ("gelu", {"n": 64}), ("elementwise", {"count": 8, "n": 4}),
     ("conv_inference", {"batch": 1, "channels": 2, "size": 6, "count": 2}),
     ("attention", {"batch": 1, "heads": 2, "tokens": 5, "size": 3})])
-def test_onnx_runtime_computes_what_opreg_does(key: str, sizes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+def test_onnx_runtime_equals_opreg(key: str, sizes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
                                                ) -> None:
     pytest.importorskip("onnxruntime")
     monkeypatch.setenv("OMP_NUM_THREADS", "1")

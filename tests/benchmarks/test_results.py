@@ -258,14 +258,14 @@ def test_nothing_tells_workers_of_another_processor(monkeypatch: pytest.MonkeyPa
     assert not processors._VARIABLES & found.keys() and found["OMP_NUM_THREADS"] == "2"
 
 
-def test_workers_are_told_of_a_lesser_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_get_the_environment_of_an_emulated_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPREG_PROCESSOR", "cores=1")
     found = measuring.variables(Path(sys.executable), options_of(processor=["small-cache"]), 2, "numba")
     assert found["OPREG_PROCESSOR"] == "l1=16K l2=256K l3=2M" and found["OPREG_CACHE_DIR"] == "/there"
 
 
 @pytest.mark.parametrize("name", [name for name, each in processors.LESSER.items() if each.numpy])
-def test_all_libraries_are_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_libraries_are_notified(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processors.platform, "machine", lambda: "x86_64")
     monkeypatch.setattr(processors, "_numpy_features", lambda: ["SSE42", "AVX2", "X86_V3", "X86_V4", "AVX512_SPR"])
     monkeypatch.setattr(processors, "_llvm_features", lambda: {"sse4.2": True, "avx2": True, "avx512f": True,

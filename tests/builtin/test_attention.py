@@ -135,7 +135,7 @@ def test_a_mask_of_integers_is_refused():
                                    {"use_mask": True, "fill": -2.0},
                                    {"use_mask": True, "fill": -1e4, "causal": True}], ids=str)
 @pytest.mark.parametrize("heads", [1, 4])
-def test_compiled_blocks_give_what_those_of_numpy_do(heads, attrs, dtype, monkeypatch):
+def test_compiled_blocks_equal_those_of_numpy(heads, attrs, dtype, monkeypatch):
     monkeypatch.setattr(scaled_attention, "_QUERIES", 16)
     monkeypatch.setattr(scaled_attention, "_KEYS", 8)
     compiled = importlib.import_module("opreg.backends.numba.operators.attention")

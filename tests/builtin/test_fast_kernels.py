@@ -84,7 +84,7 @@ def test_gradient_of_rnn_of_sizes_that_are_cut(mode):
 
 @pytest.mark.parametrize("mode", ["rnn_relu", "lstm", "gru"])
 @pytest.mark.parametrize("dtype, inner", [("float16", "float32"), ("float32", "float32")])
-def test_rnn_writes_to_given_arrays_what_it_returns(mode, dtype, inner):
+def test_rnn_writes_its_results_to_given_arrays(mode, dtype, inner):
     attrs, ins = _rnn_inputs(mode, 2, 3, True, dtype)
     for name, words in (("RNN", {"is_train": True, "rng": None}), ("_backward_RNN", {})):
         kernel = get(name).kernels[0].rule.function
@@ -172,7 +172,7 @@ def test_gathered_weights_take_no_fresh_memory():
     ("sgd_update", 2, False, 2), ("sgd_update", 2, True, 3), ("sgd_mom_update", 3, False, 4),
     ("sgd_mom_update", 3, True, 6), ("lamb_update_phase1", 4, False, 13), ("lamb_update_phase1", 4, True, 15),
 ])
-def test_formulas_compute_nothing_for_what_is_not_asked(name, count, decayed, instructions):
+def test_formulas_compute_nothing_for_unrequested_results(name, count, decayed, instructions):
     rule = vars(get(name).kernels[0].rule.function)["rule"]
     attrs = dict(lr=0.1, wd=0.1 if decayed else 0.0, rescale_grad=0.5, clip_gradient=-1.0, momentum=0.9, beta1=0.9,
                  beta2=0.99, epsilon=1e-6, t=3, bias_correction=True)
@@ -222,7 +222,7 @@ class _Halting(optimizers.Adam):
     lambda: optimizers.LARS(learning_rate=0.1, momentum=0.9),
     lambda: _Halting(learning_rate=0.1),
 ])
-def test_updater_of_a_list_does_what_it_does_one_by_one(make):
+def test_an_updater_of_a_list_equals_single_updates(make):
     results = []
     for together in (False, True):
         made = make()

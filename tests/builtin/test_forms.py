@@ -95,7 +95,7 @@ def test_an_error_quotes_the_form(name: str, attrs: dict, ins: list, error: str)
         _infer(get(name), ins, **attrs)
 
 
-def test_outputs_that_were_told_otherwise_are_refused() -> None:
+def test_known_outputs_that_contradict_a_rule_are_refused() -> None:
     with pytest.raises(ShapeError, match=r"output: expected shape \(2, 3, 4\), got \(2, 3, 5\)"):
         _infer(get("one_hot"), [(2, 3)], [(2, 3, 5)], depth=4)
 

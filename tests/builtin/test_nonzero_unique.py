@@ -38,7 +38,7 @@ def _numbers(found: Any) -> list[Any]:
 
 @pytest.mark.filterwarnings("error:.*runs as Python")
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_compiled_it_is_what_it_is_eagerly(name: str) -> None:
+def test_a_compiled_function_equals_the_eager_one(name: str) -> None:
     function = FUNCTIONS[name]
 
     class Cell(nn.Cell):
@@ -52,7 +52,7 @@ def test_compiled_it_is_what_it_is_eagerly(name: str) -> None:
     assert compiled.cache_size == 1
 
 
-def test_gradients_are_those_of_what_stands_around() -> None:
+def test_gradients_of_scattered_values() -> None:
     asked = mx.grad(_scattered)
     compiled = mx.jit(asked)
     for each in INPUTS:

@@ -274,7 +274,7 @@ def _gradient(row: Row) -> None:
     use = Use.of(row, "float64")
     given = heads(use, eager(use).outs)
     assert given is not None, "the gradient of a loss is not that of its output"
-    grads = eager(use, given=given, grads=True).grads
+    grads = eager(use, head_grads=given, grads=True).grads
     for i in row.grad:
         fit(_weighed(use, given), use.arrays, i, grads[i], row.tolerance, row.op)
 
@@ -289,7 +289,7 @@ def _second_gradient(row: Row) -> None:
     by_input, by_head = second(use, given, weights)
 
     def total(arrays: list[np.ndarray], heads: Any) -> float:
-        grads = eager(use.having(arrays), given=heads, grads=True).grads
+        grads = eager(use.having(arrays), head_grads=heads, grads=True).grads
         return float(sum((grads[i] * weight).sum() for i, weight in weights.items()))
 
     for i in row.grad:
@@ -305,11 +305,11 @@ def _gradient_or_word(row: Row) -> None:
     use = _use(row)
     given = heads(use, eager(use).outs)
     if use.op.differentiable:
-        for i, gradient in eager(use, given=given, grads=True).grads.items():
+        for i, gradient in eager(use, head_grads=given, grads=True).grads.items():
             assert gradient.shape == use.arrays[i].shape and gradient.dtype == use.arrays[i].dtype
     elif use.wanted and (given is None or any(g is not None for g in given)):
         with pytest.raises(NotDifferentiableError, match=use.op.name):
-            eager(use, given=given, grads=True)
+            eager(use, head_grads=given, grads=True)
 
 
 # ----------------------------------------------------------------------------------------------- executor
@@ -351,13 +351,13 @@ def _trained(row: Row) -> tuple[Use, Any, Any]:
     use = _use(row)
     use.train = True
     given = heads(use, eager(use).outs)
-    return use, given, eager(use, given=given, grads=True)
+    return use, given, eager(use, head_grads=given, grads=True)
 
 
 @_question(differentiated)
 def _graph_gradients(row: Row) -> None:
     use, given, expected = _trained(row)
-    result = graph(use, given=given, grads=True)
+    result = graph(use, head_grads=given, grads=True)
     _same(result, expected, use)
     for i in use.wanted:
         agree(result.grads[i], expected.grads[i], what=f"gradient of input {i}")
@@ -371,7 +371,7 @@ def _requests(row: Row) -> None:
               for i in use.wanted}
     for turn in range(3):
         reqs = {i: ("write", "add", "null")[(i + turn) % 3] for i in use.wanted}
-        result = graph(use, given=given, reqs=reqs, before=before, grads=True)
+        result = graph(use, head_grads=given, reqs=reqs, before=before, grads=True)
         for i, req in reqs.items():
             want = {"write": expected.grads[i], "add": before[i] + expected.grads[i], "null": before[i]}[req]
             agree(result.grads[i], want, what=f"{req} the gradient of input {i}")
@@ -380,7 +380,7 @@ def _requests(row: Row) -> None:
 @_question(_between)
 def _graph_gradients_around(row: Row) -> None:
     use, given, expected = _trained(row)
-    result = graph(use, given=given, grads=True, around=True)
+    result = graph(use, head_grads=given, grads=True, around=True)
     _same(result, expected, use)
     for i in use.wanted:
         agree(result.grads[i], expected.grads[i], what=f"gradient of input {i}")
@@ -425,7 +425,7 @@ def _as_a_custom_operator(row: Row) -> None:
     if not differentiated(row):
         return
     given = heads(use, expected.outs)
-    expected = eager(use, given=given, grads=True)
+    expected = eager(use, head_grads=given, grads=True)
     arrived = [] if given is None else [
         array(np.zeros_like(out) if g is None else g, dtype=out.dtype) for g, out in zip(given, expected.outs)]
     grads = [array(np.full_like(each, 5), dtype=each.dtype) for each in use.arrays[:len(names)]]

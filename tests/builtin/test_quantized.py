@@ -49,7 +49,7 @@ def _called(module: Any, case: dict[str, Any], values: dict[str, Any], **words: 
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=f"{case['op'][9:]}-{i}") for i, case in enumerate(CASES)])
-def test_an_operator_gives_what_mxnet_gave(case):
+def test_an_operator_equals_the_recorded_results_of_mxnet(case):
     inputs = {name: _array(stored) for name, stored in case["inputs"].items()}
     expected = [_array(stored) for stored in case["outputs"]]
     symbol = _called(sym, case, {name: sym.Variable(name) for name in inputs}, name="op")
@@ -82,7 +82,7 @@ def _bound(name: str, symbol: Any, ctx: Any = None) -> Any:
 
 
 @pytest.mark.parametrize("name", SYMBOLS)
-def test_a_network_gives_what_mxnet_gave(name):
+def test_a_network_equals_the_recorded_results_of_mxnet(name):
     symbol = sym.load_json(SYMBOLS[name])
     plain = STORED[f"{name}/plain"]
     assert symbol.infer_shape(data=STORED[f"{name}/data"].shape)[1] == [plain.shape]
@@ -165,7 +165,7 @@ def test_relu_of_unsigned_numbers_changes_nothing():
     assert out.dtype == np.uint8
 
 
-def test_averages_count_what_is_inside_of_the_data():
+def test_averages_count_elements_inside_of_the_data():
     data = np.full((1, 1, 3, 3), 8, "uint8")
     out = nd.contrib.quantized_pooling(*_given(data, 0.0, 2.0), kernel=(2, 2), stride=(2, 2), pool_type="avg",
                                        pooling_convention="full")[0]

@@ -159,7 +159,7 @@ def test_multinomial_draws_in_proportion():
 @given(st.lists(st.sampled_from([0.0, 1e-30, 0.1, 1.0, 3.0]), min_size=1, max_size=6).filter(any),
        st.integers(1, 2000))
 @settings(deadline=None, max_examples=40, derandomize=True)
-def test_multinomial_never_draws_what_has_no_chance(row, rows):
+def test_multinomial_never_draws_values_of_probability_zero(row, rows):
     drawn = mx.nd.sample_multinomial(mx.nd.array([row] * rows), shape=3).asnumpy()
     assert (np.array(row)[drawn] > 0).all()
 
@@ -228,7 +228,7 @@ def test_devices_draw_different_numbers_from_one_seed():
     assert numbers(mx.cpu(1)) == there  # independent of draws on the other device
 
 
-def test_a_device_seeded_alone_draws_what_its_seed_says():
+def test_a_device_seeded_alone_draws_by_its_own_seed():
     mx.random.seed(5, mx.cpu(1))
     one = numbers(mx.cpu(1))
     before = numbers(mx.cpu(0))
@@ -295,7 +295,7 @@ def test_any_integer_is_a_seed(value):
     (lambda: mx.nd.random_pdf_normal(mx.nd.ones((2, 3)), mx.nd.ones(3), mx.nd.ones(3)), ShapeError,
      r"sample: expected shape \(3, \.\.\.\), got \(2, 3\)"),
 ])
-def test_errors_say_what_was_expected(call, kind, words):
+def test_errors_name_the_expected_value(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
 

@@ -138,7 +138,7 @@ def test_the_regulariser_has_no_second_derivative() -> None:
 # ------------------------------------------------------------------------------------------------- chance
 
 
-def test_dropout_keeps_the_mean_and_hands_the_gradient_to_what_was_kept() -> None:
+def test_dropout_keeps_the_mean_and_passes_the_gradient_to_kept_elements() -> None:
     generators.seed(0)
     (data,) = _arrays(np.ones((100, 100)))
     data.attach_grad()
@@ -271,7 +271,7 @@ def test_an_unknown_batch_follows_from_the_label(name: str) -> None:
     ("_contrib_interleaved_matmul_selfatt_qk", [(3, 2, 10)], {"heads": 2}, ShapeError, r"\(length, batch, 6size\)"),
     ("_contrib_interleaved_matmul_selfatt_valatt", [(3, 2, 12), (4, 3, 5)], {"heads": 2}, ShapeError, "attention"),
 ])
-def test_refusals_say_what_was_expected(name: str, shapes: list, attrs: dict, kind: type[OpError], words: str) -> None:
+def test_refusals_name_the_mistake(name: str, shapes: list, attrs: dict, kind: type[OpError], words: str) -> None:
     with pytest.raises(kind, match=words):
         ops.__getattr__(name)(*_arrays(*[np.ones(shape) for shape in shapes]), **attrs)
 

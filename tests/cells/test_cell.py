@@ -226,7 +226,7 @@ def test_without_construct():
 
 @pytest.mark.parametrize("misspelt, right", [("constrcut", "construct"), ("construt", "construct"), ("bporp", "bprop"),
                                              ("ebprop", "bprop")])
-def test_misspelt_methods_are_told(misspelt, right):
+def test_misspelt_methods_are_reported(misspelt, right):
     def method(self, x, *more):
         return x
 
@@ -608,7 +608,7 @@ def test_initialised_tensors_say_so():
     assert not Tensor([1.0]).has_init and not Parameter(found).has_init
 
 
-def test_constructors_may_keep_what_they_were_given() -> None:
+def test_constructors_may_keep_their_arguments() -> None:
     class Net(Cell):
         @cell_attr_register
         def __init__(self, width: int, bias: bool = False):
@@ -643,7 +643,7 @@ def _noted(y: Tensor) -> dict[str, int]:
     return lines
 
 
-def test_lines_of_what_cells_record():
+def test_lines_of_operators_that_cells_record():
     layers, hooked = nn.SequentialCell(nn.ReLU(), Exponentials(), nn.Tanh()), nn.SequentialCell(nn.Sigmoid())
 
     def hook(cell: Cell, args: Any, out: Any) -> Any:

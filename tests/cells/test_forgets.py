@@ -290,7 +290,7 @@ def test_no_cycle_holds_cells_or_arrays(uncollected, make, use):
 
 
 @pytest.mark.parametrize("make", ["plain", "assigns", "branches", "bprop", "hooks"])
-def test_no_cycle_holds_what_functions_close_over(uncollected, make):
+def test_no_cycle_holds_closure_variables(uncollected, make):
     def use() -> list[Any]:
         net = NETS[make]()
         function = jit(lambda a: net(a).sum())

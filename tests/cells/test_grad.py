@@ -495,7 +495,7 @@ def test_sensitivities(run):
         GradOperation(get_all=1)
 
 
-def test_grad_operation_skips_what_is_no_tensor(run):
+def test_grad_operation_skips_arguments_that_are_no_tensors(run):
     assert run(lambda: GradOperation(get_all=True)(lambda n: n * 2)(3.0))() == ()
 
 

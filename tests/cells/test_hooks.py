@@ -129,7 +129,7 @@ def test_hooks_with_keywords(run):
     assert seen == [["scale"], {"scale": 10.0}]
 
 
-def test_forward_hooks_run_in_order_and_see_what_the_last_returned(run):
+def test_forward_hooks_run_in_order_and_receive_the_last_result(run):
     cell, seen = Triple(), []
     for name, add, first in (("a", 1, False), ("b", 10, False), ("c", 100, True)):
         def hook(which: Any, args: Any, out: Any, name: str = name, add: int = add) -> Any:
@@ -245,7 +245,7 @@ def test_hooks_are_called_and_replace_as_in_mindspore(case, way):
 
 @pytest.mark.parametrize("returned, expected", [
     (lambda g: None, 3), (lambda g: (g[0] * 2,), 6), (lambda g: g[0] * 2, 6)])
-def test_backward_hook_replaces_what_leaves(run, returned, expected):
+def test_a_backward_hook_replaces_the_gradients_of_inputs(run, returned, expected):
     cell = Triple()
     cell.register_backward_hook(lambda name, arriving, leaving: returned(leaving))
     assert numbers(run(grad(cell))(x())) == [expected] * 3
@@ -462,7 +462,7 @@ def test_handles_do_not_keep_cells_alive():
     handle.remove()
 
 
-def test_hooks_on_tensors_go_with_what_was_recorded():
+def test_hooks_on_tensors_are_part_of_the_record():
     class Big:
         pass
 
@@ -647,7 +647,7 @@ def _look(*_: Any) -> None:
     (lambda cell, x: cell.register_forward_hook(lambda *_: None), "Registers"),
     (lambda cell, x: cell.register_forward_hook(_look), "Registers"),
     (lambda cell, x: cell.w.register_hook(lambda g: None), "Parameter")])
-def test_a_hook_that_every_run_registers_is_told(how: Callable[[Any, Any], Any], on: str) -> None:
+def test_a_hook_that_every_run_registers_is_reported(how: Callable[[Any, Any], Any], on: str) -> None:
     cell = Registers(how)
     cell(Tensor([1.0]))
     with pytest.warns(UserWarning, match=f"is registered on {on}.* each time that a Cell runs.*in __init__") as said:

@@ -782,7 +782,7 @@ def test_explain():
     assert "exp" in function.explain()
 
 
-def test_a_compiled_cell_is_asked_as_the_cell_is():
+def test_a_compiled_cell_has_the_attributes_of_the_cell():
     cell = Scale()
     compiled = cell.compile(x())
     assert compiled.trainable_params() == [cell.w] and compiled.set_train() is cell and cell.training
@@ -806,7 +806,7 @@ def test_compiling_again_does_nothing_new():
     assert len(seen) == 1
 
 
-def test_an_attribute_set_to_what_it_is_changes_nothing():
+def test_an_attribute_set_to_its_own_value_changes_nothing():
     seen: list[Any] = []
 
     class Counts(Cell):

@@ -873,7 +873,7 @@ def test_third_order_and_bprops_read_too():
         put("K", 1.0)()
 
 
-def test_a_gradient_of_a_gradient_does_not_read_what_has_changed_since():
+def test_a_gradient_of_a_gradient_does_not_read_overwritten_values():
     """The Python code runs again for this gradient; with changed values it would be another function."""
     put("K", 2.0)()
     compiled = jit(lambda x: (x ** 3 * K).sum())

@@ -287,7 +287,7 @@ def test_bessel_functions(run):
     np.testing.assert_allclose(numbers(run(ms.grad(ms.grad(ops.bessel_i0)))(x))[2], 0.5)
 
 
-def test_a_persons_primitive_that_says_what_comes_out():
+def test_a_users_primitive_with_declared_outputs():
     class Scaled(ops.PrimitiveWithInfer):
         @ops.prim_attr_register
         def __init__(self, factor: float, bias: float = 0.5) -> None:

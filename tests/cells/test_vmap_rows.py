@@ -53,7 +53,7 @@ def _looped(function: Any, inputs: Sequence[np.ndarray], axes: Sequence[int | No
 
 
 def _changes(use: Use, train: bool) -> bool:
-    return bool(use.op.traits.mutates or effects.moved(use.op, use.attrs) or (use.op.traits.states and train))
+    return bool(use.op.traits.mutates or effects.changed_states(use.op, use.attrs) or (use.op.traits.states and train))
 
 
 @of_each([row for row in all_rows() if row.deterministic and row.inputs and plannable(row)], by=lambda row: row.op)

@@ -83,7 +83,7 @@ def test_traceback_is_that_of_the_script(script: Path) -> None:
     assert "TypeError" in shown[-1] and "run.py" not in done.stderr
 
 
-def test_module_that_is_not_there_says_what_to_use(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_module_names_a_replacement(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("import mxnet.tvmop\n")
     done = opreg("as-mxnet", tmp_path / "a.py")
     assert done.returncode == 1 and "tvmop" in done.stderr and "numba" in done.stderr
@@ -454,7 +454,7 @@ def test_plain_names_come_first(capsys: pytest.CaptureFixture[str]) -> None:
     (["ops", "--al=1"], "all"), (["ops", "--jsn"], "Did you mean '--json'"), (["ops", "a", "b"], "arguments: b$"),
     (["profile", "net.json", "--trase=f"], "Did you mean '--trace'"),
     (["--versoin"], "Did you mean '--version'")])
-def test_misspelt_options_are_told_the_nearest(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]
+def test_errors_for_misspelt_options_name_the_nearest(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]
                                                ) -> None:
     with pytest.raises(SystemExit) as end:
         main(argv)

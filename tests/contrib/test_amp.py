@@ -43,7 +43,7 @@ def output(symbol, args, aux):
 
 
 @pytest.mark.parametrize("target", ["float16", "bfloat16"])
-def test_operators_are_given_what_is_good_for_them(target):
+def test_converted_symbols_lower_products_and_keep_softmax_in_float32(target):
     found = dtypes_inside(amp.convert_symbol(net(), target))
     assert {name: found[f"{name}_output"] for name in ("fc1", "bn", "act", "fc2", "e", "softmax")} == {
         "fc1": target, "bn": target, "act": target, "fc2": target, "e": "float32", "softmax": "float32"}

@@ -86,7 +86,7 @@ def test_mistakes_with_words_are_refused(vectors, wrong, words):
         wrong(vectors)
 
 
-def test_vectors_have_the_manners_that_are_asked_for(vectors):
+def test_vectors_are_arrays_of_np_in_its_scope(vectors):
     with util.np_array(True):
         assert type(vectors.idx_to_vec) is type(vectors.get_vecs_by_tokens(["a"])) is np.ndarray
 

@@ -229,7 +229,7 @@ def test_invalid_files_are_refused_by_name(reader: str, no_file: str, tmp_path: 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes in folders")
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_commands_refuse_what_is_no_file(command: list[str], no_file: str, tmp_path: Path,
+def test_commands_refuse_missing_and_unreadable_files(command: list[str], no_file: str, tmp_path: Path,
                                          capsys: pytest.CaptureFixture) -> None:
     ending = {"check": ".npy", "as-mxnet": ".py", "as-mindspore": ".py", "port": ".py", "profile": ".py",
               "launch": ".py"}.get(command[0], ".params" if command[0] in ("params", "convert") else ".json")

@@ -151,7 +151,7 @@ def _values(asked):
 
 
 @pytest.mark.parametrize("asked", ASKED)
-def test_an_attribute_means_the_same_whatever_was_asked_before(asked, users):
+def test_an_attribute_does_not_depend_on_earlier_reads(asked, users):
     call, values = ASKED[asked], _values(asked)
     alone = []
     for value in values:
@@ -164,7 +164,7 @@ def test_an_attribute_means_the_same_whatever_was_asked_before(asked, users):
         assert outcome(lambda: call(values[i])) == alone[i], values[i]
 
 
-def test_a_list_that_changes_is_what_it_is_now(users):
+def test_a_list_that_changes_is_read_anew(users):
     values = [1, 0]
     first = outcome(lambda: nd.custom.told_any(nd.array(X), value=values))
     values.reverse()

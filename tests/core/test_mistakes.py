@@ -71,7 +71,7 @@ def test_a_cell_of_ones_own_does_too() -> None:
     assert Open(facto=2).keywords == {"facto": 2}
 
 
-def test_an_optimizer_by_name_knows_what_its_letters_stand_for() -> None:
+def test_an_optimizer_is_found_by_its_abbreviation() -> None:
     with pytest.raises(TypeError) as caught:
         mx.optimizer.create("sgd", lr=0.1)
     assert "Did you mean 'learning_rate'" in "".join(caught.value.__notes__)
@@ -88,7 +88,7 @@ def test_a_kernel_of_too_few_axes_says_which() -> None:
 # ------------------------------------------------------------------------------------------------------ Cells
 
 
-def test_a_cell_with_forward_is_told_what_it_is_called_here() -> None:
+def test_a_cell_with_forward_raises_an_error_that_names_construct() -> None:
     class Net(nn.Cell):
         def forward(self, x: Any) -> Any:
             return x
@@ -97,7 +97,7 @@ def test_a_cell_with_forward_is_told_what_it_is_called_here() -> None:
         Net()(mx.Tensor([1.0]))
 
 
-def test_a_bprop_is_told_what_it_is_given() -> None:
+def test_the_error_for_a_wrong_bprop_names_its_arguments() -> None:
     class Twice(nn.Cell):
         def construct(self, x: Any, y: Any) -> Any:
             return x * y
@@ -172,7 +172,7 @@ def test_a_shape_in_the_place_of_a_list_of_shapes() -> None:
         nd.Custom(nd.ones((2, 3)), op_type=name)
 
 
-def test_a_shape_that_follows_from_numbers_says_what_to_write() -> None:
+def test_the_error_for_a_shape_that_follows_from_values_names_the_method() -> None:
     op = defined(lambda x: nd.array(x.asnumpy()[x.asnumpy() > 0]))
     executor = op(sym.var("x")).simple_bind(mx.cpu(), x=(3,))
     with pytest.raises(ShapeError, match=rf"expected shape \(0,\), the function returned \(2,\).*found by a run on "
@@ -230,7 +230,7 @@ _ELSEWHERE = sorted({**other_names._BOTH, **other_names._ARRAYS})
 
 
 @of_each(itertools.product(_ELSEWHERE, ["array", "tensor", "symbol"]), by=lambda case: case[1])
-def test_attributes_of_tensors_elsewhere_say_what_to_write(name: str, kind: str) -> None:
+def test_errors_for_attributes_of_other_libraries_name_ours(name: str, kind: str) -> None:
     """The code that the message suggests runs, for arrays, tensors and symbols."""
     make: Callable[[Any], Any] = {
         "array": lambda data: nd.array(data), "tensor": lambda data: mx.Tensor(np.float32(data)),

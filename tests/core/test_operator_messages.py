@@ -50,7 +50,7 @@ def test_calls(call, words):
 
 
 @pytest.mark.parametrize("name", ["mish", "minu", "sparse_ab", "npx_rel", "plux", "contrib_box"])
-def test_internal_names_are_offered_to_nobody_who_did_not_ask(name):
+def test_internal_names_are_not_suggested(name):
     for space in (mx.nd, mx.sym):
         with pytest.raises(OpError) as caught:
             getattr(space, name)

@@ -110,7 +110,7 @@ def test_a_group_may_have_less_than_all_cores(tmp_path, files, cores):
      "hw.perflevel0.l2cachesize": 16 << 20, "hw.perflevel0.cpusperl2": 4, "hw.perflevel1.l2cachesize": 4 << 20,
      "hw.perflevel1.cpusperl2": 4, "hw.l2cachesize": 4 << 20, "machdep.cpu.brand_string": "Apple"},
     {"hw.l1dcachesize": 64 << 10, "hw.l2cachesize": 1 << 20, "machdep.cpu.brand_string": "Apple"}])
-def test_macos_is_asked_by_sysctl(monkeypatch, answers):
+def test_facts_of_macos_come_from_sysctl(monkeypatch, answers):
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(processor, "_sysctl", lambda name, text=False: answers.get(name))
     found = processor.read(Path("/nowhere"))

@@ -95,7 +95,7 @@ def test_it_is_written_ten_times_a_second_at_most(terminal: Terminal) -> None:
     assert 9 <= terminal.writes <= terminal.now * 10 + 3
 
 
-def test_a_metric_that_takes_long_is_asked_less(terminal: Terminal) -> None:
+def test_a_slow_metric_is_computed_less_often(terminal: Terminal) -> None:
     class Slow(mx.metric.Accuracy):
         def get_global(self) -> tuple[str, object]:
             terminal.now += 0.02

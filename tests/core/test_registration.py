@@ -236,7 +236,7 @@ def test_every_way_to_call_it_calls_the_new_one(instead):
         np.testing.assert_array_equal(way().asnumpy(), first[name], name)
 
 
-def test_a_bound_executor_keeps_its_operators_and_takes_up_what_their_gradients_call(instead):
+def test_a_bound_executor_keeps_its_operators_and_takes_up_new_ones_in_gradients(instead):
     y = sym.tanh(sym.var("x"))
     executor, x = y.simple_bind(mx.cpu(), x=(3,)), nd.array(X)
 
@@ -378,7 +378,7 @@ def test_rules_of_gradients_call_operators_by_name(name):
             register(other)
 
 
-def test_nobody_is_told_about_what_was_never_used():
+def test_unused_libraries_are_not_notified():
     told = []
 
     class Keeper:

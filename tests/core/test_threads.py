@@ -177,7 +177,7 @@ def test_a_child_does_not_wait_for_threads_of_its_parent(held):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_child_keeps_what_the_thread_that_forked_holds():
+def test_a_child_keeps_the_locks_of_the_forking_thread():
     mine = locks.rlock()
     with mine:
         assert child_of(lambda: mine.release() is None and not mine._is_owned()) == 0
@@ -211,7 +211,7 @@ def observed(seen: list[bool]) -> str:
 def test_the_collector_rests_while_binding_and_only_where_no_other_thread_lives(monkeypatch):
     seen: list[bool] = []
     net = sym.Custom(sym.Variable("x"), op_type=observed(seen))
-    monkeypatch.setattr(threads, "alone", lambda: True)
+    monkeypatch.setattr(threads, "no_foreign_threads", lambda: True)
     net.simple_bind(mx.cpu(), x=(2,))
     assert not any(seen)
     monkeypatch.undo()

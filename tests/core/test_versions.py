@@ -561,7 +561,7 @@ def test_arrays_that_no_gradient_reads_may_be_written(name):
     np.testing.assert_array_equal(x.grad.asnumpy(), first)
 
 
-def test_only_the_gradients_that_are_asked_for_count():
+def test_only_requested_gradients_count():
     """The gradient of a product for the first factor needs only the second, so the first may change."""
     x, w = marked(), array(HOST + 1)
     with autograd.record():

@@ -115,7 +115,7 @@ def _arrays(count: int, dtype: str) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", [name for name in BODIES if name != "NumPy"])
-def test_eager_calls_give_what_the_function_gives(name: str, dtype: str) -> None:
+def test_eager_calls_equal_the_function(name: str, dtype: str) -> None:
     function, count = BODIES[name]
     arrays = _arrays(count, dtype)
     outputs = {"the same twice": 2, "an input beside a result": 2}.get(name, 1)
@@ -181,7 +181,7 @@ def test_integers_have_no_gradient() -> None:
         assert x.grad.asnumpy().tolist() == [[2] * 3, [4] * 3]
 
 
-def test_gradients_are_added_where_that_is_asked_for() -> None:
+def test_gradients_are_added_on_request() -> None:
     op, x = defined(lambda x: x * x), nd.array(X)
     x.attach_grad("add")
     for _ in range(3):
@@ -216,7 +216,7 @@ def test_the_mode_is_that_of_the_call() -> None:
         assert op(x).asnumpy().tolist() == [3, 3]
 
 
-def test_attributes_shapes_and_dtypes_are_told_apart() -> None:
+def test_attributes_shapes_and_dtypes_are_distinguished() -> None:
     op = defined(lambda x, *, k: x * k)
     for k, dtype, size in itertools.product((1, 2.5, True, 2), ("float32", "float64", "int32"), (2, 3)):
         if dtype == "int32" and k == 2.5:

@@ -147,7 +147,7 @@ def _gradient(run: Callable[[Any], Any], compiled: bool = False) -> Callable[[An
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", TOLD)
-def test_an_operator_is_told_the_mode_of_its_cell(kind: str, way: str) -> None:
+def test_an_operator_runs_in_the_mode_of_its_cell(kind: str, way: str) -> None:
     cell = Doubling(TOLD[kind])
     run = WAYS[way](cell)
     for training in (False, True, False, True):  # the mode is not set at first; the compiled function sees every change
@@ -188,7 +188,7 @@ def test_however_it_is_called(way: str, applied: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_it_goes_by_what_the_layers_beside_it_go_by(way: str) -> None:
+def test_it_runs_in_the_mode_of_neighbouring_layers(way: str) -> None:
     class Beside(nn.Cell):
         def __init__(self) -> None:
             super().__init__()
@@ -212,7 +212,7 @@ def test_it_goes_by_what_the_layers_beside_it_go_by(way: str) -> None:
 
 
 @pytest.mark.parametrize("kind", TOLD)
-def test_outside_of_all_cells_it_is_told_the_mode_of_its_caller(kind: str) -> None:
+def test_outside_of_all_cells_it_runs_in_the_mode_of_its_caller(kind: str) -> None:
     op = TOLD[kind]
     compiled = mx.jit(lambda x: op(x))
     for run in (op, compiled):
@@ -268,7 +268,7 @@ def test_compiled_functions_ignore_modes_that_no_operator_reads() -> None:
     assert len(times) == 1
 
 
-def test_a_mode_that_is_asked_for_is_seen() -> None:
+def test_a_mode_that_code_reads_is_guarded() -> None:
     class Asking(nn.Cell):
         def construct(self, x: Any) -> Any:
             return x * 2 if mx.autograd.is_training() else x

@@ -160,7 +160,7 @@ def test_shapes_are_found_on_the_dtypes_that_are_declared() -> None:
     assert set(seen) == {np.dtype(np.int32)}
 
 
-def test_an_input_of_another_dtype_is_named_with_what_it_comes_from() -> None:
+def test_an_input_of_another_dtype_is_named_with_its_source() -> None:
     op = defined(lambda x, ids: x * 1, types="T,int32->T")
     net = op(sym.var("data"), sym.var("ids_label"), name="segment")
     with pytest.raises(DTypeError) as caught:
@@ -509,7 +509,7 @@ def test_states_of_such_an_operator_move() -> None:
 @pytest.mark.parametrize("rule, words", [
     (lambda x: [(1,), (2,)], "expected a shape for each of its outputs"), (lambda x: (1,), "function returned"),
     (lambda x: 1 // 0, "by zero")])
-def test_a_wrong_rule_is_told_in_compiled_functions_too(rule: Any, words: str) -> None:
+def test_a_wrong_rule_is_reported_in_compiled_functions(rule: Any, words: str) -> None:
     op = compressing(rule)
     with pytest.raises((OpError, ZeroDivisionError), match=words) as told:
         mx.jit(lambda z: op(z).sum())(mx.Tensor(np.float32(ROWS[0])))

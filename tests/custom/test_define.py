@@ -474,7 +474,7 @@ def test_a_dtype_that_nobody_said():
     assert op(sym.var("x")).simple_bind(mx.cpu(), x=(3,)).forward()[0].dtype is np.int32
 
 
-def test_a_shape_rule_of_both_sides_is_asked():
+def test_a_shape_rule_of_both_sides_is_called():
     @mx.operator.define(name="test_define_both_sides")
     def both_sides(x):
         return x * 2
@@ -491,7 +491,7 @@ def test_a_shape_rule_of_both_sides_is_asked():
     assert args == [(2, 3), (2, 3)]
 
 
-def test_dtypes_follow_from_the_asked_shape_and_not_from_an_earlier_one():
+def test_dtypes_follow_from_the_current_shape_and_not_from_an_earlier_one():
     """The dtype is inferred from the asked shape, not from a shape that was bound before."""
     op = defined(lambda x: x.asnumpy().astype("float64" if x.shape[0] > 2 else "int32"))
     symbol = op(sym.var("x"))

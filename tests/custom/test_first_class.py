@@ -396,7 +396,7 @@ def test_samples_directions_and_second_derivatives(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["autograd.Function", "Cell with bprop", "ops.Custom"])
-def test_symbols_are_refused_with_what_to_do(kind: str) -> None:
+def test_errors_for_symbols_name_a_remedy(kind: str) -> None:
     with pytest.raises((ArgumentError, TypeError)) as found:
         operator_of(kind)(sym.var("x"), sym.var("y"), by=BY)
     told = " ".join([str(found.value), *getattr(found.value, "__notes__", ())])

@@ -79,7 +79,7 @@ def _bound(case: Case, use: Use) -> None:
     expected = use.run(given, grads=True)
     before = {i: np.full_like(use.arrays[i], 3) for i in use.wanted}
     for req in ("write", "add", "null"):
-        result = graph(use, given=given, reqs=dict.fromkeys(use.wanted, req), before=before, grads=True)
+        result = graph(use, head_grads=given, reqs=dict.fromkeys(use.wanted, req), before=before, grads=True)
         _equal(result.outs, expected.outs, f"bound with {req}")
         _equal(result.after[use.count:], expected.after[use.count:], f"states, bound with {req}")
         for i, grad in expected.grads.items():

@@ -208,7 +208,7 @@ def test_mistakes_within_a_method_hear_nothing_of_its_parameters(run, mistake):
 
 
 @BOTH
-def test_a_misspelt_attribute_is_told_the_nearest(run):
+def test_the_error_for_a_misspelt_attribute_names_the_nearest(run):
     for statement, near in ((lambda self, req, ins, outs: self.asign(outs[0], req[0], ins[0]), "assign"),
                             (lambda self, req, ins, outs: ins[0].asnump(), "asnumpy")):
         with pytest.raises(AttributeError) as caught:
@@ -455,7 +455,7 @@ def test_gradients_that_nobody_expects(inputs, operator):
         gradients_of(registered(operator, inputs), len(inputs))
 
 
-def test_gradients_that_were_not_asked_for():
+def test_gradients_that_were_not_requested():
     name = registered(Twice, ["a", "b"])
     x = nd.ones(2)
     x.attach_grad()

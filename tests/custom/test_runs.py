@@ -63,7 +63,7 @@ def recorded(function, *values, req="write"):
 # ------------------------------------------------------------------------------------- a Prop and an operator each
 
 
-def test_backward_sees_what_its_own_forward_left():
+def test_backward_reads_the_state_of_its_own_forward():
     name = register(ScaleProp)
     runs = [recorded(lambda x: nd.Custom(x, op_type=name), [i, i + 1.0]) for i in CALLS]
     for i, (y, (x,)) in reversed([*enumerate(runs)]):
@@ -91,7 +91,7 @@ def test_state_on_a_prop_is_of_one_call():
         assert nd.Custom(nd.ones(2), op_type=name).asnumpy().tolist() == [1, 1]
 
 
-def test_every_prop_is_made_and_asked_as_the_first_was():
+def test_every_prop_is_made_and_called_as_the_first():
     asked = []
 
     class Prop(ScaleProp):
@@ -481,7 +481,7 @@ def test_the_first_run_of_each_kind_is_watched():
         run("good")
 
 
-def test_imaginary_parts_that_are_lost_are_told_of_by_name():
+def test_a_warning_names_arrays_that_lose_imaginary_parts():
     class Op(Scale):
         def forward(self, is_train, req, in_data, out_data, aux):
             self.assign(out_data[0], req[0], in_data[0].asnumpy() * 2j)
@@ -884,7 +884,7 @@ def test_props_that_may_answer_otherwise(kind):
     assert not answers_alike(UNALIKE[kind]())
 
 
-def test_a_method_that_is_replaced_is_asked():
+def test_a_method_that_is_replaced_is_called():
     class Prop(ScaleProp):
         pass
 

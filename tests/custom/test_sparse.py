@@ -62,7 +62,7 @@ X = np.array([[0, 2, 0], [3, 0, -1]], "float32")
 
 @pytest.mark.parametrize("gradient", ["csr", "default"])
 @pytest.mark.parametrize("asked, given", [("csr", "csr"), ("csr", "default"), ("default", "default")])
-def test_an_operator_is_given_what_its_prop_asks_for(asked, given, gradient):
+def test_an_operator_receives_the_arrays_that_its_prop_declares(asked, given, gradient):
     name, seen = registered(_square, _square_back, lambda stypes: ([asked], [asked], []),
                             lambda g, ins, outs, grads, aux: ([given], [asked], [asked], [given], []))
     x = nd.array(X).tostype("csr")

@@ -65,7 +65,7 @@ def module(symbol: Any) -> Any:
 @pytest.mark.parametrize("auxiliary, number", BEGINNINGS)
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("filed", [False, True])
-def test_states_begin_with_what_is_said(auxiliary: Any, number: float, own: bool, filed: bool) -> None:
+def test_states_begin_with_declared_values(auxiliary: Any, number: float, own: bool, filed: bool) -> None:
     symbol = net(centring(auxiliary), *[mx.sym.var("state")] * own)
     if filed:
         symbol = mx.sym.load_json(symbol.tojson())
@@ -137,7 +137,7 @@ def test_a_state_that_is_left_out_on_arrays_says_what_to_give() -> None:
 
 @pytest.mark.parametrize("op", [centring({"mean": "zeros"}), mx.operator.get("custom.test_states_prop")],
                          ids=["function", "prop"])
-def test_states_and_what_meets_them_stay_float32_in_mixed_precision(op: Any) -> None:
+def test_states_and_their_operands_stay_float32_in_mixed_precision(op: Any) -> None:
     symbol = op(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc"), name="op")
     executor = amp.convert_symbol(symbol).simple_bind(mx.cpu(), data=(4, 2))
     executor.forward(is_train=True)

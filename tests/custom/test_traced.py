@@ -514,7 +514,7 @@ def test_files():
     assert "CustomOp" not in executor.explain()
 
 
-def test_monitors_are_told_of_the_operators_in_the_body():
+def test_monitors_receive_the_operators_in_the_body():
     executor = bound(registered(operator_of(lambda x: nd.exp(x * 2))), [np.zeros(2)])
     seen = {}
     executor.set_monitor_callback(lambda name, value: seen.setdefault(name, value.asnumpy().tolist()))

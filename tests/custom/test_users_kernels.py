@@ -346,7 +346,7 @@ def without_dlpack(x):
 
 @pytest.mark.parametrize("call", [lambda x: nd.Custom(x, op_type="device_without_dlpack"), without_dlpack],
                          ids=["a class", "a function"])
-def test_a_raw_kernel_that_is_given_an_array_of_ours_says_what_to_give_it(call: Callable[[Any], Any]) -> None:
+def test_a_raw_kernel_refuses_an_ndarray_and_names_the_raw_array(call: Callable[[Any], Any]) -> None:
     with pytest.raises(TypeError, match="Unsupported type") as caught:
         call(nd.ones(3, mx.gpu(0))).asnumpy()
     assert any("cupy.from_dlpack(x)" in line for line in caught.value.__notes__), caught.value.__notes__

@@ -151,7 +151,7 @@ def test_names_of_modules():
     assert mx.img is mx.image and mx.image.image.ImageIter is ImageIter and mx.image.det.ImageDetIter is ImageDetIter
 
 
-def test_augmenters_say_what_they_are():
+def test_augmenters_describe_themselves():
     spoken = [each.dumps() for each in mx.image.CreateAugmenter(
         (3, 4, 4), resize=8, rand_crop=True, rand_resize=True, mean=True, brightness=0.1, pca_noise=0.1)]
     assert spoken[0] == '["resizeaug", {"size": 8, "interp": 2}]'

@@ -97,7 +97,7 @@ FIRST = [([0, 1, 2, 3], 0), ([4, 5, 6, 7], 0), ([8, 9, 0, 1], 2)]
 
 
 @pytest.mark.parametrize("indexed", [True, False])
-def test_a_round_begins_behind_what_filled_the_last(ten, indexed):
+def test_a_round_begins_behind_the_last_samples_of_the_one_before(ten, indexed):
     batches = iterator(ten, path_imgidx=f"{ten}.idx" if indexed else "")
     assert batches.provide_data == [("data", (4, 3, 4, 4))] and batches.provide_label == [("softmax_label", (4,))]
     assert rounds(batches, 3) == [FIRST, [([2, 3, 4, 5], 0), ([6, 7, 8, 9], 0)], FIRST]

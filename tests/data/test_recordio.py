@@ -90,7 +90,7 @@ def test_records_come_back(records, tmp_path_factory):
         assert len(list(file._io.starts())) == len(records)
 
 
-def test_a_file_cut_anywhere_gives_what_is_whole(tmp_path):
+def test_a_file_cut_anywhere_gives_its_complete_records(tmp_path):
     path = tmp_path / "a.rec"
     data = write(path, RECORDS)
     for length in range(len(data)):
@@ -165,7 +165,7 @@ def test_the_next_record_is_found_across_blocks(tmp_path):
         assert read(path, bytes(size) + write(path, [b"found"]), "skip") == ([b"found"], 1)
 
 
-def test_reading_goes_on_behind_what_was_refused(tmp_path):
+def test_reading_goes_on_behind_a_refused_record(tmp_path):
     path = tmp_path / "a.rec"
     data = write(path, [b"one", b"two"])
     path.write_bytes(b"????" + data[4:])

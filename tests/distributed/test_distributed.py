@@ -335,7 +335,7 @@ signal.signal(signal.SIGTERM, told)
 @needs_mpi
 @needs_pidfd
 @pytest.mark.parametrize("kind", ON_THE_WAY)
-def test_a_rank_that_is_told_to_end_may_take_its_time(kind: str, tmp_path: Path) -> None:
+def test_a_rank_has_time_to_end(kind: str, tmp_path: Path) -> None:
     """The rank may go on until its launcher gets a second signal."""
     word, then, times = ON_THE_WAY[kind]
     job = Job(tmp_path, HANDLER.format(word=word, then=then), "while True:\n    os.read(signals, 1)")
@@ -383,7 +383,7 @@ def test_a_program_that_was_cut_off_is_no_success(kind: str, tmp_path: Path) -> 
 
 
 @needs_mpi
-def test_rank_0_reads_what_the_launcher_is_given(tmp_path: Path) -> None:
+def test_rank_0_reads_the_standard_input_of_the_launcher(tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text("import sys\nsys.stdout.write(f'{len(sys.stdin.read())}\\n')\n")
     text = "a line\n" * 100_000

@@ -101,7 +101,7 @@ def test_steps_may_overwrite_an_input(function, which):
 
 @STEADY
 @given(functions(), st.sampled_from([None, 0, 2]))
-def test_tiles_give_what_one_piece_gives(function, which):
+def test_tiles_equal_one_piece(function, which):
     expression = trace(function, 3)
     ins = numbers(7, 3)
     expected = expression(np, *ins)
@@ -300,7 +300,7 @@ def test_lowering_to_operators_gives_the_same(function):
     assert np.allclose(found.asnumpy(), expression(np, *ins), rtol=1e-9)
 
 
-def test_lowering_broadcasts_when_told():
+def test_lowering_broadcasts_on_request():
     expression = trace(lambda x, y: e.hypot(x, y) * 2.0 > y, 2)
     x, y = numbers(3, 4, count=2)
     found = expression.lower(nd.array(x), nd.array(y[:1]), broadcasts=True)

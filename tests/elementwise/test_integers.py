@@ -48,7 +48,7 @@ def _prepared_operators(scalar):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scalar", [2.0, 300.0, -3.0, 2.5])
-def test_prepared_calls_give_what_the_kernel_gives(kind, scalar):
+def test_prepared_calls_equal_the_kernel(kind, scalar):
     count = 0
     for op, attrs in _prepared_operators(scalar):
         arrays = [np.roll(np.array(DATA[kind], kind), i) for i in range(len(op.signature.inputs(attrs)))]

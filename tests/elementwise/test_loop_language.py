@@ -113,7 +113,7 @@ SHAPES = [((4, 3), 1), ((3, 40), -1), ((2, 5, 3), 1), ((6,), 0), ((2, 3, 4, 2), 
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_calls_of_ufuncs_give_what_the_instructions_say(seed: int) -> None:
+def test_calls_of_ufuncs_equal_the_instructions(seed: int) -> None:
     function, inputs = _written(seed)
     for (shape, axis), dtype in itertools.product(SHAPES, (np.float32, np.float64)):
         if isinstance(axis, tuple) and seed % 3:
@@ -325,7 +325,7 @@ def test_text_for_numba() -> None:
 
 @needs_numba
 @pytest.mark.parametrize("seed", range(12))
-def test_numba_gives_what_the_calls_give(seed: int) -> None:
+def test_numba_equals_the_calls(seed: int) -> None:
     from opreg.backends.numba import loops, row_reductions
 
     function, inputs = _written(seed + 3000)
@@ -557,7 +557,7 @@ def test_numba_reduces_rows(op) -> None:
     np.testing.assert_allclose(call.outs[0], REDUCED[op](x, 1, False), 1e-12)
 
 
-def test_numba_leaves_to_numpy_what_it_does_no_better() -> None:
+def test_numba_leaves_to_numpy_the_operators_that_it_does_not_speed_up() -> None:
     from opreg.backends.numba import loops
 
     for name, n, reason in (("sum", 50, "a call of NumPy reduces as fast"), ("mean", 50, "a call of NumPy"),

@@ -90,7 +90,7 @@ def test_operators_of_several_outputs_are_nested_as_without_a_plan(body):
     np.testing.assert_allclose(results[0][2], results[1][2], rtol=1e-6)
 
 
-def test_a_plan_computes_what_operators_compute_one_by_one():
+def test_a_plan_equals_operators_one_by_one():
     x, net = _image(), _net()
     net.initialize(mx.init.Xavier())
     before = net(x).asnumpy()
@@ -267,7 +267,7 @@ def test_shapes_that_follow_from_numbers_and_loops_run(hybrid):
     assert y.asnumpy().ravel().tolist() == [1, 3, 6] and x.grad.asnumpy().ravel().tolist() == [3, 2, 1]
 
 
-def test_hooks_of_operators_are_told_names():
+def test_hooks_of_operators_receive_names():
     told, net = [], nn.HybridSequential(prefix="net_")
     with net.name_scope():
         net.add(nn.Dense(2))
@@ -290,7 +290,7 @@ def test_parameters_share_by_their_dicts():
 
 
 @pytest.mark.parametrize("hybrid", [False, True])
-def test_files_bring_back_what_was_saved(tmp_path, hybrid):
+def test_files_restore_the_saved_values(tmp_path, hybrid):
     x, net = _image(), _net(prefix="a_")
     net.initialize()
     if hybrid:
@@ -436,7 +436,7 @@ def test_variables_that_a_block_makes_by_itself_are_named():
 
 @pytest.mark.parametrize("base, name, misspelt", [(gluon.Block, "forward", "foward"),
                                                   (gluon.HybridBlock, "hybrid_forward", "hybird_forward")])
-def test_a_misspelt_forward_is_told(base, name, misspelt):
+def test_a_misspelt_forward_is_reported(base, name, misspelt):
     net = type("Net", (base,), {misspelt: lambda self, *args: args[-1]})()
     with pytest.raises(NotImplementedError, match=f"Net has no {name}; is it '{misspelt}'"):
         net(mx.nd.ones((2,)))

@@ -81,7 +81,7 @@ def test_one_mask_for_all_steps(states: float) -> None:
 
 @pytest.mark.parametrize("layout", ["TNC", "NTC"])
 @pytest.mark.parametrize("lengths", [None, [3, 5]])
-def test_a_loop_gives_what_steps_give(layout: str, lengths: list[int] | None) -> None:
+def test_a_loop_equals_single_steps(layout: str, lengths: list[int] | None) -> None:
     cell = LSTMCell(4, input_size=5)
     cell.initialize(mx.init.Uniform(1))
     x = mx.nd.random.uniform(shape=(6, 2, 5) if layout == "TNC" else (2, 6, 5))

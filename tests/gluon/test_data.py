@@ -69,13 +69,13 @@ def test_samples_that_do_not_fill_a_batch(last_batch: str, length: list[int], ro
         assert list(sampler) == expected
 
 
-def test_a_third_round_has_what_two_left() -> None:
+def test_a_third_round_has_the_remaining_samples() -> None:
     sampler = data.BatchSampler(data.SequentialSampler(10), 3, "rollover")
     assert [len(list(sampler)) for _ in range(3)] == [3, 3, 4]
     assert len(sampler) == 3
 
 
-def test_samplers_of_one_s_own_say_what_they_lack() -> None:
+def test_errors_for_users_samplers_name_the_missing_method() -> None:
     with pytest.raises(NotImplementedError, match="__iter__"):
         iter(data.Sampler())
     with pytest.raises(NotImplementedError, match="__len__"):
@@ -290,7 +290,7 @@ class Own(Exception):
 
 
 @forked
-def test_an_error_that_cannot_be_sent_is_told() -> None:
+def test_an_error_that_cannot_be_pickled_is_reported() -> None:
     def sample(number: int) -> int:
         raise Own(1, 2)
 
@@ -403,7 +403,7 @@ def test_a_batch_that_takes_too_long_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("way", WAYS[:2])
-def test_batches_are_begun_before_they_are_asked_for(way: Any) -> None:
+def test_batches_are_begun_in_advance(way: Any) -> None:
     loader = data.DataLoader(Numbers(8), 2, auto_reload=True, prefetch=3, **way)
     assert len(loader._ready._ordered) == 3  # type: ignore[union-attr]
     assert len(_lists(loader)) == 4

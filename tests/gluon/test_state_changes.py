@@ -138,6 +138,6 @@ def sequence(seed: int) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("seeds", range(4))
-def test_hybridized_blocks_see_what_eager_ones_see(seeds: int) -> None:
+def test_hybridized_blocks_read_the_same_values_as_eager_ones(seeds: int) -> None:
     for seed in range(5 * seeds, 5 * seeds + 5):
         sequence(seed)

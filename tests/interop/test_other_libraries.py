@@ -125,7 +125,7 @@ USES: dict[str, tuple[Callable[[], Any], dict[str, Any], dict[str, Any], list[tu
 
 
 @pytest.mark.parametrize("name", USES)
-def test_pytorch_checks_what_it_is_given(torch: Any, name: str) -> None:
+def test_pytorch_checks_its_arguments(torch: Any, name: str) -> None:
     """opcheck, gradcheck and gradgradcheck pass, except for ``ruled``, whose gradient differs on purpose."""
     make, fixed, attrs, shapes, traced = USES[name]
     operator = mx.operator.to_torch(make(), **fixed)
@@ -555,7 +555,7 @@ def test_functions_of_jax_are_checked(jax: Any) -> None:
 
 
 @pytest.mark.parametrize("library", ["torch", "jax"])
-def test_mistakes_are_told_when_something_is_converted(library: str, request: pytest.FixtureRequest) -> None:
+def test_mistakes_raise_errors_at_conversion(library: str, request: pytest.FixtureRequest) -> None:
     request.getfixturevalue(library)
     convert = getattr(mx.operator, f"to_{library}")
     word = f"to_{library}"
@@ -612,7 +612,7 @@ def test_without_the_library_it_says_so(library: str) -> None:
     assert library in done.stdout
 
 
-def test_no_library_is_loaded_by_what_needs_none() -> None:
+def test_no_library_is_loaded_without_need() -> None:
     program = ("import sys, opreg as mx\n"
                "mx.operator.check('relu', [1.0]).raise_if_failed()\n"
                "assert 'torch' not in sys.modules and 'jax' not in sys.modules\n")

@@ -825,7 +825,7 @@ def test_nothing_forms_a_cycle(function):
         gc.enable()
 
 
-def test_backward_lets_go_of_what_it_used():
+def test_backward_releases_used_arrays():
     x = marked()
     with autograd.record():
         y = nd.exp(x)
@@ -902,7 +902,7 @@ def test_it_names_the_line_that_made_it():
 # ------------------------------------------------------------------------------------- what whole numbers lose
 
 
-def test_an_executor_says_what_gradients_of_whole_numbers_lose():
+def test_an_executor_warns_of_gradients_of_integers():
     x = mx.sym.var("x")
     executor = (mx.sym.cast(x, dtype="float32") * 0.6).bind(
         mx.cpu(), {"x": nd.array([1, 2], dtype="int32")}, {"x": nd.zeros((2,), dtype="int32")})

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 import opreg as mx
 from opreg.core.slots import Slot
 from opreg.errors import FileFormatError, OpError
-from opreg.ndarray.params_file import MINDSPORE_WRITER, TORCH_WRITER, Record, load, save
+from opreg.ndarray.formats import MINDSPORE_WRITER, TORCH_WRITER, load, save
+from opreg.ndarray.records import Record
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="has bfloat16")
 
@@ -155,7 +156,7 @@ def test_a_file_for_pytorch_is_laid_out_as_its_own(tmp_path: Path) -> None:
             assert start % 64 == 0 and content[start:start + info.file_size] == archive.read(part)
 
 
-def test_pytorch_reads_what_is_written(tmp_path: Path) -> None:
+def test_pytorch_reads_written_files(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     arrays = every_dtype()
     save(tmp_path / "a.pt", [Record(array) for array in arrays.values()], list(arrays))

@@ -123,7 +123,7 @@ def test_several_elements_are_formatted_as_text(make):
     assert f"{x}" == str(x) and f"{x:>80}" == f"{x!s:>80}"
 
 
-def test_numbers_are_asked_for_in_compiled_functions_too():
+def test_values_are_read_in_compiled_functions():
     def count(x):
         return x * round(x.sum() + 0.4) + math.trunc(x.sum()) + len(f"{x.sum():.3f}")
 
@@ -225,7 +225,7 @@ def test_a_capsule_is_read_once():
         mx.nd.from_dlpack(datetime.datetime_CAPI)  # another capsule of Python's
 
 
-def test_a_copy_is_handed_out_where_it_is_asked_for(make):
+def test_a_copy_is_returned_on_request(make):
     x = make([1, 2])
     for dtype in ("float32", "bfloat16"):
         x = make([1, 2], dtype)

@@ -577,7 +577,7 @@ def test_called_wrongly(call, kind, words):
         call()
 
 
-def test_errors_say_what_was_called():
+def test_errors_name_the_called_function():
     with pytest.raises(AttrError) as caught:
         nd.sum(a(), axis=5)
     assert caught.value.__notes__ == ["operator sum applied to data (2, 3) float32"]
@@ -816,7 +816,7 @@ def mapped(tmp_path):
 @pytest.mark.parametrize("make", [lambda: read_only(np.arange(4.0)), lambda: read_only(np.arange(8.0)[2:6]),
                                   lambda: read_only(np.arange(8.0))[2:6].reshape(2, 2),
                                   lambda: read_only(np.frombuffer(bytearray(32)))])
-def test_from_numpy_of_what_is_read_only_may_be_written(make):
+def test_an_array_from_a_read_only_numpy_array_may_be_written(make):
     host = make()
     x = nd.from_numpy(host)
     x[:] = 7

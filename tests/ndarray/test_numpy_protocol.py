@@ -174,7 +174,7 @@ def test_parameters_are_read_where_a_function_is_compiled():
         np.testing.assert_allclose(function(x).asnumpy(), np.exp(values) + sum(values), rtol=1e-6)
 
 
-def test_other_kinds_of_arrays_are_asked():
+def test_other_kinds_of_arrays_get_the_call():
     class Foreign:
         def __array_function__(self, function, kinds, args, keywords):
             return function.__name__

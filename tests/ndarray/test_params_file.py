@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import stat
 import struct
 import sys
 import tracemalloc
@@ -22,7 +21,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from opreg.errors import ArgumentError, DTypeError, FileFormatError
-from opreg.ndarray.params_file import Record, Sparse, load, read, save, write
+from opreg.ndarray.formats import load, save
+from opreg.ndarray.params_file import read, write
+from opreg.ndarray.records import Record, Sparse
 
 MODELS = Path(__file__).parent.parent / "oracle" / "models"
 FILES = MODELS / "files"
@@ -93,7 +94,7 @@ def test_lists_of_every_version(expected, name):
         assert same(got.array, expected[f"list/{i}"])
 
 
-def test_devices_are_told():
+def test_devices_are_read():
     records, _ = load(FILES / "list_gpu.params")
     assert [got.device for got in records] == [("gpu", 0), ("gpu", 1), ("cpu_pinned", 0)]
 
@@ -280,7 +281,7 @@ def test_a_file_that_shrinks_while_it_is_read_is_refused(monkeypatch, shorter, m
             return super().seek(*where) + (shorter if where == (0, os.SEEK_END) else 0)
 
     data = file(record())[:-shorter]
-    monkeypatch.setattr("opreg.ndarray.params_file.reading", lambda path: nullcontext(Shrinking(data)))
+    monkeypatch.setattr("opreg.ndarray.formats.reading", lambda path: nullcontext(Shrinking(data)))
     with pytest.raises(FileFormatError, match=f"expected {message}, found .*: the file has become shorter"):
         load("net.params")
 
@@ -342,28 +343,6 @@ def test_a_sparse_array_larger_than_memory_is_read():
     got = only(file(sparse(1, (1 << 40, 2), (2, 2), (1, 2, 3, 4), (3, 1))))
     assert got.sparse.shape == (1 << 40, 2) and got.sparse.indices[0].tolist() == [1, 3]
     assert got.array.tolist() == [[3, 4], [1, 2]]
-
-
-# ------------------------------------------------------------------------------- names and kinds of files
-
-
-def test_names_with_a_zero_byte(tmp_path):
-    name = str(tmp_path / "a\0b")
-    with pytest.raises(ArgumentError, match=r"a\\x00b': it holds a zero byte"):
-        save(name, [Record(np.zeros(1))])
-    with pytest.raises(ArgumentError, match="zero byte"):
-        load(name)
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in folders")
-def test_pipes_and_devices(tmp_path):
-    """A pipe is refused without waiting for its other end."""
-    os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path / "pipe", os.devnull):
-        with pytest.raises(FileFormatError, match=r"expected a file, found a (pipe|device)"):
-            load(path)
-    with pytest.raises(IsADirectoryError):
-        load(tmp_path)
 
 
 # --------------------------------------------------------------------------------------- bfloat16
@@ -428,90 +407,6 @@ def test_unwritable_arrays_are_refused_before_a_file_is_touched(arrays, names, k
     with pytest.raises(kind, match=message):
         save(tmp_path / "a.params", arrays, names)
     assert list(tmp_path.iterdir()) == []
-
-
-# ----------------------------------------------------------------------------- whole or not at all
-
-
-@pytest.mark.parametrize("suffix", ("params", "npz", "safetensors"))
-@pytest.mark.parametrize("broken", ("fsync", "replace"))
-def test_a_failing_save_leaves_the_old_file_alone(tmp_path, monkeypatch, suffix, broken):
-    path = tmp_path / f"net.{suffix}"
-    save(path, [Record(ONE)], ["old"])
-
-    def fail(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, broken, fail)
-    with pytest.raises(OSError, match="No space left"):
-        save(path, [Record(ONE * 2)], ["new"])
-    assert [child.name for child in tmp_path.iterdir()] == [path.name]
-    assert load(path)[1] == ["old"]
-
-
-def test_an_interrupted_save_leaves_the_old_file_alone(tmp_path, monkeypatch):
-    path = tmp_path / "net.params"
-    save(path, [Record(ONE)])
-    pieces = write([Record(ONE)])
-
-    def interrupted(*_):
-        yield next(pieces)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("opreg.ndarray.params_file.write", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        save(path, [Record(ONE * 2)])
-    assert [child.name for child in tmp_path.iterdir()] == ["net.params"]
-    assert load(path)[0][0].array.tolist() == [1.0]
-
-
-@pytest.mark.skipif(os.name != "posix", reason="permission bits and links are of POSIX")
-def test_permissions_and_links_are_those_of_a_plain_open(tmp_path):
-    path, link = tmp_path / "net.params", tmp_path / "link.params"
-    before = os.umask(0o027)
-    try:
-        save(path, [Record(ONE)])
-        assert stat.S_IMODE(path.stat().st_mode) == 0o640
-        path.chmod(0o604)
-        link.symlink_to("net.params")
-        save(link, [Record(ONE * 2)])
-    finally:
-        os.umask(before)
-    assert link.is_symlink()
-    assert stat.S_IMODE(path.stat().st_mode) == 0o604
-    assert load(path)[0][0].array.tolist() == [2.0]
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
-def test_a_pipe_is_written_to_and_stays_one(tmp_path):
-    path = tmp_path / "pipe.params"
-    os.mkfifo(path)
-    end = os.open(path, os.O_RDWR | os.O_NONBLOCK)
-    try:
-        save(path, [Record(ONE)], ["a"])
-        assert read(os.read(end, 1 << 16))[1] == ["a"]
-    finally:
-        os.close(end)
-    assert stat.S_ISFIFO(path.stat().st_mode)
-
-
-def test_system_errors_leave_as_themselves(tmp_path):
-    with pytest.raises(FileNotFoundError, match="nowhere'"):
-        save(tmp_path / "nowhere" / "net.params", [])
-    with pytest.raises(IsADirectoryError):
-        save(tmp_path, [])
-    with pytest.raises(FileNotFoundError):
-        load(tmp_path / "nothing.params")
-
-
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="needs a user whom permissions stop")
-def test_a_file_that_must_not_be_written_is_not_replaced(tmp_path):
-    path = tmp_path / "net.params"
-    save(path, [Record(ONE)])
-    path.chmod(0o444)
-    with pytest.raises(PermissionError):
-        save(path, [])
-    assert len(load(path)[0]) == 1
 
 
 # ------------------------------------------------------------------------------------------- .npz
@@ -768,7 +663,7 @@ def test_damaged_files_ask_for_no_memory(path):
     assert peak_of(load, path) < 1 << 20
 
 
-def test_a_sparse_array_far_larger_than_what_is_stored_stays_sparse() -> None:
+def test_a_sparse_array_far_larger_than_its_stored_elements_stays_sparse() -> None:
     record = Record(np.ones((1, 4), np.float32), sparse=Sparse("row_sparse", (np.array([7]),), (1 << 40, 4)))
     got = only(b"".join(write([record])))
     assert got.sparse is not None and got.sparse.shape == (1 << 40, 4)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import opreg as mx
 from opreg.errors import ArgumentError, DTypeError, FileFormatError
-from opreg.ndarray.params_file import Record, load, save
+from opreg.ndarray.formats import load, save
+from opreg.ndarray.records import Record
 from opreg.ndarray.safetensors_file import DTYPES
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="has bfloat16")

@@ -263,7 +263,7 @@ def test_layers_that_compute_in_halves(level: str, halves: str) -> None:
     assert seen == {name: ((ms.float16,) if name in halves else (ms.float32,)) * 2 for name in "anb"}
 
 
-def test_a_dtype_that_the_user_chose_stays_where_a_list_says_what_is_lowered() -> None:
+def test_a_dtype_that_the_user_chose_stays_beside_a_list_of_lowered_operators() -> None:
     net = nn.SequentialCell(nn.Dense(3, 3), nn.Dense(3, 3).to_float(ms.float32))
     seen: list[Any] = []
     for cell in net:
@@ -323,7 +323,7 @@ def test_model_tells_the_manager_of_overflows() -> None:
     assert manager.get_loss_scale() == 8 == float(model.train_network.scale_sense)
 
 
-def test_model_without_an_optimizer_refuses_what_it_would_do() -> None:
+def test_a_model_without_an_optimizer_refuses_to_train() -> None:
     for settings in ({"amp_level": "O2"}, {"loss_scale_manager": amp.FixedLossScaleManager()}):
         with pytest.raises(ValueError, match="need an optimizer"):
             ms.Model(Product(), nn.MSELoss(), **settings)

@@ -127,7 +127,7 @@ def test_epochs_differ_and_seeds_repeat_them() -> None:
     lambda: vision.RandomCrop(1)(IMAGE).tobytes(), lambda: transforms.RandomChoice([lambda x: 1, lambda x: 2])(0),
     lambda: transforms.RandomApply([lambda x: 1])(0),
     lambda: transforms.RandomOrder([lambda x: x + 1, lambda x: x * 2])(1)])
-def test_a_seed_repeats_what_is_drawn_and_not_each_draw(draw: Callable[[], Any]) -> None:
+def test_a_seed_repeats_the_sequence_and_not_each_draw(draw: Callable[[], Any]) -> None:
     def drawn() -> list[Any]:
         ds.config.set_seed(3)
         return [draw() for _ in range(40)]

@@ -133,7 +133,7 @@ def test_refused(call: Callable[[], Any], error: type[Exception], said: str) -> 
         call()
 
 
-def test_bodies_for_sparse_tensors_are_never_asked() -> None:
+def test_bodies_for_sparse_tensors_are_never_called() -> None:
     scale = ops.MultitypeFuncGraph("scale")
     scale.register("Tensor", "RowTensor")(lambda scale, grad: ms.RowTensor(grad.indices, grad.values * scale, ()))
     scale.register("Tensor", "Tensor")(lambda scale, grad: scale * grad)

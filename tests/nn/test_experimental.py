@@ -23,7 +23,7 @@ def weights() -> list[Any]:
     return [ms.Parameter(ms.Tensor([1.0, 2.0]), name="w"), ms.Parameter(ms.Tensor([3.0]), name="b")]
 
 
-def test_everything_that_is_recorded_is_asked() -> None:
+def test_every_recorded_case_is_compared() -> None:
     assert list(ANSWERS) == [*OPTIMIZERS, *SCHEDULERS]
 
 

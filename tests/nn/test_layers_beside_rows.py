@@ -522,7 +522,7 @@ def test_primitives_that_layers_hold(settings: dict[str, Any], compiled: bool) -
     ("ReLU()", "relu", "x"), ("Sigmoid()", "sigmoid", "x"), ("Tanh()", "tanh", "x"), ("HSwish()", "hswish", "x"),
     ("BatchNorm2d(3)", "bn_infer", "x gamma beta moving_mean moving_variance"), ("MaxPool1d(2)", "max_pool", None),
 ])
-def test_a_held_primitive_computes_what_the_layer_does(layer: str, name: str, inputs: str | None) -> None:
+def test_a_cached_primitive_computes_the_same_as_the_layer(layer: str, name: str, inputs: str | None) -> None:
     net = made(layer, False)
     held = getattr(net, name)
     assert isinstance(held, mx.ops.Primitive)

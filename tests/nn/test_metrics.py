@@ -154,7 +154,7 @@ def test_a_region_of_one_point_is_its_own_surface() -> None:
     assert metric.eval() == 0
 
 
-def test_a_metric_is_unchanged_by_being_asked() -> None:
+def test_get_leaves_a_metric_unchanged() -> None:
     metric = nn.CosineSimilarity(reduction="sum")
     metric.update(Tensor(np.eye(3) + 1))
     np.testing.assert_array_equal(metric.eval(), metric.eval())

@@ -36,7 +36,7 @@ def same(answer: Any, ours: Any) -> None:
         assert answer == ours
 
 
-def test_everything_that_is_recorded_is_asked() -> None:
+def test_every_recorded_case_is_compared() -> None:
     assert list(ANSWERS) == list(dict.fromkeys(CASES))
 
 

@@ -35,7 +35,7 @@ def _same(answer: Any, ours: Any) -> bool:
     return np.allclose(left, right, near, near, equal_nan=True)
 
 
-def test_everything_that_is_recorded_is_asked() -> None:
+def test_every_recorded_case_is_compared() -> None:
     assert list(ANSWERS) == list(dict.fromkeys(CASES)) and set(DIFFERENT) <= set(ANSWERS) - REFUSED
 
 
@@ -125,7 +125,7 @@ def test_gradients_and_compiled_functions(call: Any) -> None:
     (lambda: mnp.where([True], 1), ArgumentError, "both x and y"),
     (lambda: mnp.cross([1.0], [2.0]), ShapeError, "two or three elements"),
     (lambda: mnp.searchsorted([1, 2], 1, side="middle"), ArgumentError, "'left' or 'right', got 'middle'")])
-def test_mistakes_say_what_was_expected(call: Any, error: type[Exception], said: str) -> None:
+def test_errors_for_mistakes_name_the_expected_value(call: Any, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         call()
 

@@ -384,7 +384,7 @@ def test_lars_gives_layers_rates_of_their_own(mode, clip):
     assert int(lars.global_step) == 3 == int(inner.global_step)
 
 
-def test_lars_refuses_what_is_no_optimizer():
+def test_lars_refuses_values_that_are_no_optimizer():
     with pytest.raises(TypeError, match="optimizer must be an Optimizer, got int"):
         optim.LARS(3)
 

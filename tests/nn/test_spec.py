@@ -418,7 +418,7 @@ def test_a_hook_that_calls_its_own_cell(run):
     assert seen == [[70] * 3] * 2
 
 
-def test_gradients_asked_for_twice(run):
+def test_gradients_requested_twice(run):
     cell = cell_of(lambda self, a: ops.exp(a) * a)
     function, value = run(lambda a: cell(a)), x()
     value.attach_grad()
@@ -578,7 +578,7 @@ def test_attributes_of_cells_that_are_read_and_not_called():
     assert numbers(own(x())) == (2 * X).tolist()
 
 
-def test_constants_of_calls_are_told_apart_by_what_they_mean():
+def test_constants_of_calls_are_distinguished_by_type_and_value():
     function = jit(lambda a, k: a * (k if isinstance(k, np.generic) else k.k))
     for _ in range(3):
         assert numbers(function(x(), np.float32(2))) == (2 * X).tolist()

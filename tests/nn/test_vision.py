@@ -187,7 +187,7 @@ def test_a_normalized_image_has_a_channel_of_zeros() -> None:
     np.testing.assert_allclose(made[..., :3], (RGB - np.array([10, 20, 30])) / np.array([2, 4, 8]))
 
 
-def test_erase_changes_the_image_in_place_where_asked() -> None:
+def test_erase_changes_the_image_in_place_on_request() -> None:
     image = RGB.copy()
     assert vision.Erase(0, 0, 2, 2, 9)(image) is not image and (image == RGB).all()
     assert vision.Erase(0, 0, 2, 2, 9, inplace=True)(image) is image and (image[:2, :2] == 9).all()

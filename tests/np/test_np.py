@@ -125,7 +125,7 @@ def test_symbols_are_made_as_arrays_are(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", sorted(SHAPED))
-def test_symbols_refuse_what_reads_shapes(text: str) -> None:
+def test_symbols_refuse_functions_that_read_shapes(text: str) -> None:
     x, y = (mx.sym.Variable(name).as_np_ndarray() for name in "xy")
     with pytest.raises((mx.errors.OpError, AttributeError)):
         _value(text, mx.sym.np, x, y).eval(x=mx.nd.array(X))
@@ -464,7 +464,7 @@ def test_blocks_under_use_np_hold_such_parameters_whose_shapes_follow_from_produ
 
 
 @pytest.mark.parametrize("kind", [mnp.array, mx.nd.array])
-def test_hybridized_blocks_give_what_their_code_gives(kind: Callable[[Any], Any]) -> None:
+def test_hybridized_blocks_equal_their_code(kind: Callable[[Any], Any]) -> None:
     class Both(gluon.HybridBlock):
         def hybrid_forward(self, F: Any, x: Any) -> Any:
             return x.as_nd_ndarray() + 1, x.as_np_ndarray() + 1, x + 1

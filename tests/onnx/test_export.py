@@ -528,7 +528,7 @@ def test_weights_above_the_size_of_a_model(tmp_path: Any, monkeypatch: pytest.Mo
     (lambda: to_model(mx.sym.contrib.boolean_mask(Variable("x"), Variable("i")), (2, 4), (2,), opset_version=8),
      "ONNX has Compress from opset 9 on, but the model is to have opset 8"),
 ])
-def test_mistakes_are_told(wrong: Callable[[], Any], said: str) -> None:
+def test_mistakes_raise_errors_that_explain(wrong: Callable[[], Any], said: str) -> None:
     with pytest.raises(ArgumentError, match=said):
         wrong()
 

@@ -262,7 +262,7 @@ def test_numbers_that_only_a_run_gives() -> None:
         import_model(made)
 
 
-def test_lengths_that_a_symbol_has_to_be_told() -> None:
+def test_lengths_that_a_symbol_needs() -> None:
     """The error names inputs with open lengths, and how to give the lengths; if no length is open, it says nothing
     about them."""
     nodes = chain(("Shape", "x", "s"), ("Gather", "s one", "n"), ("Add", "n one", "m"), ("Range", "one m one", "r"),

@@ -30,7 +30,7 @@ X = ms.Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
 
 @pytest.mark.parametrize("name", ["net", "net.onnx", Path("net.v2")], ids=str)
 @pytest.mark.parametrize("inputs", [(X,), (X, (X, X)), (X, [X])], ids=["one", "tuple", "list"])
-def test_a_file_computes_what_the_network_does(tmp_path: Path, name: str | Path, inputs: tuple[Any, ...]) -> None:
+def test_a_file_computes_the_same_as_the_network(tmp_path: Path, name: str | Path, inputs: tuple[Any, ...]) -> None:
     pytest.importorskip("onnx")
     net = Sum().set_train()
     ms.export(net, *inputs, file_name=tmp_path / name, file_format="ONNX")

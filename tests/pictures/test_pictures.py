@@ -21,7 +21,7 @@ from opreg import Tensor, nn
 from opreg.errors import ArgumentError
 from opreg.notebook import callback
 from opreg.pictures.drawing import Box, Drawing, Wire
-from opreg.pictures.graph_facts import seen
+from opreg.pictures.graph_facts import facts_of
 from opreg.pictures.layout import lay_out
 from opreg.pictures.overview import overview
 from opreg.pictures.svg import path_of, svg
@@ -228,7 +228,7 @@ def test_shapes_are_written_at_the_outputs():
         mx.viz.plot_network(x * 2, dtype={"y": "int32"})
 
 
-def test_cells_are_frames_around_what_they_do():
+def test_cells_are_frames_around_their_operators():
     plot = mx.viz.plot_network(nn.SequentialCell(Block(2), Block(2), nn.Flatten()), inputs=(1, 2, 4, 4))
     level = check(plot._drawing)
     assert [each.title for each in level.levels()][1:] == ["0 · Block", "1 · Block"]
@@ -324,7 +324,7 @@ def of_words(name):
     for shown in (bound, bound.profile(1), bound.estimate(), bound.memory(), bound.explain(),
                   Report(name, [Verdict(name, name, "failed", name, name, name)])):
         yield shown._repr_html_().replace("<br>", "<br/>")
-    for timeline in timelines(*(getattr(seen("test", bound, None, None, True, None), part)
+    for timeline in timelines(*(getattr(facts_of("test", bound, None, None, True, None), part)
                                 for part in ("plan", "segments"))):
         yield timeline.svg({})
     page = mx.viz.page(net, title=name, shape={name: (2, 3)})

@@ -114,7 +114,7 @@ def test_names_are_text_and_nothing_else(shown):
         NASTY, "relu", f"__note__={NASTY}"]
 
 
-def test_a_click_shows_what_is_known_of_a_node(shown):
+def test_a_click_shows_the_facts_of_a_node(shown):
     browser = shown(of_a_plan())
     browser.click(".opreg-graph .node.product")
     facts = dict(zip(browser.eval("Array.from(document.querySelectorAll('dt')).map((each) => each.textContent)"),

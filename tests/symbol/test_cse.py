@@ -204,7 +204,7 @@ def test_places_are_kept_apart():
     np.testing.assert_array_equal(executor.forward()[0].asnumpy(), [2, 2, 2])
 
 
-def test_backward_takes_from_forward_what_is_there_anyway():
+def test_backward_reads_results_that_forward_keeps_anyway():
     x, w = sym.Variable("x"), sym.Variable("w")
     # The gradient of x * x * w with respect to w is the product that forward computes; it is an output.
     square = sym.dot(x, x)

@@ -245,7 +245,7 @@ def test_a_users_operator_is_an_island_between_two_graphs() -> None:
 
 
 @pytest.mark.parametrize("train", [False, True])
-def test_a_loop_does_what_its_body_does_in_every_round(train: bool) -> None:
+def test_a_loop_runs_its_body_in_every_round(train: bool) -> None:
     def body(x: Any, state: Any) -> Any:
         return sym.tanh(x) * 2, state
 
@@ -260,7 +260,7 @@ def test_a_loop_does_what_its_body_does_in_every_round(train: bool) -> None:
     assert five.replayed > 4 * one.replayed - UNIT.launch
 
 
-def test_a_copy_to_another_device_takes_what_their_link_does() -> None:
+def test_a_copy_to_another_device_takes_the_time_of_their_link() -> None:
     with mx.AttrScope(ctx_group="a"):
         x = sym.exp(sym.Variable("x"))
     with mx.AttrScope(ctx_group="b"):

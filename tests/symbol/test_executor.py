@@ -195,7 +195,7 @@ def test_copy_params_from():
         executor.copy_params_from({"fc_bias": nd.zeros((2,))})
 
 
-def test_reshape_shares_what_stays():
+def test_reshape_shares_memory():
     executor = linear()
     smaller = executor.reshape(data=(1, 4))
     assert smaller.arg_dict["fc_weight"] is executor.arg_dict["fc_weight"]
@@ -281,7 +281,7 @@ def test_explain_says_where_results_live():
     lambda x: mx.sym.BlockGrad(mx.sym.relu(x, name="first"), name="same"),
     lambda x: mx.sym.batch_take(mx.sym.relu(x, name="first"), mx.sym.var("i", shape=(2,)), name="same"),
 ])
-def test_a_monitor_is_told_of_identities_and_composed_operators(make):
+def test_a_monitor_receives_identities_and_composed_operators(make):
     executor, seen = make(mx.sym.var("x")).simple_bind(mx.cpu(), x=(2, 2)), []
     executor.arg_dict["x"][:] = 3
     executor.set_monitor_callback(lambda name, value: seen.append((name, value.asnumpy().max())))
@@ -322,7 +322,7 @@ def same(first, second, kind):
     return {name for name in one if np.may_share_memory(one[name]._data, other[name]._data)}
 
 
-def test_executors_share_nothing_unless_they_are_asked_to():
+def test_executors_share_nothing_by_default():
     first, second = shared()
     assert not any(same(first, second, kind) for kind in ("arg_dict", "grad_dict", "aux_dict"))
     second.arg_dict["data"][:] = 7
@@ -402,7 +402,7 @@ def test_dropout_drops_in_training_or_always(attrs, is_train, drops):
     assert set(executor.forward(is_train=is_train)[0].asnumpy()) == ({0, 2} if drops else {1})
 
 
-def test_operators_are_told_the_mode_of_backward():
+def test_operators_receive_the_mode_of_backward():
     class Mode(mx.operator.CustomOp):
         seen = []
 
@@ -429,7 +429,7 @@ def test_operators_are_told_the_mode_of_backward():
         assert Mode.seen == expected, (forward, backward)
 
 
-def test_a_failed_forward_is_not_what_backward_goes_back_through():
+def test_backward_does_not_use_a_failed_forward():
     class Failing(mx.operator.CustomOp):
         fails = False
 
@@ -534,7 +534,7 @@ def test_bind_refuses(attempt, error, words):
     assert all(word in text for word in words), text
 
 
-def test_simple_bind_lists_what_cannot_be_inferred():
+def test_simple_bind_lists_unknown_shapes():
     net = sym.FullyConnected(sym.Variable("data"), num_hidden=3, name="fc")
     with pytest.raises(InferenceError, match=r"give the shape of data, as in simple_bind\(ctx, data="):
         net.simple_bind(mx.cpu())

@@ -111,7 +111,7 @@ BY_STEPS = {"sgd", "nag", "ccsgd", "signum", "adam", "ftml", "adagrad", "rmsprop
 
 
 @pytest.mark.parametrize("name", sorted({each[0] for each in OPTIMIZERS}))
-def test_explain_says_what_moves_weights(name: str) -> None:
+def test_explain_shows_the_steps_that_update_weights(name: str) -> None:
     weights = Weights(FEW, created(name))
     assert explained(weights.executor) == ["update: planned when it has run"]
     weights.step(0)

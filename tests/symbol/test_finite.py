@@ -65,7 +65,7 @@ def test_backward_is_checked_and_forward_was_well():
         executor.backward(mx.nd.ones(2))
 
 
-def test_gradients_that_are_added_to_what_is_there_are_checked():
+def test_gradients_that_are_added_to_others_are_checked():
     x = mx.nd.array([1.0], dtype="float16")
     grad = mx.nd.array([60000.0], dtype="float16")
     executor = (mx.sym.var("x") * 30000).bind(mx.cpu(), [x], [grad], grad_req="add", check_numbers=True)
@@ -229,7 +229,7 @@ def test_a_gradient_of_a_user_is_named():
         _recorded(lambda x: Broken()(x), mx.nd.array([1.0]))
 
 
-def test_nothing_is_checked_outside_and_what_was_before_comes_back():
+def test_nothing_is_checked_outside_and_the_former_mode_comes_back():
     x = mx.nd.array([0.0])
     x.attach_grad()
     with mx.autograd.record(check_numbers=True):

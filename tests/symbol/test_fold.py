@@ -227,7 +227,7 @@ def test_users_operators_have_tails_and_are_norms(unregistered):
 
 
 @pytest.mark.parametrize("zero, steps", [(0.0, 1), (-0.0, 2), (1.0, 2)])
-def test_relu_is_known_by_what_it_computes(zero, steps):
+def test_relu_is_recognised_by_its_expression(zero, steps):
     executor = assert_same(sym.maximum(unit(sym.Variable("data"), "a"), zero), (1, 3, 5, 5))
     assert len(operators(executor)) == steps
 
@@ -252,7 +252,7 @@ def test_explained():
     assert f"_folded_convolution {name} (Convolution, BatchNorm, relu): " in text
 
 
-def test_monitors_are_told_of_every_operator():
+def test_monitors_receive_every_operator():
     executor, told = bound(sym.relu(unit(sym.Variable("data"), "a")), (1, 3, 5, 5)), []
     expected = executor.forward()[0].asnumpy()
     executor.set_monitor_callback(lambda name, array: told.append(name))

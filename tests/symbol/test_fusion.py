@@ -219,7 +219,7 @@ def test_explain_lists_the_operators():
             "elemwise_mul): ufuncs") in text
 
 
-def test_one_operator_alone_stays_what_it_is():
+def test_one_operator_alone_is_not_fused():
     executor = assert_same(sym.sum(sym.tanh(sym.Variable("x"))), {"x": (7,)})
     assert kernels(executor, False) == [["tanh", "sum"], []]
 
@@ -337,7 +337,7 @@ def test_integers_are_left_alone():
     assert "_fused" not in kernels(executor, False)[0]
 
 
-def test_a_monitor_is_told_of_every_node():
+def test_a_monitor_receives_every_node():
     x = sym.Variable("x")
     net = sym.tanh(sym.tanh(x, name="one") * 2.0, name="two")
     executor = bound(net, {"x": (3,)})
@@ -588,7 +588,7 @@ def test_slices_cover_all_rows_in_order(many, monkeypatch):
     assert threads.by_rows(object, x, lambda rows: rows) == [slice(None)]
 
 
-def test_numpys_settings_are_what_they_were(many):
+def test_numpys_settings_are_restored(many):
     before = np.getbufsize()
     threads.run([lambda: None] * 4)
     assert np.getbufsize() == before

@@ -42,7 +42,7 @@ def expected(executor: mx.executor.Executor, gradient: mx.nd.NDArray) -> np.ndar
 @pytest.mark.parametrize("form", [lambda g: g, lambda g: [g], lambda g: (g,), lambda g: {"y_output": g},
                                   lambda g: g.asnumpy(), lambda g: [g.asnumpy()]],
                          ids=["array", "list", "tuple", "dict", "numpy", "list of numpy"])
-def test_backward_without_arguments_uses_what_is_bound(form):
+def test_backward_without_arguments_uses_bound_head_gradients(form):
     gradient = head()
     executor = bound(form(gradient))
     for _ in range(2):
@@ -101,7 +101,7 @@ def test_a_mistake_in_backward_changes_nothing():
     (1.0, "expected an NDArray, a list, or a dict by output name, got float"),
     ([1.0], "the gradient of 'y_output' must be an NDArray, got float"),
 ], ids=["number", "list of numbers"])
-def test_backward_refuses_what_is_no_array(out_grads, words):
+def test_backward_refuses_values_that_are_no_arrays(out_grads, words):
     with pytest.raises(ArgumentError, match=words):
         stepped(bound(None), out_grads)
 
@@ -148,7 +148,7 @@ def test_they_may_be_arguments_and_gradients_of_the_same_executor():
     np.testing.assert_allclose(stepped(executor), expected(executor, before), rtol=1e-4, atol=1e-5)
 
 
-def test_gradients_asked_for_with_add_stay_sums():
+def test_gradients_requested_with_add_stay_sums():
     gradient = head()
     executor = bound(gradient, grad_req="add")
     for _ in range(5):

@@ -66,7 +66,7 @@ def test_files_of_mxnet_are_written_again_letter_by_letter(path):
 
 
 @pytest.mark.parametrize("name", ABOUT["layouts"])
-def test_every_layout_lists_what_mxnet_listed(name):
+def test_every_layout_has_the_recorded_lists_of_mxnet(name):
     expected = ABOUT["layouts"][name]
     symbol = quiet((JSON / name).read_text())
     assert symbol.list_arguments() == expected["arguments"]
@@ -82,7 +82,7 @@ def test_short_entries_are_written_in_full():
 
 
 @pytest.mark.parametrize("name", ABOUT["layouts"])
-def test_every_layout_computes_what_mxnet_computed(name):
+def test_every_layout_equals_the_recorded_results_of_mxnet(name):
     with np.load(JSON / "expected.npz") as arrays:
         expected = dict(arrays)
     saved = nd.load(JSON / "net-0001.params")
@@ -485,7 +485,7 @@ def test_files_that_are_no_text_are_refused(tmp_path):
         load(tmp_path / "missing.json")
 
 
-def test_a_file_says_what_its_zeros_are():
+def test_a_file_declares_the_meaning_of_its_zeros():
     def read(text):
         net = loads(text)
         return net.infer_shape_partial(data=(2, 3))[0][1:], net.attr_dict().get("w"), "is_np_shape" in dumps(net)
@@ -553,7 +553,7 @@ def test_shapes_are_inferred_around_an_unknown_operator():
         assert symbol.infer_shape(x=(2, 3)) == (None, None, None)
 
 
-def test_running_an_unknown_operator_says_what_is_missing():
+def test_the_error_of_an_unknown_operator_names_it():
     symbol = loads(STRANGE, "net.json")
     message = r"^net\.json: node 'odd' needs the operator 'Sofmax', which is not registered\. Did you mean 'Softmax'"
     with pytest.raises(UnknownOperatorError, match=message):

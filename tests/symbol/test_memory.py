@@ -60,7 +60,7 @@ def eagerly(net, arrays, head_grads):
 
 @settings(max_examples=120, deadline=None)
 @given(networks(), st.integers(0, 2**16))
-def test_plans_compute_what_the_tape_computes(net, seed):
+def test_plans_equal_the_tape(net, seed):
     rng = np.random.default_rng(seed)
     names = net.list_arguments()
     arrays = {name: mx.nd.array(rng.standard_normal((3, 4)), dtype="float64") for name in names}

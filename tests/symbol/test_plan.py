@@ -89,7 +89,7 @@ def test_many_steps(kernels: str) -> None:
 
 
 @compiled
-def test_joined_functions_run_in_order_and_hold_what_they_read(kernels: str) -> None:
+def test_joined_functions_run_in_order_and_hold_their_arrays(kernels: str) -> None:
     expression = trace(lambda x: x * 2.0 + 1.0, 1)
     x = np.arange(5, dtype="float32")
     arrays = [x, *[np.empty_like(x) for _ in range(3)]]
@@ -348,7 +348,7 @@ def test_a_symbol_is_renamed_and_its_copies_are_not() -> None:
     assert made.eval(w=nd.zeros(1))[0].asnumpy().tolist() == [1]
 
 
-def test_users_rules_are_asked_for_every_node() -> None:
+def test_users_rules_are_called_for_every_node() -> None:
     asked: list[Any] = []
 
     @mx.operator.register("plan_asked")
@@ -419,7 +419,7 @@ def test_overlaps_are_those_of_pairs(parts: list[tuple[int, int, int, bool]]) ->
     assert overlap(map(bounds_of, arrays), written) is wanted
 
 
-def test_a_kernel_that_adds_is_asked_to_where_gradients_are_added() -> None:
+def test_a_kernel_that_adds_is_chosen_where_gradients_are_added() -> None:
     asked = []
 
     def adding(call):

@@ -63,7 +63,7 @@ def test_a_product():
     assert row.memory_share == pytest.approx(row.rate / 1e9)
 
 
-def test_a_fused_step_counts_what_goes_in_and_out_once():
+def test_a_fused_step_counts_its_inputs_and_outputs_once():
     x, y = sym.Variable("x"), sym.Variable("y")
     found = bound(sym.tanh(x * y + x) * y, {"x": (10,), "y": (10,)}, grad_req="null").profile(1)
     (row,) = found.rows
@@ -255,7 +255,7 @@ def test_the_machine_is_measured(monkeypatch):
 # ------------------------------------------------------------------------------------------------- memory
 
 
-def test_memory_says_what_holds_the_most() -> None:
+def test_memory_lists_the_largest_arrays() -> None:
     x, w = mx.sym.Variable("x"), mx.sym.Variable("w")
     net = mx.sym.sum(mx.sym.tanh(mx.sym.dot(mx.sym.dot(x, w, name="wide"), mx.sym.transpose(w), name="narrow")))
     executor = net.simple_bind(mx.cpu(), x=(8, 16), w=(16, 64))

@@ -106,7 +106,7 @@ NETS: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
 @needs_compiler
 @pytest.mark.parametrize("req", ["write", "add", "null"])
 @pytest.mark.parametrize("name", NETS)
-def test_a_replay_gives_what_a_run_gives(name: str, req: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replay_equals_a_run(name: str, req: str, monkeypatch: pytest.MonkeyPatch) -> None:
     make, arrays = NETS[name]
     replayed, eager = Bound(make(), arrays, mx.gpu(0), req), Bound(make(), arrays, mx.gpu(0), req)
     rng = np.random.default_rng(0)
@@ -167,7 +167,7 @@ def lines(text: str) -> list[str]:
 
 @needs_compiler
 @pytest.mark.parametrize("name", PARTS)
-def test_launches_of_a_step_and_what_explain_says(name: str) -> None:
+def test_launches_of_a_step_and_the_text_of_explain(name: str) -> None:
     forward, backward, text = PARTS[name]
     make, arrays = NETS[name]
     executor = Bound(make(), arrays, mx.gpu(0)).executor
@@ -684,7 +684,7 @@ def test_inputs_come_through_pinned_memory_and_nobody_waits(gpu: Gpu, monkeypatc
 
 
 @needs_compiler
-def test_a_replay_sees_what_users_write_into_bound_arrays() -> None:
+def test_a_replay_reads_new_values_of_bound_arrays() -> None:
     bound = Bound(sym.MakeLoss(sym.tanh(sym.var("x"))), {"x": X}, mx.gpu(0))
     x = bound.executor.arg_dict["x"]
     for run in range(5):

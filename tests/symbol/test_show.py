@@ -72,7 +72,7 @@ def test_a_variable_alone_has_nothing_to_say():
     assert sym.Variable("x").debug_str() == "Variable:x\n"
 
 
-def test_nodes_that_have_no_inputs_or_no_operator_are_told_too():
+def test_nodes_that_have_no_inputs_or_no_operator_are_reported():
     assert "Op:_zeros, Name=z\nInputs:\nAttrs:\n" in sym.zeros((2,), name="z").debug_str()
     assert "Op:NoSuch, Name=odd\nInputs:\n\targ[0]=x(0) version=0\n" in loads(UNKNOWN).debug_str()
     custom = load(MODELS / "custom" / "custom-symbol.json").debug_str()
@@ -140,7 +140,7 @@ def test_unknown_shapes_are_shown_as_such(capsys):
 
 
 @pytest.mark.parametrize("positions", [(20, 30, 40, 50), (0.4, 0.6, 0.8, 1)])
-def test_columns_end_where_they_are_told(capsys, positions):
+def test_columns_end_at_their_declared_width(capsys, positions):
     _, lines = table(capsys, sym.Flatten(sym.Variable("x"), name="n" * 60), {"x": (1, 2)}, 50, positions)
     assert {len(line) for line in lines} == {50}
     assert lines[-2].startswith("n" * 20 + "2 ")
@@ -179,7 +179,7 @@ def test_a_network_is_drawn_without_its_weights():
         ("best", "fc", "4"), ("best_out", "best", "")]
 
 
-def test_weights_are_drawn_when_asked_for():
+def test_weights_are_drawn_on_request():
     plot = plot_network(load(NATIVE), hide_weights=False)
     assert {"conv_weight", "bn_gamma", "bn_moving_mean"} < set(nodes(plot))
     assert ("bn", "bn_moving_var", "") in edges(plot)
@@ -198,7 +198,7 @@ def test_operators_nobody_knows_are_drawn():
     assert any(r"\nCustom " in label for label in nodes(custom).values())
 
 
-def test_names_are_quoted_and_told_apart():
+def test_names_are_quoted_and_distinguished():
     odd = 'a"b\\c\nd'
     total = sym.elemwise_add(sym.Variable(odd), sym.Variable("same"), name="same")
     with pytest.warns(RuntimeWarning, match="multiple variables with the same name.*Repeated names: same$") as caught:

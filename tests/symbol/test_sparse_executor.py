@@ -59,7 +59,7 @@ def executors(symbol, stypes, req):
 
 @pytest.mark.parametrize("req", ["write", "add"])
 @pytest.mark.parametrize("name", GRAPHS)
-def test_it_computes_what_dense_arrays_give(name, req):
+def test_sparse_results_equal_dense_ones(name, req):
     symbol, stypes, expected = graph_of(name)
     sparse, dense = executors(symbol, stypes, req)
     tops = [nd.ones(out.shape) * (i + 1) for i, out in enumerate(dense.forward(is_train=True))]
@@ -133,7 +133,7 @@ def test_states_may_be_sparse():
     assert executor.aux_dict["bn_moving_mean"].asnumpy().tolist() == [1, 1.5]
 
 
-def test_reports_name_what_runs_one_by_one():
+def test_reports_name_operators_that_run_one_by_one():
     symbol, stypes, _ = graph_of("a linear model")
     executor, _ = executors(symbol, stypes, "write")
     seen = []

@@ -97,7 +97,7 @@ def test_outputs_are_empty_before_the_first_run():
     assert [out.shape for out in executor.output_dict.values()] == [(2, 3), (4, 3), (1,), (4, 3)]
 
 
-def test_inference_of_shapes_says_what_it_knows():
+def test_inference_of_shapes_returns_partial_shapes():
     net = symbol(NETS["operators behind"])
     assert net.infer_shape_partial(x=(4, 3), i=(4,))[1] == [(0, 3)]
     with pytest.warns(UserWarning, match=r"\(\?, 3\)"):
@@ -349,7 +349,7 @@ def test_a_users_operator_has_such_shapes_eagerly():
     assert positive(x).asnumpy().tolist() == X[X > 0].tolist()
 
 
-def test_shapes_that_contradict_what_was_inferred_are_refused():
+def test_shapes_that_contradict_inferred_ones_are_refused():
     class Wrong(PositiveProp):
         def infer_shape_from_data(self, in_data):
             return [[2, 2]]

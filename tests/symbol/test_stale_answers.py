@@ -241,7 +241,7 @@ def test_a_change_is_seen_by_a_module() -> None:
         assert net.get_outputs()[0].asnumpy().tolist() == [k, k]
 
 
-def test_a_body_that_changes_what_it_reads_is_not_traced_in_each_run() -> None:
+def test_a_body_that_changes_its_own_reads_is_not_traced_in_each_run() -> None:
     module = types.ModuleType("state")
     exec(HEADER + "log = []\n" + body("log.append(1) or x * len(log)"), vars(module))
     with pytest.warns(UserWarning, match="_example_stale_body_.* changes the global log itself"):

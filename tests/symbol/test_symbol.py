@@ -367,7 +367,7 @@ def nets():
             "no gradient": sym.floor(x) + x, "layers": sym.softmax(norm), "cast": sym.Cast(y, dtype="float16") * 2}
 
 
-def test_a_gradient_of_what_is_not_there_is_nobody_s():
+def test_zero_gradients_of_unreached_inputs_have_a_name():
     x, y = sym.Variable("x"), sym.Variable("y")
     found = sym.Group([x * 2, sym.BlockGrad(y, name="stopped")]).gradient(["x", "y"])
     assert [node.name for node in found._graph().nodes if node.op is not None and node.op.name == "zeros_like"] == [
@@ -378,7 +378,7 @@ def described(symbol):
     """Properties of all nodes, and the entries that they read."""
     nodes = symbol._graph().nodes
     place = {node: i for i, node in enumerate(nodes)}
-    return [(node.op and node.op.name, node.name, node.attrs, node.given, node.tags, node.where,
+    return [(node.op and node.op.name, node.name, node.attrs, node.keywords, node.tags, node.where,
              [(place[source], i) for source, i in node.inputs]) for node in nodes]
 
 
@@ -397,7 +397,7 @@ def test_gradients_that_are_repeated_are_those_of_the_rules(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", nets())
-def test_one_sweep_infers_what_settling_does(name, monkeypatch):
+def test_one_sweep_infers_the_same_as_repeated_ones(name, monkeypatch):
     module, symbol = importlib.import_module("opreg.symbol.infer"), nets()[name]
 
     def specs():
@@ -453,7 +453,7 @@ def test_mistakes_are_answered(attempt, words):
     assert words in "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
 
 
-def test_attributes_of_nodes_of_one_name_are_told_together():
+def test_unknown_attributes_of_nodes_of_one_name_are_one_warning():
     one, other = sym.Variable("x", attr={"__a__": "1", "__b__": "1"}), sym.Variable("x", attr={"__b__": "2"})
     assert (one + other).attr_dict() == {"x": {"__a__": "1", "__b__": "2"}}
 

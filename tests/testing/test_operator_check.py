@@ -701,7 +701,7 @@ def test_passes(name: str) -> None:
 @pytest.mark.parametrize("name", ["a function with a state", "a function that minds its mode", "a Prop that draws",
                                   "a function with a mode, a state and random numbers", "a layer that drops",
                                   "a Prop with a state that follows its input"])
-def test_cells_are_asked_of_modes_states_and_random_numbers(name: str) -> None:
+def test_cells_declare_modes_states_and_random_numbers(name: str) -> None:
     make, inputs, attrs = RIGHT[name]
     found = mx.operator.check(make(), *inputs, **attrs)
     asked = [found[each] for each in ("compiled", "in a Cell", *([] if "layer" in name else ["graph"]))]
@@ -780,7 +780,7 @@ def test_sporadic_failures_are_reported(monkeypatch: pytest.MonkeyPatch) -> None
     assert (found.outcome, found.text) == ("failed", f"wrong at {asked[1].arrays[0].shape}") and asked[2:]
 
 
-def test_a_cause_is_told_once() -> None:
+def test_a_cause_is_reported_once() -> None:
     """An unwritten output has random content in every kind of run, but only one verdict reports it."""
     found = mx.operator.check(prop(forward=_half_written), X)
     assert [each.name for each in found.failed] == ["written"]
@@ -826,7 +826,7 @@ def _centred_square(x, mean, *, is_train):
     return (x - mean) * (x - mean)
 
 
-def test_whole_numbers_are_told_of() -> None:
+def test_gradients_of_integers_are_not_checked() -> None:
     op = defined(_square, _square_grad)
     with pytest.warns(UserWarning, match="the inputs are int64, so no gradient was looked at: give floating numbers"):
         found = mx.operator.check(op, np.array([1, 2]))

@@ -95,7 +95,7 @@ def test_impossible_arguments_are_refused(tmp_path: Path, what: str, module: str
     assert found.returncode == 4 and words in found.stderr + found.stdout, found.stdout + found.stderr
 
 
-def test_it_costs_nothing_where_it_is_not_asked_for(tmp_path: Path) -> None:
+def test_it_costs_nothing_by_default(tmp_path: Path) -> None:
     (tmp_path / "test_one.py").write_text(textwrap.dedent("""
         import sys
 

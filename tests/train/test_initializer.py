@@ -60,7 +60,7 @@ def test_bilinear_is_the_window_of_an_enlargement():
     ("a_bias", 0), ("a_gamma", 1), ("a_beta", 0), ("bn_moving_mean", 0), ("bn_moving_var", 1), ("bn_running_var", 1),
     ("x_min", 0), ("x_max", 1), ("a_weight", 7),
 ])
-def test_names_say_what_an_array_is(name, value):
+def test_names_have_the_kind_of_an_array(name, value):
     for desc in (name, mx.init.InitDesc(name)):
         assert (filled(mx.init.Constant(7), (3,), desc) == value).all()
 

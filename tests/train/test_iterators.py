@@ -91,7 +91,7 @@ def test_a_batch_larger_than_the_data_repeats_it():
     mx.io.NDArrayIter(ROWS, NUMBERS, 7)
 
 
-def test_descriptions_say_what_comes():
+def test_descriptions_have_shapes_and_dtypes_of_batches():
     batches = mx.io.NDArrayIter({"a": ROWS, "b": nd.array(NUMBERS, dtype="int32")}, [NUMBERS, NUMBERS], 2)
     assert batches.provide_data == [("a", (2, 2)), ("b", (2,))]
     assert [np.dtype(each.dtype).name for each in batches.provide_data] == ["float32", "int32"]

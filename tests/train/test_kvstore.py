@@ -232,7 +232,7 @@ def test_buckets_share_the_store():
     np.testing.assert_allclose(learned(mx.kv.create("local")), learned("local"), rtol=1e-6)
 
 
-def test_a_pull_leaves_arrays_of_rows_as_they_are_unless_it_is_told_otherwise():
+def test_a_pull_skips_arrays_of_rows_by_default():
     store = store_of(w=[[1.0], [2.0], [3.0]])
     rows = nd.ones((3, 1)).tostype("row_sparse")
     store.pull("w", out=rows)
@@ -241,7 +241,7 @@ def test_a_pull_leaves_arrays_of_rows_as_they_are_unless_it_is_told_otherwise():
     assert rows.asnumpy().tolist() == [[1], [2], [3]]
 
 
-def test_rows_may_be_asked_for_as_lists_of_lists():
+def test_rows_may_be_requested_as_lists_of_lists():
     store = store_of(v=[[1.0], [2.0]], w=[[3.0], [4.0]])
     out = [[nd.zeros((2, 1)).tostype("row_sparse") for _ in range(2)] for _ in range(2)]
     numbers = [nd.array([0]), nd.array([1])]

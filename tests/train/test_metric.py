@@ -141,7 +141,7 @@ def test_names_choose_outputs_and_labels():
     lambda: mx.metric.create("top_k_acc", top_k=3, name="best", output_names=["a"]), lambda: mx.metric.create("mse"),
     lambda: mx.metric.create(["acc", mx.metric.create("ce", name="x"), ["mae", "f1"]]),
 ])
-def test_metrics_are_made_of_what_they_say_of_themselves(make):
+def test_metrics_are_made_from_their_configurations(make):
     metric = make()
     config = metric.get_config()
     for spec in (config, json.dumps(config)):

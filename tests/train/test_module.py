@@ -55,7 +55,7 @@ def test_fit_learns_and_says_so(caplog):
         assert words in caplog.text
 
 
-def test_a_module_does_what_executor_and_updater_do():
+def test_a_module_equals_executor_and_updater():
     net = classifier()
     module = mx.mod.Module(net)
     module.bind([("data", (16, 2))], [("softmax_label", (16,))])
@@ -79,7 +79,7 @@ def test_a_module_does_what_executor_and_updater_do():
         assert np.array_equal(value.asnumpy(), executor.arg_dict[name].asnumpy())
 
 
-def test_several_contexts_do_what_one_does():
+def test_several_contexts_equal_one():
     def run(context):
         mx.random.seed(3)
         module = trained(context, epochs=2)
@@ -112,7 +112,7 @@ def test_contexts_agree_on_statistics_after_an_epoch():
     assert np.array_equal(one, other) and one.any()
 
 
-def test_metrics_are_told_before_callbacks_reset_them(caplog):
+def test_metrics_are_read_before_callbacks_reset_them(caplog):
     class Count(mx.metric.EvalMetric):
         def update(self, labels, preds):
             self.sum_metric += 1.0

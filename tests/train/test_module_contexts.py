@@ -126,7 +126,7 @@ def test_a_list_has_a_batch_for_each_context():
         module.forward([pair[0], DataBatch([nd.ones((3, 2))], [nd.ones((3, 1))])])
 
 
-def test_metrics_are_told_of_each_context():
+def test_metrics_receive_the_outputs_of_each_context():
     net = sym.LinearRegressionOutput(sym.FullyConnected(sym.var("data"), num_hidden=1, name="fc"), sym.var("y"))
     module = bound(net, ("data", (5, 2)), labels=[("y", (5, 1))])
     module.forward(DataBatch([nd.arange(10).reshape((5, 2))], [nd.ones((5, 1))]))

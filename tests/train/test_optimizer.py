@@ -321,7 +321,7 @@ RATES = {"rates": (_Rates,), "rate": (_Rate,), "rate above rates": (_Rate, _Rate
 @pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("base", ["sgd", "adagrad", "lbsgd", "sgld", "adamax", "dcasgd"])
 @pytest.mark.parametrize("name", RATES)
-def test_methods_that_give_rates_of_one_weight_or_of_several_are_asked(name, base, together):
+def test_methods_that_give_rates_of_one_weight_or_of_several_are_called(name, base, together):
     """MXNet's programs override one of the methods; the other one calls it."""
     kind = mx.optimizer.Optimizer.opt_registry.find(base)
     for part in reversed(RATES[name]):
@@ -349,7 +349,7 @@ def test_methods_that_give_rates_of_one_weight_or_of_several_are_asked(name, bas
 @pytest.mark.parametrize("base", [mx.optimizer.SGD, mx.optimizer.AdaGrad])
 @pytest.mark.parametrize("on", ["class", "optimizer"])
 @pytest.mark.parametrize("method", ["_get_lr", "_get_lrs", "_get_wd", "_get_wds"])
-def test_methods_that_are_put_on_a_class_later_are_asked(method, on, base):
+def test_methods_that_are_put_on_a_class_later_are_called(method, on, base):
     kind = type("Later", (base,), {})
     rated, one = kind(learning_rate=0.125, wd=0.25), method.rstrip("s")
     before = getattr(rated, one)(1)
@@ -369,7 +369,7 @@ def test_methods_that_are_put_on_a_class_later_are_asked(method, on, base):
 
 @pytest.mark.parametrize("base", [mx.optimizer.SGD, mx.optimizer.AdaGrad])
 @pytest.mark.parametrize("later, own", [("_get_lrs", _Rate), ("_get_lr", _Rates)])
-def test_a_method_that_is_put_on_a_base_later_is_asked_by_the_method_of_a_subclass(later, own, base):
+def test_a_method_that_is_put_on_a_base_later_is_called_by_the_method_of_a_subclass(later, own, base):
     middle = type("Middle", (base,), {})
     rated = type("Rated", (own, middle), {})(learning_rate=0.125, begin_num_update=1)
 
@@ -515,7 +515,7 @@ def test_schedule_errors(call, words):
     ("mp_sgd_mom_update", 2, dict(wd=0.1, momentum=0.9)),
     ("ftrl_update", 2, {}),
 ])
-def test_tiles_compute_what_the_whole_does(name, states, attrs):
+def test_tiles_equal_the_whole(name, states, attrs):
     rng = np.random.default_rng(0)
     size = 70_001  # two tiles and a part
     arrays = [np.abs(rng.normal(size=size)).astype("f") for _ in range(2 + states)]

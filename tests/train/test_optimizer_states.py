@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import opreg as mx
 from opreg.errors import ArgumentError, DTypeError, FileFormatError, ShapeError
 from opreg.ndarray.npz_file import npz
-from opreg.ndarray.params_file import Record
+from opreg.ndarray.records import Record
 from tests.train.test_optimizer import steps, updater, weights
 
 nd = mx.nd

@@ -27,7 +27,7 @@ from opreg.train.test_utils import (
 NAME = "OPREG_TEST_TOOLS"
 
 
-def test_the_environment_is_what_it_was_afterwards():
+def test_the_environment_is_restored():
     def divided() -> float:
         with environment({NAME: "1", f"{NAME}_2": "2"}):
             assert (os.environ[NAME], os.environ[f"{NAME}_2"]) == ("1", "2")
@@ -92,7 +92,7 @@ def test_chances_of_samples(counts, chance):
     assert chi_square_check(lambda n: nd.array(samples), buckets, even, 100)[0] == found
 
 
-def test_generators_are_told_from_each_other():
+def test_generators_of_a_wrong_distribution_are_found():
     rng = np.random.default_rng(0)
     buckets, probs = gen_buckets_probs_with_ppf(lambda p: p, 5)
     assert len(verify_generator(rng.random, buckets, probs, nsamples=1000)) == 5
@@ -157,7 +157,7 @@ def test_structures_are_compared():
     assert not same(mx.sym.Group([x, y, x - y]), mx.sym.Group([x, y, y - x]))
 
 
-def test_a_star_brings_what_programs_take_for_granted():
+def test_a_star_import_has_the_usual_names():
     names = {}
     exec("from opreg.test_utils import *", names)
     assert {"np", "array", "Context", "current_context"} <= set(names)

@@ -83,16 +83,16 @@ class Arrangement(NamedTuple):
 def arrange(ins: Sequence[Array], outs: Sequence[Array | None]) -> Arrangement | str:
     """How a kernel accesses arrays that broadcast, or the reason why it cannot. Arrays of uint64 are draws, which have
     one for all elements; see ``opreg.elementwise.counting``."""
-    found = operands_of([array[:1] if array.dtype == DRAW else array for array in ins], outs)
-    if isinstance(found, str):
-        return found
-    whole = {n: array for n, array in zip(found.ins, ins) if array.dtype == DRAW}
-    arrays = [whole.get(n, array) for n, array in enumerate(found.arrays)]
+    result = operands_of([array[:1] if array.dtype == DRAW else array for array in ins], outs)
+    if isinstance(result, str):
+        return result
+    whole = {n: array for n, array in zip(result.ins, ins) if array.dtype == DRAW}
+    arrays = [whole.get(n, array) for n, array in enumerate(result.arrays)]
     shape = next(out.shape for out in outs if out is not None)
-    written, reads = set(found.outs) - {None}, set(found.ins)
-    if any(stride == 0 and size > 1 for n in written if n is not None for stride, size in zip(found.steps[n], shape)):
+    written, reads = set(result.outs) - {None}, set(result.ins)
+    if any(stride == 0 and size > 1 for n in written if n is not None for stride, size in zip(result.steps[n], shape)):
         return "an output has numbers in one place"
-    sizes, by_axis = joined_axes(shape, found.steps)
+    sizes, by_axis = joined_axes(shape, result.steps)
     by_array = list(zip(*by_axis))
     lanes = _lanes(arrays, sizes, by_array)
     operands = tuple([Operand(array.dtype, Reach.DRAWN if n in whole else _reach(array, sizes, strides, lanes),
@@ -101,7 +101,7 @@ def arrange(ins: Sequence[Array], outs: Sequence[Array | None]) -> Arrangement |
     if all(operand.reach in (Reach.FLAT, Reach.FIXED, Reach.DRAWN) for operand in operands):
         sizes, by_array = [math.prod(sizes)], [(1,)] * len(arrays)
     far = math.prod(sizes) >= _NEAR or any(_span(sizes, strides) >= _NEAR for strides in by_array)
-    layout = Layout(found.ins, found.outs, operands, len(sizes), lanes, far)
+    layout = Layout(result.ins, result.outs, operands, len(sizes), lanes, far)
     return Arrangement(layout, arrays, sizes, by_array)
 
 

@@ -130,8 +130,8 @@ def describe(a: Array, b: Array, out: Array, *, add: bool = False, epilogue: Epi
     if len(sizes) > 1:
         return _APART
     batch, aparts = (sizes[0], by_axis[0]) if sizes[0] > 1 else (1, (0, 0, 0))
-    found = [_matrices(each, apart) for each, apart in zip((a, b, out), aparts)]
-    left, right, into = found
+    results = [_matrices(each, apart) for each, apart in zip((a, b, out), aparts)]
+    left, right, into = results
     if left is None or right is None or into is None or into.by_columns:
         return "neither rows nor columns of an array are contiguous"
     if batch > 1 and (into.apart < into.rows * into.step or min(left.apart, right.apart) < 0):
@@ -172,9 +172,9 @@ class _Described:
 
     __slots__ = ("whole", "layouts")
 
-    def __init__(self, found: Library, product: Product, bias: int):
+    def __init__(self, library: Library, product: Product, bias: int):
         stored, compute, scale = DTYPES[product.dtype]
-        self.whole = Descriptor(found, "MatmulDesc", ComputeType.COMPUTE_32F_FAST_TF32 if product.tf32 else compute,
+        self.whole = Descriptor(library, "MatmulDesc", ComputeType.COMPUTE_32F_FAST_TF32 if product.tf32 else compute,
                                 scale)
         for attribute, factor in ((DescriptorAttribute.TRANSA, product.right),
                                   (DescriptorAttribute.TRANSB, product.left)):
@@ -185,7 +185,7 @@ class _Described:
         self.layouts = []
         for matrix in (product.right, product.left, product.out):
             rows, columns = (matrix.rows, matrix.columns) if matrix.by_columns else (matrix.columns, matrix.rows)
-            layout = Descriptor(found, "MatrixLayout", stored, rows, columns, matrix.step)
+            layout = Descriptor(library, "MatrixLayout", stored, rows, columns, matrix.step)
             if product.batch > 1:
                 layout.set(LayoutAttribute.BATCH_COUNT, ctypes.c_int32(product.batch))
                 layout.set(LayoutAttribute.STRIDED_BATCH_OFFSET, ctypes.c_int64(matrix.apart))
@@ -193,9 +193,9 @@ class _Described:
 
 
 @cached(1024)
-def _described(found: Library, product: Product) -> _Described:
+def _described(library: Library, product: Product) -> _Described:
     """The descriptors of a product without a bias, for those that are computed once."""
-    return _Described(found, product, 0)
+    return _Described(library, product, 0)
 
 
 class ChosenAlgorithm(NamedTuple):
@@ -206,18 +206,18 @@ class ChosenAlgorithm(NamedTuple):
 
 
 @cached(1024)
-def choose(found: Library, device: int, product: Product) -> ChosenAlgorithm | str:
+def choose(library: Library, device: int, product: Product) -> ChosenAlgorithm | str:
     """The library's preferred algorithm for a kind of product, or the reason why it has none."""
     left, right, out, bias = product.alignments
-    described = _Described(found, product, bias)  # the alignment stands for the address of the bias
-    preference = Descriptor(found, "MatmulPreference")
+    described = _Described(library, product, bias)  # the alignment stands for the address of the bias
+    preference = Descriptor(library, "MatmulPreference")
     preference.set(PreferenceAttribute.MAX_WORKSPACE_BYTES, ctypes.c_uint64(_WORKSPACE))
     for name, alignment in zip("ABCD", (right, left, out, out)):
         preference.set(PreferenceAttribute[f"MIN_ALIGNMENT_{name}_BYTES"], ctypes.c_uint32(alignment))
     best, count = Heuristic(), ctypes.c_int()
     first, second, result = [layout.value for layout in described.layouts]
-    status = found.functions["cublasLtMatmulAlgoGetHeuristic"](
-        found.handle(device), described.whole.value, first, second, result, result, preference.value, 1,
+    status = library.functions["cublasLtMatmulAlgoGetHeuristic"](
+        library.handle(device), described.whole.value, first, second, result, result, preference.value, 1,
         ctypes.byref(best), ctypes.byref(count))
     if status or not count.value or best.state:
         return answer("cublasLtMatmulAlgoGetHeuristic", status or best.state or Status.NOT_SUPPORTED)

@@ -314,7 +314,7 @@ def bound_rows(rows: RowExpression, ins: Sequence[Array], outs: Sequence[Array |
                   [*ins, *written, *map(index, numbers)], read, sum(map(own_bytes, written)))
 
 
-def bound_rows_with_sums(rows: RowExpression, ins: Sequence[Array], out: Array | None, wanted: Sequence[bool],
+def bound_rows_with_sums(rows: RowExpression, ins: Sequence[Array], out: Array | None, requested: Sequence[bool],
                          count: int, n: int, xp: ArrayModule, scratch: Callable[[int, spec.Shape, np.dtype], Array]
                          ) -> tuple[Launch, list[Array]] | None:
     """A step without arguments that computes rows as ``bound_rows``, and adds further results over rows in the same
@@ -323,7 +323,7 @@ def bound_rows_with_sums(rows: RowExpression, ins: Sequence[Array], out: Array |
     Parameters
     ----------
     rows : RowExpression
-        Its first result is written to ``out``; those behind are added if they are ``wanted``. All are values of
+        Its first result is written to ``out``; those behind are added if they are ``requested``. All are values of
         elements.
     scratch : function of number, shape and dtype
         Gives memory for the sums.
@@ -333,16 +333,16 @@ def bound_rows_with_sums(rows: RowExpression, ins: Sequence[Array], out: Array |
     tuple or None
         None if registers do not hold a row and its sums.
     """
-    shape = shape_of(rows, ins, [out, *[None] * len(wanted)], count, n)
+    shape = shape_of(rows, ins, [out, *[None] * len(requested)], count, n)
     if not shape.packs or shape.threads > _ADDING:
         return None
     # Each team has a few rows, so that its sums are small beside the data, if that leaves a block to each processor.
     each = max(1, min(_EACH, 8 * count // (shape.side * grid_of(xp, 1 << 30, 1))))
     blocks = -(-count // (shape.side * each))
     dtype = np.dtype(np.float64 if any(array.dtype.itemsize == 8 for array in ins) else np.float32)
-    sums = [scratch(i, (blocks * shape.side, n), dtype) for i, want in enumerate(wanted) if want]
-    shape = shape._replace(outs=(*shape.outs[:1], *[dtype if want else None for want in wanted]),
-                           summed=tuple([1 + i for i, want in enumerate(wanted) if want]))
+    sums = [scratch(i, (blocks * shape.side, n), dtype) for i, want in enumerate(requested) if want]
+    shape = shape._replace(outs=(*shape.outs[:1], *[dtype if want else None for want in requested]),
+                           summed=tuple([1 + i for i, want in enumerate(requested) if want]))
     written = [*([] if out is None else [out]), *sums]
     numbers = [count, n, *[n] * sized(rows.expression)]
     index = np.uint64 if shape.far else np.uint32

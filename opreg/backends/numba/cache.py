@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numba.core.cpu import CPUContext
     from numba.core.typing import Signature
 
-__all__ = ["CodeFile", "directory", "store", "stored"]
+__all__ = ["CodeFile", "directory", "store", "read_cached"]
 
 _MAGIC = b"opreg machine code 1\n"
 
@@ -90,7 +90,7 @@ def _refuse(folder: Path, reason: str) -> None:
                   stacklevel=2)
 
 
-def stored(name: str) -> bytes | None:
+def read_cached(name: str) -> bytes | None:
     """Content of a cached file; None if it is absent or cannot be trusted."""
     folder = _folder()
     with suppress(OSError, ValueError):

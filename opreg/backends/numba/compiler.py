@@ -298,7 +298,7 @@ def _scope(dtype: np.dtype) -> dict[str, object]:
     functions = {**VECTOR, "plus": vector.plus, "times": vector.times, "largest": vector.largest}
     return {"address": extending.intrinsic(address), "place": extending.intrinsic(place), "width": gemm.width(dtype),
             **pointers.access(dtype),
-            **{make.__name__: make(dtype) for make in (gemm.product, gemm.transposed, gemm.pack, gemm.turned)},
+            **{make.__name__: make(dtype) for make in (gemm.product, gemm.transposed, gemm.pack, gemm.pack_transpose)},
             **{name: instruction(function) for name, function in functions.items()},
             **{name: simd.row(step, dtype) for name, step in rnn_cells.STEPS.items()}}
 

@@ -85,23 +85,23 @@ def arrange(ins: Sequence[Array], outs: Sequence[Array | None]) -> Arrangement |
     >>> arrange([x.T], [np.zeros((32, 4, 5))])
     'input 0 is not contiguous along its last axis'
     """
-    found = operands_of(ins, outs)
-    if isinstance(found, str):
-        return found
-    if not all(array.flags.aligned for array in found.arrays):
+    result = operands_of(ins, outs)
+    if isinstance(result, str):
+        return result
+    if not all(array.flags.aligned for array in result.arrays):
         return "an array is not aligned"
     if not all(out is None or out.flags.writeable for out in outs):
         return "an output is read-only"
     shape = next(out.shape for out in outs if out is not None)
-    sizes, strides = joined_axes(shape, found.steps)
+    sizes, strides = joined_axes(shape, result.steps)
     for number, stride in enumerate(strides[-1]):
-        if stride not in (0, 1) or (stride == 0 and number in found.outs):
-            return (f"input {found.ins.index(number)} is not contiguous along its last axis" if number in found.ins
+        if stride not in (0, 1) or (stride == 0 and number in result.outs):
+            return (f"input {result.ins.index(number)} is not contiguous along its last axis" if number in result.ins
                     else "odd output")
     if len(sizes) > 3:
         return f"arrays that are run through along {len(sizes)} axes"
-    layout = Layout(found.ins, found.outs, tuple(stride == 1 for stride in strides[-1]), len(sizes))
-    return Arrangement(layout, found.arrays, sizes, strides)
+    layout = Layout(result.ins, result.outs, tuple(stride == 1 for stride in strides[-1]), len(sizes))
+    return Arrangement(layout, result.arrays, sizes, strides)
 
 
 # ------------------------------------------------------------------------------------------------ source text

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numba.core.typing import Signature
     from numba.core.typing.context import BaseContext as Typing
 
-__all__ = ["DEPTH", "FEW", "pack", "padded", "product", "transposed", "turned", "width"]
+__all__ = ["DEPTH", "FEW", "pack", "padded", "product", "transposed", "pack_transpose", "width"]
 
 #: Rows of the smaller tile. If the number of rows is a multiple of it, no row is computed singly.
 FEW = 4
@@ -110,7 +110,7 @@ def pack(dtype: np.dtype) -> Callable[..., None]:
     return pack_rows
 
 
-def turned(dtype: np.dtype) -> Callable[..., None]:
+def pack_transpose(dtype: np.dtype) -> Callable[..., None]:
     """A function for texts that packs the transpose of a matrix.
 
     ``turned(a, a0, rows, across, out, out0)``: like ``pack``, but the rows of the matrix become columns of panels. The

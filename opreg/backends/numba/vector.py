@@ -67,8 +67,8 @@ def _reduced(x: FloatValue) -> tuple[FloatValue, IntValue]:
     """``y`` and ``k`` with ``exp(x) = (1 + y) * 2 ** k``; ``y`` is exact near zero."""
     kind = x.kind
     shifted = fma(x, 1.0 / math.log(2.0), kind.magic)
-    whole = shifted - kind.magic
-    r = fma(whole, -kind.log2_low, fma(whole, -kind.log2_high, x))
+    exponent = shifted - kind.magic
+    r = fma(exponent, -kind.log2_low, fma(exponent, -kind.log2_high, x))
     return fma(r * r, _polynomial(r, kind.exp), r), shifted.bits() - kind.pattern(kind.magic)
 
 
@@ -138,16 +138,16 @@ def _parts(x: FloatValue) -> tuple[FloatValue, FloatValue]:
     normal = x.replaced(small, x * 2.0 ** shift)
     k = _split(normal)
     mantissa = x.number(normal.bits() - (k << x.kind.mantissa))
-    whole = k.number(x.kind)
-    return whole.replaced(small, whole - float(shift)), mantissa - 1.0
+    exponent = k.number(x.kind)
+    return exponent.replaced(small, exponent - float(shift)), mantissa - 1.0
 
 
-def _log(whole: FloatValue, f: FloatValue) -> FloatValue:
-    """``log(1 + f) + whole * log(2)``: with s = f / (2 + f) the first is 2 s + s R, and 2 s is f - s f."""
+def _log(exponent: FloatValue, f: FloatValue) -> FloatValue:
+    """``log(1 + f) + exponent * log(2)``: with s = f / (2 + f) the first is 2 s + s R, and 2 s is f - s f."""
     s = f / (f + 2.0)
     z = s * s
     rest = s * (f - z * _polynomial(z, f.kind.log))
-    return fma(whole, f.kind.log2_high, fma(whole, f.kind.log2_low, -rest) + f)
+    return fma(exponent, f.kind.log2_high, fma(exponent, f.kind.log2_low, -rest) + f)
 
 
 def _of_positive(y: FloatValue, x: FloatValue) -> FloatValue:
@@ -164,18 +164,18 @@ def log(x: FloatValue) -> FloatValue:
 
 def log2(x: FloatValue) -> FloatValue:
     """The logarithm to base two."""
-    whole, f = _parts(x)
-    part = _log(whole * 0.0, f)
-    return _of_positive(fma(part, 1.0 / math.log(2.0), whole), x)
+    exponent, f = _parts(x)
+    part = _log(exponent * 0.0, f)
+    return _of_positive(fma(part, 1.0 / math.log(2.0), exponent), x)
 
 
 @_in_double
 def log10(x: FloatValue) -> FloatValue:
     """The logarithm to base ten."""
-    whole, f = _parts(x)
-    part = _log(whole * 0.0, f) * (1.0 / math.log(10.0))
+    exponent, f = _parts(x)
+    part = _log(exponent * 0.0, f) * (1.0 / math.log(10.0))
     # Two parts of log10 2.
-    return _of_positive(fma(whole, 3.01029995663611771306e-1, fma(whole, 3.69423907715893078616e-13, part)), x)
+    return _of_positive(fma(exponent, 3.01029995663611771306e-1, fma(exponent, 3.69423907715893078616e-13, part)), x)
 
 
 def _log1p(x: FloatValue) -> FloatValue:
@@ -385,18 +385,18 @@ def erfinv(x: FloatValue) -> FloatValue:
 
 def maximum(a: FloatValue, b: FloatValue) -> FloatValue:
     """The larger value, or NaN; of two zeros the same one as NumPy."""
-    given = special.of_equal_zeros("maximum", a.kind.dtype)
-    if given == "sign":
+    special_value = special.of_equal_zeros("maximum", a.kind.dtype)
+    if special_value == "sign":
         return a.call("maximum", b)
-    return a.select((a >= b if given == "first" else a > b) | a.differs(a), b)
+    return a.select((a >= b if special_value == "first" else a > b) | a.differs(a), b)
 
 
 def minimum(a: FloatValue, b: FloatValue) -> FloatValue:
     """The smaller value, or NaN; of two zeros the same one as NumPy."""
-    given = special.of_equal_zeros("minimum", a.kind.dtype)
-    if given == "sign":
+    special_value = special.of_equal_zeros("minimum", a.kind.dtype)
+    if special_value == "sign":
         return a.call("minimum", b)
-    return a.select((a <= b if given == "first" else a < b) | a.differs(a), b)
+    return a.select((a <= b if special_value == "first" else a < b) | a.differs(a), b)
 
 
 def sign(x: FloatValue) -> FloatValue:

@@ -236,7 +236,7 @@ class Work:
         for step in self._steps:
             self._execute(step)
         library.check("stream_wait", library.stream)
-        shared_library.computed()
+        shared_library.report_computation()
 
     def _execute(self, step: Step) -> None:
         primitive, count, arguments = step

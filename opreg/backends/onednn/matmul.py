@@ -38,7 +38,7 @@ def _sgemm(library: Library, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> N
     m, n = out.shape
     library.check("sgemm", transpose_a, transpose_b, m, n, a.shape[1], 1.0, address_of(a), step_a, address_of(b),
                   step_b, 0.0, address_of(out), n)
-    shared_library.computed()
+    shared_library.report_computation()
 
 
 def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:

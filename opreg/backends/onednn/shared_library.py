@@ -27,8 +27,8 @@ from opreg.errors import OpError, adopted, passing
 
 from .. import blas
 
-__all__ = ["Argument", "Library", "Object", "OneThread", "OpenMP", "any_layout", "computed", "forked", "library",
-           "missing", "numbers", "openmp", "plain", "version"]
+__all__ = ["Argument", "Library", "Object", "OneThread", "OpenMP", "any_layout", "report_computation", "forked",
+           "library", "missing", "numbers", "openmp", "plain", "version"]
 
 # Constants of the library's interface, fixed for version 3.
 CPU, F32, ANY, IN_ORDER = 1, 3, 1, 1
@@ -233,10 +233,10 @@ def openmp() -> OpenMP | None:
     return OpenMP(most, change)
 
 
-def computed() -> None:
+def report_computation() -> None:
     """Report to BLAS that the library has just computed, unless the calling thread did so alone: then none spins."""
-    held = openmp()
-    if held is None or held.most() > 1:
+    libgomp = openmp()
+    if libgomp is None or libgomp.most() > 1:
         blas.aside()
 
 

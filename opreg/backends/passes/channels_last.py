@@ -179,7 +179,7 @@ class _Decisions:
 def _moved_attributes(node: Node, move: Move) -> Attrs:
     """The attributes of a changed node."""
     if node.op is not None and node.op.where is not None:  # a user's, whose attributes hold more than values by name
-        attributes = {name: value for name, value in node.given.items() if name != "op_type"}
+        attributes = {name: value for name, value in node.keywords.items() if name != "op_type"}
         return node.op.complete({**attributes, **move.attrs}) if move.attrs else node.attrs
     attrs = {**node.attrs, **move.attrs}
     attrs.pop("members", None)  # these are for the declared layout

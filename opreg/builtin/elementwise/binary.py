@@ -72,7 +72,7 @@ def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: C
             xp, data.astype(xp.float64))
 
     op = elementwise(function, name=name, arguments=("data",), schema=_SCALAR, aliases=aliases, doc=doc,
-                     derivatives=[derivative], whole=whole_xp)
+                     derivatives=[derivative], on_integers=whole_xp)
     op.types(_dtypes)
     expression = op.rules.expression
 
@@ -116,8 +116,9 @@ def _floor_quotient(xp: ArrayModule, x1: Array, x2: Array) -> Array:
 
 
 elementwise(lambda x1, x2: floor(x1 / x2), name="_npi_floor_divide", arguments=("x1", "x2"), broadcasts=True,
-            whole=_floor_quotient, doc="``x1 / x2``, rounded down. Among integers, division by zero gives the largest "
-            "value of the dtype for positive ``x1``, the smallest for negative, 0 for 0. Shapes broadcast.").grad(ZERO)
+            on_integers=_floor_quotient, doc="``x1 / x2``, rounded down. Among integers, division by zero gives the "
+            "largest value of the dtype for positive ``x1``, the smallest for negative, 0 for 0. Shapes broadcast."
+            ).grad(ZERO)
 binary(lambda x, y: x ** y, "_power", "broadcast_power", "``lhs`` to the power ``rhs``.", aliases=("_Power",))
 binary(e.maximum, "_maximum", "broadcast_maximum", "The larger of both elements; NaN if one of them is NaN.",
 aliases=("_Maximum",),
@@ -171,7 +172,7 @@ scalar(lambda x, *, scalar: e.hypot(x, scalar), "_hypot_scalar", "``sqrt(data **
        "_HypotScalar", "_npi_hypot_scalar")
 
 
-elementwise(lambda g: g, name="_backward_mod", arguments=("g",), whole=lambda xp, g: xp.zeros_like(g),
+elementwise(lambda g: g, name="_backward_mod", arguments=("g",), on_integers=lambda xp, g: xp.zeros_like(g),
             doc="The gradient itself; zeros among integers, where a remainder has none.")
 
 

@@ -89,16 +89,16 @@ def _read(expression: Expression, is_read: tuple[bool, ...]) -> Expression:
 
 
 def attach(op: Op, expression: Traced, finite: bool = False, broadcasts: bool = False,
-           whole: Callable[..., Array] | None = None) -> Callable[[Call], list[Callable[[], object]]]:
+           on_integers: Callable[..., Array] | None = None) -> Callable[[Call], list[Callable[[], object]]]:
     """Give an operator an expression and its two kernels; returns the one that writes. With ``finite``, an integer
-    result is zero where the value is not finite; ``whole`` is as in ``elementwise``."""
+    result is zero where the value is not finite; ``on_integers`` is as in ``elementwise``."""
     op.rules.expression = expression
     alike(op, broadcasts)
 
     @op.kernel()  # no body: expressions run here
     def elementwise_xp(xp: ArrayModule, *arrays: Array, **attrs: Any) -> Array:
-        if whole is not None and arrays[0].dtype.kind in "iub":
-            return whole(xp, *arrays, **attrs)
+        if on_integers is not None and arrays[0].dtype.kind in "iub":
+            return on_integers(xp, *arrays, **attrs)
         result = expression(attrs)(xp, *arrays)
         if finite and is_numpy_float(result.dtype) and arrays[0].dtype.kind in "iub":
             result = xp.where(xp.isfinite(result), result, 0.0)
@@ -107,7 +107,7 @@ def attach(op: Op, expression: Traced, finite: bool = False, broadcasts: bool = 
     @op.prepare
     def elementwise_prepare(*arrays: Array, **attrs: Any) -> Callable[..., Array] | None:
         one_dtype = all(array.dtype == arrays[0].dtype for array in arrays)
-        return expression(attrs).whole(arrays[0].dtype) if whole is None and one_dtype else None
+        return expression(attrs).whole(arrays[0].dtype) if on_integers is None and one_dtype else None
 
     def accepts(formula: Expression, call: Call) -> str | None:
         call.details = None
@@ -134,7 +134,7 @@ def attach(op: Op, expression: Traced, finite: bool = False, broadcasts: bool = 
 
 def elementwise(function: Callable, *, name: str, arguments: Sequence[str], schema: Schema | None = None,
                 aliases: Sequence[str] = (), derivatives: Sequence[Callable | None] | None = None,
-                broadcasts: bool = False, whole: Callable[..., Array] | None = None, doc: str = "") -> Op:
+                broadcasts: bool = False, on_integers: Callable[..., Array] | None = None, doc: str = "") -> Op:
     """Register an element-wise operator.
 
     Parameters
@@ -153,8 +153,8 @@ def elementwise(function: Callable, *, name: str, arguments: Sequence[str], sche
         For each input a function of terms ``f(g, *inputs, y)``; derived from the expression where None.
     broadcasts : bool
         Whether inputs broadcast or have one shape.
-    whole : function
-        ``whole(xp, *arrays, **attrs)`` computes integers and booleans, where the expression does not.
+    on_integers : function
+        ``on_integers(xp, *arrays, **attrs)`` computes integers and booleans, where the expression does not.
     doc : str
         Its docstring, a sentence.
 
@@ -167,7 +167,7 @@ def elementwise(function: Callable, *, name: str, arguments: Sequence[str], sche
     op = Op(name, schema or Schema.of(function), arguments, inplace=range(len(arguments)),
             doc=doc or inspect.getdoc(function) or "")
     _shaped(op, broadcasts)
-    attach(op, expression, broadcasts=broadcasts, whole=whole)
+    attach(op, expression, broadcasts=broadcasts, on_integers=on_integers)
     written = derivatives or [None] * len(arguments)
     slopes = [_derived(expression, i) if derivative is None else traced(derivative, len(arguments) + 2)
               for i, derivative in enumerate(written)]

@@ -21,10 +21,10 @@ __all__ = ["unary"]
 
 
 def unary(name: str, function: Callable, derivative: Callable | None = None, doc: str = "",
-          aliases: tuple[str, ...] = (), whole: Callable[..., Array] | None = None) -> Op:
+          aliases: tuple[str, ...] = (), on_integers: Callable[..., Array] | None = None) -> Op:
     """Register an element-wise operator of one array, ``data``."""
     return elementwise(function, name=name, arguments=("data",), derivatives=[derivative], doc=doc,
-                       aliases=aliases, whole=whole)
+                       aliases=aliases, on_integers=on_integers)
 
 
 # --------------------------------------------------------------------------------------- without attributes
@@ -120,7 +120,7 @@ def _clip_whole(xp: ArrayModule, data: Array, *, a_min: float, a_max: float) -> 
     return xp.minimum(xp.maximum(data, bounds[0]), bounds[1])
 
 
-unary("clip", clip, clip_slope, aliases=("_npi_clip",), whole=_clip_whole)
+unary("clip", clip, clip_slope, aliases=("_npi_clip",), on_integers=_clip_whole)
 
 
 def hard_sigmoid(x: Term, *, alpha: float = 0.2, beta: float = 0.5) -> Term:

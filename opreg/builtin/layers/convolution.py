@@ -24,7 +24,7 @@ from ..matrices.dense import adjoint, bilinear, with_bias
 from ..outputs import wide
 from ..samples import of_rows
 from .correlation import correlate, match, plus, small, spread
-from .sliding import Window, channels_first, channels_last, extent, needed, spatial, window
+from .sliding import Window, channels_first, channels_last, extent, input_extent, spatial, window
 from .small_correlation import SmallPlan
 
 __all__ = ["run_convolution", "of_deconvolution", "of_weight"]
@@ -99,7 +99,7 @@ def convolution_fill(ins, outs, *, kernel, stride, dilate, pad, num_filter, num_
                             weights_first=weights_first)
     if data is not None and outs[0] is not None and len(outs[0]) == len(data):
         batch, channels = channels_first(data, layout)[:2]
-        places = needed(channels_first(outs[0], layout)[2:], window(kernel, stride, dilate, pad))
+        places = input_extent(channels_first(outs[0], layout)[2:], window(kernel, stride, dilate, pad))
         data = channels_last((batch, channels, *places), layout)
     return [data, *others]
 

@@ -176,8 +176,8 @@ def backward_layer_norm_vmap(ins, batched, *, axis):
     rank = len(data.shape) - 1
     axis = axis % rank
     dx, _, _ = ops._backward_LayerNorm(g, data, gamma, mean, inverse, axis=axis + 1)
-    kept = (size, *[1 if i == axis else dim for i, dim in enumerate(data.shape[1:])])
-    normal = ops.broadcast_mul(ops.broadcast_sub(data, mean.reshape(kept)), inverse.reshape(kept))
+    shape = (size, *[1 if i == axis else dim for i, dim in enumerate(data.shape[1:])])
+    normal = ops.broadcast_mul(ops.broadcast_sub(data, mean.reshape(shape)), inverse.reshape(shape))
     others = tuple([i + 1 for i in range(rank) if i != axis])
     sums = [value if not others else ops.sum(value, axis=others) for value in (g * normal, g)]
     return dx, *sums

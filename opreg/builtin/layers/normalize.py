@@ -105,15 +105,15 @@ def _over_sets(op: Op, data: int, statistics: Sequence[int], count: int, compute
     if not op.rules.shaped:
         @op.infer
         def sets_infer(*shapes: Shape, over: Over, axis: int, num_groups: int) -> list[Shape]:
-            kept = _check_statistics(shapes[data], [shapes[place] for place in statistics], over, axis, num_groups)
-            return [kept] * count or [shapes[data]]
+            shape = _check_statistics(shapes[data], [shapes[place] for place in statistics], over, axis, num_groups)
+            return [shape] * count or [shapes[data]]
 
     if count:
         @op.kernel()  # no body: einsum adds sets as they lie, in half the time of the sum that a body has
         def sums_xp(xp: ArrayModule, *arrays: Array, over: Over, axis: int, num_groups: int, **attrs: Any) -> Any:
             layout = layout_of(arrays[data].shape, over, axis, num_groups)
-            kept, found = arrays[statistics[0]].shape, compute(xp, layout, *arrays, **attrs)
-            return found[0].reshape(kept) if count == 1 else tuple([result.reshape(kept) for result in found])
+            shape, found = arrays[statistics[0]].shape, compute(xp, layout, *arrays, **attrs)
+            return found[0].reshape(shape) if count == 1 else tuple([result.reshape(shape) for result in found])
 
         return sums_xp
 

@@ -89,9 +89,9 @@ class Pool:
         passes = []
         for (axis, n, k, s, _, places), spans in zip(self.axes, self.spans):
             if not (k == s == 1 and n == places):
-                whole = slice(0, places)
-                passes.append((axis, places, [_at(axis, read) for to, read in spans if to == whole], [
-                    (_at(axis, to), _at(axis, read)) for to, read in spans if to != whole and to.start < to.stop]))
+                all_places = slice(0, places)
+                passes.append((axis, places, [_at(axis, read) for to, read in spans if to == all_places], [
+                    (_at(axis, to), _at(axis, read)) for to, read in spans if to != all_places and to.start < to.stop]))
         return passes
 
     @functools.cached_property
@@ -434,17 +434,17 @@ def _by_maxima(op: Op, move: Callable[..., None], like: int = 1, first: bool = T
     maximum, or all of them; the output has the shape of the input ``like``."""
 
     @op.kernel()  # no body: windows are strided views
-    def by_maxima_xp(xp, given, data, maxima, *, kernel, global_pool, pooling_convention, stride, pad, layout=None,
+    def by_maxima_xp(xp, source, data, maxima, *, kernel, global_pool, pooling_convention, stride, pad, layout=None,
                      out=None):
         pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
-        shape, given_as, made = (data.shape, pool.y, pool.x) if like == 1 else (maxima.shape, pool.x, pool.y)
-        given, x, maxima = given.reshape(given_as), data.reshape(pool.x), maxima.reshape(pool.y)
+        shape, given_as, result_shape = (data.shape, pool.y, pool.x) if like == 1 else (maxima.shape, pool.x, pool.y)
+        source, x, maxima = source.reshape(given_as), data.reshape(pool.x), maxima.reshape(pool.y)
         direct = out is not None and out.flags.c_contiguous
-        result = out.reshape(made) if direct else xp.empty(made, given.dtype)
+        result = out.reshape(result_shape) if direct else xp.empty(result_shape, source.dtype)
         for block in _blocks(xp, pool, data.dtype.itemsize):
             target = result[block]
             target[...] = 0
-            move(xp, given[block], _hits(xp, x[block], maxima[block], pool, first), pool.apart, target)
+            move(xp, source[block], _hits(xp, x[block], maxima[block], pool, first), pool.apart, target)
         if out is None:
             return result.reshape(shape)
         if not direct:

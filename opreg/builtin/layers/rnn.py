@@ -262,19 +262,19 @@ def run_back(xp: ArrayModule, backward: Callable, arrays: Sequence[Array], out: 
     d_state = xp.empty_like(state)
     d_cell = None if cell is None else xp.empty_like(cell)
     for layer in reversed(range(kind.layers)):
-        kept, own = layers[layer], slice(layer * d, (layer + 1) * d)
-        if kept.mask.size:
-            dy = dy * kept.mask
+        residuals, directions = layers[layer], slice(layer * d, (layer + 1) * d)
+        if residuals.mask.size:
+            dy = dy * residuals.mask
         dy_each = _ahead_back(xp, kind, dy, lengths)
         if counts is not None:
             dy_each = dy_each * counts
         x = _ahead(xp, kind, data if layer == 0 else _output(xp, layers[layer - 1], counts, lengths), lengths)
-        ends = heads[1][own], None if cell is None else heads[2][own]
+        ends = heads[1][directions], None if cell is None else heads[2][directions]
         dx = _room_for_input(xp, kind, x[0], out, layer)
-        d_state[own], dc = backward(xp, kind, places[layer], parameters, x, kept, counts, dy_each, ends, d_parameters,
-                                    dx)
+        d_state[directions], dc = backward(xp, kind, places[layer], parameters, x, residuals, counts, dy_each, ends,
+                                           d_parameters, dx)
         if d_cell is not None:
-            d_cell[own] = dc
+            d_cell[directions] = dc
         if dx is not None:
             dy = dx[0] if d == 1 else dx[0] + _turned(xp, dx[1], lengths)
     return _stored((dy, d_parameters, d_state, *(() if d_cell is None else (d_cell,))), out)

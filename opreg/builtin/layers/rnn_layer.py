@@ -93,13 +93,13 @@ def rows_of(x: Array) -> Array:
 
 
 def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, x: list[Array],
-            kept: Residuals, counts: Array | None) -> None:
-    """Run a layer: fill the arrays in ``kept``, which already hold the initial states and cells.
+            residuals: Residuals, counts: Array | None) -> None:
+    """Run a layer: fill the arrays in ``residuals``, which already hold the initial states and cells.
 
     ``x`` is its input as each direction reads it; ``counts``, with lengths, is one for a step within a sample, else
     zero.
     """
-    gates = kept.gates if kind.gates > 1 else kept.states[:, None, 1:]
+    gates = residuals.gates if kind.gates > 1 else residuals.states[:, None, 1:]
     time, batch = gates.shape[2:4]
     scale = _halves(xp, kind, gates.dtype)
     w = {name: [of_gates(kind, part[name], parameters) for part in parts]
@@ -118,8 +118,9 @@ def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameter
     product = _Product(xp, kind, xp.stack([(matrix * scale).swapaxes(1, 2) for matrix in w["state"]]), batch)
     projection = xp.stack([part["projection"].of(parameters).T for part in parts]) if kind.projection else None
     work = xp.empty((kind.directions, batch, kind.size), dtype=gates.dtype)
+    states, cells = residuals.states, residuals.cells
     for t in range(time):
-        a, h, out, c, cell = gates[:, :, t], *(array[:, t + i] for array in (kept.states, kept.cells) for i in (0, 1))
+        a, h, out, c, cell = gates[:, :, t], *(array[:, t + i] for array in (states, cells) for i in (0, 1))
         from_state = product(h[:, None])
         a += bias
         if kind.mode == "lstm":
@@ -184,15 +185,15 @@ def _gru_step(xp: ArrayModule, a: Array, from_state: Array, h: Array, cell: Arra
 
 
 def backward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, x: list[Array],
-             kept: Residuals, counts: Array | None, dy: Array, ends: tuple[Array, Array | None], d_parameters: Array,
-             dx: Sequence[Array] | None) -> tuple[Array, Array | None]:
+             residuals: Residuals, counts: Array | None, dy: Array, ends: tuple[Array, Array | None],
+             d_parameters: Array, dx: Sequence[Array] | None) -> tuple[Array, Array | None]:
     """The gradients of a layer's first states and cells.
 
     Writes those of its parameters, and of its input, a direction each, to ``dx`` unless that is None. ``dy`` is that
     of its states, ``ends`` those of the last states and cells.
     """
-    da, db, dh, dc, d_shown = _through_time(xp, kind, parts, parameters, kept, dy, ends, counts)
-    products(xp, kind, parts, parameters, kept, x, da, db, d_shown, d_parameters, dx)
+    da, db, dh, dc, d_shown = _through_time(xp, kind, parts, parameters, residuals, dy, ends, counts)
+    products(xp, kind, parts, parameters, residuals, x, da, db, d_shown, d_parameters, dx)
     return dh, dc
 
 
@@ -252,15 +253,15 @@ def _through_time(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], par
     return da, db, dh, dc, d_shown
 
 
-def _slopes(xp: ArrayModule, kind: Kind, kept: Residuals) -> tuple[Array, Array]:
+def _slopes(xp: ArrayModule, kind: Kind, residuals: Residuals) -> tuple[Array, Array]:
     """Derivatives of all steps: factors that take output gradients to those of the gates' arguments.
 
     The first is (direction, gate, time, batch, features). In an LSTM it is for the gradient of the cells, of the out
     gate for that of the output, and the second takes one from output to cells. In a GRU it is by state, and the second
     is for the candidate by input.
     """
-    before, states = kept.states[:, :-1], kept.states[:, 1:]
-    before_cells, cells = kept.cells[:, :-1], kept.cells[:, 1:]
+    gates, before, states = residuals.gates, residuals.states[:, :-1], residuals.states[:, 1:]
+    before_cells, cells = residuals.cells[:, :-1], residuals.cells[:, 1:]
     shape = states.shape[:3]
     extra: Any = None
     slopes = scratch(xp, "slopes", (shape[0], kind.gates, *shape[1:], kind.size), states.dtype)
@@ -270,9 +271,9 @@ def _slopes(xp: ArrayModule, kind: Kind, kept: Residuals) -> tuple[Array, Array]
     def work(steps: slice) -> None:
         part = slopes[:, :, steps]
         if kind.mode == "lstm":
-            _lstm_slopes(xp, kept.gates[:, :, steps], cells[:, steps], before_cells[:, steps], part, extra[:, steps])
+            _lstm_slopes(xp, gates[:, :, steps], cells[:, steps], before_cells[:, steps], part, extra[:, steps])
         elif kind.mode == "gru":
-            _gru_slopes(xp, kept.gates[:, :, steps], cells[:, steps], before[:, steps], part, extra[:, steps])
+            _gru_slopes(xp, gates[:, :, steps], cells[:, steps], before[:, steps], part, extra[:, steps])
         elif kind.mode == "rnn_tanh":
             y = states[:, steps]
             xp.multiply(y, y, out=part[:, 0])

@@ -29,7 +29,7 @@ from ...typing import Array, ArrayModule
 from ..outputs import floating, like_inputs, wide
 from ..samples import folded, size_of
 
-__all__ = ["PARTS", "drawn", "fills", "in_blocks", "run", "run_back", "scale_of", "several"]
+__all__ = ["PARTS", "dropout_key", "fills", "in_blocks", "run", "run_back", "scale_of", "decline_few_scores"]
 
 # Queries and keys of a block on the host. BLAS packs the keys and the values of a block once for all of its queries.
 _QUERIES, _KEYS = 512, 512
@@ -188,7 +188,7 @@ def _multiples(xp: ArrayModule, draw: Array, p: float, rows: Array, columns: Arr
     return is_kept * xp.where(key[2] == 0, 1.0, 1.0 / (1.0 - p) if p < 1.0 else 0.0)
 
 
-def drawn(xp: ArrayModule, drops: bool, rng: Any) -> Array:
+def dropout_key(xp: ArrayModule, drops: bool, rng: Any) -> Array:
     """Random integers that are the key of the dropout; zeros without dropout."""
     if not drops:
         return xp.zeros(3, dtype=xp.int32)
@@ -298,7 +298,7 @@ def scaled_dot_product_attention_chance(*, p):
 @scaled_dot_product_attention.kernel()  # no body: scores are held for a block of queries alone
 def attention_xp(xp, query, key, value, *mask, causal, scale, p, mode, fill, is_train, rng):
     drops = p > 0 and (is_train or mode == "always")
-    draw = drawn(xp, drops, rng)
+    draw = dropout_key(xp, drops, rng)
     scores = Scores.of(xp, query, key, value, mask[0] if mask else None, draw if drops else None, scale, p,
                        causal, fill)
     full = slice(0, query.shape[2]), slice(0, key.shape[2])
@@ -565,7 +565,7 @@ def in_blocks(scores: Shape) -> bool:
     return len(scores) > 1 and _WORTH * scores[-2] * scores[-1] > _QUERIES * _KEYS
 
 
-def several(call: Call) -> str | None:
+def decline_few_scores(call: Call) -> str | None:
     """The reason why blocks have no advantage: scores are few."""
     query, key = call.ins[call.op is backward_attention:][:2]
     if not query.size or not key.size:
@@ -574,7 +574,7 @@ def several(call: Call) -> str | None:
     return None if scores > (_QUERIES * _KEYS // _WORTH if call.xp is np else _SCORES) else "all scores are one block"
 
 
-@scaled_dot_product_attention.kernel("blocks", accepts=several, rank=Rank.OPERATOR)
+@scaled_dot_product_attention.kernel("blocks", accepts=decline_few_scores, rank=Rank.OPERATOR)
 def attention_blocks(xp, query, key, value, *mask, causal, scale, p, mode, fill, is_train, rng, out=None):
     ins, shape = (query, key, value, *mask), (*query.shape[:3], value.shape[3])
     if out is None:
@@ -589,7 +589,7 @@ def run(xp: ArrayModule, ins: Sequence[Array], out: Sequence[Array], is_train: b
     """Compute attention in blocks into the outputs."""
     query, key, value, *mask = ins
     drops = p > 0 and (is_train or mode == "always")
-    draw = drawn(xp, drops, rng)
+    draw = dropout_key(xp, drops, rng)
     scores = Scores.of(xp, query, key, value, mask[0] if mask else None, draw if drops else None, scale, p,
                        causal, fill)
     out[2][...] = draw
@@ -657,7 +657,7 @@ def _rows(scores: Scores, keys: Sequence[slice], output: Array, logsum: Array, a
     place[...] = (xp.log(total) + top).reshape(place.shape)
 
 
-@backward_attention.kernel("blocks", accepts=several, rank=Rank.OPERATOR)
+@backward_attention.kernel("blocks", accepts=decline_few_scores, rank=Rank.OPERATOR)
 def backward_attention_blocks(xp, g, query, key, value, *rest, causal, scale, p, use_mask, fill):
     return run_back(xp, (g, query, key, value, *rest), causal, scale, p, use_mask, fill)
 

@@ -13,7 +13,7 @@ from ...core.spec import ANY, Shape, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array
 
-__all__ = ["Window", "window", "span", "extent", "needed", "spatial", "channels_first", "channels_last"]
+__all__ = ["Window", "window", "span", "extent", "input_extent", "spatial", "channels_first", "channels_last"]
 
 #: An array, or the shape of one.
 ArrayOrShape = TypeVar("ArrayOrShape", Array, Shape)
@@ -99,7 +99,7 @@ def extent(size: Shape, w: Window) -> Shape:
     return tuple([(n + 2 * p - r) // s + 1 for n, p, r, s in zip(size, w.pad, w.reach, w.stride)])
 
 
-def needed(places: Shape, w: Window) -> Shape:
+def input_extent(places: Shape, w: Window) -> Shape:
     """Spatial input shape that gives the output shape ``places``; unknown if the stride allows several.
 
     Examples

@@ -18,7 +18,7 @@ from ...errors import AttrError, DTypeError
 from ...typing import Array, ArrayModule
 from ..attention_parts import Weights
 from ..looped import by_loop, looped
-from ..outputs import as_output, floating, together
+from ..outputs import as_output, common_shape, floating
 from ..samples import along
 
 __all__ = ["log_softmax_of", "softmax_of"]
@@ -103,7 +103,7 @@ along(softmax)
 
 @softmax.fill
 def softmax_fill(ins, outs, *, axis, use_length):
-    data = together([ins[0], outs[0]])
+    data = common_shape([ins[0], outs[0]])
     if not use_length or data is None:
         return [data, *ins[1:]]
     axis = check_axis(axis, len(data))

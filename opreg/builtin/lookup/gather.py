@@ -19,8 +19,8 @@ from ...typing import Array, ArrayModule
 from ..forms import formed
 from ..outputs import adjoint_pair, agreeing, as_output, computed, gradient_by, in_dtype_of, like_inputs, linear
 from ..places import reading, writing
-from ..shapes.shape import stored
-from .indexing import check_some, puts_back, whole
+from ..shapes.shape import copy_view
+from .indexing import check_some, integer_indices, puts_back
 
 __all__: list[str] = []
 
@@ -94,7 +94,7 @@ def gather_sum(g, indices, data, *, shape: tuple[int, ...] | None = None):
 
 
 agreeing(gather_sum, 0, lambda g, indices, data=None, *, shape: (
-    whole := data if shape is None else shape, _picked(whole, indices)))
+    integer_indices := data if shape is None else shape, _picked(integer_indices, indices)))
 
 
 gradient_by(gather_nd, gather_sum)
@@ -104,7 +104,7 @@ def _parts_at(xp: ArrayModule, indices: Array, shape: Shape) -> Array:
     columns = _columns(xp, indices)
     places = xp.zeros(indices.shape[1:], dtype=xp.int64)
     for column, dim in zip(columns, shape):
-        places = places * dim + whole(xp, column, dim, "index")
+        places = places * dim + integer_indices(xp, column, dim, "index")
     inner = math.prod(shape[len(columns):])
     return places.reshape(places.size, 1) * inner + xp.arange(inner)
 
@@ -292,8 +292,8 @@ def unique_shape(xp, data, *, return_index, return_inverse, return_counts, axis)
 
 def _unique(xp: ArrayModule, data: Array, *, return_index: bool, return_inverse: bool, return_counts: bool,
             axis: int | None) -> Any:
-    found = xp.unique(data, return_index, return_inverse, return_counts, axis)
-    return (found[0], *[array.reshape(array.size) for array in found[1:]]) if isinstance(found, tuple) else found
+    result = xp.unique(data, return_index, return_inverse, return_counts, axis)
+    return (result[0], *[array.reshape(array.size) for array in result[1:]]) if isinstance(result, tuple) else result
 
 
 computed(unique, _unique)  # no body: its shape depends on values
@@ -378,8 +378,8 @@ def _along_diagonal(xp: ArrayModule, numbers: Array, *like: Array, k: int, axis1
     if len(shape) == 1:
         shape, axis1, axis2 = (shape[0] + abs(k),) * 2, 0, 1
     if len(numbers.shape) == len(shape):
-        return stored(xp, numbers.diagonal(k, axis1, axis2), out)
-    return stored(xp, _on_diagonal(xp, numbers, shape, k, axis1, axis2), out)
+        return copy_view(xp, numbers.diagonal(k, axis1, axis2), out)
+    return copy_view(xp, _on_diagonal(xp, numbers, shape, k, axis1, axis2), out)
 
 
 for _op in (diag, diag_put):

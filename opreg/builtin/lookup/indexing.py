@@ -29,14 +29,14 @@ from ..places import reading, writing
 from ..samples import alike, along, repeated
 from ..shapes.shape import constant, delivered, out_or_empty
 
-__all__ = ["whole", "check_some", "choosing", "add_at", "puts_back"]
+__all__ = ["integer_indices", "check_some", "choosing", "add_at", "puts_back"]
 
 _FLOAT32 = np.dtype("float32")
 #: Largest number of indices for which arrays that depend only on their shape are cached.
 _PREPARED = 1 << 14
 
 
-def whole(xp: ArrayModule, indices: Array, length: int, mode: str = "clip") -> Array:
+def integer_indices(xp: ArrayModule, indices: Array, length: int, mode: str = "clip") -> Array:
     """Indices as int64 in ``[0, length)``; with ``raise``, indices out of range become ``length``.
 
     NumPy's indexing then raises IndexError; CuPy's, which does not check, wraps around.
@@ -159,7 +159,7 @@ def _looking_up(op: Op, data: int) -> None:
     @op.kernel()  # no body: others look up by it
     def looking_up_xp(xp, *ins, axis=0, mode="clip"):
         a = ins[data]
-        return xp.take(a, whole(xp, ins[1 - data], a.shape[axis], mode), axis=axis)
+        return xp.take(a, integer_indices(xp, ins[1 - data], a.shape[axis], mode), axis=axis)
 
     @op.prepare
     def looking_up_prepare(*ins, axis=0, mode="clip"):
@@ -215,7 +215,7 @@ def take_sum(g, indices, a, *, axis: int = 0, mode: Mode = "clip"):
 
 def _slices_at(xp: ArrayModule, indices: Array, shape: Shape, *, axis: int, mode: Mode) -> Array:
     axis = check_axis(axis, len(shape))
-    return _places(xp, whole(xp, indices, shape[axis], mode).reshape(1, -1, 1), shape, axis)
+    return _places(xp, integer_indices(xp, indices, shape[axis], mode).reshape(1, -1, 1), shape, axis)
 
 
 puts_back(take_sum, _slices_at)
@@ -343,7 +343,7 @@ def _picks(xp: ArrayModule, index: Array, shape: Shape, *, axis: int, mode: Pick
     """Flat indices of one element along an axis for each position of the other axes."""
     axis = check_axis(axis, len(shape))
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1:])
-    return _places(xp, whole(xp, index, shape[axis], mode).reshape(outer, 1, inner), shape, axis)
+    return _places(xp, integer_indices(xp, index, shape[axis], mode).reshape(outer, 1, inner), shape, axis)
 
 
 def _picked(xp: ArrayModule, data: Array, index: Array, *, axis: int, keepdims: bool, mode: PickMode

@@ -24,7 +24,7 @@ from ...errors import DTypeError, ShapeError
 from ...typing import Array, ArrayModule
 from ..attention_parts import Product
 from ..forms import formed
-from ..outputs import adjoint_pair, agreeing, computed, together
+from ..outputs import adjoint_pair, agreeing, common_shape, computed
 from ..places import reading, writing
 from .dense import FACTORS, product, transposable
 
@@ -215,11 +215,11 @@ def _triangular(A: Shape, B: Shape, *, rightside: bool) -> Shape:
 def _triangular_fill(ins: list, outs: list, *, rightside: bool) -> list:
     """``B`` has the shape of the output; ``A`` is a square matrix on one side of it."""
     A, B = ins
-    B = together([B, outs[0]])
+    B = common_shape([B, outs[0]])
     if B is None or len(B) < 2:
         return [A, B]
     size = B[-1] if rightside else B[-2]
-    return [together([A, (*B[:-2], size, size)]), B]
+    return [common_shape([A, (*B[:-2], size, size)]), B]
 
 
 def _triangle_of(A: Value, lower: bool = True) -> Value:

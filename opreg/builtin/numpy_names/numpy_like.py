@@ -31,7 +31,7 @@ from ..places import writing
 from ..samples import aligned, alike, repeated, summed_like
 from ..shapes.broadcasting import reduce_like_xp
 from ..shapes.creation import filling
-from ..shapes.shape import delivered, reshape_fill, reshaping, stored
+from ..shapes.shape import copy_view, delivered, reshape_fill, reshaping
 from ..shapes.subscript import subscript_infer
 from .numpy_like_numbers import floating_of, of_floats
 
@@ -211,7 +211,7 @@ def _multiplying(op: Op, factors: Callable[..., tuple[Array, ...]], product_shap
         shape = product_shape(*[array.shape for array in arrays])
         if not sums(left, right, *like):
             return _into(xp, left, right, shape, out)
-        return stored(xp, reduce_like_xp(xp, product(xp, left, right), *like).reshape(shape), out)
+        return copy_view(xp, reduce_like_xp(xp, product(xp, left, right), *like).reshape(shape), out)
 
     def alone(*arrays: Array) -> tuple[Array, Array] | None:
         left, right, *like = factors(*arrays)

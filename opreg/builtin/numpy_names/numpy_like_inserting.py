@@ -149,9 +149,9 @@ kept_by_deletion.grad(ZERO)
 def _kept(xp: Any, arr: Any, obj: Any, *, axis: Axis) -> Any:
     length = arr.size if axis is None else arr.shape[axis]
     places = obj.reshape(-1).astype(xp.int64)
-    kept = xp.ones(length + 1, dtype=xp.uint8)
-    kept[xp.where((places < 0) | (places > length), length, places)] = 0
-    return kept[:length]
+    mask = xp.ones(length + 1, dtype=xp.uint8)
+    mask[xp.where((places < 0) | (places > length), length, places)] = 0
+    return mask[:length]
 
 
 computed(kept_by_deletion, _kept)  # no body: it writes to places

@@ -222,8 +222,8 @@ def _eigen(name: str, vectors: bool, symmetric: bool, doc: str) -> None:
         return [(*stack, rows), A] if vectors else (*stack, rows)
 
     def eigen(xp: ArrayModule, A: Array, **attrs: Any) -> Any:
-        found = getattr(xp.linalg, name.removeprefix("_npi_"))(A, **attrs)
-        parts = [xp.real(part).astype(of_floats(A.dtype)) for part in (found if vectors else (found,))]
+        result = getattr(xp.linalg, name.removeprefix("_npi_"))(A, **attrs)
+        parts = [xp.real(part).astype(of_floats(A.dtype)) for part in (result if vectors else (result,))]
         return tuple(parts) if vectors else parts[0]
 
     computed(op, eigen)
@@ -270,14 +270,14 @@ def _singular_values(x: Any, axes: Sequence[int]) -> Any:
 def _matrix_norm(x: Any, ord: float, axes: Sequence[int], keepdims: bool, nuclear: bool) -> Any:
     if nuclear or abs(ord) == 2:
         values = _singular_values(x, axes)
-        found = ops._np_sum(values, axis=-1) if nuclear else (ops._np_max if ord > 0 else ops._np_min)(values, axis=-1)
+        result = ops._np_sum(values, axis=-1) if nuclear else (ops._np_max if ord > 0 else ops._np_min)(values, axis=-1)
     elif abs(ord) == 1 or math.isinf(ord):
         over, across = axes if abs(ord) == 1 else (axes[1], axes[0])
         sums = ops._np_sum(ops.abs(x), axis=over, keepdims=True)
-        found = (ops._np_max if ord > 0 else ops._np_min)(sums, axis=(over, across), keepdims=True)
+        result = (ops._np_max if ord > 0 else ops._np_min)(sums, axis=(over, across), keepdims=True)
     else:
         raise AttrError(f"ord={ord}: expected 1, -1, 2, -2, inf, -inf, 'fro' or 'nuc' for matrices")
-    return ops._np_reshape(found, newshape=reduced(x.shape, tuple(axes), keepdims, scalar=True))
+    return ops._np_reshape(result, newshape=reduced(x.shape, tuple(axes), keepdims, scalar=True))
 
 
 @composed(name="_npi_norm")

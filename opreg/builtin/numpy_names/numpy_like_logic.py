@@ -142,8 +142,8 @@ def _bits_scalar(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
 
 def _wrapped(xp: ArrayModule, dtype: np.dtype, scalar: float) -> Array:
     """The number as an integer of the dtype, cut down to its bits."""
-    held = _INT64 if dtype.kind == "b" else dtype
-    return number_on(xp, wrapped(int(scalar), held), held)
+    integer_dtype = _INT64 if dtype.kind == "b" else dtype
+    return number_on(xp, wrapped(int(scalar), integer_dtype), integer_dtype)
 
 
 for _name, _sign in {"and": "&", "or": "|", "xor": "^"}.items():

@@ -92,10 +92,10 @@ def _promoting(name: str, operator: str, truth: str, doc: str) -> None:
 
     @op.types
     def promoting_types(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-        given = [dtype for dtype in ins if dtype is not None]
-        if not given:
+        known_dtypes = [dtype for dtype in ins if dtype is not None]
+        if not known_dtypes:
             return [outs[0]] * 2, outs
-        return [dtype or given[0] for dtype in ins], [promoted(*given)]
+        return [dtype or known_dtypes[0] for dtype in ins], [promoted(*known_dtypes)]
 
 
 _promoting("_npi_add", "broadcast_add", "_npi_logical_or", "``lhs + rhs``.")
@@ -277,8 +277,8 @@ def _names_of_ends(*, to_begin_arr_given: bool, to_end_arr_given: bool) -> list[
 def ediff1d(input1, *ends, to_begin_arr_given: bool = False, to_end_arr_given: bool = False,
             to_begin_scalar: float | None = None, to_end_scalar: float | None = None):
     """Differences of adjacent elements of the flattened array, with arrays or numbers put before and after them."""
-    given = list(ends)
-    begin, end = [given.pop(0) if is_array else None for is_array in (to_begin_arr_given, to_end_arr_given)]
+    scalars = list(ends)
+    begin, end = [scalars.pop(0) if is_array else None for is_array in (to_begin_arr_given, to_end_arr_given)]
     parts = [_end(begin, to_begin_scalar, input1.dtype),
              _neighbours(shaped(input1, flat_shape(input1.shape, None)), 0),
              _end(end, to_end_scalar, input1.dtype)]
@@ -392,8 +392,8 @@ def bincount_shape(xp, data, *weights, minlength):
 
 
 def _counted(xp: ArrayModule, data: Array, *weights: Array, minlength: int, has_weights: bool) -> Array:
-    found = xp.bincount(data.astype(xp.int64), *[each.astype(xp.float64) for each in weights], minlength=minlength)
-    return found.astype(weights[0].dtype if weights else xp.int64)
+    result = xp.bincount(data.astype(xp.int64), *[each.astype(xp.float64) for each in weights], minlength=minlength)
+    return result.astype(weights[0].dtype if weights else xp.int64)
 
 
 computed(bincount, _counted)  # no body: its shape depends on values

@@ -60,8 +60,8 @@ def _summed(a: Any, b: Any, first: Sequence[int], second: Sequence[int]) -> Any:
     """The sums of products over pairs of axes."""
     left, right = _pairs(a.shape, b.shape, first, second)
     rows, columns = _rest(a.shape, left), _rest(b.shape, right)
-    found = ops._npi_matmul(_matrix(a, rows, left), _matrix(b, right, columns))
-    return ops._np_reshape(found, newshape=(*[a.shape[axis] for axis in rows], *[b.shape[axis] for axis in columns]))
+    result = ops._npi_matmul(_matrix(a, rows, left), _matrix(b, right, columns))
+    return ops._np_reshape(result, newshape=(*[a.shape[axis] for axis in rows], *[b.shape[axis] for axis in columns]))
 
 
 @composed(name="_npi_tensordot")

@@ -44,12 +44,12 @@ _reduced_shape = functools.partial(reduced, scalar=True)
 # ------------------------------------------------------------------------------------------------- dtypes
 
 
-def _results(whole: type) -> Callable:
-    """The rule of dtypes: the one asked for, or ``whole`` for integers and booleans, or that of the data."""
+def _results(integer_result: type) -> Callable:
+    """The rule of dtypes: the one asked for, or ``integer_result`` for integers and booleans, or that of the data."""
 
     def types(ins: Dtypes, outs: Dtypes, *, dtype: np.dtype | None) -> tuple[Dtypes, Dtypes]:
         (a,) = ins
-        return ins, [dtype or (outs[0] if a is None else np.dtype(whole) if a.kind in "iub" else a)]
+        return ins, [dtype or (outs[0] if a is None else np.dtype(integer_result) if a.kind in "iub" else a)]
 
     return types
 
@@ -83,7 +83,7 @@ def _filled(g: Value, a: Value, axis: Axes, keepdims: bool, dtype: np.dtype | No
 # ----------------------------------------------------------------------------------------- sums and products
 
 
-def _total(name: str, kind: str, function: Callable, whole: type, doc: str, *aliases: str) -> None:
+def _total(name: str, kind: str, function: Callable, integer_result: type, doc: str, *aliases: str) -> None:
     """Register a sum, mean or product."""
 
     @declare(name=name, aliases=aliases)
@@ -92,11 +92,11 @@ def _total(name: str, kind: str, function: Callable, whole: type, doc: str, *ali
 
     op.doc = doc
     along(op)
-    op.types(_results(whole))
+    op.types(_results(integer_result))
 
     @looped(op)
     def total_loop(*, axis, dtype, keepdims):
-        exact = whole is np.int64 and (dtype is None or not is_floating(dtype))
+        exact = integer_result is np.int64 and (dtype is None or not is_floating(dtype))
         return sets(function, axis, keepdims=keepdims, whole="int64" if exact else "float64", scalar=True)
 
     @op.grad

@@ -22,9 +22,9 @@ from ...typing import Array, ArrayModule
 from ..forms import formed
 from ..outputs import numbered
 from .update_formulas import Formula
-from .updating import Update, single, together, widened
+from .updating import Update, single, update_together, widened
 
-__all__ = ["each", "groups", "grouped", "update", "updates"]
+__all__ = ["each_weight", "groups", "grouped", "update", "updates"]
 
 # Attributes that single updates read for their weight; of several weights each has its own value.
 _OWN = ("lr", "wd", "eta")
@@ -151,33 +151,34 @@ def _declare_multi_update(op: Op, rule: Callable, tail: int, wide: bool, preload
         loaded.kernel()(_together(run, len(parts), wide, ("lr", "wd"), True))  # no body: it moves states
 
 
-def _together(rule: Callable, parts: int, wide: bool, own: Sequence[str], loaded: bool = False) -> Callable:
+def _together(rule: Callable, parts: int, wide: bool, rate_names: Sequence[str], loaded: bool = False) -> Callable:
     """A kernel that runs a rule for all weights, those with equal rates together; with ``loaded`` the rates are the
     last inputs."""
     dtype = as_dtype("float32") if wide else None
 
     def kernel(xp: ArrayModule, *arrays: Array, num_weights: int, out: Any = None, **attrs: Any) -> tuple[Array, ...]:
         last = arrays[num_weights * parts:]
-        rates = last if loaded else [attrs.pop(f"{name}s") for name in own]
+        rates = last if loaded else [attrs.pop(f"{name}s") for name in rate_names]
         alike: dict[tuple, list[Update]] = {}
         news = []
-        for i, group, new in each(xp, arrays, out, num_weights, parts):
+        for i, group, new in each_weight(xp, arrays, out, num_weights, parts):
             news.append(new)
             if loaded:
-                together(xp, rule, [(new, group)], dtype, **dict(zip(own, [rate[i:i + 1] for rate in rates])), **attrs)
+                own_rates = [rate[i:i + 1] for rate in rates]
+                update_together(xp, rule, [(new, group)], dtype, **dict(zip(rate_names, own_rates)), **attrs)
                 continue
             # An update that reads a scalar of all weights updates one by one: the scalar is not divided among them.
             key = tuple([rate[i] for rate in rates]) + (i,) * len(last)
             alike.setdefault(key, []).append((new, [*group, *last]))
         for key, moved in alike.items():
-            together(xp, rule, moved, dtype, **dict(zip(own, key)), **attrs)
+            update_together(xp, rule, moved, dtype, **dict(zip(rate_names, key)), **attrs)
         return tuple(news)
 
     return kernel
 
 
-def each(xp: ArrayModule, arrays: Sequence[Array], out: Any, count: int, parts: int
-         ) -> Iterator[tuple[int, Sequence[Array], Array]]:
+def each_weight(xp: ArrayModule, arrays: Sequence[Array], out: Any, count: int, parts: int
+                ) -> Iterator[tuple[int, Sequence[Array], Array]]:
     """Index, arrays and output of each weight."""
     for i in range(count):
         group = arrays[i * parts:(i + 1) * parts]

@@ -15,9 +15,9 @@ from ...elementwise.expression import Term
 from ...typing import Array, ArrayModule
 from ..elementwise.elementwise import attach, traced
 from ..forms import formed
-from .declared import each, grouped, groups
+from .declared import each_weight, grouped, groups
 from .optimizer_updates import lamb_direction, lamb_step
-from .updating import single, together
+from .updating import single, update_together
 
 __all__: list[str] = []
 
@@ -54,15 +54,15 @@ def _lamb(xp: ArrayModule, *arrays: Array, learning_rates: tuple[float, ...], wd
           step_count: tuple[int, ...], num_tensors: int, lower_bound: float, upper_bound: float, out: Any = None,
           **attrs: Any) -> tuple[Array, ...]:
     results = []
-    for i, group, new in each(xp, arrays, out, num_tensors, len(arrays) // num_tensors):
+    for i, group, new in each_weight(xp, arrays, out, num_tensors, len(arrays) // num_tensors):
         weight, grad, mean, var, *wide = group
         moved = new
         for moved in wide:
             weight, grad = moved, grad.astype(moved.dtype)
         direction = _direction(xp, weight, grad, mean, var, wd=wds[i], t=step_count[i], **attrs)
         norms = _norm(xp, weight), _norm(xp, direction)
-        together(xp, lamb_step, [(moved, [weight, direction, *norms])], lr=learning_rates[i], lower_bound=lower_bound,
-                 upper_bound=upper_bound)
+        update_together(xp, lamb_step, [(moved, [weight, direction, *norms])], lr=learning_rates[i],
+                        lower_bound=lower_bound, upper_bound=upper_bound)
         if wide:
             new[...] = moved
         results.append(new)

@@ -24,7 +24,7 @@ from ...core.spec import Shape
 from ...elementwise.tiling import pieces
 from ...typing import Array, ArrayModule
 
-__all__ = ["GroupUpdater", "Update", "divided", "group_updaters", "single", "together", "widened"]
+__all__ = ["GroupUpdater", "Update", "divided", "group_updaters", "single", "update_together", "widened"]
 
 # Number of elements up to which no faster kernel is sought.
 SMALL = 1 << 14
@@ -110,8 +110,8 @@ def _scratch(xp: ArrayModule, like: Array, dtype: np.dtype | None = None) -> Scr
     return scratch
 
 
-def together(xp: ArrayModule, rule: Callable, updates: Sequence[Update], dtype: np.dtype | None = None, **attrs: Any
-             ) -> None:
+def update_together(xp: ArrayModule, rule: Callable, updates: Sequence[Update], dtype: np.dtype | None = None,
+                    **attrs: Any) -> None:
     """Run a rule with the same attributes for several independent weights.
 
     ``dtype`` is that of the scratch arrays, by default the weight's.
@@ -256,11 +256,11 @@ def single(rule: Callable, at_once: Callable[..., bool] | None = None, *, copy: 
         if xp is np and new.size <= SMALL:
             run(xp, _scratch(xp, new, dtype), new, weight, *rest, **attrs)
         elif not (at_once and xp is np and new.size <= TILE and at_once(new, weight, *rest, **attrs)):
-            together(xp, run, [(new, [weight, *rest])], dtype, **attrs)
+            update_together(xp, run, [(new, [weight, *rest])], dtype, **attrs)
         return new
 
     if copy is None:
-        kernel.together = functools.partial(together, rule=rule)  # type: ignore[attr-defined]
+        kernel.together = functools.partial(update_together, rule=rule)  # type: ignore[attr-defined]
         kernel.rule = rule  # type: ignore[attr-defined]
     # Its signature lists the attributes that the rule reads, so that it gets just these.
     read = [p for p in inspect.signature(rule).parameters.values() if p.kind is p.KEYWORD_ONLY]

@@ -15,7 +15,7 @@ from ...errors import DTypeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
 from ..outputs import numbered
-from .ranges import EDGES, ENDS, FLOAT, bytewise, calibrated, distance, number, of_whole, per_unit, whole
+from .ranges import EDGES, ENDS, FLOAT, bytewise, calibrated, distance, number, of_whole, per_unit, to_integers
 
 __all__: list[str] = []
 
@@ -50,7 +50,7 @@ def quantize(data, min_range, max_range, *, out_type: Byte = "uint8"):
     """``data`` quantised in its range, and the range: 127 steps of int8, or 255 of uint8, reach the end of the range
     that is farther from zero."""
     reach = distance(min_range, max_range)
-    return (whole(data * per_unit(ENDS[out_type], reach), dtype=out_type),
+    return (to_integers(data * per_unit(ENDS[out_type], reach), dtype=out_type),
             *_ends(out_type, min_range, max_range, reach))
 
 
@@ -67,10 +67,10 @@ def quantize_v2(data, *, out_type: AutoByte = "int8", min_calib_range: float | N
     if source_dtype not in EDGES and limit is None:
         low, high = _least_and_most(data)
         reach = distance(low, high)
-        return whole(data * per_unit(EDGES[kind], reach), dtype=kind), *_ends(kind, low, high, reach)
+        return to_integers(data * per_unit(EDGES[kind], reach), dtype=kind), *_ends(kind, low, high, reach)
     limits: tuple[Any, Any] = min_calib_range, max_calib_range
     if source_dtype not in EDGES:
-        data = whole(data * per_unit(EDGES[kind], limit), dtype=kind)
+        data = to_integers(data * per_unit(EDGES[kind], limit), dtype=kind)
         limits = (-limit, limit) if kind == "int8" else limits
     elif limit is None:
         limits = -EDGES[source_dtype] if source_dtype == "int8" else 0, EDGES[source_dtype]
@@ -102,7 +102,7 @@ def quantize_asym(data, *, min_calib_range: float | None = None, max_calib_range
         low, high = number(size, min_calib_range), number(size, max_calib_range)
     scale = per_unit(steps, high - low)
     shift = steps - high * scale
-    return whole(data * scale + shift, dtype="uint8"), scale, shift
+    return to_integers(data * scale + shift, dtype="uint8"), scale, shift
 
 
 @quantize_asym.types
@@ -130,7 +130,8 @@ def requantize(data, min_range, max_range, *, out_type: AutoByte = "int8", min_c
     numbers = ops.Cast(data, dtype="float32")
     own_reach = distance(*_least_and_most(numbers)) * step if reach is None else number(step, reach)
     steps = step * per_unit(ENDS[kind], own_reach if reach is None else reach)
-    return whole(numbers * steps, dtype=kind), -own_reach if kind == "int8" else ops.zeros_like(own_reach), own_reach
+    low = -own_reach if kind == "int8" else ops.zeros_like(own_reach)
+    return to_integers(numbers * steps, dtype=kind), low, own_reach
 
 
 @requantize.types

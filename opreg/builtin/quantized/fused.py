@@ -35,7 +35,7 @@ from .ranges import (
     of_products,
     of_whole,
     per_unit,
-    whole,
+    to_integers,
 )
 
 __all__: list[str] = []
@@ -126,12 +126,12 @@ def _norm(node: Any) -> Any:
 
 def _inferred(body: Body, rule: str, specs: Sequence[Any]) -> tuple[list[Any], Any]:
     """Shapes or dtypes of a subgraph's variables and of its result, by that rule of its operators."""
-    found = dict(zip(body.entries, specs))
+    known = dict(zip(body.entries, specs))
     for node in body.nodes:
-        ins, outs = getattr(node.op, rule)([found.get(entry) for entry in node.inputs], [None] * node.count, node.attrs)
-        found.update(zip(node.inputs, ins))
-        found.update(((node, i), out) for i, out in enumerate(outs))
-    return [found[entry] for entry in body.entries], found[body.nodes[-1], 0]
+        ins, outs = getattr(node.op, rule)([known.get(entry) for entry in node.inputs], [None] * node.count, node.attrs)
+        known.update(zip(node.inputs, ins))
+        known.update(((node, i), out) for i, out in enumerate(outs))
+    return [known[entry] for entry in body.entries], known[body.nodes[-1], 0]
 
 
 def _computed(nodes: Sequence[Any], values: dict[Entry, Value]) -> Value:
@@ -175,7 +175,7 @@ def _quantised(weight: Any, bias: Value | None, channels: bool) -> Factor:
     sizes = ops.abs(weight)
     reach = ops.max(sizes, axis=tuple(range(1, len(weight.shape)))) if channels else ops.max(sizes)
     steps = per_unit(EDGES["int8"], reach)
-    return Factor(whole(weight * _by_row(steps, weight), dtype="int8"), steps, reach, bias)
+    return Factor(to_integers(weight * _by_row(steps, weight), dtype="int8"), steps, reach, bias)
 
 
 def _fractions(layer: Any, data: Value, factor: Factor, data_steps: Value, dtype: str) -> Value:
@@ -183,7 +183,7 @@ def _fractions(layer: Any, data: Value, factor: Factor, data_steps: Value, dtype
     y = ops.Cast(sums(layer.op, data, factor.weight, layer.attrs), dtype=dtype)
     steps = ops.Cast(factor.steps, dtype=dtype) * ops.Cast(data_steps, dtype=dtype)
     if factor.bias is not None:
-        shift = whole(ops.Cast(factor.bias, dtype=dtype) * steps, dtype="int32")
+        shift = to_integers(ops.Cast(factor.bias, dtype=dtype) * steps, dtype="int32")
         y = y + along_channels(layer.op, ops.Cast(shift, dtype=dtype), y)
     return y / along_channels(layer.op, steps, y)
 
@@ -205,10 +205,10 @@ def _result(body: Body, arrays: dict[str, Value], factor: Factor, data_reach: Va
     if limit is None:
         reach = of_products(data, data_reach, factor.reach)
         steps = ops.Cast(factor.steps, dtype=dtype) * ops.Cast(data_steps, dtype=dtype)
-        return whole(y * steps, dtype="int32"), -reach, reach
+        return to_integers(y * steps, dtype="int32"), -reach, reach
     output_dtype = "uint8" if body.unsigned else "int8"
     ends = [number(data_steps, attrs[name]) for name in ("min_calib_range", "max_calib_range")]
-    return whole(y * per_unit(EDGES[output_dtype], limit), dtype=output_dtype), *ends
+    return to_integers(y * per_unit(EDGES[output_dtype], limit), dtype=output_dtype), *ends
 
 
 def _dtype(body: Body, attrs: Attrs) -> Any:

@@ -40,7 +40,7 @@ from .ranges import (
     of_whole,
     per_unit,
     product,
-    whole,
+    to_integers,
 )
 
 __all__ = ["along_channels", "sums"]
@@ -153,7 +153,7 @@ def _pooled(data: Value, *, pool_type: str, **attrs: Any) -> Value:
     if pool_type != "avg":
         raise AttrError(f"pool_type {pool_type!r}: quantised data have only maxima and averages")
     means = ops.Pooling(ops.Cast(data, dtype="float32"), pool_type=pool_type, **attrs)
-    return whole(means, dtype=kind(data))
+    return to_integers(means, dtype=kind(data))
 
 
 def _active(data: Value, *, act_type: str) -> Value:
@@ -191,9 +191,10 @@ def quantized_concat(*data, num_args: Few = 1, dim: int = 1):
     arrays, lows, highs = data[:num_args], data[num_args::2], data[num_args + 1::2]
     low = ops._minimum_scalar(ops.min(ops.Concat(*lows, num_args=num_args, dim=0)), scalar=0)
     high = ops._maximum_scalar(ops.max(ops.Concat(*highs, num_args=num_args, dim=0)), scalar=0)
-    made = "int8" if any(array.dtype == _INT8 for array in arrays) else "uint8"
-    steps = per_unit(EDGES[made], distance(low, high))
-    parts = [whole(of_whole(array, distance(*ends)) * steps, dtype=made) for array, *ends in zip(arrays, lows, highs)]
+    dtype = "int8" if any(array.dtype == _INT8 for array in arrays) else "uint8"
+    steps = per_unit(EDGES[dtype], distance(low, high))
+    parts = [to_integers(of_whole(array, distance(*ends)) * steps, dtype=dtype)
+             for array, *ends in zip(arrays, lows, highs)]
     return ops.Concat(*parts, num_args=num_args, dim=dim), low, high
 
 
@@ -220,11 +221,11 @@ def quantized_elemwise_add(lhs, rhs, lhs_min, lhs_max, rhs_min, rhs_max, *, min_
         output_dtype = kind(lhs) if lhs.dtype == rhs.dtype else "int8"
         total = of_whole(lhs, left) + of_whole(rhs, right)
         ends = number(left, min_calib_range), number(left, max_calib_range)
-        return whole(total * per_unit(EDGES[output_dtype], limit), dtype=output_dtype), *ends
+        return to_integers(total * per_unit(EDGES[output_dtype], limit), dtype=output_dtype), *ends
     high = left + right
     left, right, reach = [ops.Cast(value, dtype="float64") for value in (left, right, high)]
     total = of_whole(lhs, left) + of_whole(rhs, right)
-    return whole(total * per_unit(EDGES["int32"], reach), dtype="int32"), -high, high
+    return to_integers(total * per_unit(EDGES["int32"], reach), dtype="int32"), -high, high
 
 
 @composed(name="_contrib_quantized_elemwise_mul",
@@ -241,7 +242,7 @@ def quantized_elemwise_mul(lhs, rhs, lhs_min, lhs_max, rhs_min, rhs_max, *, min_
     products = of_whole(lhs, left) * of_whole(rhs, right)
     if enable_float_output:
         return products
-    return (whole(products * per_unit(EDGES["int8"], limit), dtype="int8"),
+    return (to_integers(products * per_unit(EDGES["int8"], limit), dtype="int8"),
             number(left, min_calib_range), number(left, max_calib_range))
 
 
@@ -281,7 +282,7 @@ def _normalised(data, gamma, beta, min_data, max_data, moving_mean, moving_var, 
     offset = beta - moving_mean * scale
     y = of_whole(data, distance(min_data, max_data)) * scale.reshape(broadcast_shape) + offset.reshape(broadcast_shape)
     ends = number(min_data, min_calib_range), number(max_data, max_calib_range)
-    return whole(y * per_unit(EDGES["int8"], limit), dtype="int8"), *ends
+    return to_integers(y * per_unit(EDGES["int8"], limit), dtype="int8"), *ends
 
 
 quantized_batch_norm = composed(

@@ -19,7 +19,7 @@ from ...errors import DTypeError
 from ..forms import formed
 
 __all__ = ["EDGES", "ENDS", "FLOAT", "OUTPUTS", "bytewise", "calibrated", "distance", "exact", "kind", "number",
-           "of_products", "of_whole", "per_unit", "product", "whole"]
+           "of_products", "of_whole", "per_unit", "product", "to_integers"]
 
 #: Number of steps up to an end of the range: to the middle of the outermost integer's interval, or to its outer edge.
 #: Weights and sums use the first, activations the second.
@@ -67,17 +67,17 @@ def per_unit(steps: float, reach: Any) -> Any:
 
 
 @declare(name="_quantized_whole", types="T->@dtype")
-def whole(data, *, dtype: Literal["int8", "uint8", "int32"]):
+def to_integers(data, *, dtype: Literal["int8", "uint8", "int32"]):
     """Values rounded to the integer dtype ``dtype``, halves to even, and clipped to its range."""
 
 
-@whole.kernel()  # no body: operators round halves down, and each would allocate an array
+@to_integers.kernel()  # no body: operators round halves down, and each would allocate an array
 def whole_xp(xp, data, *, dtype):
     near, (least, most) = xp.asarray(xp.rint(data)), _LIMITS[dtype]  # NumPy's result of a 0-d array is a number
     return near.clip(least, most, out=near).astype(dtype)
 
 
-whole.grad(ZERO)
+to_integers.grad(ZERO)
 
 
 @declare(name="_quantized_product", types="T:byte,U->U")

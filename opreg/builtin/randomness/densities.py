@@ -88,10 +88,10 @@ DENSITIES = (
 # ------------------------------------------------------------------------------------------------ operators
 
 
-def _spread(sample: Any, parameter: Any, kept: int = 0) -> Value:
-    """A parameter with an axis of length one for each axis of samples, in front of the last ``kept`` axes."""
+def _spread(sample: Any, parameter: Any, last_axes: int = 0) -> Value:
+    """A parameter with an axis of length one for each axis of samples, in front of the last ``last_axes`` axes."""
     shape: Shape = parameter.shape
-    end = len(shape) - kept
+    end = len(shape) - last_axes
     return parameter.reshape((*shape[:end], *[1] * (sample.ndim - len(shape)), *shape[end:]))
 
 

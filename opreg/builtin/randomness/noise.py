@@ -23,13 +23,13 @@ Inputs = Annotated[int, Limit("from 0 to 65,536", lambda number: 0 <= number <= 
 
 def _drawn_shape(parameters: tuple[Shape, ...], size: Size, batch: bool = False) -> Shape:
     """The shape of the numbers; with ``batch``, ``size`` comes before the axes of the parameters."""
-    own = broadcast(*parameters) if parameters else ()
+    common = broadcast(*parameters) if parameters else ()
     if size is None:
-        return own
+        return common
     size = (size,) if isinstance(size, int) else size
     if batch:
-        return (*size, *own)
-    broadcast(size, own)
+        return (*size, *common)
+    broadcast(size, common)
     return size
 
 

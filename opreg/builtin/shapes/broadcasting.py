@@ -22,7 +22,7 @@ from ...typing import Array, ArrayModule
 from ..outputs import linear
 from ..samples import padded, repeated, summed_like
 from .creation import filling
-from .shape import as_view, delivered, repeated_parts, stored
+from .shape import as_view, copy_view, delivered, repeated_parts
 
 __all__ = ["repeating"]
 
@@ -238,7 +238,7 @@ def reduce_like_view(array, *, out_shape):
 def reduce_like_xp(xp, data, like, *, out=None):
     summed = _summing(xp, data, like)
     if summed is None:
-        return stored(xp, data.reshape(like.shape), out)
+        return copy_view(xp, data.reshape(like.shape), out)
     return delivered(summed(data), out)
 
 

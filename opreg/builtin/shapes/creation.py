@@ -22,7 +22,7 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
 from .joining import MANY
-from .shape import constant, stored
+from .shape import constant, copy_view
 
 __all__ = ["Dims", "array_shape", "filling", "inferred_shape"]
 
@@ -139,7 +139,7 @@ def _counting(op: Op, numbers: Callable[..., Array]) -> None:
     @op.kernel()  # no body: it reads no elements, and operators in a body have inputs
     def counting_xp(xp, *like, out=None, **attrs):
         values = rule(attrs, xp, None if out is None else out.shape, *like)
-        return values if out is None else stored(xp, values, out)
+        return values if out is None else copy_view(xp, values, out)
 
     @op.prepare
     def counting_prepare(*like, **attrs):

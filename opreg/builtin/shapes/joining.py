@@ -17,7 +17,7 @@ from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array
 from ..layouts import by_axis
-from ..outputs import agreeing, numbered, together
+from ..outputs import agreeing, common_shape, numbered
 from ..samples import along
 from .shape import viewing
 
@@ -263,7 +263,7 @@ def _unsplit_shape(outs: Sequence[Shape | None], axis: int, squeeze_axis: bool) 
 
 @split.fill
 def split_fill(ins, outs, *, axis, squeeze_axis):
-    return [_unsplit_shape([together(outs)] * len(outs), axis, squeeze_axis)]
+    return [_unsplit_shape([common_shape(outs)] * len(outs), axis, squeeze_axis)]
 
 
 def _edges(shape: Shape, axis: int, *, indices: int | Sequence[int], sections: int) -> list[int]:

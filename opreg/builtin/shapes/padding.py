@@ -11,7 +11,7 @@ from ...core.spec import Shape, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import adjoint_pair
-from .shape import constant, stored
+from .shape import constant, copy_view
 
 __all__: list[str] = []
 
@@ -52,7 +52,7 @@ def pad_infer(data, *, mode, pad_width):
 def pad_xp(xp, data, *, mode, pad_width, constant_value, out=None):
     widths = _widths(pad_width, data.ndim)
     if mode != "constant":
-        return stored(xp, xp.pad(data, widths, mode=mode), out)
+        return copy_view(xp, xp.pad(data, widths, mode=mode), out)
     if out is None:
         out = xp.empty(pad_infer(data.shape, mode=mode, pad_width=pad_width), dtype=data.dtype)
     out[...] = constant(xp, constant_value, data.dtype)
@@ -85,8 +85,8 @@ def pad_fold_xp(xp, g, *, mode, pad_width, out=None):
         for axis, (before, after) in enumerate(widths):
             if before or after:
                 g = _folded(xp, g, axis, before, after, mode)
-        return stored(xp, g, out)
-    return stored(xp, g[_core(widths, g.shape)], out)
+        return copy_view(xp, g, out)
+    return copy_view(xp, g[_core(widths, g.shape)], out)
 
 
 def _folded(xp: ArrayModule, g: Array, axis: int, before: int, after: int, mode: str) -> Array:

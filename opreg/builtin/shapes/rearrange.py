@@ -14,7 +14,7 @@ from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import adjoint_pair, linear
-from .shape import delivered, stored
+from .shape import copy_view, delivered
 
 __all__: list[str] = []
 
@@ -95,7 +95,7 @@ def _to_columns(xp: ArrayModule, data: Array, windows: tuple, out: Array | None)
     for place, cut in _taps(kernel, stride, dilate, counts):
         columns[(slice(None), slice(None), *place)] = data[cut]
     columns = columns.reshape(data.shape[0], data.shape[1] * math.prod(kernel), math.prod(counts))
-    return columns if out is None else stored(xp, columns, out)
+    return columns if out is None else copy_view(xp, columns, out)
 
 
 def _from_columns(xp: ArrayModule, columns: Array, space: Dims, windows: tuple) -> Array:

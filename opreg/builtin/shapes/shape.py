@@ -21,8 +21,8 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..samples import same_numbers
 
-__all__ = ["copying", "reshape_codes", "stored", "unchanged", "constant", "out_or_empty", "delivered", "repeated_parts",
-           "reshaping", "as_view", "viewing"]
+__all__ = ["copying", "reshape_codes", "copy_view", "unchanged", "constant", "out_or_empty", "delivered",
+           "repeated_parts", "reshaping", "as_view", "viewing"]
 
 
 #: Up to how many elements the last axis of a large view is copied a place at a time, and what a large view has.
@@ -32,9 +32,9 @@ _SHORT, _LARGE = 4, 1 << 12
 # ------------------------------------------------------------------------------------------- for families
 
 
-def stored(xp: ArrayModule, view: Array, out: Array | None = None) -> Array:
+def copy_view(xp: ArrayModule, view: Array, out: Array | None = None) -> Array:
     """The elements of a view in a contiguous array, or in ``out``."""
-    if xp is np and apart(view):
+    if xp is np and is_scattered(view):
         out = np.empty(view.shape, view.dtype) if out is None else out
         for place in range(view.shape[-1]):  # NumPy would copy so few elements at a time
             out[..., place] = view[..., place]
@@ -45,7 +45,7 @@ def stored(xp: ArrayModule, view: Array, out: Array | None = None) -> Array:
     return out
 
 
-def apart(view: Array) -> bool:
+def is_scattered(view: Array) -> bool:
     """Whether a large view has few elements along its last axis, and these lie apart."""
     return view.size >= _LARGE and 1 < view.shape[-1] <= _SHORT and view.strides[-1] > view.itemsize
 
@@ -62,18 +62,18 @@ def copying(op: Op, view: Callable[..., Callable[[Array], Any]]) -> None:
     def copying_xp(xp: ArrayModule, data: Array, *others: Array, out: Any = None, **attrs: Any) -> Any:
         views = rule(attrs, data.shape, *[other.shape for other in others])(data)
         if not isinstance(views, tuple):
-            return stored(xp, views, out)
+            return copy_view(xp, views, out)
         outs = out if isinstance(out, (tuple, list)) else (out,) * len(views)
-        return single([stored(xp, view, target) for view, target in zip(views, outs)])
+        return single([copy_view(xp, view, target) for view, target in zip(views, outs)])
 
     @op.prepare
     def copying_prepare(data: Array, *others: Array, **attrs: Any) -> Callable[..., Any]:
         see = rule(attrs, data.shape, *[other.shape for other in others])
         views = see(data)
         if isinstance(views, tuple):
-            return lambda data, *others: single([stored(np, view) for view in see(data)])
-        if apart(views):
-            return lambda data, *others: stored(np, see(data))
+            return lambda data, *others: single([copy_view(np, view) for view in see(data)])
+        if is_scattered(views):
+            return lambda data, *others: copy_view(np, see(data))
         return lambda data, *others: see(data).copy()
 
 
@@ -131,7 +131,7 @@ def reshaped(xp: ArrayModule, data: Array, shape: Shape, out: Array | None = Non
     target = result.reshape(data.shape)
     repeated = [axis for axis, (dim, stride) in enumerate(zip(data.shape, data.strides)) if dim > 1 and stride == 0]
     for part in repeated_parts(data.shape, repeated):
-        stored(xp, data[part], target[part])
+        copy_view(xp, data[part], target[part])
     return delivered(result, out)
 
 

@@ -19,7 +19,7 @@ from ...core.rules import Rule
 from ...core.spec import ANY, Shape, check_axis, cut_length, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array
-from ..outputs import agreeing, as_output, linear, together
+from ..outputs import agreeing, as_output, common_shape, linear
 from ..places import writing
 from ..samples import along
 from .shape import constant, viewing
@@ -264,7 +264,7 @@ def slice_assign(lhs, rhs, *, begin: Bounds, end: Bounds, step: Bounds | None = 
 
 @slice_assign.fill
 def slice_assign_fill(ins, outs, *, begin, end, step):
-    lhs = together([ins[0], outs[0]])
+    lhs = common_shape([ins[0], outs[0]])
     return [lhs, ins[1] if lhs is None else _cut_shape(lhs, _cut(lhs, begin=begin, end=end, step=step))]
 
 

@@ -14,7 +14,7 @@ from ...errors import SubscriptError
 from ..outputs import add_into, adjoint_pair, linear
 from ..places import reading
 from ..samples import repeated
-from .shape import apart
+from .shape import is_scattered
 
 __all__: list[str] = []
 
@@ -63,7 +63,7 @@ reading(subscript, lambda xp, data, *, key: (data, key))
 def subscript_prepare(data, *, key):
     parts = key if isinstance(key, tuple) else (key,)
     basic = all(part is None or part is Ellipsis or isinstance(part, (int, slice)) for part in parts)
-    if not basic or any(isinstance(part, bool) for part in parts) or apart(data[key]):
+    if not basic or any(isinstance(part, bool) for part in parts) or is_scattered(data[key]):
         return None
     return lambda data: data[key].copy()
 

@@ -21,7 +21,7 @@ from ..forms import formed
 from ..outputs import widened
 from .greedy import Format
 
-__all__ = ["columns", "first_of", "joined", "moved", "offsets", "overlaps", "rows_at"]
+__all__ = ["columns", "first_of", "joined", "decode_boxes", "offsets", "overlaps", "rows_at"]
 
 # Values of bodies: arrays of coordinates, and what is computed of them.
 
@@ -195,8 +195,8 @@ def offsets(anchors: Sequence[Any], boxes: Sequence[Any]) -> list[Any]:
     return [(x - ax) / aw, (y - ay) / ah, ops.log(w / aw), ops.log(h / ah)]
 
 
-def moved(anchors: Sequence[Any], steps: Sequence[Any], factors: tuple[float, ...], most: float = -1.0
-          ) -> list[Any]:
+def decode_boxes(anchors: Sequence[Any], steps: Sequence[Any], factors: tuple[float, ...], most: float = -1.0
+                 ) -> list[Any]:
     """Corners of the boxes that offsets, times factors, lead to from anchors by center and sides; ``most``, if
     positive, is the largest logarithm of a ratio."""
     x, y, width, height = anchors
@@ -239,7 +239,7 @@ def box_decode(data, anchors, *, std0: float = 1.0, std1: float = 1.0, std2: flo
     around = columns(anchors)
     if format == "corner":
         around = centered(around)
-    return joined(moved(around, columns(data), (std0, std1, std2, std3), clip))
+    return joined(decode_boxes(around, columns(data), (std0, std1, std2, std3), clip))
 
 
 formed(box_decode, "(batch, n, 4) (1, n, 4) -> (batch, n, 4)")

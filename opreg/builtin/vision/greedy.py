@@ -63,10 +63,10 @@ def survivors_xp(xp, boxes, counts, groups=None, *, threshold, closed, form, bor
     xp.multiply(lengths[0], lengths[1], out=rows[4])
     limit = number_on(xp, threshold, wide(rows[:0]).dtype)
 
-    def clash(one: Array, others: Array) -> Array:
-        both = _extent(xp, one, others, 0, border, zero)
-        both *= _extent(xp, one, others, 1, border, zero)
-        union = one[4] + others[4]
+    def clash(box: Array, others: Array) -> Array:
+        both = _extent(xp, box, others, 0, border, zero)
+        both *= _extent(xp, box, others, 1, border, zero)
+        union = box[4] + others[4]
         union -= both
         ratio = wide(xp.divide(both, union, out=union))
         return ratio >= limit if closed else ratio > limit
@@ -76,10 +76,10 @@ def survivors_xp(xp, boxes, counts, groups=None, *, threshold, closed, form, bor
     return choose(xp, rows, counts, groups, clash, n if most < 0 else min(n, most)).reshape(*outer, n)
 
 
-def _extent(xp: ArrayModule, one: Array, others: Array, axis: int, border: int, zero: Array) -> Array:
+def _extent(xp: ArrayModule, box: Array, others: Array, axis: int, border: int, zero: Array) -> Array:
     """The lengths along an axis that boxes have in common."""
-    length = xp.minimum(one[axis + 2], others[axis + 2])
-    length -= xp.maximum(one[axis], others[axis])
+    length = xp.minimum(box[axis + 2], others[axis + 2])
+    length -= xp.maximum(box[axis], others[axis])
     if border:
         length += border
     return xp.maximum(length, zero, out=length)
@@ -123,13 +123,13 @@ def _kept_on_host(xp: ArrayModule, rows: Array, counts: Array, groups: Array | N
     return survives if most == rows.shape[2] else survives & (np.cumsum(survives, axis=1) <= most)
 
 
-def _chosen(rest: Array, clash: Clash, group: Array | None, most: int) -> list[int]:
+def _chosen(remaining: Array, clash: Clash, group: Array | None, most: int) -> list[int]:
     """The places of boxes that remain, block by block: at least the first ``most``, if there are so many."""
-    places = np.arange(rest.shape[1])
+    places = np.arange(remaining.shape[1])
     chosen: list[int] = []
     while places.size and len(chosen) < most:
         size = min(BLOCK, places.size, max(8, PAIRS // places.size))
-        hits = clash(rest[:, :size, None], rest[:, None, :])
+        hits = clash(remaining[:, :size, None], remaining[:, None, :])
         if group is not None:
             hits &= group[:, None] == group
         bits = np.zeros((size, 8), np.uint8)
@@ -138,7 +138,7 @@ def _chosen(rest: Array, clash: Clash, group: Array | None, most: int) -> list[i
         live = _alive(bits.view("<u8")[:, 0].tolist())
         chosen += places[live].tolist()
         free = ~hits[live, size:].any(axis=0)
-        places, rest = places[size:][free], rest[:, size:][:, free]
+        places, remaining = places[size:][free], remaining[:, size:][:, free]
     return chosen
 
 

@@ -20,7 +20,7 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, DTypeLike
 from ..forms import formed
 from ..outputs import in_dtype_of, widened
-from .boxes import columns, first_of, joined, moved, offsets, overlaps, rows_at
+from .boxes import columns, decode_boxes, first_of, joined, offsets, overlaps, rows_at
 
 __all__: list[str] = []
 
@@ -174,7 +174,7 @@ def detection(cls_prob, loc_pred, anchor, *, clip: bool = True, threshold: float
     valid = ops._npi_greater_scalar(score, scalar=-1.0) if threshold <= -1 else ops._npi_greater_equal_scalar(
         score, scalar=threshold)
     steps = columns(ops._np_reshape(widened(loc_pred), newshape=(batch, n, 4)))
-    boxes = moved(_centered(widened(anchor)), steps, variances)
+    boxes = decode_boxes(_centered(widened(anchor)), steps, variances)
     if clip:
         boxes = [ops.clip(side, a_min=0.0, a_max=1.0) for side in boxes]
     suppress, top = 0 < nms_threshold <= 1, nms_topk if 0 < nms_topk < n else n

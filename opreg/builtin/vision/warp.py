@@ -75,8 +75,8 @@ def grid_generator_data(g, data, *, transform_type: Literal["affine", "warp"],
     """The gradient of a sampling grid's matrices or flow."""
     x, (n, _, *size) = widened(g), g.shape
     if transform_type == "affine":
-        made = ops.dot(ops._np_reshape(x, newshape=(2 * n, math.prod(size))), _base(size, x.dtype), transpose_b=True)
-        return in_dtype_of(ops._np_reshape(made, newshape=(n, 6)), g)
+        grid = ops.dot(ops._np_reshape(x, newshape=(2 * n, math.prod(size))), _base(size, x.dtype), transpose_b=True)
+        return in_dtype_of(ops._np_reshape(grid, newshape=(n, 6)), g)
     return in_dtype_of(ops.broadcast_mul(x, _steps(size, x.dtype)), g)
 
 

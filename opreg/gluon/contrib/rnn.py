@@ -11,7 +11,7 @@ from ...aliases import inner
 from ...train.initializer import InitializerLike
 from ..rnn import BidirectionalCell, HybridRecurrentCell, ModifierCell
 from ..rnn.rnn_cell import RecurrentCell
-from ..rnn.sequences import begun, format_sequence, listed, mask_sequence
+from ..rnn.sequences import as_list, begun, format_sequence, mask_sequence
 
 __all__ = ["Conv1DRNNCell", "Conv2DRNNCell", "Conv3DRNNCell", "Conv1DLSTMCell", "Conv2DLSTMCell", "Conv3DLSTMCell",
            "Conv1DGRUCell", "Conv2DGRUCell", "Conv3DGRUCell", "VariationalDropoutCell", "LSTMPCell", "dynamic_unroll"]
@@ -412,7 +412,7 @@ def dynamic_unroll(cell: RecurrentCell, inputs: Any, begin_state: Any, drop_inpu
         inputs = F.Dropout(inputs, p=drop_inputs, axes=(axis,))
     if axis:
         inputs = F.swapaxes(inputs, dim1=0, dim2=axis)
-    states = listed(begin_state)
+    states = as_list(begin_state)
     if valid_length is None:
         outputs, states = F.contrib.foreach(cell, inputs, states)
     else:

@@ -12,10 +12,10 @@ from ..errors import BlockError
 from ..parameter import tensor_types
 from ..structure import ARRAYS
 
-__all__ = ["begun", "format_sequence", "joined", "listed", "mask_sequence", "reverse_sequences"]
+__all__ = ["begun", "format_sequence", "joined", "as_list", "mask_sequence", "reverse_sequences"]
 
 
-def listed(values: Any) -> list[Any]:
+def as_list(values: Any) -> list[Any]:
     """Values as a list; a single value becomes a list of one."""
     return list(values) if isinstance(values, (list, tuple)) else [values]
 
@@ -67,7 +67,7 @@ def mask_sequence(F: Any, data: Any, length: int, valid_length: Any, time_axis: 
     if not isinstance(data, tensor_types):
         data = F.stack(*data, axis=time_axis)
     out = F.SequenceMask(data, sequence_length=valid_length, use_sequence_length=True, axis=time_axis)
-    return out if merge else listed(F.split(out, num_outputs=length, axis=time_axis, squeeze_axis=True))
+    return out if merge else as_list(F.split(out, num_outputs=length, axis=time_axis, squeeze_axis=True))
 
 
 def reverse_sequences(F: Any, steps: Sequence[Any], length: int, valid_length: Any = None) -> list[Any]:

@@ -14,7 +14,7 @@ from ...cells.tensor import Tensor
 from ...cells.tensor_base import TensorBase
 from ...errors import ArgumentError, ShapeError, did_you_mean, note
 from .config import Epoch
-from .workers import computed, count_of
+from .workers import count_of, map_rows
 
 __all__ = ["BatchInfo", "Dataset", "as_column", "zip"]
 
@@ -344,7 +344,7 @@ class Dataset:
             return tuple(columns)
 
         def rows(epoch: Epoch) -> Iterator[Row]:
-            return computed("map", workers, changed, self._rows(epoch), epoch)
+            return map_rows("map", workers, changed, self._rows(epoch), epoch)
 
         dataset = self._then(rows, self.get_dataset_size, names)
         return dataset if column_order is None else dataset.project(column_order)
@@ -432,7 +432,7 @@ class Dataset:
             return tuple([_stacked(name, column) for name, column in builtins.zip(names, lists)])
 
         def rows(epoch: Epoch) -> Iterator[Row]:
-            return computed("batch", workers, together, groups(epoch), epoch)
+            return map_rows("batch", workers, together, groups(epoch), epoch)
 
         def size() -> int:
             count = self.get_dataset_size()

@@ -62,13 +62,13 @@ class Sampler:
             below = self._child.places(length, epoch)
             length = len(below)
         self.dataset_size = length
-        found = [int(place) for place in self._chosen(length, epoch)]
+        rows = [int(place) for place in self._chosen(length, epoch)]
         if self._child is not None:
-            if any(place >= length for place in found):
-                raise ArgumentError(f"{type(self).__name__}: the row {max(found)} is beyond the {length} rows that its "
+            if any(place >= length for place in rows):
+                raise ArgumentError(f"{type(self).__name__}: the row {max(rows)} is beyond the {length} rows that its "
                                     f"{type(self._child).__name__} chooses")
-            found = [below[place] for place in found]
-        return found if not self.num_samples else found[:self.num_samples]
+            rows = [below[place] for place in rows]
+        return rows if not self.num_samples else rows[:self.num_samples]
 
     def count(self, length: int) -> int:
         """Number of rows of an epoch, for a source of ``length`` rows."""

@@ -19,7 +19,7 @@ from ...errors import ArgumentError, did_you_mean
 from .config import Epoch
 from .pipeline import Dataset, Row, as_column
 from .samplers import Sampler, sampler_of
-from .workers import computed, count_of
+from .workers import count_of, map_rows
 
 __all__ = ["Cifar10Dataset", "Cifar100Dataset", "FashionMnistDataset", "GeneratorDataset", "ImageFolderDataset",
            "KMnistDataset", "MnistDataset", "NumpySlicesDataset", "PaddedDataset"]
@@ -126,7 +126,7 @@ class GeneratorDataset(MappableDataset):
             workers, length = count_of(num_parallel_workers, python_multiprocessing), len(source)
 
             def placed(places: Sequence[int], epoch: Epoch) -> Iterator[Row]:
-                return computed("GeneratorDataset", workers, lambda _, place: row_of(source[place]), places, epoch)
+                return map_rows("GeneratorDataset", workers, lambda _, place: row_of(source[place]), places, epoch)
 
             self._sampled(names, placed, length, chosen)
         else:

@@ -25,7 +25,7 @@ if not TYPE_CHECKING:  # its submodules
 _Step = Callable[..., Any]
 
 
-def applied(steps: Sequence[_Step], columns: tuple[Any, ...]) -> Any:
+def apply_in_row(steps: Sequence[_Step], columns: tuple[Any, ...]) -> Any:
     """Functions applied in a row, each to the results of the one before."""
     for step in steps:
         results = step(*columns)
@@ -46,7 +46,7 @@ class Compose:
         self.transforms = list(transforms)
 
     def __call__(self, *columns: Any) -> Any:
-        return applied(self.transforms, columns)
+        return apply_in_row(self.transforms, columns)
 
 
 class RandomApply(Compose):
@@ -57,14 +57,14 @@ class RandomApply(Compose):
         self.prob = chance("RandomApply", prob)
 
     def __call__(self, *columns: Any) -> Any:
-        return applied(self.transforms if stream().random() < self.prob else (), columns)
+        return apply_in_row(self.transforms if stream().random() < self.prob else (), columns)
 
 
 class RandomChoice(Compose):
     """One of the functions, chosen at random."""
 
     def __call__(self, *columns: Any) -> Any:
-        return applied([self.transforms[int(stream().integers(len(self.transforms)))]], columns)
+        return apply_in_row([self.transforms[int(stream().integers(len(self.transforms)))]], columns)
 
 
 class RandomOrder(Compose):
@@ -72,7 +72,7 @@ class RandomOrder(Compose):
 
     def __call__(self, *columns: Any) -> Any:
         order = stream().permutation(len(self.transforms))
-        return applied([self.transforms[i] for i in order], columns)
+        return apply_in_row([self.transforms[i] for i in order], columns)
 
 
 def chance(owner: str, prob: float) -> float:

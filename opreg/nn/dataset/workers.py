@@ -11,7 +11,7 @@ from opreg.data.workers import Processes
 
 from .config import Epoch, get_num_parallel_workers, start_stream
 
-__all__ = ["computed", "count_of"]
+__all__ = ["map_rows", "count_of"]
 
 #: Rows in flight for each process: one that it computes, and one that waits.
 _AHEAD = 2
@@ -57,7 +57,7 @@ def count_of(num_parallel_workers: int | None, python_multiprocessing: bool) -> 
     return count if count > 1 else 0
 
 
-def computed(owner: str, workers: int, function: Callable[[int, Any], Any], rows: Iterable[Any], epoch: Epoch
+def map_rows(owner: str, workers: int, function: Callable[[int, Any], Any], rows: Iterable[Any], epoch: Epoch
              ) -> Iterator[Any]:
     """The results of a function of the index and the content of each row, in the order of the rows.
 

@@ -15,7 +15,7 @@ from ...core.spec import show
 from ...errors import ArgumentError, ShapeError, did_you_mean
 from ..ops import activation as functions
 from ..ops.math import tanh
-from .checks import whole
+from .checks import check_int
 
 __all__ = ["ReLU", "ReLU6", "LeakyReLU", "RReLU", "ELU", "CELU", "SeLU", "SELU", "GELU", "FastGelu", "SiLU", "Mish",
            "Sigmoid", "LogSigmoid", "Tanh", "Softmax", "LogSoftmax", "Softmin", "Softmax2d", "Softsign", "HSigmoid",
@@ -211,7 +211,7 @@ class PReLU(Cell):
 
     def __init__(self, channel: int = 1, w: float | list[float] | Tensor = 0.25):
         super().__init__()
-        self.channel = whole(self, "channel", channel)
+        self.channel = check_int(self, "channel", channel)
         self.w = Parameter([float(w)] * channel if isinstance(w, (int, float)) else w, name="a")
         if self.w.shape != (channel,):
             raise ArgumentError(f"PReLU: w must have {channel} numbers, one for each channel, got the shape "

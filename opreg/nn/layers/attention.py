@@ -17,7 +17,7 @@ from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from .activation import GELU, Activation, callable_cell
 from .basic import Dense, Dropout
-from .checks import chance, filled, flag, whole
+from .checks import chance, check_int, flag, new_parameter
 from .containers import CellList
 from .norm import LayerNorm
 
@@ -69,23 +69,24 @@ class MultiheadAttention(Cell):
                  add_bias_kv: bool = False, add_zero_attn: bool = False, kdim: int | None = None,
                  vdim: int | None = None, batch_first: bool = False, dtype: TensorDType = float32):
         super().__init__()
-        self.embed_dim, self.num_heads = whole(self, "embed_dim", embed_dim), whole(self, "num_heads", num_heads)
+        self.embed_dim = check_int(self, "embed_dim", embed_dim)
+        self.num_heads = check_int(self, "num_heads", num_heads)
         if embed_dim % num_heads:
             raise ArgumentError(f"MultiheadAttention: num_heads {num_heads} must divide embed_dim {embed_dim}")
         if add_bias_kv or add_zero_attn:
             raise ArgumentError("MultiheadAttention: add_bias_kv and add_zero_attn are not supported")
         self.dropout, self.batch_first = chance(self, "dropout", dropout), flag(self, "batch_first", batch_first)
         self.has_bias, self.head_dim = flag(self, "has_bias", has_bias), embed_dim // num_heads
-        self.kdim = embed_dim if kdim is None else whole(self, "kdim", kdim)
-        self.vdim = embed_dim if vdim is None else whole(self, "vdim", vdim)
+        self.kdim = embed_dim if kdim is None else check_int(self, "kdim", kdim)
+        self.vdim = embed_dim if vdim is None else check_int(self, "vdim", vdim)
         self._alike = self.kdim == self.vdim == embed_dim
         if self._alike:
-            self.in_proj_weight = filled("xavier_uniform", (3 * embed_dim, embed_dim), "in_proj_weight", dtype)
+            self.in_proj_weight = new_parameter("xavier_uniform", (3 * embed_dim, embed_dim), "in_proj_weight", dtype)
         else:
             for name, inputs in (("q", embed_dim), ("k", self.kdim), ("v", self.vdim)):
                 name = f"{name}_proj_weight"
-                setattr(self, name, filled("xavier_uniform", (embed_dim, inputs), name, dtype))
-        self.in_proj_bias = filled("zeros", (3 * embed_dim,), "in_proj_bias", dtype) if has_bias else None
+                setattr(self, name, new_parameter("xavier_uniform", (embed_dim, inputs), name, dtype))
+        self.in_proj_bias = new_parameter("zeros", (3 * embed_dim,), "in_proj_bias", dtype) if has_bias else None
         self.out_proj = Dense(embed_dim, embed_dim, has_bias=has_bias, dtype=dtype)
 
     def _heads(self, x: Tensor) -> Tensor:
@@ -259,7 +260,7 @@ class TransformerEncoder(Cell):
 
     def __init__(self, encoder_layer: Cell, num_layers: int, norm: Cell | None = None):
         super().__init__()
-        self.layers = CellList([copy.deepcopy(encoder_layer) for _ in range(whole(self, "num_layers", num_layers))])
+        self.layers = CellList([copy.deepcopy(encoder_layer) for _ in range(check_int(self, "num_layers", num_layers))])
         self.num_layers, self.norm = num_layers, norm
 
     def construct(self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None

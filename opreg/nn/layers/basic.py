@@ -18,7 +18,18 @@ from ..ops import math as math_
 from ..ops.lift import rank_of, scalar
 from ..optim.settings import number
 from .activation import Activation, callable_cell
-from .checks import bound_of, chance, channels_apart, fan_filled, filled, flag, of_one_dtype, several, whole, word
+from .checks import (
+    bound_of,
+    chance,
+    channels_apart,
+    check_int,
+    check_ints,
+    fan_filled,
+    flag,
+    new_parameter,
+    of_one_dtype,
+    word,
+)
 
 __all__ = ["Dense", "Flatten", "Unflatten", "Identity", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding",
            "OneHot", "BiDense", "Linear", "EmbeddingLookup", "L1Regularizer", "TimeDistributed"]
@@ -47,12 +58,12 @@ class Dense(Cell):
                  bias_init: InitializerLike | None = None, has_bias: bool = True, activation: Activation | None = None,
                  dtype: TensorDType = float32):
         super().__init__()
-        self.in_channels = whole(self, "in_channels", in_channels)
-        self.out_channels = whole(self, "out_channels", out_channels)
+        self.in_channels = check_int(self, "in_channels", in_channels)
+        self.out_channels = check_int(self, "out_channels", out_channels)
         self.has_bias = flag(self, "has_bias", has_bias)
         shape = (out_channels, in_channels)
         self.weight = fan_filled(weight_init, shape, "weight", dtype)
-        self.bias = filled(bound_of(bias_init, shape), (out_channels,), "bias", dtype) if has_bias else None
+        self.bias = new_parameter(bound_of(bias_init, shape), (out_channels,), "bias", dtype) if has_bias else None
         self.activation = callable_cell(self, "activation", activation)
 
     def construct(self, x: Tensor) -> Tensor:
@@ -109,7 +120,7 @@ class Unflatten(Cell):
     def __init__(self, axis: int, unflattened_size: tuple[int, ...]):
         super().__init__()
         self.axis = axis
-        self.unflattened_size = several(self, "unflattened_size", tuple(unflattened_size), len(unflattened_size))
+        self.unflattened_size = check_ints(self, "unflattened_size", tuple(unflattened_size), len(unflattened_size))
 
     def construct(self, input_x: Tensor) -> Tensor:
         """``input_x`` with more axes."""
@@ -236,13 +247,13 @@ class Embedding(Cell):
                  embedding_table: InitializerLike = "normal", dtype: TensorDType = float32,
                  padding_idx: int | None = None):
         super().__init__()
-        self.vocab_size = whole(self, "vocab_size", vocab_size)
-        self.embedding_size = whole(self, "embedding_size", embedding_size)
+        self.vocab_size = check_int(self, "vocab_size", vocab_size)
+        self.embedding_size = check_int(self, "embedding_size", embedding_size)
         self.use_one_hot, self.padding_idx = flag(self, "use_one_hot", use_one_hot), padding_idx
         self.dtype = dtype
-        self.embedding_table = filled(embedding_table, (vocab_size, embedding_size), "embedding_table", dtype)
+        self.embedding_table = new_parameter(embedding_table, (vocab_size, embedding_size), "embedding_table", dtype)
         if padding_idx is not None:
-            if whole(self, "padding_idx", padding_idx, 0) >= vocab_size:
+            if check_int(self, "padding_idx", padding_idx, 0) >= vocab_size:
                 raise ArgumentError(f"Embedding: padding_idx must be below {vocab_size}, got {padding_idx}")
             self.embedding_table[padding_idx] = 0
 
@@ -265,7 +276,7 @@ class OneHot(Cell):
     def __init__(self, axis: int = -1, depth: int = 1, on_value: float = 1.0, off_value: float = 0.0,
                  dtype: TensorDType = float32):
         super().__init__()
-        self.axis, self.depth = axis, whole(self, "depth", depth)
+        self.axis, self.depth = axis, check_int(self, "depth", depth)
         self.on_value, self.off_value, self.dtype = on_value, off_value, dtype
 
     def construct(self, indices: Tensor) -> Tensor:
@@ -300,15 +311,15 @@ class BiDense(Cell):
                  weight_init: InitializerLike | None = None, bias_init: InitializerLike | None = None,
                  has_bias: bool = True, dtype: TensorDType = float32):
         super().__init__()
-        self.in1_channels = whole(self, "in1_channels", in1_channels)
-        self.in2_channels = whole(self, "in2_channels", in2_channels)
-        self.out_channels = whole(self, "out_channels", out_channels)
+        self.in1_channels = check_int(self, "in1_channels", in1_channels)
+        self.in2_channels = check_int(self, "in2_channels", in2_channels)
+        self.out_channels = check_int(self, "out_channels", out_channels)
         self.has_bias = flag(self, "has_bias", has_bias)
         near = bound_of(None, (out_channels, in1_channels))
         shape = (out_channels, in1_channels, in2_channels)
-        self.weight = filled(near if weight_init is None else weight_init, shape, "weight", dtype)
-        self.bias = filled(near if bias_init is None else bias_init, (out_channels,), "bias", dtype) if has_bias \
-            else None
+        self.weight = new_parameter(near if weight_init is None else weight_init, shape, "weight", dtype)
+        init = near if bias_init is None else bias_init
+        self.bias = new_parameter(init, (out_channels,), "bias", dtype) if has_bias else None
 
     def construct(self, input1: Tensor, input2: Tensor) -> Tensor:
         """Apply the layer to ``input1`` (..., in1_channels) and ``input2`` (..., in2_channels)."""
@@ -358,11 +369,11 @@ class EmbeddingLookup(Cell):
                  target: str = "CPU", slice_mode: str = "batch_slice", manual_shapes: object = None,
                  max_norm: float | None = None, sparse: bool = True, dtype: TensorDType = float32):
         super().__init__()
-        self.vocab_size = whole(self, "vocab_size", vocab_size)
-        self.embedding_size = whole(self, "embedding_size", embedding_size)
+        self.vocab_size = check_int(self, "vocab_size", vocab_size)
+        self.embedding_size = check_int(self, "embedding_size", embedding_size)
         word(self, "target", target, ("cpu", "device"))
         self.target, self.slice_mode, self.max_norm = target, slice_mode, max_norm
-        self.embedding_table = filled(param_init, (vocab_size, embedding_size), "embedding_table", dtype)
+        self.embedding_table = new_parameter(param_init, (vocab_size, embedding_size), "embedding_table", dtype)
 
     def construct(self, indices: Tensor) -> Tensor:
         """The rows of ``indices``, along a new last axis."""

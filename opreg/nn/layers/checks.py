@@ -16,18 +16,18 @@ from ...cells.typing import Sizes, TensorDType
 from ...core.spec import Shape, show
 from ...errors import ArgumentError, DTypeError, did_you_mean
 
-__all__ = ["no_tensor", "of_one_dtype", "channels_apart", "whole", "several", "flag", "chance", "word", "filled",
-           "fan_filled", "bound_of"]
+__all__ = ["no_tensor", "of_one_dtype", "channels_apart", "check_int", "check_ints", "flag", "chance", "word",
+           "new_parameter", "fan_filled", "bound_of"]
 
 
-def whole(cell: Cell, name: str, value: object, least: int = 1) -> int:
+def check_int(cell: Cell, name: str, value: object, least: int = 1) -> int:
     """Check an integer of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ArgumentError(f"{type(cell).__name__}: {name} must be a whole number of at least {least}, got {value!r}")
     return value
 
 
-def several(cell: Cell, name: str, value: Sizes, count: int, least: int = 1) -> tuple[int, ...]:
+def check_ints(cell: Cell, name: str, value: Sizes, count: int, least: int = 1) -> tuple[int, ...]:
     """Check ``count`` integers: a tuple, or one value for all."""
     if isinstance(value, (tuple, list)) and len(value) == 1:
         value = value[0]
@@ -35,8 +35,8 @@ def several(cell: Cell, name: str, value: Sizes, count: int, least: int = 1) -> 
         if len(value) != count:
             raise ArgumentError(f"{type(cell).__name__}: {name} must be a whole number or {count} of them, got "
                                 f"{value!r}")
-        return tuple(whole(cell, name, number, least) for number in value)
-    return (whole(cell, name, value, least),) * count
+        return tuple(check_int(cell, name, number, least) for number in value)
+    return (check_int(cell, name, value, least),) * count
 
 
 def flag(cell: Cell, name: str, value: object) -> bool:
@@ -67,15 +67,15 @@ def word(cell: Cell, name: str, value: object, words: Iterable[str]) -> str:
 # ------------------------------------------------------------------------------------------- parameters
 
 
-def filled(init: InitializerLike, shape: Shape, name: str, dtype: TensorDType = float32, requires_grad: bool = True
-           ) -> Parameter:
+def new_parameter(init: InitializerLike, shape: Shape, name: str, dtype: TensorDType = float32,
+                  requires_grad: bool = True) -> Parameter:
     """A Parameter with initial values; see ``initializer``."""
     return Parameter(initializers.initializer(init, shape, dtype), name=name, requires_grad=requires_grad)
 
 
 def fan_filled(init: InitializerLike | None, shape: Shape, name: str, dtype: TensorDType = float32) -> Parameter:
     """``filled``, by default uniformly within ``1 / sqrt(inputs)``."""
-    return filled(initializers.HeUniform(math.sqrt(5)) if init is None else init, shape, name, dtype)
+    return new_parameter(initializers.HeUniform(math.sqrt(5)) if init is None else init, shape, name, dtype)
 
 
 def bound_of(init: InitializerLike | None, shape: Shape) -> InitializerLike:
@@ -101,9 +101,9 @@ def no_tensor(x: object) -> str | None:
     return None if isinstance(x, TensorBase) else f"x must be a Tensor, got {type(x).__name__}"
 
 
-def channels_apart(cell: Cell, x: TensorBase, axis: int, wanted: int, what: str, ranks: tuple[int, ...] = ()
+def channels_apart(cell: Cell, x: TensorBase, axis: int, length: int, what: str, ranks: tuple[int, ...] = ()
                    ) -> str | None:
-    """The error text for an input with another number of axes, or with another length than ``wanted`` of the axis of
+    """The error text for an input with another number of axes, or with another length than ``length`` of the axis of
     ``what``; None if it fits."""
     problem = no_tensor(x)
     if problem is not None:
@@ -111,7 +111,7 @@ def channels_apart(cell: Cell, x: TensorBase, axis: int, wanted: int, what: str,
     kind, shape = type(cell).__name__, x.shape
     if (ranks and len(shape) not in ranks) or not shape:
         count = f"{' or '.join(map(str, ranks))} axes" if ranks else "at least one axis"
-        return f"expected {count}, {wanted} {what} in axis {axis}, got the shape {show(shape)}"
-    if shape[axis] != wanted:
-        return f"x has {shape[axis]} {what} in axis {axis} (shape {show(shape)}), {kind} takes {wanted}"
+        return f"expected {count}, {length} {what} in axis {axis}, got the shape {show(shape)}"
+    if shape[axis] != length:
+        return f"x has {shape[axis]} {what} in axis {axis} (shape {show(shape)}), {kind} takes {length}"
     return None

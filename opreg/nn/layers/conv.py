@@ -15,7 +15,17 @@ from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from ..ops import nn
 from ..ops.lift import rank_of
-from .checks import bound_of, channels_apart, fan_filled, filled, flag, of_one_dtype, several, whole, word
+from .checks import (
+    bound_of,
+    channels_apart,
+    check_int,
+    check_ints,
+    fan_filled,
+    flag,
+    new_parameter,
+    of_one_dtype,
+    word,
+)
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "Conv1dTranspose", "Conv2dTranspose", "Conv3dTranspose"]
 
@@ -35,13 +45,13 @@ class _Convolution(Cell):
                  output_padding: Sizes = 0):
         super().__init__()
         rank, dims = max(self._dims, 2), self._dims
-        self.in_channels = whole(self, "in_channels", in_channels)
-        self.out_channels = whole(self, "out_channels", out_channels)
+        self.in_channels = check_int(self, "in_channels", in_channels)
+        self.out_channels = check_int(self, "out_channels", out_channels)
         self.kernel_size = self._sizes("kernel_size", kernel_size, 1)
         self.stride, self.dilation = self._sizes("stride", stride, 1), self._sizes("dilation", dilation, 1)
         self.output_padding = self._sizes("output_padding", output_padding, 0, 0)
         self.pad_mode = word(self, "pad_mode", pad_mode, PAD_MODES)
-        self.group = whole(self, "group", group)
+        self.group = check_int(self, "group", group)
         if in_channels % group or out_channels % group:
             raise ArgumentError(f"{type(self).__name__}: group {group} must divide in_channels {in_channels} and "
                                 f"out_channels {out_channels}")
@@ -49,7 +59,7 @@ class _Convolution(Cell):
         self.data_format = "NCDHW" if dims == 3 else "NCHW"
         if data_format not in ("", self.data_format):
             raise ArgumentError(f"{type(self).__name__}: data_format must be {self.data_format}, got {data_format!r}")
-        sides = several(self, "padding", padding, 2 * dims, 0)
+        sides = check_ints(self, "padding", padding, 2 * dims, 0)
         if self.pad_mode != "pad" and any(sides):
             raise ArgumentError(f"{type(self).__name__}: padding must be 0 unless pad_mode is 'pad', got {padding!r} "
                                 f"with pad_mode {self.pad_mode!r}")
@@ -63,13 +73,13 @@ class _Convolution(Cell):
         if dims == 1 and isinstance(weight_init, TensorBase) and len(weight_init.shape) == 3:
             weight_init = weight_init.expand_dims(2)
         self.weight = fan_filled(weight_init, shape, "weight", dtype)
-        self.bias = filled(bound_of(bias_init, shape), (out_channels,), "bias", dtype) if has_bias else None
+        self.bias = new_parameter(bound_of(bias_init, shape), (out_channels,), "bias", dtype) if has_bias else None
 
     def _sizes(self, name: str, value: Sizes, least: int, beside: int = 1) -> tuple[int, ...]:
         """A value for each axis; data of one axis are treated as images of height one."""
         if self._dims > 1:
-            return several(self, name, value, self._dims, least)
-        return beside, whole(self, name, value, least)
+            return check_ints(self, name, value, self._dims, least)
+        return beside, check_int(self, name, value, least)
 
     def misfit(self, *inputs: Any) -> str | None:
         return channels_apart(self, inputs[0], 1, self.in_channels, "channels", (self._dims + 2,))

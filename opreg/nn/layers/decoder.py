@@ -13,7 +13,7 @@ from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from .activation import Activation
 from .attention import TransformerEncoder, TransformerEncoderLayer, TransformerLayer
-from .checks import whole
+from .checks import check_int
 from .containers import CellList
 from .norm import LayerNorm
 
@@ -62,7 +62,7 @@ class TransformerDecoder(Cell):
 
     def __init__(self, decoder_layer: Cell, num_layers: int, norm: Cell | None = None):
         super().__init__()
-        self.layers = CellList([copy.deepcopy(decoder_layer) for _ in range(whole(self, "num_layers", num_layers))])
+        self.layers = CellList([copy.deepcopy(decoder_layer) for _ in range(check_int(self, "num_layers", num_layers))])
         self.num_layers, self.norm = num_layers, norm
 
     def construct(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,

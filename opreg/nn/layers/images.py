@@ -16,7 +16,7 @@ from ...errors import ArgumentError, DTypeError, ShapeError
 from ..ops import math as math_
 from ..ops import nn
 from ..optim.settings import number
-from .checks import whole
+from .checks import check_int
 from .containers import CellList
 
 __all__ = ["CentralCrop", "ImageGradients", "MSSSIM", "PSNR", "SSIM"]
@@ -66,7 +66,7 @@ class _Structure(Cell):
         super().__init__()
         name = type(self).__name__
         self.max_val = number(name, "max_val", max_val, inside=True)
-        self.filter_size = whole(self, "filter_size", filter_size)
+        self.filter_size = check_int(self, "filter_size", filter_size)
         self.filter_sigma = number(name, "filter_sigma", filter_sigma, inside=True)
         self.k1, self.k2 = number(name, "k1", k1), number(name, "k2", k2)
 

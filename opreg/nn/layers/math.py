@@ -9,7 +9,7 @@ from ...cells.tensor import Tensor
 from ...cells.typing import Axes, Number, TensorLike
 from ...errors import ArgumentError
 from ..ops import array, creation, indexing, linalg, math, nn, reduce
-from .checks import flag, whole
+from .checks import check_int, flag
 
 __all__ = ["ChannelShuffle", "ClipByNorm", "DiGamma", "LGamma", "LRN", "MatDet", "MatInverse", "MatMul", "Moments",
            "Norm", "Range", "ReduceLogSumExp", "Roll", "Tril", "Triu"]
@@ -156,7 +156,7 @@ class ChannelShuffle(Cell):
 
     def __init__(self, groups: int):
         super().__init__()
-        self.groups = whole(self, "groups", groups)
+        self.groups = check_int(self, "groups", groups)
 
     def construct(self, x: Tensor) -> Tensor:
         """Shuffle the channels of ``x`` (batch, channels, ...)."""
@@ -272,7 +272,7 @@ class LRN(Cell):
     def __init__(self, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5,
                  norm_region: str = "ACROSS_CHANNELS"):
         super().__init__()
-        self.depth_radius = whole(self, "depth_radius", depth_radius, 0)
+        self.depth_radius = check_int(self, "depth_radius", depth_radius, 0)
         self.bias, self.alpha, self.beta, self.norm_region = bias, alpha, beta, norm_region
 
     def construct(self, input_x: Tensor) -> Tensor:

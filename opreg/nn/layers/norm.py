@@ -17,7 +17,7 @@ from ...distributed import world
 from ...errors import ArgumentError, ShapeError
 from ..ops import nn
 from ..ops.lift import rank_of
-from .checks import chance, channels_apart, filled, flag, no_tensor, several, whole
+from .checks import chance, channels_apart, check_int, check_ints, flag, new_parameter, no_tensor
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm1d",
            "InstanceNorm2d", "InstanceNorm3d"]
@@ -33,13 +33,13 @@ class _Moving(Cell):
                  beta_init: InitializerLike, moving_mean_init: InitializerLike, moving_var_init: InitializerLike,
                  dtype: TensorDType):
         super().__init__()
-        self.num_features = whole(self, "num_features", num_features)
+        self.num_features = check_int(self, "num_features", num_features)
         self.eps, self.momentum = eps, chance(self, "momentum", momentum)
         shape, affine = (num_features,), flag(self, "affine", affine)
-        self.moving_mean = filled(moving_mean_init, shape, "mean", dtype, requires_grad=False)
-        self.moving_variance = filled(moving_var_init, shape, "variance", dtype, requires_grad=False)
-        self.gamma = filled(gamma_init, shape, "gamma", dtype, requires_grad=affine)
-        self.beta = filled(beta_init, shape, "beta", dtype, requires_grad=affine)
+        self.moving_mean = new_parameter(moving_mean_init, shape, "mean", dtype, requires_grad=False)
+        self.moving_variance = new_parameter(moving_var_init, shape, "variance", dtype, requires_grad=False)
+        self.gamma = new_parameter(gamma_init, shape, "gamma", dtype, requires_grad=affine)
+        self.beta = new_parameter(beta_init, shape, "beta", dtype, requires_grad=affine)
 
     def extend_repr(self) -> str:
         """Attributes and parameters."""
@@ -187,9 +187,9 @@ class LayerNorm(Cell):
             raise ArgumentError(f"LayerNorm: normalized_shape must be a tuple or list of int, got {normalized_shape!r}")
         self.normalized_shape, self.epsilon = normalized_shape, epsilon
         self.begin_norm_axis, self.begin_params_axis = begin_norm_axis, begin_params_axis
-        shape = several(self, "normalized_shape", tuple(normalized_shape), len(normalized_shape))
-        self.gamma = filled(gamma_init, shape, "gamma", dtype)
-        self.beta = filled(beta_init, shape, "beta", dtype)
+        shape = check_ints(self, "normalized_shape", tuple(normalized_shape), len(normalized_shape))
+        self.gamma = new_parameter(gamma_init, shape, "gamma", dtype)
+        self.beta = new_parameter(beta_init, shape, "beta", dtype)
 
     def misfit(self, *inputs: Any) -> str | None:
         x, shape = inputs[0], tuple(self.normalized_shape)
@@ -241,13 +241,13 @@ class GroupNorm(Cell):
                  gamma_init: InitializerLike = "ones", beta_init: InitializerLike = "zeros",
                  dtype: TensorDType = float32):
         super().__init__()
-        self.num_groups = whole(self, "num_groups", num_groups)
-        self.num_channels = whole(self, "num_channels", num_channels)
+        self.num_groups = check_int(self, "num_groups", num_groups)
+        self.num_channels = check_int(self, "num_channels", num_channels)
         if num_channels % num_groups:
             raise ArgumentError(f"GroupNorm: num_groups {num_groups} must divide num_channels {num_channels}")
         self.eps, affine = eps, flag(self, "affine", affine)
-        self.gamma = filled(gamma_init, (num_channels,), "gamma", dtype, requires_grad=affine)
-        self.beta = filled(beta_init, (num_channels,), "beta", dtype, requires_grad=affine)
+        self.gamma = new_parameter(gamma_init, (num_channels,), "gamma", dtype, requires_grad=affine)
+        self.beta = new_parameter(beta_init, (num_channels,), "beta", dtype, requires_grad=affine)
 
     def construct(self, x: Tensor) -> Tensor:
         """Normalise ``x`` (batch, num_channels, ...)."""

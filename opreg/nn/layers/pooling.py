@@ -13,7 +13,7 @@ from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from ..ops import nn, windows
 from ..ops.lift import rank_of
-from .checks import flag, several, whole, word
+from .checks import check_int, check_ints, flag, word
 
 __all__ = ["MaxPool1d", "MaxPool2d", "MaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "AdaptiveAvgPool1d",
            "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d"]
@@ -28,17 +28,17 @@ class _Pool(Cell):
     def __init__(self, kernel_size: Sizes, stride: Sizes, pad_mode: str, padding: Sizes, ceil_mode: bool,
                  count_include_pad: bool = True, divisor_override: int | None = None, data_format: str = ""):
         super().__init__()
-        self._kernel = several(self, "kernel_size", kernel_size, self._dims)
-        self._stride = several(self, "stride", stride, self._dims)
+        self._kernel = check_ints(self, "kernel_size", kernel_size, self._dims)
+        self._stride = check_ints(self, "stride", stride, self._dims)
         self.kernel_size = (1, *self._kernel) if self._dims == 1 else kernel_size
         self.stride = (1, *self._stride) if self._dims == 1 else stride
         self.pad_mode = word(self, "pad_mode", pad_mode, ("same", "valid", "pad")).upper()
-        self._pad = several(self, "padding", padding, self._dims, 0)
+        self._pad = check_ints(self, "padding", padding, self._dims, 0)
         self.ceil_mode = flag(self, "ceil_mode", ceil_mode)
         self.count_include_pad = flag(self, "count_include_pad", count_include_pad)
         self.divisor_override = divisor_override
         if divisor_override is not None:
-            whole(self, "divisor_override", divisor_override)
+            check_int(self, "divisor_override", divisor_override)
         self._divisor = divisor_override
         # In MindSpore the zeros of pad_mode "same" count in three dimensions, and in one or two with ceil_mode.
         if self.pad_mode == "SAME" and not divisor_override and count_include_pad and (self._dims == 3 or ceil_mode):
@@ -92,7 +92,7 @@ class _MaxPool(_Pool):
                  dilation: Sizes = 1, return_indices: bool = False, ceil_mode: bool = False, data_format: str = ""):
         super().__init__(kernel_size, stride, pad_mode, padding, ceil_mode, data_format=data_format)
         self.dilation, self.return_indices = dilation, flag(self, "return_indices", return_indices)
-        self._dilation = several(self, "dilation", dilation, self._dims)
+        self._dilation = check_ints(self, "dilation", dilation, self._dims)
         self._places = return_indices or any(step != 1 for step in self._dilation)
         if self._places and self.pad_mode != "PAD":
             raise ArgumentError(f"{type(self).__name__}: dilation and return_indices need pad_mode 'pad', got "
@@ -198,7 +198,7 @@ class _Adaptive(Cell):
         if len(sizes) != self._dims:
             raise ArgumentError(f"{type(self).__name__}: output_size must be an int or {self._dims} of them, got "
                                 f"{output_size!r}")
-        self.output_size = tuple(None if size is None else whole(self, "output_size", size) for size in sizes)
+        self.output_size = tuple(None if size is None else check_int(self, "output_size", size) for size in sizes)
 
     def construct(self, input: Tensor) -> Tensor:
         """The average or maximum of each cell of the grid, ([batch,] channels, ...)."""

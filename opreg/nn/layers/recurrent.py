@@ -15,7 +15,7 @@ from ...cells.typing import TensorDType
 from ...core.registry import get, ops
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
-from .checks import chance, filled, flag, whole, word
+from .checks import chance, check_int, flag, new_parameter, word
 
 __all__ = ["RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell"]
 
@@ -34,9 +34,9 @@ class _Recurrent(Cell):
                  batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
                  dtype: TensorDType = float32):
         super().__init__()
-        self.input_size = whole(self, "input_size", input_size)
-        self.hidden_size = whole(self, "hidden_size", hidden_size)
-        self.num_layers, self.has_bias = whole(self, "num_layers", num_layers), flag(self, "has_bias", has_bias)
+        self.input_size = check_int(self, "input_size", input_size)
+        self.hidden_size = check_int(self, "hidden_size", hidden_size)
+        self.num_layers, self.has_bias = check_int(self, "num_layers", num_layers), flag(self, "has_bias", has_bias)
         self.batch_first = flag(self, "batch_first", batch_first)
         self.dropout = chance(self, "dropout", dropout, high=False)
         self.bidirectional = flag(self, "bidirectional", bidirectional)
@@ -47,7 +47,7 @@ class _Recurrent(Cell):
                 rows = self._gates * hidden_size
                 inputs = input_size if i < self.num_directions else hidden_size * self.num_directions
                 shape = {"weight_ih": (rows, inputs), "weight_hh": (rows, hidden_size)}.get(kind, (rows,))
-                setattr(self, kind + place, filled(within, shape, kind + place, dtype))
+                setattr(self, kind + place, new_parameter(within, shape, kind + place, dtype))
 
     def _places(self) -> list[str]:
         """Suffixes of parameter names: layer by layer, forward then backward."""
@@ -185,14 +185,14 @@ class _Step(Cell):
 
     def __init__(self, input_size: int, hidden_size: int, has_bias: bool = True, dtype: TensorDType = float32):
         super().__init__()
-        self.input_size = whole(self, "input_size", input_size)
-        self.hidden_size = whole(self, "hidden_size", hidden_size)
+        self.input_size = check_int(self, "input_size", input_size)
+        self.hidden_size = check_int(self, "hidden_size", hidden_size)
         self.has_bias, rows = flag(self, "has_bias", has_bias), self._gates * hidden_size
         within = initializers.Uniform(1 / math.sqrt(hidden_size))
-        self.weight_ih = filled(within, (rows, input_size), "weight_ih", dtype)
-        self.weight_hh = filled(within, (rows, hidden_size), "weight_hh", dtype)
-        self.bias_ih = filled(within, (rows,), "bias_ih", dtype) if has_bias else None
-        self.bias_hh = filled(within, (rows,), "bias_hh", dtype) if has_bias else None
+        self.weight_ih = new_parameter(within, (rows, input_size), "weight_ih", dtype)
+        self.weight_hh = new_parameter(within, (rows, hidden_size), "weight_hh", dtype)
+        self.bias_ih = new_parameter(within, (rows,), "bias_ih", dtype) if has_bias else None
+        self.bias_hh = new_parameter(within, (rows,), "bias_hh", dtype) if has_bias else None
 
     def _products(self, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         """``W x + b`` and ``V h + c``."""

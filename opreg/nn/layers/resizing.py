@@ -11,7 +11,7 @@ from ...cells.typing import Sizes, TensorShape
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from ..ops import ResizeBilinearV2, nn
-from .checks import flag, whole, word
+from .checks import check_int, flag, word
 
 __all__ = ["Upsample", "ResizeBilinear", "PixelShuffle", "PixelUnshuffle"]
 
@@ -81,7 +81,7 @@ class ResizeBilinear(Cell):
         if size is not None and scale_factor is None:
             return resized(x, size)
         if size is None and scale_factor is not None:
-            return resized(x, [length * whole(self, "scale_factor", scale_factor) for length in x.shape[2:]])
+            return resized(x, [length * check_int(self, "scale_factor", scale_factor) for length in x.shape[2:]])
         raise ArgumentError("ResizeBilinear: expected either size or scale_factor")
 
 
@@ -97,7 +97,7 @@ class PixelShuffle(Cell):
 
     def __init__(self, upscale_factor: int):
         super().__init__()
-        self.upscale_factor = whole(self, "upscale_factor", upscale_factor)
+        self.upscale_factor = check_int(self, "upscale_factor", upscale_factor)
 
     def construct(self, input: Tensor) -> Tensor:
         """``input`` (..., channels, height, width) with fewer channels and more pixels."""
@@ -112,7 +112,7 @@ class PixelUnshuffle(Cell):
 
     def __init__(self, downscale_factor: int):
         super().__init__()
-        self.downscale_factor = whole(self, "downscale_factor", downscale_factor)
+        self.downscale_factor = check_int(self, "downscale_factor", downscale_factor)
 
     def construct(self, input: Tensor) -> Tensor:
         """``input`` (..., channels, height, width) with more channels and fewer pixels."""

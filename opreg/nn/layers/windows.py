@@ -12,7 +12,7 @@ from ...cells.typing import Sizes
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from ..ops import nn, windows
-from .checks import flag, several, word
+from .checks import check_ints, flag, word
 
 __all__ = ["FractionalMaxPool2d", "FractionalMaxPool3d", "LPPool1d", "LPPool2d", "MaxUnpool1d", "MaxUnpool2d",
            "MaxUnpool3d", "Unfold"]
@@ -25,10 +25,10 @@ class _Unpool(Cell):
 
     def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0):
         super().__init__()
-        several(self, "kernel_size", kernel_size, self._dims)
-        several(self, "padding", padding, self._dims, 0)
+        check_ints(self, "kernel_size", kernel_size, self._dims)
+        check_ints(self, "padding", padding, self._dims, 0)
         if stride is not None:
-            several(self, "stride", stride, self._dims, 0)
+            check_ints(self, "stride", stride, self._dims, 0)
         self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
 
     def construct(self, x: Tensor, indices: Tensor, output_size: tuple[int, ...] | None = None) -> Tensor:
@@ -76,7 +76,7 @@ class _Fractional(Cell):
     def __init__(self, kernel_size: Sizes, output_size: Sizes | None = None, output_ratio: Any = None,
                  return_indices: bool = False, _random_samples: Tensor | None = None):
         super().__init__()
-        several(self, "kernel_size", kernel_size, self._dims)
+        check_ints(self, "kernel_size", kernel_size, self._dims)
         windows.output_sizes(type(self).__name__, self._dims, (0,) * self._dims, output_size, output_ratio)
         self.kernel_size, self.output_size, self.output_ratio = kernel_size, output_size, output_ratio
         self.return_indices = flag(self, "return_indices", return_indices)
@@ -118,9 +118,9 @@ class _Powers(Cell):
 
     def __init__(self, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False):
         super().__init__()
-        several(self, "kernel_size", kernel_size, self._dims)
+        check_ints(self, "kernel_size", kernel_size, self._dims)
         if stride is not None:
-            several(self, "stride", stride, self._dims)
+            check_ints(self, "stride", stride, self._dims)
         self.norm_type, self.kernel_size, self.stride = norm_type, kernel_size, stride
         self.ceil_mode = flag(self, "ceil_mode", ceil_mode)
 
@@ -199,4 +199,4 @@ def _inner(cell: Cell, name: str, value: Sequence[int]) -> tuple[int, ...]:
     """The values for rows and columns."""
     if not isinstance(value, (tuple, list)) or len(value) != 4 or value[0] != 1 or value[3] != 1:
         raise ArgumentError(f"{type(cell).__name__}: {name} must be (1, rows, columns, 1), got {value!r}")
-    return several(cell, name, tuple(value[1:3]), 2)
+    return check_ints(cell, name, tuple(value[1:3]), 2)

@@ -11,7 +11,7 @@ from ...core.registry import ops
 from ...errors import ShapeError, did_you_mean
 from ..layers.activation import get_activation
 from ..ops import losses as functions
-from ..ops.lift import together
+from ..ops.lift import to_common_dtype
 from ..optim.settings import flag, number
 from .base import LossBase, sum_over
 
@@ -142,7 +142,7 @@ class DiceLoss(LossBase):
 
     def construct(self, logits: Tensor, label: Tensor) -> Tensor:
         self._alike(logits=logits, label=label)
-        logits, label = together(logits, label, real=True)
+        logits, label = to_common_dtype(logits, label, real=True)
         both = sum_over(ops.square(logits)) + sum_over(ops.square(label)) + self.smooth
         return 1.0 - sum_over(logits * label) * 2.0 / both
 

@@ -7,7 +7,7 @@ import math
 from ...cells.tensor import Tensor
 from ...core.registry import ops
 from ..ops import losses as functions
-from ..ops.lift import floating, together
+from ..ops.lift import floating, to_common_dtype
 from ..ops.losses import above
 from ..optim.settings import flag, number
 from .base import LossBase, mean
@@ -76,7 +76,7 @@ class MultiLabelSoftMarginLoss(LossBase):
 
     def construct(self, x: Tensor, target: Tensor) -> Tensor:
         self._alike(x=x, target=target)
-        x, target = together(x, target, real=True)
+        x, target = to_common_dtype(x, target, real=True)
         elements = ops._softrelu(-x) + (1.0 - target) * x
         return self._reduce(mean(elements if self.weight is None else elements * self.weight, -1))
 
@@ -151,7 +151,7 @@ class GaussianNLLLoss(LossBase):
 
     def construct(self, logits: Tensor, labels: Tensor, var: Tensor) -> Tensor:
         self._tensors(logits=logits, labels=labels, var=var)
-        logits, labels, var = together(logits, labels, var, real=True)
+        logits, labels, var = to_common_dtype(logits, labels, var, real=True)
         var = above(var, self.eps)
         elements = (ops.log(var) + ops.square(logits - labels) / var) * 0.5
         return self._reduce(elements + 0.5 * math.log(2 * math.pi) if self.full else elements)

@@ -200,18 +200,18 @@ def _prevalence(sensitivity: Any, specificity: Any) -> Any:
     return _divided(np.sqrt(sensitivity * (1 - specificity)) + specificity - 1, sensitivity + specificity - 1)
 
 
-def _mean(rates: np.ndarray, known: np.ndarray, axis: int) -> tuple[Any, Any]:
+def _mean(rates: np.ndarray, valid: np.ndarray, axis: int) -> tuple[Any, Any]:
     """Means of the known values along an axis, 0 without any, and the number of known values."""
-    many = known.sum(axis=axis)
-    return np.nan_to_num(_divided((rates * known).sum(axis=axis), many)), many
+    many = valid.sum(axis=axis)
+    return np.nan_to_num(_divided((rates * valid).sum(axis=axis), many)), many
 
 
-def _sum(rates: np.ndarray, known: np.ndarray, axis: int | tuple[int, ...]) -> tuple[Any, Any]:
-    return rates.sum(axis=axis), known.sum(axis=axis)
+def _sum(rates: np.ndarray, valid: np.ndarray, axis: int | tuple[int, ...]) -> tuple[Any, Any]:
+    return rates.sum(axis=axis), valid.sum(axis=axis)
 
 
-def _mean_of_means(rates: np.ndarray, known: np.ndarray) -> tuple[Any, Any]:
-    means, many = _mean(rates, known, 1)
+def _mean_of_means(rates: np.ndarray, valid: np.ndarray) -> tuple[Any, Any]:
+    means, many = _mean(rates, valid, 1)
     return _mean(means, many > 0, 0)
 
 

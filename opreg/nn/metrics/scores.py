@@ -274,7 +274,7 @@ class _Positives(_ClassMeasure):
         result = self._share(*self._counts)
         return result.mean() if average else result
 
-    def _share(self, both: np.ndarray, predicted: np.ndarray, there: np.ndarray) -> np.ndarray:
+    def _share(self, both: np.ndarray, predicted: np.ndarray, positive: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
 
@@ -292,7 +292,7 @@ class Precision(_Positives):
     array([1. , 0.5])
     """
 
-    def _share(self, both: np.ndarray, predicted: np.ndarray, there: np.ndarray) -> np.ndarray:
+    def _share(self, both: np.ndarray, predicted: np.ndarray, positive: np.ndarray) -> np.ndarray:
         return both / (predicted + _LEAST)
 
 
@@ -310,8 +310,8 @@ class Recall(_Positives):
     array([0.5, 1. ])
     """
 
-    def _share(self, both: np.ndarray, predicted: np.ndarray, there: np.ndarray) -> np.ndarray:
-        return both / (there + _LEAST)
+    def _share(self, both: np.ndarray, predicted: np.ndarray, positive: np.ndarray) -> np.ndarray:
+        return both / (positive + _LEAST)
 
 
 class Fbeta(_Positives):
@@ -332,9 +332,9 @@ class Fbeta(_Positives):
         self.beta = number(type(self).__name__, "beta", beta, inside=True)
         super().__init__()
 
-    def _share(self, both: np.ndarray, predicted: np.ndarray, there: np.ndarray) -> np.ndarray:
+    def _share(self, both: np.ndarray, predicted: np.ndarray, positive: np.ndarray) -> np.ndarray:
         square = self.beta * self.beta
-        return (1 + square) * both / (square * there + predicted + _LEAST)
+        return (1 + square) * both / (square * positive + predicted + _LEAST)
 
 
 class F1(Fbeta):

@@ -189,16 +189,16 @@ def _box(region: np.ndarray) -> tuple[slice, ...]:
     return tuple([slice(int(each.min()), int(each.max()) + 1) for each in np.nonzero(region)])
 
 
-def _to_nearest(there: np.ndarray, kind: str) -> np.ndarray:
+def _to_nearest(mask: np.ndarray, kind: str) -> np.ndarray:
     """The distance of each point to the nearest true point; infinite without any.
 
     Axes are handled one after the other: distances along earlier axes are combined with steps along the next.
     """
-    best = np.where(there, 0.0, math.inf)
-    for axis in range(there.ndim):
+    best = np.where(mask, 0.0, math.inf)
+    for axis in range(mask.ndim):
         start = best.copy()
         reached = np.isfinite(start).any(axis=axis, keepdims=True)  # lines without a finite distance stay infinite
-        for step in range(1, there.shape[axis]):
+        for step in range(1, mask.shape[axis]):
             cost = step * step if kind == "euclidean" else step
             if cost >= best.max(initial=0.0, where=reached):
                 break

@@ -12,7 +12,7 @@ from ...cells.cell import Cell
 from ..checkpoint import save_checkpoint
 from ..optim.settings import flag
 from .callback import Callback, RunContext
-from .settings import whole
+from .settings import check_int
 
 __all__ = ["CheckpointConfig", "ModelCheckpoint"]
 
@@ -58,7 +58,7 @@ class CheckpointConfig:
                    "keep_checkpoint_per_n_minutes": keep_checkpoint_per_n_minutes}
         for name, value in numbers.items():
             if value is not None:
-                whole("CheckpointConfig", name, value)
+                check_int("CheckpointConfig", name, value)
         if not any(numbers.values()):
             raise ValueError(f"CheckpointConfig: one of {', '.join(numbers)} must be above 0")
         if saved_network is not None and not isinstance(saved_network, Cell):

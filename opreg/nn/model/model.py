@@ -22,7 +22,7 @@ from .batches import Batches
 from .callback import Callback, Callbacks, Params, RunContext, loss_of
 from .callbacks import History, LearningRateScheduler, LossMonitor
 from .checkpoints import ModelCheckpoint
-from .settings import whole
+from .settings import check_int
 
 __all__ = ["Model"]
 
@@ -174,9 +174,9 @@ class Model:
     def _run(self, owner: str, epoch: int, data: Any, valid: Any, frequency: int | list[int], callbacks: Given,
              sink: bool, sink_size: int, initial_epoch: int, progress: bool | None) -> None:
         flag(owner, "dataset_sink_mode", sink)
-        whole(owner, "epoch", epoch, 1)
-        whole(owner, "initial_epoch", initial_epoch)
-        if whole(owner, "sink_size", sink_size, -1) == 0:
+        check_int(owner, "epoch", epoch, 1)
+        check_int(owner, "initial_epoch", initial_epoch)
+        if check_int(owner, "sink_size", sink_size, -1) == 0:
             raise ValueError(f"{owner}: sink_size must be -1 or above 0")
         if initial_epoch >= epoch:
             raise ValueError(f"{owner}: epoch is the number of the last epoch, and must be greater than initial_epoch, "

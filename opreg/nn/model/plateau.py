@@ -13,7 +13,7 @@ from ...cells.tensor import Tensor
 from ..optim.settings import flag, number
 from .callback import Callback, RunContext, loss_of
 from .callbacks import rate_of
-from .settings import whole
+from .settings import check_int
 
 __all__ = ["EarlyStopping", "ReduceLROnPlateau"]
 
@@ -33,7 +33,7 @@ class _Watched(Callback):
             raise ValueError(f"{owner}: mode must be 'auto', 'min' or 'max', got {mode!r}")
         self.monitor, self.mode = monitor, mode
         self.min_delta = abs(number(owner, "min_delta", min_delta, -math.inf))
-        self.patience = whole(owner, "patience", patience)
+        self.patience = check_int(owner, "patience", patience)
         self.verbose = flag(owner, "verbose", verbose)
         self._less = mode == "min" or (mode == "auto" and monitor in _LESS_IS_BETTER)
         self._begin()
@@ -174,7 +174,7 @@ class ReduceLROnPlateau(_Watched):
         self.cooldown_counter = 0
         super().__init__(monitor, min_delta, patience, verbose, mode)
         self.factor = number("ReduceLROnPlateau", "factor", factor, 0.0, 1.0, inside=True)
-        self.cooldown = whole("ReduceLROnPlateau", "cooldown", cooldown)
+        self.cooldown = check_int("ReduceLROnPlateau", "cooldown", cooldown)
         self.min_lr = number("ReduceLROnPlateau", "min_lr", min_lr)
 
     def _begin(self) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["whole"]
+__all__ = ["check_int"]
 
 
-def whole(owner: str, name: str, value: object, least: int = 0) -> int:
+def check_int(owner: str, name: str, value: object, least: int = 0) -> int:
     """Check a setting: an integer, at least ``least``.
 
     Raises

@@ -20,7 +20,7 @@ from ...core.protobuf import field, varint
 from ...errors import ArgumentError, ShapeError, did_you_mean
 from ..optim.settings import flag
 from .callback import Callback, RunContext, loss_of
-from .settings import whole
+from .settings import check_int
 
 __all__ = ["SummaryCollector", "SummaryRecord"]
 
@@ -241,9 +241,10 @@ class SummaryCollector(Callback):
                  collect_specified_data: dict[str, Any] | None = None, keep_default_action: bool = True,
                  custom_lineage_data: object = None, collect_tensor_freq: int | None = None,
                  max_file_size: int | None = None, export_options: object = None):
-        self._every = whole("SummaryCollector", "collect_freq", collect_freq, 1)
-        given = (collect_specified_data or {}).get("collect_metric")
-        self._wanted = flag("SummaryCollector", "keep_default_action", keep_default_action) if given is None else given
+        self._every = check_int("SummaryCollector", "collect_freq", collect_freq, 1)
+        metric = (collect_specified_data or {}).get("collect_metric")
+        keeps_default = flag("SummaryCollector", "keep_default_action", keep_default_action)
+        self._wanted = keeps_default if metric is None else metric
         self._folder = summary_dir
         self._record: SummaryRecord | None = None
 

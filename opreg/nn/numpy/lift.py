@@ -11,7 +11,7 @@ from ...cells.tensor_base import TensorBase, is_number
 from ...cells.typing import Axes, Number, TensorDType, TensorLike
 from ..ops.lift import axes, floating, one_axis
 
-__all__ = ["as_operand", "as_real", "as_tensor", "axes_of", "in_dtype", "known"]
+__all__ = ["as_operand", "as_real", "as_tensor", "axes_of", "in_dtype", "static_values"]
 
 _INT32, _INT64, _FLOAT32, _FLOAT64 = (np.dtype(name) for name in ("int32", "int64", "float32", "float64"))
 
@@ -54,6 +54,6 @@ def axes_of(axis: Axes, rank: int, what: str) -> tuple[int, ...]:
     return tuple(one_axis(position, rank, what) for position in (chosen if isinstance(chosen, tuple) else (chosen,)))
 
 
-def known(value: TensorLike) -> np.ndarray:
+def static_values(value: TensorLike) -> np.ndarray:
     """The values of an argument that decides a shape."""
     return as_tensor(value).asnumpy()

@@ -15,7 +15,7 @@ from ...cells.typing import Number, TensorDType, TensorLike, TensorShape
 from ...core.spec import as_dtype
 from ...errors import ArgumentError, ShapeError
 from .. import ops
-from ..ops.lift import one_axis, shape_of, together
+from ..ops.lift import one_axis, shape_of, to_common_dtype
 from .creation import linspace
 from .lift import as_operand, as_real, as_tensor
 
@@ -107,7 +107,7 @@ def take_along_axis(arr: TensorLike, indices: TensorLike, axis: int | None) -> T
 def choose(a: TensorLike, choices: TensorLike, mode: str = "clip") -> Tensor:
     """For each element the value of the choice that it names."""
     index = as_tensor(a)
-    parts = together(*(as_tensor(choice) for choice in (
+    parts = to_common_dtype(*(as_tensor(choice) for choice in (
         choices if isinstance(choices, (list, tuple)) else ops.unbind(as_tensor(choices)))))
     shape = np.broadcast_shapes(index.shape, *(part.shape for part in parts))
     places = ops.broadcast_to(_taken_places(index, len(parts), mode, "choose"), shape)
@@ -160,7 +160,7 @@ def searchsorted(a: TensorLike, v: TensorLike, side: str = "left", sorter: Tenso
     if x.ndim != 1:
         raise ShapeError(f"searchsorted: expected a vector, got the shape {x.shape}")
     x = x if sorter is None else ops.gather(x, as_tensor(sorter), 0)
-    left, right = together(x, as_tensor(v))
+    left, right = to_common_dtype(x, as_tensor(v))
     return ops.searchsorted(left, right, out_int32=True, side=side)
 
 
@@ -193,7 +193,7 @@ def unique(x: TensorLike, return_inverse: bool = False) -> Any:
 
 def isin(element: TensorLike, test_elements: TensorLike, invert: bool = False) -> Tensor:
     """Whether each element is in ``test_elements``, or with ``invert`` is not."""
-    x, tested = together(as_tensor(element), as_tensor(test_elements).reshape((-1,)))
+    x, tested = to_common_dtype(as_tensor(element), as_tensor(test_elements).reshape((-1,)))
     is_member = ops.any(ops.expand_dims(x, -1) == tested, -1)
     return ops.logical_not(is_member) if invert else is_member
 
@@ -216,7 +216,7 @@ def setdiff1d(ar1: TensorLike, ar2: TensorLike, assume_unique: bool = False) -> 
 
 def intersect1d(ar1: TensorLike, ar2: TensorLike, assume_unique: bool = False, return_indices: bool = False) -> Any:
     """The distinct elements that both have, sorted; with ``return_indices`` also their first indices."""
-    x, y = together(*(as_tensor(array).reshape((-1,)) for array in (ar1, ar2)))
+    x, y = to_common_dtype(*(as_tensor(array).reshape((-1,)) for array in (ar1, ar2)))
     common = _sorted(unique(ops.masked_select(x, in1d(x, y))))
     if not return_indices:
         return common

@@ -13,7 +13,7 @@ from ...cells.typing import Axes, TensorLike, TensorShape
 from ...errors import ArgumentError, ShapeError
 from .. import ops
 from ..ops.lift import one_axis, scalar, shape_of
-from .lift import as_tensor, axes_of, known
+from .lift import as_tensor, axes_of, static_values
 
 __all__ = [
     "append", "apply_along_axis", "apply_over_axes", "array_split", "array_str", "atleast_1d", "atleast_2d",
@@ -297,7 +297,7 @@ _STATISTICS: dict[str, Callable[..., Tensor]] = {
 
 def _pairs(value: TensorLike, rank: int) -> list[tuple[Any, Any]]:
     """A pair of values (before, after) for each axis, from one value, one pair or a pair for each axis."""
-    numbers = known(value)
+    numbers = static_values(value)
     return [tuple(pair) for pair in np.broadcast_to(numbers, (rank, 2)).tolist()]
 
 

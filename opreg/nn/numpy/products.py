@@ -11,7 +11,7 @@ from ...cells.tensor_base import is_number
 from ...cells.typing import Axes, Number, TensorDType, TensorLike
 from ...errors import ArgumentError, ShapeError
 from .. import ops
-from ..ops.lift import together
+from ..ops.lift import to_common_dtype
 from .lift import as_real, as_tensor, in_dtype
 
 __all__ = [
@@ -21,7 +21,7 @@ __all__ = [
 
 def _pair(x: TensorLike, y: TensorLike) -> tuple[Tensor, Tensor]:
     """Two tensors, cast to their common dtype."""
-    left, right = together(as_tensor(x), as_tensor(y))
+    left, right = to_common_dtype(as_tensor(x), as_tensor(y))
     return left, right
 
 
@@ -172,7 +172,7 @@ def _factors(p: TensorLike, what: str) -> Tensor:
 
 def _aligned(a1: TensorLike, a2: TensorLike, what: str) -> tuple[Tensor, Tensor]:
     """The coefficients of two polynomials, padded with zeros to the same degree."""
-    x, y = together(_factors(a1, what), _factors(a2, what))
+    x, y = to_common_dtype(_factors(a1, what), _factors(a2, what))
     longest = max(x.size, y.size)
     left, right = (ops.pad(vector, (longest - vector.size, 0)) for vector in (x, y))
     return left, right

@@ -15,7 +15,7 @@ from ...cells.typing import Number, TensorDType, TensorLike, TensorShape
 from ...core.registry import get, ops
 from ...core.spec import as_dtype
 from ...errors import ArgumentError
-from .lift import one_axis, plain, scalar, shape_of, tensor, together, whole_dtype
+from .lift import one_axis, plain, scalar, shape_of, tensor, to_common_dtype, whole_dtype
 
 __all__ = ["arange", "eye", "fill", "full", "full_like", "linspace", "meshgrid", "one_hot", "ones", "ones_like",
            "range", "tril_indices", "triu_indices", "zeros", "zeros_like"]
@@ -189,5 +189,5 @@ def one_hot(indices: TensorLike, depth: int | Tensor, on_value: Tensor | Number 
         dtype = np.dtype(np.float32 if any(isinstance(number, float) for number in numbers) else np.int64)
         on, off = [scalar(number, dtype) for number in numbers]
     else:
-        on, off = together(on_value, off_value)
+        on, off = to_common_dtype(on_value, off_value)
     return ops._npi_where(hot, on, off)

@@ -14,7 +14,7 @@ from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from .array import concat, stack
 from .indexing import gather, scatter_nd, topk
-from .lift import floating, tensor, together
+from .lift import floating, tensor, to_common_dtype
 from .math import clamp, isfinite, logical_and
 from .primitive import adder
 from .random import rand
@@ -24,8 +24,8 @@ __all__: list[str] = []
 _add = adder(globals(), __all__)
 
 
-def _boxes(name: str, *given: TensorLike) -> tuple[Tensor, ...]:
-    boxes = together(*given, real=True) if len(given) > 1 else (floating(given[0]),)
+def _boxes(name: str, *inputs: TensorLike) -> tuple[Tensor, ...]:
+    boxes = to_common_dtype(*inputs, real=True) if len(inputs) > 1 else (floating(inputs[0]),)
     if any(box.ndim != 2 or box.shape[1] != 4 or box.shape != boxes[0].shape for box in boxes):
         raise ShapeError(f"{name}: expected equally many boxes of four numbers each, got shapes "
                          f"{', '.join(show(box.shape) for box in boxes)}")
@@ -92,9 +92,9 @@ def _without_overlaps(bboxes: TensorLike, *, iou_threshold: float) -> tuple[Tens
     place = tensor(np.arange(count, dtype=boxes._dt).reshape(-1, 1))
     ends = ops.sort(boxes[:, :4].reshape((-1, 2, 2)), axis=1).reshape((-1, 4))  # corners may come in any order
     ranked = concat((place, count - place, ends), 1)
-    kept = ops._contrib_box_nms(ranked, overlap_thresh=iou_threshold, coord_start=2, score_index=1)[:, 0]
-    is_kept = kept >= 0
-    chosen = scatter_nd(ops.relu(kept)._cast(np.dtype(np.int32)).reshape((-1, 1)), is_kept._cast(np.dtype(np.int32)),
+    winners = ops._contrib_box_nms(ranked, overlap_thresh=iou_threshold, coord_start=2, score_index=1)[:, 0]
+    is_kept = winners >= 0
+    chosen = scatter_nd(ops.relu(winners)._cast(np.dtype(np.int32)).reshape((-1, 1)), is_kept._cast(np.dtype(np.int32)),
                         (count,)) > 0
     return boxes, tensor(np.arange(count, dtype=np.int32)), chosen
 
@@ -104,7 +104,7 @@ _add("NMSWithMask", _without_overlaps, {"iou_threshold": 0.5})
 
 def _regions(features: TensorLike, rois: TensorLike, *, pooled_height: int, pooled_width: int, spatial_scale: float,
              sample_num: int, roi_end_mode: int) -> Tensor:
-    x, boxes = together(features, rois, real=True)
+    x, boxes = to_common_dtype(features, rois, real=True)
     if roi_end_mode:  # the last pixel is included; boxes below one pixel are kept if the operator shifts by a half
         half = 0.5 / spatial_scale
         boxes = boxes + tensor(np.asarray([0, half, half, half + 1, half + 1], boxes._dt))
@@ -127,15 +127,15 @@ def _chosen(input_x: TensorLike, *, count: int, **_: object) -> tuple[Tensor, Te
     places = math.prod(mask.shape)
     drawn = rand(places) + mask.reshape((-1,))._cast(np.dtype(np.float32))  # elements of the mask are at least 1
     value, at = topk(drawn, min(count, places))
-    there = value >= 1
-    at = at * there._cast(at._dt)
+    valid = value >= 1
+    at = at * valid._cast(at._dt)
     missing = max(count - places, 0)
-    at, there = (concat((each, tensor(np.zeros(missing, each._dt))), 0) if missing else each for each in (at, there))
+    at, valid = (concat((each, tensor(np.zeros(missing, each._dt))), 0) if missing else each for each in (at, valid))
     digits = []
     for length in reversed(mask.shape):
         digits.append(at % length)
         at = at // length
-    return stack(digits[::-1], 1), there
+    return stack(digits[::-1], 1), valid
 
 
 _add("RandomChoiceWithMask", _chosen, {"count": 256, "seed": 0, "seed2": 0})

@@ -14,7 +14,7 @@ from ...core.mode import Recording
 from ...core.registry import ops
 from ...errors import ShapeError
 from . import creation, linalg, nn, reduce
-from .lift import floating, like, scalar, shape_of, tensor, together
+from .lift import floating, like, scalar, shape_of, tensor, to_common_dtype
 from .primitive import adder
 
 __all__: list[str] = []
@@ -53,7 +53,7 @@ _add("Conv3D", _conv(nn.conv3d, "Conv3D", 3), {**_CONV, "data_format": "NCDHW"},
 def _conv_transpose(dout: TensorLike, weight: TensorLike, input_size: Sequence[int], *, kernel_size: Sizes,
                     pad_mode: str, pad: Sizes, stride: Sizes, dilation: Sizes, group: int, **_: object) -> Tensor:
     """The gradient of a convolution with respect to its data, of shape ``input_size``."""
-    dout, weight = together(dout, weight)
+    dout, weight = to_common_dtype(dout, weight)
     kernel, strides, dilate = weight.shape[2:], nn.sizes(stride, 2, "stride"), nn.sizes(dilation, 2, "dilation")
     size = tuple(input_size)[2:]
     pads = nn.same_pads(size, kernel, strides, dilate) if pad_mode.lower() == "same" else \

@@ -20,7 +20,7 @@ from ...core.tracing import TraceError
 from ...errors import ArgumentError, ShapeError
 
 __all__ = ["axes", "binary", "floating", "like", "one_axis", "plain", "promoted", "rank_of", "scalar", "shape_of",
-           "tensor", "together"]
+           "tensor", "to_common_dtype"]
 
 _PYTHON: dict[str, Callable[..., Tensor]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv, "mod": operator.mod,
@@ -74,7 +74,7 @@ def rank_of(x: TensorBase) -> int | None:
         return None
 
 
-def together(*values: TensorLike, real: bool = False) -> list[Tensor]:
+def to_common_dtype(*values: TensorLike, real: bool = False) -> list[Tensor]:
     """Tensors and numbers as tensors of their common dtype, a floating one with ``real``."""
     if len(values) == 2:  # the most frequent case: two tensors of one dtype
         x, y = values

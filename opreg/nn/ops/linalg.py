@@ -15,7 +15,7 @@ from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
 from .array import broadcast_to, concat, pad, swapaxes
 from .creation import eye, ones
-from .lift import floating, like, one_axis, tensor, together
+from .lift import floating, like, one_axis, tensor, to_common_dtype
 from .math import power_from_zero, where
 
 __all__ = [
@@ -33,11 +33,11 @@ def matmul(input: TensorLike, other: TensorLike) -> Tensor:
     >>> print(matmul(tensor([[1.0, 2.0]]), tensor([[3.0], [4.0]])))
     [[11.]]
     """
-    return ops._npi_matmul(*together(input, other))
+    return ops._npi_matmul(*to_common_dtype(input, other))
 
 
 def _of_rank(name: str, rank: tuple[int, int], x: TensorLike, y: TensorLike) -> tuple[Tensor, Tensor]:
-    x, y = together(x, y)
+    x, y = to_common_dtype(x, y)
     if (x.ndim, y.ndim) != rank:
         raise ShapeError(f"{name}: expected {rank[0]} and {rank[1]} axes, got shapes {x.shape} and {y.shape}")
     return x, y
@@ -50,7 +50,7 @@ def mm(input: TensorLike, mat2: TensorLike) -> Tensor:
 
 def bmm(input_x: TensorLike, mat2: TensorLike) -> Tensor:
     """Products of two batches of matrices."""
-    x, y = together(input_x, mat2)
+    x, y = to_common_dtype(input_x, mat2)
     if x.ndim < 3 or x.shape[:-2] != y.shape[:-2]:
         raise ShapeError(f"bmm: expected equally many matrices in both, got shapes {x.shape} and {y.shape}")
     return matmul(x, y)
@@ -63,7 +63,7 @@ def mv(mat: TensorLike, vec: TensorLike) -> Tensor:
 
 def dot(input: TensorLike, other: TensorLike) -> Tensor:
     """Products over the last axis of ``input`` and the last but one of ``other``; both have at least two axes."""
-    x, y = together(input, other)
+    x, y = to_common_dtype(input, other)
     if x.ndim < 2 or y.ndim < 2:
         raise ShapeError(f"dot: expected at least two axes, got shapes {x.shape} and {y.shape}")
     return tensor_dot(x, y, ((x.ndim - 1,), (y.ndim - 2,)))
@@ -82,7 +82,7 @@ def ger(input: TensorLike, vec2: TensorLike) -> Tensor:
 
 def inner(input: TensorLike, other: TensorLike) -> Tensor:
     """Inner products over the last axis of both."""
-    x, y = together(input, other)
+    x, y = to_common_dtype(input, other)
     if not x.ndim or not y.ndim:
         return x * y
     return tensor_dot(x, y, ((x.ndim - 1,), (y.ndim - 1,)))
@@ -96,7 +96,7 @@ def tensor_dot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int | Sequen
     axes : int, or pair of sequences of int
         A count, for the last axes of ``x1`` and the first of ``x2``; or the axes of ``x1`` and the axes of ``x2``.
     """
-    x, y = together(x1, x2)
+    x, y = to_common_dtype(x1, x2)
     if isinstance(axes, int):
         first: Sequence[int] = range(x.ndim - axes, x.ndim)
         second: Sequence[int] = range(axes)
@@ -122,7 +122,7 @@ def batch_dot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | None =
     axes : int or pair of int, optional
         Axes of ``x1`` and of ``x2``; by default the last and the last but one.
     """
-    x, y = together(x1, x2)
+    x, y = to_common_dtype(x1, x2)
     if x.ndim < 2 or y.ndim < 2 or x.shape[0] != y.shape[0]:
         raise ShapeError(f"batch_dot: {x.shape} and {y.shape} need a common first axis and at least one more axis")
     axes = (x.ndim - 1, max(y.ndim - 2, 1)) if axes is None else axes
@@ -140,7 +140,7 @@ def batch_dot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | None =
 
 def kron(input: TensorLike, other: TensorLike) -> Tensor:
     """The Kronecker product."""
-    x, y = together(input, other)
+    x, y = to_common_dtype(input, other)
     rank = max(x.ndim, y.ndim)
     a, b = ((1,) * (rank - matrix.ndim) + matrix.shape for matrix in (x, y))
     wide = x.reshape([n for dim in a for n in (dim, 1)]) * y.reshape([n for dim in b for n in (1, dim)])
@@ -149,7 +149,7 @@ def kron(input: TensorLike, other: TensorLike) -> Tensor:
 
 def cross(input: TensorLike, other: TensorLike, dim: int | None = None) -> Tensor:
     """The cross product along an axis of length three, by default the first one."""
-    x, y = together(input, other)
+    x, y = to_common_dtype(input, other)
     axis = next(i for i, length in enumerate(x.shape) if length == 3) if dim is None else \
         one_axis(dim, x.ndim, "cross")
     (a, b, c), (d, e, f) = (ops.SliceChannel(vectors, num_outputs=3, axis=axis) for vectors in (x, y))
@@ -176,7 +176,7 @@ def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
     >>> print(cdist(tensor([[0.0, 0.0]]), tensor([[3.0, 4.0], [0.0, 1.0]])))
     [[5. 1.]]
     """
-    x, y = together(x1, x2)
+    x, y = to_common_dtype(x1, x2)
     if not is_floating(x._dt):
         raise TypeError(f"cdist: expected floating numbers, got dtype {x._dt}")
     if x.ndim < 2 or x.ndim != y.ndim or x.shape[-1] != y.shape[-1]:
@@ -224,7 +224,7 @@ def addbmm(input: TensorLike, batch1: TensorLike, batch2: TensorLike, *, beta: T
 
 def dense(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
     """``input @ weight.T + bias``, over the last axis."""
-    x, w = together(input, weight)
+    x, w = to_common_dtype(input, weight)
     shape = w.shape
     if len(shape) == 1:
         product = matmul(x, w)
@@ -250,7 +250,7 @@ def bidense(input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: Te
     Tensor
         A tensor of shape :math:`(.., K)`.
     """
-    x, y, w = together(input1, input2, weight)
+    x, y, w = to_common_dtype(input1, input2, weight)
     if w.ndim != 3 or x.shape[:-1] != y.shape[:-1] or (x.shape[-1:], y.shape[-1:]) != (w.shape[1:2], w.shape[2:]):
         raise ShapeError(f"bidense: inputs of shapes {x.shape} and {y.shape} do not fit a weight of shape {w.shape}")
     k, m, n = w.shape
@@ -360,7 +360,7 @@ def cholesky_solve(input: TensorLike, input2: TensorLike, upper: bool = False) -
     upper : bool
         Whether the factors are upper triangular.
     """
-    columns, factor = together(input, input2, real=True)
+    columns, factor = to_common_dtype(input, input2, real=True)
     factor = _square("cholesky_solve", swapaxes(factor, -1, -2) if upper else factor)
     if columns.shape[:-1] != factor.shape[:-1]:
         raise ShapeError(f"cholesky_solve: expected columns as long as the matrices have rows, got shapes "
@@ -370,7 +370,7 @@ def cholesky_solve(input: TensorLike, input2: TensorLike, upper: bool = False) -
 
 def block_diag(*inputs: TensorLike) -> Tensor:
     """A block-diagonal matrix of matrices; a vector is a row."""
-    blocks = [matrix.reshape((1, -1)) if matrix.ndim < 2 else matrix for matrix in together(*inputs)]
+    blocks = [matrix.reshape((1, -1)) if matrix.ndim < 2 else matrix for matrix in to_common_dtype(*inputs)]
     if any(block.ndim != 2 for block in blocks):
         raise ShapeError(f"block_diag: expected two axes at most, got shapes {[block.shape for block in blocks]}")
     width, before, rows = sum(block.shape[1] for block in blocks), 0, []
@@ -412,7 +412,7 @@ def einsum(equation: str, *operands: TensorLike) -> Tensor:
     """
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
-    values = together(*operands)
+    values = to_common_dtype(*operands)
     left, _, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if "." in equation or len(terms) != len(values):

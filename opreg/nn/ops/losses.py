@@ -13,7 +13,7 @@ from ...core.spec import is_floating, show
 from ...errors import ArgumentError, ShapeError
 from .array import concat, stack
 from .indexing import gather_nd, nonzero
-from .lift import floating, like, tensor, together
+from .lift import floating, like, tensor, to_common_dtype
 from .math import logical_and, where
 from .reduce import amax, cumsum, logsumexp
 
@@ -51,13 +51,13 @@ def _in_its_dtype(loss: Tensor, reduction: str, name: str) -> Tensor:
 
 def mse_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
     """The squared difference; of integers in float32."""
-    x, y = together(input, target, real=True)
+    x, y = to_common_dtype(input, target, real=True)
     return _in_its_dtype(ops.square(x - y), reduction, "mse_loss")
 
 
 def l1_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
     """The absolute difference; of integers in float32."""
-    x, y = together(input, target, real=True)
+    x, y = to_common_dtype(input, target, real=True)
     return _in_its_dtype(ops.abs(x - y), reduction, "l1_loss")
 
 
@@ -66,14 +66,14 @@ def smooth_l1_loss(input: TensorLike, target: TensorLike, beta: float = 1.0, red
 
     R. Girshick, Fast R-CNN, arXiv:1504.08083.
     """
-    x, y = together(input, target, real=True)
+    x, y = to_common_dtype(input, target, real=True)
     apart = ops.abs(x - y)
     return reduced(where(apart < beta, apart * apart * (0.5 / beta), apart - 0.5 * beta), reduction, "smooth_l1_loss")
 
 
 def huber_loss(input: TensorLike, target: TensorLike, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """``0.5 * d ** 2`` where the absolute difference ``d`` is up to ``delta``, ``delta * (d - 0.5 * delta)`` beyond."""
-    x, y = together(input, target, real=True)
+    x, y = to_common_dtype(input, target, real=True)
     apart = ops.abs(x - y)
     return reduced(where(apart <= delta, apart * apart * 0.5, (apart - 0.5 * delta) * delta), reduction, "huber_loss")
 
@@ -143,7 +143,7 @@ def nll_loss(inputs: TensorLike, target: TensorLike, weight: TensorLike | None =
 def binary_cross_entropy(logits: TensorLike, labels: TensorLike, weight: TensorLike | None = None,
                          reduction: str = "mean") -> Tensor:
     """``-(labels log(p) + (1 - labels) log(1 - p))`` of probabilities, clipped from below at 1e-12."""
-    p, y = together(logits, labels, real=True)
+    p, y = to_common_dtype(logits, labels, real=True)
     loss = -(y * ops.log(above(p, _LEAST)) + (1 - y) * ops.log(above(1 - p, _LEAST)))
     return reduced(loss if weight is None else loss * like(weight, p), reduction, "binary_cross_entropy")
 
@@ -151,7 +151,7 @@ def binary_cross_entropy(logits: TensorLike, labels: TensorLike, weight: TensorL
 def binary_cross_entropy_with_logits(input: TensorLike, target: TensorLike, weight: TensorLike | None = None,
                                      pos_weight: TensorLike | None = None, reduction: str = "mean") -> Tensor:
     """The binary cross-entropy of labels and the sigmoid of scores; ``pos_weight`` is the weight of positive labels."""
-    x, y = together(input, target, real=True)
+    x, y = to_common_dtype(input, target, real=True)
     negative = ops._softrelu(-x)
     positive = y * negative if pos_weight is None else y * negative * like(pos_weight, x)
     loss = (1 - y) * (x + negative) + positive
@@ -161,7 +161,7 @@ def binary_cross_entropy_with_logits(input: TensorLike, target: TensorLike, weig
 def kl_div(logits: TensorLike, labels: TensorLike, reduction: str = "mean") -> Tensor:
     """``labels (log(labels) - logits)``, 0 where a label is not positive; "batchmean" divides by the number of
     samples."""
-    x, y = together(logits, labels, real=True)
+    x, y = to_common_dtype(logits, labels, real=True)
     positive = y > 0
     loss = where(positive, y * (ops.log(where(positive, y, 1.0)) - x), 0.0)
     if reduction == "batchmean":
@@ -171,14 +171,14 @@ def kl_div(logits: TensorLike, labels: TensorLike, reduction: str = "mean") -> T
 
 def soft_margin_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
     """``log(1 + exp(-target input))``, with targets 1 or -1."""
-    x, y = together(input, target, real=True)
+    x, y = to_common_dtype(input, target, real=True)
     return reduced(ops._softrelu(-y * x), reduction, "soft_margin_loss")
 
 
 def hinge_embedding_loss(inputs: TensorLike, targets: TensorLike, margin: float = 1.0, reduction: str = "mean"
                         ) -> Tensor:
     """The input where the target is 1, ``max(0, margin - input)`` where it is -1."""
-    x, y = together(inputs, targets, real=True)
+    x, y = to_common_dtype(inputs, targets, real=True)
     loss = where(y == 1, x, 0.0) + where(y == -1, ops.relu(margin - x), 0.0)
     return reduced(loss, reduction, "hinge_embedding_loss")
 
@@ -186,14 +186,14 @@ def hinge_embedding_loss(inputs: TensorLike, targets: TensorLike, margin: float 
 def margin_ranking_loss(input1: TensorLike, input2: TensorLike, target: TensorLike, margin: float = 0.0,
                         reduction: str = "mean") -> Tensor:
     """``max(0, -target (input1 - input2) + margin)``."""
-    x, y, sign = together(input1, input2, target, real=True)
+    x, y, sign = to_common_dtype(input1, input2, target, real=True)
     return reduced(above(-sign * (x - y) + margin), reduction, "margin_ranking_loss")
 
 
 def cosine_embedding_loss(input1: TensorLike, input2: TensorLike, target: TensorLike, margin: float = 0.0,
                           reduction: str = "mean") -> Tensor:
     """One minus the cosine along the second axis where the target is 1, ``max(0, cosine - margin)`` where it is -1."""
-    x, y = together(input1, input2, real=True)
+    x, y = to_common_dtype(input1, input2, real=True)
     length, norms_product = (ops.sqrt(ops._np_sum(ops.square(vector), axis=1)) for vector in (x, y))
     near, target = ops._np_sum(x * y, axis=1) / (length * norms_product), tensor(target)
     loss = where(target == 1, 1 - near, 0.0) + where(target == -1, ops.relu(near - margin), 0.0)
@@ -206,7 +206,7 @@ def triplet_margin_loss(anchor: TensorLike, positive: TensorLike, negative: Tens
 
     V. Balntas et al., Learning Shallow Convolutional Feature Descriptors with Triplet Losses, 2016.
     """
-    a, b, c = together(anchor, positive, negative, real=True)
+    a, b, c = to_common_dtype(anchor, positive, negative, real=True)
 
     def apart(x: Tensor, y: Tensor) -> Tensor:
         step = ops.abs(x - y + eps)
@@ -323,7 +323,7 @@ def ctc_greedy_decoder(inputs: TensorLike, sequence_length: TensorLike, merge_re
         before = concat((ops._npi_full_like(best[:, :1], fill_value=-1.0), best[:, :-1]), 1)
         emitted = logical_and(emitted, best != before)
     places = cumsum(emitted._cast(np.dtype(np.int64)), 1)
-    found = nonzero(emitted)
-    indices = stack((found[:, 0], gather_nd(places, found) - 1), 1)
+    result = nonzero(emitted)
+    indices = stack((result[:, 0], gather_nd(places, result) - 1), 1)
     longest = amax(places[:, -1])
-    return indices, gather_nd(best, found), stack((tensor(np.asarray(x.shape[1])), longest)), score
+    return indices, gather_nd(best, result), stack((tensor(np.asarray(x.shape[1])), longest)), score

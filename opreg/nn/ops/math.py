@@ -19,7 +19,7 @@ from ...cells.typing import TensorLike
 from ...core.registry import get, ops
 from ...core.spec import is_floating, limits
 from ...errors import ArgumentError
-from .lift import as_bool, binary, floating, like, plain, promoted, scalar, tensor, together
+from .lift import as_bool, binary, floating, like, plain, promoted, scalar, tensor, to_common_dtype
 
 __all__ = [
     "abs", "acos", "acosh", "add", "addcdiv", "addcmul", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
@@ -193,7 +193,7 @@ def pow(input: TensorLike, exponent: TensorLike) -> Tensor:
 
 def float_power(input: TensorLike, exponent: TensorLike) -> Tensor:
     """``input`` to the power ``exponent``, in float64."""
-    x, y = together(input, exponent)
+    x, y = to_common_dtype(input, exponent)
     return x._cast(np.dtype(np.float64)) ** y._cast(np.dtype(np.float64))
 
 
@@ -211,7 +211,7 @@ def div(input: TensorLike, other: TensorLike, *, rounding_mode: str | None = Non
         return floor_div(input, other)
     if rounding_mode is None:
         return true_divide(input, other)
-    x, y = together(input, other)
+    x, y = to_common_dtype(input, other)
     return trunc(x / y) if is_floating(x._dt) else ops.broadcast_div(x, y)
 
 
@@ -221,14 +221,14 @@ divide = div
 def remainder(input: TensorLike, other: TensorLike) -> Tensor:
     """The remainder, with the sign of the divisor; an integer divided by zero gives the integer, where ``floor_mod``
     gives 0."""
-    x, y = together(input, other)
+    x, y = to_common_dtype(input, other)
     return x - y * (x // y) if x._dt.kind in "iu" else mod(x, y)
 
 
 def fmod(input: TensorLike, other: TensorLike) -> Tensor:
     """The remainder of a division rounded towards zero, with the sign of ``input``; an integer divided by zero gives
     the integer."""
-    x, y = together(input, other)
+    x, y = to_common_dtype(input, other)
     if x._dt.kind == "b":
         return x & False
     return x - y * div(x, y, rounding_mode="trunc")
@@ -247,7 +247,7 @@ def _broadcasting(name: str, scalar_op: str, op: str, doc: str) -> Callable[[Ten
                 least, largest = limits(x._dt)
                 return get(op)(x, scalar(min(max(other, least), largest), x._dt))
             return get(scalar_op)(x, scalar=float(other))
-        return get(op)(*together(input, other))
+        return get(op)(*to_common_dtype(input, other))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
@@ -260,12 +260,12 @@ minimum = fmin = _broadcasting("minimum", "_minimum_scalar", "broadcast_minimum"
 
 def hypot(input: TensorLike, other: TensorLike) -> Tensor:
     """The square root of the sum of the squares."""
-    return ops.broadcast_hypot(*together(input, other, real=True))
+    return ops.broadcast_hypot(*to_common_dtype(input, other, real=True))
 
 
 def atan2(input: TensorLike, other: TensorLike) -> Tensor:
     """The angle in radians, from -pi to pi, of the point with ordinate ``input`` and abscissa ``other``."""
-    y, x = together(input, other, real=True)
+    y, x = to_common_dtype(input, other, real=True)
     angle = ops.arctan(y / x)
     quarter = sign(y) * (math.pi / 2)
     behind = where(y < 0, angle - math.pi, angle + math.pi)
@@ -277,40 +277,40 @@ arctan2 = atan2
 
 def logaddexp(input: TensorLike, other: TensorLike) -> Tensor:
     """The logarithm of the sum of the exponentials."""
-    x, y = together(input, other, real=True)
+    x, y = to_common_dtype(input, other, real=True)
     most = ops.BlockGrad(ops.broadcast_maximum(x, y))
     return ops.log(ops.exp(x - most) + ops.exp(y - most)) + most
 
 
 def logaddexp2(input: TensorLike, other: TensorLike) -> Tensor:
     """The base-two logarithm of the sum of the powers of two."""
-    x, y = together(input, other, real=True)
+    x, y = to_common_dtype(input, other, real=True)
     return logaddexp(x * math.log(2), y * math.log(2)) / math.log(2)
 
 
 def xlogy(input: TensorLike, other: TensorLike) -> Tensor:
     """``input * log(other)``, and 0 where ``input`` is 0."""
-    x, y = together(input, other, real=True)
+    x, y = to_common_dtype(input, other, real=True)
     zero = x == 0
     return where(zero, 0.0, x * ops.log(where(zero, 1.0, y)))
 
 
 def copysign(x: TensorLike, other: TensorLike) -> Tensor:
     """The absolute value of ``x`` with the sign of ``other``."""
-    x, y = together(x, other, real=True)
+    x, y = to_common_dtype(x, other, real=True)
     return ops.abs(x) * where(y < 0, -1.0, ops.ones_like(y))
 
 
 def heaviside(input: TensorLike, values: TensorLike) -> Tensor:
     """0 below zero, 1 above, and ``values`` at zero."""
-    x, values = together(input, values)
+    x, values = to_common_dtype(input, values)
     return where(x == 0, values, (x > 0)._cast(x._dt))
 
 
 def isclose(input: TensorLike, other: TensorLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
            ) -> Tensor:
     """Whether elements differ by at most ``atol + rtol * |other|``."""
-    x, y = together(input, other, real=True)
+    x, y = to_common_dtype(input, other, real=True)
     near = (abs(x - y) <= atol + rtol * abs(y)) | (x == y)
     return near | (isnan(x) & isnan(y)) if equal_nan else near
 
@@ -334,14 +334,14 @@ logical_xor = _logic("logical_xor", "_npi_logical_xor", "Whether just one is tru
 
 def xdivy(x: TensorLike, y: TensorLike) -> Tensor:
     """``x / y``, and 0 where ``x`` is 0."""
-    over, under = together(x, y, real=True)
+    over, under = to_common_dtype(x, y, real=True)
     zero = over == 0
     return where(zero, 0.0, over / where(zero, 1.0, under))
 
 
 def ldexp(x: TensorLike, other: TensorLike) -> Tensor:
     """``x * 2 ** other``."""
-    value, power = together(x, other, real=True)
+    value, power = to_common_dtype(x, other, real=True)
     return value * 2.0 ** power
 
 
@@ -362,7 +362,7 @@ def signbit(input: TensorLike) -> Tensor:
 
 def gcd(input: TensorLike, other: TensorLike) -> Tensor:
     """The greatest common divisor of integers, by as many steps of Euclid's algorithm as the widest integers need."""
-    x, y = (abs(value) for value in together(input, other))
+    x, y = (abs(value) for value in to_common_dtype(input, other))
     if x._dt.kind not in "iu":
         raise ArgumentError(f"gcd: expected integers, got {x.dtype}")
     for _ in range(_STEPS[x._dt.itemsize]):
@@ -377,7 +377,7 @@ _STEPS = {1: 13, 2: 24, 4: 47, 8: 93}
 
 def lcm(input: TensorLike, other: TensorLike) -> Tensor:
     """The least common multiple of integers."""
-    x, y = (abs(value) for value in together(input, other))
+    x, y = (abs(value) for value in to_common_dtype(input, other))
     divisor = gcd(x, y)
     return x // where(divisor == 0, 1, divisor) * y
 
@@ -398,7 +398,7 @@ def mvlgamma(input: TensorLike, p: int) -> Tensor:
 
 def lerp(input: TensorLike, end: TensorLike, weight: TensorLike) -> Tensor:
     """``input + weight * (end - input)``."""
-    x, y = together(input, end)
+    x, y = to_common_dtype(input, end)
     return x + (y - x) * weight
 
 
@@ -456,14 +456,14 @@ def where(condition: TensorLike, input: TensorLike, other: TensorLike) -> Tensor
     """``input`` where the condition holds, ``other`` elsewhere; each is a tensor or a number."""
     condition = tensor(condition)
     if is_number(input) and is_number(other):
-        return ops._npi_where(condition, *together(input, other))
+        return ops._npi_where(condition, *to_common_dtype(input, other))
     if is_number(input):
-        (y, _) = together(other, input)
+        (y, _) = to_common_dtype(other, input)
         return ops._npi_where_lscalar(condition, y, scalar=plain(input))
     if is_number(other):
-        (x, _) = together(input, other)
+        (x, _) = to_common_dtype(input, other)
         return ops._npi_where_rscalar(condition, x, scalar=plain(other))
-    return ops._npi_where(condition, *together(input, other))
+    return ops._npi_where(condition, *to_common_dtype(input, other))
 
 
 def select(condition: TensorLike, input: TensorLike, other: TensorLike) -> Tensor:

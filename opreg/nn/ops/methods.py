@@ -54,7 +54,7 @@ def spelled(function: Callable[..., _R]) -> Callable[..., _R]:
     return method
 
 
-def listed(*names: str) -> Callable[[Callable[..., _R]], Callable[..., _R]]:
+def accepts_lists(*names: str) -> Callable[[Callable[..., _R]], Callable[..., _R]]:
     """A decorator for a method that accepts ints as arguments, as a list, or as a keyword with one of these names."""
 
     def decorate(function: Callable[..., _R]) -> Callable[..., _R]:
@@ -204,7 +204,7 @@ def transpose(self: Tensor, *axes: int | Sequence[int], dim0: int | None = None,
 _transpose = TensorBase.transpose
 
 
-@listed("dims")
+@accepts_lists("dims")
 def permute(self: Tensor, *axis: int | Sequence[int]) -> Tensor:
     """Permute the axes."""
     return _transpose(self, *_many(axis))
@@ -222,14 +222,14 @@ def flatten(self: Tensor, order: str = "C", *, start_dim: int = 0, end_dim: int 
     return array.flatten(self, order, start_dim=start_dim, end_dim=end_dim)
 
 
-@listed("axis")
+@accepts_lists("axis")
 def squeeze(self: Tensor, *axis: int | Sequence[int] | None) -> Tensor:
     """Remove the given axes, or all axes of length one."""
     target = _many(axis)
     return array.squeeze(self, None if not target or axis[0] is None else target)
 
 
-@listed("shape")
+@accepts_lists("shape")
 def broadcast_to(self: Tensor, *shape: int | Sequence[int]) -> Tensor:
     """Broadcast to a shape; see ``ops.broadcast_to``."""
     return array.broadcast_to(self, _many(shape))
@@ -240,7 +240,7 @@ def expand_as(self: Tensor, other: Tensor) -> Tensor:
     return array.broadcast_to(self, other.shape)
 
 
-@listed("dims", "reps")
+@accepts_lists("dims", "reps")
 def tile(self: Tensor, *dims: int | Sequence[int]) -> Tensor:
     """Repeat the tensor a number of times along each axis."""
     return array.tile(self, _many(dims))
@@ -268,7 +268,7 @@ def chunk(self: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     return array.chunk(self, chunks, axis)
 
 
-@listed("dims")
+@accepts_lists("dims")
 def flip(self: Tensor, *dims: int | Sequence[int]) -> Tensor:
     """Reverse the order along axes."""
     return array.flip(self, _many(dims))
@@ -510,7 +510,7 @@ METHODS: dict[str, Callable] = {
     "max": _extreme("max", reduce.amax, reduce.max), "min": _extreme("min", reduce.amin, reduce.min),
     "expand": broadcast_to, "reshape_as": view_as, "select": where, "rint": math.round, "absolute": math.abs,
     "nelement": array.size, "ndimension": array.rank, "t": exchanged,
-    **dict.fromkeys(("reshape", "view"), listed("shape")(TensorBase.reshape)),
+    **dict.fromkeys(("reshape", "view"), accepts_lists("shape")(TensorBase.reshape)),
     **{name: _as(name, dtype) for name, dtype in {
         "float": "f4", "double": "f8", "half": "f2", "int": "i4", "long": "i8", "byte": "u1", "bool": "?"}.items()}}
 

@@ -19,7 +19,7 @@ from ...core.registry import ops
 from ...errors import ArgumentError, ShapeError
 from .array import expand_dims, squeeze
 from .creation import ones, zeros
-from .lift import floating, like, rank_of, tensor, together
+from .lift import floating, like, rank_of, tensor, to_common_dtype
 from .math import maximum, minimum, where
 
 __all__ = [
@@ -74,7 +74,7 @@ def padded(x: Tensor, pads: Sequence[tuple[int, int]], value: float = 0.0) -> Te
 
 def _conv(name: str, count: int, input: TensorLike, weight: TensorLike, bias: TensorLike | None, stride: Sizes,
           pad_mode: str, padding: Sizes, dilation: Sizes, groups: int) -> Tensor:
-    x, w = together(input, weight)
+    x, w = to_common_dtype(input, weight)
     axes = rank_of(x)
     single = axes == count + 1
     if axes not in (None, count + 1, count + 2) or w.ndim != count + 2:
@@ -324,7 +324,7 @@ def lrn(x: TensorLike, depth_radius: int = 5, bias: float = 1.0, alpha: float = 
 
 def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The inner product along an axis divided by the product of both norms, which are at least ``eps``."""
-    x, y = together(x1, x2, real=True)
+    x, y = to_common_dtype(x1, x2, real=True)
     lengths = [ops.sqrt(ops._np_sum(vectors * vectors, axis=dim)) for vectors in (x, y)]
     a, b = (ops._maximum_scalar(length, scalar=float(eps)) for length in lengths)
     return ops._np_sum(x * y, axis=dim) / (a * b)
@@ -539,7 +539,7 @@ def iou(anchor_boxes: TensorLike, gt_boxes: TensorLike, mode: str = "iou") -> Te
     mode : {"iou", "iof"}
         Whether the intersection is divided by the union, or by the area of the box of ``gt_boxes``.
     """
-    x, y = together(anchor_boxes, gt_boxes, real=True)
+    x, y = to_common_dtype(anchor_boxes, gt_boxes, real=True)
     if mode not in ("iou", "iof"):
         raise ArgumentError(f"iou: mode must be 'iou' or 'iof', got {mode!r}")
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != 4 or y.shape[1] != 4:

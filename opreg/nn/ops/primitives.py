@@ -19,7 +19,7 @@ from ...core.registry import ops
 from ...core.spec import Spec, as_dtype, is_floating
 from ...errors import ShapeError
 from . import activation, array, control, creation, indexing, linalg, losses, math, nn, random, reduce, scalars
-from .lift import floating, tensor, together
+from .lift import floating, tensor, to_common_dtype
 from .primitive import Primitive, PrimitiveWithInfer, adder, prim_attr_register
 
 __all__: list[str] = []
@@ -33,11 +33,11 @@ _add = adder(globals(), __all__)
 
 def addn(x: Sequence[TensorLike]) -> Tensor:
     """The sum of tensors of one shape."""
-    return ops.add_n(*together(*x), num_args=len(x))
+    return ops.add_n(*to_common_dtype(*x), num_args=len(x))
 
 
 def _div_no_nan(x: TensorLike, y: TensorLike) -> Tensor:
-    over, under = together(x, y, real=True)
+    over, under = to_common_dtype(x, y, real=True)
     zero = under == 0
     return math.where(zero, 0.0, over / math.where(zero, 1.0, under))
 
@@ -68,7 +68,7 @@ def _truncate_div(x: TensorLike, y: TensorLike) -> Tensor:
 
 def _real_div(x: TensorLike, y: TensorLike) -> Tensor:
     """The quotient; for integers rounded towards zero."""
-    x, y = together(x, y)
+    x, y = to_common_dtype(x, y)
     return math.true_divide(x, y) if is_floating(x._dt) else _truncate_div(x, y)
 
 
@@ -161,7 +161,7 @@ TensorAdd = globals()["Add"]
 
 
 def _pair(name: str, x: TensorLike, y: TensorLike) -> tuple[Tensor, Tensor]:
-    x, y = together(x, y)
+    x, y = to_common_dtype(x, y)
     if name == "MatMul" and (x.ndim != 2 or y.ndim != 2):
         raise ShapeError(f"MatMul: expected two matrices, got shapes {x.shape} and {y.shape}; BatchMatMul takes stacks")
     if x.ndim < 2 or y.ndim < 2:
@@ -436,7 +436,7 @@ _add("UniqueConsecutive", _unique_consecutive, {"return_inverse": False, "return
 
 def _softmax_cross_entropy(logits: TensorLike, labels: TensorLike) -> tuple[Tensor, Tensor]:
     """Losses, and their gradients as a second result."""
-    x, y = together(logits, labels, real=True)
+    x, y = to_common_dtype(logits, labels, real=True)
     if x.ndim != 2 or x.shape != y.shape:
         raise ShapeError(f"SoftmaxCrossEntropyWithLogits: expected two matrices of one shape, got {x.shape}, {y.shape}")
     loss = -ops._np_sum(y * ops.log_softmax(x, axis=-1), axis=-1)

@@ -25,8 +25,8 @@ def _add(name: str, formula: Callable[..., Sequence[Any]], settings: Mapping[str
     with ``whole`` all."""
 
     @functools.wraps(formula)
-    def update(*inputs: Any, **given: Any) -> Any:
-        new = formula(*inputs, **given)
+    def update(*inputs: Any, **attrs: Any) -> Any:
+        new = formula(*inputs, **attrs)
         states = [inputs[place] for place in places]
         for state, value in zip(states, new, strict=True):
             assign(state, like(value, state))

@@ -38,10 +38,10 @@ class Names:
     def __init__(self) -> None:
         self._taken: dict[str, int] = {}
 
-    def __call__(self, wanted: str) -> str:
-        count = self._taken.get(wanted)
-        self._taken[wanted] = (count or 0) + 1
-        return wanted if count is None else self(f"{wanted}_{count}")
+    def __call__(self, name: str) -> str:
+        count = self._taken.get(name)
+        self._taken[name] = (count or 0) + 1
+        return name if count is None else self(f"{name}_{count}")
 
 
 class Model:
@@ -169,7 +169,7 @@ class Builder:
                   ) -> list[tuple[list[Shape | None], np.dtype]]:
         """Shapes and dtypes of a node's outputs as inferred by ONNX, for each sample size."""
         dtype = next((value.dtype for value in values if value is not None), np.dtype(np.float32))
-        found: list[tuple[list[Shape | None], np.dtype]] = [([], dtype) for _ in range(count)]
+        results: list[tuple[list[Shape | None], np.dtype]] = [([], dtype) for _ in range(count)]
         data = {value.name: numpy_helper.from_array(value.array, value.name) for value in values
                 if value is not None and isinstance(value.array, np.ndarray) and value.array.size <= 64}
         for size in range(self.sizes):
@@ -180,9 +180,9 @@ class Builder:
                 raise Untranslatable(f"{node.op_type}: {str(error).strip().splitlines()[-1]}") from None
             for i, name in enumerate(node.output):
                 shape, inferred = _spec_of(answer.get(name))
-                found[i][0].append(shape)
-                found[i] = found[i][0], found[i][1] if inferred is None else inferred
-        return found
+                results[i][0].append(shape)
+                results[i] = results[i][0], results[i][1] if inferred is None else inferred
+        return results
 
     # --------------------------------------------------------------------------------------- constants
 
@@ -190,8 +190,8 @@ class Builder:
         """An array as a constant; equal unnamed constants are shared."""
         array = np.asarray(array)
         if self.outer is not None:
-            held = self.outer.constant(array, name)
-            return Value(self, held.name, held.shapes, held.dtype, held.array)
+            constant = self.outer.constant(array, name)
+            return Value(self, constant.name, constant.shapes, constant.dtype, constant.array)
         key = (array.dtype, array.shape, array.tobytes()) if array.size <= 4096 and not name else (object(),)
         if key not in self._constants:
             name = self.names(name or "constant")
@@ -270,12 +270,12 @@ class Builder:
             return self.ints(*shape)
         parts: list[Value] = []
         for dim in shape:
-            found = self.ints(dim) if not dynamic(dim) else self._found(dim, x)
-            if found is None and not free:
+            result = self.ints(dim) if not dynamic(dim) else self._found(dim, x)
+            if result is None and not free:
                 raise Untranslatable("a dynamic length that is not the length of an input axis")
-            if found is None:
-                found, free = self.ints(-1), False
-            parts.append(found)
+            if result is None:
+                result, free = self.ints(-1), False
+            parts.append(result)
         return self("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
 
     def _found(self, length: Length, x: Value | None) -> Value | None:
@@ -286,8 +286,8 @@ class Builder:
                     return self.length(value, axis)
         if self.outer is None:
             return None
-        found = self.outer._found(length, None)
-        return None if found is None else Value(self, found.name, found.shapes, found.dtype)
+        result = self.outer._found(length, None)
+        return None if result is None else Value(self, result.name, result.shapes, result.dtype)
 
     def length(self, x: Value, axis: int) -> Value:
         """The length of an axis, as a vector with one element."""
@@ -579,11 +579,11 @@ class Builder:
 
     def ends(self, outs: Sequence[Value]) -> list[Value]:
         """Outputs, each from a node of its own: inputs, constants and repeated outputs are copied."""
-        made = {each for node in self.nodes if node.op_type != "Constant" for each in node.output}
+        outputs = {each for node in self.nodes if node.op_type != "Constant" for each in node.output}
         ends: list[Value] = []
         for out in outs:
-            ends.append(out if out.name in made else self.copy(out))
-            made.discard(ends[-1].name)
+            ends.append(out if out.name in outputs else self.copy(out))
+            outputs.discard(ends[-1].name)
         return ends
 
     def copy(self, value: Value, name: str = "") -> Value:
@@ -618,10 +618,10 @@ def _info(value: Value) -> ValueInfoProto:
     return helper.make_value_info(value.name, _type_of(value.dtype, value.known_shape))
 
 
-def _spec_of(found: TypeProto | None) -> tuple[Shape | None, np.dtype | None]:
-    if found is None or not found.HasField("tensor_type"):
+def _spec_of(type_proto: TypeProto | None) -> tuple[Shape | None, np.dtype | None]:
+    if type_proto is None or not type_proto.HasField("tensor_type"):
         return None, None
-    kind = found.tensor_type
+    kind = type_proto.tensor_type
     dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind.elem_type)) if kind.elem_type else None
     if not kind.HasField("shape"):
         return None, dtype

@@ -91,10 +91,10 @@ def _gammaln(g: Builder, x: Value) -> Value:
     low = x < 0.5
     inside = g.where(low, 1.0 - x, x)
     series, base = _lanczos(g, inside)
-    found = g("Log", base) * (inside - 0.5) - base + g("Log", series) + 0.5 * math.log(2 * math.pi)
+    result = g("Log", base) * (inside - 0.5) - base + g("Log", series) + 0.5 * math.log(2 * math.pi)
     sine = g("Abs", g("Sin", x * math.pi))
-    other = math.log(math.pi) - g("Log", sine) - found
-    return g.where(low, other, found)
+    other = math.log(math.pi) - g("Log", sine) - result
+    return g.where(low, other, result)
 
 
 def _gamma(g: Builder, x: Value) -> Value:
@@ -102,9 +102,9 @@ def _gamma(g: Builder, x: Value) -> Value:
     inside = g.where(low, 1.0 - x, x)
     series, base = _lanczos(g, inside)
     half = g("Pow", base, (inside - 0.5) * 0.5)
-    found = half * g("Exp", -base) * half * series * math.sqrt(2 * math.pi)
+    result = half * g("Exp", -base) * half * series * math.sqrt(2 * math.pi)
     sine = g("Sin", x * math.pi)
-    return g.where(low, math.pi / (sine * found), found)
+    return g.where(low, math.pi / (sine * result), result)
 
 
 def _erfinv(g: Builder, x: Value) -> Value:
@@ -112,10 +112,10 @@ def _erfinv(g: Builder, x: Value) -> Value:
     rest = g("Log", 1.0 - x * x)
     first = rest * 0.5 + 2.0 / (math.pi * 0.147)
     root = g("Sqrt", g("Sqrt", first * first - rest / 0.147) - first)
-    found = g("Sign", x) * root
+    result = g("Sign", x) * root
     for _ in range(3):
-        found = found - (g("Erf", found) - x) * g("Exp", found * found) * (math.sqrt(math.pi) / 2)
-    return g.where(g.compare("Less", g("Abs", x), 1.0), found, x / (1.0 - x * x))
+        result = result - (g("Erf", result) - x) * g("Exp", result * result) * (math.sqrt(math.pi) / 2)
+    return g.where(g.compare("Less", g("Abs", x), 1.0), result, x / (1.0 - x * x))
 
 
 def _tan(g: Builder, x: Value) -> Value:
@@ -127,12 +127,12 @@ def _quotient(g: Builder, x: Value, y: Value, dtype: np.dtype, down: bool = Fals
     zero = g.compare("Equal", y, 0)
     inside = g.where(zero, 1, y)
     rest = _remainder(g, x, inside)
-    found = g("Div", x - rest, inside)
+    result = g("Div", x - rest, inside)
     if not down:
-        found = found + g.cast(g("And", found < 0, g("Not", g.compare("Equal", rest, 0))), np.int64)
+        result = result + g.cast(g("And", result < 0, g("Not", g.compare("Equal", rest, 0))), np.int64)
     limits = np.iinfo(dtype) if dtype.kind in "iu" else np.iinfo(np.int64)
     beyond = g.where(x > 0, int(min(limits.max, 2 ** 63 - 1)), g.where(x < 0, int(limits.min), g.number(0, x)))
-    return g.where(zero, beyond, found)
+    return g.where(zero, beyond, result)
 
 
 def _whole_power(g: Builder, x: Value, y: Value, dtype: np.dtype) -> Value:

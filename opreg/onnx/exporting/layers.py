@@ -51,12 +51,12 @@ def _batch_dot(g: Builder, use: Use, x: Value, y: Value, *added: Value) -> Value
     attrs = use.attrs
     if attrs.get("axis", -2) not in (-2, len(x.shape) - 2):
         raise Untranslatable(f"axis={attrs['axis']}: ONNX multiplies matrices of the last two axes")
-    found = g.matmul(_turned(g, x, attrs["transpose_a"]), _turned(g, y, attrs["transpose_b"]))
+    result = g.matmul(_turned(g, x, attrs["transpose_a"]), _turned(g, y, attrs["transpose_b"]))
     if attrs.get("alpha", 1.0) != 1.0:
-        found = found * attrs["alpha"]
+        result = result * attrs["alpha"]
     if added:
-        found = found + (added[0] if attrs["beta"] == 1.0 else added[0] * attrs["beta"])
-    return found
+        result = result + (added[0] if attrs["beta"] == 1.0 else added[0] * attrs["beta"])
+    return result
 
 
 def _turned(g: Builder, x: Value, turn: bool = True) -> Value:
@@ -102,8 +102,8 @@ def _weighed(g: Builder, use: Use, x: Value, attention: Value) -> Value:
     values = _part(g, x, heads, 3, 2) if itself else _part(g, x, heads, 2, 1)
     batch = x.shape[1]
     weights = g.reshape(attention, (batch, heads, *attention.shape[1:]))
-    found = g.transpose(g.matmul(weights, values), (2, 0, 1, 3))
-    return g.reshape(found, use.out.shape)
+    result = g.transpose(g.matmul(weights, values), (2, 0, 1, 3))
+    return g.reshape(result, use.out.shape)
 
 
 @says("_contrib_scaled_dot_product_attention")
@@ -162,10 +162,10 @@ def _convolution(g: Builder, use: Use, x: Value, weight: Value, *bias: Value) ->
     rank = len(attrs["kernel"])
     pad = _filled(attrs["pad"], rank, 0)
     weight = _first(g, weight, layout)
-    found = g("Conv", _first(g, x, layout), weight, *bias, kernel_shape=list(attrs["kernel"]), pads=pad * 2,
-              strides=_filled(attrs["stride"], rank, 1), dilations=_filled(attrs["dilate"], rank, 1),
-              group=attrs["num_group"])
-    return _first(g, found, layout, True)
+    result = g("Conv", _first(g, x, layout), weight, *bias, kernel_shape=list(attrs["kernel"]), pads=pad * 2,
+               strides=_filled(attrs["stride"], rank, 1), dilations=_filled(attrs["dilate"], rank, 1),
+               group=attrs["num_group"])
+    return _first(g, result, layout, True)
 
 
 @says("_contrib_ModulatedDeformableConvolution")
@@ -221,9 +221,9 @@ def _deconvolution(g: Builder, use: Use, x: Value, weight: Value, *bias: Value) 
     else:
         before = after = list(w.pad)
         adjusted = _filled(attrs["adj"], len(w.kernel), 0)
-    found = g("ConvTranspose", x, weight, *bias, kernel_shape=list(w.kernel), pads=[*before, *after],
-              strides=list(w.stride), dilations=list(w.dilate), output_padding=adjusted, group=attrs["num_group"])
-    return _first(g, found, layout, True)
+    result = g("ConvTranspose", x, weight, *bias, kernel_shape=list(w.kernel), pads=[*before, *after],
+               strides=list(w.stride), dilations=list(w.dilate), output_padding=adjusted, group=attrs["num_group"])
+    return _first(g, result, layout, True)
 
 
 # -------------------------------------------------------------------------------------------------- pooling
@@ -239,13 +239,13 @@ def _pooling(g: Builder, use: Use, x: Value) -> Value:
     if kind == "lp":
         data = {1: lambda: data, 2: lambda: data * data, 3: lambda: data * data * data}[attrs["p_value"]]()
     if attrs["global_pool"]:
-        found = _global(g, data, kind)
+        result = _global(g, data, kind)
     else:
-        found = _windows(g, use, data, kind, first=use.op.name == "Pooling_v1")
+        result = _windows(g, use, data, kind, first=use.op.name == "Pooling_v1")
     if kind == "lp":
         power = attrs["p_value"]
-        found = found if power == 1 else g("Sqrt", found) if power == 2 else g.primitives["cbrt"](g, found)
-    return _first(g, found, layout, True)
+        result = result if power == 1 else g("Sqrt", result) if power == 2 else g.primitives["cbrt"](g, result)
+    return _first(g, result, layout, True)
 
 
 def _global(g: Builder, x: Value, kind: str) -> Value:
@@ -278,9 +278,9 @@ def _windows(g: Builder, use: Use, x: Value, kind: str, first: bool) -> Value:
     if kind == "avg" and behind == pad:
         return g("AveragePool", x, pads=[*pad, *behind], count_include_pad=int(inside), **words)
     # Padding beyond the attributes is not counted.
-    found = g("AveragePool", g.pad(x, [0, 0, *pad], [0, 0, *behind]), **words) * float(math.prod(kernel))
+    result = g("AveragePool", g.pad(x, [0, 0, *pad], [0, 0, *behind]), **words) * float(math.prod(kernel))
     if kind != "avg":
-        return found
+        return result
     if moving:
         raise Untranslatable("averages over windows of images whose size is dynamic")
     counts = np.ones((), x.dtype)
@@ -291,7 +291,7 @@ def _windows(g: Builder, use: Use, x: Value, kind: str, first: bool) -> Value:
         counts = np.multiply.outer(counts, np.maximum(line, 1))  # a window that contains only padding is zero
     if first:
         counts = np.full(counts.shape, math.prod(kernel))
-    return found / g.constant(counts.astype(x.dtype))
+    return result / g.constant(counts.astype(x.dtype))
 
 
 @says("_contrib_AdaptiveAvgPooling2D")
@@ -327,22 +327,22 @@ def _batch_norm(g: Builder, use: Use, x: Value, gamma: Value, beta: Value, mean:
     if use.is_train and not attrs.get("use_global_stats"):  # with the batch statistics
         around = tuple([gamma.shape[0] if i == axis else 1 for i in range(rank)])
         normal, _, _ = _normalized(g, x, [i for i in range(rank) if i != axis], attrs["eps"])
-        found = normal * g.reshape(gamma, around) + g.reshape(beta, around)
-        return [g("Relu", found) if use.op.name == "_contrib_BatchNormWithReLU" else found]
+        result = normal * g.reshape(gamma, around) + g.reshape(beta, around)
+        return [g("Relu", result) if use.op.name == "_contrib_BatchNormWithReLU" else result]
     if attrs.get("fix_gamma"):
         gamma = g.constant(np.ones([product(gamma.shape)], gamma.dtype))
     if axis == 1 and x.dtype == gamma.dtype == mean.dtype:
-        found = g("BatchNormalization", x, gamma, beta, mean, var, epsilon=attrs["eps"], momentum=attrs["momentum"])
+        result = g("BatchNormalization", x, gamma, beta, mean, var, epsilon=attrs["eps"], momentum=attrs["momentum"])
     else:
         along = tuple([gamma.shape[0] if i == axis else 1 for i in range(rank)])
         wide = g.cast(x, gamma.dtype)
         scale = gamma / g("Sqrt", var + attrs["eps"])
-        found = wide * g.reshape(scale, along) + g.reshape(beta - mean * scale, along)
-        found = g.cast(found, x.dtype)
+        result = wide * g.reshape(scale, along) + g.reshape(beta - mean * scale, along)
+        result = g.cast(result, x.dtype)
     if use.op.name == "_contrib_BatchNormWithReLU":
-        found = g("Relu", found)
-    return [found] if len(use.outs) < 3 or not attrs.get("output_mean_var") else [
-        found, mean, 1.0 / g("Sqrt", var + attrs["eps"]) if use.op.name == "BatchNorm" else var]
+        result = g("Relu", result)
+    return [result] if len(use.outs) < 3 or not attrs.get("output_mean_var") else [
+        result, mean, 1.0 / g("Sqrt", var + attrs["eps"]) if use.op.name == "BatchNorm" else var]
 
 
 @says("LayerNorm")
@@ -376,8 +376,8 @@ def _group_norm(g: Builder, use: Use, x: Value, gamma: Value, beta: Value) -> An
         raise Untranslatable("groups of channels of data whose size is dynamic")
     flat = g.reshape(x, (shape[0], groups, math.prod(shape[1:]) // groups))
     normal, mean, deviation = _normalized(g, flat, [2], use.attrs["eps"])
-    found = normal * g.reshape(gamma, (groups, 1)) + g.reshape(beta, (groups, 1))
-    return [g.reshape(found, shape), g.squeeze(mean, [2]), g.squeeze(deviation, [2])]
+    result = normal * g.reshape(gamma, (groups, 1)) + g.reshape(beta, (groups, 1))
+    return [g.reshape(result, shape), g.squeeze(mean, [2]), g.squeeze(deviation, [2])]
 
 
 @says("L2Normalization")
@@ -408,11 +408,11 @@ def _softmax(g: Builder, use: Use, x: Value, *length: Value) -> Value:
     x = x / attrs["temperature"] if attrs["temperature"] else x
     if not length:
         return (g.log_softmax if name == "log_softmax" else g.softmax)(x, axis)
-    there = _within(g, x, length[0], axis)
-    x = g.where(there, x, float(np.finfo(x.dtype).min))
+    valid = _within(g, x, length[0], axis)
+    x = g.where(valid, x, float(np.finfo(x.dtype).min))
     if name == "log_softmax":
         raise Untranslatable("log_softmax of lengths")
-    return g.where(there, g.softmax(x, axis), 0.0)
+    return g.where(valid, g.softmax(x, axis), 0.0)
 
 
 def _within(g: Builder, x: Value, length: Value, axis: int) -> Value:

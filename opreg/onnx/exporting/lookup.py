@@ -48,8 +48,8 @@ def _pick(g: Builder, use: Use, x: Value, index: Value) -> Value:
     axis = use.attrs["axis"] % len(x.shape)
     if len(index.shape) < len(x.shape):
         index = g.unsqueeze(index, [axis])
-    found = g("GatherElements", x, _places(g, index, x, axis, use.attrs["mode"]), axis=axis)
-    return found if use.attrs["keepdims"] or len(x.shape) == 1 else g.squeeze(found, [axis])
+    result = g("GatherElements", x, _places(g, index, x, axis, use.attrs["mode"]), axis=axis)
+    return result if use.attrs["keepdims"] or len(x.shape) == 1 else g.squeeze(result, [axis])
 
 
 @says("_take_along_axis")
@@ -65,8 +65,8 @@ def _put_along(g: Builder, use: Use, values: Value, indices: Value, data: Value)
     axis, zeros = use.attrs["axis"], g.filled(0, data, values.dtype)
     if axis is None:
         zeros, axis = g.reshape(zeros, (product(data.shape),)), 0
-    found = g("ScatterElements", zeros, g.cast(indices, _INT64), values, axis=axis % len(zeros.shape))
-    return g.reshape(found, data.shape)
+    result = g("ScatterElements", zeros, g.cast(indices, _INT64), values, axis=axis % len(zeros.shape))
+    return g.reshape(result, data.shape)
 
 
 @says("one_hot")
@@ -130,10 +130,10 @@ def _unique(g: Builder, use: Use, x: Value) -> list[Value]:
     attrs = use.attrs
     axis = attrs["axis"]
     kind = x.dtype
-    found = g("Unique", x, count=4, axis=None if axis is None else axis % len(x.shape))
+    result = g("Unique", x, count=4, axis=None if axis is None else axis % len(x.shape))
     options = ("return_index", "return_inverse", "return_counts")
-    found[0].dtype = kind
-    return [found[0], *[each for each, name in zip(found[1:], options) if attrs[name]]]
+    result[0].dtype = kind
+    return [result[0], *[each for each, name in zip(result[1:], options) if attrs[name]]]
 
 
 @says("_histogram")
@@ -219,8 +219,8 @@ def _det(g: Builder, use: Use, x: Value) -> Any:
 @says("_linalg_sumlogdiag")
 def _sum_log_diag(g: Builder, use: Use, x: Value) -> Value:
     size = product(x.shape[-1:])
-    found = picked_last(g, x, np.arange(size) * (size + 1), size * size, 2)
-    return g.reduce("Sum", g("Log", found), [len(found.shape) - 1], False)
+    result = picked_last(g, x, np.arange(size) * (size + 1), size * size, 2)
+    return g.reduce("Sum", g("Log", result), [len(result.shape) - 1], False)
 
 
 @says("_unravel_index")
@@ -326,10 +326,10 @@ def _im2col(g: Builder, use: Use, x: Value) -> Value:
     channels, taps = product(x.shape[1:2]), int(np.prod(attrs["kernel"]))
     rank = len(attrs["kernel"])
     ones = np.tile(np.eye(taps, dtype=x.dtype).reshape(taps, 1, *attrs["kernel"]), (channels, *[1] * (rank + 1)))
-    found = g("Conv", x, g.constant(ones), kernel_shape=list(attrs["kernel"]), group=channels,
-              pads=[*(attrs["pad"] or (0,) * rank)] * 2, strides=list(attrs["stride"] or (1,) * rank),
-              dilations=list(attrs["dilate"] or (1,) * rank))
-    return g.reshape(found, use.out.shape)
+    result = g("Conv", x, g.constant(ones), kernel_shape=list(attrs["kernel"]), group=channels,
+               pads=[*(attrs["pad"] or (0,) * rank)] * 2, strides=list(attrs["stride"] or (1,) * rank),
+               dilations=list(attrs["dilate"] or (1,) * rank))
+    return g.reshape(result, use.out.shape)
 
 
 @says("col2im")
@@ -348,14 +348,14 @@ def _fourier(g: Builder, use: Use, x: Value) -> Value:
     wide = x if x.dtype in (np.float32, np.float64) else g.cast(x, np.float32)
     parts = g.reshape(wide, (*x.shape[:-1], count // 2, 2)) if inverse else g.unsqueeze(wide, [rank])
     axis = {"axis": rank - 1} if g.opset < 20 else {}
-    found = g("DFT", parts, *([] if axis else [None, g.constant(np.asarray(rank - 1))]), inverse=int(inverse), **axis)
+    result = g("DFT", parts, *([] if axis else [None, g.constant(np.asarray(rank - 1))]), inverse=int(inverse), **axis)
     if inverse:
-        return g.squeeze(g.slice(found, [0], [1], [rank]), [rank]) * (count // 2)
-    return g.reshape(found, (*x.shape[:-1], 2 * count))
+        return g.squeeze(g.slice(result, [0], [1], [rank]), [rank]) * (count // 2)
+    return g.reshape(result, (*x.shape[:-1], 2 * count))
 
 
 @says("softmax_cross_entropy")
 def _cross_entropy(g: Builder, use: Use, x: Value, label: Value) -> Value:
     index, places, least = g.cast(label, _INT64), _places(g, label, x, 1, "clip"), math.log(1e-8)
-    found = g.squeeze(g("GatherElements", g.log_softmax(x, 1), g.unsqueeze(places, [1]), axis=1), [1])
-    return -g.reduce("Sum", g.larger(g.where(g("Equal", index, places), found, least), least), [0])
+    result = g.squeeze(g("GatherElements", g.log_softmax(x, 1), g.unsqueeze(places, [1]), axis=1), [1])
+    return -g.reduce("Sum", g.larger(g.where(g("Equal", index, places), result, least), least), [0])

@@ -68,8 +68,8 @@ def _potrf(g: Builder, use: Use, x: Value) -> Value:
     lower, count, rank = use.attrs["lower"], product(x.shape[-1:]), len(x.shape)
 
     def column(inner: Builder, number: Value, left: Value) -> tuple[Value, list[Value]]:
-        found = _column(inner, left, number)
-        scaled = found / inner("Sqrt", _row(inner, found, number))
+        result = _column(inner, left, number)
+        scaled = result / inner("Sqrt", _row(inner, result, number))
         below = inner.where(inner.compare("GreaterOrEqual", _places(inner, count), number), scaled, 0.0)
         return left - inner.matmul(below, _transposed(inner, below)), [inner.squeeze(below, [rank - 1])]
 
@@ -82,11 +82,11 @@ def _solved(g: Builder, x: Value, right: Value, lower: bool) -> Value:
     count = product(x.shape[-1:])
     half = _triangle(g, x, lower)
 
-    def row(inner: Builder, number: Value, known: Value) -> tuple[Value, list[Value]]:
+    def row(inner: Builder, number: Value, solved: Value) -> tuple[Value, list[Value]]:
         factors = _row(inner, half, number)
-        rest = _row(inner, right, number) - inner.matmul(factors, known)
+        rest = _row(inner, right, number) - inner.matmul(factors, solved)
         here = inner.compare("Equal", _places(inner, count), number)
-        return inner.where(here, rest / _column(inner, factors, number), known), []
+        return inner.where(here, rest / _column(inner, factors, number), solved), []
 
     found, _ = _rounds(g, np.arange(count) if lower else np.arange(count)[::-1].copy(), right * 0.0, row)
     return found
@@ -139,8 +139,8 @@ def _inverse(g: Builder, use: Use, x: Value, *det: Value) -> Value:
         singular = g.unsqueeze(g.compare("Equal", det[0], 0.0), [1] if rank == 2 else [rank - 2, rank - 1])
         x = g.where(singular, g.constant(np.eye(count, dtype=x.dtype)), x)
     both = g.concat([x, x * 0.0 + g.constant(np.eye(count, dtype=x.dtype))], rank - 1)
-    found = g.slice(_eliminated(g, both, count)[0], [count], [2 * count], [rank - 1])
-    return g.where(singular, 0.0, found) if det else found
+    result = g.slice(_eliminated(g, both, count)[0], [count], [2 * count], [rank - 1])
+    return g.where(singular, 0.0, result) if det else result
 
 
 @says("_linalg_slogdet")

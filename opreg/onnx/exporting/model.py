@@ -247,35 +247,35 @@ def export_model(sym: Any, params: Any, in_shapes: Sequence[Any] | None = None, 
     if len(shapes) > len(free):
         raise ArgumentError(f"export_model: in_shapes are {len(shapes)} shapes for {len(free)} inputs, "
                             f"{', '.join(free)}; of the other arguments there are params")
-    given = [_Input(name, shape, kind) for name, shape, kind in zip(free, shapes, kinds)]
+    model_inputs = [_Input(name, shape, kind) for name, shape, kind in zip(free, shapes, kinds)]
     dims: Any = None
     if dynamic:
-        dims = {each.name: {} for each in given}
-        for each, shape in zip(given, dynamic_input_shapes or []):
+        dims = {each.name: {} for each in model_inputs}
+        for each, shape in zip(model_inputs, dynamic_input_shapes or []):
             if shape is None or len(shape) != len(each.shape or ()):
                 raise ArgumentError(f"export_model: dynamic_input_shapes: expected as many dimensions as in_shapes has "
                                     f"for {each.name!r}, {each.shape}, got {shape}")
             dims[each.name] = {i: dim or f"{each.name}_{i}" for i, dim in enumerate(shape) if not isinstance(dim, int)}
         if dynamic_input_shapes is None:
-            dims = _open_dims(symbol, given, values)
-    given += [_Input(name, None) for name in free[len(shapes):]]
-    draft = _of_symbol(symbol, given, values, dims, opset_version)
+            dims = _open_dims(symbol, model_inputs, values)
+    model_inputs += [_Input(name, None) for name in free[len(shapes):]]
+    draft = _of_symbol(symbol, model_inputs, values, dims, opset_version)
     if run_shape_inference:
-        found = package("shape_inference").infer_shapes(described(draft))
-        del found.graph.initializer[:]
-        draft = Draft(found, draft.arrays)
+        result = package("shape_inference").infer_shapes(described(draft))
+        del result.graph.initializer[:]
+        draft = Draft(result, draft.arrays)
     if verbose:
         print(helper.printable_graph(described(draft).graph))
     return write(draft, onnx_file_path, None)
 
 
 def _loaded(path: str) -> dict[str, Any]:
-    found = load_arrays(path)
-    if not found:  # a network without parameters
+    result = load_arrays(path)
+    if not result:  # a network without parameters
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(result, dict):
         raise ArgumentError(f"export_model: {path}: its arrays have no names")
-    return found
+    return result
 
 
 def _split_params(symbol: Symbol, params: Mapping[str, Any]) -> tuple[list[str], dict[str, np.ndarray]]:
@@ -306,20 +306,20 @@ def _example(name: str, example: Any) -> _Input:
 
 def _of_executor(executor: Executor, dynamic: Dynamic, opset: int | None, inputs: Sequence[str] | None
                  ) -> Draft:
-    symbol, held = executor._symbol, {**executor.arg_dict, **executor.aux_dict}
+    symbol, arrays = executor._symbol, {**executor.arg_dict, **executor.aux_dict}
     if inputs is None:
         first = symbol.list_arguments()[:1]
-        inputs = [name for name in ("data",) if name in held] or first
+        inputs = [name for name in ("data",) if name in arrays] or first
     for name in inputs:
         if name not in executor.arg_dict:
             raise ArgumentError(f"onnx.export: inputs: the executor has no argument {name!r}. "
                                 f"{did_you_mean(name, list(executor.arg_dict))}")
-    given = [_Input(name, held[name].shape, held[name].dtype) for name in inputs]
-    values = {name: array.asnumpy() for name, array in held.items() if name not in inputs}
-    return _of_symbol(symbol, given, values, dynamic, opset)
+    model_inputs = [_Input(name, arrays[name].shape, arrays[name].dtype) for name in inputs]
+    values = {name: array.asnumpy() for name, array in arrays.items() if name not in inputs}
+    return _of_symbol(symbol, model_inputs, values, dynamic, opset)
 
 
-def _of_symbol(symbol: Symbol, given: list[_Input], values: dict[str, np.ndarray], dynamic: Dynamic, opset: int | None
+def _of_symbol(symbol: Symbol, inputs: list[_Input], values: dict[str, np.ndarray], dynamic: Dynamic, opset: int | None
                ) -> Draft:
     graph = symbol._graph()
     variables = [node for node in graph.nodes if node.op is None]
@@ -328,9 +328,9 @@ def _of_symbol(symbol: Symbol, given: list[_Input], values: dict[str, np.ndarray
         twice = next(node.name for node in variables if by_name[node.name] is not node)
         raise ArgumentError(f"onnx.export: two variables are named {twice!r}: give one of them another name, or share "
                             "one Variable")
-    _name_dims(given, dynamic)
+    _name_dims(inputs, dynamic)
     program = _Program(f"Symbol {symbol.name or 'of several outputs'!r}", [graph],
-                       [(each, by_name[each.name]) for each in given],
+                       [(each, by_name[each.name]) for each in inputs],
                        {by_name[name]: value for name, value in values.items()}, symbol.list_outputs())
     return _model_of(program, opset)
 
@@ -397,19 +397,19 @@ def _is_leaf(value: object) -> bool:
 # --------------------------------------------------------------------------------------- dynamic dimensions
 
 
-def _name_dims(given: Sequence[_Input], dynamic: Dynamic) -> None:
+def _name_dims(inputs: Sequence[_Input], dynamic: Dynamic) -> None:
     """Give dynamic dimensions their names."""
     if not dynamic:
         return
     if dynamic is True:
-        for each in given:
+        for each in inputs:
             each.dims = {0: "batch"} if each.shape else {}
         return
-    names = [each.name for each in given]
+    names = [each.name for each in inputs]
     for name, dims in dict(dynamic).items():
         if name not in names:
             raise ArgumentError(f"onnx.export: dynamic: there is no input {name!r}. {did_you_mean(name, names)}")
-        each = given[names.index(name)]
+        each = inputs[names.index(name)]
         each.dims = dict(dims) if isinstance(dims, Mapping) else {axis: f"{name}_{axis}" for axis in dims}
         for axis in each.dims:
             if not 0 <= axis < len(each.shape or ()):
@@ -417,11 +417,11 @@ def _name_dims(given: Sequence[_Input], dynamic: Dynamic) -> None:
                                     f"{each.shape}")
 
 
-def _scales(given: Sequence[_Input]) -> dict[str, tuple[int, int]]:
+def _scales(inputs: Sequence[_Input]) -> dict[str, tuple[int, int]]:
     """Two different lengths for each named dimension, which distinguish dynamic dimensions from static ones and from
     each other."""
     scales: dict[str, tuple[int, int]] = {}
-    for each in given:
+    for each in inputs:
         for axis, name in each.dims.items():
             if name not in scales and each.shape is not None:
                 length = each.shape[axis] if each.shape[axis] > 1 else 2 + len(scales)
@@ -429,29 +429,29 @@ def _scales(given: Sequence[_Input]) -> dict[str, tuple[int, int]]:
     return scales
 
 
-def _open_dims(symbol: Symbol, given: Sequence[_Input], values: Mapping[str, np.ndarray]) -> dict[str, dict[int, str]]:
+def _open_dims(symbol: Symbol, inputs: Sequence[_Input], values: Mapping[str, np.ndarray]) -> dict[str, dict[int, str]]:
     """The dimensions that may vary, as far as shapes tell."""
     graph = symbol._graph()
     shapes: dict[Node, Any] = {}
-    held = {node.name: node for node in graph.nodes if node.op is None}
-    shapes.update({held[name]: value.shape for name, value in values.items()})
-    shapes.update({held[each.name]: each.shape for each in given})
-    found: dict[str, dict[int, str]] = {each.name: {} for each in given}
-    batch = {each.shape[0] for each in given if each.shape}
+    variables = {node.name: node for node in graph.nodes if node.op is None}
+    shapes.update({variables[name]: value.shape for name, value in values.items()})
+    shapes.update({variables[each.name]: each.shape for each in inputs})
+    dims: dict[str, dict[int, str]] = {each.name: {} for each in inputs}
+    batch = {each.shape[0] for each in inputs if each.shape}
     if len(batch) == 1:  # inputs with the same batch size
         length = next(iter(batch))
         moved = dict(shapes)
-        moved.update({held[each.name]: (2 * length, *each.shape[1:]) for each in given if each.shape})
+        moved.update({variables[each.name]: (2 * length, *each.shape[1:]) for each in inputs if each.shape})
         if _agrees(graph, moved):
-            for each in given:
-                found[each.name] = {0: "batch"} if each.shape else {}
-    for each in given:
+            for each in inputs:
+                dims[each.name] = {0: "batch"} if each.shape else {}
+    for each in inputs:
         for axis, dim in enumerate(each.shape or ()):
             shape = list(each.shape or ())
             shape[axis] = 2 * dim
-            if axis not in found[each.name] and _agrees(graph, {**shapes, held[each.name]: tuple(shape)}):
-                found[each.name][axis] = f"{each.name}_{axis}"
-    return found
+            if axis not in dims[each.name] and _agrees(graph, {**shapes, variables[each.name]: tuple(shape)}):
+                dims[each.name][axis] = f"{each.name}_{axis}"
+    return dims
 
 
 def _agrees(graph: Graph, shapes: Mapping[Node, Any]) -> bool:
@@ -525,16 +525,16 @@ def _variables(g: Builder, program: _Program, graphs: Sequence[Graph], scales: M
             values[node, 0] = g.constant(array, node.name)
             continue
         given_as = inputs.get(node)
-        found = [shape[graph.nodes[numbers[node]]][0] for shape, graph in zip(shapes, graphs)]
+        results = [shape[graph.nodes[numbers[node]]][0] for shape, graph in zip(shapes, graphs)]
         if given_as is None:
             raise ArgumentError(f"onnx.export: {program.title}: there is no value for {node.name!r}")
-        if any(shape is None or not known(shape) for shape in found) and given_as.shape is None:
+        if any(shape is None or not known(shape) for shape in results) and given_as.shape is None:
             continue  # a label, which no exported node may read
-        values[node, 0] = Value(g, given_as.name, found, dtypes[node][0] or np.dtype(np.float32))
+        values[node, 0] = Value(g, given_as.name, results, dtypes[node][0] or np.dtype(np.float32))
     for each, node in program.inputs:
         if node not in numbers:
-            found = [each.sizes(scales, which) for which in range(len(graphs))]
-            given.append((each, Value(g, each.name, found, each.dtype or np.dtype(np.float32))))
+            results = [each.sizes(scales, which) for which in range(len(graphs))]
+            given.append((each, Value(g, each.name, results, each.dtype or np.dtype(np.float32))))
         elif (node, 0) in values:
             given.append((each, values[node, 0]))
     return values, given, shapes
@@ -542,13 +542,13 @@ def _variables(g: Builder, program: _Program, graphs: Sequence[Graph], scales: M
 
 def _read(nodes: Sequence[NodeProto]) -> set[str]:
     """The names that nodes read, including those in bodies."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in nodes:
-        found.update(node.input)
+        names.update(node.input)
         for attribute in node.attribute:
             if attribute.HasField("g"):
-                found |= _read(attribute.g.node) | {out.name for out in attribute.g.output}
-    return found
+                names |= _read(attribute.g.node) | {out.name for out in attribute.g.output}
+    return names
 
 
 def _named(g: Builder, ends: Sequence[Value], names: Sequence[str], taken: set[str]) -> list[Value]:
@@ -557,12 +557,12 @@ def _named(g: Builder, ends: Sequence[Value], names: Sequence[str], taken: set[s
     there = taken | set(g.initializers)
     result = []
     for value, name in zip(ends, names):
-        wanted = name
-        while wanted in there:
-            wanted += "_"
-        there.add(wanted)
-        change[value.name] = wanted
-        result.append(Value(g, wanted, value.shapes, value.dtype))
+        new_name = name
+        while new_name in there:
+            new_name += "_"
+        there.add(new_name)
+        change[value.name] = new_name
+        result.append(Value(g, new_name, value.shapes, value.dtype))
     clash = {name: g.names(f"{name}_inner") for node in g.nodes for name in node.output
              if name in there and name not in change}
     _rename(g.nodes, {**clash, **change})

@@ -76,15 +76,15 @@ def _sampled(g: Builder, use: Use, *parameters: Value) -> Value:
     rank, dtype = len(use.out.shape), use.out.dtype
     first, *others = [g.unsqueeze(g.cast(each, dtype), list(range(len(each.shape), rank))) for each in parameters]
     if "normal" in use.op.name:
-        found = first + others[0] * _drawn(g, "RandomNormal", use.out.shape, dtype)
+        result = first + others[0] * _drawn(g, "RandomNormal", use.out.shape, dtype)
         sound = others[0] >= 0.0
     elif "uniform" in use.op.name:
-        found = first + (others[0] - first) * _drawn(g, "RandomUniform", use.out.shape, dtype)
+        result = first + (others[0] - first) * _drawn(g, "RandomUniform", use.out.shape, dtype)
         sound = g.compare("LessOrEqual", first, others[0])
     else:
-        found = -g("Log", 1.0 - _drawn(g, "RandomUniform", use.out.shape, dtype)) / first
+        result = -g("Log", 1.0 - _drawn(g, "RandomUniform", use.out.shape, dtype)) / first
         sound = first > 0.0
-    return g.where(sound, found, float("nan"))
+    return g.where(sound, result, float("nan"))
 
 
 @says("_sample_multinomial")
@@ -97,10 +97,10 @@ def _multinomial(g: Builder, use: Use, x: Value) -> Value | list[Value]:
     logarithms = g("Log", g.reshape(x, (product(x.shape[:-1]), classes)))
     places = g("Multinomial", g.cast(logarithms, _FLOAT32), sample_size=int(count),
                dtype=int(helper.np_dtype_to_tensor_dtype(_INT64)))
-    found = [g.cast(g.reshape(places, use.out.shape), use.out.dtype)]
+    results = [g.cast(g.reshape(places, use.out.shape), use.out.dtype)]
     if use.attrs["get_prob"]:
-        found.append(g.reshape(g("GatherElements", logarithms, places, axis=1), use.out.shape))
-    return found
+        results.append(g.reshape(g("GatherElements", logarithms, places, axis=1), use.out.shape))
+    return results
 
 
 @says("_shuffle")

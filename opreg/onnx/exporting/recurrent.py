@@ -63,20 +63,20 @@ def _rnn(g: Builder, use: Use, x: Value, parameters: Value, state: Value, *other
 def _gates(g: Builder, kind: Kind, vector: Value, part: Part, order: Sequence[int]) -> Value:
     """A matrix or vector of the parameters, with its gates in ONNX's order."""
     size = part.shape[0] * (part.shape[1] if len(part.shape) > 1 else 1)
-    found = g.reshape(g.slice(vector, [part.start], [part.start + size], [0]), part.shape)
+    result = g.reshape(g.slice(vector, [part.start], [part.start + size], [0]), part.shape)
     if len(order) == 1:
-        return found
-    return g.concat([g.slice(found, [i * kind.size], [(i + 1) * kind.size], [0]) for i in order], 0)
+        return result
+    return g.concat([g.slice(result, [i * kind.size], [(i + 1) * kind.size], [0]) for i in order], 0)
 
 
 # ------------------------------------------------------------------------------------------ loops, branches
 
 
-def _body(g: Builder, body: Symbol, given: Sequence[Value]) -> list[Value]:
+def _body(g: Builder, body: Symbol, inputs: Sequence[Value]) -> list[Value]:
     """The outputs of a body for values of its variables."""
     graph = resolved(body)._graph()
     variables = [node for node in graph.nodes if node.op is None]
-    values: dict[Entry, Value] = {(node, 0): value for node, value in zip(variables, given)}
+    values: dict[Entry, Value] = {(node, 0): value for node, value in zip(variables, inputs)}
     return walk(g, [[node] * g.sizes for node in graph.nodes], values, graph.heads)
 
 
@@ -105,12 +105,12 @@ def _foreach(g: Builder, use: Use, *ins: Value) -> Any:
               for i, x in enumerate(data)]
     before = [_input(inner, f"state{i}", x) for i, x in enumerate(states)]
     rows = [inner.reshape(x, (1,)) if x.shape == () else x for x in slices]
-    given: list[Any] = [None] * len(places)
+    values: list[Any] = [None] * len(places)
     for place, value in zip(places, [*rows, *before, *[_outer_value(inner, x) for x in rest]]):
-        given[place] = value
-    found = _body(inner, attrs["subgraphs"][0], given)
-    after = [_like(inner, value, state) for value, state in zip(found[count:], before)]
-    graph = inner.graph(f"{use.name}_body", [*before, *slices], [*after, *found[:count]])
+        values[place] = value
+    result = _body(inner, attrs["subgraphs"][0], values)
+    after = [_like(inner, value, state) for value, state in zip(result[count:], before)]
+    graph = inner.graph(f"{use.name}_body", [*before, *slices], [*after, *result[:count]])
     outs = g("Scan", *states, *data, count=visible, body=graph, num_scan_inputs=n_data)
     outs = [outs] if visible == 1 else list(outs)
     return _typed(use, [*outs[n_states:], *outs[:n_states]])
@@ -147,18 +147,18 @@ def _while(g: Builder, use: Use, *ins: Value) -> Any:
     values = [_outer_value(inner, x) for x in ins]
     for place, value in zip(at, before):
         values[place] = value
-    found = _body(inner, body, [values[place] for place in attrs["func_input_locs"]])
-    after = [_like(inner, value, state) for value, state in zip(found[count:], before)]
+    result = _body(inner, body, [values[place] for place in attrs["func_input_locs"]])
+    after = [_like(inner, value, state) for value, state in zip(result[count:], before)]
     for place, value in zip(at, after):
         values[place] = value
     graph = inner.graph(f"{use.name}_body", [number, going, *before],
-                        [goes_on(inner, values), *after, *found[:count]])
+                        [goes_on(inner, values), *after, *result[:count]])
     start = goes_on(g, ins)
     outs = g("Loop", g.constant(np.asarray(most, np.int64)), start, *[ins[place] for place in at], count=visible,
              body=graph)
     outs = [outs] if visible == 1 else list(outs)
     stacked = []
-    for value, one in zip(outs[len(at):], found):  # rows after the last iteration are zero
+    for value, one in zip(outs[len(at):], result):  # rows after the last iteration are zero
         value.shapes = [(ANY, *shape) for shape in one.shapes if shape is not None]
         rest = g.slice(g("Shape", value), [1], [len(one.shape) + 1], [0])
         zeros = g("Expand", g.constant(np.zeros((), value.dtype)), g("Concat", g.ints(most), rest, axis=0))
@@ -174,8 +174,8 @@ def _cond(g: Builder, use: Use, *ins: Value) -> Any:
     branches = {}
     for which, key in enumerate(("then", "else"), 1):
         inner = g.body()
-        found = _body(inner, attrs["subgraphs"][which],
-                      [_outer_value(inner, ins[place]) for place in attrs[f"{key}_input_locs"]])
-        branches[f"{key}_branch"] = inner.graph(f"{use.name}_{key}", [], found)
+        result = _body(inner, attrs["subgraphs"][which],
+                       [_outer_value(inner, ins[place]) for place in attrs[f"{key}_input_locs"]])
+        branches[f"{key}_branch"] = inner.graph(f"{use.name}_{key}", [], result)
     outs = g("If", g.reshape(g.truth(predicate), ()), count=attrs["num_outputs"], **branches)
     return _typed(use, [outs] if attrs["num_outputs"] == 1 else outs)

@@ -265,8 +265,8 @@ def _arange_like(g: Builder, use: Use, x: Value) -> Value:
         raise Untranslatable("repeats along an axis whose length is dynamic")
     axis = attrs["axis"]
     count = g.reshape(g("Size", x), (1,)) if axis is None else g.length(x, axis % len(x.shape))
-    found = g.cast(g.numbers_to(count), use.out.dtype) * attrs["step"] + attrs["start"]
-    return g("Reshape", found, g("Shape", x)) if axis is None else found
+    result = g.cast(g.numbers_to(count), use.out.dtype) * attrs["step"] + attrs["start"]
+    return g("Reshape", result, g("Shape", x)) if axis is None else result
 
 
 @says("_slice_assign", "_slice_assign_scalar", "_subscript_assign")
@@ -366,10 +366,10 @@ def _variance(g: Builder, use: Use, x: Value) -> Value:
     keep = bool(use.attrs["keepdims"])
     if use.attrs["ddof"]:
         count = product([x.shape[axis] for axis in axes]) - use.attrs["ddof"]
-        found = g.reduce("Sum", moved * moved, axes, keep) / float(max(count, 0))
+        result = g.reduce("Sum", moved * moved, axes, keep) / float(max(count, 0))
     else:
-        found = g.reduce("Mean", moved * moved, axes, keep)
-    return g("Sqrt", found) if use.op.name == "_npi_std" else found
+        result = g.reduce("Mean", moved * moved, axes, keep)
+    return g("Sqrt", result) if use.op.name == "_npi_std" else result
 
 
 @says("argmax", "argmin", "_npi_argmax", "_npi_argmin", "argmax_channel")

@@ -90,7 +90,7 @@ def says(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def walk(g: Builder, nodes: Sequence[Sequence[Node]], values: dict[Entry, Value], heads: Sequence[Entry],
-         known: Sequence[Mapping[Node, list[Shape | None]]] | None = None) -> list[Value]:
+         known_shapes: Sequence[Mapping[Node, list[Shape | None]]] | None = None) -> list[Value]:
     """Translate a graph.
 
     Parameters
@@ -104,7 +104,7 @@ def walk(g: Builder, nodes: Sequence[Sequence[Node]], values: dict[Entry, Value]
         sequence.
     heads : sequence of entry
         The entries to compute.
-    known : sequence of dicts of node to shapes, optional
+    known_shapes : sequence of dicts of node to shapes, optional
         Known output shapes of nodes, for each sample size.
     """
     for alike in nodes:
@@ -118,7 +118,7 @@ def walk(g: Builder, nodes: Sequence[Sequence[Node]], values: dict[Entry, Value]
         try:
             outs = apply(g, node.op, [each.attrs for each in alike], ins, node.name,
                          node.in_training(g.model.training),
-                         None if known is None else [shapes[each] for shapes, each in zip(known, alike)])
+                         None if known_shapes is None else [shapes[each] for shapes, each in zip(known_shapes, alike)])
         except Untranslatable as error:
             raise _with_innermost_node(error, node) from None
         for i, out in enumerate(outs):
@@ -139,7 +139,7 @@ def _with_innermost_node(error: Untranslatable, node: Node) -> Untranslatable:
 
 
 def apply(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Value | None], name: str,
-          is_train: bool = False, known: Sequence[list[Shape | None]] | None = None) -> list[Value]:
+          is_train: bool = False, known_shapes: Sequence[list[Shape | None]] | None = None) -> list[Value]:
     """Translate one use of an operator; attributes and known output shapes are given for each sample size.
 
     Raises
@@ -147,12 +147,12 @@ def apply(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[
     Untranslatable
         If it has no translation.
     """
-    use = _use(g, op, attrs, ins, name, is_train, known)
+    use = _use(g, op, attrs, ins, name, is_train, known_shapes)
     if op.name not in _SHAPED and not all(_are_alike(each, attrs[0]) for each in attrs[1:]) and not op.traits.traced:
         raise Untranslatable(f"operator {op.name} computes with the length of a dynamic dimension")
     with g.of(name):
-        found = _user_translation(g, use, attrs, ins)
-        return [_fitted(g, value, out) for value, out in zip(found, use.outs)]
+        result = _user_translation(g, use, attrs, ins)
+        return [_fitted(g, value, out) for value, out in zip(result, use.outs)]
 
 
 def _are_alike(attrs: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
@@ -176,14 +176,14 @@ def _are_alike(attrs: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
 
 
 def _use(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Value | None], name: str,
-         is_train: bool, known: Sequence[list[Shape | None]] | None) -> Use:
+         is_train: bool, known_shapes: Sequence[list[Shape | None]] | None) -> Use:
     """The use, with shapes and dtypes of the outputs for each sample size."""
     shapes: list[Sequence[Shape | None]] = []
     dtypes: Sequence[np.dtype] = ()
     for size, attribute in enumerate(attrs):
         nothing: list[Any] = [None] * len(op.signature.outputs(attribute))
         _, found = op.infer_shapes([None if x is None else x.shapes[size] for x in ins],
-                                   list(nothing if known is None else known[size]), attribute)
+                                   list(nothing if known_shapes is None else known_shapes[size]), attribute)
         _, kinds = op.infer_dtypes([None if x is None else x.dtype for x in ins], nothing, attribute)
         dtypes = [kind or np.dtype(np.float32) for kind in kinds]
         shapes.append(found)
@@ -219,12 +219,12 @@ def _user_translation(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], 
     reasons: list[str] = []
     for way in (_by_row, _by_value, _by_expression, _by_loop, _by_dialect):
         try:
-            found = way(g, use, ins)
+            result = way(g, use, ins)
         except Untranslatable as error:
             reasons.append(str(error))
             continue
-        if found is not None:
-            return found
+        if result is not None:
+            return result
     composed = op.traits.traced
     try:
         _need_all(use, ins)
@@ -243,8 +243,8 @@ def _need_all(use: Use, ins: Sequence[Any]) -> None:
             raise Untranslatable(f"its input {name!r} has neither an example nor a value")
 
 
-def _listed(found: Any) -> Sequence[Value]:
-    return found if isinstance(found, (list, tuple)) else [found]
+def _listed(result: Any) -> Sequence[Value]:
+    return result if isinstance(result, (list, tuple)) else [result]
 
 
 def _by_body(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Any]) -> Sequence[Value]:
@@ -274,8 +274,8 @@ def _by_value(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | Non
         return None if kernel.bound else [g.constant(each) for each in _listed(
             kernel.rule.function(np, **kernel.rule.select(use.attrs)))]
     arrays = [NDArray(np.zeros(x.shape, x.dtype) if x.array is None else x.array, cpu()) for x in ins]
-    found: Any = op(*arrays, **use.attrs)
-    return [g.constant(each.asnumpy()) for each in (found if isinstance(found, (list, tuple)) else [found])]
+    result: Any = op(*arrays, **use.attrs)
+    return [g.constant(each.asnumpy()) for each in (result if isinstance(result, (list, tuple)) else [result])]
 
 
 def _fixed(shape: Shape | None) -> bool:
@@ -294,7 +294,7 @@ def _by_expression(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] 
         return None
     if not is_floating(ins[0].dtype) and attrs.get("is_int") is False:
         ins = [g.cast(ins[0], np.float64)]
-    return [computed(g, expression, ins, use.out)]
+    return [evaluate(g, expression, ins, use.out)]
 
 
 def _by_loop(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
@@ -305,19 +305,19 @@ def _by_loop(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None
     rank = len(ins[described.rows.inputs.index(RowLayout.ELEMENT)].shape)
     single = described.scalar and described.axis == ()  # each element is a set of its own
     axes = () if single else reduced_axes(described.axis, described.exclude, rank)
-    return [computed(g, described.rows.expression, ins, use.out, axes)]
+    return [evaluate(g, described.rows.expression, ins, use.out, axes)]
 
 
 #: ONNX's reductions, by the names of those of loops.
 _REDUCERS = {"row_sum": "Sum", "row_max": "Max", "row_min": "Min", "row_product": "Prod"}
 
 
-def computed(g: Builder, expression: Expression, ins: Sequence[Value], out: Value, axes: Sequence[int] = ()) -> Value:
+def evaluate(g: Builder, expression: Expression, ins: Sequence[Value], out: Value, axes: Sequence[int] = ()) -> Value:
     """The value of an expression, instruction by instruction, as ``Expression`` evaluates it on arrays; its reductions
     are over ``axes``."""
     dtype = ins[0].dtype
-    whole = not is_floating(dtype)
-    if whole:
+    is_integer = not is_floating(dtype)
+    if is_integer:
         wide = np.dtype(np.int64 if expression.exact else np.float64)
         ins = [g.cast(x, wide) for x in ins]
         if expression.exact and len(expression.code) == 1 and expression.code[0].prim.whole is not None:
@@ -377,8 +377,8 @@ def _traced_kernel(op: Op, attrs: Any, ins: Sequence[Spec]) -> Traced:
     slots = [body.variable(name, spec) for name, spec in zip(op.signature.inputs(attrs), ins)]
     try:
         with Recording(False, False):
-            found = kernel.rule.function(np, *[body.value(slot) for slot in slots], **kernel.rule.select(attrs))
-        heads = [body.entry(each) for each in _listed(found)]
+            result = kernel.rule.function(np, *[body.value(slot) for slot in slots], **kernel.rule.select(attrs))
+        heads = [body.entry(each) for each in _listed(result)]
     except Exception:  # any failure, as for a function without an operator
         raise Untranslatable("") from None
     if any(node.op is op for node in body.nodes):
@@ -423,10 +423,10 @@ def _registered(g: Builder, name: str, inner: Builder, ins: Sequence[str], outs:
     g.model.domains.setdefault(DOMAIN, 1)
     count, tried = 1, name
     while True:
-        made = helper.make_function(DOMAIN, tried, list(ins), list(outs), inner.nodes, g.model.opsets)
-        there = functions.get((DOMAIN, tried))
-        if there is None or _equal_functions(there, made):
-            functions.setdefault((DOMAIN, tried), made)
+        function = helper.make_function(DOMAIN, tried, list(ins), list(outs), inner.nodes, g.model.opsets)
+        registered = functions.get((DOMAIN, tried))
+        if registered is None or _equal_functions(registered, function):
+            functions.setdefault((DOMAIN, tried), function)
             return tried
         count += 1
         tried = f"{name}_{count}"

@@ -134,10 +134,10 @@ def _nms(g: Builder, use: Use, data: Value) -> Any:
 
 
 def _product(dims: Sequence[Any]) -> Any:
-    found: Any = 1
+    result: Any = 1
     for dim in dims:
-        found = dim * found
-    return found
+        result = dim * result
+    return result
 
 
 @says("_contrib_MultiBoxDetection")
@@ -172,9 +172,9 @@ def _detection(g: Builder, use: Use, prob: Value, loc: Value, anchor: Value) -> 
     kinds, scores, *corners = [g.squeeze(part, [2]) for part in g.split(rows, 2, [1] * 6)]
     if suppress:
         area = (corners[2] - corners[0]) * (corners[3] - corners[1])
-        kept = _survivors(g, valid & inside, [*corners, area], lambda ratio: ratio >= attrs["nms_threshold"],
-                          None if attrs["force_suppress"] else kinds)
-        kinds = g.where(kept, kinds, -1.0)
+        remaining = _survivors(g, valid & inside, [*corners, area], lambda ratio: ratio >= attrs["nms_threshold"],
+                               None if attrs["force_suppress"] else kinds)
+        kinds = g.where(remaining, kinds, -1.0)
         rows = g.concat([g.unsqueeze(each, [2]) for each in (kinds, scores, *corners)], 2)
     return g.where(g.unsqueeze(valid, [2]), rows, -1.0)
 
@@ -257,10 +257,10 @@ def _roi_align(g: Builder, use: Use, data: Value, rois: Value) -> Value:
         "coordinate_transformation_mode": "half_pixel" if attrs["aligned"] else "output_half_pixel"}
     number = g.squeeze(g.slice(rois, [0], [1], [1]), [1])
     rows, columns = attrs["pooled_size"]
-    found = g("RoiAlign", data, g.slice(rois, [1], [5], [1]), g.cast(g.larger(number, 0.0), _INT64), mode="avg",
-              output_height=rows, output_width=columns, spatial_scale=attrs["spatial_scale"],
-              sampling_ratio=max(attrs["sample_ratio"], 0), **words)
-    return g.where(g.unsqueeze(number < 0.0, [1, 2, 3]), 0.0, found)  # a region of no image
+    result = g("RoiAlign", data, g.slice(rois, [1], [5], [1]), g.cast(g.larger(number, 0.0), _INT64), mode="avg",
+               output_height=rows, output_width=columns, spatial_scale=attrs["spatial_scale"],
+               sampling_ratio=max(attrs["sample_ratio"], 0), **words)
+    return g.where(g.unsqueeze(number < 0.0, [1, 2, 3]), 0.0, result)  # a region of no image
 
 
 @says("ROIPooling")

@@ -37,14 +37,14 @@ def _tensors(graph: Any, depth: int = 0) -> list[Any]:
     """Every tensor of a graph that may be stored in an external file."""
     if depth > 32:
         return []
-    found = [*graph.initializer]
+    results = [*graph.initializer]
     for node in graph.node:
         for attribute in node.attribute:
-            found += [attribute.t] if attribute.HasField("t") else []
-            found += attribute.tensors
+            results += [attribute.t] if attribute.HasField("t") else []
+            results += attribute.tensors
             for body in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
-                found += _tensors(body, depth + 1)
-    return found
+                results += _tensors(body, depth + 1)
+    return results
 
 
 def read_model(model: Any, folder: str | None = None) -> Model:
@@ -188,7 +188,7 @@ def _lengths(info: Any) -> Shape:
     return tuple([dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0 else ANY for dim in dims])
 
 
-def _spec(info: Any, given: Sequence[int] | None) -> tuple[Shape | None, np.dtype | None]:
+def _spec(info: Any, shape: Sequence[int] | None) -> tuple[Shape | None, np.dtype | None]:
     """The shape and dtype of an input, as the graph states them."""
     if not info.type.HasField("tensor_type"):
         raise ArgumentError(f"the input {info.name!r} is no tensor: a symbol has tensors alone, use import_to_cell")
@@ -196,8 +196,8 @@ def _spec(info: Any, given: Sequence[int] | None) -> tuple[Shape | None, np.dtyp
     dtype = dtype_of(kind.elem_type)
     if not computes(dtype):
         raise ArgumentError(f"the input {info.name!r} has dtype {dtype}, for which no operator has a kernel")
-    if given is not None:
-        return tuple([ANY if dim < 0 else int(dim) for dim in given]), dtype
+    if shape is not None:
+        return tuple([ANY if dim < 0 else int(dim) for dim in shape]), dtype
     if not kind.HasField("shape"):
         return None, dtype
     return _lengths(info), dtype
@@ -270,10 +270,10 @@ def import_model(model: Any, shapes: Mapping[str, Sequence[int]] | None = None
             node.tags = {**node.tags, "__lr_mult__": "0.0", "__wd_mult__": "0.0"}
     _name_outputs(traced.heads, graph.outputs)
     symbol = Symbol(traced.heads)
-    held = {node.name: value for value, node in traced.captured}
+    values = {node.name: value for value, node in traced.captured}
     states = set(symbol.list_auxiliary_states())
     arguments_of = set(symbol.list_arguments())
-    params = {name: array(value.asnumpy(), dtype=value._data.dtype) for name, value in held.items()}
+    params = {name: array(value.asnumpy(), dtype=value._data.dtype) for name, value in values.items()}
     return (symbol, {name: value for name, value in params.items() if name in arguments_of},
             {name: value for name, value in params.items() if name in states})
 
@@ -317,11 +317,11 @@ def import_to_gluon(model: Any, ctx: Contexts = None, shapes: Mapping[str, Seque
     read = read_model(model)
     symbol, arguments, states = import_model(read, shapes)
     block = SymbolBlock(symbol, [Variable(name) for name in read.graph.inputs])
-    held = {**arguments, **states}
+    arrays = {**arguments, **states}
     for name, parameter in block.collect_params().items():
         if symbol.attr_dict().get(name, {}).get("__lr_mult__") == "0.0":
             parameter.grad_req = "null"
-        parameter._load_init(held[name], ctx, cast_dtype=True, dtype_source="saved")
+        parameter._load_init(arrays[name], ctx, cast_dtype=True, dtype_source="saved")
     return block
 
 

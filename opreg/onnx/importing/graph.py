@@ -361,9 +361,9 @@ class Node:
         function = self.model.functions.get((self.domain, self.op_type, getattr(self.proto, "overload", "")))
         if function is not None:
             return self._of_function(function)
-        found = rows.find(self.domain, self.op_type, self.opset)
-        if found is not None:
-            return self._of_row(found)
+        result = rows.find(self.domain, self.op_type, self.opset)
+        if result is not None:
+            return self._of_row(result)
         if self.domain:
             op = registered(self.domain, self.op_type)
             if op is not None:
@@ -382,9 +382,9 @@ class Node:
 
     def _of_operator(self, op: Op) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
         def apply(inputs: Sequence[Any], outside: Mapping[str, Any]) -> Any:
-            given = {key: tuple(map(_meant, value)) if isinstance(value, list) else _meant(value)
+            attrs = {key: tuple(map(_meant, value)) if isinstance(value, list) else _meant(value)
                      for key, value in self.attributes.items()}
-            results = op(*[self.lift(value) for value in inputs], **given)
+            results = op(*[self.lift(value) for value in inputs], **attrs)
             return tuple(results) if isinstance(results, (list, tuple)) else results
 
         return apply
@@ -413,8 +413,8 @@ class Node:
         return lambda inputs, outside: self._called(body, inputs)
 
     def _called(self, body: Graph, inputs: Sequence[Any]) -> Any:
-        given = [*inputs, *[None] * (len(body.inputs) - len(inputs))]
-        results = body.run(given)
+        padded = [*inputs, *[None] * (len(body.inputs) - len(inputs))]
+        results = body.run(padded)
         return tuple(results[:max(len(self.outputs), 1)])
 
     def _of_schema(self, schema: Any) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
@@ -456,26 +456,26 @@ class Node:
 
     def _type(self, value: Any) -> Any:
         """The type of a value, in ONNX's notation."""
-        found = onnx().TypeProto()
+        result = onnx().TypeProto()
         if isinstance(value, (np.ndarray, Value)):
-            found.tensor_type.elem_type = number_of(self.dtype(value))
-            found.tensor_type.shape.SetInParent()
+            result.tensor_type.elem_type = number_of(self.dtype(value))
+            result.tensor_type.shape.SetInParent()
             for length in self.lengths(value):
-                dim = found.tensor_type.shape.dim.add()
+                dim = result.tensor_type.shape.dim.add()
                 if length is not ANY:
                     dim.dim_value = length
-        return found
+        return result
 
     def _of_row(self, row: Row) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
         """The node applied by the row of its operator."""
-        given: dict[str, Any] = {}
+        keywords: dict[str, Any] = {}
         for name, default in row.attributes.items():
             if name in self.attributes:
-                given[name] = self.attributes[name]
+                keywords[name] = self.attributes[name]
             elif default is rows._REQUIRED:
                 raise self.model.fail(self.title, f"the attribute {name!r} is missing")
             else:
-                given[name] = default
+                keywords[name] = default
         for name in self.attributes:
             if name not in row.attributes and name not in _IGNORED:
                 raise self.model.fail(self.title, f"unknown attribute {name!r}. {did_you_mean(name, row.attributes)}")
@@ -502,7 +502,7 @@ class Node:
             if lost is not None:
                 raise self.model.fail(self.title, f"its input {lost} is missing")
             try:
-                results = row.function(self, *values, **given)
+                results = row.function(self, *values, **keywords)
             except OpError:
                 raise
             except _CONTRADICTED as error:
@@ -520,11 +520,11 @@ class Node:
         """Raise the error of an attribute that is of another kind than its operator's."""
         schema = self._schema()
         for each in self.proto.attribute if schema is not None else ():
-            wanted = schema.attributes.get(each.name)
-            if each.type and wanted is not None and each.type != wanted.type.value:
+            attribute = schema.attributes.get(each.name)
+            if each.type and attribute is not None and each.type != attribute.type.value:
                 kind = onnx().AttributeProto.AttributeType.Name(each.type)
                 raise self.model.fail(self.title, f"the attribute {each.name!r} is of type {kind}, expected "
-                                                  f"{wanted.type.name}")
+                                                  f"{attribute.type.name}")
 
     # ---------------------------------------------------------------------------------------- what rows ask
 
@@ -548,10 +548,10 @@ class Node:
         """
         if not isinstance(value, TensorBase):
             return value
-        found = self.open_numbers(value)
-        if found is None or any(map(is_open, found.reshape(-1))):
+        result = self.open_numbers(value)
+        if result is None or any(map(is_open, result.reshape(-1))):
             raise UnknownNumbers.of(self.op_type, "numbers that are known only when the graph runs")
-        return found.astype(self.dtype(value)) if found.dtype == object else found
+        return result.astype(self.dtype(value)) if result.dtype == object else result
 
     def open_numbers(self, value: Any) -> np.ndarray | None:
         """The elements of a value as a NumPy array with possibly dynamic lengths; None if they are known only when the
@@ -560,9 +560,9 @@ class Node:
             return np.asarray(value)
         trace = STATE.trace
         if trace is not None and isinstance(value, TracedTensor):
-            found = numbers_of(trace, value)
-            if found is not None or (trace.parent is not None and not trace.assigns):
-                return found  # in the body of a loop or a branch, where they vary
+            result = numbers_of(trace, value)
+            if result is not None or (trace.parent is not None and not trace.assigns):
+                return result  # in the body of a loop or a branch, where they vary
         try:
             return value.asnumpy()
         except TraceError:
@@ -630,8 +630,8 @@ class Node:
 
     def cast(self, value: Any, dtype: Any) -> Any:
         """A value cast to a dtype, given as a NumPy dtype or as ONNX's code."""
-        wanted = dtype_of(dtype) if isinstance(dtype, int) else np.dtype(dtype)
-        return value if self.dtype(value) == wanted else ops.Cast(value, dtype=wanted)
+        target = dtype_of(dtype) if isinstance(dtype, int) else np.dtype(dtype)
+        return value if self.dtype(value) == target else ops.Cast(value, dtype=target)
 
 
 def _computed(value: Any) -> bool:

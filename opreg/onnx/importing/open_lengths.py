@@ -117,15 +117,15 @@ def numbers_of(trace: FunctionTracer, value: TracedTensor) -> np.ndarray | None:
     return None if home is None else _found(home, value._entry, {}, 0)
 
 
-def _found(trace: FunctionTracer, entry: Entry, seen: dict[Entry, np.ndarray | None], depth: int) -> np.ndarray | None:
-    if entry in seen:
-        return seen[entry]
+def _found(trace: FunctionTracer, entry: Entry, cache: dict[Entry, np.ndarray | None], depth: int) -> np.ndarray | None:
+    if entry in cache:
+        return cache[entry]
     node = entry[0]
     result: np.ndarray | None = None
     if node.op is None:
-        held = [array for array, variable in trace.variables.values() if variable is node]
-        if held and not isinstance(held[0], (Parameter, TracedTensor)) and held[0]._data.dtype.kind in "iub":
-            result = np.asarray(held[0].asnumpy()).astype(object)
+        arrays = [array for array, variable in trace.variables.values() if variable is node]
+        if arrays and not isinstance(arrays[0], (Parameter, TracedTensor)) and arrays[0]._data.dtype.kind in "iub":
+            result = np.asarray(arrays[0].asnumpy()).astype(object)
     elif depth < _DEEPEST and node.op.name == "shape_array":
         source, i = node.inputs[0]
         shape = trace.specs[source][i].shape
@@ -133,10 +133,10 @@ def _found(trace: FunctionTracer, entry: Entry, seen: dict[Entry, np.ndarray | N
             result = np.empty(len(shape), object)
             result[:] = [Length(trace.wrap((source, i)), axis) if dim is ANY else dim for axis, dim in enumerate(shape)]
     elif depth < _DEEPEST and node.op.name in _RULES:
-        ins = [_found(trace, each, seen, depth + 1) for each in node.inputs]
+        ins = [_found(trace, each, cache, depth + 1) for each in node.inputs]
         if all(each is not None for each in ins):
-            found = _RULES[node.op.name](*ins, **(node.given or {}))
+            found = _RULES[node.op.name](*ins, **(node.keywords or {}))
             result = None if found is None else np.asarray(found, object)
-    seen[entry] = result
+    cache[entry] = result
     return result
 

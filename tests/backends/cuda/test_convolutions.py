@@ -126,7 +126,7 @@ def test_gradients_are_added_to_old_ones() -> None:
     assert ran() == ["conv_fprop", "conv_dgrad", "conv_wgrad"]
 
 
-def test_convolutions_are_captured_and_replayed_with_what_has_changed() -> None:
+def test_convolutions_are_captured_and_replayed_with_new_values() -> None:
     net = mx.sym.Convolution(x, w, b, kernel=(3, 3), num_filter=4, pad=(1, 1))
     arrays = {"x": numbers(2, 3, 6, 6), "w": numbers(4, 3, 3, 3), "b": numbers(4)}
     expected, found = [Run(net, arrays, ctx, "float32").executor for ctx in (mx.cpu(), mx.gpu(0))]

@@ -74,7 +74,7 @@ def arity(name: str) -> int:
 
 
 @needs_compiler
-def test_every_primitive_computes_what_numpy_does_special_values_too() -> None:
+def test_every_primitive_equals_numpy_even_on_special_values() -> None:
     device, cases, rng = Host(), [], np.random.default_rng(0)
     pairs = [np.array(column, np.float32) for column in zip(*itertools.product(SPECIAL, SPECIAL))]
     for name, prim in PRIMITIVES.items():
@@ -544,7 +544,7 @@ def test_kernels_are_compared_with_the_reference_on_a_gpu() -> None:
 
 
 @needs_compiler
-def test_addresses_are_asked_of_arrays_and_not_of_an_interface_that_is_made_for_it(monkeypatch: pytest.MonkeyPatch
+def test_addresses_are_read_from_arrays_without_an_interface_object(monkeypatch: pytest.MonkeyPatch
                                                                                    ) -> None:
     asked: list[Any] = []
     monkeypatch.setattr(strict.StrictArray, "__cuda_array_interface__", property(asked.append))
@@ -583,7 +583,7 @@ def test_a_kernel_that_does_not_compile_names_operator_node_and_line(monkeypatch
 
 
 @needs_compiler
-def test_kernels_are_called_after_what_they_compute() -> None:
+def test_kernels_are_named_after_their_operators() -> None:
     x, w = mx.sym.var("x"), mx.sym.var("w")
     with gpus() as xp:
         for net in (mx.sym.softmax(x), mx.sym.sum(x, axis=1), mx.sym.tanh(x), mx.sym.tanh(x * 2) + w,

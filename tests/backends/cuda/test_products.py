@@ -157,7 +157,7 @@ def test_a_result_is_added_by_a_step_of_its_own_where_the_library_declines(lt: I
 
 
 @needs_compiler
-def test_tf32_is_off_unless_it_is_asked_for(lt: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tf32_is_off_by_default(lt: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
     net, arrays = mx.sym.dot(x, w), {"x": np.array([[1 + 2.0**-12]]), "w": np.array([[1.0]])}
     assert Run(net, arrays, mx.gpu(0), "float32").numbers[0] == 1 + 2.0**-12
     assert {each.compute for each in lt.taken()} == {ComputeType.COMPUTE_32F}
@@ -205,7 +205,7 @@ def test_whether_tf32_is_allowed_is_a_truth_value() -> None:
 
 
 @needs_compiler
-def test_an_algorithm_is_asked_for_once_and_descriptors_go_with_their_plans(lt: Installed) -> None:
+def test_an_algorithm_is_chosen_once_and_descriptors_die_with_their_plans(lt: Installed) -> None:
     executor = Run(mx.sym.dot(x, w), {"x": numbers(4, 8), "w": numbers(8, 16)}, mx.gpu(0), "float32").executor
     asked = lt.library.standin_heuristics()
     again = mx.sym.dot(x, w).bind(mx.gpu(0), executor.arg_dict, executor.grad_dict)
@@ -236,7 +236,7 @@ def test_a_device_has_one_handle_which_goes_with_the_library() -> None:
 
 
 @needs_compiler
-def test_products_are_captured_and_replayed_with_what_has_changed(lt: Installed) -> None:
+def test_products_are_captured_and_replayed_with_new_values(lt: Installed) -> None:
     net = mx.sym.FullyConnected(mx.sym.FullyConnected(x, w, b, num_hidden=6), mx.sym.var("v"), num_hidden=3,
                                 no_bias=True)
     arrays = {"x": numbers(4, 8), "w": numbers(6, 8), "b": numbers(6), "v": numbers(3, 6)}
@@ -317,7 +317,7 @@ def test_matrices_are_described_as_they_lie_or_not_at_all(name: str) -> None:
     (np.ones((2, 3)), np.ones((3, 2)), np.ones((2, 2)).T, "rows nor columns"),
     (np.ones((4, 3, 2, 3))[::2], np.ones((2, 3, 3, 2)), np.ones((2, 3, 2, 2)), "not equally far apart"),
 ])
-def test_products_that_cannot_be_told_say_why(a: np.ndarray, b: np.ndarray, out: np.ndarray, reason: str) -> None:
+def test_undescribed_products_give_a_reason(a: np.ndarray, b: np.ndarray, out: np.ndarray, reason: str) -> None:
     product = describe(view(a), view(b), view(out))
     assert isinstance(product, str)
     assert reason in product
@@ -364,7 +364,7 @@ C_TYPES = {ctypes.c_void_p: r".*\*|.*\[\]|cublasLt\w+_t|cudaStream_t", ctypes.c_
            ctypes.c_size_t: "size_t|uint64_t", ctypes.c_int64: "int64_t"}
 
 
-def test_functions_take_what_the_header_says() -> None:
+def test_functions_have_the_arguments_of_the_header() -> None:
     text = header("cublasLt.h")
     if not text:
         pytest.skip("needs cublasLt.h")

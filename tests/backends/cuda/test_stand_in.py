@@ -188,7 +188,7 @@ def _use_all(row: Row, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted({row.op for row in ROWS}))
-def test_calls_of_the_kernels_of_an_operator_give_what_cupy_gives(name: str) -> None:
+def test_calls_of_the_kernels_of_an_operator_equal_cupy(name: str) -> None:
     calls: dict[tuple, Call] = {}
     with recorded(calls):
         for row in ROWS:
@@ -226,7 +226,7 @@ KNOWN_UFUNCS = {
 
 
 @of_each(itertools.product(sorted(strict.UFUNCS), _VALUES), by=lambda case: case[0])
-def test_an_element_wise_function_gives_what_cupys_gives(name: str, dtype: str) -> None:
+def test_an_element_wise_function_equals_cupys(name: str, dtype: str) -> None:
     """The functions agree for special values, too."""
     nin = getattr(np, name).nin
 
@@ -491,5 +491,5 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_case_gives_what_cupy_gives(name: str) -> None:
+def test_a_case_equals_cupys_result(name: str) -> None:
     compare(CASES[name], KNOWN.get(name))

@@ -228,13 +228,13 @@ def picked_source(dtype: np.dtype, index: np.dtype, mode: str) -> str:
 
 
 @cached(64)
-def put_source(dtype: np.dtype, index: np.dtype, mode: str, given: bool, lanes: int = 1, last: bool = True,
+def put_source(dtype: np.dtype, index: np.dtype, mode: str, from_data: bool, lanes: int = 1, last: bool = True,
                on: float = 1.0, off: float = 0.0) -> str:
     """The text of the kernel ``put``, which writes along an axis, at each index, ``on`` or an element of an array, and
     ``off`` elsewhere, so many ``lanes`` at a time; ``last`` says whether it is the last axis."""
     stored, kind = STORED[dtype.name], computed_in(dtype)
-    source = f"const {stored}* g, " if given else ""
-    number = "g[set]" if given else f"narrow<{stored}>({literal(on, kind)})"
+    source = f"const {stored}* g, " if from_data else ""
+    number = "g[set]" if from_data else f"narrow<{stored}>({literal(on, kind)})"
     off_text = f"narrow<{stored}>({literal(off, kind)})"
     chosen = f"q.at[lane] = {{0}} ? {number} : {off_text};"
     if last:
@@ -310,11 +310,11 @@ def _add_sorted(call: Call, g: Array, indices: Array, mode: str, sizes: Shape, t
     """Steps that sort indices and add the rows of each, in a fixed order."""
     (out,), xp = call.outs, call.xp
     count, length = indices.size // len(sizes), math.prod(sizes)
-    found = call.scratch(10, (count,), np.dtype(np.uint32))
+    result = call.scratch(10, (count,), np.dtype(np.uint32))
     text = keys_source(indices.dtype, mode, len(sizes))
     named = Launch(kernel_of(xp, text, "keys"), grid_of(xp, count, _BLOCK), _BLOCK,
-                   [indices, found, *map(np.int64, (count, *sizes))], own_bytes(indices), 4 * count)
-    steps, keys, places = bound_sort(xp, found, length - 1, call.scratch)
+                   [indices, result, *map(np.int64, (count, *sizes))], own_bytes(indices), 4 * count)
+    steps, keys, places = bound_sort(xp, result, length - 1, call.scratch)
     threads = min(_SUMMING, max(32, 1 << (packs - 1).bit_length()))
     strips, stretches = -(-packs // threads), -(-count // _STRETCH)
     number = np.dtype(np.float64 if g.dtype.itemsize == 8 else np.float32)
@@ -401,10 +401,10 @@ def _picked(call: Call, mode: str, length: int, inner: int) -> Items:
     return text, call.outs[0].size, (inner,), (length, inner)
 
 
-def _put(call: Call, mode: str, length: int, inner: int, given: bool, on: float = 1.0, off: float = 0.0) -> Items:
+def _put(call: Call, mode: str, length: int, inner: int, from_data: bool, on: float = 1.0, off: float = 0.0) -> Items:
     out, last = call.outs[0], inner == 1
     lanes = _lanes([out], length if last else inner)
-    text = put_source(out.dtype, call.ins[1 if given else 0].dtype, mode, given, lanes, last, on, off)
+    text = put_source(out.dtype, call.ins[1 if from_data else 0].dtype, mode, from_data, lanes, last, on, off)
     packs = (length if last else inner) // lanes
     return text, out.size // lanes, (packs,) if last else (length, packs), (length, packs)
 
@@ -416,6 +416,6 @@ _by_table(gather.gather_nd, 0, 1, "wrap", _first)
 _by_table(gather.gather_sum, 0, 1, "wrap", _first, sums=True)
 _by_item(indexing.pick, 1, None, "pick", -1, _picked)
 _by_item(indexing.batch_take, 1, "clip", "pick", 1, _picked)
-_by_item(indexing.pick_put, 1, None, "put", -1, functools.partial(_put, given=True))
+_by_item(indexing.pick_put, 1, None, "put", -1, functools.partial(_put, from_data=True))
 _by_item(indexing.one_hot, 0, "none", "put", -1, lambda call, mode, length, inner: _put(
     call, mode, length, inner, False, call.attrs["on_value"], call.attrs["off_value"]))

@@ -153,24 +153,24 @@ def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameter
 
 
 def backward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, x: list[Array],
-             kept: Residuals, counts: Array | None, dy: Array, ends: tuple[Array, Array | None], d_parameters: Array,
-             dx: Sequence[Array] | None) -> tuple[Array, Array | None]:
+             residuals: Residuals, counts: Array | None, dy: Array, ends: tuple[Array, Array | None],
+             d_parameters: Array, dx: Sequence[Array] | None) -> tuple[Array, Array | None]:
     """The gradient of a layer, as ``rnn_layer.backward`` computes it."""
     directions, time, batch, size = dy.shape
     carry, dc = ends[0].copy(), None if ends[1] is None else ends[1].copy()
     slopes = xp.empty((directions, kind.gates, time, batch, size), dtype=dy.dtype)
     from_step = xp.zeros((directions, kind.gates, batch, size), dtype=dy.dtype)
     extra: Any = xp.empty_like(dy) if kind.mode == "gru" else dc
-    arrays = [xp.ascontiguousarray(dy), from_step, carry, slopes, kept.states]
+    arrays = [xp.ascontiguousarray(dy), from_step, carry, slopes, residuals.states]
     if kind.gates > 1:
-        arrays += [kept.gates, kept.cells, extra]
+        arrays += [residuals.gates, residuals.cells, extra]
     steps = _Steps(xp, backward_source(kind.mode, dy.dtype), "cell_back", arrays, time, batch, size, directions)
     matrices = xp.stack([of_gates(kind, part["state"], parameters) for part in parts])
     for t in reversed(range(time)):
         steps(t)
         matmul(xp, slopes[:, :, t], matrices, out=from_step)
     da = xp.concatenate([slopes[:, :2], extra[:, None]], axis=1) if kind.mode == "gru" else slopes
-    products(xp, kind, parts, parameters, kept, x, da, slopes, None, d_parameters, dx)
+    products(xp, kind, parts, parameters, residuals, x, da, slopes, None, d_parameters, dx)
     return carry + from_step.sum(axis=1), dc
 
 

@@ -145,12 +145,12 @@ def _gradient_steps(call: Call) -> list[Callable]:
         return _gradient_along(call, view)
     count, n = view
     g, data, _, mean, inverse = call.ins
-    wanted = [out is not None for out in call.outs[1:]]
-    if any(wanted) and call.outs[0] is not None:
-        found = bound_rows_with_sums(trace_rows(_with_sums, rows.inputs), call.ins, call.outs[0], wanted, count, n,
-                                     call.xp, lambda i, *spec: call.scratch(300 + i, *spec))
-        if found is not None:
-            step, sums = found
+    requested = [out is not None for out in call.outs[1:]]
+    if any(requested) and call.outs[0] is not None:
+        result = bound_rows_with_sums(trace_rows(_with_sums, rows.inputs), call.ins, call.outs[0], requested, count, n,
+                                      call.xp, lambda i, *spec: call.scratch(300 + i, *spec))
+        if result is not None:
+            step, sums = result
             expression = traced(lambda *terms: tuple(map(row_sum, terms)), len(sums))
             return [step, *bound_fold(expression, sums, [_ELEMENT] * len(sums), [out for out in call.outs[1:]
                                                                                   if out is not None],

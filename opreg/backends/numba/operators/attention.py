@@ -317,8 +317,8 @@ class _Operands:
 def _forward(function: Function, call: Call, outs: Sequence[Array]) -> None:
     """Compute attention into all outputs of a call."""
     query, key, value, *mask = call.ins
-    draw = scaled_attention.drawn(np, call.attrs["p"] > 0 and (call.is_train or call.attrs["mode"] == "always"),
-                                  call.rng)
+    draw = scaled_attention.dropout_key(np, call.attrs["p"] > 0 and (call.is_train or call.attrs["mode"] == "always"),
+                                        call.rng)
     outs[2][...] = draw
     operands = _Operands((query, key, value), mask[0] if mask else None, draw, call.attrs)
     results = [out if out.dtype == operands.dtype and out.flags.c_contiguous else np.empty(out.shape, operands.dtype)
@@ -335,23 +335,23 @@ def _forward(function: Function, call: Call, outs: Sequence[Array]) -> None:
 def _backward(function: Function, call: Call) -> None:
     """Compute the gradients of a call."""
     g, query, key, value, logsum, delta, *optional = call.ins
-    given = _Operands((query, key, value), optional[0] if call.attrs["use_mask"] else None,
-                      optional[-1] if call.attrs["p"] else None, call.attrs)
-    g, logsum, delta = [np.ascontiguousarray(x, given.dtype) for x in (g, logsum, delta)]
-    places, (columns, features, size) = given.batch * given.key_heads, given.up()
+    operands = _Operands((query, key, value), optional[0] if call.attrs["use_mask"] else None,
+                         optional[-1] if call.attrs["p"] else None, call.attrs)
+    g, logsum, delta = [np.ascontiguousarray(x, operands.dtype) for x in (g, logsum, delta)]
+    places, (columns, features, size) = operands.batch * operands.key_heads, operands.up()
     # Every block of keys adds to the gradient of queries. If there are few heads, the keys are split into parts, each
     # with a sum of its own, which are added up at the end.
-    cuts = min(-(-given.keys // given.columns), -(-scaled_attention.PARTS // places))
-    of_query = np.zeros((cuts, *given.query.shape[:3], size), given.dtype)
-    of_key, of_value = [np.empty(x.shape, given.dtype) for x in (key, value)]
-    work_size = (given.work_size() + given.rows * columns + gemm.DEPTH * max(features, size)
+    cuts = min(-(-operands.keys // operands.columns), -(-scaled_attention.PARTS // places))
+    of_query = np.zeros((cuts, *operands.query.shape[:3], size), operands.dtype)
+    of_key, of_value = [np.empty(x.shape, operands.dtype) for x in (key, value)]
+    work_size = (operands.work_size() + operands.rows * columns + gemm.DEPTH * max(features, size)
                  + columns * (2 * size + features))
-    threads.run(given.calls(function, [g, logsum, delta, of_query, of_key, of_value], places * cuts, given.rows, cuts,
-                            work_size), apart=True)
+    arrays = [g, logsum, delta, of_query, of_key, of_value]
+    threads.run(operands.calls(function, arrays, places * cuts, operands.rows, cuts, work_size), apart=True)
     for more in of_query[1:]:
         of_query[0] += more
-    query_grad = of_query[0][..., :given.size]
-    query_grad *= given.numbers[1]
+    query_grad = of_query[0][..., :operands.size]
+    query_grad *= operands.numbers[1]
     for out, result in zip(call.outs, (query_grad, of_key, of_value)):
         if out is not None:
             out[...] = result
@@ -362,7 +362,7 @@ def _backward(function: Function, call: Call) -> None:
 
 def _declines(call: Call) -> str | None:
     """The reason why a call is left to NumPy, or None."""
-    reason = unavailable(call) or scaled_attention.several(call)
+    reason = unavailable(call) or scaled_attention.decline_few_scores(call)
     if reason is not None:
         return reason
     compiled = wide(call.ins[0][:0]).dtype in FORMATS

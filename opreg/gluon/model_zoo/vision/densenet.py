@@ -13,7 +13,7 @@ from ...block import HybridBlock
 from ...contrib.nn import HybridConcurrent, Identity
 from ...nn import Activation, AvgPool2D, BatchNorm, Conv2D, Dense, Dropout, Flatten, HybridSequential, MaxPool2D
 from ..model_store import load
-from .parts import Classifier, chain, named, scoped
+from .parts import Classifier, chain, family_function, scoped
 
 __all__ = ["DenseNet", "get_densenet", "densenet121", "densenet161", "densenet169", "densenet201"]
 
@@ -92,4 +92,4 @@ def get_densenet(num_layers: int, pretrained: bool = False, ctx: Context | list[
 
 
 densenet121, densenet161, densenet169, densenet201 = [
-    named(__name__, f"densenet{layers}", get_densenet, layers) for layers in _KINDS]
+    family_function(__name__, f"densenet{layers}", get_densenet, layers) for layers in _KINDS]

@@ -12,7 +12,7 @@ from opreg.ndarray.context import Context, cpu
 from ...block import HybridBlock
 from ...nn import Activation, BatchNorm, Conv2D, Dense, Flatten, GlobalAvgPool2D, HybridSequential
 from ..model_store import load
-from .parts import Classifier, chain, named, scoped
+from .parts import Classifier, chain, family_function, scoped
 
 __all__ = ["MobileNet", "MobileNetV2", "get_mobilenet", "get_mobilenet_v2", "mobilenet1_0", "mobilenet0_75",
            "mobilenet0_5", "mobilenet0_25", "mobilenet_v2_1_0", "mobilenet_v2_0_75", "mobilenet_v2_0_5",
@@ -163,8 +163,8 @@ def get_mobilenet_v2(multiplier: float, pretrained: bool = False, ctx: Context |
 
 
 mobilenet1_0, mobilenet0_75, mobilenet0_5, mobilenet0_25 = [
-    named(__name__, f"mobilenet{name}", get_mobilenet, multiplier)
+    family_function(__name__, f"mobilenet{name}", get_mobilenet, multiplier)
     for name, multiplier in (("1_0", 1.0), ("0_75", 0.75), ("0_5", 0.5), ("0_25", 0.25))]
 mobilenet_v2_1_0, mobilenet_v2_0_75, mobilenet_v2_0_5, mobilenet_v2_0_25 = [
-    named(__name__, f"mobilenet_v2_{name}", get_mobilenet_v2, multiplier)
+    family_function(__name__, f"mobilenet_v2_{name}", get_mobilenet_v2, multiplier)
     for name, multiplier in (("1_0", 1.0), ("0_75", 0.75), ("0_5", 0.5), ("0_25", 0.25))]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from ...block import HybridBlock
 from ...nn import HybridSequential
 
-__all__ = ["Classifier", "chain", "named", "scoped"]
+__all__ = ["Classifier", "chain", "family_function", "scoped"]
 
 _Container = TypeVar("_Container", bound=HybridSequential)
 
@@ -38,7 +38,8 @@ def scoped(container: _Container, layers: Callable[..., Iterable[HybridBlock]], 
     return container
 
 
-def named(module: str, name: str, make: Callable[..., Classifier], *arguments: Any) -> Callable[..., Classifier]:
+def family_function(module: str, name: str, make: Callable[..., Classifier], *arguments: Any
+                    ) -> Callable[..., Classifier]:
     """A function that makes one network of a family; it accepts the keywords of the family's function."""
 
     def network(**kwargs: Any) -> Classifier:

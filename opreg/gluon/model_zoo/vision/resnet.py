@@ -13,7 +13,7 @@ from opreg.ndarray.context import Context, cpu
 from ...block import HybridBlock
 from ...nn import Activation, BatchNorm, Conv2D, Dense, Flatten, GlobalAvgPool2D, HybridSequential, MaxPool2D
 from ..model_store import load
-from .parts import Classifier, chain, named, scoped
+from .parts import Classifier, chain, family_function, scoped
 
 __all__ = ["ResNetV1", "ResNetV2", "BasicBlockV1", "BasicBlockV2", "BottleneckV1", "BottleneckV2", "get_resnet",
            "resnet18_v1", "resnet34_v1", "resnet50_v1", "resnet101_v1", "resnet152_v1",
@@ -247,6 +247,6 @@ def get_resnet(version: int, num_layers: int, pretrained: bool = False, ctx: Con
 
 
 resnet18_v1, resnet34_v1, resnet50_v1, resnet101_v1, resnet152_v1 = [
-    named(__name__, f"resnet{layers}_v1", get_resnet, 1, layers) for layers in _KINDS]
+    family_function(__name__, f"resnet{layers}_v1", get_resnet, 1, layers) for layers in _KINDS]
 resnet18_v2, resnet34_v2, resnet50_v2, resnet101_v2, resnet152_v2 = [
-    named(__name__, f"resnet{layers}_v2", get_resnet, 2, layers) for layers in _KINDS]
+    family_function(__name__, f"resnet{layers}_v2", get_resnet, 2, layers) for layers in _KINDS]

@@ -12,7 +12,7 @@ from ...block import HybridBlock
 from ...contrib.nn import HybridConcurrent
 from ...nn import Activation, AvgPool2D, Conv2D, Dropout, Flatten, MaxPool2D
 from ..model_store import load
-from .parts import Classifier, chain, named
+from .parts import Classifier, chain, family_function
 
 __all__ = ["SqueezeNet", "get_squeezenet", "squeezenet1_0", "squeezenet1_1"]
 
@@ -77,5 +77,5 @@ def get_squeezenet(version: str, pretrained: bool = False, ctx: Context | list[C
     return net
 
 
-squeezenet1_0 = named(__name__, "squeezenet1_0", get_squeezenet, "1.0")
-squeezenet1_1 = named(__name__, "squeezenet1_1", get_squeezenet, "1.1")
+squeezenet1_0 = family_function(__name__, "squeezenet1_0", get_squeezenet, "1.0")
+squeezenet1_1 = family_function(__name__, "squeezenet1_1", get_squeezenet, "1.1")

@@ -12,7 +12,7 @@ from opreg.ndarray.context import Context, cpu
 from ....train.initializer import Xavier
 from ...nn import Activation, BatchNorm, Conv2D, Dense, Dropout, MaxPool2D
 from ..model_store import load
-from .parts import Classifier, chain, named
+from .parts import Classifier, chain, family_function
 
 __all__ = ["VGG", "get_vgg", "vgg11", "vgg13", "vgg16", "vgg19", "vgg11_bn", "vgg13_bn", "vgg16_bn", "vgg19_bn"]
 
@@ -83,5 +83,6 @@ def _with_norm(num_layers: int, **kwargs: Any) -> VGG:
     return get_vgg(num_layers, **{**kwargs, "batch_norm": True})
 
 
-vgg11, vgg13, vgg16, vgg19 = [named(__name__, f"vgg{layers}", get_vgg, layers) for layers in _KINDS]
-vgg11_bn, vgg13_bn, vgg16_bn, vgg19_bn = [named(__name__, f"vgg{layers}_bn", _with_norm, layers) for layers in _KINDS]
+vgg11, vgg13, vgg16, vgg19 = [family_function(__name__, f"vgg{layers}", get_vgg, layers) for layers in _KINDS]
+vgg11_bn, vgg13_bn, vgg16_bn, vgg19_bn = [family_function(__name__, f"vgg{layers}_bn", _with_norm, layers)
+                                          for layers in _KINDS]

@@ -12,7 +12,7 @@ from ....errors import ArgumentError, ShapeError
 from ..config import stream
 from ..transforms import chance
 from .frames import Crop, HorizontalFlip, RandomCrop, RandomResizedCrop, Resize, VerticalFlip
-from .images import Inter, checked
+from .images import Inter, check_image
 
 __all__ = ["BoundingBoxAugment", "RandomCropWithBBox", "RandomHorizontalFlipWithBBox", "RandomResizeWithBBox",
            "RandomResizedCropWithBBox", "RandomVerticalFlipWithBBox", "ResizeWithBBox"]
@@ -21,7 +21,7 @@ __all__ = ["BoundingBoxAugment", "RandomCropWithBBox", "RandomHorizontalFlipWith
 def _read(owner: Any, image: Any, bboxes: Any) -> tuple[np.ndarray, np.ndarray]:
     """An image, and a copy of its boxes, which lie in it."""
     name = type(owner).__name__
-    pixels, boxes = checked(name, image), np.array(bboxes, np.float32)
+    pixels, boxes = check_image(name, image), np.array(bboxes, np.float32)
     if boxes.ndim != 2 or boxes.shape[1] < 4:
         raise ShapeError(f"{name}: expected boxes as rows of x, y, width and height, got the shape {boxes.shape}")
     height, width = pixels.shape[:2]

@@ -13,7 +13,7 @@ from opreg.data.augmenters import EIGENVALUES, EIGENVECTORS
 from ....core.spec import is_floating
 from ....errors import ArgumentError, ShapeError
 from ..config import stream
-from .images import ConvertMode, Sometimes, checked, reach, settled
+from .images import ConvertMode, Sometimes, check_image, reach, settled
 
 __all__ = ["AdjustBrightness", "AdjustContrast", "AdjustGamma", "AdjustHue", "AdjustSaturation", "AdjustSharpness",
            "AutoContrast", "ConvertColor", "Equalize", "GaussianBlur", "Grayscale", "HsvToRgb", "Invert", "Posterize",
@@ -56,7 +56,7 @@ class AdjustBrightness:
         self._factor = _factor("AdjustBrightness", "brightness_factor", brightness_factor)
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked("AdjustBrightness", image, (3,))
+        pixels = check_image("AdjustBrightness", image, (3,))
         return settled(np.multiply(pixels, np.float32(self._factor), dtype=np.float32), pixels.dtype)
 
 
@@ -67,7 +67,7 @@ class AdjustContrast:
         self._factor = _factor("AdjustContrast", "contrast_factor", contrast_factor)
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked("AdjustContrast", image, (3,))
+        pixels = check_image("AdjustContrast", image, (3,))
         mean = _gray(pixels).mean()
         if pixels.dtype != np.uint8:
             return _blended(mean, 1 - self._factor, pixels, self._factor, pixels.dtype)
@@ -81,7 +81,7 @@ class AdjustSaturation:
         self._factor = _factor("AdjustSaturation", "saturation_factor", saturation_factor)
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked("AdjustSaturation", image, (3,))
+        pixels = check_image("AdjustSaturation", image, (3,))
         return _blended(_gray(pixels), 1 - self._factor, pixels, self._factor, pixels.dtype)
 
 
@@ -95,7 +95,7 @@ class AdjustSharpness:
         self._factor = _factor("AdjustSharpness", "sharpness_factor", sharpness_factor)
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked("AdjustSharpness", image, (1, 3))
+        pixels = check_image("AdjustSharpness", image, (1, 3))
         height, width = pixels.shape[:2]
         total = np.zeros((max(height - 2, 0), max(width - 2, 0), *pixels.shape[2:]), np.float32)
         for row in range(3):
@@ -116,7 +116,7 @@ class AdjustHue:
         self._turn = int(np.float32(hue_factor) * 255)
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked("AdjustHue", image, (3,), "uint8")
+        pixels = check_image("AdjustHue", image, (3,), "uint8")
         most = pixels.max(axis=2)
         value, spread = most.astype(np.int32), (most - pixels.min(axis=2)).astype(np.int32)
         red, green, blue = np.moveaxis(pixels.astype(np.int32), 2, 0)
@@ -170,17 +170,17 @@ class AdjustGamma:
         self._gamma, self._gain = _factor("AdjustGamma", "gamma", gamma), gain
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked("AdjustGamma", image, (1, 3))
+        pixels = check_image("AdjustGamma", image, (1, 3))
         if is_floating(pixels.dtype):
             return np.clip((pixels * np.float32(self._gain)) ** np.float32(self._gamma), 0, 1).astype(pixels.dtype)
         powers = ((np.arange(256) / 255).astype(np.float32).astype(np.float64) ** self._gamma).astype(np.float32)
         table = np.minimum(powers * (255.0 + 1 - 1e-3) * self._gain, 255)
-        return table.astype(np.uint8)[checked("AdjustGamma", pixels, dtype="uint8")]
+        return table.astype(np.uint8)[check_image("AdjustGamma", pixels, dtype="uint8")]
 
 
 def _histograms(owner: str, image: Any) -> tuple[np.ndarray, list[np.ndarray]]:
     """An image of uint8 with an axis of channels, and the counts of each byte in each."""
-    pixels = checked(owner, image, (1, 3), "uint8")
+    pixels = check_image(owner, image, (1, 3), "uint8")
     pixels = pixels[..., None] if pixels.ndim == 2 else pixels
     return pixels, [np.bincount(channel.ravel(), minlength=256) for channel in np.moveaxis(pixels, 2, 0)]
 
@@ -249,7 +249,7 @@ class Invert:
     """The bytes of an image, each subtracted from 255."""
 
     def __call__(self, image: Any) -> np.ndarray:
-        return 255 - checked("Invert", image, (1, 3), "uint8")
+        return 255 - check_image("Invert", image, (1, 3), "uint8")
 
 
 class Posterize:
@@ -261,7 +261,7 @@ class Posterize:
         self._mask = np.uint8(256 - (1 << 8 - bits))
 
     def __call__(self, image: Any) -> np.ndarray:
-        return checked("Posterize", image, (1, 3), "uint8") & self._mask
+        return check_image("Posterize", image, (1, 3), "uint8") & self._mask
 
 
 class Solarize:
@@ -279,7 +279,7 @@ class Solarize:
         self._low, self._high = low, 255 if low == high else high
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked("Solarize", image, (1, 3), "uint8")
+        pixels = check_image("Solarize", image, (1, 3), "uint8")
         return np.where((pixels >= self._low) & (pixels <= self._high), 255 - pixels, pixels)
 
 
@@ -294,7 +294,7 @@ class ConvertColor:
         self._from, self._to = mode.name.removeprefix("COLOR_").split("2")
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked("ConvertColor", image, (1 if self._from == "GRAY" else len(self._from),))
+        pixels = check_image("ConvertColor", image, (1 if self._from == "GRAY" else len(self._from),))
         if self._from == "GRAY":
             colors = np.repeat(pixels.reshape((*pixels.shape[:2], 1)), 3, axis=2)
         else:
@@ -321,7 +321,7 @@ class Grayscale:
         self._channels = num_output_channels
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked("Grayscale", image, (3,), "uint8")
+        pixels = check_image("Grayscale", image, (3,), "uint8")
         gray = ((pixels @ np.array([19595, 38470, 7471]) + (1 << 15)) >> 16).astype(np.uint8)
         return gray if self._channels == 1 else np.repeat(gray[..., None], 3, axis=2)
 
@@ -411,7 +411,7 @@ class GaussianBlur:
         return weights / weights.sum()
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked("GaussianBlur", image)
+        pixels = check_image("GaussianBlur", image)
         exact = pixels.dtype == np.uint8
         numbers: np.ndarray = pixels.astype(np.int64 if exact else np.float32)
         for axis, kernel in zip((1, 0), self._kernels):
@@ -481,7 +481,7 @@ class RandomColor:
         self._range = reach("RandomColor", "degrees", degrees)
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked("RandomColor", image, (3,))
+        pixels = check_image("RandomColor", image, (3,))
         factor = float(np.float32(stream().uniform(*self._range)))
         return _blended(pixels, factor, _gray(pixels), 1 - factor, pixels.dtype)
 
@@ -517,7 +517,7 @@ class RandomColorAdjust:
 
     def __call__(self, image: Any) -> np.ndarray:
         random = stream()
-        pixels = checked("RandomColorAdjust", image, (3,))
+        pixels = check_image("RandomColorAdjust", image, (3,))
         for i in random.permutation(len(self._changes)):
             change, (low, high) = self._changes[i]
             if (low, high) != ((0, 0) if change is AdjustHue else (1, 1)):
@@ -538,7 +538,7 @@ class RandomLighting:
         self._alpha = _factor("RandomLighting", "alpha", alpha)
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked("RandomLighting", image, (3,))
+        pixels = check_image("RandomLighting", image, (3,))
         return settled(pixels + (EIGENVECTORS * stream().normal(0, self._alpha, 3)) @ EIGENVALUES, pixels.dtype)
 
 

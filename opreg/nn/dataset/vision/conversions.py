@@ -13,7 +13,7 @@ from ....cells.dtype import dtype_to_nptype
 from ....cells.typing import TensorDType
 from ....errors import ArgumentError, DTypeError, ShapeError
 from ..transforms import TypeCast
-from .images import checked
+from .images import check_image
 
 __all__ = ["Decode", "HWC2CHW", "LinearTransformation", "Normalize", "NormalizePad", "Rescale", "ToNumpy", "ToPIL",
            "ToTensor", "ToType"]
@@ -52,7 +52,7 @@ class ToPIL:
     """The image unchanged: images are arrays in all operations."""
 
     def __call__(self, image: Any) -> np.ndarray:
-        return checked("ToPIL", image)
+        return check_image("ToPIL", image)
 
 
 class ToNumpy:
@@ -109,7 +109,7 @@ class NormalizePad(Normalize):
         self._dtype = dtype
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = super().__call__(checked("NormalizePad", image)).astype(self._dtype)
+        pixels = super().__call__(check_image("NormalizePad", image)).astype(self._dtype)
         return np.pad(pixels, [(0, 0), (0, 0), (0, 1)] if self._last else [(0, 1), (0, 0), (0, 0)])
 
 
@@ -142,7 +142,7 @@ class HWC2CHW:
     """The image with channels as the first axis."""
 
     def __call__(self, image: Any) -> np.ndarray:
-        return checked("HWC2CHW", image).transpose((2, 0, 1)).copy()
+        return check_image("HWC2CHW", image).transpose((2, 0, 1)).copy()
 
 
 class ToTensor:
@@ -152,7 +152,7 @@ class ToTensor:
         self._dtype = np.dtype(dtype_to_nptype(output_type))
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked("ToTensor", image)
+        pixels = check_image("ToTensor", image)
         pixels = pixels[..., None] if pixels.ndim == 2 else pixels
         numbers = pixels.astype(np.float32) * np.float32(1 / 255) if pixels.dtype == np.uint8 else pixels
         return np.ascontiguousarray(numbers.transpose((2, 0, 1)).astype(self._dtype))

@@ -16,7 +16,7 @@ from ....errors import ArgumentError, ShapeError
 from ..config import stream
 from ..transforms import chance
 from .conversions import Decode
-from .images import OPENCV, Border, Fill, Inter, SliceMode, Sometimes, checked, filled, reach, two
+from .images import OPENCV, Border, Fill, Inter, SliceMode, Sometimes, check_image, filled, reach, two
 
 __all__ = ["CenterCrop", "Crop", "CutOut", "Erase", "FiveCrop", "HorizontalFlip", "Pad", "PadToSize", "RandomCrop",
            "RandomCropDecodeResize", "RandomErasing", "RandomHorizontalFlip", "RandomResize", "RandomResizedCrop",
@@ -32,7 +32,7 @@ class Resize:
         self._interpolation = OPENCV[Inter(interpolation)]
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked(type(self).__name__, image)
+        pixels = check_image(type(self).__name__, image)
         height, width = self._lengths(pixels)
         wide = pixels[..., None] if pixels.ndim == 2 else pixels
         resized = imresize(array(wide, dtype=wide.dtype), width, height, self._interpolation).asnumpy()
@@ -51,14 +51,14 @@ class HorizontalFlip:
     """The image mirrored left to right."""
 
     def __call__(self, image: Any) -> np.ndarray:
-        return checked("HorizontalFlip", image)[:, ::-1].copy()
+        return check_image("HorizontalFlip", image)[:, ::-1].copy()
 
 
 class VerticalFlip:
     """The image mirrored top to bottom."""
 
     def __call__(self, image: Any) -> np.ndarray:
-        return checked("VerticalFlip", image)[::-1].copy()
+        return check_image("VerticalFlip", image)[::-1].copy()
 
 
 class RandomHorizontalFlip(Sometimes):
@@ -106,7 +106,7 @@ class Pad:
         self._value, self._mode = fill_value, Border(padding_mode)
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked("Pad", image)
+        pixels = check_image("Pad", image)
         around = [(self.top, self._bottom), (self.left, self._right), *[(0, 0)] * (pixels.ndim - 2)]
         if self._mode is not Border.CONSTANT:
             return np.pad(pixels, around, self._mode.value)
@@ -137,7 +137,7 @@ class PadToSize:
         self._value, self._mode = fill_value, padding_mode
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked("PadToSize", image)
+        pixels = check_image("PadToSize", image)
         down, across = (want - have for want, have in zip(self._size, pixels.shape))
         top, left = (down // 2, across // 2) if self._offset is None else self._offset
         if min(top, left, down - top, across - left) < 0:
@@ -154,7 +154,7 @@ class Crop:
         self.height, self.width = two("Crop", size)
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked("Crop", image)
+        pixels = check_image("Crop", image)
         if self.top + self.height > pixels.shape[0] or self.left + self.width > pixels.shape[1]:
             raise ShapeError(f"Crop: {self.height} by {self.width} pixels from {(self.top, self.left)} on are "
                              f"beyond an image of {pixels.shape[0]} by {pixels.shape[1]}")
@@ -168,7 +168,7 @@ class CenterCrop:
         self._size = two("CenterCrop", size)
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked("CenterCrop", image)
+        pixels = check_image("CenterCrop", image)
         less = [max(want - have, 0) for want, have in zip(self._size, pixels.shape)]
         pixels = Pad((less[1] // 2, less[0] // 2, less[1] - less[1] // 2, less[0] - less[0] // 2))(pixels)
         top, left = ((have - want) // 2 for have, want in zip(pixels.shape, self._size))
@@ -193,7 +193,7 @@ class RandomCrop:
         self._needed, self._value, self._mode = pad_if_needed, fill_value, padding_mode
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels, _, crop = self._padded(checked(type(self).__name__, image))
+        pixels, _, crop = self._padded(check_image(type(self).__name__, image))
         return crop(pixels)
 
     def _padded(self, pixels: np.ndarray) -> tuple[np.ndarray, tuple[int, int], Crop]:
@@ -237,7 +237,7 @@ class RandomResizedCrop:
         self._scale, self._ratio, self._attempts = scale, ratio, max_attempts
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked(type(self).__name__, image)
+        pixels = check_image(type(self).__name__, image)
         return self._resize(self._crop(pixels)(pixels))
 
     def _crop(self, pixels: np.ndarray) -> Crop:
@@ -290,7 +290,7 @@ class FiveCrop:
         self._size = two(type(self).__name__, size)
 
     def __call__(self, image: Any) -> tuple[np.ndarray, ...]:
-        pixels = checked(type(self).__name__, image)
+        pixels = check_image(type(self).__name__, image)
         down, across = (have - want for have, want in zip(pixels.shape, self._size))
         if min(down, across) < 0:
             raise ShapeError(f"{type(self).__name__}: a crop of {self._size[0]} by {self._size[1]} exceeds an image of "
@@ -336,7 +336,7 @@ class SlicePatches:
         self._pads, self._value = SliceMode(slice_mode) is SliceMode.PAD, fill_value
 
     def __call__(self, image: Any) -> tuple[np.ndarray, ...]:
-        pixels = checked("SlicePatches", image)
+        pixels = check_image("SlicePatches", image)
         if any(parts > length for parts, length in zip(self._parts, pixels.shape)):
             raise ShapeError(f"SlicePatches: an image of {pixels.shape[0]} by {pixels.shape[1]} has no "
                              f"{self._parts[0]} by {self._parts[1]} parts")
@@ -367,7 +367,7 @@ class Erase:
         self._value, self._inplace = value, inplace
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked("Erase", image)
+        pixels = check_image("Erase", image)
         if any(part.start < 0 or part.stop > length for part, length in zip(self._part, pixels.shape)):
             raise ShapeError(f"Erase: the rows and columns {[(part.start, part.stop) for part in self._part]} are "
                              f"beyond an image of {pixels.shape[0]} by {pixels.shape[1]}")
@@ -394,7 +394,7 @@ class CutOut:
         self._count, self._last = num_patches, is_hwc
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked("CutOut", image).copy()
+        pixels = check_image("CutOut", image).copy()
         channels_last = pixels if self._last else np.moveaxis(pixels, 0, 2)
         random = stream()
         for _ in range(self._count):

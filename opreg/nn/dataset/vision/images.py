@@ -13,8 +13,8 @@ from ....errors import ArgumentError, DTypeError, ShapeError
 from ..config import stream
 from ..transforms import chance
 
-__all__ = ["OPENCV", "Border", "ConvertMode", "Fill", "ImageBatchFormat", "Inter", "SliceMode", "Sometimes", "checked",
-           "filled", "reach", "settled", "two"]
+__all__ = ["OPENCV", "Border", "ConvertMode", "Fill", "ImageBatchFormat", "Inter", "SliceMode", "Sometimes",
+           "check_image", "filled", "reach", "settled", "two"]
 
 #: The value of new pixels: one for all channels, or one for each.
 Fill: TypeAlias = float | Sequence[float]
@@ -83,10 +83,10 @@ class SliceMode(enum.IntEnum):
     DROP = 1
 
 
-def checked(owner: str, given: Any, channels: Sequence[int] = (), dtype: str | None = None) -> np.ndarray:
+def check_image(owner: str, image: Any, channels: Sequence[int] = (), dtype: str | None = None) -> np.ndarray:
     """Check that an image has two or three axes, and one of these counts of channels and this dtype where they are
     given; an image of two axes has one channel."""
-    pixels = np.asarray(given)
+    pixels = np.asarray(image)
     if pixels.ndim not in (2, 3):
         raise ShapeError(f"{owner}: expected an image as (height, width, channels), got the shape {pixels.shape}")
     if channels and (pixels.shape[2] if pixels.ndim == 3 else 1) not in channels:
@@ -118,13 +118,13 @@ def settled(numbers: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.clip(np.rint(numbers), limits.min, limits.max).astype(dtype)
 
 
-def reach(owner: str, name: str, given: float | Sequence[float], middle: float = 1.0, least: float = 0.0,
+def reach(owner: str, name: str, value: float | Sequence[float], middle: float = 1.0, least: float = 0.0,
           most: float = float("inf")) -> tuple[float, float]:
     """The range of a random number: from its ends, or from how far it goes on both sides of its middle."""
-    low, high = (max(middle - given, least), middle + given) if isinstance(given, (int, float)) else given
+    low, high = (max(middle - value, least), middle + value) if isinstance(value, (int, float)) else value
     if not least <= low <= high <= most:
         raise ArgumentError(f"{owner}: {name} must be a range from {least} to {most}, the smaller end first, got "
-                            f"{given!r}")
+                            f"{value!r}")
     return low, high
 
 

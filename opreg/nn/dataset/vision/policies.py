@@ -11,7 +11,7 @@ import numpy as np
 
 from ....errors import ArgumentError
 from ..config import stream
-from ..transforms import applied, chance
+from ..transforms import apply_in_row, chance
 from .colours import (
     AdjustBrightness,
     AdjustContrast,
@@ -23,7 +23,7 @@ from .colours import (
     Posterize,
     Solarize,
 )
-from .images import Fill, Inter, checked
+from .images import Fill, Inter, check_image
 from .warps import Rotate, moved
 
 __all__ = ["AutoAugment", "AutoAugmentPolicy", "RandAugment", "RandomSelectSubpolicy", "TrivialAugmentWide",
@@ -128,7 +128,7 @@ class _Drawn:
         self._resampling = _Resampling(Inter(interpolation), fill_value)
 
     def _read(self, image: Any) -> np.ndarray:
-        return checked(type(self).__name__, image, (3,), "uint8")
+        return check_image(type(self).__name__, image, (3,), "uint8")
 
     def _applied(self, pixels: np.ndarray, name: str, size: float) -> np.ndarray:
         return _OPERATIONS[name](pixels, -size if name in _SIGNED and stream().integers(2) else size, self._resampling)
@@ -267,4 +267,4 @@ class RandomSelectSubpolicy:
     def __call__(self, *columns: Any) -> Any:
         random = stream()
         steps = self._policy[int(random.integers(len(self._policy)))]
-        return applied([step for step, prob in steps if random.random() < prob], columns)
+        return apply_in_row([step for step, prob in steps if random.random() < prob], columns)

@@ -12,7 +12,7 @@ from opreg.data.warping import perspective_matrix, warp, warp_perspective
 
 from ....errors import ArgumentError
 from ..config import stream
-from .images import OPENCV, Fill, Inter, Sometimes, checked, filled
+from .images import OPENCV, Fill, Inter, Sometimes, check_image, filled
 
 __all__ = ["Affine", "Perspective", "RandomAffine", "RandomPerspective", "RandomRotation", "Rotate", "moved"]
 
@@ -47,7 +47,7 @@ class Rotate:
         self._resample, self._value = resample, fill_value
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked(type(self).__name__, image)
+        pixels = check_image(type(self).__name__, image)
         height, width = pixels.shape[:2]
         x, y = ((width - 1) / 2, (height - 1) / 2) if self._center is None else self._center
         cosine, sine = math.cos(math.radians(self._degrees)), math.sin(math.radians(self._degrees))
@@ -101,7 +101,7 @@ class Affine:
         self._resample, self._value = resample, fill_value
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked("Affine", image)
+        pixels = check_image("Affine", image)
         move = [part * length for part, length in zip(self._translate, pixels.shape[1::-1])]
         return moved(pixels, self._degrees, move, self._scale, self._shear, self._resample, self._value)
 
@@ -148,7 +148,7 @@ class Perspective:
         self._matrix, self._interpolation = perspective_matrix(start, end), interpolation
 
     def __call__(self, image: Any) -> np.ndarray:
-        pixels = checked("Perspective", image)
+        pixels = check_image("Perspective", image)
         return _warped(warp_perspective, pixels, self._matrix, pixels.shape[:2], 0, self._interpolation)
 
 
@@ -226,7 +226,7 @@ class RandomPerspective(Sometimes):
         self._scale, self._interpolation = distortion_scale, interpolation
 
     def _moved(self, image: Any) -> np.ndarray:
-        height, width = checked("RandomPerspective", image).shape[:2]
+        height, width = check_image("RandomPerspective", image).shape[:2]
         random, start, end = stream(), [], []
         for right, low in ((0, 0), (1, 0), (1, 1), (0, 1)):
             place = []

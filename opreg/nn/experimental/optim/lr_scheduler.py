@@ -11,7 +11,7 @@ import numpy as np
 
 from ....cells.tensor import Tensor, tensor
 from ....errors import ArgumentError
-from .optimizer import Optimizer, checked
+from .optimizer import Optimizer, check_setting
 
 __all__ = ["ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR",
            "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "PolynomialLR",
@@ -126,7 +126,7 @@ class ConstantLR(_Factor):
     """Multiplies the rates by ``factor`` for the first ``total_iters`` steps."""
 
     def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1):
-        self.factor, self.total_iters = checked("ConstantLR", "factor", factor, 1.0 + 1e-9), total_iters
+        self.factor, self.total_iters = check_setting("ConstantLR", "factor", factor, 1.0 + 1e-9), total_iters
         super().__init__(optimizer, last_epoch)
 
     def _factor(self, step: int) -> float:
@@ -139,8 +139,8 @@ class LinearLR(_Factor):
 
     def __init__(self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0,
                  total_iters: int = 5, last_epoch: int = -1):
-        self.start_factor = checked("LinearLR", "start_factor", start_factor, 1.0 + 1e-9)
-        self.end_factor = checked("LinearLR", "end_factor", end_factor, 1.0 + 1e-9)
+        self.start_factor = check_setting("LinearLR", "start_factor", start_factor, 1.0 + 1e-9)
+        self.end_factor = check_setting("LinearLR", "end_factor", end_factor, 1.0 + 1e-9)
         self.total_iters = _count("LinearLR", "total_iters", total_iters)
         super().__init__(optimizer, last_epoch)
 
@@ -197,7 +197,7 @@ class CosineAnnealingLR(LRScheduler):
     """Decreases the rates to ``eta_min`` along a cosine in ``T_max`` steps, and increases them again."""
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):
-        self.T_max, self.eta_min = T_max, checked("CosineAnnealingLR", "eta_min", eta_min)
+        self.T_max, self.eta_min = T_max, check_setting("CosineAnnealingLR", "eta_min", eta_min)
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Sequence[Any]:
@@ -212,7 +212,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0, last_epoch: int = -1):
         self.T_0 = _count("CosineAnnealingWarmRestarts", "T_0", T_0)
         self.T_mult = _count("CosineAnnealingWarmRestarts", "T_mult", T_mult)
-        self.eta_min = checked("CosineAnnealingWarmRestarts", "eta_min", eta_min)
+        self.eta_min = check_setting("CosineAnnealingWarmRestarts", "eta_min", eta_min)
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> Sequence[Any]:
@@ -314,7 +314,7 @@ class ReduceLROnPlateau:
                                 f"got {mode!r} and {threshold_mode!r}")
         count = len(optimizer.param_groups)
         self.optimizer, self.mode, self.patience, self.cooldown = optimizer, mode, patience, cooldown
-        self.factor = checked("ReduceLROnPlateau", "factor", factor, 1.0)
+        self.factor = check_setting("ReduceLROnPlateau", "factor", factor, 1.0)
         self.threshold, self.threshold_mode, self.eps = threshold, threshold_mode, eps
         self.min_lrs: list[float] = list(min_lr) if isinstance(min_lr, Sequence) else [min_lr] * count
         if len(self.min_lrs) != count:

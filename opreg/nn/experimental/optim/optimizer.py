@@ -15,10 +15,10 @@ from ....cells.tensor_base import TensorBase, is_number
 from ....errors import ArgumentError
 from ...ops.multitype import HyperMap, Map
 
-__all__ = ["Optimizer", "checked"]
+__all__ = ["Optimizer", "check_setting"]
 
 
-def checked(owner: str, name: str, value: float, below: float = np.inf) -> float:
+def check_setting(owner: str, name: str, value: float, below: float = np.inf) -> float:
     """Check a setting: not negative, and below a bound."""
     if not is_number(value) or not 0 <= value < below:
         bound = "" if below == np.inf else f" and below {below:g}"
@@ -39,7 +39,8 @@ class _Group(dict[str, Any]):
 
 def _rate(owner: str, value: Any) -> Tensor:
     """A learning rate, a number or a tensor of one, as a float32 scalar."""
-    return tensor(np.float32(checked(owner, "lr", value.asnumpy().item() if isinstance(value, TensorBase) else value)))
+    number = value.asnumpy().item() if isinstance(value, TensorBase) else value
+    return tensor(np.float32(check_setting(owner, "lr", number)))
 
 
 class Optimizer(Cell):
@@ -99,7 +100,7 @@ class Optimizer(Cell):
             known_ids.add(id(p))
         group["lr"] = Parameter(_rate(self.cls_name, group["lr"]), name=f"learning_rate_group_{at}",
                                 requires_grad=False)
-        group["weight_decay"] = checked(self.cls_name, "weight_decay", group.get("weight_decay", 0.0))
+        group["weight_decay"] = check_setting(self.cls_name, "weight_decay", group.get("weight_decay", 0.0))
         self.param_groups.append(_Group(group))
         self.lrs.append(group["lr"])
         self.parameters = ParameterTuple((*self.parameters, *group["params"]))

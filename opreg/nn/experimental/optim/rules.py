@@ -14,7 +14,7 @@ from ....cells.parameter import Parameter, assign
 from ....cells.tensor import Tensor, tensor
 from ....errors import ArgumentError
 from ... import ops
-from .optimizer import Optimizer, checked
+from .optimizer import Optimizer, check_setting
 
 __all__ = ["ASGD", "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop"]
 
@@ -55,7 +55,7 @@ class _Rule(Optimizer):
 
 def _betas(owner: str, betas: Sequence[float]) -> tuple[float, float]:
     first, second = betas
-    return checked(owner, "betas[0]", first, 1.0), checked(owner, "betas[1]", second, 1.0)
+    return check_setting(owner, "betas[0]", first, 1.0), check_setting(owner, "betas[1]", second, 1.0)
 
 
 class SGD(_Rule):
@@ -68,7 +68,7 @@ class SGD(_Rule):
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ArgumentError(f"SGD: nesterov needs a momentum above 0 and a dampening of 0, got {momentum} and "
                                 f"{dampening}")
-        super().__init__(params, lr=lr, momentum=checked("SGD", "momentum", momentum), dampening=dampening,
+        super().__init__(params, lr=lr, momentum=check_setting("SGD", "momentum", momentum), dampening=dampening,
                          weight_decay=weight_decay, nesterov=nesterov, maximize=maximize)
 
     def _change(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, *states: Any) -> None:
@@ -87,20 +87,20 @@ class Adam(_Rule):
     def __init__(self, params: _Params, lr: float = 1e-3, betas: Sequence[float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0.0, amsgrad: bool = False, *, maximize: bool = False):
         super().__init__(params, lr=lr, betas=_betas(type(self).__name__, betas),
-                         eps=checked(type(self).__name__, "eps", eps), weight_decay=weight_decay, amsgrad=amsgrad,
+                         eps=check_setting(type(self).__name__, "eps", eps), weight_decay=weight_decay, amsgrad=amsgrad,
                          maximize=maximize)
 
     def _change(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, *states: Any) -> None:
         correction = ops.sqrt(1 - ops.pow(group["betas"][1], step))
         self._follow(group, rate, step, p, g, states, 1.0, group["eps"] / correction, correction)
 
-    def _follow(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, states: Sequence[Any], kept: Any,
+    def _follow(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, states: Sequence[Any], decay: Any,
                 eps: Any, correction: Any) -> None:
         first, second = group["betas"]
         m = assign(states[0], states[0] * first + g * (1 - first))
         v = assign(states[1], states[1] * second + g * g * (1 - second))
         v = assign(states[2], ops.maximum(states[2], v)) if group["amsgrad"] else v
-        assign(p, p * kept - m * (rate / (1 - ops.pow(first, step))) / (ops.sqrt(v) / correction + eps))
+        assign(p, p * decay - m * (rate / (1 - ops.pow(first, step))) / (ops.sqrt(v) / correction + eps))
 
 
 class AdamW(Adam):
@@ -124,7 +124,7 @@ class Adamax(_Rule):
 
     def __init__(self, params: _Params, lr: float = 2e-3, betas: Sequence[float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0.0, *, maximize: bool = False):
-        super().__init__(params, lr=lr, betas=_betas("Adamax", betas), eps=checked("Adamax", "eps", eps),
+        super().__init__(params, lr=lr, betas=_betas("Adamax", betas), eps=check_setting("Adamax", "eps", eps),
                          weight_decay=weight_decay, maximize=maximize)
 
     def _change(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, *states: Any) -> None:
@@ -141,8 +141,9 @@ class NAdam(_Rule):
 
     def __init__(self, params: _Params, lr: float = 2e-3, betas: Sequence[float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0.0, momentum_decay: float = 4e-3):
-        super().__init__(params, lr=lr, betas=_betas("NAdam", betas), eps=checked("NAdam", "eps", eps),
-                         weight_decay=weight_decay, momentum_decay=checked("NAdam", "momentum_decay", momentum_decay))
+        super().__init__(params, lr=lr, betas=_betas("NAdam", betas), eps=check_setting("NAdam", "eps", eps),
+                         weight_decay=weight_decay,
+                         momentum_decay=check_setting("NAdam", "momentum_decay", momentum_decay))
 
     def _change(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, *states: Any) -> None:
         (first, second), decay = group["betas"], group["momentum_decay"]
@@ -162,7 +163,7 @@ class RAdam(_Rule):
 
     def __init__(self, params: _Params, lr: float = 1e-3, betas: Sequence[float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0.0):
-        super().__init__(params, lr=lr, betas=_betas("RAdam", betas), eps=checked("RAdam", "eps", eps),
+        super().__init__(params, lr=lr, betas=_betas("RAdam", betas), eps=check_setting("RAdam", "eps", eps),
                          weight_decay=weight_decay)
 
     def _change(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, *states: Any) -> None:
@@ -186,9 +187,9 @@ class RMSprop(_Rule):
 
     def __init__(self, params: _Params, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
                  weight_decay: float = 0.0, momentum: float = 0.0, centered: bool = False, maximize: bool = False):
-        super().__init__(params, lr=lr, alpha=checked("RMSprop", "alpha", alpha), eps=checked("RMSprop", "eps", eps),
-                         weight_decay=weight_decay, momentum=checked("RMSprop", "momentum", momentum),
-                         centered=centered, maximize=maximize)
+        super().__init__(params, lr=lr, alpha=check_setting("RMSprop", "alpha", alpha),
+                         eps=check_setting("RMSprop", "eps", eps), weight_decay=weight_decay,
+                         momentum=check_setting("RMSprop", "momentum", momentum), centered=centered, maximize=maximize)
 
     def _change(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, *states: Any) -> None:
         alpha = group["alpha"]
@@ -209,9 +210,10 @@ class Adagrad(_Rule):
 
     def __init__(self, params: _Params, lr: float = 1e-2, lr_decay: float = 0.0, weight_decay: float = 0.0,
                  initial_accumulator_value: float = 0.0, eps: float = 1e-10, *, maximize: bool = False):
-        begin = checked("Adagrad", "initial_accumulator_value", initial_accumulator_value)
-        super().__init__(params, lr=lr, lr_decay=checked("Adagrad", "lr_decay", lr_decay), weight_decay=weight_decay,
-                         initial_accumulator_value=begin, eps=checked("Adagrad", "eps", eps), maximize=maximize)
+        begin = check_setting("Adagrad", "initial_accumulator_value", initial_accumulator_value)
+        super().__init__(params, lr=lr, lr_decay=check_setting("Adagrad", "lr_decay", lr_decay),
+                         weight_decay=weight_decay, initial_accumulator_value=begin,
+                         eps=check_setting("Adagrad", "eps", eps), maximize=maximize)
         for state in self.accum:
             state.set_data(ops.full_like(state, begin))
 
@@ -228,8 +230,8 @@ class Adadelta(_Rule):
 
     def __init__(self, params: _Params, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0,
                  *, maximize: bool = False):
-        super().__init__(params, lr=lr, rho=checked("Adadelta", "rho", rho), eps=checked("Adadelta", "eps", eps),
-                         weight_decay=weight_decay, maximize=maximize)
+        super().__init__(params, lr=lr, rho=check_setting("Adadelta", "rho", rho),
+                         eps=check_setting("Adadelta", "eps", eps), weight_decay=weight_decay, maximize=maximize)
 
     def _change(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, *states: Any) -> None:
         rho, eps = group["rho"], group["eps"]

@@ -43,7 +43,7 @@ from ...ops import (
     upsample,
 )
 from ...ops import dense as linear
-from ...ops.lift import floating, like, together
+from ...ops.lift import floating, like, to_common_dtype
 from ...ops.nn import adaptive_pool, batch_normed, sizes
 from ..functions import flatten
 
@@ -173,7 +173,7 @@ def conv_transpose2d(input: TensorLike, weight: TensorLike, bias: TensorLike | N
     output_padding : int or tuple of 2 int
         Additional rows and columns at the end of the output.
     """
-    x, w = together(input, weight)
+    x, w = to_common_dtype(input, weight)
     inputs = (x, w) if bias is None else (x, w, like(bias, x))
     return operators.Deconvolution(*inputs, kernel=w.shape[2:], stride=sizes(stride, 2, "stride"),
                                    dilate=sizes(dilation, 2, "dilation"), pad=sizes(padding, 2, "padding"),
@@ -307,7 +307,7 @@ def binary_cross_entropy_with_logits(input: TensorLike, target: TensorLike, weig
 
 def kl_div(input: TensorLike, target: TensorLike, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """``target * (log(target) - input)``, or 0 where the target is 0; "batchmean" divides the sum by the batch size."""
-    x, y = together(input, target, real=True)
+    x, y = to_common_dtype(input, target, real=True)
     loss = ops.exp(y) * (y - x) if log_target else ops.xlogy(y, y) - y * x
     return ops.sum(loss) / x.shape[0] if reduction == "batchmean" else _reduced(loss, reduction)
 

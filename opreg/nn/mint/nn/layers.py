@@ -18,7 +18,7 @@ from ....cells.tensor import Tensor
 from ....cells.typing import Sizes, TensorDType, TensorLike
 from ....errors import ArgumentError
 from ... import ops
-from ...layers.checks import flag, several, whole, word
+from ...layers.checks import check_int, check_ints, flag, word
 from . import functional
 
 __all__ = [
@@ -195,13 +195,13 @@ class _Conv(Cell):
                  padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1, bias: bool = True,
                  padding_mode: str = "zeros", dtype: TensorDType = None):
         super().__init__()
-        self.in_channels = whole(self, "in_channels", in_channels)
-        self.out_channels = whole(self, "out_channels", out_channels)
-        self.kernel_size = several(self, "kernel_size", kernel_size, self._axes)
-        self.stride = several(self, "stride", stride, self._axes)
-        self.dilation = several(self, "dilation", dilation, self._axes)
-        self.padding = padding if isinstance(padding, str) else several(self, "padding", padding, self._axes, 0)
-        self.groups = whole(self, "groups", groups)
+        self.in_channels = check_int(self, "in_channels", in_channels)
+        self.out_channels = check_int(self, "out_channels", out_channels)
+        self.kernel_size = check_ints(self, "kernel_size", kernel_size, self._axes)
+        self.stride = check_ints(self, "stride", stride, self._axes)
+        self.dilation = check_ints(self, "dilation", dilation, self._axes)
+        self.padding = padding if isinstance(padding, str) else check_ints(self, "padding", padding, self._axes, 0)
+        self.groups = check_int(self, "groups", groups)
         if in_channels % groups or out_channels % groups:
             raise ArgumentError(f"{type(self).__name__}: groups {groups} must divide in_channels {in_channels} and "
                                 f"out_channels {out_channels}")
@@ -293,7 +293,7 @@ class ConvTranspose2d(_Conv):
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode,
                          dtype)
         word(self, "padding_mode", padding_mode, ("zeros",))
-        self.output_padding = several(self, "output_padding", output_padding, 2, 0)
+        self.output_padding = check_ints(self, "output_padding", output_padding, 2, 0)
 
     def construct(self, input: Tensor) -> Tensor:
         """The transposed convolution of ``input`` (batch, in_channels, height, width)."""
@@ -310,7 +310,7 @@ class _BatchNorm(Cell):
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = True,
                  track_running_stats: bool = True, dtype: TensorDType = None):
         super().__init__()
-        self.num_features = whole(self, "num_features", num_features)
+        self.num_features = check_int(self, "num_features", num_features)
         self.eps, self.momentum, self.affine = eps, momentum, flag(self, "affine", affine)
         self.track_running_stats = flag(self, "track_running_stats", track_running_stats)
         shape = (num_features,)
@@ -390,8 +390,8 @@ class GroupNorm(Cell):
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
                  dtype: TensorDType = None):
         super().__init__()
-        self.num_groups = whole(self, "num_groups", num_groups)
-        self.num_channels = whole(self, "num_channels", num_channels)
+        self.num_groups = check_int(self, "num_groups", num_groups)
+        self.num_channels = check_int(self, "num_channels", num_channels)
         if num_channels % num_groups:
             raise ArgumentError(f"GroupNorm: num_groups {num_groups} must divide num_channels {num_channels}")
         self.eps, self.affine = eps, flag(self, "affine", affine)
@@ -429,7 +429,7 @@ class LayerNorm(Cell):
                  dtype: TensorDType = None):
         super().__init__()
         shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        self.normalized_shape = several(self, "normalized_shape", shape, len(shape))
+        self.normalized_shape = check_ints(self, "normalized_shape", shape, len(shape))
         self.eps, self.elementwise_affine = eps, flag(self, "elementwise_affine", elementwise_affine)
         self.weight = _new_parameter("ones", shape, "weight", dtype) if elementwise_affine else None
         self.bias = _new_parameter("zeros", shape, "bias", dtype) if elementwise_affine and bias else None
@@ -464,8 +464,8 @@ class Embedding(Cell):
                  sparse: bool = False, _weight: Tensor | None = None, _freeze: bool = False,
                  dtype: TensorDType = None):
         super().__init__()
-        self.num_embeddings = whole(self, "num_embeddings", num_embeddings)
-        self.embedding_dim = whole(self, "embedding_dim", embedding_dim)
+        self.num_embeddings = check_int(self, "num_embeddings", num_embeddings)
+        self.embedding_dim = check_int(self, "embedding_dim", embedding_dim)
         self.padding_idx = padding_idx
         self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
         table = _weight
@@ -499,7 +499,7 @@ class PReLU(Cell):
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: TensorDType = None):
         super().__init__()
-        self.weight = _new_parameter(init, (whole(self, "num_parameters", num_parameters),), "weight", dtype)
+        self.weight = _new_parameter(init, (check_int(self, "num_parameters", num_parameters),), "weight", dtype)
 
     def construct(self, input: TensorLike) -> Tensor:
         """The activation."""

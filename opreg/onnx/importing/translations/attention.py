@@ -41,16 +41,16 @@ def places(node: Node, x: Any) -> Any:
 def _near(node: Node, query: Any, key: Any, offset: Any, left: int, right: int) -> Any:
     """Whether each key is within the window of each query, whose position is shifted by ``offset``; -1 is no limit.
     """
-    own = ops.broadcast_add(ops.reshape(places(node, query), shape=(1, 1, -1, 1)), offset)
-    keys, seen = places(node, key), None
+    query_places = ops.broadcast_add(ops.reshape(places(node, query), shape=(1, 1, -1, 1)), offset)
+    keys, mask = places(node, key), None
     if right >= 0:
-        seen = ops._npi_less_equal(keys, own + right)
-    return seen if left < 0 else joined(seen, ops._npi_greater_equal(keys, own - left))
+        mask = ops._npi_less_equal(keys, query_places + right)
+    return mask if left < 0 else joined(mask, ops._npi_greater_equal(keys, query_places - left))
 
 
-def joined(seen: Any, more: Any) -> Any:
+def joined(mask: Any, more: Any) -> Any:
     """Truth values that hold where both do; None holds everywhere."""
-    return more if seen is None else ops._npi_logical_and(seen, more)
+    return more if mask is None else ops._npi_logical_and(mask, more)
 
 
 @row("Attention")
@@ -72,13 +72,13 @@ def attention(node: Node, query: Any, key: Any, value: Any, mask: Any = None, pa
     elif filled is not None:
         filled = ops.reshape(node.cast(filled, np.int64), shape=(-1, 1, 1, 1))
         offset = filled - node.length(query, 2)
-    added, seen = None, None
+    added, visible = None, None
     if mask is not None:
         truth = node.dtype(mask) == np.bool_
         mask = _widened(node, mask, key, truth)
-        added, seen = (None, mask) if truth else (node.cast(mask, dtype), None)
+        added, visible = (None, mask) if truth else (node.cast(mask, dtype), None)
     if filled is not None:
-        seen = joined(seen, ops._npi_less(places(node, key), filled))
+        visible = joined(visible, ops._npi_less(places(node, key), filled))
     scale = 1 / math.sqrt(node.length(query, 3)) if scale is None else scale
     precise = dtype if softmax_precision is None else dtype_of(softmax_precision)
     wants_scores = len(node.outputs) > 3 and bool(node.outputs[3])
@@ -86,26 +86,26 @@ def attention(node: Node, query: Any, key: Any, value: Any, mask: Any = None, pa
     right = 0 if is_causal else right_window_size
     causal = right == 0 and left_window_size < 0 and plain and mask is filled is past_key is None
     if not causal and (right >= 0 or left_window_size >= 0):
-        seen = joined(seen, _near(node, query, key, offset, left_window_size, right))
+        visible = joined(visible, _near(node, query, key, offset, left_window_size, right))
     # A query whose keys are all masked gets all of them, and its output is set to zero.
     some = None
     if added is not None:
         some = ops._npi_greater_scalar(added, scalar=-math.inf)
-    if seen is not None:
-        some = joined(some, seen)
+    if visible is not None:
+        some = joined(some, visible)
     if some is not None:
         some = ops._np_any(some, axis=-1, keepdims=True)
         if added is not None:
             added = ops._npi_where_rscalar(some, added, scalar=0.0)
-            if seen is not None:
-                added = ops._npi_where_rscalar(ops._npi_logical_or(seen, ops._npi_logical_not(some)), added,
+            if visible is not None:
+                added = ops._npi_where_rscalar(ops._npi_logical_or(visible, ops._npi_logical_not(some)), added,
                                                scalar=-math.inf)
         else:
-            added = ops._npi_logical_or(seen, ops._npi_logical_not(some))
+            added = ops._npi_logical_or(visible, ops._npi_logical_not(some))
     scores = None
     if plain:
-        given = [query, key, value] if added is None else [query, key, value, added]
-        result = ops._contrib_scaled_dot_product_attention(*given, causal=causal, scale=scale,
+        operands = [query, key, value] if added is None else [query, key, value, added]
+        result = ops._contrib_scaled_dot_product_attention(*operands, causal=causal, scale=scale,
                                                            use_mask=added is not None)
         result = result[0] if isinstance(result, (list, tuple)) else result
     else:

@@ -77,28 +77,28 @@ def loop(node: Node, most: Host, condition: Given, *states: Given, body: Graph) 
             except OpError:  # a body that cannot be one node is unrolled, which raises the error otherwise
                 pass
     on = condition is None or bool(_one(node, node.host(condition), "condition"))
-    kept, count, step = list(states), len(states), 0
-    before, since, watched = kept, 0, not bounded and _repeats(body)
+    carried, count, step = list(states), len(states), 0
+    before, since, watched = carried, 0, not bounded and _repeats(body)
     columns: list[list[Any]] = [[] for _ in body.outputs[1 + count:]]
     while on and (rounds is None or step < rounds):
         if STATE.trace is not None:
             _count_unrolled(node, body)
-        results = node.body(body, [np.array(step, np.int64), np.array(True), *kept])
+        results = node.body(body, [np.array(step, np.int64), np.array(True), *carried])
         on = bool(_one(node, node.host(results[0]), "condition"))
         fixed = _fixed_condition(body) if on and not bounded and step == 0 else None
         if fixed is not None:
             raise ArgumentError(f"Loop: it never ends: no iteration changes its condition {fixed!r}, and {_ENDLESS}")
-        kept = results[1:1 + count]
-        if on and watched and _same_states(node, before, kept):
+        carried = results[1:1 + count]
+        if on and watched and _same_states(node, before, carried):
             raise ArgumentError(f"Loop: it never ends: after iteration {step + 1} its states are those of iteration "
                                 f"{since}, and {_ENDLESS}")
         if step + 1 == 2 * since or step == 0:  # states that come back are found, however many rounds that takes
-            before, since = kept, step + 1
+            before, since = carried, step + 1
         for column, value in zip(columns, results[1 + count:]):
             column.append(value)
         step += 1
     infos = body.output_infos[1 + count:]
-    return (*kept, *[_stacked(node, column, info) for column, info in zip(columns, infos)])
+    return (*carried, *[_stacked(node, column, info) for column, info in zip(columns, infos)])
 
 
 def _count_unrolled(node: Node, body: Graph) -> None:
@@ -159,8 +159,8 @@ def _counted(node: Node, rounds: int, condition: Any, states: Sequence[Any], bod
     if rounds > _MANY:
         raise UnknownNumbers("values of many iterations")
 
-    def step(kept: Any, number: Any) -> tuple[Any, Any]:
-        on, *results = node.body(body, [number, np.array(True), *kept])
+    def step(carried: Any, number: Any) -> tuple[Any, Any]:
+        on, *results = node.body(body, [number, np.array(True), *carried])
         if not _one(node, node.host(on), "condition"):
             raise UnknownNumbers("one round")
         lifted = [node.lift(value) for value in results]
@@ -176,15 +176,15 @@ def _conditional(node: Node, rounds: int, condition: Any, states: Sequence[Any],
     start = np.array([True]) if condition is None else ops._np_reshape(node.lift(condition), newshape=(1,))
 
     def step(value: Any) -> tuple[Any, Any]:
-        number, _, *kept = value
-        on, *results = node.body(body, [ops._np_reshape(number, newshape=()), np.array(True), *kept])
+        number, _, *carried = value
+        on, *results = node.body(body, [ops._np_reshape(number, newshape=()), np.array(True), *carried])
         lifted = [node.lift(value) for value in results]
         return ((number + 1, ops._np_reshape(node.lift(on), newshape=(1,)), *lifted[:len(states)]),
                 tuple(lifted[len(states):]))
 
     init = (np.zeros(1, np.int64), start, *map(node.lift, states))
-    (count, _, *kept), outs = while_true(lambda value: value[1], step, init, rounds)
-    return (*kept, *[ops._contrib_boolean_mask(out, ops.broadcast_lesser(node.cast(
+    (count, _, *carried), outs = while_true(lambda value: value[1], step, init, rounds)
+    return (*carried, *[ops._contrib_boolean_mask(out, ops.broadcast_lesser(node.cast(
         ops._contrib_arange_like(out, axis=0), np.int64), count)) for out in outs])
 
 
@@ -196,8 +196,8 @@ def scan_of_batches(node: Node, lengths: Host, *values: Any, body: Graph, num_sc
     batch = node.shape(values[-1])[0]
     each = []
     for i in range(batch):
-        own = [_at(node, value, 0, i) for value in values]
-        each.append(_scanned(node, own, body, num_scan_inputs, directions, None, None, None))
+        rows = [_at(node, value, 0, i) for value in values]
+        each.append(_scanned(node, rows, body, num_scan_inputs, directions, None, None, None))
     return tuple([_stacked(node, column, None) for column in zip(*each)])
 
 
@@ -271,8 +271,8 @@ def _moved(node: Node, value: Any, axis: int, place: int) -> Any:
 def _scanned_as_one(node: Node, states: Sequence[Any], data: Sequence[Any], body: Graph) -> tuple[Any, Any]:
     """The last states and the stacked outputs of a scan, as one node."""
 
-    def step(kept: Any, *rows: Any) -> tuple[Any, Any]:
-        results = [node.lift(value) for value in node.body(body, [*kept, *rows])]
+    def step(carried: Any, *rows: Any) -> tuple[Any, Any]:
+        results = [node.lift(value) for value in node.body(body, [*carried, *rows])]
         return tuple(results[:len(states)]), tuple(results[len(states):])
 
     return foreach(step, tuple(states), data)
@@ -332,8 +332,8 @@ def sequence_erase(node: Node, sequence: Given, position: Host = None) -> Any:
 def sequence_map(node: Node, sequence: Given, *others: Given, body: Graph) -> Any:
     columns: list[list[Any]] = [[] for _ in body.outputs]
     for i, value in enumerate(_sequence(sequence)):
-        given = [other[i] if isinstance(other, list) else other for other in others]
-        for column, result in zip(columns, node.body(body, [value, *given])):
+        elements = [other[i] if isinstance(other, list) else other for other in others]
+        for column, result in zip(columns, node.body(body, [value, *elements])):
             column.append(result)
     return tuple(columns)
 

@@ -337,25 +337,25 @@ def _text(number: Any, dtype: np.dtype) -> str:
 
 @row("Cast")
 def cast(node: Node, x: Given, *, to: Any, saturate: int = 1, round_mode: str = "up") -> Any:
-    wanted = np.dtype(to.lower()) if isinstance(to, str) else dtype_of(to)  # a name before opset 6
+    target = np.dtype(to.lower()) if isinstance(to, str) else dtype_of(to)  # a name before opset 6
     have = node.dtype(x)
-    if computes(wanted) and computes(have) and not isinstance(x, np.ndarray):
-        return ops.Cast(x, dtype=wanted)
-    return converted(node.host(x), wanted, bool(saturate), round_mode)
+    if computes(target) and computes(have) and not isinstance(x, np.ndarray):
+        return ops.Cast(x, dtype=target)
+    return converted(node.host(x), target, bool(saturate), round_mode)
 
 
 @row("CastLike")
 def cast_like(node: Node, x: Given, like: Given, *, saturate: int = 1, round_mode: str = "up") -> Any:
-    wanted, have = node.dtype(like), node.dtype(x)
-    if computes(wanted) and computes(have) and not isinstance(x, np.ndarray):
-        return ops.Cast(x, dtype=wanted)
-    return converted(node.host(x), wanted, bool(saturate), round_mode)
+    target, have = node.dtype(like), node.dtype(x)
+    if computes(target) and computes(have) and not isinstance(x, np.ndarray):
+        return ops.Cast(x, dtype=target)
+    return converted(node.host(x), target, bool(saturate), round_mode)
 
 
 @row("BitCast")
 def bit_cast(node: Node, x: Host, *, to: int) -> Any:
-    wanted = dtype_of(to)
-    return np.ascontiguousarray(x).view(wanted).reshape(x.shape)
+    target = dtype_of(to)
+    return np.ascontiguousarray(x).view(target).reshape(x.shape)
 
 
 def sequence_of_numbers(value: Any) -> Sequence[int]:

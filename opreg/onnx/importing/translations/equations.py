@@ -86,15 +86,15 @@ def _is_one(length: Any) -> bool:
     return length is not ANY and length == 1
 
 
-def _transposed(value: Any, letters: str, wanted: Sequence[str]) -> Any:
-    order = tuple(letters.index(letter) for letter in wanted)
+def _transposed(value: Any, letters: str, order_letters: Sequence[str]) -> Any:
+    order = tuple(letters.index(letter) for letter in order_letters)
     return value if order == tuple(range(len(order))) else ops.transpose(value, axes=order)
 
 
-def _summed(term: _Named, kept: Collection[str]) -> _Named:
+def _summed(term: _Named, remaining: Collection[str]) -> _Named:
     """The sum over axes whose letters nobody needs."""
-    gone = tuple(at for at, letter in enumerate(term.letters) if letter not in kept)
-    letters = "".join(letter for letter in term.letters if letter in kept)
+    gone = tuple(at for at, letter in enumerate(term.letters) if letter not in remaining)
+    letters = "".join(letter for letter in term.letters if letter in remaining)
     return _Named(letters, ops._np_sum(term.value, axis=gone) if gone else term.value)
 
 

@@ -16,7 +16,7 @@ from opreg.nn.ops import while_loop
 
 from ..graph import Node
 from ..rows import Given, row
-from .parts import along
+from .parts import gather_along
 from .shapes import sane
 
 __all__: list[str] = []
@@ -178,14 +178,14 @@ def _coupled(node: Node, wins: Any, count: int, pairs: Sequence[tuple[int, int]]
     def step(state: Any) -> Any:
         found, _ = state
         slopes = ops._np_sum(ops.broadcast_mul(matrix, ops.expand_dims(found, axis=1)), axis=2)
-        whole = ops._np_sum(found * slopes, axis=1, keepdims=True)
-        error = ops._np_max(ops.abs(ops.broadcast_sub(slopes, whole)), axis=1, keepdims=True)
+        total = ops._np_sum(found * slopes, axis=1, keepdims=True)
+        error = ops._np_max(ops.abs(ops.broadcast_sub(slopes, total)), axis=1, keepdims=True)
         goes, better = ops._npi_greater_equal_scalar(error, scalar=0.005 / count), found
         for place, column in enumerate(columns):
             own = ops.slice_axis(column, axis=1, begin=place, end=place + 1)
             slope = ops.slice_axis(slopes, axis=1, begin=place, end=place + 1)
-            change = (whole - slope) / own
-            whole = (whole + change * (change * own + slope * 2)) / ops.square(change + 1)
+            change = (total - slope) / own
+            total = (total + change * (change * own + slope * 2)) / ops.square(change + 1)
             slopes = ops.broadcast_div(ops.broadcast_add(slopes, ops.broadcast_mul(column, change)), change + 1)
             one = node.lift(np.eye(count, dtype=np.float32)[place])
             better = ops.broadcast_div(ops.broadcast_add(better, ops.broadcast_mul(change, one)), change + 1)
@@ -224,13 +224,13 @@ class _Forest:
                             f"{len(values)} values and {len(yes)} and {len(no)} children")
         self.features, self.values = np.asarray(features, np.int64), np.asarray(values, np.float32)
         self.tracks = np.asarray(tracks or [0] * len(modes), bool)
-        own = np.arange(len(modes))
+        places = np.arange(len(modes))
         leaf = np.asarray([mode == "LEAF" for mode in modes], bool)
-        self.children = [np.where(leaf, own, [own[i] if leaf[i] else self.place(tree, child)
-                                              for i, (tree, child) in enumerate(zip(trees, each))])
+        self.children = [np.where(leaf, places, [places[i] if leaf[i] else self.place(tree, child)
+                                                 for i, (tree, child) in enumerate(zip(trees, each))])
                          for each in (yes, no)]
         below = np.concatenate([child[~leaf] for child in self.children])
-        self.roots = np.setdiff1d(own, below)
+        self.roots = np.setdiff1d(places, below)
         self.depth, reached, passed = 0, self.roots, np.zeros(len(modes), bool)
         passed[reached] = True
         while not leaf[reached].all() and self.depth <= len(modes):
@@ -252,7 +252,7 @@ class _Forest:
         first = ops.zeros_like(node.cast(ops.slice_axis(x, axis=1, begin=0, end=1), np.int64))
         at = ops.broadcast_add(first, node.lift(self.roots.astype(np.int64).reshape(1, -1)))
         for _ in range(self.depth):
-            value = along(node, x, ops.take(node.lift(self.features), at, axis=0), 1)
+            value = gather_along(node, x, ops.take(node.lift(self.features), at, axis=0), 1)
             yes, no = [ops.take(node.lift(child.astype(np.int64)), at, axis=0) for child in self.children]
             at = ops._npi_where(self._goes(value, at), yes, no)
         return at
@@ -306,10 +306,10 @@ def tree_ensemble_regressor(
                      nodes_truenodeids, nodes_falsenodeids, nodes_missing_value_tracks_true)
     empty = {"MIN": np.inf, "MAX": -np.inf}.get(aggregate_function, 0.0)
     table = forest.weights(target_treeids, target_nodeids, target_ids, target_weights, n_targets, empty)
-    found = _joined(node, forest, x, table)
-    total = _named({"SUM": lambda: ops._np_sum(found, axis=1),
-                    "AVERAGE": lambda: ops._np_sum(found, axis=1) / len(forest.roots),
-                    "MIN": lambda: ops._np_min(found, axis=1), "MAX": lambda: ops._np_max(found, axis=1)},
+    result = _joined(node, forest, x, table)
+    total = _named({"SUM": lambda: ops._np_sum(result, axis=1),
+                    "AVERAGE": lambda: ops._np_sum(result, axis=1) / len(forest.roots),
+                    "MIN": lambda: ops._np_min(result, axis=1), "MAX": lambda: ops._np_max(result, axis=1)},
                    aggregate_function, "aggregate_function")()
     if base_values:
         total = ops.broadcast_add(total, _table(node, base_values))
@@ -354,8 +354,8 @@ def one_hot_encoder(node: Node, x: Given, *, cats_int64s: Any = None, cats_strin
         hot = (node.host(x)[..., None] == np.array(cats_strings, object)).astype(np.float32)
     else:
         whole = node.cast(node.lift(x), np.int64)
-        found = ops._npi_equal(ops.expand_dims(whole, axis=node.rank(x)), _table(node, cats_int64s, dtype=np.int64))
-        hot = node.cast(found, np.float32)
+        result = ops._npi_equal(ops.expand_dims(whole, axis=node.rank(x)), _table(node, cats_int64s, dtype=np.int64))
+        hot = node.cast(result, np.float32)
     if not zeros and not node.host(hot).any(-1).all():
         raise ArgumentError("OneHotEncoder: an element is not one of the categories, and zeros=0")
     return hot

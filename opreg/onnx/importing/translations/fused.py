@@ -208,8 +208,8 @@ def embed_layer_norm(node: Node, words: Given, segments: Given = None, word_tabl
                      ) -> Any:
     total = gather(node, word_table, words)
     if places is None:  # of the first words
-        own = ops.slice_like(place_table, ops.swapaxes(total, dim1=0, dim2=1), axes=(0,))
-        total = ops.broadcast_add(total, ops.expand_dims(own, axis=0))
+        position_rows = ops.slice_like(place_table, ops.swapaxes(total, dim1=0, dim2=1), axes=(0,))
+        total = ops.broadcast_add(total, ops.expand_dims(position_rows, axis=0))
     else:
         total = ops.broadcast_add(total, gather(node, place_table, places))
     if segments is not None:

@@ -16,7 +16,7 @@ from ..graph import Node
 from ..rows import Given, Host, row
 from .attention import heads_of, joined, places
 from .fused import plus
-from .parts import along, gather, padded
+from .parts import gather, gather_along, padded
 from .quantized import product_of_integers
 from .reductions import mat_mul
 
@@ -25,9 +25,9 @@ __all__: list[str] = []
 DOMAIN = "com.microsoft"
 
 
-def _refused(node: Node, **given: Any) -> None:
+def _refused(node: Node, **options: Any) -> None:
     """Raise the error of inputs and attributes that the row does not compute."""
-    for name, value in given.items():
+    for name, value in options.items():
         if value is not None and not (isinstance(value, int) and value == 0):
             raise ArgumentError(f"{node.op_type}: {name} is not supported")
 
@@ -54,15 +54,15 @@ def _attended(node: Node, query: Any, key: Any, value: Any, bias: Any, scale: fl
         before = node.lengths(key)[2] - node.lengths(query)[2]
         if bias is None and before.__class__ is int and not before:
             return ops._contrib_scaled_dot_product_attention(query, key, value, causal=True, scale=scale or None)
-        own = ops.reshape(places(node, query), shape=(1, 1, -1, 1))
+        query_places = ops.reshape(places(node, query), shape=(1, 1, -1, 1))
         if before.__class__ is not int or before:
             last = ops.slice_axis(places(node, key), axis=0, begin=-1, end=None)
-            own = ops.broadcast_add(own, ops.broadcast_sub(last, ops.slice_axis(
+            query_places = ops.broadcast_add(query_places, ops.broadcast_sub(last, ops.slice_axis(
                 places(node, query), axis=0, begin=-1, end=None)))
-        seen = ops._npi_less_equal(places(node, key), own)
-        bias = seen if bias is None else ops._npi_where_rscalar(seen, bias, scalar=-math.inf)
-    given = [query, key, value] if bias is None else [query, key, value, bias]
-    return ops._contrib_scaled_dot_product_attention(*given, scale=scale or None, use_mask=bias is not None)
+        mask = ops._npi_less_equal(places(node, key), query_places)
+        bias = mask if bias is None else ops._npi_where_rscalar(mask, bias, scalar=-math.inf)
+    operands = [query, key, value] if bias is None else [query, key, value, bias]
+    return ops._contrib_scaled_dot_product_attention(*operands, scale=scale or None, use_mask=bias is not None)
 
 
 def _bias(node: Node, query: Any, key: Any, mask: Any, added: Any, fill: float) -> Any:
@@ -76,9 +76,9 @@ def _bias(node: Node, query: Any, key: Any, mask: Any, added: Any, fill: float) 
         if not both and count.__class__ is batch.__class__ is int and count != batch:
             raise ArgumentError(f"{node.op_type}: a mask of {count} numbers for {batch} sequences is not supported")
         ends, *begins = ops.split(mask, num_outputs=2, axis=0) if both else [mask]
-        seen = ops._npi_less(places(node, key), ops.reshape(node.cast(ends, np.int64), shape=(-1, 1, 1, 1)))
+        visible = ops._npi_less(places(node, key), ops.reshape(node.cast(ends, np.int64), shape=(-1, 1, 1, 1)))
         for begin in begins:
-            seen = joined(seen, ops._npi_greater_equal(places(node, key), ops.reshape(
+            visible = joined(visible, ops._npi_greater_equal(places(node, key), ops.reshape(
                 node.cast(begin, np.int64), shape=(-1, 1, 1, 1))))
     else:
         if rank == 4:  # of the longest sequences
@@ -89,8 +89,8 @@ def _bias(node: Node, query: Any, key: Any, mask: Any, added: Any, fill: float) 
             mask = ops.expand_dims(mask, axis=1)
         else:
             mask = ops.reshape(mask, shape=(0, 1, 1, -1))
-        seen = ops._npi_greater_scalar(mask, scalar=0)
-    hidden = node.cast(ops._npi_logical_not(seen), dtype) * fill
+        visible = ops._npi_greater_scalar(mask, scalar=0)
+    hidden = node.cast(ops._npi_logical_not(visible), dtype) * fill
     return hidden if added is None else ops.broadcast_add(hidden, added)
 
 
@@ -221,25 +221,25 @@ def group_query_attention(
     length = node.cast(ops.slice_axis(places(node, query), axis=0, begin=-1, end=None), np.int64) + 1
     new = ops._npi_minimum(filled, length) if new is None else ops.reshape(node.cast(new, np.int64), shape=(-1, 1))
     before = ops.broadcast_sub(filled, new)
-    own = ops.broadcast_add(before, places(node, query))
+    query_places = ops.broadcast_add(before, places(node, query))
     if do_rotary:
-        at = own if at is None else at
+        at = query_places if at is None else at
         query, key = [_rotated(node, x, at, cos, sin, rotary_interleaved) for x in (query, key)]
     room = _room(node, int(total.reshape(-1)[0]), past_key, key)
     key, value = [_stored(node, past, x, before, room) for past, x in ((past_key, key), (past_value, value))]
-    spots, own = node.lift(np.arange(room, dtype=np.int64)), ops.reshape(own, shape=(0, 1, -1, 1))
-    seen = ops._npi_less(spots, ops.reshape(filled, shape=(0, 1, 1, 1)))
+    spots, query_places = node.lift(np.arange(room, dtype=np.int64)), ops.reshape(query_places, shape=(0, 1, -1, 1))
+    mask = ops._npi_less(spots, ops.reshape(filled, shape=(0, 1, 1, 1)))
     if causal:
-        seen = joined(seen, ops._npi_less_equal(spots, own))
+        mask = joined(mask, ops._npi_less_equal(spots, query_places))
     if local_window_size >= 0:
-        seen = joined(seen, ops._npi_greater(spots, own - local_window_size))
+        mask = joined(mask, ops._npi_greater(spots, query_places - local_window_size))
     if added is not None:
         missing = room - node.length(added, 3)
         added = padded(node, added, [0] * 7 + [missing], 0, "constant") if missing else added
     if softcap or smooth_softmax or sink is not None:
-        y = _softened(node, query, key, value, seen, added, scale, softcap, smooth_softmax, sink)
+        y = _softened(node, query, key, value, mask, added, scale, softcap, smooth_softmax, sink)
     else:
-        bias = seen if added is None else ops._npi_where_rscalar(seen, added, scalar=-math.inf)
+        bias = mask if added is None else ops._npi_where_rscalar(mask, added, scalar=-math.inf)
         y = _attended(node, query, key, value, bias, scale, False)
     return (_flat(y), key, value) if len(node.outputs) > 1 else _flat(y)
 
@@ -270,13 +270,13 @@ def _stored(node: Node, past: Any, new: Any, before: Any, room: int) -> Any:
     spots = ops.broadcast_sub(node.lift(np.arange(room, dtype=np.int64)), before)
     chosen = ops.broadcast_like(ops.reshape(spots, shape=(0, 1, -1, 1)), past)
     length = node.length(new, 2)
-    taken = along(node, new, ops.clip(chosen, a_min=0, a_max=length - 1), 2)
+    taken = gather_along(node, new, ops.clip(chosen, a_min=0, a_max=length - 1), 2)
     inside = ops._npi_logical_and(ops._npi_greater_equal_scalar(chosen, scalar=0), ops._npi_less_scalar(
         chosen, scalar=length))
     return ops._npi_where(inside, taken, past)
 
 
-def _softened(node: Node, query: Any, key: Any, value: Any, seen: Any, added: Any, scale: float, softcap: float,
+def _softened(node: Node, query: Any, key: Any, value: Any, mask: Any, added: Any, scale: float, softcap: float,
               smooth: int, sink: Any) -> Any:
     """Attention with bounded scores, or with one more score for no key: of each head, or zero."""
     many = node.length(query, 1) // max(node.length(key, 1), 1)
@@ -287,7 +287,7 @@ def _softened(node: Node, query: Any, key: Any, value: Any, seen: Any, added: An
         scores = ops.tanh(scores / softcap) * softcap
     if added is not None:
         scores = ops.broadcast_add(scores, added)
-    scores = ops._npi_where_rscalar(seen, scores, scalar=-math.inf)
+    scores = ops._npi_where_rscalar(mask, scores, scalar=-math.inf)
     if not smooth and sink is None:
         return ops._npi_matmul(ops.softmax(scores, axis=-1), value)
     none = ops.zeros_like(ops.slice_axis(scores, axis=3, begin=0, end=1))

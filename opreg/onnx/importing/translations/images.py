@@ -19,7 +19,7 @@ from ..graph import Node
 from ..open_lengths import Length, is_open
 from ..rows import Given, Host, row
 from .layers import all_axes
-from .parts import along, padded
+from .parts import gather_along, padded
 from .shapes import numbers, sane
 
 __all__: list[str] = []
@@ -122,30 +122,30 @@ def resize(node: Node, x: Any, roi: Host = None, scales: Host = None, sizes: Giv
            mode: str = "nearest", nearest_mode: str = "round_prefer_floor") -> Any:
     places = list(range(node.rank(x))) if axes is None else [node.axis(axis, x) for axis in axes]
     factors = [float(scale) for scale in scales] if scales is not None and scales.size else None
-    wanted = None if sizes is None else _sizes(node, x, sizes, places)
-    if wanted:
+    target_sizes = None if sizes is None else _sizes(node, x, sizes, places)
+    if target_sizes:
         lengths = node.lengths(x)
         factors = [1.0 if each is lengths[axis] is ANY else each / node.length(x, axis)
-                   for each, axis in zip(wanted, places)]
+                   for each, axis in zip(target_sizes, places)]
         if keep_aspect_ratio_policy != "stretch":
             one = (min if keep_aspect_ratio_policy == "not_larger" else max)(factors)
             factors = [one] * len(places)
-            wanted = [math.floor(one * node.length(x, axis) + 0.5) for axis in places]
+            target_sizes = [math.floor(one * node.length(x, axis) + 0.5) for axis in places]
     if factors is None:
         raise ArgumentError("Resize: neither scales nor sizes are given")
-    return _resized(node, x, places, wanted, factors, mode, coordinate_transformation_mode, nearest_mode,
+    return _resized(node, x, places, target_sizes, factors, mode, coordinate_transformation_mode, nearest_mode,
                     [float(each) for each in roi] if roi is not None and roi.size else None, antialias, cubic_coeff_a,
                     exclude_outside, extrapolation_value)
 
 
 def _sizes(node: Node, x: Any, sizes: Any, axes: Sequence[int]) -> list[Any]:
     """The new lengths of axes: ANY for a dynamic length that does not change."""
-    found = node.open_numbers(sizes)
+    result = node.open_numbers(sizes)
 
-    if found is None or any(is_open(each) and not (isinstance(each, Length) and each.is_of(x) and each.axis == axis)
-                            for each, axis in zip(found, axes)):
-        found = node.host(sizes)
-    return [ANY if is_open(each) else int(each) for each in found]
+    if result is None or any(is_open(each) and not (isinstance(each, Length) and each.is_of(x) and each.axis == axis)
+                             for each, axis in zip(result, axes)):
+        result = node.host(sizes)
+    return [ANY if is_open(each) else int(each) for each in result]
 
 
 def _repeats(scale: float, how: str, rounding: str) -> bool:
@@ -234,7 +234,7 @@ def grid_sample(node: Node, x: Any, grid: Any, *, align_corners: int = 0, mode: 
             place = node.cast(ops.clip(ops._npi_around(place), a_min=0, a_max=length - 1), np.int64)
             index = place if index is None else index * length + place
             weight = share if weight is None else weight if share is None else weight * share
-        picked = along(node, flat, ops.broadcast_axis(index, axis=(1,), size=(shape[1],)), 2)
+        picked = gather_along(node, flat, ops.broadcast_axis(index, axis=(1,), size=(shape[1],)), 2)
         picked = picked if weight is None else ops.broadcast_mul(picked, node.cast(weight, node.dtype(x)))
         total = picked if total is None else total + picked
     return ops._np_reshape(total, newshape=(*shape[:2], *places))
@@ -280,7 +280,7 @@ def _largest_of_regions(node: Node, x: Any, rois: np.ndarray, batch: np.ndarray,
                         output_width: int, sampling_ratio: int, spatial_scale: float) -> Any:
     """The maximum of weighted samples in the cells of regions."""
     channels, height, width = node.shape(x)[1:]
-    found = []
+    results = []
     for number, (x1, y1, x2, y2) in enumerate(rois * spatial_scale - (0.5 if half_pixel else 0.0)):
         tall, long = y2 - y1, x2 - x1
         if not half_pixel:
@@ -297,10 +297,10 @@ def _largest_of_regions(node: Node, x: Any, rois: np.ndarray, batch: np.ndarray,
                   for places, weights in _corners(height, width, ys.reshape(-1), xs.reshape(-1))]
         parts = ops._np_reshape(functools.reduce(ops.broadcast_maximum, shares),
                                 newshape=(1, channels, output_height, rows, output_width, columns))
-        found.append(ops._np_max(parts, axis=(3, 5)))
-    if not found:
+        results.append(ops._np_max(parts, axis=(3, 5)))
+    if not results:
         return node.lift(np.zeros((0, channels, output_height, output_width), node.dtype(x)))
-    return ops.Concat(*found, dim=0, num_args=len(found))
+    return ops.Concat(*results, dim=0, num_args=len(results))
 
 
 def _corners(height: int, width: int, ys: np.ndarray, xs: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:

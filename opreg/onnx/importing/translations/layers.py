@@ -80,11 +80,11 @@ def conv_transpose(node: Node, x: Any, weight: Any, bias: Any = None, *, auto_pa
                                pad=(0,) * count, num_filter=shape[1] * group, num_group=group, no_bias=True)
     before, behind = [0] * count, [0] * count
     if output_shape is not None or auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-        full, given = node.shape(result)[2:], node.shape(x)[2:]
-        wanted = list(output_shape)[-count:] if output_shape is not None else [
-            length * stride for length, stride in zip(given, strides)]
+        full, input_lengths = node.shape(result)[2:], node.shape(x)[2:]
+        target = list(output_shape)[-count:] if output_shape is not None else [
+            length * stride for length, stride in zip(input_lengths, strides)]
         for i in range(count):
-            total = full[i] + extra[i] - wanted[i]
+            total = full[i] + extra[i] - target[i]
             small, large = total // 2, total - total // 2
             before[i], behind[i] = (small, large) if auto_pad == "SAME_UPPER" else (large, small)
     elif pads:
@@ -110,9 +110,9 @@ def deform_conv(node: Node, x: Any, weight: Any, offset: Any, bias: Any = None, 
         raise ArgumentError("DeformConv: the pads before and after an axis differ")
     if mask is None:  # DeformableConvolution, which has no mask, reads other values at the border
         mask = ops.ones_like(ops.slice_axis(offset, axis=1, begin=0, end=offset_group * math.prod(shape[2:])))
-    given = [x, offset, mask, weight] + ([] if bias is None else [bias])
+    operands = [x, offset, mask, weight] + ([] if bias is None else [bias])
     return ops._contrib_ModulatedDeformableConvolution(
-        *given, kernel=shape[2:], stride=tuple(strides), dilate=tuple(dilations), pad=tuple(before),
+        *operands, kernel=shape[2:], stride=tuple(strides), dilate=tuple(dilations), pad=tuple(before),
         num_filter=shape[0], num_group=group, num_deformable_group=offset_group, no_bias=bias is None)
 
 
@@ -254,14 +254,14 @@ def max_pool(node: Node, x: Any, *, kernel_shape: Any, auto_pad: str = "NOTSET",
 def average_pool(node: Node, x: Any, *, kernel_shape: Any, auto_pad: str = "NOTSET", ceil_mode: int = 0,
                  count_include_pad: int = 0, dilations: Any = None, pads: Any = None, strides: Any = None) -> Any:
     words = kernel_shape, strides, dilations, auto_pad, pads, ceil_mode
-    found = _pooled(node, x, "avg", *words, include=bool(count_include_pad))
-    if found is not None:
-        return found
+    result = _pooled(node, x, "avg", *words, include=bool(count_include_pad))
+    if result is not None:
+        return result
     windows = _Windows(node, x, *words)
-    found = _pooled(node, x, "avg", *words, include=True)
-    if found is not None:
+    result = _pooled(node, x, "avg", *words, include=True)
+    if result is not None:
         rate = windows.counts(1) / windows.counts(0)
-        return ops.broadcast_mul(found, node.lift(rate.astype(node.dtype(x)).reshape((1,) * (node.rank(x) - rate.ndim)
+        return ops.broadcast_mul(result, node.lift(rate.astype(node.dtype(x)).reshape((1,) * (node.rank(x) - rate.ndim)
                                                                                     + rate.shape)))
     total = ops._np_sum(windows.of(node, x, 0), axis=-1)
     return ops.broadcast_div(total, node.lift(windows.counts(count_include_pad).astype(node.dtype(x))))
@@ -304,15 +304,16 @@ def max_unpool(node: Node, x: Any, indices: Given, output_shape: Host = None, *,
     strides, pads = strides or [1] * count, pads or [0] * 2 * count
     inner = [(length - 1) * stride + size - pads[i] - pads[i + count]
              for i, (length, stride, size) in enumerate(zip(shape[2:], strides, kernel_shape))]
-    own = (*shape[:2], *inner)
-    if isinstance(indices, np.ndarray) and indices.size and not 0 <= indices.min() <= indices.max() < math.prod(own):
-        raise ShapeError(f"MaxUnpool: an index is outside of {own}")
+    inner_shape = (*shape[:2], *inner)
+    size = math.prod(inner_shape)
+    if isinstance(indices, np.ndarray) and indices.size and not 0 <= indices.min() <= indices.max() < size:
+        raise ShapeError(f"MaxUnpool: an index is outside of {inner_shape}")
     flat = ops.scatter_nd(ops._np_reshape(x, newshape=(-1,)), ops._np_reshape(node.lift(indices), newshape=(1, -1)),
-                          shape=(math.prod(own),))
-    result = ops._np_reshape(flat, newshape=own)
+                          shape=(math.prod(inner_shape),))
+    result = ops._np_reshape(flat, newshape=inner_shape)
     if output_shape is None:
         return result
-    more = [number - length for number, length in zip(numbers(output_shape), own)]
+    more = [number - length for number, length in zip(numbers(output_shape), inner_shape)]
     return padded(node, result, [0] * len(more) + more, 0, "constant")
 
 
@@ -326,18 +327,18 @@ def batch_norm(node: Node, x: Any, scale: Any, bias: Any, mean: Any, var: Any, *
     if training_mode:
         axes = tuple(i for i in range(node.rank(x)) if i != 1)
         wide = [1, -1, *[1] * (node.rank(x) - 2)]
-        own = ops._npi_mean(x, axis=axes, keepdims=True)
-        square = ops._npi_mean(ops.square(ops.broadcast_sub(x, own)), axis=axes, keepdims=True)
-        scaled = ops.broadcast_mul(ops.broadcast_div(ops.broadcast_sub(x, own), ops.sqrt(square + epsilon)),
+        batch_mean = ops._npi_mean(x, axis=axes, keepdims=True)
+        square = ops._npi_mean(ops.square(ops.broadcast_sub(x, batch_mean)), axis=axes, keepdims=True)
+        scaled = ops.broadcast_mul(ops.broadcast_div(ops.broadcast_sub(x, batch_mean), ops.sqrt(square + epsilon)),
                                    ops._np_reshape(scale, newshape=tuple(wide)))
         result = ops.broadcast_add(scaled, ops._np_reshape(bias, newshape=tuple(wide)))
-        flat_mean, flat_var = ops._np_reshape(own, newshape=(-1,)), ops._np_reshape(square, newshape=(-1,))
+        flat_mean, flat_var = ops._np_reshape(batch_mean, newshape=(-1,)), ops._np_reshape(square, newshape=(-1,))
         return (result, mean * momentum + flat_mean * (1 - momentum), var * momentum + flat_var * (1 - momentum))
     if node.rank(x) < 2:
         return (x - mean) / ops.sqrt(var + epsilon) * scale + bias
     held = np.dtype(np.float32) if dtype.itemsize == 2 else dtype
-    given = [node.cast(each, held) for each in (scale, bias, mean, var)]
-    return ops.BatchNorm(x, *given, eps=epsilon, momentum=momentum, fix_gamma=False)
+    statistics = [node.cast(each, held) for each in (scale, bias, mean, var)]
+    return ops.BatchNorm(x, *statistics, eps=epsilon, momentum=momentum, fix_gamma=False)
 
 
 @row("InstanceNormalization")
@@ -458,8 +459,8 @@ def dropout(node: Node, x: Any, ratio: Host = None, training: Host = None, *, se
         if seed is None:
             factors = ops.Dropout(ops.ones_like(x), p=part, mode="always")
         else:  # the same in each run
-            kept = np.random.RandomState(seed).uniform(0, 1, node.shape(x)) >= part
-            factors = node.lift((kept / (1 - part)).astype(node.dtype(x)))
+            mask = np.random.RandomState(seed).uniform(0, 1, node.shape(x)) >= part
+            factors = node.lift((mask / (1 - part)).astype(node.dtype(x)))
         result = x * factors
         return result if len(node.outputs) == 1 else (result, ops._npi_not_equal_scalar(factors, scalar=0))
     result = ops.Dropout(x, p=part) if training is None and part and MODE.recording else x

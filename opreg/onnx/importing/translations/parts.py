@@ -20,7 +20,7 @@ from ..rows import Given, Host, row
 from ..tensors import computes
 from .shapes import END, numbers, open_shape, sane, squeezed, unsqueezed
 
-__all__ = ["along", "padded", "parts_of"]
+__all__ = ["gather_along", "padded", "parts_of"]
 
 
 @row("Concat")
@@ -123,22 +123,22 @@ def gather(node: Node, x: Given, indices: Given, *, axis: int = 0) -> Any:
 def gather_elements(node: Node, x: Any, indices: Any, *, axis: int = 0) -> Any:
     axis = node.axis(axis, x)
     if not known((*node.lengths(x), *node.lengths(indices))):
-        return along(node, x, indices, axis)
+        return gather_along(node, x, indices, axis)
     length = node.shape(x)[axis]
     indices = ops._npi_where(ops._npi_less_scalar(indices, scalar=0), indices + length, indices)
     shape = node.shape(indices)
     for place, most in enumerate(shape):  # of other axes the first elements are read
         if place != axis and node.shape(x)[place] != most:
             x = ops.slice_axis(x, axis=place, begin=0, end=most)
-    return along(node, x, indices, axis)
+    return gather_along(node, x, indices, axis)
 
 
-def along(node: Node, x: Any, indices: Any, axis: int) -> Any:
+def gather_along(node: Node, x: Any, indices: Any, axis: int) -> Any:
     """The elements at indices along an axis. An element may be read several times: its gradients are added."""
-    own, shape = node.lengths(x), node.lengths(indices)
-    if not known((*own, *shape)):
+    lengths, shape = node.lengths(x), node.lengths(indices)
+    if not known((*lengths, *shape)):
         return ops.gather_nd(x, _stacked(node, _along_axis(node, x, indices, axis)))
-    strides = [math.prod(own[i + 1:]) for i in range(len(own))]
+    strides = [math.prod(lengths[i + 1:]) for i in range(len(lengths))]
     base = sum((np.arange(length).reshape(-1, *[1] * (len(shape) - 1 - i)) * strides[i]
                 for i, length in enumerate(shape) if i != axis), np.zeros(shape, np.int64))
     places = node.cast(indices, np.int64) * strides[axis] + node.lift(np.broadcast_to(base, shape).astype(np.int64))
@@ -248,17 +248,17 @@ def _extreme(node: Node, x: Any, places: Any, updates: Any, least: bool) -> Any:
     flat = ops._np_reshape(ops.broadcast_add(flat * inner, node.lift(np.arange(inner, dtype=np.int64))),
                            newshape=(1, -1))
     own = ops._np_reshape(x, newshape=(rows * inner,))
-    given = ops._np_reshape(updates, newshape=(-1,))
-    order = node.cast(ops.argsort(ops.BlockGrad(given), axis=0, dtype="int64"), np.int64)
+    flat_updates = ops._np_reshape(updates, newshape=(-1,))
+    order = node.cast(ops.argsort(ops.BlockGrad(flat_updates), axis=0, dtype="int64"), np.int64)
     # Written in ascending order, the largest is written last.
-    best = ops._scatter_set_nd(ops.BlockGrad(own), ops.take(ops.BlockGrad(given), order, axis=0),
+    best = ops._scatter_set_nd(ops.BlockGrad(own), ops.take(ops.BlockGrad(flat_updates), order, axis=0),
                                ops.take(flat, order, axis=1), shape=(rows * inner,))
     best = ops.broadcast_maximum(best, ops.BlockGrad(own))
     dtype = node.dtype(x)
     mine = node.cast(ops._npi_equal(ops.BlockGrad(own), best), dtype)
-    theirs = node.cast(ops._npi_equal(ops.BlockGrad(given), ops.gather_nd(best, flat)), dtype)
+    theirs = node.cast(ops._npi_equal(ops.BlockGrad(flat_updates), ops.gather_nd(best, flat)), dtype)
     count = mine + ops._backward_gather_nd(theirs, flat, own)
-    total = _masked_elements(own, mine) + ops._backward_gather_nd(_masked_elements(given, theirs), flat, own)
+    total = _masked_elements(own, mine) + ops._backward_gather_nd(_masked_elements(flat_updates, theirs), flat, own)
     return ops._np_reshape(total / count, newshape=shape)
 
 
@@ -341,10 +341,10 @@ def one_hot(node: Node, indices: Any, depth: Host, values: Any, *, axis: int = -
     sane((*[dim for dim in node.lengths(indices) if dim is not ANY], max(count, 0)))
     rank = node.rank(indices) + 1
     axis = axis + rank if axis < 0 else axis
-    whole = node.cast(indices, np.int64)
-    whole = ops._npi_where(ops._npi_less_scalar(whole, scalar=0), whole + count, whole)
+    places = node.cast(indices, np.int64)
+    places = ops._npi_where(ops._npi_less_scalar(places, scalar=0), places + count, places)
     classes = np.arange(count, dtype=np.int64).reshape([-1 if i == axis else 1 for i in range(rank)])
-    hot = ops._npi_equal(ops.expand_dims(whole, axis=axis), node.lift(classes))
+    hot = ops._npi_equal(ops.expand_dims(places, axis=axis), node.lift(classes))
     return ops.take(values, node.cast(hot, np.int64), axis=0)
 
 

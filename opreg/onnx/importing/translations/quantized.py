@@ -58,25 +58,25 @@ def _range(dtype: np.dtype) -> tuple[int, int]:
 @row("QuantizeLinear")
 def quantize(node: Node, x: Given, scale: Given, zero: Given = None, *, axis: int = 1, block_size: int = 0,
              output_dtype: int = 0, precision: int = 0, saturate: int = 1) -> Any:
-    wanted = node.dtype(zero) if zero is not None else dtype_of(output_dtype) if output_dtype else np.dtype(np.uint8)
-    if computes(wanted) and wanted.kind in "iu" and computes(node.dtype(scale)) and not isinstance(x, np.ndarray):
+    target = node.dtype(zero) if zero is not None else dtype_of(output_dtype) if output_dtype else np.dtype(np.uint8)
+    if computes(target) and target.kind in "iu" and computes(node.dtype(scale)) and not isinstance(x, np.ndarray):
         wide = np.dtype(np.float32)
         divided = ops.broadcast_div(node.cast(x, wide), node.cast(node.lift(_spread(node, x, scale, axis, block_size)),
                                                                   wide))
-        whole = ops._npi_around(divided)
+        rounded = ops._npi_around(divided)
         if zero is not None:
-            whole = ops.broadcast_add(whole, node.cast(node.lift(_spread(node, x, zero, axis, block_size)), wide))
-        low, high = _range(wanted)
-        return ops.Cast(ops.clip(whole, a_min=low, a_max=high), dtype=wanted)
+            rounded = ops.broadcast_add(rounded, node.cast(node.lift(_spread(node, x, zero, axis, block_size)), wide))
+        low, high = _range(target)
+        return ops.Cast(ops.clip(rounded, a_min=low, a_max=high), dtype=target)
     numbers, step = node.host(x), _spread(node, x, node.host(scale), axis, block_size)
     divided = numbers.astype(np.float32) / step.astype(np.float32)
     if precision:
         divided = (numbers.astype(dtype_of(precision)) / step.astype(dtype_of(precision))).astype(np.float32)
     offset = 0 if zero is None else _spread(node, x, node.host(zero), axis, block_size).astype(np.float32)
-    if wanted.name.startswith("float"):
-        return converted(divided + offset, wanted, bool(saturate))
-    low, high = _range(wanted)
-    return np.clip(np.rint(divided) + offset, low, high).astype(np.int32).astype(wanted)
+    if target.name.startswith("float"):
+        return converted(divided + offset, target, bool(saturate))
+    low, high = _range(target)
+    return np.clip(np.rint(divided) + offset, low, high).astype(np.int32).astype(target)
 
 
 @row("DequantizeLinear")
@@ -103,10 +103,10 @@ def _wide(node: Node, value: Any, dtype: type = np.float64) -> Any:
 def _exact(node: Node, weight: Any, zero: Any, axis: int, summed: tuple[int, ...]) -> type:
     """The dtype in which sums of bytes times weights, along some axes, are exact: float32 holds 24 bits."""
     if isinstance(weight, np.ndarray) and (zero is None or isinstance(zero, np.ndarray)):
-        whole = weight.astype(np.int32)
+        integers = weight.astype(np.int32)
         if zero is not None:
-            whole -= _spread(node, weight, zero, axis, 0)
-        reach: Any = np.abs(whole).sum(summed).max(initial=0)
+            integers -= _spread(node, weight, zero, axis, 0)
+        reach: Any = np.abs(integers).sum(summed).max(initial=0)
     else:
         lengths = tuple([node.lengths(weight)[each] for each in summed])
         reach = 255 * math.prod(lengths) if known(lengths) else math.inf
@@ -126,11 +126,11 @@ def _multiplied(node: Node, a: Any, a_zero: Any, b: Any, b_zero: Any) -> Any:
                            _centred(node, b, b_zero, node.rank(b) - 1, dtype))
 
 
-def _convolved(node: Node, x: Any, x_zero: Any, w: Any, w_zero: Any, given: dict[str, Any]) -> Any:
+def _convolved(node: Node, x: Any, x_zero: Any, w: Any, w_zero: Any, attrs: dict[str, Any]) -> Any:
     """The convolution of integers; kernels of any kind leave it within a rounding."""
     dtype = _exact(node, w, w_zero, 0, tuple(range(1, node.rank(w))))
     return ops._npi_around(conv(node, _centred(node, x, x_zero, 0, dtype), _centred(node, w, w_zero, 0, dtype), None,
-                                **given))
+                                **attrs))
 
 
 def _summed(node: Node, whole: Any) -> Any:
@@ -139,10 +139,10 @@ def _summed(node: Node, whole: Any) -> Any:
 
 
 def _requantized(node: Node, numbers: Any, zero: Any) -> Any:
-    wanted = node.dtype(zero)
-    low, high = _range(wanted)
+    target = node.dtype(zero)
+    low, high = _range(target)
     moved = ops.broadcast_add(ops._npi_around(numbers), _wide(node, _single(node, zero)))
-    return ops.Cast(ops.clip(moved, a_min=low, a_max=high), dtype=wanted)
+    return ops.Cast(ops.clip(moved, a_min=low, a_max=high), dtype=target)
 
 
 def _single(node: Node, value: Any) -> Any:
@@ -183,24 +183,24 @@ def q_linear_mat_mul(node: Node, a: Any, a_scale: Any, a_zero: Any, b: Given, b_
 def conv_integer(node: Node, x: Any, w: Given, x_zero: Any = None, w_zero: Given = None, *, auto_pad: str = "NOTSET",
                  dilations: Any = None, group: int = 1, kernel_shape: Any = None, pads: Any = None,
                  strides: Any = None) -> Any:
-    given = {"auto_pad": auto_pad, "dilations": dilations, "group": group, "pads": pads, "strides": strides}
-    return _summed(node, _convolved(node, x, x_zero, w, w_zero, given))
+    attrs = {"auto_pad": auto_pad, "dilations": dilations, "group": group, "pads": pads, "strides": strides}
+    return _summed(node, _convolved(node, x, x_zero, w, w_zero, attrs))
 
 
 @row("QLinearConv")
 def q_linear_conv(node: Node, x: Any, x_scale: Any, x_zero: Any, w: Given, w_scale: Any, w_zero: Given, y_scale: Any,
                   y_zero: Any, bias: Any = None, *, auto_pad: str = "NOTSET", dilations: Any = None, group: int = 1,
                   kernel_shape: Any = None, pads: Any = None, strides: Any = None) -> Any:
-    given = {"auto_pad": auto_pad, "dilations": dilations, "group": group, "pads": pads, "strides": strides}
-    whole = _wide(node, _convolved(node, x, x_zero, w, w_zero, given))
+    attrs = {"auto_pad": auto_pad, "dilations": dilations, "group": group, "pads": pads, "strides": strides}
+    integers = _wide(node, _convolved(node, x, x_zero, w, w_zero, attrs))
     wide = (1, -1, *[1] * (node.rank(x) - 2))
     if bias is not None:
-        whole = ops.broadcast_add(whole, ops._np_reshape(_wide(node, bias), newshape=wide))
+        integers = ops.broadcast_add(integers, ops._np_reshape(_wide(node, bias), newshape=wide))
     scales = _single(node, w_scale)
     if node.rank(scales):
         scales = ops._np_reshape(scales, newshape=wide)
     factor = _factor(node, _single(node, x_scale), scales, _single(node, y_scale))
-    return _requantized(node, ops.broadcast_mul(whole, factor), y_zero)
+    return _requantized(node, ops.broadcast_mul(integers, factor), y_zero)
 
 
 @row("QGemm", domain="com.microsoft")
@@ -209,12 +209,12 @@ def q_gemm(node: Node, a: Any, a_scale: Any, a_zero: Any, b: Given, b_scale: Any
     a = ops.transpose(a) if transA else a
     if transB:
         b = b.T if isinstance(b, np.ndarray) else ops.transpose(b)
-    whole = _wide(node, _multiplied(node, a, a_zero, b, b_zero))
+    integers = _wide(node, _multiplied(node, a, a_zero, b, b_zero))
     if bias is not None:
-        whole = ops.broadcast_add(whole, _wide(node, bias))
+        integers = ops.broadcast_add(integers, _wide(node, bias))
     factor = _factor(node, _single(node, a_scale) * alpha, _single(node, b_scale), None if y_scale is None else _single(
         node, y_scale))
-    numbers = ops.broadcast_mul(whole, factor)
+    numbers = ops.broadcast_mul(integers, factor)
     if y_scale is None:
         return node.cast(numbers, node.dtype(a_scale))
     return _requantized(node, numbers, np.zeros((), node.dtype(a)) if y_zero is None else y_zero)

@@ -149,10 +149,10 @@ def cum_sum(node: Node, x: Any, axis: Host, *, exclusive: int = 0, reverse: int 
 
 def _running(node: Node, x: Any, axis: int, exclusive: int, reverse: int) -> Any:
     axis = node.axis(axis, x)
-    given = ops.flip(x, axis=axis) if reverse else x
-    total = node.cast(ops._np_cumsum(given, axis=axis), node.dtype(x))
+    source = ops.flip(x, axis=axis) if reverse else x
+    total = node.cast(ops._np_cumsum(source, axis=axis), node.dtype(x))
     if exclusive:
-        total = total - given
+        total = total - source
     return ops.flip(total, axis=axis) if reverse else total
 
 

@@ -131,8 +131,8 @@ def reshape(node: Node, x: Given, shape: Given, *, allowzero: int = 0) -> Any:
 
 def open_shape(node: Node, shape: Any) -> list[Any]:
     """The lengths of a shape, if some are dynamic; an empty list if all are known."""
-    found = None if isinstance(shape, np.ndarray) else node.open_numbers(shape)
-    return list(found) if found is not None and found.ndim == 1 and any(map(is_open, found)) else []
+    result = None if isinstance(shape, np.ndarray) else node.open_numbers(shape)
+    return list(result) if result is not None and result.ndim == 1 and any(map(is_open, result)) else []
 
 
 def _is_own(x: Any, length: Any, axis: int) -> bool:
@@ -201,9 +201,9 @@ def squeezed(node: Node, x: Any, axes: Sequence[int] | None) -> Any:
     for place in places:
         if lengths[place] != 1:
             raise ShapeError(f"axis {place} has length {lengths[place]} and cannot be left out")
-    kept = [dim for i, dim in enumerate(lengths) if i not in places]
-    if known(tuple(kept)):
-        return ops._np_reshape(x, newshape=tuple(kept))
+    remaining = [dim for i, dim in enumerate(lengths) if i not in places]
+    if known(tuple(remaining)):
+        return ops._np_reshape(x, newshape=tuple(remaining))
     return ops.squeeze(x, axis=tuple(sorted(places))) if places else x
 
 
@@ -238,25 +238,25 @@ def expand(node: Node, x: Any, shape: Given) -> Any:
     codes = open_shape(node, shape)
     if codes:
         return _expanded(node, x, codes)
-    wanted = numbers(node.host(shape))
+    target = numbers(node.host(shape))
     have = node.lengths(x)
-    missing = len(wanted) - len(have)
+    missing = len(target) - len(have)
     if known(have):
-        return ops._np_broadcast_to(x, shape=sane(np.broadcast_shapes(have, wanted)))
-    ones = ops.Cast(_full(wanted if missing >= 0 else (1,) * -missing + wanted, 1), dtype=node.dtype(x))
+        return ops._np_broadcast_to(x, shape=sane(np.broadcast_shapes(have, target)))
+    ones = ops.Cast(_full(target if missing >= 0 else (1,) * -missing + target, 1), dtype=node.dtype(x))
     return ops.broadcast_mul(x, ones)
 
 
 def _expanded(node: Node, x: Any, codes: Sequence[Any]) -> Any:
     """An array broadcast to a shape with dynamic lengths, which are those of other arrays."""
-    rank, given = max(len(codes), node.rank(x)), x
+    rank, source = max(len(codes), node.rank(x)), x
     have = (1,) * (rank - node.rank(x)) + node.lengths(x)
     x = unsqueezed(node, x, range(rank - node.rank(x)))
     for axis, code in enumerate(codes, rank - len(codes)):
         if is_open(code):
             if not isinstance(code, Length):
                 raise UnknownNumbers.of(node.op_type, "lengths that are known only when the graph runs")
-            if code.is_of(given) and code.axis == axis - (rank - node.rank(given)):
+            if code.is_of(source) and code.axis == axis - (rank - node.rank(source)):
                 continue
         elif code == 1 or (have[axis] is not ANY and code == have[axis]):
             continue

@@ -55,15 +55,15 @@ def string_normalizer(node: Node, x: Host, *, case_change_action: str = "NONE", 
         raise AttrError(f"case_change_action={case_change_action!r}: expected NONE, LOWER or UPPER")
     if x.ndim > 2 or (x.ndim == 2 and x.shape[0] != 1):
         raise ArgumentError(f"StringNormalizer takes shapes (n,) and (1, n), got {x.shape}")
-    kept = list(x.reshape(-1))
+    words = list(x.reshape(-1))
     if stopwords:
         if is_case_sensitive:
-            kept = [word for word in kept if word not in stopwords]
+            words = [word for word in words if word not in stopwords]
         else:
             lower = {word.lower() for word in stopwords}
-            kept = [word for word in kept if word.lower() not in lower]
-    kept = [change(word) for word in kept] or [""]
-    return _texts(kept, (len(kept),) if x.ndim == 1 else (1, len(kept)))
+            words = [word for word in words if word.lower() not in lower]
+    words = [change(word) for word in words] or [""]
+    return _texts(words, (len(words),) if x.ndim == 1 else (1, len(words)))
 
 
 @row("TfIdfVectorizer")
@@ -86,12 +86,12 @@ def tf_idf(node: Node, x: Host, *, max_gram_length: int, max_skip_count: int, mi
         for size in range(max(min_gram_length, 1), min(max_gram_length, len(ngram_counts)) + 1):
             for skip in range(min(max_skip_count + 1, len(words)) if size > 1 else 1):
                 for start in range(len(words) - (size - 1) * (skip + 1)):
-                    found = known.get(tuple(words[start:start + size * (skip + 1):skip + 1][:size]))
-                    if found is not None:
-                        total[ngram_indexes[found]] += 1
+                    result = known.get(tuple(words[start:start + size * (skip + 1):skip + 1][:size]))
+                    if result is not None:
+                        total[ngram_indexes[result]] += 1
     order = np.zeros(width, np.float32)
-    for found, index in enumerate(ngram_indexes):
-        order[index] = 1.0 if weights is None else weights[found]
+    for result, index in enumerate(ngram_indexes):
+        order[index] = 1.0 if weights is None else weights[result]
     if mode == "IDF":
         counts = (counts > 0) * order
     elif mode == "TFIDF":
@@ -126,8 +126,8 @@ def label_encoder(node: Node, x: Host, *, keys_floats: Any = None, keys_int64s: 
         raise AttrError("LabelEncoder: keys or values are missing")
     table = dict(zip(keys, values))
     missing = next((value for key, value in table.items() if key != key), default)
-    found = [missing if each != each else table.get(each, default) for each in x.reshape(-1).tolist()]
-    return _texts(found, x.shape) if dtype.kind == "O" else np.array(found, dtype).reshape(x.shape)
+    results = [missing if each != each else table.get(each, default) for each in x.reshape(-1).tolist()]
+    return _texts(results, x.shape) if dtype.kind == "O" else np.array(results, dtype).reshape(x.shape)
 
 
 @row("CategoryMapper", domain="ai.onnx.ml")
@@ -178,11 +178,11 @@ def tree_ensemble(node: Node, x: Host, *, aggregate_function: int = 1, leaf_targ
     targets = n_targets or max(leaf_targetids) + 1
     result = np.zeros((len(x), targets), x.dtype)
     for line, out in zip(x, result):
-        found: list[list[Any]] = [[] for _ in range(targets)]
+        results: list[list[Any]] = [[] for _ in range(targets)]
         for root in tree_roots:
             at = leaf(line, root)
-            found[leaf_targetids[at]].append(leaf_weights[at])
-        for i, weights in enumerate(found):
+            results[leaf_targetids[at]].append(leaf_weights[at])
+        for i, weights in enumerate(results):
             if weights:
                 out[i] = joins[aggregate_function](weights)
     if post_transform:

@@ -36,8 +36,8 @@ def _likelihood(node: Node, x: Any, target: Any, weight: Any, ignored: int | Non
         share = node.cast(counts, dtype)
     loss = ops.negative(ops.pick(x, target, axis=1))
     if weight is not None:
-        own = ops.take(weight, target, axis=0)
-        share = own if share is None else own * share
+        weights = ops.take(weight, target, axis=0)
+        share = weights if share is None else weights * share
     loss = loss if share is None else loss * share
     if reduction == "none":
         return loss
@@ -71,19 +71,19 @@ def gradient(node: Node, *values: Any, xs: Any, y: str, zs: Any = None) -> Any:
         raise ArgumentError(f"Gradient: {len(values)} inputs for {len(names)} names")
     graph, outside = node.graph, node.outside
 
-    def function(*given: Any) -> Any:
-        found = {**graph.initializers, **outside, **dict(zip(names, given))}
+    def function(*inputs: Any) -> Any:
+        values = {**graph.initializers, **outside, **dict(zip(names, inputs))}
         changed = set(names)
         for each in graph.nodes:
             if each is node:
                 break
             if changed.isdisjoint(each.reads()) or (not changed.isdisjoint(names) and set(each.outputs) <= set(names)):
                 continue
-            for name, result in zip(each.outputs, each.run([found.get(name) for name in each.inputs], found)):
+            for name, result in zip(each.outputs, each.run([values.get(name) for name in each.inputs], values)):
                 if name not in names:
-                    found[name] = result
+                    values[name] = result
                     changed.add(name)
-        return found[y]
+        return values[y]
 
     results = grad(function, tuple(range(len(xs))))(*values)
     return tuple(results) if isinstance(results, (list, tuple)) else results
@@ -142,16 +142,16 @@ def momentum(node: Node, rate: Host, step: Host, *values: Any, alpha: float, bet
 # --------------------------------------------------------------------------------------------- random numbers
 
 
-def _drawn(node: Node, kind: str, shape: tuple[int, ...], dtype: np.dtype, seed: float | None, **given: float) -> Any:
+def _drawn(node: Node, kind: str, shape: tuple[int, ...], dtype: np.dtype, seed: float | None, **limits: float) -> Any:
     if math.prod(shape) > MOST or any(dim < 0 for dim in shape):
         raise ArgumentError(f"a model asks for random numbers of shape {shape}")
     if seed is not None:  # the same in each run
         generator = np.random.RandomState(int(seed) & 0xFFFFFFFF)
-        numbers = generator.normal(given["loc"], given["scale"], shape) if kind == "normal" else generator.uniform(
-            given["low"], given["high"], shape)
+        numbers = generator.normal(limits["loc"], limits["scale"], shape) if kind == "normal" else generator.uniform(
+            limits["low"], limits["high"], shape)
         return node.lift(numbers.astype(dtype))
     like = Tensor(np.zeros(shape, np.float32))
-    return node.cast(getattr(ops, f"_random_{kind}_like")(like, **given), dtype)
+    return node.cast(getattr(ops, f"_random_{kind}_like")(like, **limits), dtype)
 
 
 @row("RandomNormal", draws=True)
@@ -169,15 +169,15 @@ def random_uniform(node: Node, *, dtype: int = 1, high: float = 1.0, low: float 
 @row("RandomNormalLike", draws=True)
 def random_normal_like(node: Node, x: Given, *, dtype: int | None = None, mean: float = 0.0, scale: float = 1.0,
                        seed: float | None = None) -> Any:
-    wanted = node.dtype(x) if dtype is None else dtype_of(dtype)
-    return _drawn(node, "normal", node.shape(x), wanted, seed, loc=mean, scale=scale)
+    target = node.dtype(x) if dtype is None else dtype_of(dtype)
+    return _drawn(node, "normal", node.shape(x), target, seed, loc=mean, scale=scale)
 
 
 @row("RandomUniformLike", draws=True)
 def random_uniform_like(node: Node, x: Given, *, dtype: int | None = None, high: float = 1.0, low: float = 0.0,
                         seed: float | None = None) -> Any:
-    wanted = node.dtype(x) if dtype is None else dtype_of(dtype)
-    return _drawn(node, "uniform", node.shape(x), wanted, seed, low=low, high=high)
+    target = node.dtype(x) if dtype is None else dtype_of(dtype)
+    return _drawn(node, "uniform", node.shape(x), target, seed, low=low, high=high)
 
 
 @row("Multinomial", draws=True)
