@@ -97,7 +97,7 @@ def start(events: Events, *, arrays: bool = True, graphs: bool = True, nvtx: boo
 
 def _watch_arrays(events: Events, ranges: _Ranges) -> None:
     _replace(ndarray, "run", functools.partial(_eager, events, ranges))
-    _replace(creation, "filled", _timed_call(events, "operator", lambda name, *_: name))
+    _replace(creation, "filled_array", _timed_call(events, "operator", lambda name, *_: name))
     for cls, name, slow in arithmetic.SHORT:
         _replace(cls, name, functools.partial(_other, slow))
     for mode in tuple(tape._IN_MODE):

@@ -75,11 +75,13 @@ class Loader:
         self.strangers: dict[tuple[Op, str], list[str]] = {}  # nodes by unknown attribute
 
     def fail(self, place: str, what: str) -> NoReturn:
+        """Raise the error of a file, with the place in it."""
         raise FileFormatError(f"{self.name}: {place}: {what}" if place else f"{self.name}: {what}")
 
     # ---------------------------------------------------------------------------------------- types
 
     def keys(self, place: str, read: Json, valid: Set[str], needed: Set[str]) -> Mapping[str, Json]:
+        """An object, after a check of its keys."""
         if not isinstance(read, dict):
             self.fail(place, f"expected an object in braces, got {_short(read)}")
         if not read.keys() <= valid:
@@ -90,17 +92,20 @@ class Loader:
         return read
 
     def items(self, place: str, what: str, read: Json) -> Sequence[Json]:
+        """A list, after a check that it is one."""
         if not isinstance(read, list):
             self.fail(place, f"{what}: expected a list, got {_short(read)}")
         return read
 
     def number(self, place: str, what: str, read: Json, end: int | None = None) -> int:
+        """A natural number, below ``end`` if that is given."""
         if type(read) is not int or read < 0 or (end is not None and read >= end):
             limit = "" if end is None else f" below {end}"
             self.fail(place, f"{what}: expected a whole number{limit}, got {_short(read)}")
         return read
 
     def string(self, place: str, what: str, read: Json) -> str:
+        """A text, after a check that it is one."""
         if not isinstance(read, str):
             self.fail(place, f"{what}: expected text, got {_short(read)}")
         if not read.isascii() and any("\ud800" <= letter <= "\udfff" for letter in read):
@@ -214,6 +219,7 @@ class Loader:
         return [max(most, after - before) for most, before, after in zip(numbers, rows, rows[1:])]
 
     def picked(self, place: str, kind: str, i: int, nodes: list[Node], entry: tuple[int, int, int]) -> Entry:
+        """The output of a node that an entry names, after a check that the node has it."""
         number, index, _ = entry
         node = nodes[number]
         if index >= node.count:

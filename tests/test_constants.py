@@ -12,6 +12,7 @@ ROOT = Path(__file__).parent.parent
 OTHERWISE = {
     "formats and interfaces of others": """
         core.array_module: _CUPY
+        ndarray.device_calls: _ALIGNED
         data.warping: _STEPS _UNIT
         ndarray.dlpack: CPU _UINT _BFLOAT _DEVICE _KIND
         ndarray.exchange: _CUDA _PINNED _MANAGED
@@ -131,6 +132,7 @@ OTHERWISE = {
         train.test_data: _SECONDS
     """,
     "arithmetic": """
+        custom.composed: _SAMPLES
         backends.axpy: _SIGNS
         backends.numba.vector: _HALF_PI_LOW _QUARTER_PI_LOW
         builtin.layers.rnn_parts: GATES

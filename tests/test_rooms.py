@@ -84,7 +84,7 @@ def test_log_writes_messages_of_its_level_and_above(level, said, monkeypatch, ca
         getattr(mx.log, name)("%d is %s", 3, name)
     lines = capsys.readouterr().err.splitlines()
     assert "".join(line[0] for line in lines) == said
-    assert all("test_rooms.py:test_log_says" in line for line in lines) and lines[-1].endswith("] 3 is critical")
+    assert all("test_rooms.py:test_log_writes" in line for line in lines) and lines[-1].endswith("] 3 is critical")
     assert mx.log.get_level() == (level if level in ("0", "1", "3") else "2")
 
 

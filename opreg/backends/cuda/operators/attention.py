@@ -10,6 +10,7 @@ allowed into two, which have 16. An infinite factor gives no number, since a par
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -101,15 +102,14 @@ class _Uses(NamedTuple):
     drops: bool
 
 
-def _used(call: Call) -> _Uses:
-    forward = call.op is scaled_dot_product_attention
+def _used(call: Call, forward: bool) -> _Uses:
     query, key, value = call.ins[not forward:][:3]
     drops = call.attrs["p"] > 0 and (not forward or call.is_train or call.attrs["mode"] == "always")
     return _Uses(query, key, value, call.ins[3 if forward else 6] if call.attrs["use_mask"] else None, drops)
 
 
-def _declines(call: Call) -> str | None:
-    uses = _used(call)
+def _declines(forward: bool, call: Call) -> str | None:
+    uses = _used(call, forward)
     query, key, value, mask, _ = uses
     if query.dtype.name not in STORED or query.dtype.itemsize > 4:
         return f"dtype {query.dtype}: dtypes of 16 and 32 bits are compiled"
@@ -120,10 +120,10 @@ def _declines(call: Call) -> str | None:
         return "nothing to compute"
     if int(call.xp.cuda.Device().compute_capability) < 80:
         return "the device is older than compute capability 8.0"
-    by_rows = [query, key, value, *([] if call.op is scaled_dot_product_attention else call.ins[:1])]
+    by_rows = [query, key, value, *([] if forward else call.ins[:1])]
     if not all(map(_lies_in_rows, by_rows)):
         return "rows of an array are not aligned to 16 bytes"
-    whole = [*call.outs, *([] if call.op is scaled_dot_product_attention else call.ins[4:6])]
+    whole = [*call.outs, *([] if forward else call.ins[4:6])]
     if not all(array is None or array.flags.c_contiguous for array in whole):
         return "an array is not contiguous"
     if mask is not None and mask.dtype != query.dtype and mask.dtype.kind != "b":
@@ -191,7 +191,7 @@ def _launch(call: Call, kind: Kind, name: str, blocks: int, arguments: Sequence[
 
 
 def attention_cuda(call: Call) -> list[Callable]:
-    uses = _used(call)
+    uses = _used(call, True)
     kind = _kind(call, uses)
     out, logsum, draw = call.outs
     query, key, value = uses[:3]
@@ -224,7 +224,7 @@ def _key(call: Call, draw: Array, drops: bool) -> Launch:
 
 
 def backward_attention_cuda(call: Call) -> list[Callable]:
-    uses = _used(call)
+    uses = _used(call, False)
     kind = _kind(call, uses)
     (query, key, value), (g, logsum, delta) = uses[:3], (call.ins[0], *call.ins[4:6])
     steps, fill = _filling(call, uses, kind)
@@ -243,5 +243,5 @@ def backward_attention_cuda(call: Call) -> list[Callable]:
     return steps
 
 
-attach(scaled_dot_product_attention, _declines, attention_cuda)
-attach(backward_attention, _declines, backward_attention_cuda)
+attach(scaled_dot_product_attention, functools.partial(_declines, True), attention_cuda)
+attach(backward_attention, functools.partial(_declines, False), backward_attention_cuda)
