@@ -423,7 +423,7 @@ def test_a_model_of_onnx_becomes_a_graph_a_picture_and_gradients(opreg: Command)
     assert (code, out, err) == (0, "1 arrays: net-symbol.json, net-0000.params, net.svg\n", "")
     assert "tanh" in Path("net.svg").read_text()
     code, _, err = opreg("convert", "net.onnx", "other-symbol.json", "--picture", "net.svg")
-    assert code == 2 and "net.svg: it is there already" in err and not Path("other-symbol.json").exists()
+    assert code == 2 and "net.svg: the file exists" in err and not Path("other-symbol.json").exists()
     assert "w.npz holds only weights" in opreg("convert", "net.onnx", "w.npz", "--picture", "w.svg")[2]
     slope = 1 - np.tanh(x @ w) ** 2
     for name in ("net", "net.onnx"):
@@ -479,7 +479,7 @@ def test_convert_reports_changes(opreg: Command) -> None:
     assert opreg("convert", "net.onnx", "again-symbol.json")[2].endswith(
         "again-symbol.json: the file exists; --force replaces it\n")
     Path("again-symbol.json").unlink()
-    assert "again-0000.params: it is there already" in opreg("convert", "net.onnx", "again-symbol.json")[2]
+    assert "again-0000.params: the file exists" in opreg("convert", "net.onnx", "again-symbol.json")[2]
     for target in ("w.pt", "w.ckpt", "w.safetensors"):  # the weights of a graph, by its names
         assert opreg("convert", "net-symbol.json", target)[0] == 0
         assert opreg("params", target)[1].splitlines() == ["scale  float32 scalar", "w      float32 4",

@@ -1360,7 +1360,7 @@ def test_a_rule_with_the_name_of_its_operator(what):
     op = triple
     attach = op.kernel("fast") if what == "kernel" else getattr(op, what)
     with pytest.raises(ArgumentError, match=r"of operator 'triple' \(.*test_custom.py:\d+\): the rule has the name "
-                                            rf"of its operator, and would replace it: name it triple_{what}"):
+                                            rf"of its operator and would replace it: name it triple_{what}"):
         @attach
         def triple(x, ins=None, outs=None):
             return x

@@ -74,10 +74,10 @@ class _Callable:
 REFUSED = [
     (lambda x, beta=1.0: x, {}, r"\(x, beta=1\.0\): .*If beta is an attribute put \* before it: \(…, \*, beta=1\.0\)"),
     (lambda x, **kw: x, {}, r"\*\*kw does not declare attributes"),
-    (_async, {}, r"_async\(x\) is an async def"), (_yields, {}, r"_yields\(x\) yields"),
+    (_async, {}, r"_async\(x\) is an async def"), (_yields, {}, r"_yields\(x\) is a generator"),
     (lambda x, out: x, {}, "cannot be called 'out'"), (lambda x, *, name: x, {}, "cannot be called 'name'"),
     (lambda ctx: ctx, {}, "cannot be called 'ctx'"),
-    (lambda x, mean: x, {"auxiliary": ["maen"]}, "no input 'maen' .* Did you mean 'mean'"),
+    (lambda x, mean: x, {"auxiliary": ["maen"]}, r"'maen' is not an input\. Did you mean 'mean'"),
     (lambda x, mean: x, {"auxiliary": ["x"]}, "auxiliary states come last, after all inputs: mean, x"),
     (lambda x, *xs: x, {"auxiliary": ["x"]}, "auxiliary states come last"),
     (lambda x, mean: x, {"auxiliary": "mean"}, "expected a list of names"),

@@ -117,7 +117,7 @@ def test_a_weight_whose_name_says_nothing_is_refused_as_ever() -> None:
 
 @pytest.mark.parametrize("auxiliary, kind, words", [
     ({"mean": "zreos"}, AttrError, "zreos.*Did you mean 'zeros'.*the state 'mean'"),
-    ({"maen": "zeros"}, ArgumentError, "no input 'maen' .* Did you mean 'mean'"),
+    ({"maen": "zeros"}, ArgumentError, r"'maen' is not an input\. Did you mean 'mean'"),
     ({"mean": 3}, AttrError, "expected one or its name, got 3"),
     ({"mean": lambda name, array: None}, ArgumentError, "expected an initializer or its name"),
 ])

@@ -594,20 +594,20 @@ def _recorded(x):
 
 
 REFUSED = {
-    "a branch": (lambda x: x if x.sum().asscalar() > 0 else -x, r"asscalar\(\) needs numbers"),
-    "the truth": (lambda x: x if x[0] > 0 else -x, r"a branch or a loop condition needs numbers.*where\(condition"),
-    "float()": (lambda x: x * float(x[0]), r"\.py:\d+: float\(\) needs numbers"),
-    "int()": (lambda x: x * int(x[0]), r"\.py:\d+: int\(\) needs numbers"),
-    "round()": (lambda x: x * round(x[0]), r"\.py:\d+: round\(\) needs numbers"),
-    "an index": (lambda x: x * [1, 2, 3][x[0]], r"\.py:\d+: an index needs numbers"),
-    "a format": (lambda x: x * len(f"{x[0]:.2f}"), r"\.py:\d+: a format needs numbers"),
-    "item()": (lambda x: x * x[0].item(), r"\.py:\d+: item\(\) needs numbers"),
-    "tolist()": (lambda x: x * x.tolist()[0], r"\.py:\d+: tolist\(\) needs numbers"),
-    "memory": (_stored, "an array in memory needs numbers"),
+    "a branch": (lambda x: x if x.sum().asscalar() > 0 else -x, r"asscalar\(\) reads elements"),
+    "the truth": (lambda x: x if x[0] > 0 else -x, r"a branch or a loop condition reads elements.*where\(condition"),
+    "float()": (lambda x: x * float(x[0]), r"\.py:\d+: float\(\) reads elements"),
+    "int()": (lambda x: x * int(x[0]), r"\.py:\d+: int\(\) reads elements"),
+    "round()": (lambda x: x * round(x[0]), r"\.py:\d+: round\(\) reads elements"),
+    "an index": (lambda x: x * [1, 2, 3][x[0]], r"\.py:\d+: an index reads elements"),
+    "a format": (lambda x: x * len(f"{x[0]:.2f}"), r"\.py:\d+: a format reads elements"),
+    "item()": (lambda x: x * x[0].item(), r"\.py:\d+: item\(\) reads elements"),
+    "tolist()": (lambda x: x * x.tolist()[0], r"\.py:\d+: tolist\(\) reads elements"),
+    "memory": (_stored, "an array in memory reads elements"),
     "a change of an input": (_changed, "read-only"),
-    "numbers in NumPy": (lambda x: x.asnumpy().tolist(), r"tolist\(\) needs numbers"),
+    "numbers in NumPy": (lambda x: x.asnumpy().tolist(), r"tolist\(\) reads elements"),
     "a function without operator": (lambda x: np.linalg.svd(x.asnumpy()), "np.linalg.svd has no operator"),
-    "autograd": (_recorded, "autograd inside of a body needs numbers"),
+    "autograd": (_recorded, "autograd inside of a body reads elements"),
     "randomness": (lambda x: x * nd.random.uniform(shape=(3,), dtype="float64"), "random numbers"),
     "NumPy's randomness": (lambda x: x * np.random.rand(), "random numbers"),  # noqa: NPY002  what users write
 }

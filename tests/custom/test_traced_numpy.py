@@ -261,12 +261,12 @@ def test_the_same_value_read_twice_through_a_view_that_went_on():
 
 
 REFUSED = {
-    "a branch": (lambda x: x if x.sum() > 0 else -x, "a branch or a loop condition needs numbers"),
-    "float()": (lambda x: x * float(x[0, 0]), r"float\(\) needs numbers"),
-    "int()": (lambda x: x[int(x[0, 0])], r"int\(\) needs numbers"),
-    "an array in memory": (lambda x: np.asarray(x), "an array in memory needs numbers"),
-    "a list": (lambda x: x.tolist(), r"tolist\(\) needs numbers"),
-    "a format": (lambda x: f"{x[0, 0]:.2f}", "numbers"),
+    "a branch": (lambda x: x if x.sum() > 0 else -x, "a branch or a loop condition reads elements"),
+    "float()": (lambda x: x * float(x[0, 0]), r"float\(\) reads elements"),
+    "int()": (lambda x: x[int(x[0, 0])], r"int\(\) reads elements"),
+    "an array in memory": (lambda x: np.asarray(x), "an array in memory reads elements"),
+    "a list": (lambda x: x.tolist(), r"tolist\(\) reads elements"),
+    "a format": (lambda x: f"{x[0, 0]:.2f}", "reads elements"),
     "a function without operator": (lambda x: np.linalg.svd(x), r"np\.linalg\.svd has no operator"),
     "another": (lambda x: np.convolve(x[0], x[1]), "np.convolve has no operator"),
     "a ufunc without operator": (lambda x: np.arctan2(x, x), "np.arctan2 of float32 has no operator"),

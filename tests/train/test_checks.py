@@ -80,7 +80,7 @@ def test_gradients_that_are_a_little_wrong(what, dtype):
         tools.set_seed(seed)
         location = {"x": np.random.default_rng(seed).normal(size=(3, 4))}
         with pytest.raises(AssertionError, match=rf"gradient of x \({request}\) and central differences differ in .* "
-                                                 rf"of 12 places.*; set_seed\({seed}\) before the check to draw the"):
+                                                 rf"of 12 elements.*; call set_seed\({seed}\) before the check to draw the"):
             tools.check_numeric_gradient(net, location, grad_nodes={"x": request}, dtype=dtype,
                                          **({"rtol": 1e-2, "atol": 1e-2} if request == "add" else {}))
 
@@ -229,7 +229,7 @@ def test_tolerances_of_two_dtypes_are_those_of_the_coarser():
     tools.assert_almost_equal(nd.array([1.0]), np.array([1.0009]))
     with pytest.raises(AssertionError):
         tools.assert_almost_equal(np.array([1.0]), np.array([1.00009]))
-    with pytest.raises(AssertionError, match="differ in 1 of 1 places"):
+    with pytest.raises(AssertionError, match="differ in 1 of 1 elements"):
         tools.assert_almost_equal(np.array([2 ** 31]), np.array([2 ** 31 + 1]))
     assert tools.find_max_violation(np.float32([1.0]), np.float32([1.001]))[1] < 1
     tools.assert_almost_equal(np.array([1.0]), np.array([1.1]), rtol={np.dtype("float64"): 0.2})

@@ -170,7 +170,7 @@ def grouped(groups, contexts):
     (lambda: bound(sym.var("data"), ("data", (2, 1)), contexts=3), ShapeError, "batch of 2 cannot be divided among 3"),
     (lambda: bound(sym.var("data"), DataDesc("data", (2,), layout="TN")), ShapeError, r"layout TN, but only the shape"),
     (lambda: bound(sym.var("a") + sym.mean(sym.var("b")), ("a", (4, 2)), ("b", (3, 2))), ShapeError,
-     r"a of shape \(4, 2\) has 4, and b of shape \(3, 2\) has 3; DataDesc\(layout"),
+     r"a of shape \(4, 2\) has 4, and b of shape \(3, 2\) has 3; the N in DataDesc\(layout"),
     (lambda: bound(sym.var("data"), ("data", (4,)), work_load_list=[1]), ArgumentError, "1 entries, expected 2"),
     (lambda: bound(sym.var("data"), ("data", (4,)), context="cpu"), ArgumentError, "expected a context, got 'cpu'"),
     (lambda: grouped([{"dev1": mx.cpu()}], 2), ArgumentError, "a list of 1, expected 2"),

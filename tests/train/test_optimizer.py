@@ -426,7 +426,7 @@ def test_users_register_optimizers():
                                           (mx.optimizer, mx.optimizer.Optimizer)])
 def test_a_second_registration_warns_and_a_missing_name_names_the_nearest(module, base):
     module.register(type("Registered", (base,), {}))
-    with pytest.warns(UserWarning, match=r"'registered': .*Registered replaces of"):
+    with pytest.warns(UserWarning, match=r"'registered': .*Registered replaces "):
         module.register(type("Registered", (base,), {}))
     with pytest.raises(mx.MXNetError, match=r"'registred'.*'registered'"):
         module.create("registred")
@@ -449,7 +449,7 @@ def test_a_misspelt_keyword_of_an_optimizer_names_the_nearest():
     (lambda: updater("sgd")(0, nd.ones(2), nd.ones(3)), ShapeError,
      r"weight 'a_weight' of shape \(3,\) got a gradient of shape \(2,\)"),
     (lambda: updater("sgd")(7, np.ones(2), nd.ones(2)), ArgumentError, "weight 7: expected arrays, got ndarray"),
-    (lambda: updater("sgd")([0, 1], [nd.ones(2)], [nd.ones(2)] * 2), ArgumentError, "got lists of 2, 1, 2"),
+    (lambda: updater("sgd")([0, 1], [nd.ones(2)], [nd.ones(2)] * 2), ArgumentError, "expected lists of equal lengths, got 2, 1, 2"),
     (lambda: updater("sgd")(0, nd.ones(2), nd.ones(2, dtype="int32")), DTypeError, "of dtype int32 got a gradient"),
     (lambda: mx.optimizer.create("lbsgd", warmup_strategy="liner"), AttrError, "Did you mean 'linear'"),
     (lambda: mx.optimizer.Optimizer().update(0, nd.ones(1), nd.ones(1), None), NotImplementedError, "define update"),

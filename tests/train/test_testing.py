@@ -96,7 +96,7 @@ def test_generators_of_a_wrong_distribution_are_found():
     rng = np.random.default_rng(0)
     buckets, probs = gen_buckets_probs_with_ppf(lambda p: p, 5)
     assert len(verify_generator(rng.random, buckets, probs, nsamples=1000)) == 5
-    with pytest.raises(AssertionError, match="chances"):
+    with pytest.raises(AssertionError, match="probabilities"):
         verify_generator(lambda n: rng.random(n) ** 1.5, buckets, probs, nsamples=1000)
     assert mean_check(rng.standard_normal, 0, 1, 1000) and var_check(rng.standard_normal, 1, 1000)
     assert not mean_check(rng.standard_normal, 0.5, 1, 1000) and not var_check(rng.standard_normal, 1.5, 1000)
