@@ -597,7 +597,7 @@ class NDArray(ScalarConversions, Methods):
         run = quiet if self._ctx.backend_name == "cpu" else self._ctx.run
         try:
             if not basic:
-                run(put, self._data, key, source)
+                run(put, self._ctx.xp, self._data, key, source)
             elif part is None:
                 run(self._data.__setitem__, key, source)
             else:

@@ -77,5 +77,5 @@ def writing(op: Op, where: Callable[..., tuple]) -> None:
             out = xp.zeros(around, dtype=numbers.dtype)
         else:
             out[...] = 0
-        put(out, key, numbers)
+        put(xp, out, key, numbers)
         return out

@@ -300,7 +300,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         try:
             if watched and self._ctx.xp is np and quiet(unchanged, self._data[key], source):
                 return
-            self._ctx.run(put, self._data, key, source)
+            self._ctx.run(put, self._ctx.xp, self._data, key, source)
         except OverflowError:  # an integer wraps around, as in arithmetic
             self._data[key] = numbers_of(value, self._dt)
         except IndexError as error:

@@ -62,7 +62,7 @@ def number_on(xp: ArrayModule, value: Any, dtype: DTypeLike) -> Array:
     return xp.asarray(value, dtype) if xp is np or hasattr(value, "shape") else xp.full((), value, dtype)
 
 
-def put(array: Array, key: Any, values: Any) -> None:
+def put(xp: ArrayModule, array: Array, key: Any, values: Any) -> None:
     """``array[key] = values``; if an index is repeated, the last of its values stays, as in NumPy.
 
     Writes of a device have no order. Therefore each write of a repeated index gets the value of the last one there.
@@ -70,14 +70,13 @@ def put(array: Array, key: Any, values: Any) -> None:
     Examples
     --------
     >>> x = np.zeros(3)
-    >>> put(x, np.array([1, 1]), np.array([5.0, 7.0]))
+    >>> put(np, x, np.array([1, 1]), np.array([5.0, 7.0]))
     >>> x
     array([0., 7., 0.])
     """
-    if isinstance(array, np.ndarray) or not may_repeat(key) or getattr(values, "size", 1) == 1:
+    if xp is np or not may_repeat(key) or getattr(values, "size", 1) == 1:
         array[key] = values
         return
-    xp = module_of(array)
     last = last_writes(xp, array.shape, key)
     values = values.reshape(values.shape[max(0, values.ndim - last.ndim):])
     array[key] = xp.broadcast_to(values, last.shape).reshape(-1)[last]

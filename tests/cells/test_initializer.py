@@ -286,7 +286,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "sparsity": (lambda: init.Sparse(1.5), ValueError, "from 0 to 1"),
     "truncated": (lambda: init.TruncatedNormal(0.0), ValueError, "sigma must be positive"),
     "ends": (lambda: init.TruncatedNormal(a=2.0, b=-2.0), ValueError, "between a=2.0 and b=-2.0"),
-    "nothing there": (lambda: init.TruncatedNormal(1.0, 0.0, 20.0, 30.0), ValueError, "there is nothing"),
+    "nothing there": (lambda: init.TruncatedNormal(1.0, 0.0, 20.0, 30.0), ValueError, "has no values between"),
     "scale": (lambda: init.VarianceScaling(0), ValueError, "scale must be positive"),
     "mode": (lambda: init.VarianceScaling(1.0, "fan"), ValueError, "no mode 'fan'"),
     "distribution": (lambda: init.VarianceScaling(distribution="uniforn"), ValueError, "Did you mean 'uniform'"),

@@ -84,7 +84,8 @@ def test_a_linear_function_of_directions(run: Any) -> None:
 
 @pytest.mark.parametrize("call, error, said", [
     (lambda x: jet(ops.sin, x, x), ShapeError, r"jet: expected series of the shapes \(3, 3\)"),
-    (lambda x: jet(ops.sin, x, Tensor(1.0)), ShapeError, r"(orders, *shape of the primal), got \(\)"),
+    (lambda x: jet(ops.sin, x, Tensor(1.0)), ShapeError,
+     r"the shapes \(0, 3\), \(orders, \*shape of the primal\), got \(\)"),
     (lambda x: jet(ops.add, (x, x), (ones_first(X, 2), ones_first(X, 3))), ShapeError,
      r"the shapes \(2, 3\), \(2, 3\), .* got \(2, 3\), \(3, 3\)"),
     (lambda x: derivative(ops.sin, x, 0), ArgumentError, "derivative: order must be an int of 1 at least, got 0"),

@@ -516,7 +516,7 @@ CONTRADICTIONS = {
     "pairs": (("Einsum", ["x"], {"equation": "a->a"}), {"x": (4, 3)}, {}, "names 1 axes"),
     "steps": (("RNN", ["x", "w", "r"], {"hidden_size": 2}), {"x": (4, 3)},
               fixed(w=np.ones((1, 2, 3), np.float32), r=np.ones((1, 2, 2), np.float32)), "expected shape"),
-    "axes": (("Gather", ["x", "i"], {"axis": [0, 1]}), {"x": (4, 3)}, fixed(i=[0]), "of kind INTS, expected INT"),
+    "axes": (("Gather", ["x", "i"], {"axis": [0, 1]}), {"x": (4, 3)}, fixed(i=[0]), "of type INTS, expected INT"),
 }
 
 
@@ -562,8 +562,8 @@ def test_damaged_models(change: Any, words: str) -> None:
 
 @pytest.mark.parametrize("node, words", [
     (helper.make_node("Scan", ["x"], ["y"], num_scan_inputs=[1], body=helper.make_graph([], "b", [], [])),
-     "'num_scan_inputs' is of kind INTS, expected INT"),
-    (helper.make_node("Loop", ["two", "", "x"], ["y"], body=3), "'body' is of kind INT, expected GRAPH"),
+     "'num_scan_inputs' is of type INTS, expected INT"),
+    (helper.make_node("Loop", ["two", "", "x"], ["y"], body=3), "'body' is of type INT, expected GRAPH"),
 ], ids=lambda each: getattr(each, "op_type", ""))
 def test_attributes_of_another_kind(node: Any, words: str) -> None:
     made = model([node], {"x": (2, 3)}, ["y"], {"two": np.array(2)})
@@ -875,7 +875,7 @@ def test_einsum_of_any_lengths(equation: str, shapes: list[tuple[Any, ...]]) -> 
     ("ij,jk", [(3, 4)], "names the axes of 2 tensors, there are 1"), ("ij->i", [(3,)], "'ij' names 2 axes of shape"),
     ("ij->ik", [(3, 4)], "has an output axis that no tensor has, or has one "
                          "twice"), ("i,i->i", [(3,), (4,)], "3 and 4"),
-    ("i...j->ij", [(3, 4, 2)], "leaves out"), ("ij->iji", [("i", 4)], "asks for axes that no tensor has"),
+    ("i...j->ij", [(3, 4, 2)], "leaves out"), ("ij->iji", [("i", 4)], "has an output axis that no tensor has"),
     ("i->...i", [(3,)], "no tensor has")])
 def test_equations_that_do_not_fit(equation: str, shapes: list[tuple[Any, ...]], words: str) -> None:
     inputs = {f"x{i}": shape for i, shape in enumerate(shapes)}

@@ -322,7 +322,7 @@ def test_irrelevant_entries_are_ignored(what):
 
 
 def test_control_dependencies_are_dropped_with_a_warning():
-    with pytest.warns(UserWarning, match="node 4 'relu': control dependencies are ignored"):
+    with pytest.warns(UserWarning, match="node 4 'relu': control dependencies are not kept"):
         assert dumps(loads(changed("nodes", RELU, "control_deps", to=[0])())) == NATIVE
 
 

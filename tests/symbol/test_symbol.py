@@ -436,7 +436,7 @@ def test_a_dimension_given_as_zero_is_empty_where_nothing_else_says_so(make, giv
 
 
 HINTS = [
-    (lambda x: sym.exp("x"), "Variable('x') makes one"),
+    (lambda x: sym.exp("x"), "Variable('x') is a variable of this name"),
     (lambda x: sym.FullyConnected(data="x", num_hidden=3), "Variable"),
     (lambda x: sym.broadcast_add(x, 3), "x + 1"),
     (lambda x: sym.concat(x, np.ones(2)), "bind a Variable"),

@@ -80,7 +80,7 @@ def test_gradients_that_are_a_little_wrong(what, dtype):
         tools.set_seed(seed)
         location = {"x": np.random.default_rng(seed).normal(size=(3, 4))}
         with pytest.raises(AssertionError, match=rf"gradient of x \({request}\) and central differences differ in .* "
-                                                 rf"of 12 elements.*; call set_seed\({seed}\) before the check to draw the"):
+                                                 rf"of 12 elements.*; call set_seed\({seed}\) before the check"):
             tools.check_numeric_gradient(net, location, grad_nodes={"x": request}, dtype=dtype,
                                          **({"rtol": 1e-2, "atol": 1e-2} if request == "add" else {}))
 

@@ -164,7 +164,8 @@ def test_states_are_those_that_were_crafted_above():
 
 
 @pytest.mark.parametrize("saved, now, kind, words", [
-    ({"momentum": 0.9}, {"momentum": 0.9, "shape": (3,)}, ShapeError, r"of shape \(3,\): the loaded state has shape \(2"),
+    ({"momentum": 0.9}, {"momentum": 0.9, "shape": (3,)}, ShapeError,
+     r"of shape \(3,\): the loaded state has shape \(2"),
     ({"momentum": 0.9}, {"momentum": 0.9, "dtype": "float64"}, DTypeError, "has dtype float32, expected float64"),
     ({"name": "adam"}, {"momentum": 0.9}, ArgumentError, "loaded state is 2 values, this optimizer has an array"),
     ({"momentum": 0.9}, {"name": "adam"}, ArgumentError, "loaded state is an array, this optimizer has 2 values"),

@@ -73,8 +73,9 @@ def to_integers(data, *, dtype: Literal["int8", "uint8", "int32"]):
 
 @to_integers.kernel()  # no body: operators round halves down, and each would allocate an array
 def whole_xp(xp, data, *, dtype):
-    near, (least, most) = xp.asarray(xp.rint(data)), _LIMITS[dtype]  # NumPy's result of a 0-d array is a number
-    return near.clip(least, most, out=near).astype(dtype)
+    near, (least, most) = xp.rint(data), _LIMITS[dtype]
+    # NumPy's result of a 0-d array is a number, which is not written to.
+    return (near.clip(least, most, out=near) if data.shape else near.clip(least, most)).astype(dtype)
 
 
 to_integers.grad(ZERO)
