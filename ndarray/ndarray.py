@@ -669,7 +669,7 @@ class FrozenNDArray(NDArray):
     def check_writable(self, name: str = "") -> None:
         self._refuse(name)
 
-    def _store(self, key: Any, value: Any, basic: bool = True, known: int = 0) -> None:
+    def _store(self, key: Any, value: Any, basic: bool = True, references: int = 0) -> None:
         self.check_writable()
 
 

@@ -214,7 +214,7 @@ class Compiled:
         gradients: dict[int, Array] = {}
         for at, weight in enumerate(self._weights, len(self.traced.inputs)):
             leaf = None if weight._entry is None else weight._entry[0]
-            if not isinstance(leaf, tape.Leaf) or leaf.req != "write" or leaf.grad is None:
+            if not isinstance(leaf, tape.Leaf) or leaf.req != "write" or leaf.grad is None or leaf.grad._sparse:
                 continue
             data = leaf.grad._data
             if owner_of(data) is not None and data.flags.c_contiguous and data.dtype == weight._data.dtype:

@@ -127,7 +127,7 @@ class AttrsRule(Rule):
 #: Kinds of dtypes that a signature can require: the words for an error message, and a test of a dtype.
 KINDS: dict[str, tuple[str, Callable[[np.dtype], bool]]] = {
     "floating": ("a floating dtype", is_floating),
-    "whole": ("integers or truth values", lambda dtype: dtype.kind in "iub"),
+    "whole": ("integers or bool", lambda dtype: dtype.kind in "iub"),
     "byte": ("quantised data, int8 or uint8", lambda dtype: dtype.kind in "iu" and dtype.itemsize == 1),
 }
 

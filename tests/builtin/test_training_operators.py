@@ -261,7 +261,7 @@ def test_an_unknown_batch_follows_from_the_label(name: str) -> None:
     ("LinearRegressionOutput", [(2, 3), (5,)], {}, ShapeError, "6 numbers"),
     ("MAERegressionOutput", [(2, 3), (3, 2)], {}, ShapeError, "a batch of 2"),
     ("softmax_cross_entropy", [(2, 3, 4), (2,)], {}, ShapeError, "batch, classes"),
-    ("CTCLoss", [(2, 3, 4), (3, 5)], {}, ShapeError, "do not fit into 2 steps"),
+    ("CTCLoss", [(2, 3, 4), (3, 5)], {}, ShapeError, "do not fit into 2 time steps"),
     ("CTCLoss", [(5, 3, 4), (2, 2)], {}, ShapeError, "a batch of 3"),
     ("Dropout", [(2, 3)], {"p": 1.5}, AttrError, "from 0 to 1"),
     ("LeakyReLU", [(2, 3, 4), (4,)], {"act_type": "prelu"}, ShapeError, "gamma"),

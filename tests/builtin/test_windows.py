@@ -206,7 +206,7 @@ _ERRORS = [
     ("_contrib_DeformableConvolution", [(1, 3, 5, 5), (1, 9, 3, 3), None], _CONVOLUTION, ShapeError, "offset"),
     ("Correlation", [(1, 3, 5, 5), (1, 3, 5, 5)], {"kernel_size": 2}, AttrError, "odd"),
     ("Correlation", [(1, 3, 5, 5), (1, 3, 5, 4)], {}, ShapeError, "one shape"),
-    ("Correlation", [(1, 3, 5, 5), (1, 3, 5, 5)], {"max_displacement": 3}, ShapeError, "no place"),
+    ("Correlation", [(1, 3, 5, 5), (1, 3, 5, 5)], {"max_displacement": 3}, ShapeError, "no position"),
 ]
 
 

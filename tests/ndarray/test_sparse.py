@@ -79,7 +79,7 @@ def test_sparse_arrays_are_made(make, expected):
     (lambda: nd.sparse.array([[1]]), ArgumentError, "nd.array makes a dense one"),
     (lambda: stored(X, "row_sparse")[1], SubscriptError, r"x\[:\]"),
     (lambda: stored(X, "csr")[9], SubscriptError, "row 9"), (lambda: stored(X, "csr")[::2], SubscriptError, "step"),
-    (lambda: stored(X, "csr").__setitem__(0, 1), SubscriptError, "as a whole"),
+    (lambda: stored(X, "csr").__setitem__(0, 1), SubscriptError, "only all of a sparse array"),
     (lambda: stored(X, "csr") + stored(Y[:2], "csr"), ShapeError, "broadcast"),
 ])
 def test_mistakes_with_sparse_arrays(call, error, message):

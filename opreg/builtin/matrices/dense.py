@@ -393,7 +393,7 @@ def _adds_rows(call: Call) -> str | None:
         return "only along all axes but the last, as the gradient of a bias"
     if not is_single_or_double(data.dtype) or call.outs[0].dtype != data.dtype:
         return "for float32 and float64"
-    if not (data.flags.c_contiguous and call.outs[0].flags.c_contiguous) or not data.size:
+    if not (data.flags.c_contiguous and call.outs[0].flags.c_contiguous) or not data.size or not data.ndim:
         return "an array does not lie in one piece"
     return None
 

@@ -415,7 +415,7 @@ def _triangle(name: str, upper: bool, doc: str) -> None:
     def op(data, *, k: int = 0):
         """A triangle."""
         if not data.shape:
-            raise ShapeError("expected an axis or more, got a single number")
+            raise ShapeError("expected at least one axis, got a scalar")
         if len(data.shape) == 1:  # each row of a matrix
             data = ops._np_broadcast_to(data, shape=data.shape * 2)
         inside = constant(lambda rows, columns: np.tri(rows, columns, k - upper) != upper, *data.shape[-2:])
