@@ -99,7 +99,7 @@ def _part(part: Any) -> Any:
         return operator.index(part)
     except TypeError:
         raise SubscriptError("a subscript must have integers, slices, None, ..., bool, or lists or tensors of these, "
-                             "got {type(part).__name__} {part!r}") from None
+                             f"got {type(part).__name__} {part!r}") from None
 
 
 def _axes(part: Any) -> int:

@@ -247,7 +247,7 @@ def test_no_record_is_whole(tmp_path):
     ({"data_shape": (3, 4)}, ShapeError, "data_shape"), ({"data_shape": (2, 4, 4)}, ShapeError, "channels"),
     ({"batch_size": 0}, ArgumentError, "at least one"),
     ({"inter_method": 7}, ArgumentError, "inter_method=7"), ({"damaged": "skp"}, ArgumentError, "'skip'"),
-    ({"random_resized_crop": True, "rand_crop": True}, ArgumentError, "excludes"),
+    ({"random_resized_crop": True, "rand_crop": True}, ArgumentError, "cannot be combined with"),
     ({"min_random_scale": 2}, ArgumentError, "is more than"), ({"max_crop_size": 30}, ShapeError, "max_crop_size=30"),
     ({"part_index": 3, "num_parts": 3}, ArgumentError, "part_index=3"), ({"data_shape": (4, 4, 4)}, FileFormatError,
                                                                          "of 4 channels, got 3")])

@@ -445,7 +445,7 @@ def test_a_number_behind_a_hook_is_left_to_python():
         return [plain(call(value)) for value in values], log
 
     values = [Tensor([1.0, 2.0]), Tensor([-1.0, -2.0]), Tensor([1.0, 2.0])]
-    with pytest.warns(UserWarning, match="behind a hook"):
+    with pytest.warns(UserWarning, match="after a hook"):
         found = run(jit, values)
     np.testing.assert_equal(found, run(lambda f: f, values))
 
@@ -538,7 +538,7 @@ def test_operators_of_ones_own_are_called_once():
 
     _CountsProp.calls.clear()
     compiled = jit(function)
-    left(compiled, "behind the operator", *map(Tensor, VALUES))
+    left(compiled, "after the operator", *map(Tensor, VALUES))
     assert len(_CountsProp.calls) == len(VALUES)
 
 

@@ -114,7 +114,7 @@ def test_one_of_ones_own() -> None:
     (lambda: optim.SGD([], 0.1), ValueError, "params must not be empty"),
     (lambda: optim.SGD(weights()[0], 0.1), TypeError, "got one Parameter"),
     (lambda: optim.SGD([{"params": [1]}], 0.1), TypeError, "group 0 must be Parameters, got int"),
-    (lambda: optim.SGD([{"params": weights()[:1] * 2}], 0.1), ArgumentError, "w is in two places"),
+    (lambda: optim.SGD([{"params": weights()[:1] * 2}], 0.1), ArgumentError, "Parameter w occurs twice"),
     (lambda: optim.Adam(weights(), -0.1), ArgumentError, "lr to be a number that is not negative, got -0.1"),
     (lambda: optim.Adam(weights(), betas=(1.0, 0.9)), ArgumentError, r"betas\[0\].*below 1"),
     (lambda: optim.SGD(weights(), 0.1, nesterov=True), ArgumentError, "nesterov needs a momentum"),

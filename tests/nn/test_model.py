@@ -213,7 +213,7 @@ MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
     "no metric": (KeyError, "Did you mean 'mae'", lambda: model(metrics={"maee"})),
     "list": (TypeError, "a dict or a set of names, got list", lambda: model(metrics=["mae"])),
     "amp_level": (ValueError, "level must be one of", lambda: model(amp_level="O4")),
-    "argument": (TypeError, "no keyword 'metric'", lambda: model(metric=3)),
+    "argument": (TypeError, "unknown keyword 'metric'", lambda: model(metric=3)),
     "eval_indexes": (ValueError, "three places", lambda: model(eval_indexes=[1])),
     "epoch": (ValueError, "Model.train: epoch must be at least 1, got 0", lambda: model().train(0, BATCHES)),
     "half an epoch": (TypeError, "epoch must be an int, got float",

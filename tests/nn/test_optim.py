@@ -711,7 +711,8 @@ REFUSED = [
     (lambda: optim.SGD([{"params": [3]}]), TypeError, "group 0"),
     (lambda: optim.SGD([{"params": one(), "grad_centralization": 1}]), TypeError, "grad_centralization"),
     (lambda: optim.SGD([{"params": one()}, {"order_params": one()}]), ValueError, "order_params"),
-    (lambda: optim.SGD([{"params": one()}, {"order_params": one(), "lr": 1.0}]), ValueError, "alone"),
+    (lambda: optim.SGD([{"params": one()}, {"order_params": one(), "lr": 1.0}]), ValueError,
+     "the only key of its group"),
     (lambda: optim.SGD([{"params": one(), "lr": [1.0, 2.0]}], [1.0, 2.0, 3.0]), ValueError, "lists 2"),
     (lambda: optim.SGD(one(), "fast"), TypeError, "learning_rate"),
     (lambda: optim.SGD(one(), "fast"), ValueError, "learning_rate"),
@@ -748,7 +749,7 @@ REFUSED = [
     (lambda: optim.ExponentialDecayLR(0.1, 0.9, 1.5), TypeError, "decay_steps"),
     (lambda: optim.CosineDecayLR(0.1, 0.1, 3), ValueError, "max_lr"),
     (lambda: optim.LearningRateSchedule()(Tensor(1)), NotImplementedError, "construct"),
-    (lambda: optim.piecewise_constant_lr([2, 1], [0.1, 0.2]), ValueError, "grow"),
+    (lambda: optim.piecewise_constant_lr([2, 1], [0.1, 0.2]), ValueError, "must increase"),
     (lambda: optim.piecewise_constant_lr([2], [0.1, 0.2]), ValueError, "2"),
     (lambda: optim.cosine_decay_lr(0.2, 0.1, 4, 1, 2), ValueError, "max_lr"),
 ]

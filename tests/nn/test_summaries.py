@@ -110,7 +110,7 @@ def test_an_image_is_a_picture(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("plugin, name, value, kind, text", [
     ("scalars", "a", 1, ArgumentError, "Did you mean 'scalar'"),
-    ("scalar", "", 1, ArgumentError, "has a name"),
+    ("scalar", "", 1, ArgumentError, "a value needs a name"),
     ("scalar", "a", [1, 2], ShapeError, "must be one number"),
     ("image", "a", np.zeros((2, 2)), ShapeError, "1 or 3 channels"),
 ])

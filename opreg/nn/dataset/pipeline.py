@@ -520,7 +520,7 @@ class Dataset:
             if pad_to_bucket_boundary and pad_info is not None:
                 if bucket == len(bounds):
                     raise ArgumentError("bucket_batch_by_length: a row of the last bucket has no boundary to pad to; "
-                                        "leave out pad_to_bucket_boundary, or add a boundary above {bounds[-1]}")
+                                        f"leave out pad_to_bucket_boundary, or add a boundary above {bounds[-1]}")
                 shapes = {name: (shape and [bounds[bucket] - 1 if n is None else n for n in shape], number)
                           for name, (shape, number) in shapes.items()}
             columns = [[_seen(row[i]) for row in some] for i in range(len(self._names))]
