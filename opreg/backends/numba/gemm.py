@@ -113,8 +113,8 @@ def pack(dtype: np.dtype) -> Callable[..., None]:
 def pack_transpose(dtype: np.dtype) -> Callable[..., None]:
     """A function for texts that packs the transpose of a matrix.
 
-    ``turned(a, a0, rows, across, out, out0)``: like ``pack``, but the rows of the matrix become columns of panels. The
-    last panel is not padded: products with its unused columns give results that are not read.
+    ``pack_transpose(a, a0, rows, across, out, out0)``: like ``pack``, but the rows of the matrix become columns of
+    panels. The last panel is not padded: products with its unused columns give results that are not read.
     """
     numba = importlib.import_module("numba")
     columns, count, square = width(dtype), lanes(dtype), _square(dtype)

@@ -128,7 +128,7 @@ for unit in range(first, last):
         work[totals + i] = 0
     for start in range(0, end if causal and end < keys else keys, columns):
         n = min(columns, keys - start)
-        turned(key, (of_keys + start) * size, n, size, work, packed_keys)
+        pack_transpose(key, (of_keys + start) * size, n, size, work, packed_keys)
         pack(value, (of_keys + start) * features, n, features, work, packed_values)
         for row0 in range(begin, end, rows):
             some = min(rows, end - row0)
@@ -181,8 +181,8 @@ for unit in range(first, last):
         start = block * columns
         n = min(columns, keys - start)
         at = key_head * keys + start
-        turned(key, at * size, n, size, work, packed_keys)
-        turned(value, at * features, n, features, work, packed_values)
+        pack_transpose(key, at * size, n, size, work, packed_keys)
+        pack_transpose(value, at * features, n, features, work, packed_values)
         pack(key, at * size, n, size, work, packed_back)
         for i in range(n * deep):
             work[of_key + i] = 0
