@@ -454,7 +454,7 @@ def refuse_keywords(function: str, keywords: Iterable[str], valid: Iterable[str]
     --------
     >>> refuse_keywords("zeros", {"dtyp": "int32"}, ("shape", "dtype"))
     Traceback (most recent call last):
-    opreg.errors.ArgumentError: zeros: there is no keyword 'dtyp'. Did you mean 'dtype'? Valid: shape, dtype.
+    opreg.errors.ArgumentError: zeros: unknown keyword 'dtyp'. Did you mean 'dtype'? Valid: shape, dtype.
     """
     for word in keywords:
         raise ArgumentError(f"{function}: unknown keyword {word!r}. {did_you_mean(word, valid)}")

@@ -289,7 +289,7 @@ def first_names(names: Sequence[str]) -> str:
 
     Examples
     --------
-    >>> some(list("abcde"))
+    >>> first_names(list("abcde"))
     'a, b, c and 2 more'
     """
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""

@@ -238,7 +238,7 @@ def common_shape(shapes: Iterable[Shape | None]) -> Shape | None:
     Examples
     --------
     >>> from opreg.core.spec import ANY
-    >>> together([None, (2, ANY), (ANY, 3), (4,)])
+    >>> common_shape([None, (2, ANY), (ANY, 3), (4,)])
     (2, 3)
     """
     joint: Shape | None = None

@@ -26,7 +26,7 @@ def split_name(word: str) -> tuple[str, str]:
 
     Examples
     --------
-    >>> named("data=1x3"), named("x.npy")
+    >>> split_name("data=1x3"), split_name("x.npy")
     (('data', '1x3'), ('', 'x.npy'))
     """
     name, sign, value = word.partition("=")

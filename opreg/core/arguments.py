@@ -117,7 +117,7 @@ def non_none(**keywords: Any) -> dict[str, Any]:
 
     Examples
     --------
-    >>> given(shape=(2,), out=None)
+    >>> non_none(shape=(2,), out=None)
     {'shape': (2,)}
     """
     return {name: value for name, value in keywords.items() if value is not None}

@@ -123,7 +123,7 @@ def keep_states() -> Iterator[None]:
 
     Examples
     --------
-    >>> with kept():
+    >>> with keep_states():
     ...     first = generator("cpu").random(3)
     >>> bool((generator("cpu").random(3) == first).all())
     True

@@ -65,9 +65,9 @@ def progress_text(done: int, total: int | None, *details: str, seconds: float = 
 
     Examples
     --------
-    >>> moved(30, 40, "3000 samples/s", seconds=60.0)
+    >>> progress_text(30, 40, "3000 samples/s", seconds=60.0)
     '[###############-----] 30/40  0:20 left  3000 samples/s'
-    >>> moved(30, None, "3000 samples/s")
+    >>> progress_text(30, None, "3000 samples/s")
     '30  3000 samples/s'
     """
     if not total:

@@ -292,7 +292,7 @@ def no_foreign_threads() -> bool:
     --------
     >>> other = threading.Timer(60, print)
     >>> other.start()
-    >>> alone()
+    >>> no_foreign_threads()
     False
     >>> other.cancel(), other.join()
     (None, None)

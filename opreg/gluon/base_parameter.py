@@ -50,7 +50,7 @@ def is_known(shape: Dims | None) -> bool:
 
     Examples
     --------
-    >>> known((2, 3)), known((2, 0)), known(None)
+    >>> is_known((2, 3)), is_known((2, 0)), is_known(None)
     (True, False, False)
     """
     least = 0 if MODE.np_shape else 1

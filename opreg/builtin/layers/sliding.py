@@ -104,7 +104,7 @@ def input_extent(places: Shape, w: Window) -> Shape:
 
     Examples
     --------
-    >>> needed((5, 3), window((3, 3), stride=(1, 2)))
+    >>> input_extent((5, 3), window((3, 3), stride=(1, 2)))
     (7, ?)
     """
     return tuple([n - 1 + r - 2 * p if s == 1 else ANY for n, p, r, s in zip(places, w.pad, w.reach, w.stride)])

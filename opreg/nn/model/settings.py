@@ -15,7 +15,7 @@ def check_int(owner: str, name: str, value: object, least: int = 0) -> int:
 
     Examples
     --------
-    >>> whole("Model.train", "epoch", 3, 1)
+    >>> check_int("Model.train", "epoch", 3, 1)
     3
     """
     if not isinstance(value, int) or isinstance(value, bool):
