@@ -8,6 +8,7 @@ be compared is named in a warning, or the function runs as Python.
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
 import inspect
@@ -64,6 +65,8 @@ _BY_NAME = frozenset({"getattr", "hasattr", "vars"})
 _IMPORTS = frozenset({"__import__"})
 #: Modules that read source files to show a line of them.
 _SHOWING = frozenset({"linecache", "tokenize", "traceback", "warnings"})
+# The code that stores the value of a cached property in its object's ``__dict__``; the property is noted by itself.
+_CACHES = functools.cached_property.__get__.__code__
 
 
 class Observer(Values):
@@ -318,7 +321,7 @@ class Observer(Values):
     def attribute(self, owner: Any, name: str, value: Any, frame: types.FrameType) -> None:
         """Note that an attribute of an object with a hooked class is read in a frame."""
         place = id(owner), name
-        if self._noted.get(place):
+        if self._noted.get(place) or (name == "__dict__" and frame.f_code is _CACHES):
             return
         cls, user = type(owner), self._is_user(frame)
         if not user and place in self._noted:

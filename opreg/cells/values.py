@@ -787,9 +787,6 @@ class Values:
             value = attributes_of(owner, ABSENT)
         elif name == "__dict__":
             self.comparisons.path(owner, "{}.__dict__", value, label)
-            members = [member for base in cls.__mro__ for member in vars(base).values()]
-            if any(isinstance(member, functools.cached_property) for member in members):
-                return  # such a property reads the dict and stores its value there, an entry that is compared by itself
         if value is not ABSENT:
             (self._read_existing if self.comparisons.is_outside(attributes_of(owner)) else self.read)(value, label)
         attributes, member = attributes_of(owner, {}), class_attribute(cls, name)[1]

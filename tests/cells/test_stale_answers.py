@@ -230,6 +230,9 @@ SEEN: dict[str, Row] = {
                        "r.later = 4.0", "R.__getattr__ = lambda self, name: 8.0; del r.later"),
     "cached_property": row("class R:\n    @functools.cached_property\n    def p(self): return g\nr = R()\ng = 1.0",
                            "r.p", "r.p = 2.0", "del r.p; g = 8.0"),
+    "attributes beside a cached property": row(
+        "class R:\n    @functools.cached_property\n    def p(self): return 1.0\nr = R()\nr.k = 1.0",
+        "sum(vars(r).values())", "r.k = 2.0", "r.z = 4.0"),
     "attributes of an int": row("class I(int): pass\ni = I(2)\ni.k = 1.0", "i.k", "i.k = 2.0"),
     "attributes of a dict": row("class I(dict): pass\ni = I()\ni.k = 1.0", "i.k", "i.k = 2.0"),
     "attributes of a tuple": row("class I(tuple): pass\ni = I()\ni.k = 1.0", "i.k", "i.k = 2.0"),
