@@ -22,7 +22,7 @@ from .state import STATE
 from .tensor import Tensor, tensor
 from .typing import TensorLike
 
-__all__ = ["computed", "from_symbol", "SymbolCell"]
+__all__ = ["evaluate_graph", "from_symbol", "SymbolCell"]
 
 #: Initializers of arguments without given values, by the end of their name.
 _INITIAL = {"weight": "XavierUniform", "bias": "zeros", "gamma": "ones", "beta": "zeros", "moving_mean": "zeros",
@@ -85,14 +85,14 @@ class SymbolCell(Cell):
             raise ArgumentError(f"{self.path}: expected {len(self.inputs)} inputs ({', '.join(self.inputs)}), got "
                                 f"{len(inputs)}")
         self._complete(inputs)
-        results = computed(self._graph, {**self._params, **dict(zip(self.inputs, inputs))})
+        results = evaluate_graph(self._graph, {**self._params, **dict(zip(self.inputs, inputs))})
         return results[0] if len(results) == 1 else results
 
     def extend_repr(self) -> str:
         return f"inputs={list(self.inputs)}, outputs={self.symbol.list_outputs()}"
 
 
-def computed(graph: Graph, by_name: Mapping[str, Any]) -> tuple[Any, ...]:
+def evaluate_graph(graph: Graph, by_name: Mapping[str, Any]) -> tuple[Any, ...]:
     """The outputs of a graph, computed or traced operator by operator from the values of its variables."""
     values: dict[Node, Sequence[Any]] = {}
     graph = resolve(graph)

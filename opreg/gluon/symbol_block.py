@@ -14,7 +14,7 @@ from opreg.symbol.json import load
 from opreg.symbol.symbol import Group, Symbol, Variable
 
 from ..cells.state import STATE
-from ..cells.symbolic import computed
+from ..cells.symbolic import evaluate_graph
 from ..errors import OpError
 from ..typing import DTypeLike
 from .base_block import Block
@@ -142,7 +142,7 @@ class SymbolBlock(HybridBlock):
             parameter._finish_deferred_init()
             values[name] = parameter.data(current_context())
         values.update(zip([str(variable.name) for variable in variables], flatten(args, "input")[0]))
-        return regroup(list(computed(out._graph(), values)), self._out_format)
+        return regroup(list(evaluate_graph(out._graph(), values)), self._out_format)
 
     def cast(self, dtype: DTypeLike) -> None:
         """Cast all parameters to another dtype; those of batch norms use float32 in place of float16."""

@@ -19,7 +19,6 @@ import numpy as np
 
 from opreg.builtin.layers import scaled_attention
 from opreg.builtin.layers.scaled_attention import backward_attention, scaled_dot_product_attention
-from opreg.core import generators
 from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.launch import Call
@@ -29,6 +28,7 @@ from opreg.typing import Array
 
 from ..compiler import Launch, attach, kernel_of
 from ..instructions import STORED
+from .dropout import DrawingLaunch, counter_of
 
 __all__ = ["KEY", "PASSES", "Kind", "source"]
 
@@ -208,19 +208,11 @@ def attention_cuda(call: Call) -> list[Callable]:
     return [*steps, _launch(call, kind, "attention", blocks, arguments, [out, logsum])]
 
 
-class _Draw(Launch):
-    """A launch whose random numbers differ from the reference's."""
-
-    __slots__ = ()
-    draws = True
-
-
 def _key(call: Call, draw: Array, drops: bool) -> Launch:
     """The step that draws the key of the dropout."""
-    counter = generators.counter(call.ctx.backend_name, call.ctx.device_id)
-    assert counter is not None  # every device whose array module compiles has one
-    return _Draw(kernel_of(call.xp, KEY, "draw_key"), 1, 1, [counter, draw, np.int32(drops)],
-                 counter.nbytes * drops, draw.nbytes + counter.itemsize * drops)
+    counter = counter_of(call)
+    return DrawingLaunch(kernel_of(call.xp, KEY, "draw_key"), 1, 1, [counter, draw, np.int32(drops)],
+                         counter.nbytes * drops, draw.nbytes + counter.itemsize * drops)
 
 
 def backward_attention_cuda(call: Call) -> list[Callable]:

@@ -27,7 +27,7 @@ from ..instructions import STORED, computed_in
 from ..layout import DRAW
 from .private import claim
 
-__all__ = ["CLAIM", "source"]
+__all__ = ["CLAIM", "DrawingLaunch", "counter_of", "source"]
 
 _BLOCK = 256
 #: The text of the kernel ``claim``, for one thread, which reserves ``count`` positions of the sequence.
@@ -109,11 +109,18 @@ def dropout_cuda(call: Call) -> list[Callable]:
 attach(dropout, _accepts, dropout_cuda)
 
 
-class _Draw(Launch):
+class DrawingLaunch(Launch):
     """A launch whose random numbers differ from the reference's."""
 
     __slots__ = ()
     draws = True
+
+
+def counter_of(call: Call) -> Array:
+    """The position in the random numbers of the device of a call, in the memory of the device."""
+    counter = generators.counter(call.ctx.backend_name, call.ctx.device_id)
+    assert counter is not None  # every device whose array module compiles has one
+    return counter
 
 
 def _draw(call: Call, data: Array | None, out: Array | None, mask: Array | None) -> list[Callable]:
@@ -134,18 +141,17 @@ def _draw(call: Call, data: Array | None, out: Array | None, mask: Array | None)
     blocks = grid_of(call.xp, -(-total // max(4, lanes)), _BLOCK)
     draw = call.scratch(1, (2,), DRAW)
     return [*_claimed(call, draw, total),
-            _Draw(kernel_of(call.xp, text, "dropout"), blocks, _BLOCK,
-                  [*arrays, draw, np.float32(keep), factor[()], index(total)],
-                  draw.nbytes + (0 if data is None else own_bytes(data)),
-                  sum(own_bytes(array) for array in (out, mask) if array is not None))]
+            DrawingLaunch(kernel_of(call.xp, text, "dropout"), blocks, _BLOCK,
+                          [*arrays, draw, np.float32(keep), factor[()], index(total)],
+                          draw.nbytes + (0 if data is None else own_bytes(data)),
+                          sum(own_bytes(array) for array in (out, mask) if array is not None))]
 
 
 def _claimed(call: Call, draw: Array, total: int) -> list[Callable]:
     """The step that reserves numbers for so many elements, and stores where they begin."""
-    counter = generators.counter(call.ctx.backend_name, call.ctx.device_id)
-    assert counter is not None  # every device whose array module compiles has one
-    return [_Draw(kernel_of(call.xp, CLAIM, "claim"), 1, 1, [counter, draw, np.uint64(-(-total // 4))],
-                  counter.nbytes, draw.nbytes + counter.itemsize)]
+    counter = counter_of(call)
+    return [DrawingLaunch(kernel_of(call.xp, CLAIM, "claim"), 1, 1, [counter, draw, np.uint64(-(-total // 4))],
+                          counter.nbytes, draw.nbytes + counter.itemsize)]
 
 
 attach(claim, lambda call: None, lambda call: _claimed(call, call.outs[0], call.ins[0].size))
