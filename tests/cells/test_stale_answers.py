@@ -233,6 +233,12 @@ SEEN: dict[str, Row] = {
     "attributes beside a cached property": row(
         "class R:\n    @functools.cached_property\n    def p(self): return 1.0\nr = R()\nr.k = 1.0",
         "sum(vars(r).values())", "r.k = 2.0", "r.z = 4.0"),
+    **{f"{name} beside a cached property": row(
+        "class R:\n    @functools.cached_property\n    def p(self): return 1.0\nr, k = R(), 'k'\nr.k = R.m = 1.0", read,
+        "r.k = 2.0", "R.m = 4.0", "r.__dict__ = dict(k=8.0)")
+       for name, read in (("__dict__", "r.__dict__['k']"), ("all of __dict__", "sum(r.__dict__.values())"),
+                          ("__dict__ and the property", "r.p * r.__dict__[k]"),
+                          ("__dict__ of the class", "(R.__dict__['m'] * r.__dict__[k])"))},
     "attributes of an int": row("class I(int): pass\ni = I(2)\ni.k = 1.0", "i.k", "i.k = 2.0"),
     "attributes of a dict": row("class I(dict): pass\ni = I()\ni.k = 1.0", "i.k", "i.k = 2.0"),
     "attributes of a tuple": row("class I(tuple): pass\ni = I()\ni.k = 1.0", "i.k", "i.k = 2.0"),
@@ -554,6 +560,20 @@ def test_a_change_is_seen(name: str, way: str) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("error", ".*does not see changes of.*")
         assert changes(SEEN[name], lambda function: jit(WAYS[way](function)), WAYS[way])
+
+
+@of_each(SEEN)
+def test_a_function_stays_compiled_while_nothing_changes(name: str) -> None:
+    case, module = SEEN[name], types.ModuleType("state")
+    exec(compile(HEADER + case.setup, "<state>", "exec", dont_inherit=True), vars(module))
+    exec(f"def program(x):\n    return x * {case.read}", vars(module))
+    compiled, x = jit(module.program), Tensor(np.ones(3, np.float32))
+    try:
+        compiled(x)
+        assert [kind.current.changed() for kind in compiled._cache.kinds.values()] == [None]
+    finally:
+        for statement in (*case.changes, case.end):  # the last change leaves the process as it was
+            exec(statement, vars(module))
 
 
 @of_each(SEEN)
