@@ -182,6 +182,8 @@ ROWS = {
     "products by letters": (lambda x, y: np.einsum("ij,kj->ik", x, y) + np.einsum("ij,jk,kl", x, y.T, x[:, :3])
                             + np.einsum("ii", x[:, :3]) + np.einsum("ij->j", x)[:3] + np.einsum(
                                 "bij,bjk->bik", x[None], y.T[None])[0] + np.einsum("i,j->ij", x[:, 0], y[:, 1]), X, Y),
+    "products with an ellipsis": (lambda x, y: np.einsum("...j,...j->...", x, y) + np.dot(x, y[None].swapaxes(
+        1, 2))[:, 0].sum(1), X, Y),
     "inverses": (lambda x: np.linalg.inv(x @ x.T + np.eye(3)) + np.linalg.det(x @ x.T) + np.linalg.cholesky(
         x @ x.T + np.eye(3)), X.astype("float64")),
     "norms": (lambda x: np.linalg.norm(x, axis=1) + np.linalg.norm(x) + np.linalg.norm(x, 1, axis=1) + np.linalg.norm(
