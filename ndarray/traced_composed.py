@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opreg.core.spec import check_axis, is_floating, limits
+from opreg.core.spec import check_axis
 from opreg.core.tracing import TraceError
 
 from .traced_numpy import FUNCTIONS, F, _array, _dummy, _joined, _value
@@ -33,6 +33,11 @@ def _named(name: str) -> Callable[[F], F]:
 def _traced(body: BodyTracer, a: ArrayLike) -> Any:
     """The traced value of an argument, which acts as a NumPy array."""
     return _array(body, a)
+
+
+def _of_one_dtype(body: BodyTracer, name: str, *arrays: ArrayLike, **attrs: object) -> TracedArray:
+    """Trace an operator on arrays of their common dtype."""
+    return body.value(body.single(name, *_joined(body, arrays), **attrs))
 
 
 # ------------------------------------------------------------------------------------------------- order
@@ -100,14 +105,9 @@ for _name, _place in {"split": None, "vsplit": 0, "hsplit": 1, "dsplit": 2}.item
 
 
 @_named("diff")
-def diff(body: BodyTracer, a: ArrayLike, n: int = 1, axis: int = -1) -> Any:
+def diff(body: BodyTracer, a: ArrayLike, n: int = 1, axis: int = -1) -> TracedArray:
     """Differences of neighbours along an axis, ``n`` times."""
-    array = _traced(body, a)
-    before = [slice(None)] * check_axis(axis, array.ndim)
-    for _ in range(n):
-        later, sooner = array[(*before, slice(1, None))], array[(*before, slice(None, -1))]
-        array = later != sooner if array.dtype == np.bool_ else later - sooner
-    return array
+    return _value(body, "_npi_diff", a, n=n, axis=axis)
 
 
 @_named("delete")
@@ -139,17 +139,15 @@ def pad(body: BodyTracer, array: ArrayLike, pad_width: Any, mode: Any = "constan
 # -------------------------------------------------------------------------------------------------- joined
 
 
-def _joins(name: str, wide: Callable[[Any], Any], axis: Callable[[Any], int]) -> None:
-    def rule(body: BodyTracer, tup: Sequence[ArrayLike]) -> Any:
-        arrays = [wide(_traced(body, operand)) for operand in tup]
-        return np.concatenate(arrays, axis=axis(arrays[0]))
+def _joins(name: str) -> None:
+    def rule(body: BodyTracer, tup: Sequence[ArrayLike]) -> TracedArray:
+        return _of_one_dtype(body, f"_npi_{name}", *tup, num_args=len(tup))
 
     FUNCTIONS[name] = rule
 
 
-_joins("hstack", np.atleast_1d, lambda first: min(first.ndim - 1, 1))
-_joins("vstack", np.atleast_2d, lambda first: 0)
-_joins("column_stack", lambda array: np.reshape(array, (-1, 1)) if array.ndim < 2 else array, lambda first: 1)
+for _name in ("hstack", "vstack", "dstack", "column_stack"):
+    _joins(_name)
 
 
 @_named("append")
@@ -172,15 +170,9 @@ def logaddexp(body: BodyTracer, x1: ArrayLike, x2: ArrayLike) -> Any:
 
 @_named("nan_to_num")
 def nan_to_num(body: BodyTracer, x: ArrayLike, copy: bool = True, nan: float = 0.0, posinf: float | None = None,
-               neginf: float | None = None) -> Any:
+               neginf: float | None = None) -> TracedArray:
     """Finite numbers in place of NaN and infinities."""
-    array = _traced(body, x)
-    if not is_floating(array.dtype):
-        return array
-    least, most = limits(array.dtype)
-    for at, number in ((np.inf, most if posinf is None else posinf), (-np.inf, least if neginf is None else neginf)):
-        array = np.where(array == at, np.asarray(number, array.dtype), array)
-    return np.where(np.isnan(array), np.asarray(nan, array.dtype), array)
+    return _value(body, "_npi_nan_to_num", x, nan=nan, posinf=posinf, neginf=neginf)
 
 
 @_named("nansum")
@@ -236,11 +228,6 @@ def diag(body: BodyTracer, v: ArrayLike, k: int = 0) -> TracedArray:
 def trace(body: BodyTracer, a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The sum of the diagonal."""
     return np.sum(diagonal(body, a, offset, axis1, axis2), axis=-1)
-
-
-def _of_one_dtype(body: BodyTracer, name: str, *arrays: ArrayLike, **attrs: object) -> TracedArray:
-    """Trace an operator on arrays of their common dtype."""
-    return body.value(body.single(name, *_joined(body, arrays), **attrs))
 
 
 @_named("tensordot")

@@ -150,6 +150,7 @@ ROWS = {
              + np.rollaxis(x, 1) + np.squeeze(np.atleast_2d(x)).T + np.atleast_1d(x).T, X),
     "broadcast to": (lambda z: np.broadcast_to(z, (3, 4)) * 2, Z),
     "joined": (lambda x, y: np.concatenate([x, y, X], axis=1), X, Y),
+    "joined in depth": (lambda x, y: np.dstack([x, y])[..., 1] + np.dstack([x[0], y[0]])[0, :, 0], X, Y),
     "joined in a row": (lambda x, y: np.concatenate((x, y), axis=None), X, Y),
     "stacked": (lambda x, y: np.stack([x, y], axis=1), X, Y),
     "repeated": (lambda x: np.tile(x, (1, 2)) + np.repeat(x, 2, axis=1), X),
