@@ -75,8 +75,6 @@ class Traced:
         Whether a node computes as in training, or an array from outside changes.
     captured : list of (array, Node)
         Arrays from outside, and their variables.
-    captured : list of (array, Node)
-        Arrays from outside, and their variables.
     assigned : list of (array, Entry)
         Arrays that change, and their final values.
     steps : sequence of (fork, answer)

@@ -19,6 +19,7 @@ from ..cells.graph_reads import warn_of_reads
 from ..cells.jit import KINDS
 from ..cells.observer import Observer
 from ..cells.plan_memory import PlanMemories
+from ..cells.symbolic import evaluate_graph
 from ..cells.tensor import Tensor, tensor
 from ..cells.trace import FunctionTracer, LeftToPython
 from ..cells.traced import Traced
@@ -155,18 +156,12 @@ class BlockPlans:
         trace = FunctionTracer(self._title)
         inputs = [trace.input(f"data{i}", value.shape, value._data.dtype) for i, value in enumerate(data)]
         variable_values = iter(self._given(inputs, placed.weights))
-        values: dict[Node, Sequence[Any]] = {}
         observer = Observer(trace.reads)
         try:
             with trace, Recording(None, training), observer:
-                for node in graph.nodes:
-                    if node.op is None:
-                        values[node] = [next(variable_values)]
-                        continue
-                    out = trace.call(node.op, [values[source][i] for source, i in node.inputs], node.attrs)
-                    values[node] = out if isinstance(out, tuple) else [out]
+                outs = evaluate_graph(graph, lambda _: next(variable_values), trace.call)
             warn_of_reads(f"{self._title} {FOUND}", observer)
-            traced = Traced(trace, inputs, [values[node][i] for node, i in graph.heads], data[0]._ctx, placed.weights)
+            traced = Traced(trace, inputs, outs, data[0]._ctx, placed.weights)
         except (LeftToPython, TraceError):
             return None
         arguments = tree.flatten([list(inputs), {}], [])
