@@ -560,7 +560,7 @@ def _sum(summed: set[TapeEntry], entry: TapeEntry, first: Any, second: Any) -> A
         total = quiet(np.add, first, second, into)
         return total if total.__class__ is np.ndarray else np.asarray(total)
     if isinstance(first, Rows) or isinstance(second, Rows):
-        return first + second
+        return entry[0].ctx.run(operator.add, *((second, first) if isinstance(second, Rows) else (first, second)))
     wrap, ctx = WRAP.function, entry[0].ctx
     return (wrap(first, ctx) + wrap(second, ctx))._data
 
