@@ -512,7 +512,7 @@ def _differentiate(train_mode: bool | None, node: TapeNode, out_grads: Sequence[
 def _by_rows(step: Callable[..., Any], node: TapeNode, out_grads: Sequence[Any], needs: tuple[bool, ...]) -> Any:
     """A step of the backward pass, in which gradients for sparse arrays may be `Rows`."""
     rule = ROW_GRADIENTS.get(getattr(node.op, "name", ""))
-    grads = None if rule is None else rule(node, out_grads)
+    grads = None if rule is None else node.ctx.run(rule, node, out_grads)
     return step(node, out_grads, needs) if grads is None else grads
 
 
