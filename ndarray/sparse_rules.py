@@ -16,7 +16,7 @@ import numpy as np
 from opreg.core.mode import MODE
 from opreg.core.op import Op
 from opreg.core.registry import get
-from opreg.core.rules import Attrs
+from opreg.core.rules import Attrs, entering
 from opreg.core.spec import Spec, show
 from opreg.custom.prop import PropUse
 from opreg.errors import ArgumentError, ShapeError
@@ -48,12 +48,7 @@ Rule: TypeAlias = Callable[[Op, Attrs, Sequence[Any]], NDArray | None]
 RULES: dict[str, Rule] = {}
 
 
-def _rule(*names: str) -> Callable[[Rule], Rule]:
-    def enter(rule: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names, rule))
-        return rule
-
-    return enter
+_rule = entering(RULES)
 
 
 @APPLY.provide

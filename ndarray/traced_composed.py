@@ -5,16 +5,17 @@ Each rule is NumPy's own definition over traced arrays, which act as NumPy's; im
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from opreg.core.rules import entering
 from opreg.core.spec import check_axis
 from opreg.core.tracing import TraceError
 
-from .traced_numpy import FUNCTIONS, F, _array, _dummy, _joined, _value
+from .traced_numpy import FUNCTIONS, _array, _dummy, _joined, _value
 
 if TYPE_CHECKING:
     from .traced import BodyTracer, TracedArray
@@ -22,12 +23,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-def _named(name: str) -> Callable[[F], F]:
-    def enter(function: F) -> F:
-        FUNCTIONS[name] = function
-        return function
-
-    return enter
+_named = entering(FUNCTIONS)
 
 
 def _traced(body: BodyTracer, a: ArrayLike) -> Any:
