@@ -211,13 +211,13 @@ def select(body: BodyTracer, condlist: Sequence[ArrayLike], choicelist: Sequence
 @_named("diagonal")
 def diagonal(body: BodyTracer, a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> TracedArray:
     """Elements on the diagonal of two axes."""
-    return _value(body, "diag", a, k=offset, axis1=axis1, axis2=axis2)
+    return _value(body, "_np_diagonal", a, offset=offset, axis1=axis1, axis2=axis2)
 
 
 @_named("diag")
 def diag(body: BodyTracer, v: ArrayLike, k: int = 0) -> TracedArray:
     """The diagonal of a matrix, or a matrix of this diagonal."""
-    return _value(body, "diag", v, k=k)
+    return _value(body, "_np_diag", v, k=k)
 
 
 @_named("trace")
