@@ -31,8 +31,9 @@ from opreg.typing import Array, DTypeLike
 
 from . import params_file, tape
 from .arithmetic import leave_trace
+from .computation import Applied
 from .context import Context, current_context
-from .ndarray import Applied, NDArray, array
+from .ndarray import NDArray, array
 from .records import Record, Sparse
 from .sparse_numbers import INDEX, Csr, Rows, Stored, scipy_sparse
 
