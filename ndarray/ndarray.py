@@ -23,12 +23,12 @@ from opreg.core.slots import Slot
 from opreg.core.spec import as_dtype, show, wrapped
 from opreg.core.value import BINARY, Value
 from opreg.core.versions import must_record_write, unchanged, view_at, wrote
-from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, SubscriptError, adopted, note
+from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError, SubscriptError, adopted, note
 from opreg.typing import Array, DTypeLike
 
 from . import changes, params_file, tape
 from .arithmetic import attach, in_place, leave_trace
-from .context import Context, cpu, current_context
+from .context import Context, cpu, current_context, present_context
 from .protocols import Protocols
 from .records import Record
 from .scalars import ScalarConversions
@@ -651,10 +651,8 @@ def numbers_of(source: ArrayLike, dtype: np.dtype) -> np.ndarray:
 
 
 def _restore(host: np.ndarray, ctx: Context) -> NDArray:
-    try:
-        return NDArray(ctx.backend.asarray(host, device=ctx.device_id), ctx)
-    except DeviceError:  # pickled on a device that this machine lacks
-        return NDArray(host, cpu())
+    ctx = present_context(ctx)
+    return NDArray(ctx.backend.asarray(host, device=ctx.device_id), ctx)
 
 
 @tape.WRAP.provide

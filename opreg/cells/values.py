@@ -732,8 +732,8 @@ class Values:
             self.meet(type.__subclasses__(cls))
         elif name in _OF_CLASSES:
             self._field(cls, name)
-        if base is None or not is_user_module(base.__module__):
-            return
+        if base is None or not is_user_module(base.__module__) or isinstance(member, types.GetSetDescriptorType):
+            return  # Python's own __dict__ and __weakref__ of the objects never change; a class has others of its own
         if isinstance(member, classmethod):
             self.comparisons.path(cls, f"{{}}.{name}.__func__", member.__func__, label)
         elif _is_descriptor(member) and not isinstance(member, property):
