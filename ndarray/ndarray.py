@@ -29,7 +29,7 @@ from opreg.typing import Array, DTypeLike
 
 from . import changes, dlpack, params_file, tape
 from .arithmetic import attach, in_place, leave_trace
-from .context import Context, cpu, current_context
+from .context import Context, cpu, current_context, present_context
 from .eager import run
 from .records import Record
 from .scalars import ScalarConversions
@@ -753,10 +753,8 @@ def numbers_of(source: ArrayLike, dtype: np.dtype) -> np.ndarray:
 
 
 def _restore(host: np.ndarray, ctx: Context) -> NDArray:
-    try:
-        return NDArray(ctx.backend.asarray(host, device=ctx.device_id), ctx)
-    except DeviceError:  # pickled on a device that this machine lacks
-        return NDArray(host, cpu())
+    ctx = present_context(ctx)
+    return NDArray(ctx.backend.asarray(host, device=ctx.device_id), ctx)
 
 
 @tape.WRAP.provide

@@ -161,7 +161,7 @@ def test_a_function_with_a_module_below_it(tmp_path: Path) -> None:
         print(custom_vjp.__module__, vjp is ms.vjp, ms.ops.grad is ms.ops.function.grad is ms.grad,
               ms.ops.grad(lambda x: x * x)(ms.Tensor(3.0)))
     """, tmp_path)
-    assert printed.split() == ["opreg.cells.grad_func", "True", "True", "6.0"]
+    assert printed.split() == ["opreg.nn.grad_func", "True", "True", "6.0"]
 
 
 def test_every_door_that_is_a_module_can_be_imported() -> None:

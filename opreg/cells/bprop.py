@@ -128,8 +128,7 @@ def _kind(value: object) -> str:
 
 
 class _NumberError(ShapeError, TypeError):
-    """A number in the place of a tensor's gradient, which has the wrong shape and, in MindSpore's terms, the wrong
-    type."""
+    """A number in the place of a tensor's gradient, which has the wrong shape and the wrong type."""
 
 
 def _demand_exact(cell: Cell, place: int | str, value: TensorBase, g: object) -> None:

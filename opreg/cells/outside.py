@@ -39,11 +39,11 @@ import numpy as np
 
 from opreg.ndarray.autograd import is_recording
 from opreg.symbol.symbol import Symbol
-from opreg.util import is_np_array, is_np_shape
 
 from ..core.bytecode_names import HANDLERS
 from ..core.comparisons import package_of
 from ..core.files import reading
+from ..core.mode import is_np_array, is_np_shape
 from .initializer import get_seed
 from .state import get_context
 

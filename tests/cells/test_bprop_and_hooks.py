@@ -17,15 +17,15 @@ from opreg.cells.cell import Cell
 from opreg.cells.dtype import float16, float64
 from opreg.cells.function import _Function
 from opreg.cells.grad import GradOperation, grad, value_and_grad
-from opreg.cells.grad_func import custom_vjp
 from opreg.cells.hooks import HookBackward, InsertGradientOf
 from opreg.cells.jit import jit
 from opreg.cells.parameter import Parameter
-from opreg.cells.settings import recompute
 from opreg.cells.state import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.cells.tensor import Tensor
 from opreg.cells.vmap import vmap
 from opreg.nn import ops
+from opreg.nn.compiler_settings import recompute
+from opreg.nn.grad_func import custom_vjp
 from opreg.nn.layers import CellList, Dense, SequentialCell
 from tests.running import fit
 

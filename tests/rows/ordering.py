@@ -76,23 +76,28 @@ ROWS: list[Row] = [
 # ---------------------------------------------------------------------------------------- along an axis
 
 _PLACES = np.array([[0, 2], [3, 1], [1, 0]])
+_REPEATED = np.array([[0, 0, 3], [3, -1, 1], [2, 2, -2]])
 _MATRIX = normal(3, 4, seed=1)
 
 
 def _put(g: np.ndarray, places: np.ndarray, x: np.ndarray) -> np.ndarray:
     result = np.zeros_like(x)
-    np.put_along_axis(result, places, g, 1)
+    np.add.at(result, (np.arange(len(x))[:, None], places), g)
     return result
 
 
 ROWS += [
     Row("_take_along_axis", [_MATRIX, _PLACES], {"axis": 1}, grad=(0,), second=True,
         expected=lambda x, i: np.take_along_axis(x, i, 1)),
-    Row("_take_along_axis", [_MATRIX, np.array([7, 3])], {"axis": None}, grad=(0,), second=True,
+    Row("_take_along_axis", [_MATRIX, _REPEATED], {"axis": 1}, grad=(0,), second=True, name="repeated indices",
+        expected=lambda x, i: np.take_along_axis(x, i, 1)),
+    Row("_take_along_axis", [_MATRIX, np.array([7, 3, 7])], {"axis": None}, grad=(0,), second=True,
         expected=lambda x, i: x.ravel()[i]),
     Row("_backward_take_along_axis", [normal(3, 2), _PLACES, _MATRIX], {"axis": 1}, expected=_put, grad=(0,),
         second=True),
-    Row("_backward_take_along_axis", [normal(2), np.array([7, 3]), _MATRIX], {"axis": None}, grad=(0,), second=True,
+    Row("_backward_take_along_axis", [normal(3, 3), _REPEATED, _MATRIX], {"axis": 1}, expected=_put, grad=(0,),
+        second=True, name="repeated indices"),
+    Row("_backward_take_along_axis", [normal(3), np.array([7, 3, 7]), _MATRIX], {"axis": None}, grad=(0,), second=True,
         expected=lambda g, i, x: np.bincount(i, g, 12).reshape(3, 4).astype(g.dtype)),
 ]
 

@@ -29,7 +29,7 @@ from ..places import reading, writing
 from ..samples import alike, along, repeated
 from ..shapes.shape import constant, delivered, out_or_empty
 
-__all__ = ["integer_indices", "check_some", "choosing", "add_at", "puts_back"]
+__all__ = ["integer_indices", "check_some", "choosing", "add_at", "places_along", "puts_back"]
 
 _FLOAT32 = np.dtype("float32")
 #: Largest number of indices for which arrays that depend only on their shape are cached.
@@ -85,8 +85,9 @@ def add_at(xp: ArrayModule, shape: Shape, places: Array, values: Array, spare: b
     return flat[:size].reshape(shape)
 
 
-def _places(xp: ArrayModule, indices: Array, shape: Shape, axis: int) -> Array:
-    """Flat indices into a shape for indices along one axis, with three axes: outer axes, indices and inner axes."""
+def places_along(xp: ArrayModule, indices: Array, shape: Shape, axis: int) -> Array:
+    """Flat indices into a shape for indices along one axis. The indices have three axes: outer axes, indices and inner
+    axes; the first and the last may have length one."""
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1:])
     if outer != 1:
         indices = xp.arange(outer).reshape(-1, 1, 1) * shape[axis] + indices
@@ -215,7 +216,7 @@ def take_sum(g, indices, a, *, axis: int = 0, mode: Mode = "clip"):
 
 def _slices_at(xp: ArrayModule, indices: Array, shape: Shape, *, axis: int, mode: Mode) -> Array:
     axis = check_axis(axis, len(shape))
-    return _places(xp, integer_indices(xp, indices, shape[axis], mode).reshape(1, -1, 1), shape, axis)
+    return places_along(xp, integer_indices(xp, indices, shape[axis], mode).reshape(1, -1, 1), shape, axis)
 
 
 puts_back(take_sum, _slices_at)
@@ -343,7 +344,7 @@ def _picks(xp: ArrayModule, index: Array, shape: Shape, *, axis: int, mode: Pick
     """Flat indices of one element along an axis for each position of the other axes."""
     axis = check_axis(axis, len(shape))
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1:])
-    return _places(xp, integer_indices(xp, index, shape[axis], mode).reshape(outer, 1, inner), shape, axis)
+    return places_along(xp, integer_indices(xp, index, shape[axis], mode).reshape(outer, 1, inner), shape, axis)
 
 
 def _picked(xp: ArrayModule, data: Array, index: Array, *, axis: int, keepdims: bool, mode: PickMode
@@ -363,7 +364,7 @@ def _spots(data: Array, index: Array, axis: int, mode: PickMode) -> Callable[[Ar
     if index.size > _PREPARED:
         return None
     length, inner = shape[axis], math.prod(shape[axis + 1:])
-    first = _places(np, np.zeros((1, 1, 1), np.int64), shape, axis).reshape(-1)
+    first = places_along(np, np.zeros((1, 1, 1), np.int64), shape, axis).reshape(-1)
     zero, last = np.zeros((), np.int64), np.asarray(length - 1)
 
     def run(index: Array) -> Array:

@@ -5,6 +5,7 @@ Sorting is stable. NaN counts as the largest value: it comes last, or first in d
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -17,9 +18,9 @@ from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
-from ..lookup.indexing import check_some
+from ..lookup.indexing import check_some, integer_indices, places_along, puts_back
 from ..outputs import adjoint_pair
-from ..places import reading, writing
+from ..places import reading
 from ..samples import along
 
 __all__: list[str] = []
@@ -138,8 +139,8 @@ def _along(xp: ArrayModule, places: Array, shape: Shape, axis: int) -> tuple[Arr
 
 @declare(name="_take_along_axis", types="T,I->T")
 def take_along_axis(data, indices, *, axis: int | None = -1):
-    """Elements of ``data`` along ``axis``, or of the flattened ``data``, at ``indices``, where no index may occur
-    twice."""
+    """Elements of ``data`` along ``axis``, or of the flattened ``data``, at ``indices``. If an element is read several
+    times, its gradients are added."""
 
 
 @take_along_axis.infer
@@ -160,21 +161,21 @@ reading(take_along_axis, _at_indices)
 
 @declare(name="_backward_take_along_axis", types="T,I,U->T", unread=(2,))
 def put_along_axis(g, indices, data, *, axis: int | None = -1):
-    """Zeros of the shape of ``data`` with ``g`` written at ``indices`` along ``axis``."""
+    """Zeros of the shape of ``data`` with ``g`` added at ``indices`` along ``axis``, which may repeat."""
 
 
 adjoint_pair(take_along_axis, put_along_axis)
 
 
-def _to_indices(xp: ArrayModule, g: Array, indices: Array, data: Array, *, axis: int | None
-                ) -> tuple[Shape, tuple, Array]:
-    shape, places = data.shape, indices.astype(xp.int64)
-    if axis is not None:
-        return shape, _along(xp, places, shape, axis), g
-    return shape, xp.unravel_index(places, shape), g
+def _flat_places(xp: ArrayModule, indices: Array, shape: Shape, *, axis: int | None) -> Array:
+    """Flat indices into a shape of the elements at indices along an axis, or at flat indices for None."""
+    flat, axis = flattened(shape, axis)
+    outer, inner = math.prod(flat[:axis]), math.prod(flat[axis + 1:])
+    indices = integer_indices(xp, indices, flat[axis], "index")
+    return places_along(xp, indices.reshape(outer, indices.shape[axis], inner), flat, axis)
 
 
-writing(put_along_axis, _to_indices)
+puts_back(put_along_axis, _flat_places)
 
 
 # ---------------------------------------------------------------------------------------------- histogram

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from opreg.data.batches import DataBatch
-from opreg.train.progress import batches_in
 
 from ...cells.tensor import Tensor
+from ...training_line import batches_in
 
 __all__ = ["Batches"]
 
