@@ -10,8 +10,9 @@ from opreg.core.placeholder import resolve
 from opreg.core.rules import as_list
 from opreg.errors import ArgumentError, note
 
+from .computation import compute
 from .context import Context, current_context
-from .ndarray import NDArray, _compute
+from .ndarray import NDArray
 
 if TYPE_CHECKING:
     from opreg.symbol.symbol import Symbol
@@ -88,7 +89,7 @@ class CachedOp:
             inputs = [values[source][i] for source, i in node.inputs]
             try:
                 unrolled = node.op.rules.unrolled
-                values[node] = unrolled(node.op, node.attrs, inputs) if unrolled else _compute(
+                values[node] = unrolled(node.op, node.attrs, inputs) if unrolled else compute(
                     node.op, node.attrs, inputs, inputs[0]._ctx if inputs else place)[1]
             except Exception as error:
                 note(error, node.describe())

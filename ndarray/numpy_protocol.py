@@ -21,7 +21,8 @@ from opreg.core.value import Value
 from . import traced_composed as traced_composed  # enters rules
 from . import traced_numpy as rules
 from .context import current_context
-from .ndarray import FUNCTION, UFUNC, NDArray
+from .ndarray import NDArray
+from .protocols import FUNCTION, UFUNC
 from .traced import BodyTracer, TracedArray
 
 __all__ = ["ufunc", "function"]

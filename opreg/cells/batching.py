@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from opreg.ndarray.bodies import Use, trace_body
+from opreg.ndarray.computation import compute
 from opreg.ndarray.context import current_context
-from opreg.ndarray.ndarray import NDArray, _compute
+from opreg.ndarray.ndarray import NDArray
 
 from ..core import effects
 from ..core.graph import Entry, Node, reachable
@@ -60,7 +61,7 @@ def all_outputs(op: Op, attrs: Any, keywords: Attrs, values: Sequence[Any]) -> l
     trace = STATE.trace
     if trace is None:
         ctx = values[0]._ctx if values else current_context()
-        return _compute(op, attrs, values, ctx, result_class=Tensor)[1]
+        return compute(op, attrs, values, ctx, result_class=Tensor)[1]
     node = trace.add(op, attrs, [trace.read(value)._entry for value in values], keywords)
     return [trace.wrap((node, i)) for i in range(node.count)]
 

@@ -18,11 +18,11 @@ from ..ops.lift import shape_of, whole_dtype
 from .lift import as_real, as_tensor, in_dtype
 
 __all__ = [
-    "arange", "array", "asarray", "asfarray", "bartlett", "blackman", "diag", "diag_indices", "diagflat", "diagonal",
-    "empty", "empty_like", "eye", "full", "full_like", "geomspace", "hamming", "hanning", "identity", "indices", "ix_",
-    "linspace", "logspace", "meshgrid", "mgrid", "ogrid", "ones", "ones_like", "rand", "randint", "randn", "trace",
-    "tri", "tril", "tril_indices", "tril_indices_from", "triu", "triu_indices", "triu_indices_from", "vander", "zeros",
-    "zeros_like"]
+    "arange", "array", "asarray", "asfarray", "bartlett", "blackman", "copy", "diag", "diag_indices", "diagflat",
+    "diagonal", "empty", "empty_like", "eye", "full", "full_like", "geomspace", "hamming", "hanning", "identity",
+    "indices", "ix_", "linspace", "logspace", "meshgrid", "mgrid", "ogrid", "ones", "ones_like", "rand", "randint",
+    "randn", "trace", "tri", "tril", "tril_indices", "tril_indices_from", "triu", "triu_indices", "triu_indices_from",
+    "vander", "zeros", "zeros_like"]
 
 _FLOAT32 = np.dtype(np.float32)
 _INT32 = np.dtype(np.int32)
@@ -51,6 +51,11 @@ def array(obj: TensorLike, dtype: TensorDType = None, copy: bool = True, ndmin: 
 def asarray(a: TensorLike, dtype: TensorDType = None) -> Tensor:
     """A tensor; without a dtype, Python numbers become int32 or float32."""
     return in_dtype(as_tensor(a), dtype)
+
+
+def copy(a: TensorLike) -> Tensor:
+    """A copy of a tensor; Python numbers become int32 or float32."""
+    return array(a)
 
 
 def asfarray(a: TensorLike, dtype: TensorDType = np.float32) -> Tensor:
