@@ -337,7 +337,7 @@ def is_same_state(state: Any, other: Any) -> bool:
     """
     if isinstance(state, dict):
         return all(is_same_state(part, other[name]) for name, part in state.items())
-    if isinstance(state, tuple):
+    if isinstance(state, tuple) and not {tuple, np.ndarray}.isdisjoint(map(type, state)):
         return all(map(is_same_state, state, other))
     return np.array_equal(state, other) if isinstance(state, np.ndarray) else bool(state == other)
 
