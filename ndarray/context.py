@@ -8,13 +8,15 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import ParamSpec, TypeVar
 
-from opreg.core.array_module import _REGISTERED, Backend, Device, backend
+import numpy as np
+
+from opreg.core.array_module import _REGISTERED, Backend, Device, active, backend
 from opreg.core.mode import MODE, quiet
 from opreg.errors import ArgumentError, DeviceError, did_you_mean
-from opreg.typing import ArrayModule
+from opreg.typing import Array, ArrayModule
 
-__all__ = ["Context", "cpu", "gpu", "cpu_pinned", "current_context", "set_default_context", "num_gpus",
-           "gpu_memory_info"]
+__all__ = ["Context", "context_of", "cpu", "gpu", "cpu_pinned", "current_context", "present_context",
+           "set_default_context", "num_gpus", "gpu_memory_info"]
 
 
 P = ParamSpec("P")
@@ -186,6 +188,23 @@ def gpu(device_id: int = 0) -> Context:
     gpu(1)
     """
     return Context("gpu", device_id)
+
+
+def context_of(array: Array) -> Context:
+    """The context of a raw array; ``cpu(0)`` for all arrays of the host."""
+    if isinstance(array, np.ndarray):
+        return _CPU
+    owner = next(each for each in active() if isinstance(array, getattr(each.xp, "ndarray", ())))
+    return Context(owner.name, array.device.id)
+
+
+def present_context(ctx: Context) -> Context:
+    """A context if this machine has its device; ``cpu(0)`` otherwise, as for arrays from a pickle or a file."""
+    try:
+        ctx.backend.device(ctx.device_id)
+    except DeviceError:
+        return _CPU
+    return ctx
 
 
 def num_gpus() -> int:

@@ -6,12 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opreg.core.array_module import backend
 from opreg.core.spec import as_dtype
-from opreg.errors import ArgumentError, DeviceError, DTypeError, note
+from opreg.errors import ArgumentError, DTypeError, note
 
 from . import formats, params_file, sparse_arrays
-from .context import Context, cpu
+from .context import Context, cpu, present_context
 from .ndarray import NDArray
 from .records import Record
 
@@ -60,16 +59,11 @@ def _placed(record: Record, name: str) -> NDArray | None:
         note(error, f"loading the array {name!r}")
         raise
     kind, number = record.device
+    # As in MXNet, arrays of a device that this machine lacks are loaded to the host.
+    ctx = present_context(Context(kind, number)) if kind in ("cpu", "gpu") else cpu()
     if record.sparse is not None:
-        return sparse_arrays.of_record(record, cpu(number) if kind == "cpu" else cpu())
-    if kind == "gpu":
-        try:
-            backend("gpu")
-            ctx = Context("gpu", number)
-            return NDArray(ctx.backend.asarray(record.array, device=number), ctx)
-        except DeviceError:  # as in MXNet, arrays of a device that this machine lacks are loaded to the host
-            pass
-    return NDArray(record.array, cpu(number) if kind == "cpu" else cpu())
+        return sparse_arrays.of_record(record, ctx)
+    return NDArray(record.array if ctx.backend_name == "cpu" else ctx.backend.asarray(record.array, device=number), ctx)
 
 
 def load(fname: str | os.PathLike) -> Any:

@@ -6,6 +6,7 @@ others, a dense array is made, which is MXNet's storage fallback. A write replac
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -21,7 +22,6 @@ from opreg.core.spec import as_dtype, show
 from opreg.core.value import set_operators
 from opreg.errors import (
     ArgumentError,
-    DeviceError,
     NotSupportedForSparseNDArray,
     ShapeError,
     SubscriptError,
@@ -31,10 +31,11 @@ from opreg.typing import Array, DTypeLike
 
 from . import params_file, tape
 from .arithmetic import leave_trace
-from .context import Context, current_context
-from .ndarray import Applied, NDArray, array
+from .computation import Applied
+from .context import Context, cpu, current_context, present_context
+from .ndarray import NDArray
 from .records import Record, Sparse
-from .sparse_numbers import INDEX, Csr, Rows, Stored, scipy_sparse
+from .sparse_numbers import INDEX, Csr, Rows, Stored, on_host, scipy_sparse
 
 __all__ = ["BaseSparseNDArray", "CSRNDArray", "RowSparseNDArray", "empty", "with_stype", "over_stored", "stored_as",
            "zeros"]
@@ -67,15 +68,17 @@ class BaseSparseNDArray(NDArray):
     _parts: ClassVar[tuple[str, ...]] = ()  # attributes of the index arrays
 
     def __init__(self, stored: Stored, ctx: Context | None = None):
-        self._stored, self._ctx, self._entry = stored, host_context(ctx), None
+        ctx = current_context() if ctx is None else Context(ctx)
+        self._stored, self._ctx, self._entry = stored.to(ctx), ctx, None
 
     # ------------------------------------------------------------------------------------------- operators
 
     @property
     def _data(self) -> Array:  # type: ignore[override]  # computed when read
         """A read-only dense array of the values."""
-        dense = self._read().dense()
-        dense.setflags(write=False)
+        dense: Array = self._ctx.run(self._read().dense)
+        if isinstance(dense, np.ndarray):  # CuPy's arrays lack the flag
+            dense.setflags(write=False)
         return dense
 
     @property
@@ -145,12 +148,12 @@ class BaseSparseNDArray(NDArray):
     @property
     def data(self) -> NDArray:
         """A copy of the stored elements."""
-        return NDArray(self._read().numbers.copy(), self._ctx)
+        return NDArray(self._ctx.run(self._read().numbers.copy), self._ctx)
 
     @property
     def indices(self) -> NDArray:
         """A copy of the indices: of rows for a `RowSparseNDArray`, of columns for a `CSRNDArray`."""
-        return NDArray(self._read().indices.copy(), self._ctx)
+        return NDArray(self._ctx.run(self._read().indices.copy), self._ctx)
 
     @property
     def _num_aux(self) -> int:
@@ -184,8 +187,12 @@ class BaseSparseNDArray(NDArray):
                [1., 2.],
                [0., 0.]], dtype=float32)
         """
-        dense: np.ndarray = self._read().dense()
-        return dense if out is None else array(dense, self._ctx, dense.dtype).asnumpy(out, blocking)
+        dense = self._dense()
+        return dense._data if out is None and isinstance(dense._data, np.ndarray) else dense.asnumpy(out, blocking)
+
+    def _dense(self) -> NDArray:
+        """A dense copy, which is not recorded."""
+        return NDArray(self._ctx.run(self._read().dense), self._ctx)
 
     def _copied(self) -> np.ndarray:
         return self.asnumpy()
@@ -237,7 +244,8 @@ class BaseSparseNDArray(NDArray):
                                            "tostype('default')")
 
     def __reduce__(self) -> Any:
-        return _restored, (self.stype, self._stored.numbers, *(getattr(self._stored, part) for part in self._parts),
+        stored = self._stored.to(cpu())
+        return _restored, (self._ctx, self.stype, stored.numbers, *(getattr(stored, part) for part in self._parts),
                            self.shape)
 
     def __getstate__(self) -> Any:
@@ -267,7 +275,12 @@ class BaseSparseNDArray(NDArray):
                 raise ArgumentError("CSRNDArray: expected an array, since a number would fill the whole matrix")
             host = value.toarray() if hasattr(value, "toarray") else np.asarray(value)
             new = _KINDS[self.stype].of(np.broadcast_to(host, self.shape).astype(self._stored.dtype))
-        self._stored = new if new.dtype == self._stored.dtype else new.like(new.numbers.astype(self._stored.dtype))
+        self._take(new.to(self._ctx))
+
+    def _take(self, new: Stored) -> None:
+        """Have these stored elements, in the array's own dtype."""
+        dtype = self._stored.dtype
+        self._stored = new if new.dtype == dtype else new.like(self._ctx.run(new.numbers.astype, dtype))
 
     # --------------------------------------------------------------------------------------------- gradients
 
@@ -280,15 +293,16 @@ class BaseSparseNDArray(NDArray):
         """Store a raw gradient as requested; it is `Rows`, a dense array, or zero."""
         if req == "null":
             return
+        before = self._stored
         if isinstance(gradient, Rows) and self.stype == "row_sparse":
-            new: Any = gradient
-        elif isinstance(gradient, (Rows, np.ndarray)):
-            new = _KINDS[self.stype].of(gradient.dense() if isinstance(gradient, Rows) else gradient)
+            self._take(gradient)
+        elif isinstance(gradient, Rows) or hasattr(gradient, "dtype"):
+            dense = self._ctx.run(gradient.dense) if isinstance(gradient, Rows) else gradient
+            self._take(self._ctx.run(_KINDS[self.stype].of, dense))
         else:
-            new = empty_of(self.stype, self.shape, self._stored.dtype)
-        if new.dtype != self._stored.dtype:
-            new = new.like(new.numbers.astype(self._stored.dtype))
-        self._stored = self._stored.joined(new, np.add) if req == "add" else new
+            self._stored = empty_of(self.stype, self.shape, before.dtype, self._ctx)
+        if req == "add":
+            self._stored = self._ctx.run(before.joined, self._stored, operator.add)
 
 
 set_operators(BaseSparseNDArray)  # in place of the faster ones of ``NDArray``, which compute on dense arrays
@@ -320,7 +334,8 @@ class RowSparseNDArray(BaseSparseNDArray):
 
     def _with_rows(self, row_id: NDArray) -> RowSparseNDArray:
         """The rows at these indices. Its gradients are those of the whole array."""
-        part = RowSparseNDArray(self._stored.retained(row_id.asnumpy().astype(np.int64)), self._ctx)
+        rows = row_id.as_in_context(self._ctx)._data
+        part = RowSparseNDArray(self._ctx.run(lambda: self._stored.retained(rows.astype(np.int64))), self._ctx)
         part._entry = self._entry
         return part
 
@@ -344,7 +359,7 @@ class CSRNDArray(BaseSparseNDArray):
     @property
     def indptr(self) -> NDArray:
         """A copy of the start of each row among the stored elements, and the end of the last row."""
-        return NDArray(self._read().indptr.copy(), self._ctx)
+        return NDArray(self._ctx.run(self._read().indptr.copy), self._ctx)
 
     def asscipy(self) -> Any:
         """A copy as SciPy's ``csr_matrix``.
@@ -358,7 +373,8 @@ class CSRNDArray(BaseSparseNDArray):
         if library is None:
             raise ImportError("asscipy needs SciPy: pip install scipy")
         stored = self._stored
-        return library.csr_matrix((stored.numbers.copy(), stored.indices.copy(), stored.indptr.copy()), stored.shape)
+        parts = [np.array(on_host(part)) for part in (stored.numbers, stored.indices, stored.indptr)]
+        return library.csr_matrix(tuple(parts), stored.shape)
 
     def __getitem__(self, key: Any) -> NDArray:
         if isinstance(key, (int, np.integer)):
@@ -383,14 +399,6 @@ _CLASSES: dict[str, type[BaseSparseNDArray]] = {"row_sparse": RowSparseNDArray, 
 # ---------------------------------------------------------------------------------------------- what is stored
 
 
-def host_context(ctx: Context | None) -> Context:
-    """The context of a sparse array, which must be on the host."""
-    ctx = current_context() if ctx is None else Context(ctx)
-    if ctx.backend_name != "cpu":
-        raise DeviceError(f"sparse arrays are on the host, not on {ctx}: only tostype('default') can be copied there")
-    return ctx
-
-
 def check_stype(stype: str) -> str:
     """Check a storage type.
 
@@ -408,7 +416,7 @@ def stored_as(value: NDArray, stype: str) -> Any:
     """The `Stored` of an array in a sparse storage type."""
     if isinstance(value, BaseSparseNDArray) and value.stype == stype:
         return value._stored
-    return _KINDS[stype].of(np.asarray(value._data))
+    return value._ctx.run(_KINDS[stype].of, value._data)
 
 
 def over_stored(stored: Stored, ctx: Context) -> NDArray:
@@ -419,18 +427,18 @@ def over_stored(stored: Stored, ctx: Context) -> NDArray:
 def with_stype(stype: str, value: NDArray) -> NDArray:
     """An array in a storage type with the same values, which is not recorded."""
     if check_stype(stype) == "default":
-        return NDArray(np.array(value._data), value._ctx) if isinstance(value, BaseSparseNDArray) else value
+        return value._dense() if isinstance(value, BaseSparseNDArray) else value
     return over_stored(stored_as(value, stype), value._ctx)
 
 
-def empty_of(stype: str, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    """The `Stored` of an array of zeros."""
-    none = np.zeros(0, INDEX)
-    if stype == "row_sparse":
-        return Rows(np.zeros((0, *shape[1:]), dtype), none, shape)
-    if len(shape) != 2:
+def empty_of(stype: str, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> Any:
+    """The `Stored` of an array of zeros in a context."""
+    if stype == "csr" and len(shape) != 2:
         raise ShapeError(f"csr: expected the shape of a matrix, got {show(shape)}")
-    return Csr(np.zeros(0, dtype), none, np.zeros(shape[0] + 1, INDEX), shape)
+    make = functools.partial(ctx.backend.zeros, device=ctx.device_id)
+    if stype == "row_sparse":
+        return Rows(make((0, *shape[1:]), dtype), make((0,), INDEX), shape)
+    return Csr(make((0,), dtype), make((0,), INDEX), make((shape[0] + 1,), INDEX), shape)
 
 
 def takes_rows(entry: Any) -> bool:
@@ -439,32 +447,32 @@ def takes_rows(entry: Any) -> bool:
 
 
 def check_indices(stored: Stored, full: bool) -> None:
-    """Raise an error if indices are not valid for the storage type."""
-    count, shape = len(stored.numbers), stored.shape
+    """Raise an error if indices are not valid for the storage type. The host waits for those of a device."""
+    count, shape = stored.numbers.shape[0], stored.shape
+    indices = on_host(stored.indices)
 
     def refuse(what: str) -> None:
         raise ArgumentError(f"{stored.stype} array of shape {show(shape)}: {what}")
 
-    if len(stored.indices) != count:
-        refuse(f"{len(stored.indices)} indices for {count} stored numbers")
+    if len(indices) != count:
+        refuse(f"{len(indices)} indices for {count} stored numbers")
     end = shape[0] if isinstance(stored, Rows) else shape[1]
-    indices = stored.indices
     if isinstance(stored, Csr):
-        starts = stored.indptr
+        starts = on_host(stored.indptr)
         if len(starts) != shape[0] + 1 or starts[0] != 0 or starts[-1] != count or (np.diff(starts) < 0).any():
             refuse(f"indptr must rise from 0 to {count} in {shape[0] + 1} steps, got {starts.tolist()[:8]}")
     if not full or not count:
         return
     if indices.min() < 0 or indices.max() >= end:
         refuse(f"indices must lie from 0 to {end - 1}, got {indices.min()} to {indices.max()}")
-    steps = np.diff(indices if isinstance(stored, Rows) else stored.rows * (end + 1) + indices)
+    steps = np.diff(indices if isinstance(stored, Rows) else on_host(stored.rows) * (end + 1) + indices)
     if (steps <= 0).any():
         refuse("indices must rise" + ("" if isinstance(stored, Rows) else " in each row"))
 
 
-def _restored(stype: str, numbers: np.ndarray, *parts_and_shape: Any) -> NDArray:
+def _restored(ctx: Context, stype: str, numbers: np.ndarray, *parts_and_shape: Any) -> NDArray:
     *parts, shape = parts_and_shape  # in the order of ``_parts``
-    return over_stored(_KINDS[stype](numbers, *reversed(parts), shape), current_context())
+    return over_stored(_KINDS[stype](numbers, *reversed(parts), shape), present_context(ctx))
 
 
 def record_of(value: NDArray) -> Record:
@@ -472,8 +480,9 @@ def record_of(value: NDArray) -> Record:
     device = (value.context.device_type, value.context.device_id)
     if not isinstance(value, BaseSparseNDArray):
         return Record(value.asnumpy(), device)
-    return Record(value._stored.numbers, device, Sparse(
-        value.stype, tuple(getattr(value._stored, part) for part in value._parts), value.shape))
+    stored = value._stored.to(cpu())
+    return Record(stored.numbers, device, Sparse(
+        value.stype, tuple(getattr(stored, part) for part in value._parts), value.shape))
 
 
 def of_record(record: Record, ctx: Context) -> NDArray:
@@ -494,10 +503,10 @@ def zeros(stype: str, shape: int | Sequence[int], ctx: Context | None = None, dt
     <CSRNDArray 2x3 @cpu(0)>
     """
     dims = (shape,) if isinstance(shape, int) else tuple(map(int, shape))
-    target = as_dtype("float32" if dtype is None else dtype)
+    target, ctx = as_dtype("float32" if dtype is None else dtype), current_context() if ctx is None else Context(ctx)
     if check_stype(stype) == "default":
-        return NDArray(np.zeros(dims, target), host_context(ctx))
-    return over_stored(empty_of(stype, dims, target), host_context(ctx))
+        return NDArray(ctx.backend.zeros(dims, target, ctx.device_id), ctx)
+    return over_stored(empty_of(stype, dims, target, ctx), ctx)
 
 
 def empty(stype: str, shape: int | Sequence[int], ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:

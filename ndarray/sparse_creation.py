@@ -11,9 +11,9 @@ from opreg.core.spec import as_dtype, show
 from opreg.errors import ArgumentError, ShapeError
 from opreg.typing import DTypeLike
 
-from .context import Context
+from .context import Context, cpu, current_context
 from .ndarray import CSR_MATRIX, NDArray
-from .sparse_arrays import BaseSparseNDArray, CSRNDArray, RowSparseNDArray, check_indices, empty_of, host_context
+from .sparse_arrays import BaseSparseNDArray, CSRNDArray, RowSparseNDArray, check_indices, empty_of
 from .sparse_numbers import INDEX, Csr, Rows
 
 __all__ = ["csr_matrix", "row_sparse_array", "sparse_array"]
@@ -21,7 +21,7 @@ __all__ = ["csr_matrix", "row_sparse_array", "sparse_array"]
 
 def _numbers(source: Any, dtype: DTypeLike, what: str) -> np.ndarray:
     """Values as a NumPy array; without a given dtype, arrays keep theirs and other values become float32."""
-    host = source._data if isinstance(source, NDArray) else source
+    host = source.asnumpy() if isinstance(source, NDArray) else source
     known = getattr(source, "dtype", None) if isinstance(source, (np.ndarray, NDArray)) else None
     try:
         return np.array(host, as_dtype(dtype if dtype is not None else "float32" if known is None else known))
@@ -30,7 +30,7 @@ def _numbers(source: Any, dtype: DTypeLike, what: str) -> np.ndarray:
 
 
 def _places(source: Any, what: str) -> np.ndarray:
-    host = np.asarray(source._data if isinstance(source, NDArray) else source)
+    host = np.asarray(source.asnumpy() if isinstance(source, NDArray) else source)
     if host.ndim != 1:
         raise ArgumentError(f"{what}: expected indices in one dimension, got shape {host.shape}")
     return host.astype(INDEX)
@@ -67,7 +67,7 @@ def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | Non
     >>> csr_matrix(([5, 7], ([1, 0], [2, 1])), shape=(2, 3)).asnumpy().tolist()
     [[0.0, 7.0, 0.0], [0.0, 0.0, 5.0]]
     """
-    ctx, shape = host_context(ctx), _dims(shape)
+    ctx, shape = current_context() if ctx is None else Context(ctx), _dims(shape)
     if shape is not None and len(shape) != 2:
         raise ShapeError(f"csr_matrix: expected the shape of a matrix, got {show(shape)}")
     if _is_shape(arg1) and len(arg1) == 2:
@@ -118,7 +118,7 @@ def _dims(shape: Sequence[int] | None) -> tuple[int, ...] | None:
 
 def _nothing_of(stype: str, shape: Sequence[int], expected: tuple[int, ...] | None, dtype: DTypeLike) -> Any:
     """The `Stored` of an array of zeros; the parameter ``shape``, if given, must agree."""
-    return empty_of(stype, _agreeing(tuple(map(int, shape)), expected), as_dtype(dtype or "float32"))
+    return empty_of(stype, _agreeing(tuple(map(int, shape)), expected), as_dtype(dtype or "float32"), cpu())
 
 
 def _stored_again(array: BaseSparseNDArray, shape: tuple[int, ...] | None, dtype: DTypeLike) -> Any:
@@ -159,7 +159,7 @@ def row_sparse_array(arg1: Any, shape: Sequence[int] | None = None, ctx: Context
     >>> row_sparse_array(([[7, 8]], [2]), shape=(4, 2)).indices.asnumpy().tolist()
     [2]
     """
-    ctx, shape = host_context(ctx), _dims(shape)
+    ctx, shape = current_context() if ctx is None else Context(ctx), _dims(shape)
     if _is_shape(arg1) and len(arg1) > 1:
         return RowSparseNDArray(_nothing_of("row_sparse", arg1, shape, dtype), ctx)
     if isinstance(arg1, tuple):

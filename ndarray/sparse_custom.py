@@ -18,7 +18,7 @@ from opreg.errors import NotDifferentiableError
 from . import tape
 from .context import Context
 from .ndarray import NDArray, wrap
-from .sparse_arrays import BaseSparseNDArray, RowSparseNDArray, empty_of, over_stored, takes_rows, with_stype
+from .sparse_arrays import BaseSparseNDArray, RowSparseNDArray, over_stored, takes_rows, with_stype, zeros
 from .sparse_numbers import Rows
 
 __all__ = ["by_prop"]
@@ -70,9 +70,7 @@ def _shown(value: NDArray, stype: str) -> NDArray:
 def _empty(stype: str, shape: Shape | None, dtype: np.dtype | None, ctx: Context) -> NDArray:
     """An array for a result: zeros, densely or with nothing stored."""
     assert shape is not None and dtype is not None
-    if stype == "default":
-        return NDArray(np.zeros(shape, dtype), ctx)
-    return over_stored(empty_of(stype, shape, dtype), ctx)
+    return zeros(stype, shape, ctx, dtype)
 
 
 def _no_second(*_: object) -> NoReturn:

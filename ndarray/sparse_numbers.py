@@ -1,20 +1,31 @@
-"""Sparse storage on the host: some rows of an array, and matrices in compressed sparse rows.
+"""Sparse storage: some rows of an array, and matrices in compressed sparse rows.
 
-Objects of these classes are immutable. SciPy, if it is installed, computes matrix products.
+Objects of these classes are immutable, and their arrays lie on one device. On the host SciPy, if it is installed,
+computes matrix products. On a GPU sums go through the operator ``_backward_take``, whose kernel adds in a fixed order:
+CuPy's own ``add.reduceat`` subtracts running sums, which loses digits and spreads NaN.
 """
 
 from __future__ import annotations
 
 import functools
+import math
+import operator
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from opreg.core.array_module import module_of
+from opreg.core.registry import get
 from opreg.core.spec import Shape
 from opreg.errors import ArgumentError
+from opreg.typing import Array, ArrayModule
 
-__all__ = ["Csr", "Rows", "Stored", "scipy_sparse"]
+from .context import Context, context_of
+from .eager import runner_of
+
+__all__ = ["Csr", "Rows", "Stored", "on_host", "scipy_sparse"]
+
 
 INDEX = np.dtype(np.int64)
 #: Dtypes whose products SciPy computes.
@@ -31,6 +42,18 @@ def scipy_sparse() -> Any:
     return scipy.sparse
 
 
+def on_host(array: Array) -> np.ndarray:
+    """An array of the host with the same elements; of a device, a copy for which the host waits."""
+    if isinstance(array, np.ndarray):
+        return array
+    return context_of(array).backend.to_numpy(array)
+
+
+def _moved(array: Array, ctx: Context) -> Array:
+    """An array in the memory of a context."""
+    return array if context_of(array).shares(ctx) else ctx.backend.asarray(array, device=ctx.device_id)
+
+
 def _runs(sorted_keys: np.ndarray) -> np.ndarray:
     """The starts of runs of equal keys."""
     starts = np.ones(len(sorted_keys), bool)
@@ -38,14 +61,30 @@ def _runs(sorted_keys: np.ndarray) -> np.ndarray:
     return np.flatnonzero(starts)
 
 
+def _sums(values: Array, places: Array, count: int) -> Array:
+    """An array of ``count`` rows that has at each place the sum of the rows of ``values`` with this place, in their
+    order."""
+    shape = (count, *values.shape[1:])
+    if isinstance(values, np.ndarray):
+        result = np.zeros(shape, values.dtype)
+        np.add.at(result, places, values)
+        return result
+    ctx = context_of(values)
+    if not (values.size and count):
+        return ctx.backend.zeros(shape, values.dtype, ctx.device_id)
+    op = get("_backward_take")
+    arrays = [values, places, ctx.backend.empty(shape, values.dtype, ctx.device_id)]  # the last one is not read
+    return runner_of(op, op.complete({"axis": 0}), arrays, ctx)(arrays)[0]
+
+
 class Rows:
     """An array of which some rows are stored; all others are zero.
 
     Parameters
     ----------
-    numbers : numpy.ndarray
+    numbers : array
         The stored rows.
-    indices : numpy.ndarray of int64
+    indices : array of int64
         Their indices in the array, increasing.
     shape : tuple of int
         The shape of the array.
@@ -54,18 +93,22 @@ class Rows:
     stype = "row_sparse"
     __array_ufunc__ = None  # NumPy leaves array + Rows to this class
 
-    def __init__(self, numbers: np.ndarray, indices: np.ndarray, shape: Shape):
+    def __init__(self, numbers: Array, indices: Array, shape: Shape):
         self.numbers, self.indices, self.shape = numbers, indices, shape
 
     @classmethod
-    def of(cls, dense: np.ndarray) -> Rows:
+    def of(cls, dense: Array) -> Rows:
         """The rows of an array that are not all zero."""
-        indices = np.flatnonzero((dense != 0).reshape(len(dense), -1).any(axis=1)).astype(INDEX)
+        filled = (dense != 0).reshape(dense.shape[0], math.prod(dense.shape[1:])).any(axis=1)
+        indices = module_of(dense).flatnonzero(filled).astype(INDEX)
         return cls(dense[indices], indices, dense.shape)
 
     @classmethod
-    def summed(cls, numbers: np.ndarray, indices: np.ndarray, shape: Shape) -> Rows:
+    def summed(cls, numbers: Array, indices: Array, shape: Shape) -> Rows:
         """Make it from rows in any order. Rows of the same index are summed in their order."""
+        if not isinstance(numbers, np.ndarray):
+            kept, places = module_of(numbers).unique(indices, return_inverse=True)
+            return cls(_sums(numbers, places, kept.size), kept.astype(INDEX), shape)
         order = np.argsort(indices, kind="stable")
         indices = indices[order]
         starts = _runs(indices)
@@ -85,50 +128,62 @@ class Rows:
         """Bytes of the stored rows and their indices."""
         return self.numbers.nbytes + self.indices.nbytes
 
-    def dense(self) -> np.ndarray:
+    @property
+    def xp(self) -> ArrayModule:
+        """The array module of the stored rows."""
+        return module_of(self.numbers)
+
+    def to(self, ctx: Context) -> Rows:
+        """The same in a context; itself if it is there."""
+        return self if context_of(self.numbers).shares(ctx) else \
+            Rows(_moved(self.numbers, ctx), _moved(self.indices, ctx), self.shape)
+
+    def dense(self) -> Array:
         """The dense array."""
-        dense = np.zeros(self.shape, self.dtype)
+        dense = self.xp.zeros(self.shape, dtype=self.dtype)
         dense[self.indices] = self.numbers
         return dense
 
-    def like(self, numbers: np.ndarray) -> Rows:
+    def like(self, numbers: Array) -> Rows:
         """The same rows with other elements."""
         return Rows(numbers, self.indices, self.shape)
 
-    def retained(self, indices: np.ndarray) -> Rows:
+    def retained(self, indices: Array) -> Rows:
         """The rows that are among ``indices``, which may be in any order."""
-        selected = np.isin(self.indices, indices)
+        selected = self.xp.isin(self.indices, indices)
         return Rows(self.numbers[selected], self.indices[selected], self.shape)
 
     @property
     def is_full(self) -> bool:
         """Whether all rows are stored."""
-        return len(self.indices) == self.shape[0]
+        return bool(self.indices.size == self.shape[0])
 
-    def places(self, indices: np.ndarray) -> np.ndarray:
+    def places(self, indices: Array) -> Array:
         """The places of rows among the stored ones, if they are stored."""
-        return indices if self.is_full else np.searchsorted(self.indices, indices)
+        return indices if self.is_full else self.xp.searchsorted(self.indices, indices)
 
-    def rows_at(self, indices: np.ndarray) -> np.ndarray:
+    def rows_at(self, indices: Array) -> Array:
         """The rows at ``indices``; zeros for rows that are not stored."""
-        places = self.places(indices)
+        xp, places, count = self.xp, self.places(indices), self.indices.size
         if self.is_full:
             return self.numbers[places]
-        stored = places < len(self.indices)
-        stored[stored] = self.indices[places[stored]] == indices[stored]
-        rows = np.zeros((*indices.shape, *self.shape[1:]), self.dtype)
-        rows[stored] = self.numbers[places[stored]]
+        if not count:
+            return xp.zeros((*indices.shape, *self.shape[1:]), dtype=self.dtype)
+        places = xp.minimum(places, count - 1)
+        rows = self.numbers[places]
+        rows[self.indices[places] != indices] = 0
         return rows
 
-    def joined(self, other: Rows, compute: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Rows:
+    def joined(self, other: Rows, compute: Callable[[Array, Array], Array]) -> Rows:
         """Apply a function to the elements of two arrays, in all rows that at least one of them stores."""
-        if np.array_equal(self.indices, other.indices):
+        xp = self.xp
+        if self.indices is other.indices or (xp is np and np.array_equal(self.indices, other.indices)):
             return self.like(compute(self.numbers, other.numbers))
-        indices = np.union1d(self.indices, other.indices)
+        indices = xp.unique(xp.concatenate([self.indices, other.indices]))
         return Rows(compute(self.rows_at(indices), other.rows_at(indices)), indices, self.shape)
 
     def __add__(self, other: Any) -> Any:
-        return self.joined(other, np.add) if isinstance(other, Rows) else self.dense() + other
+        return self.joined(other, operator.add) if isinstance(other, Rows) else self.dense() + other
 
     __radd__ = __add__
 
@@ -138,41 +193,45 @@ class Csr:
 
     Parameters
     ----------
-    numbers : numpy.ndarray
+    numbers : array
         The stored elements, row by row.
-    indices : numpy.ndarray of int64
+    indices : array of int64
         Their columns.
-    indptr : numpy.ndarray of int64
-        Where each row begins among them, and where the last one ends.
+    indptr : array of int64
+        The start of each row among them, and the end of the last one.
     shape : (int, int)
-        That of the matrix.
+        The shape of the matrix.
     """
 
     stype = "csr"
 
-    def __init__(self, numbers: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: Shape):
+    def __init__(self, numbers: Array, indices: Array, indptr: Array, shape: Shape):
         self.numbers, self.indices, self.indptr, self.shape = numbers, indices, indptr, shape
 
     @classmethod
-    def of(cls, dense: np.ndarray) -> Csr:
+    def of(cls, dense: Array) -> Csr:
         """The elements of a matrix that are not zero."""
         if dense.ndim != 2:
             raise ArgumentError(f"csr: expected a matrix, got an array of shape {dense.shape}")
-        rows, columns = np.nonzero(dense)
+        rows, columns = module_of(dense).nonzero(dense)
         return cls.by_rows(dense[rows, columns], rows, columns, dense.shape)
 
     @classmethod
-    def by_rows(cls, numbers: np.ndarray, rows: np.ndarray, columns: np.ndarray, shape: Shape) -> Csr:
+    def by_rows(cls, numbers: Array, rows: Array, columns: Array, shape: Shape) -> Csr:
         """Make it from elements in the order of their rows."""
-        indptr = np.searchsorted(rows, np.arange(shape[0] + 1)).astype(INDEX)
+        xp = module_of(numbers)
+        indptr = xp.searchsorted(rows, xp.arange(shape[0] + 1)).astype(INDEX)
         return cls(numbers, columns.astype(INDEX, copy=False), indptr, shape)
 
     @classmethod
-    def placed(cls, numbers: np.ndarray, rows: np.ndarray, columns: np.ndarray, shape: Shape) -> Csr:
+    def placed(cls, numbers: Array, rows: Array, columns: Array, shape: Shape) -> Csr:
         """Make it from elements in any order. Elements of the same row and column are summed."""
-        keys = rows.astype(INDEX) * shape[1] + columns
-        summed = Rows.summed(numbers, keys, shape)
-        return cls.by_rows(summed.numbers, summed.indices // shape[1], summed.indices % shape[1], shape)
+        return cls._by_keys(Rows.summed(numbers, rows.astype(INDEX) * shape[1] + columns, shape), shape)
+
+    @classmethod
+    def _by_keys(cls, elements: Rows, shape: Shape) -> Csr:
+        """The matrix of elements that are stored by their numbers, counted along rows."""
+        return cls.by_rows(elements.numbers, elements.indices // shape[1], elements.indices % shape[1], shape)
 
     @property
     def dtype(self) -> np.dtype:
@@ -184,25 +243,52 @@ class Csr:
         """Bytes of the stored elements and their places."""
         return self.numbers.nbytes + self.indices.nbytes + self.indptr.nbytes
 
+    @property
+    def xp(self) -> ArrayModule:
+        """The array module of the stored elements."""
+        return module_of(self.numbers)
+
+    def to(self, ctx: Context) -> Csr:
+        """The same in a context; itself if it is there."""
+        return self if context_of(self.numbers).shares(ctx) else \
+            Csr(_moved(self.numbers, ctx), _moved(self.indices, ctx), _moved(self.indptr, ctx), self.shape)
+
     @functools.cached_property
-    def rows(self) -> np.ndarray:
+    def rows(self) -> Array:
         """The row of each element."""
-        return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
+        xp = self.xp
+        if xp is np:
+            return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
+        return xp.searchsorted(self.indptr, xp.arange(self.numbers.size), side="right") - 1  # does not wait, as repeat
 
-    def dense(self) -> np.ndarray:
+    @property
+    def _keys(self) -> Array:
+        """The number of each element, counted along rows."""
+        return self.rows * self.shape[1] + self.indices
+
+    def dense(self) -> Array:
         """The dense matrix; elements of the same row and column are summed."""
-        dense = np.zeros(self.shape, self.dtype)
-        np.add.at(dense, (self.rows, self.indices), self.numbers)
-        return dense
+        return _sums(self.numbers, self._keys, math.prod(self.shape)).reshape(self.shape)
 
-    def like(self, numbers: np.ndarray) -> Csr:
+    def by_row(self) -> Rows:
+        """The rows with stored elements, without a dense matrix."""
+        narrow, indices = self._filled()
+        return Rows(narrow.dense(), indices, self.shape)
+
+    def _filled(self) -> tuple[Csr, Array]:
+        """The matrix of the rows with stored elements, and the indices of these rows."""
+        indices = self.xp.flatnonzero(self.xp.diff(self.indptr)).astype(INDEX)
+        starts = self.xp.concatenate([self.indptr[indices], self.indptr[-1:]])
+        return Csr(self.numbers, self.indices, starts, (indices.size, self.shape[1])), indices
+
+    def like(self, numbers: Array) -> Csr:
         """The same places with other elements."""
         return Csr(numbers, self.indices, self.indptr, self.shape)
 
     def part(self, begin: int, end: int, left: int = 0, right: int | None = None) -> Csr:
         """The rows from ``begin`` to ``end``, and of these the columns from ``left`` to ``right``."""
         right = self.shape[1] if right is None else right
-        start, stop = self.indptr[begin], self.indptr[end]
+        start, stop = map(int, on_host(self.indptr[begin:end + 1:max(end - begin, 1)])[[0, -1]])
         numbers, columns = self.numbers[start:stop], self.indices[start:stop]
         if (left, right) == (0, self.shape[1]):
             return Csr(numbers, columns, self.indptr[begin:end + 1] - start, (end - begin, right))
@@ -210,51 +296,43 @@ class Csr:
         return Csr.by_rows(numbers[inside], self.rows[start:stop][inside] - begin, columns[inside] - left,
                            (end - begin, right - left))
 
-    def joined(self, other: Csr, compute: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Csr:
+    def joined(self, other: Csr, compute: Callable[[Array, Array], Array]) -> Csr:
         """Apply a function to the elements of two matrices, in all places that at least one of them stores."""
-        first, second = (matrix.rows * self.shape[1] + matrix.indices for matrix in (self, other))
-        keys = np.union1d(first, second)
-        left, right = (Rows(np.zeros(len(keys), matrix.dtype), keys, keys.shape) for matrix in (self, other))
-        np.add.at(left.numbers, np.searchsorted(keys, first), self.numbers)
-        np.add.at(right.numbers, np.searchsorted(keys, second), other.numbers)
-        return Csr.by_rows(compute(left.numbers, right.numbers), keys // self.shape[1], keys % self.shape[1],
-                           self.shape)
+        first, second = [Rows.summed(matrix.numbers, matrix._keys, (math.prod(self.shape),))
+                         for matrix in (self, other)]
+        return Csr._by_keys(first.joined(second, compute), self.shape)
 
-    def times(self, dense: np.ndarray) -> np.ndarray:
+    def times(self, dense: Array) -> Array:
         """The product with a matrix or a vector."""
-        library = scipy_sparse()
+        library = scipy_sparse() if self.xp is np else None
         if library is not None and self.dtype == dense.dtype and self.dtype in _PRODUCTS:
             return library.csr_matrix((self.numbers, self.indices, self.indptr), self.shape) @ dense
-        result = np.zeros((self.shape[0], *dense.shape[1:]), np.result_type(self.numbers, dense))
         factors = self.numbers.reshape(-1, *[1] * (dense.ndim - 1))
-        np.add.at(result, self.rows, factors * dense[self.indices])
-        return result
+        return _sums(factors * dense[self.indices], self.rows, self.shape[0])
 
-    def times_rows(self, rows: Rows) -> np.ndarray:
+    def times_rows(self, rows: Rows) -> Array:
         """The product with an array of stored rows, of which it reads those that it needs."""
         if rows.is_full:
             return self.times(rows.numbers)
-        columns, places = np.unique(self.indices, return_inverse=True)
-        narrow = Csr(self.numbers, places.astype(INDEX, copy=False), self.indptr, (self.shape[0], len(columns)))
+        columns, places = self.xp.unique(self.indices, return_inverse=True)
+        narrow = Csr(self.numbers, places.astype(INDEX, copy=False), self.indptr, (self.shape[0], columns.size))
         return narrow.times(rows.rows_at(columns))
 
     def turned(self) -> Csr:
         """The transposed matrix."""
-        library = scipy_sparse()
+        xp = self.xp
+        library = scipy_sparse() if xp is np else None
         if library is not None and self.dtype in _PRODUCTS:
             result = library.csr_matrix((self.numbers, self.indices, self.indptr), self.shape).tocsc()
             return Csr(result.data, result.indices.astype(INDEX, copy=False), result.indptr.astype(INDEX, copy=False),
                        self.shape[::-1])
-        order = np.argsort(self.indices, kind="stable")
+        order = xp.argsort(self.indices, kind="stable")
         return Csr.by_rows(self.numbers[order], self.indices[order], self.rows[order], self.shape[::-1])
 
-    def turned_times(self, dense: np.ndarray) -> Rows:
+    def turned_times(self, dense: Array) -> Rows:
         """The product of the transposed matrix with a matrix or a vector. It stores a row for each column that stores
         elements."""
-        turned = self.turned()
-        indices = np.flatnonzero(np.diff(turned.indptr)).astype(INDEX)
-        starts = turned.indptr[np.append(indices, self.shape[1])]
-        narrow = Csr(turned.numbers, turned.indices, starts, (len(indices), self.shape[0]))
+        narrow, indices = self.turned()._filled()
         return Rows(narrow.times(dense), indices, (self.shape[1], *dense.shape[1:]))
 
 

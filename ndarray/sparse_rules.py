@@ -7,24 +7,28 @@ arrays.
 from __future__ import annotations
 
 import functools
+import itertools
+import operator
 import types
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from opreg.core.array_module import module_of
 from opreg.core.mode import MODE
 from opreg.core.op import Op
 from opreg.core.registry import get
-from opreg.core.rules import Attrs
+from opreg.core.rules import Attrs, entering
 from opreg.core.spec import Spec, show
 from opreg.custom.prop import PropUse
 from opreg.errors import ArgumentError, ShapeError
 from opreg.typing import Array
 
 from . import tape
-from .context import Context
-from .ndarray import CAST_STORAGE, NDArray, _compute, raw
+from .computation import compute, raw
+from .context import Context, cpu
+from .ndarray import CAST_STORAGE, NDArray
 from .sparse_arrays import (
     APPLY,
     BaseSparseNDArray,
@@ -38,7 +42,7 @@ from .sparse_arrays import (
     zeros,
 )
 from .sparse_custom import by_prop
-from .sparse_numbers import Csr, Rows
+from .sparse_numbers import INDEX, Csr, Rows, on_host
 
 __all__ = ["apply_sparse", "cast_storage", "result_stype", "updated"]
 
@@ -48,24 +52,20 @@ Rule: TypeAlias = Callable[[Op, Attrs, Sequence[Any]], NDArray | None]
 RULES: dict[str, Rule] = {}
 
 
-def _rule(*names: str) -> Callable[[Rule], Rule]:
-    def enter(rule: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names, rule))
-        return rule
-
-    return enter
+_rule = entering(RULES)
 
 
 @APPLY.provide
 def apply_sparse(op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[Any, list[NDArray]]:
     """Apply an operator to inputs of which at least one is sparse."""
     ctx = next(value._ctx for value in values if isinstance(value, BaseSparseNDArray))
-    values = [value if isinstance(value, NDArray) else NDArray(raw(op, attrs, value, ctx, values), ctx)
-              for value in values]
+    values = [value if isinstance(value, NDArray) and value._ctx.shares(ctx) else
+              NDArray(raw(op, attrs, value, ctx, values), ctx) for value in values]
     if isinstance(attrs, PropUse) and attrs.says_stypes:
-        return by_prop(op, attrs, values, ctx)
+        with ctx.entered():
+            return by_prop(op, attrs, values, ctx)
     rule = RULES.get(op.name) if op.family else None
-    result = None if rule is None else rule(op, attrs, values)
+    result = None if rule is None else ctx.run(rule, op, attrs, values)
     if result is None:
         return _by_dense(op, attrs, values, ctx)
     if (recording := MODE.recording) and result._entry is None and _recorded(values):
@@ -80,7 +80,7 @@ def result_stype(op: Op, attrs: Attrs, inputs: Sequence[tuple[str, Spec]]) -> st
     rule = RULES.get(op.name) if op.family else None
     if rule is None:
         return None
-    result = rule(op, attrs, [zeros(stype, spec.shape or (), Context("cpu"), spec.dtype) for stype, spec in inputs])
+    result = rule(op, attrs, [zeros(stype, spec.shape or (), cpu(), spec.dtype) for stype, spec in inputs])
     return None if result is None else result.stype
 
 
@@ -93,12 +93,12 @@ def _by_dense(op: Op, attrs: Attrs, values: Sequence[NDArray], ctx: Context) -> 
     dense = []
     for value in values:
         if isinstance(value, BaseSparseNDArray):
-            dense_value = NDArray(value.asnumpy(), value._ctx)
+            dense_value = value._dense()
             dense_value._entry = value._entry
             dense.append(dense_value)
         else:
             dense.append(value)
-    prepared, outs = _compute(op, attrs, dense, ctx)
+    prepared, outs = compute(op, attrs, dense, ctx)
     first = len(op.signature.arguments(attrs))
     for i in {*op.traits.mutates, *[first + state for state in op.traits.states]}:
         if i < len(values) and isinstance(values[i], BaseSparseNDArray):
@@ -111,7 +111,7 @@ def _by_dense(op: Op, attrs: Attrs, values: Sequence[NDArray], ctx: Context) -> 
 
 def _numbers(op: Op, attrs: Attrs, ctx: Context, *numbers: Array) -> Array:
     """Apply an operator to stored elements."""
-    _, (out,) = _compute(op, attrs, [NDArray(number, ctx) for number in numbers], ctx)
+    _, (out,) = compute(op, attrs, [NDArray(number, ctx) for number in numbers], ctx)
     return out._data
 
 
@@ -129,7 +129,7 @@ def _keeps_zeros(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
        "_greater_equal_scalar", "_lesser_equal_scalar", "_equal_scalar", "clip", "_contrib_quadratic")
 def _may_keep_zeros(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     (x,) = values
-    if _numbers(op, attrs, x._ctx, np.zeros(1, x._stored.dtype))[0] != 0:
+    if _numbers(op, attrs, cpu(), np.zeros(1, x._stored.dtype))[0] != 0:
         return None
     return _keeps_zeros(op, attrs, values)
 
@@ -137,7 +137,7 @@ def _may_keep_zeros(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | No
 @_rule("zeros_like")
 def _zeros_like(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     (x,) = values
-    return over_stored(empty_of(x.stype, x.shape, x._stored.dtype), x._ctx)
+    return over_stored(empty_of(x.stype, x.shape, x._stored.dtype, x._ctx), x._ctx)
 
 
 @_rule("elemwise_add", "elemwise_sub", "_maximum", "_minimum", "_hypot")
@@ -164,7 +164,7 @@ def _at(dense: Array, stored: Any) -> Array:
     """The elements of a dense array at the places that a sparse one stores."""
     if isinstance(stored, Rows):
         return dense[stored.indices]
-    return np.broadcast_to(dense, stored.shape)[stored.rows, stored.indices]
+    return stored.xp.broadcast_to(dense, stored.shape)[stored.rows, stored.indices]
 
 
 @_rule("elemwise_mul")
@@ -173,7 +173,7 @@ def _product(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     _same_shape(op, left, right)
     kinds = {_stype(left), _stype(right)}
     if len(kinds) == 1:
-        return over_stored(left._stored.joined(right._stored, np.multiply), left._ctx)
+        return over_stored(left._stored.joined(right._stored, operator.mul), left._ctx)
     if "default" not in kinds:
         return None
     x, dense = (left, right) if isinstance(left, BaseSparseNDArray) else (right, left)
@@ -191,7 +191,7 @@ def _stored_quotient(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | N
     return over_stored(rows.like(_numbers(op, attrs, left._ctx, rows.numbers, others)), left._ctx)
 
 
-def _broadcast(compute: np.ufunc, op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
+def _broadcast(compute: Callable[[Array, Array], Array], op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     left, right = values
     if not isinstance(left, CSRNDArray) or _stype(right) != "default" or len(right.shape) > 2:
         return None
@@ -200,8 +200,8 @@ def _broadcast(compute: np.ufunc, op: Op, attrs: Attrs, values: Sequence[Any]) -
     return over_stored(left._stored.like(compute(left._stored.numbers, _at(right._data, left._stored))), left._ctx)
 
 
-_rule("broadcast_mul")(functools.partial(_broadcast, np.multiply))
-_rule("broadcast_div")(functools.partial(_broadcast, np.divide))
+_rule("broadcast_mul")(functools.partial(_broadcast, operator.mul))
+_rule("broadcast_div")(functools.partial(_broadcast, operator.truediv))
 
 
 @_rule("add_n")
@@ -238,10 +238,9 @@ def _concat(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     width = parts[0].shape[1]
     if any(part.shape[1] != width for part in parts):
         return None
-    ends = np.cumsum([0, *[len(part.numbers) for part in parts]])
-    indptr = np.concatenate([parts[0].indptr[:1], *[part.indptr[1:] + end for part, end in zip(parts, ends)]])
-    return over_stored(Csr(np.concatenate([part.numbers for part in parts]),
-                           np.concatenate([part.indices for part in parts]), indptr,
+    ends, join = itertools.accumulate((part.numbers.size for part in parts), initial=0), parts[0].xp.concatenate
+    indptr = join([parts[0].indptr[:1], *[part.indptr[1:] + end for part, end in zip(parts, ends)]])
+    return over_stored(Csr(join([part.numbers for part in parts]), join([part.indices for part in parts]), indptr,
                            (sum(part.shape[0] for part in parts), width)), values[0]._ctx)
 
 
@@ -251,12 +250,14 @@ def _take(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     if not isinstance(x, CSRNDArray) or attrs["axis"] != 0 or _stype(indices) != "default" or indices.ndim != 1:
         return None
     places = indices._data.astype(np.int64)
-    count, stored = x.shape[0], x._stored
-    places = places % count if attrs["mode"] == "wrap" else np.clip(places, 0, count - 1)
-    lengths = np.diff(stored.indptr)[places]
-    indptr = np.concatenate([[0], np.cumsum(lengths)])
-    chosen = np.repeat(stored.indptr[places] - indptr[:-1], lengths) + np.arange(indptr[-1])
-    return over_stored(Csr(stored.numbers[chosen], stored.indices[chosen], indptr, (len(places), x.shape[1])), x._ctx)
+    count, stored, xp = x.shape[0], x._stored, x._stored.xp
+    places = places % count if attrs["mode"] == "wrap" else xp.clip(places, 0, count - 1)
+    ends = xp.cumsum(xp.diff(stored.indptr)[places])
+    indptr = xp.concatenate([xp.zeros(1, dtype=INDEX), ends])
+    numbered = xp.arange(int(on_host(indptr[-1:])[0]))
+    row = xp.searchsorted(ends, numbered, side="right")
+    chosen = stored.indptr[places[row]] - indptr[row] + numbered
+    return over_stored(Csr(stored.numbers[chosen], stored.indices[chosen], indptr, (places.size, x.shape[1])), x._ctx)
 
 
 @_rule("_square_sum")
@@ -267,8 +268,8 @@ def _square_sum(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     if not isinstance(x, RowSparseNDArray) or x.ndim != 2 or axis not in (1, -1) or not attrs["keepdims"]:
         return None
     stored = x._stored
-    return over_stored(Rows(np.square(stored.numbers).sum(axis=1, keepdims=True), stored.indices, (x.shape[0], 1)),
-                       x._ctx)
+    sums = stored.xp.square(stored.numbers).sum(axis=1, keepdims=True)
+    return over_stored(Rows(sums, stored.indices, (x.shape[0], 1)), x._ctx)
 
 
 @_rule("_contrib_getnnz")
@@ -276,11 +277,11 @@ def _stored_count(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None
     (x,) = values
     if not isinstance(x, CSRNDArray):
         return None
-    stored, axis = x._stored, attrs["axis"]
+    stored, axis, xp = x._stored, attrs["axis"], x._stored.xp
     if axis is None:
-        counts = np.array([len(stored.numbers)])
+        counts = xp.full(1, stored.numbers.size)
     else:
-        counts = np.diff(stored.indptr) if axis else np.bincount(stored.indices, minlength=x.shape[1])
+        counts = xp.diff(stored.indptr) if axis else xp.bincount(stored.indices, minlength=x.shape[1])
     return NDArray(counts.astype(np.int64), x._ctx)
 
 
@@ -336,12 +337,8 @@ def cast_storage(data: NDArray, stype: str, *, out: NDArray | None = None) -> ND
     """
     if not isinstance(data, NDArray):
         raise ArgumentError(f"cast_storage: expected an NDArray, got {type(data).__name__}")
-    if check_stype(stype) == "row_sparse" and isinstance(data, CSRNDArray) and len(data._stored.numbers):
-        rows, columns = data._stored.rows, data._stored.indices  # without a dense array
-        places, inverse = np.unique(rows, return_inverse=True)
-        numbers = np.zeros((len(places), data.shape[1]), data._stored.dtype)
-        np.add.at(numbers, (inverse, columns), data._stored.numbers)
-        result: NDArray = over_stored(Rows(numbers, places.astype(np.int64), data.shape), data._ctx)
+    if check_stype(stype) == "row_sparse" and isinstance(data, CSRNDArray):
+        result: NDArray = over_stored(data._ctx.run(data._stored.by_row), data._ctx)
     else:
         result = with_stype(stype, data)
     if result is data:
@@ -382,7 +379,7 @@ def _dot(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
         return result
     if isinstance(right, CSRNDArray) and _stype(left) == "default" and left.ndim == 2 and not turn:
         numbers = (right._stored if turn_right else right._stored.turned()).times(left._data.T).T
-        result = with_stype(wanted or "csr", NDArray(np.ascontiguousarray(numbers), left._ctx))
+        result = with_stype(wanted or "csr", NDArray(left._ctx.xp.ascontiguousarray(numbers), left._ctx))
         return result
     if wanted in (None, "default"):
         return None
@@ -424,9 +421,9 @@ def _embedding(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     return result
 
 
-def _rows_of(data: Array, count: int) -> np.ndarray:
+def _rows_of(data: Array, count: int) -> Array:
     """Indices of rows of a weight, clipped to the valid range."""
-    return np.clip(data.astype(np.int64), 0, count - 1)
+    return module_of(data).clip(data.astype(np.int64), 0, count - 1)
 
 
 def _embedding_rows(node: tape.TapeNode, out_grads: Sequence[Any]) -> list[Any] | None:
@@ -435,7 +432,7 @@ def _embedding_rows(node: tape.TapeNode, out_grads: Sequence[Any]) -> list[Any] 
         return None
     data, shape = node.ins[0], node.ins[1].shape
     indices = _rows_of(data, shape[0]).reshape(-1)
-    return [None, Rows.summed(out_grads[0].reshape(len(indices), *shape[1:]), indices, shape)]
+    return [None, Rows.summed(out_grads[0].reshape(indices.size, *shape[1:]), indices, shape)]
 
 
 tape.ROW_GRADIENTS.update(dict.fromkeys(("Embedding", "_contrib_SparseEmbedding"), _embedding_rows))
@@ -456,11 +453,13 @@ def updated(name: str, weight: NDArray, grad: NDArray, states: Sequence[NDArray]
     False.
     Others update all rows.
     """
+    ctx = weight._ctx
     if isinstance(grad, RowSparseNDArray) and name in LAZY and attrs.get("lazy_update", True):
-        rows_updated(name, weight, grad, states, attrs)
+        ctx.run(rows_updated, name, weight, grad, states, attrs)
         return
-    arrays = [np.array(value._data) for value in (weight, grad, *states)]
-    rule, ctx = get(name).kernels[0].rule, weight._ctx
+    arrays = [ctx.run(value._stored.dense if isinstance(value, BaseSparseNDArray) else value._data.copy)
+              for value in (weight, grad, *states)]
+    rule = get(name).kernels[0].rule
     ctx.run(rule.function, ctx.xp, *arrays, out=arrays[0], **rule.select(attrs))
     for value, moved in zip((weight, *states), (arrays[0], *arrays[2:])):
         value._store(Ellipsis, NDArray(moved, ctx))
@@ -482,7 +481,7 @@ def rows_updated(name: str, weight: NDArray, grad: RowSparseNDArray, states: Seq
         Attributes of the operator.
     """
     rows: Rows = grad._stored
-    if not len(rows.indices):
+    if not rows.indices.size:
         return
     arrays = [value._stored.rows_at(rows.indices) if isinstance(value, RowSparseNDArray) else value._data[rows.indices]
               for value in (weight, *states)]

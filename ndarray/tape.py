@@ -512,7 +512,7 @@ def _differentiate(train_mode: bool | None, node: TapeNode, out_grads: Sequence[
 def _by_rows(step: Callable[..., Any], node: TapeNode, out_grads: Sequence[Any], needs: tuple[bool, ...]) -> Any:
     """A step of the backward pass, in which gradients for sparse arrays may be `Rows`."""
     rule = ROW_GRADIENTS.get(getattr(node.op, "name", ""))
-    grads = None if rule is None else rule(node, out_grads)
+    grads = None if rule is None else node.ctx.run(rule, node, out_grads)
     return step(node, out_grads, needs) if grads is None else grads
 
 
@@ -560,7 +560,7 @@ def _sum(summed: set[TapeEntry], entry: TapeEntry, first: Any, second: Any) -> A
         total = quiet(np.add, first, second, into)
         return total if total.__class__ is np.ndarray else np.asarray(total)
     if isinstance(first, Rows) or isinstance(second, Rows):
-        return first + second
+        return entry[0].ctx.run(operator.add, *((second, first) if isinstance(second, Rows) else (first, second)))
     wrap, ctx = WRAP.function, entry[0].ctx
     return (wrap(first, ctx) + wrap(second, ctx))._data
 

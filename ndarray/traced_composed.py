@@ -5,17 +5,17 @@ Each rule is NumPy's own definition over traced arrays, which act as NumPy's; im
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opreg.core.einsum import implied, product
-from opreg.core.spec import check_axes, check_axis, is_floating, limits
+from opreg.core.rules import entering
+from opreg.core.spec import check_axis
 from opreg.core.tracing import TraceError
 
-from .traced_numpy import FUNCTIONS, F, _array, _dummy, _value
+from .traced_numpy import FUNCTIONS, _array, _dummy, _joined, _value
 
 if TYPE_CHECKING:
     from .traced import BodyTracer, TracedArray
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-def _named(name: str) -> Callable[[F], F]:
-    def enter(function: F) -> F:
-        FUNCTIONS[name] = function
-        return function
-
-    return enter
+_named = entering(FUNCTIONS)
 
 
 def _traced(body: BodyTracer, a: ArrayLike) -> Any:
     """The traced value of an argument, which acts as a NumPy array."""
     return _array(body, a)
+
+
+def _of_one_dtype(body: BodyTracer, name: str, *arrays: ArrayLike, **attrs: object) -> TracedArray:
+    """Trace an operator on arrays of their common dtype."""
+    return body.value(body.single(name, *_joined(body, arrays), **attrs))
 
 
 # ------------------------------------------------------------------------------------------------- order
@@ -101,14 +101,9 @@ for _name, _place in {"split": None, "vsplit": 0, "hsplit": 1, "dsplit": 2}.item
 
 
 @_named("diff")
-def diff(body: BodyTracer, a: ArrayLike, n: int = 1, axis: int = -1) -> Any:
+def diff(body: BodyTracer, a: ArrayLike, n: int = 1, axis: int = -1) -> TracedArray:
     """Differences of neighbours along an axis, ``n`` times."""
-    array = _traced(body, a)
-    before = [slice(None)] * check_axis(axis, array.ndim)
-    for _ in range(n):
-        later, sooner = array[(*before, slice(1, None))], array[(*before, slice(None, -1))]
-        array = later != sooner if array.dtype == np.bool_ else later - sooner
-    return array
+    return _value(body, "_npi_diff", a, n=n, axis=axis)
 
 
 @_named("delete")
@@ -140,17 +135,15 @@ def pad(body: BodyTracer, array: ArrayLike, pad_width: Any, mode: Any = "constan
 # -------------------------------------------------------------------------------------------------- joined
 
 
-def _joins(name: str, wide: Callable[[Any], Any], axis: Callable[[Any], int]) -> None:
-    def rule(body: BodyTracer, tup: Sequence[ArrayLike]) -> Any:
-        arrays = [wide(_traced(body, operand)) for operand in tup]
-        return np.concatenate(arrays, axis=axis(arrays[0]))
+def _joins(name: str) -> None:
+    def rule(body: BodyTracer, tup: Sequence[ArrayLike]) -> TracedArray:
+        return _of_one_dtype(body, f"_npi_{name}", *tup, num_args=len(tup))
 
     FUNCTIONS[name] = rule
 
 
-_joins("hstack", np.atleast_1d, lambda first: min(first.ndim - 1, 1))
-_joins("vstack", np.atleast_2d, lambda first: 0)
-_joins("column_stack", lambda array: np.reshape(array, (-1, 1)) if array.ndim < 2 else array, lambda first: 1)
+for _name in ("hstack", "vstack", "dstack", "column_stack"):
+    _joins(_name)
 
 
 @_named("append")
@@ -173,15 +166,9 @@ def logaddexp(body: BodyTracer, x1: ArrayLike, x2: ArrayLike) -> Any:
 
 @_named("nan_to_num")
 def nan_to_num(body: BodyTracer, x: ArrayLike, copy: bool = True, nan: float = 0.0, posinf: float | None = None,
-               neginf: float | None = None) -> Any:
+               neginf: float | None = None) -> TracedArray:
     """Finite numbers in place of NaN and infinities."""
-    array = _traced(body, x)
-    if not is_floating(array.dtype):
-        return array
-    least, most = limits(array.dtype)
-    for at, number in ((np.inf, most if posinf is None else posinf), (-np.inf, least if neginf is None else neginf)):
-        array = np.where(array == at, np.asarray(number, array.dtype), array)
-    return np.where(np.isnan(array), np.asarray(nan, array.dtype), array)
+    return _value(body, "_npi_nan_to_num", x, nan=nan, posinf=posinf, neginf=neginf)
 
 
 @_named("nansum")
@@ -224,13 +211,13 @@ def select(body: BodyTracer, condlist: Sequence[ArrayLike], choicelist: Sequence
 @_named("diagonal")
 def diagonal(body: BodyTracer, a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> TracedArray:
     """Elements on the diagonal of two axes."""
-    return _value(body, "diag", a, k=offset, axis1=axis1, axis2=axis2)
+    return _value(body, "_np_diagonal", a, offset=offset, axis1=axis1, axis2=axis2)
 
 
 @_named("diag")
 def diag(body: BodyTracer, v: ArrayLike, k: int = 0) -> TracedArray:
     """The diagonal of a matrix, or a matrix of this diagonal."""
-    return _value(body, "diag", v, k=k)
+    return _value(body, "_np_diag", v, k=k)
 
 
 @_named("trace")
@@ -240,19 +227,12 @@ def trace(body: BodyTracer, a: ArrayLike, offset: int = 0, axis1: int = 0, axis2
 
 
 @_named("tensordot")
-def tensordot(body: BodyTracer, a: ArrayLike, b: ArrayLike, axes: Any = 2) -> Any:
+def tensordot(body: BodyTracer, a: ArrayLike, b: ArrayLike, axes: Any = 2) -> TracedArray:
     """Sums of products over axes of both arrays."""
-    left, right = _traced(body, a), _traced(body, b)
     if isinstance(axes, int):
-        axes = list(range(left.ndim - axes, left.ndim)), list(range(axes))
-    left_axes, right_axes = [check_axes((axis,) if isinstance(axis, int) else tuple(axis), array.ndim)
-                             for axis, array in zip(axes, (left, right))]
-    rows = [i for i in range(left.ndim) if i not in left_axes]
-    columns = [i for i in range(right.ndim) if i not in right_axes]
-    shape = [left.shape[i] for i in rows] + [right.shape[i] for i in columns]
-    count = int(np.prod([left.shape[i] for i in left_axes]))
-    left, right = np.transpose(left, [*rows, *left_axes]), np.transpose(right, [*right_axes, *columns])
-    return (left.reshape(-1, count) @ right.reshape(count, -1)).reshape(shape)
+        return _of_one_dtype(body, "_npi_tensordot_int_axes", a, b, axes=axes)
+    first, second = [(axis,) if isinstance(axis, int) else tuple(axis) for axis in axes]
+    return _of_one_dtype(body, "_npi_tensordot", a, b, a_axes_summed=first, b_axes_summed=second)
 
 
 @_named("inner")
@@ -269,31 +249,9 @@ def vdot(body: BodyTracer, a: ArrayLike, b: ArrayLike) -> Any:
 
 
 @_named("einsum")
-def einsum(body: BodyTracer, subscripts: str, *operands: ArrayLike, optimize: Any = False) -> Any:
+def einsum(body: BodyTracer, subscripts: str, *operands: ArrayLike, optimize: Any = False) -> TracedArray:
     """Sums of products over axes with the same letter."""
-    inputs, arrow, output = subscripts.replace(" ", "").partition("->")
-    words, values = inputs.split(","), [_traced(body, operand) for operand in operands]
-    if "." in subscripts or len(words) != len(values) or any(
-            len(word) != value.ndim for word, value in zip(words, values)):
-        raise TraceError(f"np.einsum({subscripts!r}): expected a letter for each axis of {len(words)} operands. "
-                         f"{body.instead}")
-    if not arrow:
-        output = implied(inputs)
-    for place, word in enumerate(words):
-        while len(letters := dict.fromkeys(word)) < len(word):  # the diagonal of axes with one letter
-            letter = next(letter for letter in letters if word.count(letter) > 1)
-            first = word.index(letter)
-            second = word.index(letter, first + 1)
-            values[place] = diagonal(body, values[place], 0, first, second)
-            word = word[:first] + word[first + 1:second] + word[second + 1:] + letter
-        words[place] = word
-    value, have = values[0], words[0]
-    for place in range(1, len(words)):
-        later = {*output}.union(*words[place + 1:])
-        have, value = product(have, value, words[place], values[place], later)
-    gone = tuple([axis for axis, letter in enumerate(have) if letter not in output])
-    remaining = [letter for letter in have if letter in output]
-    return np.transpose(np.sum(value, axis=gone) if gone else value, [remaining.index(letter) for letter in output])
+    return _of_one_dtype(body, "_npi_einsum", *operands, subscripts=subscripts, num_args=len(operands))
 
 
 # ------------------------------------------------------------------------------------------ linear algebra

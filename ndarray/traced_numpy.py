@@ -407,13 +407,11 @@ def matmul(body: BodyTracer, a: ArrayLike, b: ArrayLike) -> TracedArray:
 
 @_rule
 def dot(body: BodyTracer, a: ArrayLike, b: ArrayLike) -> TracedArray:
-    """NumPy's ``dot``, with at most two axes on the right."""
+    """Sums of products over the last axis of ``a`` and the last but one of ``b``; with a scalar, the product."""
     ranks = np.ndim(_host(a)) if not hasattr(a, "ndim") else a.ndim, b.ndim if hasattr(b, "ndim") else np.ndim(b)
     if 0 in ranks:
         return np.multiply(_host(a), _host(b))
-    if max(ranks) > 2 and ranks[1] != 1 and ranks[1] != 2:
-        raise TraceError("np.dot of more than two axes on the right. Use np.matmul")
-    return matmul(body, a, b)
+    return body.value(body.single("_np_dot", *_joined(body, (a, b))))
 
 
 @_rule

@@ -81,7 +81,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "test_utils": ("opreg.train.test_utils", None),
     "profiler": ("opreg.profiler", None),
     "distributed": ("opreg.distributed", None),
-    "communication": ("opreg.cells.communication", None),
+    "communication": ("opreg.nn.communication", None),
     "runtime": ("opreg.runtime", None),
     "log": ("opreg.log", None),
     "util": ("opreg.util", None),
@@ -105,10 +105,10 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     **{name: ("opreg.cells.parameter", name) for name in ("Parameter", "ParameterTuple")},
     **{name: ("opreg.cells.state", name) for name in ("set_context", "get_context", "GRAPH_MODE", "PYNATIVE_MODE",
                                                    "STRICT", "COMPATIBLE", "LAX")},
-    **{name: ("opreg.cells.parallel", name) for name in (
+    **{name: ("opreg.nn.parallel", name) for name in (
         "ParallelMode", "set_auto_parallel_context", "get_auto_parallel_context", "reset_auto_parallel_context")},
-    "parallel": ("opreg.cells.strategies", None),
-    **{name: ("opreg.cells.strategies", name) for name in (
+    "parallel": ("opreg.nn.strategies", None),
+    **{name: ("opreg.nn.strategies", name) for name in (
         "set_algo_parameters", "get_algo_parameters", "reset_algo_parameters")},
     **{name: ("opreg.cells.grad", name) for name in (
         "grad", "value_and_grad", "get_grad", "no_grad")},
@@ -120,11 +120,11 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "mutable": ("opreg.cells.tree", "mutable"),
     **{name: ("opreg.cells.sparse", name) for name in ("COOTensor", "CSRTensor", "RowTensor", "SparseTensor")},
     "_no_grad": ("opreg.cells.grad", "no_grad"),
-    **{name: ("opreg.cells.settings", name) for name in ("JitConfig", "jit_class", "recompute", "set_device")},
-    "ms_class": ("opreg.cells.settings", "jit_class"),
+    **{name: ("opreg.nn.compiler_settings", name) for name in ("JitConfig", "jit_class", "recompute", "set_device")},
+    "ms_class": ("opreg.nn.compiler_settings", "jit_class"),
     **{name: ("opreg.cells.jit", name) for name in ("jit", "ms_function")},
     **{name: ("opreg.cells.initializer", name) for name in ("set_seed", "get_seed")},
-    **{name: ("opreg.cells.generator", name) for name in (
+    **{name: ("opreg.nn.generator", name) for name in (
         "get_rng_state", "set_rng_state", "manual_seed", "initial_seed", "seed")},
     "export": ("opreg.onnx.mindspore_export", "export"),
     **{name: ("opreg.nn.checkpoint", name) for name in ("save_checkpoint", "load_checkpoint", "load_param_into_net")},

@@ -1,7 +1,6 @@
 # Made from the declarations by `python -m opreg.builtin --stubs`; not edited by hand.
 
 from opreg import base as base
-from opreg.cells import communication as communication
 from opreg.cells import dtype as dtype
 from opreg.cells.dtype import float16 as float16
 from opreg.cells.dtype import float32 as float32
@@ -35,11 +34,6 @@ from opreg.cells.dtype import dtype_to_nptype as dtype_to_nptype
 from opreg.cells.dtype import dtype_to_pytype as dtype_to_pytype
 from opreg.cells.dtype import pytype_to_dtype as pytype_to_dtype
 from opreg.cells.function import _Function as _Function
-from opreg.cells.generator import get_rng_state as get_rng_state
-from opreg.cells.generator import set_rng_state as set_rng_state
-from opreg.cells.generator import manual_seed as manual_seed
-from opreg.cells.generator import initial_seed as initial_seed
-from opreg.cells.generator import seed as seed
 from opreg.cells.grad import grad as grad
 from opreg.cells.grad import value_and_grad as value_and_grad
 from opreg.cells.grad import get_grad as get_grad
@@ -53,17 +47,8 @@ from opreg.cells.jacobian import jacrev as jacrev
 from opreg.cells.jacobian import jacfwd as jacfwd
 from opreg.cells.jit import jit as jit
 from opreg.cells.jit import ms_function as ms_function
-from opreg.cells.parallel import ParallelMode as ParallelMode
-from opreg.cells.parallel import set_auto_parallel_context as set_auto_parallel_context
-from opreg.cells.parallel import get_auto_parallel_context as get_auto_parallel_context
-from opreg.cells.parallel import reset_auto_parallel_context as reset_auto_parallel_context
 from opreg.cells.parameter import Parameter as Parameter
 from opreg.cells.parameter import ParameterTuple as ParameterTuple
-from opreg.cells.settings import JitConfig as JitConfig
-from opreg.cells.settings import jit_class as jit_class
-from opreg.cells.settings import recompute as recompute
-from opreg.cells.settings import set_device as set_device
-from opreg.cells.settings import jit_class as ms_class
 from opreg.cells.sparse import COOTensor as COOTensor
 from opreg.cells.sparse import CSRTensor as CSRTensor
 from opreg.cells.sparse import RowTensor as RowTensor
@@ -75,10 +60,6 @@ from opreg.cells.state import PYNATIVE_MODE as PYNATIVE_MODE
 from opreg.cells.state import STRICT as STRICT
 from opreg.cells.state import COMPATIBLE as COMPATIBLE
 from opreg.cells.state import LAX as LAX
-from opreg.cells import strategies as parallel
-from opreg.cells.strategies import set_algo_parameters as set_algo_parameters
-from opreg.cells.strategies import get_algo_parameters as get_algo_parameters
-from opreg.cells.strategies import reset_algo_parameters as reset_algo_parameters
 from opreg.cells.tensor import Tensor as Tensor
 from opreg.cells.tensor import tensor as tensor
 from opreg.cells.tensor import from_numpy as from_numpy
@@ -123,8 +104,19 @@ from opreg.nn.amp import build_train_network as build_train_network
 from opreg.nn.checkpoint import save_checkpoint as save_checkpoint
 from opreg.nn.checkpoint import load_checkpoint as load_checkpoint
 from opreg.nn.checkpoint import load_param_into_net as load_param_into_net
+from opreg.nn import communication as communication
+from opreg.nn.compiler_settings import JitConfig as JitConfig
+from opreg.nn.compiler_settings import jit_class as jit_class
+from opreg.nn.compiler_settings import recompute as recompute
+from opreg.nn.compiler_settings import set_device as set_device
+from opreg.nn.compiler_settings import jit_class as ms_class
 from opreg.nn import dataset as dataset
 from opreg.nn import experimental as experimental
+from opreg.nn.generator import get_rng_state as get_rng_state
+from opreg.nn.generator import set_rng_state as set_rng_state
+from opreg.nn.generator import manual_seed as manual_seed
+from opreg.nn.generator import initial_seed as initial_seed
+from opreg.nn.generator import seed as seed
 from opreg.nn.metrics import Accuracy as Accuracy
 from opreg.nn.metrics import BleuScore as BleuScore
 from opreg.nn.metrics import ConfusionMatrix as ConfusionMatrix
@@ -169,6 +161,14 @@ from opreg.nn.model import SummaryRecord as SummaryRecord
 from opreg.nn.model import TimeMonitor as TimeMonitor
 from opreg.nn import numpy as numpy
 from opreg.nn import ops as ops
+from opreg.nn.parallel import ParallelMode as ParallelMode
+from opreg.nn.parallel import set_auto_parallel_context as set_auto_parallel_context
+from opreg.nn.parallel import get_auto_parallel_context as get_auto_parallel_context
+from opreg.nn.parallel import reset_auto_parallel_context as reset_auto_parallel_context
+from opreg.nn import strategies as parallel
+from opreg.nn.strategies import set_algo_parameters as set_algo_parameters
+from opreg.nn.strategies import get_algo_parameters as get_algo_parameters
+from opreg.nn.strategies import reset_algo_parameters as reset_algo_parameters
 from opreg import notebook as notebook
 from opreg import np as np
 from opreg import npx as npx

@@ -41,9 +41,9 @@ _TRAINING_NAMES = {name: f"{module}:{name}" for name, module in TRAINING.items()
 #: Names of modules that are no doors of ``opreg``, by package -> ``module``, or ``module:attribute``.
 _DEEPER = {
     "opreg.common": {"parameter": "opreg.cells.parameter", "tensor": "opreg.cells.tensor",
-                     "seed": "opreg.cells.initializer", "generator": "opreg.cells.generator",
+                     "seed": "opreg.cells.initializer", "generator": "opreg.nn.generator",
                      "_grad_function": "opreg.cells.function", "hook_handle": "opreg.cells.handles",
-                     "jit_config": "opreg.cells.settings", "recompute": "opreg.cells.settings",
+                     "jit_config": "opreg.nn.compiler_settings", "recompute": "opreg.nn.compiler_settings",
                      "_stub_tensor": "opreg.common.stub_tensor"},
     "opreg.contrib": {"onnx": "opreg.onnx",
                       **{name: f"opreg.contrib:{name}" for name in ("nd", "ndarray", "sym", "symbol")}},
@@ -64,22 +64,22 @@ _DEEPER = {
     "opreg.nn.losses": {"loss": "opreg.nn.losses", "_Loss": "opreg.nn.losses:LossBase"},  # its old name
     "opreg.nn.ops": {**dict.fromkeys(("operations", "functional", "composite", "function", *_FILES_OF_OPS),
                                      "opreg.nn.ops"), "grad": "opreg.nn.ops:grad"},
-    "opreg.nn.ops:grad": {"grad_func": "opreg.cells.grad_func"},
+    "opreg.nn.ops:grad": {"grad_func": "opreg.nn.grad_func"},
     "opreg.nn.optim": dict.fromkeys(("ada_grad", "adadelta", "adafactor", "adam", "adamax", "asgd", "ftrl", "lamb",
                                      "lazyadam", "momentum", "proximal_ada_grad", "rmsprop", "rprop", "sgd"),
                                     "opreg.nn.optim"),
-    "opreg.nn.train": {"cell_wrapper": "opreg.nn.train", "grad_reducer": "opreg.cells.parallel",
+    "opreg.nn.train": {"cell_wrapper": "opreg.nn.train", "grad_reducer": "opreg.nn.parallel",
                        "loss_scale": "opreg.nn.loss_scale",
                        **{name: f"opreg.nn.loss_scale:{name}" for name in (
                            "DynamicLossScaleUpdateCell", "FixedLossScaleUpdateCell", "TrainOneStepWithLossScaleCell")},
-                       "DistributedGradReducer": "opreg.cells.parallel:DistributedGradReducer"},
+                       "DistributedGradReducer": "opreg.nn.parallel:DistributedGradReducer"},
     "opreg.nn.dataset": dict.fromkeys(("engine", "core"), "opreg.nn.dataset"),
     "opreg.nn.dataset.transforms": dict.fromkeys(("c_transforms", "py_transforms", "transforms"),
                                                  "opreg.nn.dataset.transforms"),
     "opreg.nn.dataset.vision": dict.fromkeys(("c_transforms", "py_transforms", "transforms", "utils"),
                                              "opreg.nn.dataset.vision"),
-    "opreg.cells.strategies": dict.fromkeys(("_utils", "_auto_parallel_context"), "opreg.cells.strategies"),
-    "opreg.cells.communication": {"management": "opreg.cells.communication"},
+    "opreg.nn.strategies": dict.fromkeys(("_utils", "_auto_parallel_context"), "opreg.nn.strategies"),
+    "opreg.nn.communication": {"management": "opreg.nn.communication"},
     "opreg.onnx.onnx2mx": dict.fromkeys(("import_model", "import_to_gluon"), "opreg.onnx.importing"),
     "opreg.onnx.mx2onnx": {"_export_model": "opreg.onnx.exporting"},
     "opreg.train": {"_utils": "opreg.train.folders",
@@ -94,7 +94,7 @@ _DEEPER = {
         **_TRAINING_NAMES, "_InternalCallbackParam": "opreg.nn.model.callback:Params",
         **dict.fromkeys(("_callback", "_checkpoint", "_loss_monitor", "_time_monitor"), "opreg.train.callback")},
     "opreg.train.model": {"Model": "opreg.nn.model:Model",
-                          "ParallelMode": "opreg.cells.parallel:ParallelMode"},
+                          "ParallelMode": "opreg.nn.parallel:ParallelMode"},
     "opreg.nn.model.summaries": {"summary_record": "opreg.nn.model.summaries"},
     "opreg.train.io": {"io": "opreg.train.io"},
     "opreg.train.metric": {"ndarray": "opreg.ndarray"},  # which GluonTS imports from there
@@ -116,7 +116,10 @@ _DEEPER = {
 _SPOKEN = {"MXNet": {"numpy": "np"}}
 
 #: Modules that are known by the name of a place where they were.
-_MOVED = {"opreg.symbol.estimate": "opreg.symbol.inspect.estimate"}
+_MOVED = {"opreg.symbol.estimate": "opreg.symbol.inspect.estimate", "opreg.train.progress": "opreg.training_line",
+          "opreg.cells.settings": "opreg.nn.compiler_settings",
+          **{f"opreg.cells.{name}": f"opreg.nn.{name}" for name in (
+              "communication", "generator", "grad_func", "parallel", "strategies")}}
 
 
 class _Aliases:

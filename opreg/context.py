@@ -16,10 +16,6 @@ from opreg.ndarray.context import *  # noqa: F403
 from opreg.ndarray.context import __all__ as _PLACES
 
 if TYPE_CHECKING:
-    from opreg.cells.parallel import ParallelMode as ParallelMode
-    from opreg.cells.parallel import get_auto_parallel_context as get_auto_parallel_context
-    from opreg.cells.parallel import reset_auto_parallel_context as reset_auto_parallel_context
-    from opreg.cells.parallel import set_auto_parallel_context as set_auto_parallel_context
     from opreg.cells.state import COMPATIBLE as COMPATIBLE
     from opreg.cells.state import GRAPH_MODE as GRAPH_MODE
     from opreg.cells.state import LAX as LAX
@@ -27,6 +23,10 @@ if TYPE_CHECKING:
     from opreg.cells.state import STRICT as STRICT
     from opreg.cells.state import get_context as get_context
     from opreg.cells.state import set_context as set_context
+    from opreg.nn.parallel import ParallelMode as ParallelMode
+    from opreg.nn.parallel import get_auto_parallel_context as get_auto_parallel_context
+    from opreg.nn.parallel import reset_auto_parallel_context as reset_auto_parallel_context
+    from opreg.nn.parallel import set_auto_parallel_context as set_auto_parallel_context
 
 _SETTINGS = ("set_context", "get_context", "GRAPH_MODE", "PYNATIVE_MODE", "STRICT", "COMPATIBLE", "LAX",
              "ParallelMode", "set_auto_parallel_context", "get_auto_parallel_context", "reset_auto_parallel_context")

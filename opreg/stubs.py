@@ -24,6 +24,7 @@ import numpy as np
 import opreg
 
 from . import ndarray, symbol
+from .aliases import TRAINING
 from .cells import typing as tensor_types
 from .cells.tensor_base import TensorBase
 from .core.arguments import examples, signature
@@ -388,15 +389,15 @@ def _tensor_methods() -> str:
 # ------------------------------------------------------------------------------------------------- the door
 
 
-def _door() -> str:
-    """The front door: plain imports of what its table opens at first use."""
+def _door(names: Mapping[str, tuple[str, str | None]], further: str = "") -> str:
+    """A package whose names are loaded at first use: plain imports of these names, each from its module."""
     lines = [_TITLE, "\n"]
-    for name, (module, attribute) in sorted(vars(opreg)["_DOORS"].items(), key=lambda door: door[1][0]):
+    for name, (module, attribute) in sorted(names.items(), key=lambda door: door[1][0]):
         package, _, last = module.rpartition(".") if attribute is None else (module, "", attribute)
         lines.append(f"from {package} import {last} as {name}\n")
-    listed = textwrap.fill(", ".join(f'"{name}"' for name in ["__version__", *sorted(vars(opreg)["_DOORS"])]), _WIDTH,
-                           initial_indent=" " * 4, subsequent_indent=" " * 4)
-    return "".join([*lines, f"\n__all__ = [\n{listed},\n]\n\n__version__: str\n"])
+    listed = textwrap.fill(", ".join(f'"{name}"' for name in [*re.findall(r"^\w+(?=:)", further), *sorted(names)]),
+                           _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 4)
+    return "".join([*lines, f"\n__all__ = [\n{listed},\n]\n", further and f"\n{further}\n"])
 
 
 def stubs() -> dict[str, str]:
@@ -407,7 +408,9 @@ def stubs() -> dict[str, str]:
     >>> "def expand_dims(data: Input, axis: int," in stubs()["ndarray/operators.pyi"]
     True
     """
-    texts = {"__init__.pyi": _door(), "nn/ops/__init__.pyi": _ops(), "cells/tensor_methods.pyi": _tensor_methods()}
+    texts = {"__init__.pyi": _door(vars(opreg)["_DOORS"], "__version__: str"),
+             "train/__init__.pyi": _door({name: (module, name) for name, module in TRAINING.items()}),
+             "nn/ops/__init__.pyi": _ops(), "cells/tensor_methods.pyi": _tensor_methods()}
     for manner, package in (("nd", "ndarray"), ("sym", "symbol")):
         texts[f"{package}/operators.pyi"] = _operators(manner)
         texts[f"{package}/methods.pyi"] = "".join(_methods(manner))

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from .core.mode import MODE, Mode, Scope
+from .core.mode import MODE, Mode, Scope, is_np_array, is_np_shape
 from .errors import ArgumentError, ShapeError
 from .ndarray.context import Context, gpu_memory_info, num_gpus
 from .ndarray.ndarray import NDArray, array
@@ -36,11 +36,6 @@ class _Switch(Scope):
 
     def _again(self) -> _Switch:
         return type(self)(self._active)
-
-
-def is_np_shape() -> bool:
-    """Whether a 0 in the shape of a symbol is an empty dimension."""
-    return MODE.np_shape
 
 
 def set_np_shape(active: bool) -> bool:
@@ -72,11 +67,6 @@ def use_np_shape(function: F) -> F:
 
 
 # ------------------------------------------------------------------------------ the interface of NumPy
-
-
-def is_np_array() -> bool:
-    """Whether Gluon makes arrays of ``mx.np``."""
-    return MODE.np_array
 
 
 class np_array(_Switch):

@@ -17,8 +17,10 @@ from opreg.core.graph import Entry, Node, fail
 from opreg.core.reports import Explanation, report
 from opreg.core.spec import Spec
 from opreg.ndarray import autograd, tape
+from opreg.ndarray.computation import compute
 from opreg.ndarray.context import Context
-from opreg.ndarray.ndarray import NDArray, _compute
+from opreg.ndarray.creation import zeros
+from opreg.ndarray.ndarray import NDArray
 
 from . import infer as inference
 from .arrays import BoundArrays, Listed
@@ -82,7 +84,7 @@ class _Eager:
             for node in self._nodes:
                 assert node.op is not None
                 try:
-                    outs = _compute(node.op, node.attrs, [values[entry] for entry in node.inputs], self._ctx)[1]
+                    outs = compute(node.op, node.attrs, [values[entry] for entry in node.inputs], self._ctx)[1]
                 except Exception as error:
                     fail(error, node)
                 values.update(((node, i), out) for i, out in enumerate(outs))
@@ -98,7 +100,7 @@ class _Eager:
             tape.backward([value for value, _ in recorded], [gradient for _, gradient in recorded], train_mode=is_train)
         for leaf, grad in zip(self._leaves, [grad for grad, _ in self._requests.values()]):
             if leaf.req == "write" and not leaf.fresh:  # no gradient reaches it
-                grad._store(Ellipsis, NDArray(np.zeros(grad.shape, grad.dtype), self._ctx))
+                grad._store(Ellipsis, zeros(grad.shape, self._ctx, grad.dtype))
 
 
 class SparseExecutor(Parted):
@@ -160,7 +162,7 @@ class SparseExecutor(Parted):
     def _zeros(self, entry: Entry) -> NDArray:
         shape, dtype = self._specs[entry[0]][entry[1]]
         assert shape is not None
-        return NDArray(np.zeros(shape, dtype), self._ctx)
+        return zeros(shape, self._ctx, dtype)
 
     def _bind_remaining(self, arrays: Mapping[Node, NDArray], gradients: Mapping[Node, tuple[NDArray, str]],
                  outputs: Sequence[NDArray], head_grads: OutGrads) -> Executor | None:

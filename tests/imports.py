@@ -40,12 +40,15 @@ def imports(text: str, package: str) -> Iterator[Import]:
     >>> [each.names for each in imports("import a.b, c\\nfrom .d import e\\nfrom . import f", "x.y")]
     [[('a.b', ''), ('c', '')], [('x.y.d', 'e')], [('x.y', 'f')]]
     """
+    called = "import_module" in text or "__import__" in text  # otherwise no expression matters
     waiting: deque[tuple[ast.AST, bool, bool]] = deque([(ast.parse(text), True, False)])
     while waiting:
         node, early, for_types = waiting.popleft()
         early = early and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-        for_types = for_types or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test))
-        waiting.extend([(child, early, for_types) for child in ast.iter_child_nodes(node)])
+        for_types = for_types or (isinstance(node, ast.If) and any(
+            "TYPE_CHECKING" in (getattr(part, "id", ""), getattr(part, "attr", "")) for part in ast.walk(node.test)))
+        children = ast.iter_child_nodes(node) if called else _statements(node)
+        waiting.extend([(child, early, for_types) for child in children])
         names: list[tuple[str, str]] = []
         if isinstance(node, ast.Import):
             names = [(alias.name, "") for alias in node.names]
@@ -58,3 +61,7 @@ def imports(text: str, package: str) -> Iterator[Import]:
             continue
         yield Import(names, node, early, for_types)
 
+
+def _statements(node: ast.AST) -> list[ast.AST]:
+    """Statements directly inside of a statement, with its branches for exceptions and patterns."""
+    return [each for name in ("body", "orelse", "finalbody", "handlers", "cases") for each in getattr(node, name, ())]

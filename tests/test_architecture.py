@@ -30,7 +30,7 @@ FLOORS = """
     opreg.errors
     opreg.core
     opreg.distributed opreg.elementwise
-    opreg.custom opreg.fills
+    opreg.custom opreg.fills opreg.training_line
     opreg.backends
     opreg.builtin
     opreg.backends.private_operators
@@ -187,8 +187,6 @@ TYPES_FROM_ABOVE = {
     "opreg.custom.operator": ["opreg.custom"],
     "opreg.ndarray": ["opreg.core", "opreg.custom"],
     "opreg.cells": ["opreg.custom.operator"],
-    "opreg.nn": ["opreg.train"],
-    "opreg.nn.model": ["opreg.train"],
     "opreg.symbol": ["opreg.custom.operator", "opreg.ndarray"],
     "opreg.testing": ["opreg.custom.operator"],
 }
@@ -218,6 +216,56 @@ def test_types_make_few_circles() -> None:
     above = {(_entry(other), _entry(name)) for name, others in named.items() for other in others
              if _entry(other) != _entry(name) and _place(other) >= _place(name)}
     assert above == {(upper, lower) for upper, names in TYPES_FROM_ABOVE.items() for lower in names}
+
+
+#: The modules of each framework's interface, by the framework.
+INTERFACES = {
+    "MindSpore": ("opreg.nn", "opreg.common"),
+    "MXNet": ("opreg.train", "opreg.gluon", "opreg.np", "opreg.npx", "opreg.util", "opreg.base", "opreg.error",
+              "opreg.rtc", "opreg.notebook", "opreg.contrib"),
+}
+#: The machine of Cells, and what training shares.
+SHARED = ("opreg.cells", "opreg.data", "opreg.fills", "opreg.training_line")
+
+
+def _framework(name: str) -> str | None:
+    """The framework to whose interface a module belongs."""
+    for framework, packages in INTERFACES.items():
+        if name.startswith(tuple(f"{package}." for package in packages)) or name in packages:
+            return framework
+    return None
+
+
+@of_each([name for name in MODULES if _framework(name)])
+def test_interfaces_do_not_import_each_other(name: str) -> None:
+    for other, line, _ in _imports(name, types=True):
+        assert _framework(other) in (None, _framework(name)), \
+            f"{MODULES[name]}:{line}: {name} imports {other} of another framework: move what both need to SHARED"
+
+
+@of_each([name for name in MODULES if name.startswith(SHARED)])
+def test_shared_parts_import_no_interface(name: str) -> None:
+    for other, line, _ in _imports(name, types=True):
+        assert _framework(other) is None, f"{MODULES[name]}:{line}: {name} imports {other}"
+
+
+#: Modules of the machine of Cells that name a framework, and why. The list may only shrink.
+NAMES_A_FRAMEWORK = {
+    "dtype": "dtypes are MindSpore's, with its names and its promotion",
+    "initializer": "initial values have MindSpore's names",
+    "jit": "options of MindSpore's compiler are accepted",
+    "parameter": "a parameter has another name in files of MindSpore",
+    "printing": "the text of a tensor is MindSpore's",
+    "tensor": "a Tensor behaves as MindSpore's does",
+    "tensor_base": "a Tensor behaves as MindSpore's does",
+}
+
+
+@of_each([name for name in MODULES if name.startswith("opreg.cells")])
+def test_the_machine_of_cells_names_no_framework(name: str) -> None:
+    found = [f"{number}: {line.strip()}" for number, line in enumerate(MODULES[name].read_text().splitlines(), 1)
+             if re.search("mindspore|mxnet|gluon", line, re.IGNORECASE)]
+    assert bool(found) == (name.rpartition(".")[2] in NAMES_A_FRAMEWORK), f"{MODULES[name]}: {found}"
 
 
 @pytest.mark.parametrize("name", [
@@ -344,7 +392,10 @@ def test_knowing_an_operator_is_seen(text: str) -> None:
 @of_each([name for name in MODULES if name != "opreg.core.spec"])
 def test_floating_dtypes_are_checked_in_one_place(name: str) -> None:
     """NumPy does not count bfloat16 as floating: ``spec.is_floating`` includes it, ``is_numpy_float`` excludes it."""
-    for node in ast.walk(ast.parse(MODULES[name].read_text())):
+    text = MODULES[name].read_text()
+    if not re.search(r"\.kind\b|\b(issubdtype|floating|inexact)\b", text):
+        return
+    for node in ast.walk(ast.parse(text)):
         asked = (isinstance(node, ast.Compare) and isinstance(node.left, ast.Attribute) and node.left.attr == "kind"
                  and any(isinstance(each, ast.Constant) and isinstance(each.value, str)
                          and "f" in each.value and set(each.value) <= set("biufcV") for each in node.comparators))

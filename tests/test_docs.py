@@ -8,7 +8,6 @@ import os
 import re
 import runpy
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,8 @@ import pytest
 
 from opreg.command import COMMANDS, main
 
+from . import processes
+
 pytestmark = pytest.mark.usefixtures("unregistered")
 
 ROOT = Path(__file__).parent.parent
@@ -24,9 +25,13 @@ EXAMPLES = ROOT / "examples"
 
 
 def _run(*words: str) -> str:
-    found = subprocess.run([sys.executable, "-W", "error", *words], cwd=ROOT, capture_output=True, text=True,
-                           check=False, env={**os.environ, "PYTHONPATH": str(ROOT),
-                                             "OPENBLAS_NUM_THREADS": "1"})  # the products are small
+    """What ``python WORDS`` prints."""
+    named = words[0] == "-m"
+    sys_path = "sys.path.insert(0, os.path.dirname(sys.argv[0])); " if not named else ""
+    found = processes.run(
+        f"import os, runpy, sys; del sys.argv[:{1 + named}]; {sys_path}"
+        f"runpy.run_{'module' if named else 'path'}(sys.argv[0], run_name='__main__'{', alter_sys=True' * named})",
+        *words, env={**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"})  # the products are small
     assert found.returncode == 0, found.stderr
     return found.stdout
 
@@ -108,9 +113,16 @@ def test_files_that_pages_name_are_there():
             assert name in (there if "/" in name else names), f"{page} names {name}"
 
 
+#: Arguments of examples: a test needs less training than a reader.
+ARGUMENTS = {"residual_network": ["--epochs", "1"]}
+#: Texts that examples print.
+PRINTED = {"custom_softmax": "The weights differ"}
+
+
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
 def test_examples_run(name, capsys):
-    assert _run(str(EXAMPLES / f"{name}.py"))
+    printed = _run(str(EXAMPLES / f"{name}.py"), *ARGUMENTS.get(name, []))
+    assert printed and PRINTED.get(name, "") in printed
 
 
 def test_the_first_program_learns_and_saves_its_weights(tmp_path):

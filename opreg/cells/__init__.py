@@ -1,4 +1,4 @@
-"""Cells: the engine under ``opreg.nn`` and ``opreg.gluon``.
+"""Cells: the engine of layers, losses and compiled functions.
 
 It holds values and parameters, traces of functions and Cells, guards, compilation, gradients, and hooks. Layers,
 losses, optimizers, and the names of each framework are built on it.

@@ -44,7 +44,7 @@ def _check_keywords(cls: type, keywords: Mapping[str, object]) -> None:
         if name not in valid and not parameters.open:
             raise TypeError(f"{cls.__name__}() takes no keyword {name!r}. {did_you_mean(name, valid)}")
 
-#: Arguments of ``recompute`` in MindSpore's releases.
+#: Arguments of ``recompute`` that are accepted without effect.
 _RECOMPUTE = frozenset(("mp_comm_recompute", "parallel_optimizer_comm_recompute", "recompute_slice_activation",
                         "use_reentrant", "output_recompute", "early_stop", "context_fn"))
 
@@ -468,7 +468,7 @@ class Cell(ParameterContainer, NotebookTable):
         return HookHandle.add(self, self._hooks["backward"], hook_fn, convention=convention)
 
     def register_full_backward_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
-        """``register_backward_hook`` in the convention of MindSpore 2.4 and later.
+        """``register_backward_hook`` in the convention ``"2.4"``.
 
         Outputs are then those after forward hooks, unless the Cell also has a backward hook of the other convention.
         """
@@ -540,9 +540,8 @@ def _dtypes_apart(cell: Cell, inputs: Sequence[object]) -> str | None:
     other = next((value for value in inputs if isinstance(value, TensorBase) and value._dt != parameter_dtype), None)
     if parameter_dtype is None or other is None:
         return None
-    name = dtypes.of(parameter_dtype)
-    return (f"an input is of {dtypes.of(other._dt)}, the parameters are of {name}: convert one, as with "
-            f"x.astype({name!r})").replace("mindspore.", "ms.")
+    given, name = (f"ms.{str(dtypes.of(dtype)).lower()}" for dtype in (other._dt, parameter_dtype))
+    return f"an input is of {given}, the parameters are of {name}: convert one, as with x.astype({name})"
 
 
 def _arity(construct: Callable[..., Any]) -> int:

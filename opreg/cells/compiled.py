@@ -76,7 +76,7 @@ class Compiled:
         trained = {id(array) for array in outside if isinstance(array, Parameter) and array.requires_grad}
         self._weights = [array for array in outside if id(array) in trained]
         self._others = [array for array in outside if id(array) not in trained]
-        self._simple = traced.structure is tree.LEAF
+        self._simple = traced.structure is tree.LEAF and traced.places == [None]
         self._in_python = False  # whether the gradient runs the Python code again
         self.certain = not (traced.calls or traced.steps)
         self.pure = not (traced.calls or traced.collective or traced.assigned or traced.random)
@@ -157,7 +157,7 @@ class Compiled:
             if self._simple:
                 return tensor_over(plan.outputs[0].copy(), plan.ctx)
             ctx = plan.ctx
-            return tree.rebuild(self.traced.structure, iter([tensor_over(out.copy(), ctx) for out in plan.outputs]))
+            return self.traced.results(leaves, [tensor_over(out.copy(), ctx) for out in plan.outputs])
         finally:
             if reserved:
                 for target in reserved:
@@ -200,7 +200,7 @@ class Compiled:
         if outs:
             tape.record(_TAPED, run, every, data, outs, None, MODE.now().recording)
             run.node = weakref.ref(outs[0]._entry[0])
-        return outs[0] if self._simple else tree.rebuild(self.traced.structure, iter(outs))
+        return outs[0] if self._simple else self.traced.results(leaves, outs)
 
     def targets(self) -> list[Node]:
         """Variables of the inputs, then of the weights."""

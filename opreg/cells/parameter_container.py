@@ -38,7 +38,7 @@ _NESTED = (list, tuple, dict)
 
 
 class _TakenError(TypeError, KeyError):
-    """A name is used by an object of another kind: a TypeError in MindSpore up to 2.5, a KeyError later."""
+    """A name is used by an object of another kind; programs catch a TypeError or a KeyError."""
 
 
 class ParameterContainer(Buffered):

@@ -33,13 +33,13 @@ def positions_of(grad_position: object) -> tuple[int, ...]:
 
 
 class _NoArgumentError(OpError, IndexError):
-    """No argument was given for a position; MindSpore's two modes raise errors of different types."""
+    """A position has no argument."""
 
 
 def check_positions(function: Callable, positions: Sequence[int], inputs: Sequence[object], leave_out: bool = False
                     ) -> Sequence[int]:
     """Refuse positions without an input, or with one that holds no tensors; positions of numbers are dropped if
-    ``leave_out``, as in MindSpore. Returns the valid positions."""
+    ``leave_out``. Returns the valid positions."""
     numbers = []
     for i in positions:
         if i >= len(inputs):

@@ -35,4 +35,4 @@ class CSRTensor(_Sparse):
 
 
 class SparseTensor(_Sparse):
-    """The name of ``COOTensor`` in MindSpore 1.x; see ``RowTensor``."""
+    """An older name of ``COOTensor``; see ``RowTensor``."""

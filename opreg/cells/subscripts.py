@@ -1,7 +1,6 @@
 """Subscripts of tensors in NumPy's terms: the meaning of ``x[key]`` when reading and writing.
 
-Errors have the types of both peers: for a mask or index array that does not fit, NumPy raises an IndexError and
-MindSpore a ValueError.
+For a mask or index array that does not fit, the error is an IndexError, as NumPy's, and a ValueError, too.
 """
 
 from __future__ import annotations

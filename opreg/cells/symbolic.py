@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from opreg.ndarray import zeros
+from opreg.ndarray.computation import compute
+from opreg.ndarray.context import current_context
 from opreg.symbol.symbol import Symbol
 
 from ..core.dispatch import apply
 from ..core.graph import Graph, Node
+from ..core.op import Op
 from ..core.placeholder import resolve
+from ..core.rules import Attrs
 from ..core.states import begin, beginnings
 from ..errors import ArgumentError, did_you_mean
 from .cell import Cell
@@ -85,24 +89,45 @@ class SymbolCell(Cell):
             raise ArgumentError(f"{self.path}: expected {len(self.inputs)} inputs ({', '.join(self.inputs)}), got "
                                 f"{len(inputs)}")
         self._complete(inputs)
-        results = evaluate_graph(self._graph, {**self._params, **dict(zip(self.inputs, inputs))})
-        return results[0] if len(results) == 1 else results
+        by_name = {**self._params, **dict(zip(self.inputs, inputs))}
+        results = evaluate_graph(self._graph, lambda node: by_name[node.name])
+        return results[0] if len(results) == 1 else tuple(results)
 
     def extend_repr(self) -> str:
         return f"inputs={list(self.inputs)}, outputs={self.symbol.list_outputs()}"
 
 
-def evaluate_graph(graph: Graph, by_name: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The outputs of a graph, computed or traced operator by operator from the values of its variables."""
+def evaluate_graph(graph: Graph, value_of: Callable[[Node], Any], applied: Callable[..., Any] | None = None
+                   ) -> list[Any]:
+    """The outputs of a graph, computed or traced operator by operator.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    value_of : function of Node
+        Gives the value of each variable, in their order.
+    applied : function, optional
+        Applies an operator to values with attributes; by default computes with tensors, or traces if they are traced.
+    """
     values: dict[Node, Sequence[Any]] = {}
     graph = resolve(graph)
     for node in graph.nodes:
         if node.op is None:
-            values[node] = (by_name[node.name],)
+            values[node] = (value_of(node),)
             continue
-        outs = apply(node.op, [values[source][i] for source, i in node.inputs], node.attrs)
+        outs = (applied or _applied)(node.op, [values[source][i] for source, i in node.inputs], node.attrs)
         values[node] = outs if isinstance(outs, (list, tuple)) else (outs,)
-    return tuple(values[node][i] for node, i in graph.heads)
+    return [values[node][i] for node, i in graph.heads]
+
+
+def _applied(op: Op, values: Sequence[Any], attrs: Attrs) -> Any:
+    """The results of an operator on tensors, also of one without inputs."""
+    if values:
+        return apply(op, values, attrs)
+    if STATE.trace is not None:
+        return STATE.trace.call(op, values, attrs)
+    return compute(op, attrs, values, current_context(), result_class=Tensor)[1]
 
 
 def from_symbol(symbol: Symbol, inputs: str | Sequence[str] = ("data",), params: Mapping[str, TensorLike] | None = None

@@ -109,7 +109,7 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
 
     @property
     def dtype(self) -> dtypes.DType:
-        """The dtype, such as ``mindspore.float32``."""
+        """The dtype, such as ``ms.float32``."""
         return dtypes.of(self._dt)
 
     @property

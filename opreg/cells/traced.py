@@ -20,7 +20,7 @@ from opreg.symbol.symbol import Symbol
 
 from ..core import effects
 from ..core.comparisons import CONTAINERS, elements
-from ..core.graph import Entry, Node
+from ..core.graph import Entry
 from ..core.mode import MODE, Recording
 from ..core.spec import Shape
 from ..errors import OpError, note
@@ -49,14 +49,24 @@ __all__ = ["Traced", "symbol_of", "trace_function"]
 class Traced:
     """The trace of a function: a graph, the arrays of its variables, and the structure of its results.
 
+    Parameters
+    ----------
+    inputs : sequence of traced tensors
+        The tensors among the arguments.
+    weights : sequence of arrays
+        Arrays from outside that are returned themselves where a result is one of them, as Parameters are.
+
     Attributes
     ----------
     inputs : list of Node
         Variables of the tensors among the arguments.
     heads : list of Entry
-        The tensors among the results.
+        The tensors among the results that a run computes.
     structure
         The nesting of the results.
+    places : list of (int or None)
+        For each tensor in the structure of the results, the number of the argument that it is; None if a run computes
+        it.
     ctx : Context
         The device.
     training : bool or None
@@ -76,16 +86,23 @@ class Traced:
         An output of the last node that runs even if its result is not read; empty if there is none.
     """
 
-    def __init__(self, trace: FunctionTracer, inputs: list[Node], out: object, ctx: Context | None):
-        self.trace, self.inputs, self.reads = trace, inputs, trace.reads
+    def __init__(self, trace: FunctionTracer, inputs: Sequence[TracedTensor], out: object, ctx: Context | None,
+                 weights: Sequence[NDArray] = ()):
+        self.trace, self.reads = trace, trace.reads
+        self.inputs = [value._entry[0] for value in inputs]
+        arguments = {} if trace.symbolic else {id(value): number for number, value in enumerate(inputs)}
+        weight_ids = set(map(id, weights))
         self._outside = {id(container): container for container, _, _ in trace.reads.comparisons.outside()}
         structure, leaves = self._taken_apart(out)
         self._outside = {id(leaf): leaf for leaf in leaves if id(leaf) in self._outside}
-        unchanged = [id(leaf) in self._outside or (isinstance(leaf, Parameter) and id(leaf) not in trace.values)
-                for leaf in leaves]
-        self._unchanged = unchanged
-        self.heads: list[Entry] = [trace.read(leaf)._entry for leaf, as_it_is in zip(leaves, unchanged) if not as_it_is]
-        self.structure = _with(structure, iter(zip(leaves, unchanged))) if any(unchanged) else structure
+        kept = not trace.symbolic  # all results of a Symbol are its outputs
+        constant = [id(leaf) in self._outside or (
+            kept and (isinstance(leaf, Parameter) or id(leaf) in weight_ids) and id(leaf) not in trace.values)
+            for leaf in leaves]
+        self.places = [arguments.get(id(leaf)) for leaf, as_it_is in zip(leaves, constant) if not as_it_is]
+        self._computed = [not as_it_is and id(leaf) not in arguments for leaf, as_it_is in zip(leaves, constant)]
+        self.heads: list[Entry] = [trace.read(leaf)._entry for leaf, is_head in zip(leaves, self._computed) if is_head]
+        self.structure = _with(structure, iter(zip(leaves, constant))) if any(constant) else structure
         if ctx is None:
             ctx = next((array._ctx for array, _ in trace.variables.values()), current_context())
         self.ctx = ctx
@@ -113,7 +130,16 @@ class Traced:
 
     def computed(self, out: object) -> list[Any]:
         """The results that the heads of the graph compute, in their order."""
-        return [leaf for leaf, as_it_is in zip(self._taken_apart(out)[1], self._unchanged) if not as_it_is]
+        return [leaf for leaf, computed in zip(self._taken_apart(out)[1], self._computed) if computed]
+
+    def results(self, leaves: Sequence[object], computed: Sequence[object]) -> Any:
+        """The results of a run, as the function returns them, from the tensors among its arguments and those that the
+        run has computed. A result that is an argument is the caller's own tensor, as in Python."""
+        if len(computed) == len(self.places):
+            return tree.rebuild(self.structure, iter(computed))
+        remaining = iter(computed)
+        return tree.rebuild(self.structure, iter([
+            next(remaining) if number is None else leaves[number] for number in self.places]))
 
 
 def _with(structure: Structure, leaves: Iterator[tuple[Any, bool]]) -> Structure:
@@ -209,7 +235,7 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
         trace.reads.close(not trace.left)
         trace.left = trace.left or observer.reason
         raise LeftToPython(f"{title} cannot be compiled to a graph: {trace.left}", trace.left, trace.reads)
-    return Traced(trace, nodes, out, ctx)
+    return Traced(trace, inputs, out, ctx)
 
 
 def _changed_by(trace: FunctionTracer, arguments: Structure, value: object, inputs: Sequence[object]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
 
+from ..core.comparisons import PLAIN, plain_key
 from .tensor_base import TensorBase
 
 __all__ = ["flatten", "rebuild", "mapped", "emptied", "tensors", "variables", "varies", "constants", "count", "names",
@@ -266,7 +267,12 @@ def key_of(structure: Structure) -> Hashable:
         return LEAF
     if structure[0] != "constant":
         return structure[0], structure[1], tuple(map(key_of, structure[2]))
-    value = structure[1]
-    if isinstance(value, (int, float, complex, str, bytes, type(None), np.generic, np.dtype, range, slice)):
-        return type(value), repr(value)
-    return type(value), id(value)
+    return _key(structure[1])
+
+
+def _key(constant: Any) -> Hashable:
+    if isinstance(constant, slice):
+        return slice, *map(_key, (constant.start, constant.stop, constant.step))
+    if isinstance(constant, range):
+        return range, repr(constant)
+    return plain_key(constant) if isinstance(constant, PLAIN) else (type(constant), id(constant))

@@ -21,7 +21,7 @@ ArrayLike: TypeAlias = TensorBase | NDArray | np.ndarray | Number
 #: A TensorLike, or a nesting of these.
 TensorLike: TypeAlias = ArrayLike | list[Any] | tuple[Any, ...]
 
-#: A dtype as a caller gives it, by MindSpore's names, too; None means the function's default.
+#: A dtype as a caller gives it, or a `DType`; None means the function's default.
 TensorDType: TypeAlias = DTypeLike | DType
 
 #: A shape as a caller gives it: one length, several, or a tensor of them.

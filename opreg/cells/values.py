@@ -50,8 +50,10 @@ __all__ = ["CACHED", "ReadLog", "Values", "imported_by", "class_attribute"]
 #: Names by which code reads environment variables, as text or as bytes.
 _ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb"})
 _BUILT_IN = frozenset(name for name, value in vars(builtins).items() if isinstance(value, type))
-#: Modules of opreg whose objects, such as optimizers and data iterators, programs read attributes of.
-_FLOORS = ("opreg.nn.", "opreg.train.", "opreg.data.", "opreg.examples.", "opreg.gluon.")
+#: Parts of opreg whose objects hold no settings of a program. Programs read attributes of the objects of all other
+#: parts, such as optimizers and data iterators.
+_ENGINE = tuple(f"opreg.{part}." for part in (
+    "core", "elementwise", "backends", "builtin", "custom", "ndarray", "symbol", "cells", "distributed", "np"))
 #: Attributes of a Parameter other than its values, and the text that compares them; a gradient is another tensor each
 #: time.
 _OF_PARAMETERS = {"grad": "getattr({}.grad, '_data', None)", "name": "{}.name", "requires_grad": "{}.requires_grad"}
@@ -130,6 +132,11 @@ def class_attribute(cls: type, name: str) -> tuple[type | None, Any]:
         if member is not ABSENT:
             return base, member
     return None, ABSENT
+
+
+def _is_above_engine(module: str) -> bool:
+    """Whether a module is a part of opreg above the engine."""
+    return module.startswith("opreg.") and not module.startswith(_ENGINE)
 
 
 @cached(1024)
@@ -543,7 +550,7 @@ class Values:
         elif isinstance(value, ParameterContainer) and not is_user_module(cls.__module__):
             self._of_layer(value)
             self._add_owner(value)
-        elif hookable(cls) and (package_of(cls) not in LIBRARIES or cls.__module__.startswith(_FLOORS)):
+        elif hookable(cls) and (package_of(cls) not in LIBRARIES or _is_above_engine(cls.__module__)):
             self._hook(cls)
             if is_user_module(cls.__module__):
                 self._classes[cls] = None
@@ -725,8 +732,8 @@ class Values:
             self.meet(type.__subclasses__(cls))
         elif name in _OF_CLASSES:
             self._field(cls, name)
-        if base is None or not is_user_module(base.__module__):
-            return
+        if base is None or not is_user_module(base.__module__) or isinstance(member, types.GetSetDescriptorType):
+            return  # Python's own __dict__ and __weakref__ of the objects never change; a class has others of its own
         if isinstance(member, classmethod):
             self.comparisons.path(cls, f"{{}}.{name}.__func__", member.__func__, label)
         elif _is_descriptor(member) and not isinstance(member, property):

@@ -15,8 +15,6 @@ from ..cells.jit import jit as jit
 from ..cells.jit import ms_function as ms_function
 from ..cells.parameter import Parameter as Parameter
 from ..cells.parameter import ParameterTuple as ParameterTuple
-from ..cells.settings import JitConfig as JitConfig
-from ..cells.settings import jit_class as jit_class
 from ..cells.sparse import COOTensor as COOTensor
 from ..cells.sparse import CSRTensor as CSRTensor
 from ..cells.sparse import RowTensor as RowTensor
@@ -25,6 +23,8 @@ from ..cells.tensor import Tensor as Tensor
 from ..cells.tensor import from_numpy as from_numpy
 from ..cells.tensor import is_tensor as is_tensor
 from ..cells.tree import mutable as mutable
+from ..nn.compiler_settings import JitConfig as JitConfig
+from ..nn.compiler_settings import jit_class as jit_class
 from . import api as api
 from . import dtype as dtype
 from . import initializer as initializer

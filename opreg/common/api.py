@@ -8,8 +8,8 @@ from opreg.ndarray.creation import waitall
 
 from ..cells.cell import Cell
 from ..cells.jit import jit
-from ..cells.settings import JitConfig, jit_class
 from ..cells.tree import mutable
+from ..nn.compiler_settings import JitConfig, jit_class
 
 __all__ = ["JitConfig", "jit", "jit_class", "ms_function", "mutable"]
 

@@ -14,13 +14,14 @@ import operator
 import threading
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 __all__ = ["ABSENT", "BUFFERS", "CONTAINERS", "MOST_ELEMENTS", "PLAIN", "Comparisons", "HeldValue",
-           "HeldElements", "Place", "elements", "package_of", "put_back"]
+           "HeldElements", "Place", "elements", "package_of", "plain_key",
+           "put_back"]
 
 
 class _Absent:
@@ -34,6 +35,9 @@ ABSENT = _Absent()
 
 #: Immutable values, which are compared by type and value.
 PLAIN = (bool, int, float, complex, str, bytes, type(None), types.EllipsisType, np.generic, np.dtype, _Absent)
+#: Those of Python, whose equal texts are equal values.
+_BY_VALUE = frozenset({bool, int, float, complex, str, bytes})
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE of CPython: a class that Python code has made
 #: Containers whose elements are compared.
 CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
 #: Buffers whose bytes are compared.
@@ -60,7 +64,36 @@ def different(now: object, before: object) -> bool:
         return False
     if now.__class__ is not before.__class__ or not isinstance(before, PLAIN):
         return True
-    return now != before if isinstance(before, (str, bytes)) else repr(now) != repr(before)
+    if before.__class__ in _BY_VALUE:
+        return now != before if isinstance(before, (str, bytes)) else repr(now) != repr(before)
+    return plain_key(now) != plain_key(before)
+
+
+def plain_key(value: Any) -> Hashable:
+    """A key of a plain value, an element of ``PLAIN``: equal keys mean the same class and value.
+
+    An object of a class derived from numbers or text counts by its identity if it has attributes. The key holds no
+    reference to it.
+
+    Examples
+    --------
+    >>> plain_key(1.0) == plain_key(1.0), plain_key(1) == plain_key(True)
+    (True, False)
+    >>> class Size(int):
+    ...     def __repr__(self):
+    ...         return "a size"
+    >>> plain_key(Size(1)) == plain_key(Size(1)), plain_key(Size(1)) == plain_key(Size(2))
+    (True, False)
+    """
+    cls = type(value)
+    if isinstance(value, np.void):  # its text has no more digits than NumPy's print options say
+        return cls, value.dtype, value.tobytes()
+    if cls in _BY_VALUE or not cls.__flags__ & _HEAP_TYPE:
+        return cls, repr(value)
+    base = next((base for base in cls.__mro__ if base in _BY_VALUE), None)
+    if base is None or object.__getstate__(value) is not None:  # attributes, in a dict or slots
+        return cls, id(value)
+    return cls, base.__repr__(value)  # type: ignore[call-arg]  # not that of the class, which may say anything
 
 
 class HeldValue:

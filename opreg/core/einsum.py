@@ -1,12 +1,11 @@
-"""Products of two operands of ``einsum``, whose axes have letters, as products of matrices."""
+"""The letters of two operands of ``einsum`` by their part in a product of matrices."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-__all__ = ["Contraction", "contraction", "implied", "product"]
+__all__ = ["Contraction", "contraction", "implied"]
 
 
 class Contraction(NamedTuple):
@@ -49,27 +48,3 @@ def implied(terms: str) -> str:
     'ik'
     """
     return "".join(sorted(letter for letter in {*terms} - {","} if terms.count(letter) == 1))
-
-
-def product(left: str, x: Any, right: str, y: Any, later: Collection[str]) -> tuple[str, Any]:
-    """The letters and the value of the product of two arrays of one kind, of known lengths, each letter once in an
-    array; letters of both that are not needed ``later`` are summed over.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> letters, value = product("ij", np.ones((2, 3)), "jk", np.ones((3, 4)), "ik")
-    >>> letters, value.shape
-    ('ik', (2, 4))
-    """
-    stack, summed, rows, columns = contraction(left, right, later)
-    length = {**dict(zip(left, x.shape)), **dict(zip(right, y.shape))}
-
-    def laid(letters: str, value: Any, *groups: list[str]) -> Any:
-        order = tuple([letters.index(letter) for group in groups for letter in group])
-        value = value.transpose(order) if order else value
-        return value.reshape([math.prod([length[letter] for letter in group]) for group in groups])
-
-    values = laid(left, x, stack, rows, summed) @ laid(right, y, stack, summed, columns)
-    letters = [*stack, *rows, *columns]
-    return "".join(letters), values.reshape([length[letter] for letter in letters])

@@ -20,7 +20,8 @@ import numpy as np
 
 from ..errors import Place, line_at, user_frame, warn
 
-__all__ = ["MODE", "UserScope", "UserRecording", "Mode", "Recording", "Scope", "is_already_entered", "quiet"]
+__all__ = ["MODE", "UserScope", "UserRecording", "Mode", "Recording", "Scope", "is_already_entered", "is_np_array",
+           "is_np_shape", "quiet"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -184,6 +185,16 @@ class _Thread(threading.local):
 #: The state of the current thread; its mode is ``MODE.now()``. Code that runs in every eager call uses the faster
 #: ``MODE.__dict__["now"]()``, with the thread's own dict.
 MODE = _Thread()
+
+
+def is_np_shape() -> bool:
+    """Whether a 0 in the shape of a symbol is an empty dimension."""
+    return MODE.np_shape
+
+
+def is_np_array() -> bool:
+    """Whether blocks make arrays of ``opreg.np``."""
+    return MODE.np_array
 
 
 def quiet(function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:

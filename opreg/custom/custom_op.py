@@ -71,6 +71,8 @@ class CustomOp:
         if src is None and req != "null":  # NumPy would convert None to NaN
             raise ArgumentError("assign: expected an array or a number, got None")
         try:
+            if getattr(dst, "_sparse", False):
+                raise TypeError("the raw array of a sparse array is a copy")
             # Writes to the raw arrays directly, since this runs for every result of every operator.
             if req == "write" or req == "inplace":
                 dst._data[...] = getattr(src, "_data", src)
@@ -93,7 +95,7 @@ class CustomOp:
             dst.check_writable()
         if misfit:
             raise ShapeError(f"assign: expected shape {show(dst.shape)}, got {show(src.shape)}")
-        write(dst, req, src)  # a source on another device, or a target that is no NDArray
+        write(dst, req, src)  # a source on another device, or a target that is sparse or no NDArray
 
 
 def _check_places(*arguments: Any) -> None:

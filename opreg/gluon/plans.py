@@ -19,6 +19,7 @@ from ..cells.graph_reads import warn_of_reads
 from ..cells.jit import KINDS
 from ..cells.observer import Observer
 from ..cells.plan_memory import PlanMemories
+from ..cells.symbolic import evaluate_graph
 from ..cells.tensor import Tensor, tensor
 from ..cells.trace import FunctionTracer, LeftToPython
 from ..cells.traced import Traced
@@ -91,9 +92,12 @@ class BlockPlans:
                 kind = self._eagerly(graph, weights), compiled, None if compiled is None else compiled.reads.check
             placed.kinds.keep(key, kind)
         function, compiled, _ = kind
-        if compiled is None:
-            return [_array(value) for value in function(*data)]
-        return [_array(value) for value in compiled.call(function, [tensor(value) for value in data])]
+        given = [tensor(value) for value in data]
+        results = function(*given) if compiled is None else compiled.call(function, given)
+        if compiled is not None and len(results) == len(compiled.traced.heads):
+            return [_array(value) for value in results]
+        itself = dict(zip(map(id, given), data))  # results that are inputs are the caller's arrays, as without a plan
+        return [itself[id(value)] if id(value) in itself else _array(value) for value in results]
 
     def _given(self, data: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
         """Values of the graph's variables, in their order."""
@@ -151,20 +155,13 @@ class BlockPlans:
         """Plans for inputs like these; None where shapes depend on values."""
         trace = FunctionTracer(self._title)
         inputs = [trace.input(f"data{i}", value.shape, value._data.dtype) for i, value in enumerate(data)]
-        nodes = [value._entry[0] for value in inputs]
         variable_values = iter(self._given(inputs, placed.weights))
-        values: dict[Node, Sequence[Any]] = {}
         observer = Observer(trace.reads)
         try:
             with trace, Recording(None, training), observer:
-                for node in graph.nodes:
-                    if node.op is None:
-                        values[node] = [next(variable_values)]
-                        continue
-                    out = trace.call(node.op, [values[source][i] for source, i in node.inputs], node.attrs)
-                    values[node] = out if isinstance(out, tuple) else [out]
+                outs = evaluate_graph(graph, lambda _: next(variable_values), trace.call)
             warn_of_reads(f"{self._title} {FOUND}", observer)
-            traced = Traced(trace, nodes, [values[node][i] for node, i in graph.heads], data[0]._ctx)
+            traced = Traced(trace, inputs, outs, data[0]._ctx, placed.weights)
         except (LeftToPython, TraceError):
             return None
         arguments = tree.flatten([list(inputs), {}], [])
@@ -181,8 +178,10 @@ def _is_open(node: Node) -> bool:
     return node.op is not None and not node.inputs and 0 in (node.attrs.get("shape") or ())
 
 
-def _array(value: Tensor) -> NDArray:
-    """An array over a tensor's memory, with the tensor's record on the tape."""
+def _array(value: NDArray) -> NDArray:
+    """An array over a tensor's memory, with the tensor's record on the tape; a parameter's array itself."""
+    if not isinstance(value, Tensor):
+        return value
     result = wrap(value._data, value._ctx)
     result._entry = value._entry
     return result

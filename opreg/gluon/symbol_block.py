@@ -142,7 +142,7 @@ class SymbolBlock(HybridBlock):
             parameter._finish_deferred_init()
             values[name] = parameter.data(current_context())
         values.update(zip([str(variable.name) for variable in variables], flatten(args, "input")[0]))
-        return regroup(list(evaluate_graph(out._graph(), values)), self._out_format)
+        return regroup(evaluate_graph(out._graph(), lambda node: values[node.name]), self._out_format)
 
     def cast(self, dtype: DTypeLike) -> None:
         """Cast all parameters to another dtype; those of batch norms use float32 in place of float16."""

@@ -11,7 +11,6 @@ from ..cells.hooks import HookHandle as HookHandle
 from ..cells.hooks import convention as convention
 from ..cells.jacobian import Jvp as Jvp
 from ..cells.jacobian import Vjp as Vjp
-from ..cells.parallel import DistributedGradReducer as DistributedGradReducer
 from ..cells.parameter import Parameter as Parameter
 from ..cells.parameter import ParameterTuple as ParameterTuple
 from ..cells.symbolic import SymbolCell as SymbolCell
@@ -25,6 +24,7 @@ from .loss_scale import *  # noqa: F403
 from .losses import *  # noqa: F403
 from .metrics import *  # noqa: F403
 from .optim import *  # noqa: F403
+from .parallel import DistributedGradReducer as DistributedGradReducer
 from .train import *  # noqa: F403
 
 if not TYPE_CHECKING:  # type checkers read the star imports

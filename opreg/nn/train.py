@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..aliases import inner
 from ..cells.cell import Cell
 from ..cells.grad import GradOperation, answer, differentiated_positions
-from ..cells.parallel import get_auto_parallel_context, reducer_for
 from ..cells.parameter import Parameter, ParameterTuple, assign, parameters
 from ..cells.pullback import differentiate
 from ..cells.tensor import Tensor
@@ -16,6 +15,7 @@ from ..cells.tensor_base import is_number
 from ..core.spec import is_floating
 from ..errors import ArgumentError
 from .optim.settings import flag
+from .parallel import get_auto_parallel_context, reducer_for
 
 if TYPE_CHECKING:
     from .optim.optimizer import Optimizer

@@ -19,10 +19,10 @@ from ..base import _as_list as _as_list
 from ..core.spec import Shape
 from ..data.batches import Batches, DataBatch, DataDesc, DataIter, Descriptions
 from ..errors import ArgumentError, OpError, did_you_mean
+from ..training_line import TrainingLine
 from . import metric as metrics
 from .checkpoint import BatchEndParam, prefixed, split
 from .initializer import InitializerLike, Uniform
-from .progress import TrainingLine
 
 if TYPE_CHECKING:
     from opreg.symbol.symbol import Symbol

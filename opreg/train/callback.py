@@ -120,6 +120,8 @@ class ProgressBar:
         Length of the full bar in characters.
     """
 
+    shows_progress = True  # so ``fit`` shows no line of its own
+
     def __init__(self, total: int, length: int = 80):
         self.total, self.bar_len = total, length
         self._line: Line | None = None

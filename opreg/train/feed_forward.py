@@ -16,6 +16,7 @@ from opreg.ndarray.ndarray import NDArray
 from ..core.states import beginnings
 from ..data.batches import DataDesc, DataIter, Descriptions, NDArrayIter
 from ..errors import ArgumentError, ShapeError
+from ..training_line import TrainingLine
 from . import metric as metrics
 from .base_module import SMALL, Callbacks, Logger, Params, Store, _call, _listed
 from .bucketing_module import BucketingModule
@@ -23,7 +24,6 @@ from .callback import LogValidationMetricsCallback
 from .checkpoint import BatchEndParam, load_checkpoint, save_checkpoint
 from .executor_manager import _check_arguments, _load_data
 from .initializer import InitDesc, InitializerLike, create
-from .progress import TrainingLine
 from .symbol_module import Module
 
 if TYPE_CHECKING:

@@ -282,7 +282,8 @@ class KVStore(KVStoreBase):
             if array.stype != "row_sparse":
                 raise ArgumentError(f"kvstore: row_sparse_pull: {name!r}: expected a row_sparse array, got one of "
                                     f"storage type {array.stype!r}")
-            array[:] = sparse.retain(self._own("row_sparse_pull", name).tostype("row_sparse"), rows)
+            stored = self._own("row_sparse_pull", name).tostype("row_sparse")
+            array[:] = sparse.retain(stored, rows.as_in_context(stored.context))
 
     def _store(self, key: Key, value: NDArray) -> None:
         """Replace the value of a key, if the key exists."""

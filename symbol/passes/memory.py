@@ -14,11 +14,12 @@ import numpy as np
 
 from opreg.core.graph import Entry, Node, fail
 from opreg.core.host_memory import LARGE, PAGE
+from opreg.core.rules import as_list
 from opreg.core.spec import Spec, size
 from opreg.ndarray.context import Context
 from opreg.typing import Array
 
-__all__ = ["Storage", "Memory", "plan_memory"]
+__all__ = ["Storage", "Memory", "plan_memory", "stand_in"]
 
 _ALIGN = 64
 
@@ -87,7 +88,7 @@ class _FreeRanges:
         self.by_offset.insert(at, (offset, length))
 
 
-def _stand_in(spec: Spec, array: Array | None) -> np.ndarray:
+def stand_in(spec: Spec, array: Array | None = None) -> np.ndarray:
     """An array without memory, for rules of views. It has the strides of the bound array, or else is contiguous."""
     assert spec.dtype is not None
     strides = None if array is None else array.strides
@@ -138,14 +139,14 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
             continue
         base = stand_ins.get(source)
         if base is None:
-            base = _stand_in(specs[source[0]][source[1]], bound.get(source, targets.get(source)))
+            base = stand_in(specs[source[0]][source[1]], bound.get(source, targets.get(source)))
         try:
             view = op.rules.as_view(base, node.attrs, [spec.shape for spec in specs[node]])
         except Exception as error:
             fail(error, node, specs[node])
         if view is None:
             continue
-        parts = list(view) if isinstance(view, (tuple, list)) else [view]
+        parts = as_list(view)
         if len(parts) < node.count or any(part.dtype != spec.dtype or part.shape != spec.shape or
                                           (not np.may_share_memory(part, base) and part.size)
                                           for part, spec in zip(parts, specs[node])):

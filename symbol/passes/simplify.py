@@ -6,20 +6,40 @@ import functools
 import itertools
 from collections.abc import Mapping, Sequence
 
-from opreg.core.graph import Entry, Node, reachable
+from opreg.core.addresses import address_of
+from opreg.core.graph import Entry, Node, fail, reachable
 from opreg.core.spec import Spec
 
 from ..program import Program
+from .memory import stand_in
 
 __all__ = ["simplify"]
 
 
 def _identity(node: Node, inputs: Sequence[Entry], specs: Mapping[Node, Sequence[Spec]], drops: bool) -> bool:
     """Whether the first output equals the first input, element for element."""
-    if node.op is None or node.op.rules.identity is None:
+    if node.op is None:
         return False
-    return bool(node.op.rules.identity({**node.attrs, "is_train": drops}, [specs[source][i] for source, i in inputs],
-                                       specs[node]))
+    rules = node.op.rules
+    if rules.identity is not None:
+        return bool(rules.identity({**node.attrs, "is_train": drops}, [specs[source][i] for source, i in inputs],
+                                   specs[node]))
+    return rules.view is not None and bool(inputs) and _views_everything(node, specs[inputs[0][0]][inputs[0][1]], specs)
+
+
+def _views_everything(node: Node, spec: Spec, specs: Mapping[Node, Sequence[Spec]]) -> bool:
+    """Whether the first output is a view of all elements of the first input, in their order."""
+    if specs[node][0] != spec:
+        return False
+    base = stand_in(spec)
+    try:
+        view = node.op.rules.as_view(base, node.attrs, [out.shape for out in specs[node]])  # type: ignore[union-attr]
+    except Exception as error:
+        fail(error, node, specs[node])
+    first = view[0] if isinstance(view, (tuple, list)) else view
+    return first is not None and first.shape == base.shape and (base.size == 0 or (
+        address_of(first) == address_of(base) and all(
+            step == own for length, step, own in zip(base.shape, first.strides, base.strides) if length > 1)))
 
 
 def simplify(program: Program) -> Program:

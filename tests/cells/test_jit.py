@@ -726,6 +726,22 @@ def test_a_cell_with_bprop_is_one_node_of_a_symbol():
     assert "_cell" in symbol.tojson() and sym.load_json(symbol.tojson()).list_arguments() == ["a"]
 
 
+@pytest.mark.parametrize("created, low, high", [
+    (lambda: sym.zeros((3,)), 0, 0), (lambda: sym.ones((3,)) * 2, 2, 2), (lambda: sym.arange(3), 0, 2),
+    (lambda: sym.random.uniform(1, 2, shape=(3,)), 1, 2),
+    (lambda: sym.split(sym.ones((6,)), num_outputs=2, axis=0)[0], 1, 1)])
+def test_from_symbol_runs_operators_without_inputs(created, low, high):
+    """Eagerly, compiled as a whole, and inside of a compiled function."""
+    cell = from_symbol(sym.Variable("data") + created())
+    data = Tensor(np.zeros(3, np.float32))
+    for call in (cell, from_symbol(sym.Variable("data") + created()).compile(data), jit(lambda x: cell(x) * 1)):
+        found = call(data).asnumpy()
+        assert found.min() >= low and found.max() <= high
+    if low == 1 and high == 2:
+        run = jit(lambda x: cell(x) * 1)
+        assert (run(data).asnumpy() != run(data).asnumpy()).any()
+
+
 def test_from_symbol_makes_parameters():
     data, label = sym.Variable("data"), sym.Variable("label")
     hidden = sym.Activation(sym.FullyConnected(data, num_hidden=4, name="fc"), act_type="relu", name="act")

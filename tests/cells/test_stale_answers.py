@@ -233,6 +233,23 @@ SEEN: dict[str, Row] = {
     "attributes beside a cached property": row(
         "class R:\n    @functools.cached_property\n    def p(self): return 1.0\nr = R()\nr.k = 1.0",
         "sum(vars(r).values())", "r.k = 2.0", "r.z = 4.0"),
+    **{f"{name} beside a cached property": row(
+        "class R:\n    @functools.cached_property\n    def p(self): return 1.0\nr, k = R(), 'k'\nr.k = R.m = 1.0", read,
+        "r.k = 2.0", "R.m = 4.0", "r.__dict__ = dict(k=8.0)")
+       for name, read in (("__dict__", "r.__dict__['k']"), ("all of __dict__", "sum(r.__dict__.values())"),
+                          ("__dict__ and the property", "r.p * r.__dict__[k]"),
+                          ("__dict__ of the class", "(R.__dict__['m'] * r.__dict__[k])"))},
+    **{f"{name} of a class derived from {base}": row(
+        f"class D({base}):\n    {body}\na, b = D({one!r}), D({two!r})\n{setup}\n{place}", f"float({read})", *changes)
+       for base, one, two in (("float", 2.0, 3.0), ("int", 2, 3), ("str", "2", "3"), ("bytes", b"2", b"3"))
+       for name, body, setup, place, read, changes in (
+           ("a value", "def __repr__(self): return 'd'\n    def __eq__(self, other): return True\n"
+            "    def __ne__(self, other): return False\n    def __hash__(self): return 1", "", "d = a", "d",
+             ("d = b",)),
+           ("an element", "def __repr__(self): return 'd'\n    def __eq__(self, other): return True\n"
+            "    def __hash__(self): return 1", "", "d = [dict(k=a)]", "d[0]['k']", ("d[0]['k'] = b",)),
+           ("an attribute", "pass", f"b = D({one!r})\na.k, b.k = 2.0, 3.0", "d = (a,)", "d[0].k", ("d = (b,)",)),
+           ("a later attribute", "k = 2.0", "", "d = a", "d.k", (f"a.k = 3.0; d = D({one!r})", "d = a")))},
     "attributes of an int": row("class I(int): pass\ni = I(2)\ni.k = 1.0", "i.k", "i.k = 2.0"),
     "attributes of a dict": row("class I(dict): pass\ni = I()\ni.k = 1.0", "i.k", "i.k = 2.0"),
     "attributes of a tuple": row("class I(tuple): pass\ni = I()\ni.k = 1.0", "i.k", "i.k = 2.0"),
@@ -557,6 +574,20 @@ def test_a_change_is_seen(name: str, way: str) -> None:
 
 
 @of_each(SEEN)
+def test_a_function_stays_compiled_while_nothing_changes(name: str) -> None:
+    case, module = SEEN[name], types.ModuleType("state")
+    exec(compile(HEADER + case.setup, "<state>", "exec", dont_inherit=True), vars(module))
+    exec(f"def program(x):\n    return x * {case.read}", vars(module))
+    compiled, x = jit(module.program), Tensor(np.ones(3, np.float32))
+    try:
+        compiled(x)
+        assert [kind.current.changed() for kind in compiled._cache.kinds.values()] == [None]
+    finally:
+        for statement in (*case.changes, case.end):  # the last change leaves the process as it was
+            exec(statement, vars(module))
+
+
+@of_each(SEEN)
 def test_a_change_is_seen_in_a_cell(name: str) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("error", ".*does not see changes of.*")
@@ -719,6 +750,50 @@ def test_a_change_by_the_compiled_function_is_one_of_the_function(name: str, cop
                     vars(module)["g"] = function
             found.append([each(Tensor([1.0, -2.0])).asnumpy().tolist() for each in (module.f, *module.others)])
         assert found[1] == found[0], statement
+
+
+class _Number(float):
+    def __repr__(self) -> str:
+        return "a number"
+
+
+class _Text(str):
+    k = 1.0
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 1
+
+
+def _text(k: float) -> _Text:
+    text = _Text("2")
+    text.k = k
+    return text
+
+
+def _record(k: float) -> np.void:
+    record = np.zeros(1, [("k", "f8")])[0]
+    record["k"] = k
+    return record
+
+
+#: Pairs of arguments that look alike, and what a function makes of them.
+ALIKE: dict[str, tuple[Any, Any, Callable[[Any], float]]] = {
+    "numbers": (_Number(2.0), _Number(3.0), float), "text": (_Text("2"), _Text("3"), float),
+    "attributes": (_text(2.0), _text(3.0), lambda text: text.k),
+    "slices": (slice(_Number(2.0)), slice(_Number(3.0)), lambda part: float(part.stop)),
+    "records": (_record(1.0), _record(1.0 + 1e-12), lambda record: float(record["k"])),
+    "zeros": (0.0, -0.0, lambda zero: float(np.copysign(1.0, zero)))}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_arguments_that_look_alike_are_different(name: str) -> None:
+    one, two, number = ALIKE[name]
+    compiled, x = jit(lambda x, k: x * number(k)), Tensor(np.ones(1))
+    for k in (one, two, one):
+        assert compiled(x, k).asnumpy() == number(k)
 
 
 def test_another_function_of_a_compiled_one_is_seen() -> None:

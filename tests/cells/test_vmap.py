@@ -11,9 +11,9 @@ import pytest
 
 import opreg as mx
 from opreg import Tensor, grad, jit, nd, nn, ops, vmap
-from opreg.cells.grad_func import custom_vjp
 from opreg.cells.jacobian import jacrev, jvp
 from opreg.errors import ArgumentError, OpError, ShapeError
+from opreg.nn.grad_func import custom_vjp
 
 pytestmark = pytest.mark.usefixtures("unregistered")
 

@@ -14,6 +14,10 @@ from opreg.backends.cuda.instructions import PRELUDE
 
 from .compiled import KernelError
 
+#: The oldest architecture that is supported, and the newest. No kernel asks for its architecture: between the two,
+#: registers and spills come from the same text.
+ARCHITECTURES = (75, 90)
+
 
 class Compiled(NamedTuple):
     """A kernel as machine code.

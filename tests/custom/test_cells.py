@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import opreg as mx
 from opreg import Model, Parameter, Tensor, nn, ops
 from opreg.cells.function import _Function
-from opreg.cells.grad_func import custom_vjp
+from opreg.nn.grad_func import custom_vjp
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*runs as Python")  # numbers behind users' operators
 

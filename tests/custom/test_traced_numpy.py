@@ -150,6 +150,7 @@ ROWS = {
              + np.rollaxis(x, 1) + np.squeeze(np.atleast_2d(x)).T + np.atleast_1d(x).T, X),
     "broadcast to": (lambda z: np.broadcast_to(z, (3, 4)) * 2, Z),
     "joined": (lambda x, y: np.concatenate([x, y, X], axis=1), X, Y),
+    "joined in depth": (lambda x, y: np.dstack([x, y])[..., 1] + np.dstack([x[0], y[0]])[0, :, 0], X, Y),
     "joined in a row": (lambda x, y: np.concatenate((x, y), axis=None), X, Y),
     "stacked": (lambda x, y: np.stack([x, y], axis=1), X, Y),
     "repeated": (lambda x: np.tile(x, (1, 2)) + np.repeat(x, 2, axis=1), X),
@@ -176,12 +177,16 @@ ROWS = {
     "weighted means": (lambda x, z: np.average(x, axis=1, weights=z) + np.average(x) + np.average(x, weights=x * x), X,
                        Z),
     "chosen": (lambda x: np.select([x > 1, x > 0], [x, x * 2], 0.5), X),
+    "diagonals beyond the corners": (
+        lambda x: x[0] * np.trace(x, 9) + np.diagonal(x, -7).size + np.diag(x, 4).sum(), X),
     "diagonals": (lambda x: np.diag(x) + np.diag(np.diag(x), 1)[:3, 1] + np.diagonal(x, 1) + np.trace(x), X),
     "products by axes": (lambda x, y: np.tensordot(x, y, ([1], [1])) + np.tensordot(x, y.T, 1) + np.inner(x, y)
                          + np.vdot(x, y), X, Y),
     "products by letters": (lambda x, y: np.einsum("ij,kj->ik", x, y) + np.einsum("ij,jk,kl", x, y.T, x[:, :3])
                             + np.einsum("ii", x[:, :3]) + np.einsum("ij->j", x)[:3] + np.einsum(
                                 "bij,bjk->bik", x[None], y.T[None])[0] + np.einsum("i,j->ij", x[:, 0], y[:, 1]), X, Y),
+    "products with an ellipsis": (lambda x, y: np.einsum("...j,...j->...", x, y) + np.dot(x, y[None].swapaxes(
+        1, 2))[:, 0].sum(1), X, Y),
     "inverses": (lambda x: np.linalg.inv(x @ x.T + np.eye(3)) + np.linalg.det(x @ x.T) + np.linalg.cholesky(
         x @ x.T + np.eye(3)), X.astype("float64")),
     "norms": (lambda x: np.linalg.norm(x, axis=1) + np.linalg.norm(x) + np.linalg.norm(x, 1, axis=1) + np.linalg.norm(

@@ -27,10 +27,10 @@ def test_a_sparse_array(stype, kind):
     x = stored(X, stype)
     assert type(x) is kind and isinstance(x, nd.NDArray) and x.stype == stype
     assert (x.shape, x.dtype, x.ndim, x.size, len(x)) == ((4, 3), np.float32, 2, 12, 4)
-    assert repr(x) == f"\n<{kind.__name__} 4x3 @cpu(0)>"
+    assert repr(x) == f"\n<{kind.__name__} 4x3 @{mx.current_context()}>"
     assert (x.asnumpy() == X).all() and (x.tostype("default").asnumpy() == X).all()
     assert x.tostype(stype) is x
-    for same in (x.copy(), x.astype("float32"), pickle.loads(pickle.dumps(x)), x.copyto(mx.cpu()), nd.array(x),
+    for same in (x.copy(), x.astype("float32"), pickle.loads(pickle.dumps(x)), x.copyto(mx.cpu(1)), nd.array(x),
                  nd.sparse.array(x), x[:]):
         assert same.stype == stype and (same.asnumpy() == X).all()
     assert x.astype("float64").dtype == np.float64 and x.astype("float64").stype == stype
@@ -359,7 +359,7 @@ def test_files_keep_the_storage_type(tmp_path):
 def test_an_executor_has_sparse_arguments_and_gradients():
     weight = mx.sym.var("weight", stype="row_sparse", shape=(5, 2))
     out = mx.sym.Embedding(mx.sym.var("x"), weight, input_dim=5, output_dim=2, sparse_grad=True)
-    executor = out.simple_bind(mx.cpu(), x=(3,))
+    executor = out.simple_bind(mx.current_context(), x=(3,))
     assert [executor.arg_dict[name].stype for name in ("x", "weight")] == ["default", "row_sparse"]
     executor.arg_dict["weight"][:] = nd.arange(10).reshape((5, 2))
     executor.arg_dict["x"][:] = nd.array([1, 4, 1])
@@ -391,12 +391,12 @@ def test_users_operators_declare_the_gradients_with_few_rows(unregistered):
     for few, stype in ((True, "row_sparse"), (False, "default")):
         index = mx.sym.identity(mx.sym.var("x"), name="table")
         executor = looked_up(index, mx.sym.var("table", stype="default"), few=few, name="rows").simple_bind(
-            mx.cpu(), x=(3,), table=(5, 2), stype_dict={"table": "default"})
+            mx.current_context(), x=(3,), table=(5, 2), stype_dict={"table": "default"})
         assert executor.grad_dict["table"].stype == stype and executor.grad_dict["x"].stype == "default"
     assert seen == [["default", "default"]] * 2
     x, w = mx.sym.var("x"), mx.sym.var("w")
     executor = mx.sym.dot(mx.sym.identity(x, name="like"), w).simple_bind(
-        mx.cpu(), x=(4, 3), w=(3, 2), stype_dict={"like": "csr"})
+        mx.current_context(), x=(4, 3), w=(3, 2), stype_dict={"like": "csr"})
     assert executor.grad_dict["w"].stype == "default"
 
 
@@ -404,7 +404,7 @@ def test_users_operators_declare_the_gradients_with_few_rows(unregistered):
 def test_bind_takes_sparse_arrays(req):
     x, w = mx.sym.var("x", stype="csr"), mx.sym.var("w")
     grads = {"w": nd.sparse.row_sparse_array(([[1, 1]], [1]), shape=(3, 2))}
-    executor = mx.sym.sparse.dot(x, w).bind(mx.cpu(), {"x": stored(X, "csr"), "w": nd.ones((3, 2))}, grads,
+    executor = mx.sym.sparse.dot(x, w).bind(mx.current_context(), {"x": stored(X, "csr"), "w": nd.ones((3, 2))}, grads,
                                             {"w": req})
     executor.forward(is_train=True)
     executor.backward(nd.ones((4, 2)))

@@ -549,3 +549,9 @@ def test_blocks_are_compared_with_themselves_hybridized() -> None:
         check(Doubled, [mnp.array(X)])
     with pytest.raises(AssertionError):
         check(Sine, [mnp.array(X)], np.cos)
+
+
+def test_finite_numbers_of_bfloat16():
+    found = mx.np.nan_to_num(mx.np.array([1.0, np.inf, -np.inf, np.nan], dtype="bfloat16"))
+    largest = 2.0 ** 128 - 2.0 ** 120
+    np.testing.assert_array_equal(found.astype("float32").asnumpy(), [1.0, largest, -largest, 0.0])

@@ -347,6 +347,8 @@ def test_operators_with_a_mode_are_folded_for_the_mode_of_the_plan():
     sym.identity, sym.BlockGrad, sym.make_loss, lambda x: x * 1.0, lambda x: sym.broadcast_to(x, shape=(0, 4)),
     lambda x: sym.broadcast_like(x, sym.Variable("y")), lambda x: sym.reshape_like(x, sym.Variable("y")),
     lambda x: sym.cast_storage(x, stype="default"), lambda x: sym.Dropout(x, p=0.5),
+    lambda x: sym.reshape(x, shape=(3, 4)), lambda x: sym.transpose(x, axes=(0, 1)), lambda x: sym.squeeze(x),
+    lambda x: sym.slice_axis(x, axis=0, begin=0, end=3), lambda x: sym.Cast(x, dtype="float64"),
     lambda x: sym.Dropout(x, p=0.0, mode="always")])
 def test_identities_are_left_out(make):
     net = sym.exp(make(sym.exp(sym.Variable("x"))) * 2.0)
@@ -362,6 +364,15 @@ def test_operators_that_are_no_identities_stay(make):
     plain = sym.exp(sym.exp(sym.Variable("x")))
     executor = bound(sym.exp(make(sym.exp(sym.Variable("x")))), {"x": (3, 4)}, (fuse,), grad_req="null")
     assert len(operators(executor)[0]) > len(operators(bound(plain, {"x": (3, 4)}, (fuse,), grad_req="null"))[0])
+
+
+@pytest.mark.parametrize("make, value", [
+    (sym.transpose, np.transpose), (lambda x: sym.flip(x, axis=0), np.flipud), (sym.SequenceReverse, np.flipud),
+    (lambda x: sym.repeat(sym.slice_axis(x, axis=0, begin=0, end=1), 3, axis=0), lambda x: x[[0, 0, 0]])])
+def test_views_in_another_order_are_no_identities(make, value):
+    executor = bound(make(sym.Variable("x") * 2.0) + 1.0, {"x": (3, 3)}, grad_req="null")
+    x = executor.arg_dict["x"].asnumpy()
+    np.testing.assert_array_equal(executor.forward()[0].asnumpy(), value(x * 2.0) + 1.0)
 
 
 @mx.operator.define(name="test_cse_shifted", outputs=("shifted", "twice"))

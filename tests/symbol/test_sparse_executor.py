@@ -51,7 +51,8 @@ def executors(symbol, stypes, req):
     start = {name: np.float32(rng.normal(size=value.shape)) for name, value in values.items()}
 
     def bound(stype_of):
-        return symbol.bind(mx.cpu(), {name: nd.array(value).tostype(stype_of(name)) for name, value in values.items()},
+        stored = {name: nd.array(value).tostype(stype_of(name)) for name, value in values.items()}
+        return symbol.bind(mx.current_context(), stored,
                            {name: nd.array(value).tostype(stype_of(name)) for name, value in start.items()}, req)
 
     return bound(lambda name: stypes.get(name, "default")), bound(lambda name: "default")
@@ -126,7 +127,7 @@ def test_an_output_of_stored_elements_needs_its_gradient():
 def test_states_may_be_sparse():
     x = np.float32(np.arange(6).reshape(3, 2))
     symbol = sym.BatchNorm(sym.var("x", stype="row_sparse"), name="bn", momentum=0.5, fix_gamma=False)
-    executor = symbol.bind(mx.cpu(), {"x": nd.array(x).tostype("row_sparse"), "bn_gamma": nd.ones(2),
+    executor = symbol.bind(mx.current_context(), {"x": nd.array(x).tostype("row_sparse"), "bn_gamma": nd.ones(2),
                                       "bn_beta": nd.zeros(2)},
                            aux_states=[nd.zeros(2).tostype("row_sparse"), nd.ones(2).tostype("row_sparse")])
     executor.forward(is_train=True)

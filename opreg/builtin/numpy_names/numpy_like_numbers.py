@@ -13,7 +13,7 @@ from ...core.attrs import Count, Finite, Number
 from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, broadcast, check_axis, is_floating, reduced_axes, show
+from ...core.spec import ANY, Shape, broadcast, check_axis, is_floating, limits, reduced_axes, show
 from ...custom.composed import composed
 from ...elementwise.loops import reduced
 from ...errors import AttrError, DTypeError, ShapeError
@@ -303,8 +303,8 @@ def nan_to_num(data, *, copy: bool = True, nan: float = 0.0, posinf: float | Non
     dtype = np.dtype(data.dtype)
     if not is_floating(dtype):
         return ops._copy(data)
-    ends = np.finfo(dtype)
-    least, most = float(ends.min) if neginf is None else neginf, float(ends.max) if posinf is None else posinf
+    least, most = limits(dtype)
+    least, most = least if neginf is None else neginf, most if posinf is None else posinf
     data = ops._npi_where_lscalar(ops._npi_isnan(data), data, scalar=nan)
     data = ops._npi_where_lscalar(ops._npi_isposinf(data), data, scalar=most)
     return ops._npi_where_lscalar(ops._npi_isneginf(data), data, scalar=least)

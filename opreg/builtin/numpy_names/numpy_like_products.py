@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.attrs import Count, Few
-from ...core.einsum import implied, product
+from ...core.einsum import contraction, implied
 from ...core.registry import ops
 from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...custom.composed import composed
@@ -48,10 +48,15 @@ def _rest(shape: Shape, summed: Sequence[int]) -> list[int]:
     return [axis for axis in range(len(shape)) if axis not in summed]
 
 
+def _permuted(value: Any, order: Sequence[int]) -> Any:
+    """An array with its axes in an order."""
+    return value if list(order) == sorted(order) else ops.transpose(value, axes=tuple(order))
+
+
 def _matrix(value: Any, rows: Sequence[int], columns: Sequence[int]) -> Any:
     """An array as a matrix, with some of its axes as rows and the others as columns."""
     order = (*rows, *columns)
-    value = value if order == tuple(range(len(order))) else ops.transpose(value, axes=order)
+    value = _permuted(value, order)
     height, width = [math.prod([value.shape[order.index(axis)] for axis in axes]) for axes in (rows, columns)]
     return ops._np_reshape(value, newshape=(height, width))
 
@@ -160,22 +165,21 @@ def _without(value: Any, term: str, letters: Sequence[str]) -> tuple[Any, str]:
             "".join(letter for letter in term if letter not in letters))
 
 
-class _Factor:
-    """An operand in a product of two, with the array methods that ``core.einsum.product`` calls."""
+def _product(left: str, x: Any, right: str, y: Any, later: set[str]) -> tuple[str, Any]:
+    """The letters and the value of the product of two operands, each letter once in an operand; letters of both that
+    are not needed ``later`` are summed over."""
+    stack, summed, rows, columns = contraction(left, right, later)
+    length = {**dict(zip(left, x.shape)), **dict(zip(right, y.shape))}
 
-    def __init__(self, value: Any):
-        self.value, self.shape = value, value.shape
+    def matrices(letters: str, value: Any, *groups: list[str]) -> Any:
+        groups = groups if stack else groups[1:]
+        value = _permuted(value, [letters.index(letter) for group in groups for letter in group])
+        return ops._np_reshape(value, newshape=tuple([math.prod([length[letter] for letter in group])
+                                                      for group in groups]))
 
-    def transpose(self, order: Sequence[int]) -> _Factor:
-        """The operand with its axes in another order."""
-        return self if list(order) == sorted(order) else _Factor(ops.transpose(self.value, axes=tuple(order)))
-
-    def reshape(self, shape: Sequence[int]) -> _Factor:
-        """The operand in another shape."""
-        return _Factor(ops._np_reshape(self.value, newshape=tuple(shape)))
-
-    def __matmul__(self, other: _Factor) -> _Factor:
-        return _Factor(ops._npi_matmul(self.value, other.value))
+    letters = [*stack, *rows, *columns]
+    value = ops._npi_matmul(matrices(left, x, stack, rows, summed), matrices(right, y, stack, summed, columns))
+    return "".join(letters), ops._np_reshape(value, newshape=tuple([length[letter] for letter in letters]))
 
 
 @composed(name="_npi_einsum")
@@ -193,12 +197,10 @@ def einsum(*data, num_args: Few = 1, subscripts: str, optimize: int = 0):
         later = {*output, *"".join(word for _, word in operands[i:])}
         value, term = _without(value, term, [own for own in term if own not in later and own not in word])
         other, word = _without(other, word, [own for own in word if own not in later and own not in term])
-        term, factor = product(term, _Factor(value), word, _Factor(other), later)
-        value = factor.value
+        term, value = _product(term, value, word, other, later)
     value, term = _without(value, term, [own for own in term if own not in output])
     missing = [own for own in output if own not in term]  # operands of length one, which were repeated
-    order = tuple([term.index(own) for own in output if own not in missing])
-    value = value if list(order) == sorted(order) else ops.transpose(value, axes=order)
+    value = _permuted(value, [term.index(own) for own in output if own not in missing])
     return ops._np_broadcast_to(ops._np_reshape(value, newshape=tuple([
         1 if own in missing else length[own] for own in output])), shape=tuple([length[own] for own in output])) \
         if missing else value

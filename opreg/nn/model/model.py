@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
-
-from opreg.train.checkpoint import BatchEndParam
-from opreg.train.progress import TrainingLine
+from typing import Any, NamedTuple, TypeAlias
 
 from ...cells.cell import Cell
-from ...cells.parallel import get_auto_parallel_context
 from ...cells.tensor import Tensor
 from ...errors import refuse_keywords
+from ...training_line import TrainingLine
 from ..amp import build_train_network
 from ..loss_scale import TrainOneStepWithLossScaleCell
 from ..metrics import Loss, Metric, get_metrics
 from ..optim.optimizer import Optimizer
 from ..optim.settings import flag
+from ..parallel import get_auto_parallel_context
 from ..train import WithEvalCell, WithLossCell
 from .batches import Batches
 from .callback import Callback, Callbacks, Params, RunContext, loss_of
@@ -231,7 +229,7 @@ class Model:
                 self._loss_scale_manager.update_loss_scale(bool(params.net_outputs[1]))
             called.call("on_train_step_end", context)
             for watcher in watchers:
-                watcher(BatchEndParam(params.cur_epoch_num, done, shown, {}))  # type: ignore[arg-type]
+                watcher(_FinishedBatch(params.cur_epoch_num, done, shown))
             if context.get_stop_requested():
                 break
         params.batch_num = batches.count
@@ -291,7 +289,7 @@ class Model:
             called.call("on_eval_step_end", context)
             self._take(outputs, loss if add_loss else None)
             for watcher in watchers:
-                watcher(BatchEndParam(params.cur_epoch_num, done, None, {}))
+                watcher(_FinishedBatch(params.cur_epoch_num, done, None))
             if context.get_stop_requested():
                 break
         called.call("on_eval_epoch_end", context)
@@ -354,3 +352,11 @@ class _ProgressText:
 
 def _due(epoch: int, frequency: int | list[int]) -> bool:
     return epoch % frequency == 0 if isinstance(frequency, int) else epoch in frequency
+
+
+class _FinishedBatch(NamedTuple):
+    """The argument of the progress line at the end of a batch."""
+
+    epoch: int
+    nbatch: int
+    eval_metric: _ProgressText | None

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...cells.tensor import Tensor
 from ...cells.typing import Number, TensorDType, TensorLike, TensorShape
+from ...core.registry import ops as registered
 from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
 from .. import ops
@@ -267,10 +268,7 @@ def trace(a: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype:
 
 def diagflat(v: TensorLike, k: int = 0) -> Tensor:
     """A matrix with the flat elements on the diagonal ``k`` above the main one."""
-    x = as_tensor(v).reshape((-1,))
-    size = x.size + abs(k)
-    wide = ops.pad(x, (max(k, 0), max(-k, 0)))
-    return ops.where(_column(size) + k == _row(size), ops.broadcast_to(wide, (size, size)), 0)._cast(x._dt)
+    return registered._np_diagflat(as_tensor(v), k=k)
 
 
 def diag(v: TensorLike, k: int = 0) -> Tensor:

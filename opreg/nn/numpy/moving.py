@@ -187,18 +187,17 @@ def stack(arrays: Sequence[TensorLike], axis: int = 0) -> Tensor:
 
 def hstack(tup: Sequence[TensorLike]) -> Tensor:
     """The tensors concatenated along the second axis; vectors along the first."""
-    parts = [_widened(x, 1) for x in _together(tup, "hstack")]
-    return ops.concat(parts, 0 if parts[0].ndim == 1 else 1)
+    return ops.hstack(_together(tup, "hstack"))
 
 
 def vstack(tup: Sequence[TensorLike]) -> Tensor:
     """The tensors concatenated along the first axis; vectors are rows."""
-    return ops.concat([_widened(x, 2) for x in _together(tup, "vstack")], 0)
+    return ops.vstack(_together(tup, "vstack"))
 
 
 def dstack(tup: Sequence[TensorLike]) -> Tensor:
     """The tensors concatenated along the third axis."""
-    return ops.concat([_widened(x, 3) for x in _together(tup, "dstack")], 2)
+    return ops.dstack(_together(tup, "dstack"))
 
 
 def column_stack(tup: Sequence[TensorLike]) -> Tensor:

@@ -17,10 +17,10 @@ from ... import aliases as _aliases
 from ...cells.grad import GradOperation, get_grad, grad, value_and_grad
 from ...cells.hooks import HookBackward, InsertGradientOf
 from ...cells.jacobian import jacfwd, jacrev, jvp, vjp
-from ...cells.settings import add_flags, constexpr
 from ...cells.taylor import derivative, jet, linearize
 from ...cells.vmap import vmap
 from ...errors import did_you_mean
+from ..compiler_settings import add_flags, constexpr
 from . import (
     activation,
     array,

@@ -253,19 +253,20 @@ def stack(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
 
 def hstack(tensors: Sequence[TensorLike]) -> Tensor:
     """Concatenate tensors along the second axis; vectors along their only one."""
-    parts = [atleast_1d(tensor(part)) for part in tensors]
-    return concat(parts, 0 if parts[0].ndim == 1 else 1)
+    parts = _joined(tensors, "hstack")
+    return ops._npi_hstack(*parts, num_args=len(parts))
 
 
 def vstack(inputs: Sequence[TensorLike]) -> Tensor:
     """Concatenate tensors along the first axis; vectors are rows."""
-    return concat([atleast_2d(tensor(part)) for part in inputs], 0)
+    parts = _joined(inputs, "vstack")
+    return ops._npi_vstack(*parts, num_args=len(parts))
 
 
 def dstack(tensors: Sequence[TensorLike]) -> Tensor:
     """Concatenate tensors along the third axis."""
-    parts = [atleast_2d(tensor(part)) for part in tensors]
-    return concat([part if part.ndim > 2 else expand_dims(part, 2) for part in parts], 2)
+    parts = _joined(tensors, "dstack")
+    return ops._npi_dstack(*parts, num_args=len(parts))
 
 
 # ------------------------------------------------------------------------------------------------ taken apart
@@ -385,10 +386,7 @@ def diff(x: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None =
     x = tensor(x)
     axis = one_axis(axis, x.ndim, "diff")
     parts = [part for part in (prepend, x, append) if part is not None]
-    x = concat(parts, axis) if len(parts) > 1 else x
-    for _ in range(n):
-        x = narrow(x, axis, 1, x.shape[axis] - 1) - narrow(x, axis, 0, x.shape[axis] - 1)
-    return x
+    return ops._npi_diff(concat(parts, axis) if len(parts) > 1 else x, n=n, axis=axis)
 
 
 # --------------------------------------------------------------------------------------------------- repeated
@@ -478,14 +476,7 @@ def roll(input: TensorLike, shifts: Axes, dims: Axes = None) -> Tensor:
 
 def rot90(input: TensorLike, k: int, dims: Sequence[int]) -> Tensor:
     """Rotate ``k`` times by 90 degrees, from the first of two axes to the second."""
-    x = tensor(input)
-    first, second = (one_axis(axis, x.ndim, "rot90") for axis in dims)
-    turns = k % 4
-    if turns == 2:
-        return flip(x, (first, second))
-    if turns == 1:
-        return swapaxes(flip(x, second), first, second)
-    return flip(swapaxes(x, first, second), second) if turns else x
+    return ops._npi_rot90(tensor(input), k=k, axes=tuple(dims))
 
 
 def pad(input_x: TensorLike, padding: Sizes, mode: str = "constant", value: float | None = None) -> Tensor:

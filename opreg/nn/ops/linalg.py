@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from ...cells.tensor import Tensor
 from ...cells.tensor_base import is_number
 from ...cells.typing import TensorLike
-from ...core.einsum import implied
-from ...core.einsum import product as contracted
 from ...core.registry import ops
 from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
@@ -102,16 +100,11 @@ def tensor_dot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int | Sequen
         second: Sequence[int] = range(axes)
     else:
         first, second = ((side,) if isinstance(side, int) else side for side in axes)
-    axes_left = [one_axis(axis, x.ndim, "tensor_dot") for axis in first]
-    right = [one_axis(axis, y.ndim, "tensor_dot") for axis in second]
-    if [x.shape[i] for i in axes_left] != [y.shape[i] for i in right]:
-        raise ShapeError(f"tensor_dot: axes {axes_left} of {x.shape} and {right} of {y.shape} differ in length")
-    rows = [i for i in range(x.ndim) if i not in axes_left]
-    columns = [i for i in range(y.ndim) if i not in right]
-    length = math.prod(x.shape[i] for i in axes_left)
-    a = x.transpose((*rows, *axes_left)).reshape((-1, length))
-    b = y.transpose((*right, *columns)).reshape((length, -1))
-    return matmul(a, b).reshape((*(x.shape[i] for i in rows), *(y.shape[i] for i in columns)))
+    left = tuple([one_axis(axis, x.ndim, "tensor_dot") for axis in first])
+    right = tuple([one_axis(axis, y.ndim, "tensor_dot") for axis in second])
+    if [x.shape[i] for i in left] != [y.shape[i] for i in right]:
+        raise ShapeError(f"tensor_dot: axes {[*left]} of {x.shape} and {[*right]} of {y.shape} differ in length")
+    return ops._npi_tensordot(x, y, a_axes_summed=left, b_axes_summed=right)
 
 
 def batch_dot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | None = None) -> Tensor:
@@ -408,47 +401,9 @@ def einsum(equation: str, *operands: TensorLike) -> Tensor:
     """Sums of products given by an equation of letters: ``"ij,jk->ik"`` is the product of matrices.
 
     Letters after the arrow are axes of the result, all others are summed over; without an arrow the result has the
-    letters that occur once, in alphabetical order. ``...`` is not supported.
+    letters that occur once, in alphabetical order. ``...`` stands for all axes without a letter.
     """
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
     values = to_common_dtype(*operands)
-    left, _, right = equation.replace(" ", "").partition("->")
-    terms = left.split(",")
-    if "." in equation or len(terms) != len(values):
-        raise ArgumentError(f"einsum: {equation!r} does not name the axes of {len(values)} tensors")
-    if "->" not in equation:
-        right = implied(left)
-    pairs = [_once(term, value) for term, value in zip(terms, values)]
-    letters, product = pairs[0]
-    for k, (term, value) in enumerate(pairs[1:], 1):
-        later = set(right).union(*(term for term, _ in pairs[k + 1:]))
-        letters, product = _product(letters, product, term, value, later)
-    letters, product = _summed(letters, product, set(right))
-    if sorted(letters) != sorted(right):
-        raise ArgumentError(f"einsum: {equation!r} has an output axis that no tensor has, or has one twice")
-    return product.transpose(tuple(letters.index(letter) for letter in right)) if len(right) > 1 else product
-
-
-def _once(term: str, x: Tensor) -> tuple[str, Tensor]:
-    """A tensor with each letter once: equal letters take the diagonal."""
-    if len(term) != x.ndim:
-        raise ShapeError(f"einsum: {term!r} names {len(term)} axes of shape {x.shape}")
-    while len(set(term)) < len(term):
-        twice = next(letter for letter in term if term.count(letter) > 1)
-        i, j = term.index(twice), term.rindex(twice)
-        x = ops.diag(x, axis1=i, axis2=j)
-        term = term[:i] + term[i + 1:j] + term[j + 1:] + twice
-    return term, x
-
-
-def _summed(term: str, x: Tensor, kept_letters: set[str]) -> tuple[str, Tensor]:
-    gone = tuple(i for i, letter in enumerate(term) if letter not in kept_letters)
-    return "".join(letter for letter in term if letter in kept_letters), ops._np_sum(x, axis=gone) if gone else x
-
-
-def _product(left: str, x: Tensor, right: str, y: Tensor, later: set[str]) -> tuple[str, Tensor]:
-    """The product of two terms, summed over letters that neither the result nor later terms have."""
-    left, x = _summed(left, x, later | set(right))
-    right, y = _summed(right, y, later | set(left))
-    return contracted(left, x, right, y, later)
+    return ops._npi_einsum(*values, subscripts=equation, num_args=len(values))

@@ -133,12 +133,7 @@ def nan_to_num(input: TensorLike, nan: float | None = None, posinf: float | None
               ) -> Tensor:
     """Finite values in the place of NaN (0), infinity and negative infinity (the largest and smallest of the dtype)."""
     x = tensor(input)
-    if not is_floating(x._dt):
-        return x
-    least, largest = limits(x._dt)
-    x = where(ops._npi_isnan(x), 0.0 if nan is None else nan, x)
-    x = where(ops._npi_isposinf(x), largest if posinf is None else posinf, x)
-    return where(ops._npi_isneginf(x), least if neginf is None else neginf, x)
+    return ops._npi_nan_to_num(x, nan=nan or 0.0, posinf=posinf, neginf=neginf) if is_floating(x._dt) else x
 
 
 # ------------------------------------------------------------------------------------------------- of two numbers

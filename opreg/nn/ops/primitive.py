@@ -9,8 +9,8 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
-from ...cells.settings import constexpr as constexpr  # programs import it from here
 from ...errors import ArgumentError, did_you_mean
+from ..compiler_settings import constexpr as constexpr  # programs import it from here
 from .primitive_docs import DOCS
 
 __all__ = ["Primitive", "PrimitiveWithInfer", "adder", "prim_attr_register", "primitive"]

@@ -164,7 +164,7 @@ def test_the_dropped_share_is_as_expected() -> None:
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", [75, 80, 90])
+@pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
 def test_it_compiles_for_gpus_and_reads_16_bytes_at_once(architecture: int) -> None:
     texts = [dropout.source(np.dtype(dtype), data, data, mask, 16 // np.dtype(dtype).itemsize, far)
              for dtype in ("float16", BFLOAT, "float32", "float64")
@@ -178,7 +178,7 @@ def test_it_compiles_for_gpus_and_reads_16_bytes_at_once(architecture: int) -> N
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", [80, 90])
+@pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_an_element_wise_kernel_that_draws_stays_in_registers(dtype: str, architecture: int) -> None:
     number = np.dtype(dtype)

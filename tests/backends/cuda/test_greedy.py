@@ -148,7 +148,7 @@ def test_choices_are_the_same_in_any_order_of_blocks_and_threads_without_races()
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", [75, 80, 90])
+@pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
 def test_they_compile_for_gpus_without_spilling(architecture: int) -> None:
     texts = [greedy.SURVIVE]
     for name, form in itertools.product(DTYPES, ("corner", "center")):

@@ -286,7 +286,7 @@ def test_rows_that_are_added_do_not_race_and_have_one_order() -> None:
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", [75, 80, 90])
+@pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
 def test_rows_that_are_added_compile_without_spilling(architecture: int) -> None:
     device = Host()
     for dtype, n in itertools.product((np.float16, BFLOAT, np.float32, np.float64), (64, 768, 4096)):
@@ -331,7 +331,7 @@ def test_an_error_begins_with_the_line_that_a_sanitizer_names() -> None:
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", [75, 80, 90])
+@pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
 def test_kernels_compile_for_gpus_without_spilling_and_read_16_bytes_at_once(architecture: int) -> None:
     wide = {"float16": "v4.u32", "bfloat16": "v4.u32", "float32": "v4.f32", "float64": "v2.f64"}
     for dtype in ("float16", BFLOAT, "float32", "float64"):
@@ -349,7 +349,7 @@ def test_kernels_compile_for_gpus_without_spilling_and_read_16_bytes_at_once(arc
 
 @needs_nvrtc
 @pytest.mark.parametrize("name", ROW_CASES)
-@pytest.mark.parametrize("architecture", [75, 90])
+@pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
 def test_rows_compile_for_gpus_without_spilling(name: str, architecture: int) -> None:
     case = ROW_CASES[name]
     expression = trace_rows(case.function, case.inputs, **case.settings)
@@ -364,7 +364,7 @@ def test_rows_compile_for_gpus_without_spilling(name: str, architecture: int) ->
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", [75, 90])
+@pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
 def test_updates_compile_for_gpus_and_read_16_bytes_at_once(architecture: int) -> None:
     texts = []
     for count in (2, 3, 4):

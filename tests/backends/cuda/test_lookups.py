@@ -100,7 +100,7 @@ def test_an_index_that_is_not_brought_inside_is_found() -> None:
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", [75, 80, 90])
+@pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
 def test_they_compile_for_gpus_without_spilling(architecture: int) -> None:
     texts = []
     for dtype in (np.dtype("float16"), BFLOAT, np.dtype("float32"), np.dtype("float64")):

@@ -63,7 +63,7 @@ def test_softmax_output_of_places_is_computed_by_columns(shape: tuple[int, ...],
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", [75, 80, 90])
+@pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
 def test_they_compile_for_gpus_without_spilling(architecture: int) -> None:
     element, row = RowLayout.ELEMENT, RowLayout.ROW
     texts = []

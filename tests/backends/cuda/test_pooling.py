@@ -116,7 +116,7 @@ def test_a_window_that_reads_outside_of_the_input_is_found(replaced: str, by: st
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", [75, 80, 90])
+@pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
 def test_they_compile_for_gpus_without_spilling(architecture: int) -> None:
     texts = []
     for dtype in ("float16", BFLOAT, "float32", "float64"):

@@ -73,7 +73,7 @@ def test_steps_are_those_of_the_reference(mode: str, dtype: str) -> None:
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", [75, 80, 90])
+@pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
 def test_they_compile_for_gpus_without_spilling(architecture: int) -> None:
     texts = [source(mode, np.dtype(dtype)) for mode in MODES for dtype in ("float32", "float64")
              for source in (recurrent.forward_source, recurrent.backward_source)]

@@ -160,7 +160,7 @@ def test_a_kernel_that_reads_beyond_its_part_is_found() -> None:
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", [75, 80, 90])
+@pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
 def test_they_compile_for_gpus_without_spilling(architecture: int) -> None:
     texts = []
     for dtype in ("float16", BFLOAT, "float32", "float64"):

@@ -34,8 +34,6 @@ def einsum(node: Node, *values: Any, equation: str) -> Any:
     for i, term in enumerate(terms[1:], 2):
         product = _product(node, product, term, set(result).union(*[letters for letters, _ in terms[i:]]))
     letters, value = _summed(product, result)
-    if sorted(letters) != sorted(result):
-        raise ArgumentError(f"einsum: {equation!r} has an output axis that no tensor has, or has one twice")
     return _transposed(value, letters, result)
 
 
@@ -59,7 +57,10 @@ def _terms(node: Node, equation: str, values: Sequence[Any]) -> tuple[list[_Name
         raise ArgumentError(f"einsum: {equation!r} leaves out the axes of '...' after the arrow")
     if "..." in result and arrow and "..." not in left:
         raise ArgumentError(f"einsum: {equation!r} asks for axes that no tensor has")
-    return _fitted(node, wide, values, free), result.replace("...", "".join(free))
+    result = result.replace("...", "".join(free))
+    if len(set(result)) < len(result) or not set(result).issubset("".join(wide)):
+        raise ArgumentError(f"einsum: {equation!r} has an output axis that no tensor has, or has one twice")
+    return _fitted(node, wide, values, free), result
 
 
 def _fitted(node: Node, words: Sequence[str], values: Sequence[Any], free: Collection[str]) -> list[_Named]:

@@ -9,16 +9,16 @@ from typing import Any
 from opreg.symbol.passes.reduce_gradients import allreduce_together
 from opreg.symbol.reduction import Reduction, grouped
 
+from ..cells.cell import Cell
+from ..cells.parameter import Parameter
+from ..cells.state import EPOCH, STATE
+from ..cells.tensor import Tensor
+from ..cells.tensor_base import TensorBase
 from ..core.spec import size
 from ..distributed import Group, world
 from ..distributed import group as find
 from ..errors import ArgumentError, did_you_mean
-from .cell import Cell
 from .communication import broadcast_parameters
-from .parameter import Parameter
-from .state import EPOCH, STATE
-from .tensor import Tensor
-from .tensor_base import TensorBase
 
 __all__ = ["ParallelMode", "set_auto_parallel_context", "get_auto_parallel_context", "reset_auto_parallel_context",
            "DistributedGradReducer", "reducer_for"]

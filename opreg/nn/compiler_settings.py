@@ -7,8 +7,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar, overload
 
+from ..cells.state import set_context
 from ..errors import ArgumentError, did_you_mean
-from .state import set_context
 
 __all__ = ["JitConfig", "add_flags", "constexpr", "jit_class", "recompute", "set_device"]
 

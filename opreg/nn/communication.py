@@ -14,11 +14,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ..aliases import inner
+from ..cells.parameter import Parameter
+from ..cells.tensor import Tensor
 from ..distributed import Group, add_group, drop_group, group, world
 from ..distributed.launchers import LOCAL_RANKS, LOCAL_SIZES, number_of_launcher
 from ..errors import ArgumentError
-from .parameter import Parameter
-from .tensor import Tensor
 
 __all__ = ["GlobalComm", "init", "release", "get_rank", "get_group_size", "get_local_rank", "get_local_rank_size",
            "get_world_rank_from_group_rank", "get_group_rank_from_world_rank", "create_group", "destroy_group",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, overload
 
+from ..cells.cell import Cell
+from ..cells.grad import get_grad, grad, stop_gradient, value_and_grad
+from ..cells.jacobian import jacfwd, jacrev, jvp, vjp
 from ..errors import ArgumentError
-from .cell import Cell
-from .grad import get_grad, grad, stop_gradient, value_and_grad
-from .jacobian import jacfwd, jacrev, jvp, vjp
 
 __all__ = ["custom_vjp", "get_grad", "grad", "jacfwd", "jacrev", "jvp", "stop_gradient", "value_and_grad", "vjp"]
 

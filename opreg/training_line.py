@@ -1,18 +1,14 @@
-"""Progress of a training as a single line: fraction of the epoch, speed, metrics and remaining time."""
+"""Progress of a training as a single line: fraction of the epoch, speed, metrics and remaining time. The training loops
+of all frameworks share it."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
-from ..core.progress import Line, duration, is_enabled, is_terminal, progress_text
-from .callback import ProgressBar
-from .checkpoint import BatchEndParam
-
-if TYPE_CHECKING:
-    from .metric import EvalMetric
+from .core.progress import Line, duration, is_enabled, is_terminal, progress_text
 
 __all__ = ["TrainingLine", "batches_in"]
 
@@ -20,11 +16,30 @@ __all__ = ["TrainingLine", "batches_in"]
 Values: TypeAlias = Sequence[tuple[str, object]]
 
 
+class _Metric(Protocol):
+    """A metric that can be shown: its names and values over the epoch so far."""
+
+    def get_global_name_value(self) -> Values: ...
+
+
+class _Batch(Protocol):
+    """A finished batch: the numbers of its epoch and of itself, and the metric of the epoch so far."""
+
+    @property
+    def epoch(self) -> int: ...
+
+    @property
+    def nbatch(self) -> int: ...
+
+    @property
+    def eval_metric(self) -> _Metric | None: ...
+
+
 class TrainingLine:
     """The progress line of ``fit`` on a terminal, as a ``with`` statement; shows nothing if it is not wanted.
 
     The end of an epoch is reported by log messages if these go to the terminal, otherwise by the line, which remains. A
-    ``ProgressBar`` among the callbacks replaces the line.
+    callback with the attribute ``shows_progress``, as ``ProgressBar`` has, replaces the line.
 
     Parameters
     ----------
@@ -42,7 +57,7 @@ class TrainingLine:
 
     def __init__(self, wish: bool | None, data: Any, epochs: int, callbacks: Sequence[Callable[..., object]],
                  logger: Any):
-        draws = is_enabled(wish) and not any(isinstance(callback, ProgressBar) for callback in callbacks)
+        draws = is_enabled(wish) and not any(getattr(callback, "shows_progress", False) for callback in callbacks)
         self._line = Line() if draws else None
         self._callbacks, self._epochs, self._logger = callbacks, epochs, logger
         self._data, self._total = data, batches_in(data)
@@ -65,11 +80,11 @@ class TrainingLine:
         self._line.begin()
         return [self._trained, *self._callbacks]  # before other callbacks reset the metric
 
-    def values(self, metric: EvalMetric | None) -> Values:
+    def values(self, metric: _Metric | None) -> Values:
         """The values of a metric that the line shows."""
         return [] if self._line is None or metric is None else metric.get_global_name_value()
 
-    def _trained(self, param: BatchEndParam) -> None:
+    def _trained(self, param: _Batch) -> None:
         if not self._done:
             self._first = param.nbatch  # Module counts from 0, FeedForward from 1
         self._done = param.nbatch - self._first + 1
@@ -88,7 +103,7 @@ class TrainingLine:
         """Callbacks for the batches of a validation."""
         return callbacks if self._line is None else [self._validated, *callbacks]
 
-    def _validated(self, param: BatchEndParam) -> None:
+    def _validated(self, param: _Batch) -> None:
         if self._line is not None and self._line.due():
             parts = ["validation", str(param.nbatch + 1), *_values_text(self.values(param.eval_metric))]
             self._line.show(f"{self._title(param.epoch)} {'  '.join(parts)}")

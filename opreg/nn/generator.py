@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ..cells.tensor import Tensor, from_numpy
 from ..core import generators
 from ..errors import ArgumentError
-from .tensor import Tensor, from_numpy
 
 __all__ = ["get_rng_state", "set_rng_state", "manual_seed", "initial_seed", "seed"]
 
