@@ -29,8 +29,8 @@ from ..typing import Array
 from .addresses import address_of
 from .locks import lock
 
-__all__ = ["LATEST", "WATCHED", "Targets", "Write", "must_record_write", "now", "owner_of", "share", "stays", "tick",
-           "unchanged", "view_at", "written", "wrote", "wrote_all", "wrote_held"]
+__all__ = ["LATEST", "WATCHED", "Targets", "Write", "must_record_write", "write_count", "owner_of", "share", "stays",
+           "tick", "keeps_all_bits", "view_at", "written", "wrote", "wrote_all", "wrote_held"]
 
 #: A write to memory: its number, and the instruction in user code that wrote.
 Write: TypeAlias = tuple[int, Place | None]
@@ -336,7 +336,7 @@ class Targets:
         self._parts = [(memory, spans) for memory, spans in places if spans is not None]
 
 
-def unchanged(array: ndarray, source: Any) -> bool:
+def keeps_all_bits(array: ndarray, source: Any) -> bool:
     """Whether an assignment to an array of the host would change none of its bits.
 
     Examples
@@ -358,7 +358,7 @@ def unchanged(array: ndarray, source: Any) -> bool:
 # ---------------------------------------------------------------------------------------------------------- questions
 
 
-def now() -> int:
+def write_count() -> int:
     """A number to give to ``written`` later, to ask for writes after this call."""
     if not WATCHED:
         WATCHED.append(True)
