@@ -28,8 +28,8 @@ from .addresses import address_of
 from .locks import lock
 from .written_ranges import NEVER, SharedWrite, Span, Write, WrittenRanges, number_of
 
-__all__ = ["LATEST", "WATCHED", "Targets", "Write", "must_record_write", "now", "owner_of", "share", "stays", "tick",
-           "unchanged", "view_at", "written", "wrote", "wrote_all", "wrote_held"]
+__all__ = ["LATEST", "WATCHED", "Targets", "Write", "must_record_write", "write_count", "owner_of", "share", "stays",
+           "tick", "keeps_all_bits", "view_at", "written", "wrote", "wrote_all", "wrote_held"]
 
 _COUNT = itertools.count(1)
 #: Gives the next number, larger than those of all earlier nodes and writes.
@@ -350,7 +350,7 @@ def _together(arrays: Sequence[Array]) -> _Together:
     return together
 
 
-def unchanged(array: ndarray, source: Any) -> bool:
+def keeps_all_bits(array: ndarray, source: Any) -> bool:
     """Whether an assignment to an array of the host would change none of its bits.
 
     Examples
@@ -372,7 +372,7 @@ def unchanged(array: ndarray, source: Any) -> bool:
 # ---------------------------------------------------------------------------------------------------------- questions
 
 
-def now() -> int:
+def write_count() -> int:
     """A number to give to ``written`` later, to ask for writes after this call."""
     if not WATCHED:
         WATCHED.append(True)

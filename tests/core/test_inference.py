@@ -9,7 +9,7 @@ import opreg as mx
 from opreg import sym
 from opreg.core.registry import get
 from opreg.core.rules import TypeRule
-from opreg.core.spec import ANY, known
+from opreg.core.spec import ANY, is_known
 from opreg.errors import AttrError, DTypeError, ShapeError
 from opreg.symbol.symbol import create
 from tests.rows import all_rows
@@ -126,7 +126,7 @@ def test_inferred_shapes_are_the_true_ones():
         attrs = op.complete(row.attrs)
         unknown = [None] * len(op.signature.outputs(attrs))
         ins, outs = op.infer_shapes([np.shape(each) for each in row.inputs], unknown, attrs)
-        if not all(map(known, outs)):
+        if not all(map(is_known, outs)):
             continue
         for i, shape in enumerate(ins):
             for hidden in ((ANY,) * len(shape), *[(*shape[:k], ANY, *shape[k + 1:]) for k in range(len(shape))]):

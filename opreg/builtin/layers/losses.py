@@ -15,7 +15,7 @@ import numpy as np
 from ...core.array_module import number_on
 from ...core.launch import Call, Rank
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, is_single_or_double, known, show, size
+from ...core.spec import ANY, Shape, is_known, is_single_or_double, show, size
 from ...custom.composed import composed
 from ...elementwise.expression import equal, exp, maximum, sign, trunc
 from ...elementwise.loops import Sets, sets
@@ -117,12 +117,12 @@ def softmax_output_fill(ins, outs, *, multi_output):
     if label is None:
         if not multi_output:
             return [data, data[:-1]]
-        places: Any = size(data[2:]) if known(data[2:]) else ANY
+        places: Any = size(data[2:]) if is_known(data[2:]) else ANY
         return [data, (data[0], places)]
     allowed = [data]
     if multi_output:
         allowed += [(data[0], *data[2:]), (data[0], 1, *data[2:])]
-        allowed += [(data[0], size(data[2:]) if known(data[2:]) else ANY)]
+        allowed += [(data[0], size(data[2:]) if is_known(data[2:]) else ANY)]
     else:
         allowed += [data[:-1]]
     if label not in allowed:
@@ -249,7 +249,7 @@ def _regression_fill(ins, outs):
     data = _batch_from(data, label)
     if label is None:
         return [data, data[:1] if len(data) == 2 and data[1] is not ANY and data[1] == 1 else data]
-    if known(data) and known(label) and (size(data) != size(label) or data[:1] != label[:1]):
+    if is_known(data) and is_known(label) and (size(data) != size(label) or data[:1] != label[:1]):
         raise ShapeError(f"label: expected {size(data)} numbers in a batch of {data[0]}, as in data {show(data)}, got "
                          f"shape {show(label)}")
     return [data, label]

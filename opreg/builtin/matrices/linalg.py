@@ -23,7 +23,7 @@ from ...typing import Array, ArrayModule
 from ..attention_parts import Product
 from ..forms import formed
 from ..outputs import adjoint_pair, agreeing, common_shape, computed
-from ..places import reading, writing
+from ..places import declare_reads, declare_writes
 from .dense import FACTORS, product, transposable
 
 __all__ = ["transposed"]
@@ -513,7 +513,7 @@ def _part(take: Op, put: Op, count: Callable[[int], int], side: Callable[[int], 
         size = length + abs(attrs["offset"])
         return (*A.shape[:-1], size, size), (..., *places(xp, length, **attrs)), A
 
-    writing(put, to_places)
+    declare_writes(put, to_places)
 
     adjoint_pair(take, put, like=False)
 
@@ -567,7 +567,7 @@ def _length(count: int) -> int:
     return side
 
 
-reading(extracttrian, lambda xp, A, *, offset, lower: (
+declare_reads(extracttrian, lambda xp, A, *, offset, lower: (
     A, (..., *_triangle(xp, A.shape[-1] - abs(offset), offset=offset, lower=lower))))
 
 
