@@ -17,7 +17,7 @@ from opreg.core.namespaces import CONTRIB, WRITTEN, Namespace, dressed, front, s
 from opreg.core.op import Op
 from opreg.core.random_functions import Sampling, zipfian
 from opreg.core.registry import user_operator
-from opreg.core.rules import Attrs
+from opreg.core.rules import Attrs, as_list
 from opreg.core.spec import show
 from opreg.core.update_functions import updates
 from opreg.core.value import ARITHMETIC
@@ -27,9 +27,10 @@ from opreg.errors import ArgumentError, AttrError, DTypeError, ShapeError
 
 from . import changes, sparse_arrays, sparse_creation
 from .arithmetic import leave_trace
+from .computation import compute
 from .context import Context, current_context
 from .control_flow import cond, foreach, while_loop
-from .ndarray import SURFACE, NDArray, _compute
+from .ndarray import SURFACE, NDArray
 from .sparse_rules import cast_storage
 
 __all__ = ["surface", "invoke", "Custom", "linalg", "contrib", "image", "op", "custom", "sparse"]
@@ -181,7 +182,7 @@ def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     if (tracer := MODE.tracer) is not None and tracer.takes(op, values):
         prepared, outs = tracer.trace_call(op, attrs, values)
     else:
-        prepared, outs = _compute(op, attrs, values, ctx, None, None if op.op_type is None else _kind(values))
+        prepared, outs = compute(op, attrs, values, ctx, None, None if op.op_type is None else _kind(values))
     return outs[0] if prepared.visible == 1 else outs[:prepared.visible]
 
 
@@ -204,7 +205,7 @@ def Custom(*args: Any, op_type: str | None = None, **keywords: Any) -> NDArray:
 
 def _into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) -> Out:
     """Call an operator and store its results in existing arrays."""
-    targets: list[Any] = list(out) if isinstance(out, (list, tuple)) else [out]
+    targets: list[Any] = as_list(out)
     if MODE.tracer is not None:
         leave_trace((*values, *targets))
     for target in targets:
@@ -215,7 +216,7 @@ def _into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) -> Ou
     if recording and any(getattr(value, "_entry", None) is not None for value in values):
         values = changes.without_overlap(values, targets)  # since the tape holds arrays that are overwritten
     place = targets[0] if len(targets) == 1 and not (recording or targets[0]._sparse) else None
-    prepared, outs = _compute(op, attrs, values, ctx, None if place is None else place._data)
+    prepared, outs = compute(op, attrs, values, ctx, None if place is None else place._data)
     if place is not None and len(outs) == 1 and outs[0]._data is place._data:  # the kernel has written into it
         if must_record_write(targets[0], 1):
             wrote(targets[0]._data)

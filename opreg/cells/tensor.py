@@ -11,8 +11,9 @@ import numpy as np
 
 from opreg.ndarray import tape
 from opreg.ndarray.arithmetic import attach
+from opreg.ndarray.computation import compute
 from opreg.ndarray.context import Context, cpu, current_context
-from opreg.ndarray.ndarray import FOREIGN, NDArray, _compute, numbers_of
+from opreg.ndarray.ndarray import FOREIGN, NDArray, numbers_of
 from opreg.ndarray.nesting import arrays_in, hosted, leaves
 from opreg.ndarray.tape import Taped, TapeEntry, TapeNode, Variable, frame
 from opreg.ndarray.traced import TracedArray, TracedNDArray
@@ -140,7 +141,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         if STATE.trace is not None and STATE.trace.takes(op, values):
             return STATE.trace.call(op, values, keywords)
         attrs = op.complete(keywords)
-        prepared, results = _compute(op, attrs, values, self._ctx, result_class=Tensor)
+        prepared, results = compute(op, attrs, values, self._ctx, result_class=Tensor)
         return results[0] if prepared.visible == 1 else tuple(results[:prepared.visible])
 
     def _variable(self) -> TracedTensor | None:
