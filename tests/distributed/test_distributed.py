@@ -435,7 +435,7 @@ def test_names_of_memory_that_somebody_uses_stay(tmp_path: Path, monkeypatch: py
             mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
         segments.remove_unused(1 + max(path.stat().st_ctime_ns for path in tmp_path.iterdir()))
         assert len(list(tmp_path.iterdir())) == 5  # made before that time
-        segments.remove_unused(segments.now() - 10 ** 10)
+        segments.remove_unused(segments.current_time() - 10 ** 10)
         left = sorted(path.name for path in tmp_path.iterdir())
         assert left == ["mpich_shm_mapped", "mpich_shm_opened", "of_another_kind"]
         segments.forget_names()
