@@ -28,8 +28,8 @@ from .addresses import address_of
 from .locks import lock
 from .written_ranges import NEVER, SharedWrite, Span, Write, WrittenRanges, number_of
 
-__all__ = ["LATEST", "WATCHED", "Targets", "Write", "must_record_write", "now", "owner_of", "share", "stays", "tick",
-           "unchanged", "view_at", "written", "wrote", "wrote_all", "wrote_held"]
+__all__ = ["LATEST", "WATCHED", "Targets", "Write", "must_record_write", "write_count", "owner_of", "share", "stays",
+           "tick", "keeps_all_bits", "view_at", "written", "wrote", "wrote_all", "wrote_held"]
 
 _COUNT = itertools.count(1)
 #: Gives the next number, larger than those of all earlier nodes and writes.
@@ -251,7 +251,7 @@ class Targets:
     Examples
     --------
     >>> arrays = np.zeros(2), np.zeros(3)
-    >>> targets, since = Targets(arrays), now()
+    >>> targets, since = Targets(arrays), write_count()
     >>> targets.wrote()
     >>> [written(array, since) is None for array in (*arrays, np.zeros(2))]
     [False, False, True]
@@ -350,12 +350,12 @@ def _together(arrays: Sequence[Array]) -> _Together:
     return together
 
 
-def unchanged(array: ndarray, source: Any) -> bool:
+def keeps_all_bits(array: ndarray, source: Any) -> bool:
     """Whether an assignment to an array of the host would change none of its bits.
 
     Examples
     --------
-    >>> unchanged(np.zeros(2), 0), unchanged(np.zeros(2), -0.0)
+    >>> keeps_all_bits(np.zeros(2), 0), keeps_all_bits(np.zeros(2), -0.0)
     (True, False)
     """
     try:
@@ -372,7 +372,7 @@ def unchanged(array: ndarray, source: Any) -> bool:
 # ---------------------------------------------------------------------------------------------------------- questions
 
 
-def now() -> int:
+def write_count() -> int:
     """A number to give to ``written`` later, to ask for writes after this call."""
     if not WATCHED:
         WATCHED.append(True)
@@ -387,7 +387,7 @@ def written(array: Array, since: int) -> Write | None:
 
     Examples
     --------
-    >>> array, since = np.zeros(4), now()
+    >>> array, since = np.zeros(4), write_count()
     >>> wrote(array, slice(2, 4))
     >>> written(array, since) is None, written(array[:2], since) is None
     (False, True)
@@ -413,7 +413,7 @@ def stays(array: Array, since: int) -> bool:
 
     Examples
     --------
-    >>> array, since = np.zeros(4), now()
+    >>> array, since = np.zeros(4), write_count()
     >>> before = stays(array, since)
     >>> share(array)
     >>> before, stays(array, since)
