@@ -12,10 +12,10 @@ from ..core.op import Op
 from ..typing import Array, ArrayModule
 from .shapes.shape import copy_view
 
-__all__ = ["reading", "writing"]
+__all__ = ["declare_reads", "declare_writes"]
 
 
-def reading(op: Op, where: Callable[..., tuple]) -> None:
+def declare_reads(op: Op, where: Callable[..., tuple]) -> None:
     """Declare that an operator reads elements.
 
     Parameters
@@ -33,7 +33,7 @@ def reading(op: Op, where: Callable[..., tuple]) -> None:
     ... def column(data, *, at: int = 0): "A column."
     >>> column.infer(lambda data: data[:1])
     <function <lambda> at ...>
-    >>> reading(column, lambda xp, data, *, at: (data, (slice(None), at)))
+    >>> declare_reads(column, lambda xp, data, *, at: (data, (slice(None), at)))
     >>> column(nd.array([[1.0, 2.0], [3.0, 4.0]]), at=1).asnumpy().tolist()
     [2.0, 4.0]
     """
@@ -45,7 +45,7 @@ def reading(op: Op, where: Callable[..., tuple]) -> None:
         return part if fresh else copy_view(xp, part, out)
 
 
-def writing(op: Op, where: Callable[..., tuple]) -> None:
+def declare_writes(op: Op, where: Callable[..., tuple]) -> None:
     """Declare that an operator writes elements into zeros or into another array.
 
     Parameters
@@ -64,7 +64,7 @@ def writing(op: Op, where: Callable[..., tuple]) -> None:
     ... def framed(data): "A vector between two zeros."
     >>> framed.infer(lambda data: (data[0] + 2,))
     <function <lambda> at ...>
-    >>> writing(framed, lambda xp, data: ((data.shape[0] + 2,), slice(1, -1), data))
+    >>> declare_writes(framed, lambda xp, data: ((data.shape[0] + 2,), slice(1, -1), data))
     >>> framed(nd.array([1.0, 2.0])).asnumpy().tolist()
     [0.0, 1.0, 2.0, 0.0]
     """

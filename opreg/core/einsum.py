@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-__all__ = ["Contraction", "contraction", "implied"]
+__all__ = ["Contraction", "contraction", "implied_result"]
 
 
 class Contraction(NamedTuple):
@@ -39,12 +39,12 @@ def contraction(left: str, right: str, later: Collection[str]) -> Contraction:
     return Contraction(stack, summed, rows, columns)
 
 
-def implied(terms: str) -> str:
+def implied_result(terms: str) -> str:
     """The letters of the result of an equation without an arrow: those that occur once, in alphabetical order.
 
     Examples
     --------
-    >>> implied("ij,jk")
+    >>> implied_result("ij,jk")
     'ik'
     """
     return "".join(sorted(letter for letter in {*terms} - {","} if terms.count(letter) == 1))

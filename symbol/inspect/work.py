@@ -19,7 +19,7 @@ from opreg.core.steps import bytes_moved
 from ..plan import Plan, Step
 from ..program import nbytes
 
-__all__ = ["Rounds", "Work", "names_of", "scaled", "timed", "title_of", "work_of"]
+__all__ = ["Rounds", "Work", "names_of", "scaled", "time_text", "title_of", "work_of"]
 
 
 class Work(NamedTuple):
@@ -121,12 +121,12 @@ def title_of(operator: str, node: str, operators: Sequence[str]) -> str:
     return f"{operator} {node}".strip() + (f" ({', '.join(operators)})" if operators else "")
 
 
-def timed(seconds: float) -> str:
+def time_text(seconds: float) -> str:
     """A time as text, in ms or µs.
 
     Examples
     --------
-    >>> timed(0.0025), timed(3e-6)
+    >>> time_text(0.0025), time_text(3e-6)
     ('2.50 ms', '3.0 µs')
     """
     return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.1f} µs"
