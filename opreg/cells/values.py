@@ -37,7 +37,7 @@ from opreg.ndarray.traced import TracedArray, TracedNDArray
 from ..core.bytecode_names import COMPUTED, HANDLERS, Loads, loads, module_keys
 from ..core.cache import cached
 from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, Comparisons, elements, package_of
-from .class_hooks import attributes_of, hook, hookable, runs_python
+from .class_hooks import attributes_of, hook, hookable, runs_python, size_of
 from .outside import BY_NAME, SETTINGS, decimal_context, error_handlers, is_generator, is_opaque, state_of
 from .parameter_container import ParameterContainer
 from .reads import TABLES
@@ -247,7 +247,7 @@ class Values:
         self.comparisons.path(cls, "{}.__mro__", cls.__mro__, label)
         for base in cls.__mro__:
             if is_user_module(base.__module__):
-                self.comparisons.path(base, "len({}.__dict__)", len(base.__dict__), label)
+                self.comparisons.size(base, size_of, label)
                 for name, member in tuple(vars(base).items()):  # special methods that are not seen as they run
                     if name.startswith("__") and isinstance(member, _OTHER_METHODS):
                         self.comparisons.path(base, f"{{}}.__dict__.get({name!r}, absent)", member, label)
