@@ -12,8 +12,9 @@ from opreg.core.op import Op
 from opreg.core.spec import is_floating
 
 from . import tape
+from .computation import compute
 from .context import Context
-from .ndarray import NDArray, _compute
+from .ndarray import NDArray
 
 __all__ = ["BoundOperator"]
 
@@ -46,7 +47,7 @@ class BoundOperator:
                 array.attach_grad()
         ctx = ins[0].context if ins else self.ctx
         with Recording(is_train, is_train):
-            _, outs = _compute(self.op, self.attrs, [*ins, *aux], ctx)
+            _, outs = compute(self.op, self.attrs, [*ins, *aux], ctx)
         self._recorded = (ins, outs) if is_train else None
         return outs
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from opreg.core.graph import Node
 from opreg.core.placeholder import resolve
+from opreg.core.rules import as_list
 from opreg.errors import ArgumentError, note
 
+from .computation import compute
 from .context import Context, current_context
-from .ndarray import NDArray, _compute
+from .ndarray import NDArray
 
 if TYPE_CHECKING:
     from opreg.symbol.symbol import Symbol
@@ -68,7 +70,7 @@ class CachedOp:
             inputs.append(value)
         outputs = self._run(inputs, default_ctx)
         if out is not None:
-            targets: list[Any] = list(out) if isinstance(out, (list, tuple)) else [out]
+            targets: list[Any] = as_list(out)
             if len(targets) != len(outputs):
                 raise ArgumentError(f"CachedOp: out= has {len(targets)} arrays, expected {len(outputs)}")
             for target, result in zip(targets, outputs):
@@ -87,7 +89,7 @@ class CachedOp:
             inputs = [values[source][i] for source, i in node.inputs]
             try:
                 unrolled = node.op.rules.unrolled
-                values[node] = unrolled(node.op, node.attrs, inputs) if unrolled else _compute(
+                values[node] = unrolled(node.op, node.attrs, inputs) if unrolled else compute(
                     node.op, node.attrs, inputs, inputs[0]._ctx if inputs else place)[1]
             except Exception as error:
                 note(error, node.describe())

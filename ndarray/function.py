@@ -8,16 +8,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from opreg.core.arguments import ordered, split
+from opreg.core.arguments import ordered_inputs, split
 from opreg.core.cache import Recent
 from opreg.core.dispatch import INVOKE
-from opreg.core.keys import PLAIN, exact, lasting
+from opreg.core.keys import PLAIN, exact, has_fixed_key
 from opreg.core.mode import MODE
-from opreg.core.namespaces import CONTRIB, WRITTEN, Namespace, dressed, front, standing
+from opreg.core.namespaces import CONTRIB, WRITTEN, Namespace, front, give_signature, user_function
 from opreg.core.op import Op
 from opreg.core.random_functions import Sampling, zipfian
 from opreg.core.registry import user_operator
-from opreg.core.rules import Attrs
+from opreg.core.rules import Attrs, as_list
 from opreg.core.spec import show
 from opreg.core.update_functions import updates
 from opreg.core.value import ARITHMETIC
@@ -27,9 +27,10 @@ from opreg.errors import ArgumentError, AttrError, DTypeError, ShapeError
 
 from . import changes, sparse_arrays, sparse_creation
 from .arithmetic import leave_trace
+from .computation import compute
 from .context import Context, current_context
 from .control_flow import cond, foreach, while_loop
-from .ndarray import SURFACE, NDArray, _compute
+from .ndarray import SURFACE, NDArray
 from .sparse_rules import cast_storage
 
 __all__ = ["surface", "invoke", "Custom", "linalg", "contrib", "image", "op", "custom", "sparse"]
@@ -119,11 +120,11 @@ def _by_prop(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[An
         if attrs.cache is cache:
             return attrs, [arrays[i] for i in cache.order]
         inputs, _ = split(op, args, keywords, _is_array)
-        return attrs, ordered(op, inputs, attrs)
+        return attrs, ordered_inputs(op, inputs, attrs)
     attrs, values = _flattened(op, args, keywords)
     inputs, _, slotted = _split_form(op, args, keywords)
-    if not slotted and all(map(lasting, attrs.values())) and not op.rules.data_dependent:
-        attrs.cache = CallCache(attrs, ordered(op, inputs, attrs))
+    if not slotted and all(map(has_fixed_key, attrs.values())) and not op.rules.data_dependent:
+        attrs.cache = CallCache(attrs, ordered_inputs(op, inputs, attrs))
         registered.calls.keep(key, attrs.cache)
     return attrs, values
 
@@ -153,7 +154,7 @@ def _split_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]
 def _completed(op: Op, inputs: dict[str, Any] | list[Any], attributes: dict[str, Any]) -> tuple[Any, list[Any]]:
     attrs = op.complete({key: value for key, value in attributes.items()
                          if value is not None or key in op.signature.schema or op.signature.schema.open})
-    return attrs, ordered(op, inputs, attrs)
+    return attrs, ordered_inputs(op, inputs, attrs)
 
 
 def _place(values: Sequence[object]) -> Context:
@@ -181,7 +182,7 @@ def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     if (tracer := MODE.tracer) is not None and tracer.takes(op, values):
         prepared, outs = tracer.trace_call(op, attrs, values)
     else:
-        prepared, outs = _compute(op, attrs, values, ctx, None, None if op.op_type is None else _kind(values))
+        prepared, outs = compute(op, attrs, values, ctx, None, None if op.op_type is None else _kind(values))
     return outs[0] if prepared.visible == 1 else outs[:prepared.visible]
 
 
@@ -204,7 +205,7 @@ def Custom(*args: Any, op_type: str | None = None, **keywords: Any) -> NDArray:
 
 def _into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) -> Out:
     """Call an operator and store its results in existing arrays."""
-    targets: list[Any] = list(out) if isinstance(out, (list, tuple)) else [out]
+    targets: list[Any] = as_list(out)
     if MODE.tracer is not None:
         leave_trace((*values, *targets))
     for target in targets:
@@ -215,7 +216,7 @@ def _into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) -> Ou
     if recording and any(getattr(value, "_entry", None) is not None for value in values):
         values = changes.without_overlap(values, targets)  # since the tape holds arrays that are overwritten
     place = targets[0] if len(targets) == 1 and not (recording or targets[0]._sparse) else None
-    prepared, outs = _compute(op, attrs, values, ctx, None if place is None else place._data)
+    prepared, outs = compute(op, attrs, values, ctx, None if place is None else place._data)
     if place is not None and len(outs) == 1 and outs[0]._data is place._data:  # the kernel has written into it
         if must_record_write(targets[0], 1):
             wrote(targets[0]._data)
@@ -241,9 +242,9 @@ def _into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) -> Ou
 def _function(op: Op, name: str) -> Callable[..., Any]:
     def dress(function: Callable[..., Any], op: Op) -> Callable[..., Any]:
         takes = op.signature.variadic or op.signature.per_instance or op.signature.input_names
-        return dressed(function, op, name, "opreg.ndarray", ("out", "name") if takes else ("ctx", "out", "name"))
+        return give_signature(function, op, name, "opreg.ndarray", ("out", "name") if takes else ("ctx", "out", "name"))
 
-    return standing(invoke, op, dress)
+    return user_function(invoke, op, dress)
 
 
 surface = SURFACE.provide(front("nd", _function))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numbers
-import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opreg.core import effects, host_memory
+from opreg.core import host_memory
 from opreg.core.array_module import put
 from opreg.core.dispatch import INVOKE
 from opreg.core.mode import MODE, quiet
@@ -21,25 +20,26 @@ from opreg.core.registry import get, ops
 from opreg.core.reports import HTML
 from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
-from opreg.core.spec import Shape, as_dtype, is_floating, show, wrapped
+from opreg.core.spec import as_dtype, show, wrapped
 from opreg.core.value import BINARY, Value
-from opreg.core.versions import must_record_write, share, unchanged, view_at, wrote
-from opreg.errors import ArgumentError, DeviceError, DTypeError, OpError, ShapeError, SubscriptError, adopted, note
+from opreg.core.versions import keeps_all_bits, must_record_write, view_at, wrote
+from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError, SubscriptError, as_op_error, note
 from opreg.typing import Array, DTypeLike
 
-from . import changes, dlpack, params_file, tape
+from . import changes, params_file, tape
 from .arithmetic import attach, in_place, leave_trace
 from .context import Context, cpu, current_context, present_context
-from .eager import run
+from .protocols import Protocols
 from .records import Record
 from .scalars import ScalarConversions
+from .subscripts import index_of, one_element
 
 if TYPE_CHECKING:  # a stub, made from the operators
     from .methods import Methods
 else:
     Methods = Value
 
-__all__ = ["LENT", "NDArray", "FrozenNDArray", "array", "over", "wrap", "raw", "numbers_of"]
+__all__ = ["LENT", "NDArray", "FrozenNDArray", "array", "over", "wrap", "numbers_of"]
 
 #: Returns the function of ``nd`` with a name.
 SURFACE = Slot("arrays")
@@ -51,8 +51,8 @@ _STORAGE_TYPE_STR_TO_ID = {"undefined": -1, "default": 0, "row_sparse": 1, "csr"
 CAST_STORAGE = Slot("arrays")
 #: Makes a matrix of the storage type ``csr``.
 CSR_MATRIX = Slot("arrays")
-#: Apply NumPy's ufuncs and functions to NDArrays.
-UFUNC, FUNCTION = Slot("arrays"), Slot("arrays")
+#: Computes an operator of arrays.
+COMPUTE = Slot("arrays")
 #: Makes an NDArray over the memory of another library's array; None for other values.
 FOREIGN = Slot("arrays")
 #: Makes an array of ``mx.np`` over the memory of an NDArray.
@@ -61,7 +61,7 @@ AS_NUMPY = Slot("np")
 _FLOAT32, _ALL = np.dtype(np.float32), slice(None)
 
 
-class NDArray(ScalarConversions, Methods):
+class NDArray(ScalarConversions, Protocols, Methods):
     """An array on a device.
 
     Arithmetic broadcasts and is computed eagerly. ``a[i]``, ``a[i:j]`` and ``reshape`` are views that share memory;
@@ -118,7 +118,7 @@ class NDArray(ScalarConversions, Methods):
 
     def _apply(self, op: Op, values: Sequence[Any], keywords: Attrs) -> Any:
         attrs = op.complete(keywords)
-        prepared, results = _compute(op, attrs, values, self._ctx)
+        prepared, results = COMPUTE.function(op, attrs, values, self._ctx)
         visible = prepared.visible
         return results[0] if visible == 1 else results[:visible]
 
@@ -292,19 +292,6 @@ class NDArray(ScalarConversions, Methods):
         data = self._data
         return data.copy("K") if data.__class__ is np.ndarray else self._ctx.backend.to_numpy(data)
 
-    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> np.ndarray:
-        self._warn_recorded("a recorded array becomes a NumPy array, which has no gradient: call asnumpy()")
-        return self._as_numpy(dtype, copy)
-
-    def _as_numpy(self, dtype: DTypeLike, copy: bool | None) -> np.ndarray:
-        """The array that NumPy's protocol ``__array__`` returns."""
-        if copy is False and not isinstance(self._data, np.ndarray):
-            raise ValueError(f"an array on {self._ctx} becomes a NumPy array only by copying")
-        if copy is not False:
-            return np.asarray(self.asnumpy(), dtype)
-        share(self._data)
-        return np.array(self._data, dtype, copy=False)
-
     def _watched(self) -> str | None:
         """Whether operators on this array are recorded (``tape``) or traced (``trace``); None for neither."""
         return "tape" if self._entry is not None and MODE.now().recording else None
@@ -312,56 +299,6 @@ class NDArray(ScalarConversions, Methods):
     def _held(self, host: np.ndarray) -> NDArray:
         """A NumPy array as an NDArray on the same device."""
         return NDArray(self._ctx.backend.asarray(host, None, self._ctx.device_id), self._ctx)
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
-        return UFUNC.function(self, ufunc, method, inputs, keywords)
-
-    def __array_function__(self, function: Callable[..., Any], types: Sequence[type], args: Sequence[Any],
-                           keywords: dict[str, Any]) -> Any:
-        return FUNCTION.function(self, function, types, args, keywords)
-
-    def _warn_recorded(self, text: str) -> None:
-        """Warn that values of a recorded array lose their gradient in a conversion that the program did not ask for."""
-        if self._entry is not None and MODE.now().recording:
-            warnings.warn(f"{text} if that is intended", stacklevel=3)
-
-    def __jax_array__(self) -> Any:
-        """A copy as an array of JAX, whose functions call this."""
-        import jax.numpy as jnp
-
-        self._warn_recorded("a recorded array becomes a JAX array, which has no gradient here: call asnumpy()")
-        return jnp.asarray(self.asnumpy())
-
-    def __dlpack__(self, **keywords: Any) -> object:
-        self._warn_recorded("a recorded array shares its memory with another library, whose operations have no "
-                            "gradient: call detach()")
-        if isinstance(self._data, np.ndarray):
-            share(self._data)
-            return dlpack.export(self._data, **keywords)
-        with self._ctx.entered():  # so that its current stream is the one that computed the array
-            return self._data.__dlpack__(**keywords)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self._data.__dlpack_device__()
-
-    def to_dlpack_for_read(self) -> object:
-        """A DLPack capsule that shares the memory, for reading."""
-        return self.__dlpack__()
-
-    def to_dlpack_for_write(self) -> object:
-        """A DLPack capsule that shares the memory, for writing."""
-        return self.__dlpack__()
-
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        with self._ctx.entered():  # the interface names the current stream
-            interface = getattr(self._data, "__cuda_array_interface__", None)
-        if interface is None:
-            raise AttributeError(f"an array on {self._ctx} has no __cuda_array_interface__")
-        if self._data.dtype.name == "bfloat16":
-            raise DTypeError("__cuda_array_interface__ has no name for bfloat16, and its readers would see raw "
-                             "bytes: use DLPack, as in cupy.from_dlpack(x) and torch.from_dlpack(x)")
-        return interface
 
     def __reduce__(self) -> tuple[Callable[..., NDArray], tuple[object, ...]]:
         return _restore, (self.asnumpy(), self._ctx)
@@ -527,13 +464,13 @@ class NDArray(ScalarConversions, Methods):
         if key.__class__ is slice and self._data.shape:
             data, basic = self._data[key], True
         else:
-            key, basic = _key(key, self._data.shape, self._ctx)
+            key, basic = index_of(key, self._data.shape, self._ctx)
             try:
                 data = view_at(self._data, key) if basic else self._ctx.run(self._data.__getitem__, key)
             except IndexError as error:
                 raise SubscriptError(str(error)) from None
             if not data.shape:  # a single element has shape (1,)
-                data, key = data.reshape(1), _single(key)
+                data, key = data.reshape(1), one_element(key)
         if basic and data.flags.c_contiguous:
             return self._view(data, key)
         if basic or not data.flags.c_contiguous:
@@ -545,13 +482,13 @@ class NDArray(ScalarConversions, Methods):
     def _taken(self, key: Any) -> NDArray:
         """A part of a recorded array, as a copy. If the array may be written while recording, the part acts as a view
         of it."""
-        key, basic = _key(key, self.shape, self._ctx)
+        key, basic = index_of(key, self.shape, self._ctx)
         result = ops._subscript(self, key=key)
         result = result if result.shape else result.reshape((1,))
         if not changes.writable(self):
             return result
         if basic and (part := view_at(self._data, key)).flags.c_contiguous:
-            return self._linked(result, key if part.shape else _single(key))
+            return self._linked(result, key if part.shape else one_element(key))
         changes.make_writable(result)
         return result
 
@@ -560,7 +497,7 @@ class NDArray(ScalarConversions, Methods):
             self.check_writable()
         if MODE.tracer is not None:
             leave_trace((self, key, value))
-        key, basic = _key(key, self.shape, self._ctx, True)
+        key, basic = index_of(key, self.shape, self._ctx, True)
         try:
             if MODE.__dict__["now"]().recording or self._entry is not None:
                 changes.assign(self, key, value, basic)
@@ -592,7 +529,7 @@ class NDArray(ScalarConversions, Methods):
         everything = key is Ellipsis or (key.__class__ is slice and key == _ALL)
         part = view_at(self._data, key) if basic and not everything else None
         watched = must_record_write(self, references if part is None else references + 1)
-        if watched and self._ctx.xp is np and quiet(unchanged, self._data[key] if part is None else part, source):
+        if watched and self._ctx.xp is np and quiet(keeps_all_bits, self._data[key] if part is None else part, source):
             return
         run = quiet if self._ctx.backend_name == "cpu" else self._ctx.run
         try:
@@ -694,45 +631,6 @@ attach(NDArray, {NDArray, FrozenNDArray, LentNDArray},
        {name: BINARY[name] for name in ("eq", "ne", "gt", "ge", "lt", "le")}, "number")
 
 
-def _key(key: Any, shape: Shape, ctx: Context, written: bool = False) -> tuple[Any, bool]:
-    """A subscript as NumPy takes it, and whether it is basic. Boolean and floating-point arrays in it are converted to
-    integers, and all arrays to the context."""
-    if key.__class__ is slice or key is Ellipsis:
-        return Ellipsis if not shape and key == slice(None) else key, True
-    if key.__class__ is int and shape and -shape[0] <= key < shape[0]:
-        return key, True
-    parts, basic = [], True
-    for part in parts_of(key, len(shape), written):
-        if isinstance(part, NDArray):
-            part = part._data
-        elif isinstance(part, (list, tuple, range)):
-            part = np.asarray(part, None if len(part) else np.int64)
-        if getattr(part, "ndim", 0):
-            part = part if part.dtype.kind in "iu" else ctx.run(part.astype, np.int64)
-            if isinstance(part, np.ndarray) and ctx.xp is not np:
-                part = ctx.backend.asarray(part, device=ctx.device_id)
-            basic = False
-        elif isinstance(part, (bool, np.generic)) or hasattr(part, "dtype"):
-            part = int(part)
-        parts.append(part)
-    return (parts[0] if len(parts) == 1 and not isinstance(key, tuple) else tuple(parts)), basic
-
-
-def parts_of(key: object, rank: int, written: bool) -> tuple[Any, ...]:
-    """The parts of a subscript without Python's booleans, which MXNet ignores. They are integers in reads whose
-    subscript has only integers."""
-    parts = key if isinstance(key, tuple) else (key,)
-    if any(part.__class__ is bool for part in parts) and (
-            written or len(parts) > rank or not all(isinstance(part, int) for part in parts)):
-        return tuple(part for part in parts if part.__class__ is not bool)
-    return parts
-
-
-def _single(key: object) -> tuple[object, ...]:
-    """The subscript of one element, with a new axis."""
-    return (*key, None) if isinstance(key, tuple) else (key, None)
-
-
 def numbers_of(source: ArrayLike, dtype: np.dtype) -> np.ndarray:
     """Anything that NumPy converts, as an array of a dtype. Integers that do not fit wrap around.
 
@@ -748,7 +646,7 @@ def numbers_of(source: ArrayLike, dtype: np.dtype) -> np.ndarray:
         if not all(isinstance(number, numbers.Integral) for number in values.flat):
             return quiet(np.array(source).astype, dtype)
         if not all(-1 << 63 <= number < 1 << 64 for number in values.flat):
-            raise adopted(error, f"an array of {dtype}") from None
+            raise as_op_error(error, f"an array of {dtype}") from None
         return np.array([wrapped(int(number), dtype) for number in values.flat], dtype).reshape(values.shape)
 
 
@@ -770,124 +668,6 @@ def wrap(data: Array, ctx: Context, frozen: bool = False) -> NDArray:
             data.setflags(False)  # type: ignore[call-arg]  # NumPy's stub knows keywords only
     result._data, result._ctx, result._entry = data, ctx, None
     return result
-
-
-def operand_dtype(op: Op, attrs: Attrs, array: np.ndarray | np.generic, values: Sequence[object]) -> np.dtype | None:
-    """The dtype in which an operator takes a NumPy array beside other values.
-
-    It is that of the array if another one has it. Floating numbers get that of the first floating array. Other values
-    keep their dtype where the operator accepts it, as for indices; otherwise they get the dtype of the first array that
-    can hold them. None if there is no such array.
-    """
-    dtypes = [np.dtype(value.dtype) for value in values if isinstance(value, NDArray)]
-    if array.dtype in dtypes:
-        return array.dtype
-    if is_floating(array.dtype):
-        return next(filter(is_floating, dtypes), None)
-    if dtypes and _takes(op, attrs, array, values):
-        return array.dtype
-    return next((dtype for dtype in dtypes if is_floating(dtype) or np.can_cast(array.dtype, dtype, "same_kind")), None)
-
-
-def _takes(op: Op, attrs: Attrs, array: np.ndarray | np.generic, values: Sequence[object]) -> bool:
-    """Whether the dtypes that an operator declares allow that of a NumPy array beside NDArrays."""
-    if op.where is not None or len(values) != len(op.signature.inputs(attrs)):
-        return False
-    try:
-        array_dtype = as_dtype(array.dtype)
-        dtypes = [array_dtype if value is array else np.dtype(value.dtype) if isinstance(value, NDArray) else None
-                  for value in values]
-        inferred, _ = op.infer_dtypes([*dtypes], [None] * len(op.signature.outputs(attrs)), attrs)
-    except DTypeError:
-        return False
-    return all(old in (None, new) for old, new in zip(dtypes, inferred))
-
-
-def raw(op: Op, attrs: Attrs, value: object, ctx: Context, values: Sequence[object]) -> Array:
-    """The raw array of one of the values that an operator takes: of an NDArray in a context, or of a NumPy array, which
-    is copied there."""
-    if isinstance(value, NDArray):
-        if not value._ctx.shares(ctx):
-            raise DeviceError(f"an array lives on {value._ctx}, the first one on {ctx}: move it, as in "
-                              f"x.as_in_context(mx.{ctx})")
-        return value._data
-    if isinstance(value, (np.ndarray, np.generic)):
-        return array(value, ctx, operand_dtype(op, attrs, value, values))._data
-    raise ArgumentError(f"expected an NDArray, got {type(value).__name__}")
-
-
-class Applied(Protocol):
-    """The form in which an operator was run, or traced."""
-
-    visible: int  # the number of visible outputs
-
-
-def _compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array | None = None,
-             result_class: type[NDArray] | None = None) -> tuple[Applied, list[NDArray]]:
-    """Run an operator eagerly, store states that it changes, and record it if a gradient is requested.
-
-    While a function is traced, the results are constants of its graph. They are of the class ``result_class``, by
-    default NDArray.
-    """
-    if op.signature.stateful and op.signature.auxiliary(attrs):
-        _open_states(op, attrs, values)
-    arrays = []
-    for value in values:
-        if isinstance(value, NDArray) and value._ctx is ctx and value._rank < 4:
-            arrays.append(value._data)
-            if value._alike:
-                result_class = result_class or value.__class__
-        else:
-            if hasattr(value, "_trace_call"):  # a traced value, in the body of an operator or in a gradient
-                return value._trace_call(op, attrs, values)
-            try:
-                arrays.append(raw(op, attrs, value, ctx, values))
-            except (ArgumentError, DeviceError) as error:
-                note(error, f"input {len(arrays)} of operator {op.name}")
-                raise
-    thread = MODE.__dict__
-    tracer = thread["tracer"]
-    if tracer is not None:
-        leave_trace(values)
-    prepared, results = run(op, attrs, arrays, ctx, out, wrap)
-    count = prepared.count
-    residuals: Sequence[Array] = ()
-    if len(results) > count:
-        residuals = results[count:]
-        del results[count:]
-        if op.traits.states:
-            first = len(op.signature.arguments(attrs))
-            for state, new in zip(op.traits.states, residuals):
-                try:
-                    values[first + state]._store(Ellipsis, NDArray(new, ctx), references=1)
-                except OpError as error:
-                    note(error, f"{op.signature.inputs(attrs)[first + state]} of operator {op.name}")
-                    raise
-            residuals = ()
-    for i in op.traits.mutates:
-        if i >= len(arrays):
-            break
-        if isinstance(values[i], NDArray) and must_record_write(values[i], 1):  # of other values, a copy was changed
-            wrote(arrays[i])
-    outs = []
-    for data in results:
-        result = _new(result_class or NDArray)
-        result._data, result._ctx, result._entry = data, ctx, None
-        outs.append(result)
-        if tracer is not None:
-            tracer.constant(result)
-    if recording := thread["now"]().recording:
-        tape.record(op, attrs, values, arrays, outs, prepared, recording, residuals)
-    return prepared, outs
-
-
-def _open_states(op: Op, attrs: Any, values: Sequence[Any]) -> None:
-    """Prepare the states of an operator to be changed in place, and store them for the backward of a Prop."""
-    states = [state for state in values[len(op.signature.arguments(attrs)):] if isinstance(state, NDArray)]
-    for state in states:
-        state._before_write()
-    if op.signature.per_instance and effects.opaque(op):
-        attrs.memo["states"] = states
 
 
 def array(source: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:

@@ -31,8 +31,9 @@ from opreg.typing import Array, DTypeLike
 
 from . import params_file, tape
 from .arithmetic import leave_trace
+from .computation import Applied
 from .context import Context, cpu, current_context, present_context
-from .ndarray import Applied, NDArray
+from .ndarray import NDArray
 from .records import Record, Sparse
 from .sparse_numbers import INDEX, Csr, Rows, Stored, on_host, scipy_sparse
 

@@ -19,15 +19,16 @@ from opreg.core.array_module import module_of
 from opreg.core.mode import MODE
 from opreg.core.op import Op
 from opreg.core.registry import get
-from opreg.core.rules import Attrs
+from opreg.core.rules import Attrs, entering
 from opreg.core.spec import Spec, show
 from opreg.custom.prop import PropUse
 from opreg.errors import ArgumentError, ShapeError
 from opreg.typing import Array
 
 from . import tape
+from .computation import compute, raw
 from .context import Context, cpu
-from .ndarray import CAST_STORAGE, NDArray, _compute, raw
+from .ndarray import CAST_STORAGE, NDArray
 from .sparse_arrays import (
     APPLY,
     BaseSparseNDArray,
@@ -51,12 +52,7 @@ Rule: TypeAlias = Callable[[Op, Attrs, Sequence[Any]], NDArray | None]
 RULES: dict[str, Rule] = {}
 
 
-def _rule(*names: str) -> Callable[[Rule], Rule]:
-    def enter(rule: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names, rule))
-        return rule
-
-    return enter
+_rule = entering(RULES)
 
 
 @APPLY.provide
@@ -102,7 +98,7 @@ def _by_dense(op: Op, attrs: Attrs, values: Sequence[NDArray], ctx: Context) -> 
             dense.append(dense_value)
         else:
             dense.append(value)
-    prepared, outs = _compute(op, attrs, dense, ctx)
+    prepared, outs = compute(op, attrs, dense, ctx)
     first = len(op.signature.arguments(attrs))
     for i in {*op.traits.mutates, *[first + state for state in op.traits.states]}:
         if i < len(values) and isinstance(values[i], BaseSparseNDArray):
@@ -115,7 +111,7 @@ def _by_dense(op: Op, attrs: Attrs, values: Sequence[NDArray], ctx: Context) -> 
 
 def _numbers(op: Op, attrs: Attrs, ctx: Context, *numbers: Array) -> Array:
     """Apply an operator to stored elements."""
-    _, (out,) = _compute(op, attrs, [NDArray(number, ctx) for number in numbers], ctx)
+    _, (out,) = compute(op, attrs, [NDArray(number, ctx) for number in numbers], ctx)
     return out._data
 
 

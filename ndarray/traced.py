@@ -26,8 +26,10 @@ from opreg.errors import user_line
 from opreg.typing import Array, DTypeLike
 
 from . import traced_numpy as numpy_rules
+from .computation import Applied, operand_dtype
 from .context import Context
-from .ndarray import Applied, NDArray, _key, operand_dtype, parts_of, wrap
+from .ndarray import NDArray, wrap
+from .subscripts import index_of, parts_of
 from .traced_numpy import INSTEAD
 
 __all__ = ["BodyTracer", "TracedArray", "TracedNDArray", "wrap_traced"]
@@ -447,7 +449,8 @@ class TracedNDArray(NDArray):
         parts = [part._data if isinstance(part, NDArray) else part for part in parts_of(key, len(self.shape), written)]
         parts = [part.astype(np.int64) if isinstance(part, TracedArray) and part.dtype.kind not in "iu"
                  else part if isinstance(part, TracedArray)
-                 else _key(list(part) if isinstance(part, tuple) else part, self.shape, self._ctx)[0] for part in parts]
+                 else index_of(list(part) if isinstance(part, tuple) else part, self.shape, self._ctx)[0]
+                 for part in parts]
         return parts[0] if len(parts) == 1 and not isinstance(key, tuple) else tuple(parts)
 
     def __repr__(self) -> str:

@@ -17,9 +17,10 @@ from opreg.core.graph import Entry, Node, fail
 from opreg.core.reports import Explanation, report
 from opreg.core.spec import Spec
 from opreg.ndarray import autograd, tape
+from opreg.ndarray.computation import compute
 from opreg.ndarray.context import Context
 from opreg.ndarray.creation import zeros
-from opreg.ndarray.ndarray import NDArray, _compute
+from opreg.ndarray.ndarray import NDArray
 
 from . import infer as inference
 from .arrays import BoundArrays, Listed
@@ -83,7 +84,7 @@ class _Eager:
             for node in self._nodes:
                 assert node.op is not None
                 try:
-                    outs = _compute(node.op, node.attrs, [values[entry] for entry in node.inputs], self._ctx)[1]
+                    outs = compute(node.op, node.attrs, [values[entry] for entry in node.inputs], self._ctx)[1]
                 except Exception as error:
                     fail(error, node)
                 values.update(((node, i), out) for i, out in enumerate(outs))

@@ -12,15 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from opreg.ndarray.bodies import Use, trace_body
+from opreg.ndarray.computation import compute
 from opreg.ndarray.context import current_context
-from opreg.ndarray.ndarray import NDArray, _compute
+from opreg.ndarray.ndarray import NDArray
 
 from ..core import effects
 from ..core.graph import Entry, Node, reachable
 from ..core.mode import MODE, Recording
 from ..core.op import Op
 from ..core.registry import ops
-from ..core.rules import Attrs, BatchedCall
+from ..core.rules import Attrs, BatchedCall, as_list
 from ..core.spec import Spec, is_floating, show
 from ..core.tracing import TraceError
 from ..errors import ArgumentError, NotDifferentiableError, ShapeError, note, warn
@@ -60,7 +61,7 @@ def all_outputs(op: Op, attrs: Any, keywords: Attrs, values: Sequence[Any]) -> l
     trace = STATE.trace
     if trace is None:
         ctx = values[0]._ctx if values else current_context()
-        return _compute(op, attrs, values, ctx, result_class=Tensor)[1]
+        return compute(op, attrs, values, ctx, result_class=Tensor)[1]
     node = trace.add(op, attrs, [trace.read(value)._entry for value in values], keywords)
     return [trace.wrap((node, i)) for i in range(node.count)]
 
@@ -149,7 +150,7 @@ def _rule_of(node: Node) -> str:
 def _checked(op: Op, returned: Any, ins: Sequence[Any], specs: Sequence[Spec], size: int) -> list[BatchedValue]:
     """The results of a vmap rule, checked for the shapes of samples; a built-in operator may return an output without
     an axis of samples, which all samples share."""
-    outs = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+    outs = as_list(returned)
     title = f"the vmap rule of operator {op.op_type or op.name}"
     if len(outs) != len(specs):
         raise ArgumentError(f"{title} returned {len(outs)} values, expected {len(specs)}, one for each output")

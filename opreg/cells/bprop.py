@@ -16,8 +16,9 @@ import numpy as np
 from opreg.ndarray import tape
 from opreg.ndarray.ndarray import NDArray
 
-from ..core.gradient import fitted
+from ..core.gradient import fit_gradient
 from ..core.mode import MODE, Recording
+from ..core.rules import as_list
 from ..core.spec import is_floating, show
 from ..errors import ArgumentError, DTypeError, OpError, ShapeError, note, warn
 from ..typing import Array
@@ -97,7 +98,7 @@ def _gradients(cell: Cell, inputs: list[Any], out: object, dout: object, interna
                                 f"{', '.join(missing)}")
     elif isinstance(gradients, tuple) and len(gradients) == 2 and isinstance(gradients[1], dict):
         gradients = gradients[0]
-    gradients = list(gradients) if isinstance(gradients, (tuple, list)) else [gradients]
+    gradients = as_list(gradients)
     surplus = gradients[len(inputs):]
     if surplus and not any(g is not None for g in surplus) and not checks_bprop():
         warn(f"the bprop of Cell {cell.path} returned {len(gradients)} gradients for {len(inputs)} inputs; the "
@@ -163,8 +164,9 @@ def _fitted(cell: Cell, place: int | str, value: TensorBase, g: object) -> Tenso
                         f"type {type(g).__name__}, expected a Tensor: only results of operators can be compiled or "
                         "differentiated again")
     try:
-        return in_dtype_of(fitted(g, value, f"Cell {cell.path}: For custom function, grad tensor should be broadcast "
-                                            f"to expected shape: the gradient of {what}"), value)
+        return in_dtype_of(fit_gradient(
+            g, value, f"Cell {cell.path}: For custom function, grad tensor should be broadcast to expected shape: the "
+                      f"gradient of {what}"), value)
     except ShapeError as error:
         if not number:
             raise

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from opreg.ndarray import zeros
+from opreg.ndarray.computation import compute
 from opreg.ndarray.context import current_context
-from opreg.ndarray.ndarray import _compute
 from opreg.symbol.symbol import Symbol
 
 from ..core.dispatch import apply
@@ -127,7 +127,7 @@ def _applied(op: Op, values: Sequence[Any], attrs: Attrs) -> Any:
         return apply(op, values, attrs)
     if STATE.trace is not None:
         return STATE.trace.call(op, values, attrs)
-    return _compute(op, attrs, values, current_context(), result_class=Tensor)[1]
+    return compute(op, attrs, values, current_context(), result_class=Tensor)[1]
 
 
 def from_symbol(symbol: Symbol, inputs: str | Sequence[str] = ("data",), params: Mapping[str, TensorLike] | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Union
+from typing import Any, Literal, TypeVar, Union
 
 from ..errors import AttrError, DTypeError, did_you_mean
 from .cache import Recent
@@ -30,7 +30,7 @@ from .conversions import (
     key_to_text,
     to_text,
 )
-from .keys import PLAIN, exact, lasting
+from .keys import PLAIN, exact, has_fixed_key
 from .parameters import parameters_of
 
 __all__ = ["Attributes", "Field", "Schema", "Key", "Limit", "Count", "Few", "Finite", "Number", "Positive", "REQUIRED",
@@ -143,6 +143,9 @@ class Field:
         return key_to_text(value) if self._limited is Key else to_text(value)
 
 
+S = TypeVar("S", bound="Schema")
+
+
 class Schema:
     """The attributes of an operator, in the order of its signature.
 
@@ -169,12 +172,17 @@ class Schema:
         self._cache = Recent(4096)
 
     @classmethod
-    def of(cls, function: Callable) -> Schema:
+    def of(cls: type[S], function: Callable) -> S:
         """The schema of a function's keyword-only parameters, whose annotations are evaluated at first use: a process
         uses few of the operators that it imports."""
         self = cls.__new__(cls)
         self._function = function
         return self
+
+    def copied(self, kind: type[S]) -> S:
+        """A schema of another class with these attributes; annotations that were not evaluated stay so."""
+        function: Callable | None = getattr(self, "_function", None)  # None if the attributes were given
+        return kind(self.fields, self.open) if function is None else kind.of(function)
 
     def read(self) -> None:
         """Evaluate annotations that were not used yet; raises what they raise."""
@@ -230,7 +238,7 @@ class Schema:
 
     def _one(self, typed: dict[str, Any]) -> Attributes:
         """The object that all equal attributes share; a new one if a value is mutable."""
-        if not all(map(lasting, typed.values())):
+        if not all(map(has_fixed_key, typed.values())):
             return self.made(typed, False)
         key = exact((*typed, *typed.values()))
         attributes = self._cache[key]

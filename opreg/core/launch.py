@@ -19,13 +19,13 @@ from ..errors import OpError
 from ..typing import Array, ArrayModule
 from .mode import quiet
 from .parameters import parameters_of
-from .rules import Attrs, Rule
-from .spec import Shape, Spec, known, show, size
+from .rules import Attrs, Rule, as_list
+from .spec import Shape, Spec, is_known, show, size
 
 if TYPE_CHECKING:
     from .op import Op
 
-__all__ = ["ANEW", "Call", "ChannelsLast", "FirstRun", "Kernel", "Prepared", "Rank", "as_results", "prepare",
+__all__ = ["ANEW", "Call", "ChannelsLast", "FirstRun", "Kernel", "Prepared", "Rank", "prepare",
            "reference"]
 
 #: A key of ``Call.memo`` in compiled functions: each run makes users' operators anew, as each eager call does.
@@ -103,7 +103,7 @@ class Kernel:
             if actual is None:
                 raise OpError(f"operator {op.name}, kernel {self.name}, output {i}: expected an array, "
                               f"got {type(result).__name__}")
-            single = math.prod(actual) == 1 and shape is not None and known(shape) and size(shape) == 1
+            single = math.prod(actual) == 1 and shape is not None and is_known(shape) and size(shape) == 1
             if shape is not None and not single and (len(actual) != len(shape) or actual != shape):
                 raise OpError(f"operator {op.name}, kernel {self.name}, output {i}: expected shape {show(shape)}, "
                               f"got {show(actual)}")
@@ -225,7 +225,7 @@ class Prepared:
         if kernel.bound:
             call.states = states
             run = kernel.rule.function(call)
-            return list(run) if isinstance(run, (list, tuple)) else [run], call.store
+            return as_list(run), call.store
         function = None if kernel.takes_out or self._general else self.specialised()
         compute = functools.partial(function or self.function(), *call.ins)
         outs: Sequence[Any] = call.outs
@@ -281,11 +281,6 @@ def _accepted(kernel: Kernel, call: Call, declined: list[tuple[str, str]]) -> bo
 def reference(call: Call) -> Prepared:
     """The call with the operator's first kernel, the reference, which accepts all calls."""
     return Prepared(call, call.op.kernels[0], [], general=True)
-
-
-def as_results(results: object) -> list[Any]:
-    """The arrays that a kernel returned, one or several, as a list."""
-    return list(results) if isinstance(results, (tuple, list)) else [results]
 
 
 def _out(places: list[Array]) -> Array | tuple[Array, ...]:

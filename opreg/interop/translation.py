@@ -23,7 +23,8 @@ from opreg.ndarray.eager import inferred
 from ..core.graph import Entry, Node
 from ..core.invalidation import EDITION, following, keep
 from ..core.op import Op
-from ..core.spec import Shape, Spec, check_axes, is_floating, known
+from ..core.rules import entering
+from ..core.spec import Shape, Spec, check_axes, is_floating, is_known
 from ..core.subgraph import Subgraph, rule_graph, subgraph
 from ..core.tracing import NeedsNumbers, TraceError
 from ..custom.function import FunctionUse
@@ -115,12 +116,7 @@ class Dialect(Protocol):
 TABLE: dict[str, Callable[..., Any]] = {}
 
 
-def _says(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def enter(rule: Callable[..., Any]) -> Callable[..., Any]:
-        TABLE.update(dict.fromkeys(names, rule))
-        return rule
-
-    return enter
+_says = entering(TABLE)
 
 
 @_says("_copy")
@@ -409,7 +405,7 @@ def _applied(d: Dialect, op: Op, attrs: Any, ins: list[Any], is_train: bool) -> 
     """Outputs of one operator of values."""
     values: list[Any] = [_Sized(_shape(d.spec(x)), _dtype(d.spec(x))) for x in ins]
     shapes, dtypes = inferred(op, attrs, values)
-    if not all(map(known, shapes)):
+    if not all(map(is_known, shapes)):
         raise Untranslatable
     outs = list(map(Spec, shapes, dtypes))
     if op.where is not None or op.traits.traced:

@@ -728,7 +728,8 @@ def test_a_cell_with_bprop_is_one_node_of_a_symbol():
 
 @pytest.mark.parametrize("created, low, high", [
     (lambda: sym.zeros((3,)), 0, 0), (lambda: sym.ones((3,)) * 2, 2, 2), (lambda: sym.arange(3), 0, 2),
-    (lambda: sym.random.uniform(1, 2, shape=(3,)), 1, 2), (lambda: sym.split(sym.ones((6,)), num_outputs=2, axis=0)[0], 1, 1)])
+    (lambda: sym.random.uniform(1, 2, shape=(3,)), 1, 2),
+    (lambda: sym.split(sym.ones((6,)), num_outputs=2, axis=0)[0], 1, 1)])
 def test_from_symbol_runs_operators_without_inputs(created, low, high):
     """Eagerly, compiled as a whole, and inside of a compiled function."""
     cell = from_symbol(sym.Variable("data") + created())
