@@ -241,6 +241,14 @@ class Values:
             if type(part) is dict and part is not vars(function):
                 self.comparisons.entries(part, f"the cache of {function.__name__}")
 
+    def _close_tensors(self) -> None:
+        """Note the attributes that tensors have not, by the texts with which code may ask for them."""
+        for value in tuple(self._met.values()):
+            attributes = attributes_of(value) if isinstance(value, TensorBase) and isinstance(value, NDArray) else None
+            for name in self._texts if isinstance(attributes, dict) else ():
+                if name not in attributes and class_attribute(type(value), name)[0] is None:
+                    self.comparisons.missing(attributes, name, f"an attribute of a {type(value).__name__}")
+
     def _close_class(self, cls: type) -> None:
         """Note the bases of a class, and the number of its members, so that a new special method is seen."""
         label = f"the class {cls.__name__}"

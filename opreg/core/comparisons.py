@@ -491,7 +491,7 @@ class Comparisons:
             self._contents.append(_Entries(value, label))
 
     def missing(self, names: dict[str, Any], name: str, label: str) -> None:
-        """A name that a dict of globals has not, so that the built-in function is meant."""
+        """A name that a dict of globals has not, so that the built-in function is meant, or one of attributes."""
         if id(names) not in self._missing:
             self._missing[id(names)] = _Missing(names, label)
             self._contents.append(self._missing[id(names)])
