@@ -11,7 +11,7 @@ import numpy as np
 from opreg.core.gradient import fit_gradient
 from opreg.core.graph import Entry, Node, topological
 from opreg.core.mode import MODE, Recording, UserRecording
-from opreg.core.rules import counted, warn_of_none
+from opreg.core.rules import as_list, counted, warn_of_none
 from opreg.core.slots import Slot
 from opreg.core.value import Value
 from opreg.core.versions import LATEST, tick, written
@@ -373,7 +373,7 @@ class _FunctionGradient:
 
     def _checked(self, returned: Any, ins: Sequence[NDArray]) -> list[NDArray | None]:
         """The gradients that ``backward`` returned, as a list of arrays."""
-        results = list(returned) if isinstance(returned, (list, tuple)) else [returned]
+        results = as_list(returned)
         if returned is None and len(ins) == 1:
             warn_of_none(self.function.backward, f"{type(self.function).__name__}.backward")
         if len(results) != len(ins):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from opreg.core.graph import Node
 from opreg.core.placeholder import resolve
+from opreg.core.rules import as_list
 from opreg.errors import ArgumentError, note
 
 from .computation import compute
@@ -69,7 +70,7 @@ class CachedOp:
             inputs.append(value)
         outputs = self._run(inputs, default_ctx)
         if out is not None:
-            targets: list[Any] = list(out) if isinstance(out, (list, tuple)) else [out]
+            targets: list[Any] = as_list(out)
             if len(targets) != len(outputs):
                 raise ArgumentError(f"CachedOp: out= has {len(targets)} arrays, expected {len(outputs)}")
             for target, result in zip(targets, outputs):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from opreg.core.registry import ops
+from opreg.core.rules import as_list
 from opreg.errors import ArgumentError
 
 from .ndarray import NDArray
@@ -19,10 +20,6 @@ def check_rounds(max_iterations: object) -> None:
     """Raise an error unless ``max_iterations`` is a positive int."""
     if type(max_iterations) is not int or max_iterations < 1:
         raise ArgumentError(f"while_loop: max_iterations must be an int from 1, got {max_iterations!r}")
-
-
-def _listed(value: object) -> list[Any]:
-    return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def _stacked(rounds: list[Any]) -> Any:
@@ -50,7 +47,7 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: NDArray | Sequenc
     >>> sums.asnumpy().ravel()
     array([1., 3., 6.], dtype=float32)
     """
-    parts = _listed(data)
+    parts = as_list(data)
     lengths = {len(part) for part in parts}
     if len(lengths) != 1 or 0 in lengths:
         raise ArgumentError(f"foreach: the data must have one common first dimension of at least 1, got "
@@ -88,12 +85,12 @@ def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], l
     """
     check_rounds(max_iterations)
     single = isinstance(loop_vars, NDArray)
-    variables = _listed(loop_vars)
+    variables = as_list(loop_vars)
     outputs: list[Any] = []
     while len(outputs) < max_iterations and bool(cond(*variables)):
         output, changed = func(*variables)
         outputs.append([] if output is None else output)
-        changed = _listed(changed)
+        changed = as_list(changed)
         if len(changed) != len(variables):
             raise ArgumentError(f"while_loop: func returned {len(changed)} loop variables, expected {len(variables)}")
         variables = changed

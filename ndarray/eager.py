@@ -14,12 +14,12 @@ import numpy as np
 
 from opreg.core import generators
 from opreg.core.invalidation import EDITION, following, keep
-from opreg.core.launch import Call, as_results, prepare
+from opreg.core.launch import Call, prepare
 from opreg.core.launch import Prepared as PreparedCall
 from opreg.core.mode import MODE, Recording, is_already_entered, quiet
 from opreg.core.op import Op, runs_body, shapes_from_data
 from opreg.core.rounding import tf32
-from opreg.core.rules import Attrs, Shapes
+from opreg.core.rules import Attrs, Shapes, as_list
 from opreg.core.slots import Slot
 from opreg.core.spec import Shape, Spec, is_known, is_numpy_float, show, unify
 from opreg.core.subgraph import Subgraph, subgraph
@@ -136,7 +136,7 @@ class Runner(CachedUse):
             self._function(*arrays, out=out)
             return [out]
         returned = self._function(*arrays)
-        results = as_results(returned)
+        results = as_list(returned)
         if self._first:
             self._check(arrays, results)
             if self._fits and self.count == 1 and results[0] is returned:

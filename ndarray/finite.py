@@ -19,10 +19,10 @@ from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 
 from opreg.core.chosen import Chosen
-from opreg.core.launch import Call, as_results
+from opreg.core.launch import Call
 from opreg.core.mode import quiet
 from opreg.core.op import Op
-from opreg.core.rules import Attrs
+from opreg.core.rules import Attrs, as_list
 from opreg.core.spec import is_floating, is_numpy_float, show
 from opreg.errors import ArgumentError, NonFiniteError, is_ours
 from opreg.typing import Array, ArrayModule
@@ -210,7 +210,7 @@ def reference_of(op: Op, attrs: Attrs, is_train: bool, rng: np.random.Generator 
         return None
 
     def compute(xp: ArrayModule, ins: Sequence[Array]) -> Sequence[Array | None]:
-        return as_results(kernel.with_attributes(Call(op, attrs, [], [], [], xp, None, is_train, rng))(*ins))
+        return as_list(kernel.with_attributes(Call(op, attrs, [], [], [], xp, None, is_train, rng))(*ins))
 
     return compute
 

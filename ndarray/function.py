@@ -17,7 +17,7 @@ from opreg.core.namespaces import CONTRIB, WRITTEN, Namespace, front, give_signa
 from opreg.core.op import Op
 from opreg.core.random_functions import Sampling, zipfian
 from opreg.core.registry import user_operator
-from opreg.core.rules import Attrs
+from opreg.core.rules import Attrs, as_list
 from opreg.core.spec import show
 from opreg.core.update_functions import updates
 from opreg.core.value import ARITHMETIC
@@ -205,7 +205,7 @@ def Custom(*args: Any, op_type: str | None = None, **keywords: Any) -> NDArray:
 
 def _into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) -> Out:
     """Call an operator and store its results in existing arrays."""
-    targets: list[Any] = list(out) if isinstance(out, (list, tuple)) else [out]
+    targets: list[Any] = as_list(out)
     if MODE.tracer is not None:
         leave_trace((*values, *targets))
     for target in targets:

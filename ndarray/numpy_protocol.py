@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from opreg.core.op import Op
-from opreg.core.rules import Attrs
+from opreg.core.rules import Attrs, as_list
 from opreg.core.spec import Spec
 from opreg.core.tracing import TraceError
 from opreg.core.value import Value
@@ -63,7 +63,7 @@ class _Values(BodyTracer):
 
     def apply(self, op: Op, entries: Sequence[Any], keywords: Attrs) -> list[Any]:
         results = op(*entries, **keywords)
-        return list(results) if isinstance(results, (list, tuple)) else [results]
+        return as_list(results)
 
     def entry(self, value: object) -> Any:
         if isinstance(value, TracedArray):

@@ -19,7 +19,7 @@ from opreg.core.array_module import module_of
 from opreg.core.mode import MODE
 from opreg.core.op import Op
 from opreg.core.registry import get
-from opreg.core.rules import Attrs
+from opreg.core.rules import Attrs, entering
 from opreg.core.spec import Spec, show
 from opreg.custom.prop import PropUse
 from opreg.errors import ArgumentError, ShapeError
@@ -52,12 +52,7 @@ Rule: TypeAlias = Callable[[Op, Attrs, Sequence[Any]], NDArray | None]
 RULES: dict[str, Rule] = {}
 
 
-def _rule(*names: str) -> Callable[[Rule], Rule]:
-    def enter(rule: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names, rule))
-        return rule
-
-    return enter
+_rule = entering(RULES)
 
 
 @APPLY.provide

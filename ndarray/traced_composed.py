@@ -5,16 +5,17 @@ Each rule is NumPy's own definition over traced arrays, which act as NumPy's; im
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from opreg.core.rules import entering
 from opreg.core.spec import check_axis
 from opreg.core.tracing import TraceError
 
-from .traced_numpy import FUNCTIONS, F, _array, _dummy, _joined, _value
+from .traced_numpy import FUNCTIONS, _array, _dummy, _joined, _value
 
 if TYPE_CHECKING:
     from .traced import BodyTracer, TracedArray
@@ -22,12 +23,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-def _named(name: str) -> Callable[[F], F]:
-    def enter(function: F) -> F:
-        FUNCTIONS[name] = function
-        return function
-
-    return enter
+_named = entering(FUNCTIONS)
 
 
 def _traced(body: BodyTracer, a: ArrayLike) -> Any:
@@ -215,13 +211,13 @@ def select(body: BodyTracer, condlist: Sequence[ArrayLike], choicelist: Sequence
 @_named("diagonal")
 def diagonal(body: BodyTracer, a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> TracedArray:
     """Elements on the diagonal of two axes."""
-    return _value(body, "diag", a, k=offset, axis1=axis1, axis2=axis2)
+    return _value(body, "_np_diagonal", a, offset=offset, axis1=axis1, axis2=axis2)
 
 
 @_named("diag")
 def diag(body: BodyTracer, v: ArrayLike, k: int = 0) -> TracedArray:
     """The diagonal of a matrix, or a matrix of this diagonal."""
-    return _value(body, "diag", v, k=k)
+    return _value(body, "_np_diag", v, k=k)
 
 
 @_named("trace")

@@ -530,7 +530,7 @@ class Plan:
         place = self._place(entries[0]) if entries else ""
         step = Step(node, ready.kernel.name, ready.declined, place, run, outs, ctx, ins)
         step.writes = writes
-        if ctx.device is not None:
+        if ctx.backend_name != "cpu":  # a single device is never entered: it has no ``ctx.device``
             step.tf32 = tf32()
         return step
 

@@ -148,6 +148,14 @@ def seeded() -> None:
 
 
 @pytest.fixture
+def uncollected() -> Iterator[None]:
+    """Objects are freed by the end of their last reference alone, without the cycle collector."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.fixture
 def unregistered() -> Iterator[None]:
     """Removes operators that a test registers, and restores those that it replaced."""
     before = {name: registry.get(name) for name in registry.names()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,16 +24,33 @@ def agree(actual: np.ndarray, expected: Any, tolerance: float | None = None, wha
     assert far is None, f"{what}: {far}"
 
 
-def fit(function: Callable[[Sequence[np.ndarray]], float], arrays: Sequence[np.ndarray], i: int, gradient: np.ndarray,
+def fit(function: Callable[[list[Any]], float], arrays: Sequence[Any], gradients: Mapping[int, np.ndarray],
         tolerance: float, what: str = "") -> None:
-    """Asserts that a gradient agrees with central differences of a function of arrays, in random directions."""
+    """Asserts that gradients, by the number of the array, agree with central differences of a function of arrays, in
+    random directions that move all of these arrays at once."""
+    sizes = [arrays[i].size for i in gradients]
+    if not sum(sizes):
+        return
+    ends = np.cumsum(sizes)
 
-    def total(moved: np.ndarray) -> float:
-        return function([*arrays[:i], moved, *arrays[i + 1:]])
+    def joined(parts: Iterable[np.ndarray]) -> np.ndarray:
+        return np.concatenate([np.ravel(each) for each in parts])
 
-    worst, _ = worst_slope(total, arrays[i], gradient, False, i, 10 * tolerance)
-    assert worst is None, f"{what} input {i}{position(worst.flat, arrays[i].shape)}: gradient {worst.exact}, central " \
-                          f"difference {worst.numeric}"
+    def total(values: np.ndarray) -> float:
+        moved = list(arrays)
+        for i, part in zip(gradients, np.split(values, ends[:-1])):
+            moved[i] = part.reshape(arrays[i].shape)
+        return function(moved)
+
+    for i, gradient in gradients.items():
+        assert gradient.shape == arrays[i].shape, f"{what} input {i}: the gradient has the shape {gradient.shape}"
+    worst, _ = worst_slope(total, joined(arrays[i] for i in gradients), joined(gradients.values()), False, 0,
+                           10 * tolerance)
+    if worst is not None:
+        which = int(np.searchsorted(ends, worst.flat, "right"))
+        i, flat = list(gradients)[which], worst.flat - int(ends[which] - sizes[which])
+        raise AssertionError(f"{what} input {i}{position(flat, arrays[i].shape)}: gradient {worst.exact}, central "
+                             f"difference {worst.numeric}")
 
 
 def examples(count: int) -> int:

@@ -8,7 +8,6 @@ import os
 import re
 import runpy
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,8 @@ import pytest
 
 from opreg.command import COMMANDS, main
 
+from . import processes
+
 pytestmark = pytest.mark.usefixtures("unregistered")
 
 ROOT = Path(__file__).parent.parent
@@ -24,9 +25,13 @@ EXAMPLES = ROOT / "examples"
 
 
 def _run(*words: str) -> str:
-    found = subprocess.run([sys.executable, "-W", "error", *words], cwd=ROOT, capture_output=True, text=True,
-                           check=False, env={**os.environ, "PYTHONPATH": str(ROOT),
-                                             "OPENBLAS_NUM_THREADS": "1"})  # the products are small
+    """What ``python WORDS`` prints."""
+    named = words[0] == "-m"
+    sys_path = "sys.path.insert(0, os.path.dirname(sys.argv[0])); " if not named else ""
+    found = processes.run(
+        f"import os, runpy, sys; del sys.argv[:{1 + named}]; {sys_path}"
+        f"runpy.run_{'module' if named else 'path'}(sys.argv[0], run_name='__main__'{', alter_sys=True' * named})",
+        *words, env={**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"})  # the products are small
     assert found.returncode == 0, found.stderr
     return found.stdout
 

@@ -45,7 +45,7 @@ def test_names_are_there(idea: str) -> None:
 
 
 def test_rows_name_places() -> None:
-    assert len(ROWS) == 18 and all(ROWS.values())
+    assert len(ROWS) == 19 and all(ROWS.values())
     assert counts.FAMILIES.keys() <= ROWS.keys()
 
 
@@ -75,7 +75,7 @@ def test_reference_kernels_say_why_there_is_no_body() -> None:
 
 
 #: Functions by hand, and attributes of the records, at most: numbers that may only become smaller.
-MOST = {"functions that are a rule: infer": 118, "functions that are a rule: grad": 106,
+MOST = {"functions that are a rule: infer": 118, "functions that are a rule: grad": 96,
         "functions that are a rule: kernel": 158, "attributes of Op": 25, "attributes of Executor": 40}
 
 

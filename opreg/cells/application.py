@@ -19,6 +19,7 @@ from ..core.graph import Entry, Graph, Node
 from ..core.mode import MODE, Recording
 from ..core.op import Op
 from ..core.registry import ops
+from ..core.rules import as_list
 from ..core.spec import Spec, is_known
 from ..core.tracing import TracedValue
 from ..errors import NotDifferentiableError
@@ -206,7 +207,7 @@ def _inlined(inputs: Sequence[Entry], specs: dict[Node, list[Spec]], *, record: 
 def _gradients(g: TracedValue | tuple[TracedValue | None, ...], ins: Sequence[TracedValue],
                outs: Sequence[TracedValue], *, record: Application) -> list[TracedValue | None]:
     count, rest = record.count, len(record.captured)
-    out_grads = list(g) if isinstance(g, (tuple, list)) else [g]
+    out_grads = as_list(g)
     if any(top is not None for top in out_grads[record.visible:len(record.outs)]):
         raise NotDifferentiableError(kept_of(record.title))
     compute = _debugged if record.debugged else _traced_gradients

@@ -21,7 +21,7 @@ from ..core.graph import Entry, Node, reachable
 from ..core.mode import MODE, Recording
 from ..core.op import Op
 from ..core.registry import ops
-from ..core.rules import Attrs, BatchedCall
+from ..core.rules import Attrs, BatchedCall, as_list
 from ..core.spec import Spec, is_floating, show
 from ..core.tracing import TraceError
 from ..errors import ArgumentError, NotDifferentiableError, ShapeError, note, warn
@@ -150,7 +150,7 @@ def _rule_of(node: Node) -> str:
 def _checked(op: Op, returned: Any, ins: Sequence[Any], specs: Sequence[Spec], size: int) -> list[BatchedValue]:
     """The results of a vmap rule, checked for the shapes of samples; a built-in operator may return an output without
     an axis of samples, which all samples share."""
-    outs = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+    outs = as_list(returned)
     title = f"the vmap rule of operator {op.op_type or op.name}"
     if len(outs) != len(specs):
         raise ArgumentError(f"{title} returned {len(outs)} values, expected {len(specs)}, one for each output")

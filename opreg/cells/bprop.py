@@ -18,6 +18,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..core.gradient import fit_gradient
 from ..core.mode import MODE, Recording
+from ..core.rules import as_list
 from ..core.spec import is_floating, show
 from ..errors import ArgumentError, DTypeError, OpError, ShapeError, note, warn
 from ..typing import Array
@@ -97,7 +98,7 @@ def _gradients(cell: Cell, inputs: list[Any], out: object, dout: object, interna
                                 f"{', '.join(missing)}")
     elif isinstance(gradients, tuple) and len(gradients) == 2 and isinstance(gradients[1], dict):
         gradients = gradients[0]
-    gradients = list(gradients) if isinstance(gradients, (tuple, list)) else [gradients]
+    gradients = as_list(gradients)
     surplus = gradients[len(inputs):]
     if surplus and not any(g is not None for g in surplus) and not checks_bprop():
         warn(f"the bprop of Cell {cell.path} returned {len(gradients)} gradients for {len(inputs)} inputs; the "

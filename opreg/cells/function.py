@@ -14,6 +14,7 @@ from opreg.ndarray.overwritten import Changed, overwritten_error
 from ..core.gradient import fit_gradient
 from ..core.mode import MODE, Recording
 from ..core.registry import ops
+from ..core.rules import as_list
 from ..core.versions import LATEST, write_count, written
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, note
 from .application import Application, Gradients, application_op, in_dtype_of, kept_of, spread, traced
@@ -291,7 +292,7 @@ class _Call(Application):
         return tensor_over(Changed.of(value._data, text), value._ctx)
 
     def _gradients(self, returned: object, ins: Sequence[TensorBase]) -> list[TensorBase | None]:
-        gradients = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+        gradients = as_list(returned)
         parts = self.inputs[2]
         if len(gradients) < len(parts) or any(g is not None for g in gradients[len(parts):]):
             raise OpError(f"{self.title}: Function backward return a wrong number of gradients, expected {len(parts)} "

@@ -90,10 +90,10 @@ def _initializer(init: object) -> Initializer:
         raise ArgumentError("initializer: expected a Tensor, a number, a name or an Initializer, got "
                             f"{init if isinstance(init, type) else type(init).__name__}{hint}")
     try:
-        return _NAMED[init.lower()]()
+        return NAMED[init.lower()]()
     except KeyError:
         raise AttrError(f"initializer: the class corresponding to {init!r} was not found. "
-                        f"{did_you_mean(init.lower(), _NAMED, limit=30)}") from None
+                        f"{did_you_mean(init.lower(), NAMED, limit=30)}") from None
 
 
 # -------------------------------------------------------------------------------------------------- the seed
@@ -449,7 +449,7 @@ class Sparse(Initializer):
         arr[...] = fills.sparse(_generator(), arr.shape, self.sigma, zeros, arr.dtype)
 
 
-_NAMED: dict[str, type[Initializer]] = {
+NAMED: dict[str, type[Initializer]] = {
     **{kind.__name__.lower(): kind for kind in (
         Zero, One, Uniform, Normal, TruncatedNormal, XavierUniform, XavierNormal, HeUniform, HeNormal,
         VarianceScaling, Orthogonal, Identity, Dirac)},

@@ -14,6 +14,7 @@ from opreg.ndarray.autograd import JVP
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.registry import ops
+from ..core.rules import as_list
 from ..core.spec import show
 from ..errors import ArgumentError, ShapeError
 from . import tree
@@ -107,8 +108,8 @@ def jvp(fn: Callable[..., Any], inputs: Several, v: Several, has_aux: bool = Fal
     >>> jvp(lambda x: x * x, tensor(3.0), tensor(2.0))
     (Tensor(shape=[], dtype=Float32, value= 9), Tensor(shape=[], dtype=Float32, value= 12))
     """
-    values: list[Any] = list(inputs) if isinstance(inputs, (tuple, list)) else [inputs]
-    along: list[Any] = list(v) if isinstance(v, (tuple, list)) else [v]
+    values: list[Any] = as_list(inputs)
+    along: list[Any] = as_list(v)
     if any(isinstance(value, NDArray) and not isinstance(value, TensorBase) for value in (*values, *along)):
         return _of_arrays(fn, values, along, has_aux)
     if len(values) != len(along):

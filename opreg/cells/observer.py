@@ -311,6 +311,10 @@ class Observer(Values):
                         self._class_attribute(cls, name)
                         if class_attribute(cls, name)[0] is not base:  # called by super()
                             self._class_attribute(base, name)
+                    elif isinstance(member, property):
+                        for function in (member.fget, member.fset, member.fdel):
+                            if getattr(function, "__code__", None) is code:
+                                self.meet(function)
             if "super" in loads(code).scope:
                 for base in cls.__mro__:
                     for name in loads(code).names.intersection(vars(base)):

@@ -324,6 +324,10 @@ def state_of(generator: Any) -> Any:
     return generator.state if isinstance(generator, np.random.BitGenerator) else generator.get_state()
 
 
+#: Types of the parts of a state that Python compares at once: Python's own generator has hundreds of integers.
+_NUMBERS = frozenset({int, float, str, type(None)})
+
+
 def is_same_state(state: Any, other: Any) -> bool:
     """Whether two states of a random generator are the same.
 
@@ -337,7 +341,7 @@ def is_same_state(state: Any, other: Any) -> bool:
     """
     if isinstance(state, dict):
         return all(is_same_state(part, other[name]) for name, part in state.items())
-    if isinstance(state, tuple):
+    if isinstance(state, tuple) and not _NUMBERS.issuperset(map(type, state)):
         return all(map(is_same_state, state, other))
     return np.array_equal(state, other) if isinstance(state, np.ndarray) else bool(state == other)
 

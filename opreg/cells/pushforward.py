@@ -17,6 +17,7 @@ from ..core.graph import reachable
 from ..core.mode import Recording
 from ..core.op import Op
 from ..core.registry import ops
+from ..core.rules import as_list
 from ..core.spec import is_floating, show
 from ..errors import ArgumentError, ShapeError
 from .pullback import Pullback, pullback
@@ -95,7 +96,7 @@ def _along(node: Any, t: list[Any], ins: list[Any], outs: list[Any], through: Ca
 
 def _checked(op: Op, returned: Any, outs: Sequence[Any]) -> list[Any]:
     """The checked results of a jvp rule, a value or None for each output."""
-    results = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+    results = as_list(returned)
     title = f"the jvp rule of operator {op.op_type or op.name}"
     if len(results) != len(outs):
         raise ArgumentError(f"{title} returned {len(results)} values, expected {len(outs)}, one for each output")

@@ -17,6 +17,7 @@ from ..core.attrs import AS_GIVEN
 from ..core.launch import Call
 from ..core.mode import MODE, Recording
 from ..core.op import Op
+from ..core.rules import as_list
 from ..core.spec import Spec, show
 from ..core.tracing import TracedValue
 from ..core.value import Value
@@ -170,7 +171,7 @@ def _python_grad(g: Value | tuple[Value, ...], ins: Sequence[Value], outs: Seque
                  ) -> list[Value]:
     tops = list(g) if isinstance(g, tuple) else [g]
     gradients = ins[0]._apply(PYTHON, [*tops, *ins], {"record": record.back()})
-    return list(gradients) if isinstance(gradients, (tuple, list)) else [gradients]
+    return as_list(gradients)
 
 
 @PYTHON.kernel("python", bound=True)
@@ -210,7 +211,7 @@ def call(function: Callable[..., list[Any]], values: Sequence[Value], specs: Seq
     for value in values:
         if isinstance(value, TracedValue):
             results = value._apply(PYTHON, values, attrs)
-            return list(results) if isinstance(results, (tuple, list)) else [results]
+            return as_list(results)
     trace = STATE.trace or next(value for value in values if isinstance(value, TracedTensor))._trace
     record.key, record.signatures = key, trace.signatures
     record.place = (title, trace.unique(title)) if key is None else key

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
 from ..cells import initializer as _own
 from ..cells.initializer import *  # noqa: F403
-from ..cells.initializer import HeNormal, gain_of
+from ..cells.initializer import HeNormal, Initializer, Normal, TruncatedNormal, Uniform, gain_of
 from ..core.spec import Shape, show
 from ..errors import AttrError, ShapeError, did_you_mean
 from ..fills import fan
@@ -33,6 +38,39 @@ def _calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     is None."""
     kind = HeNormal(0.01 if param is None else param, nonlinearity=nonlinearity)
     return gain_of(nonlinearity, kind.negative_slope)
+
+
+def _assignment(arr: np.ndarray, num: ArrayLike) -> np.ndarray:
+    """Write a number, or an array that broadcasts, to all elements, and return the array; the ``_initialize`` of
+    users' initializers calls it."""
+    arr[...] = num
+    return arr
+
+
+def _register(*aliases: str) -> Callable[[type[Initializer]], type[Initializer]]:
+    """Decorate an Initializer: ``initializer`` knows it by its name and these others, unless they are in use."""
+    def registered(cls: type[Initializer]) -> type[Initializer]:
+        for name in (cls.__name__, *aliases):
+            _own.NAMED.setdefault(name.lower(), cls)
+        return cls
+
+    return registered
+
+
+def _init_random_uniform(a: float, b: float, shape: Shape) -> np.ndarray:
+    """Uniform values from ``a`` to ``b``, as float32."""
+    half = (b - a) / 2
+    return Uniform(half).fill(shape, np.float32) + np.float32(a + half)
+
+
+def _init_random_normal(mean: float, sigma: float, shape: Shape) -> np.ndarray:
+    """Normal values of standard deviation ``sigma`` around ``mean``, as float32."""
+    return Normal(sigma, mean).fill(shape, np.float32)
+
+
+def _init_truncated_normal(a: float, b: float, mean: float, sigma: float, shape: Shape) -> np.ndarray:
+    """Normal values, truncated to the range from ``a`` to ``b``, as float32."""
+    return TruncatedNormal(sigma, mean, a, b).fill(shape, np.float32)
 
 
 def __dir__() -> list[str]:

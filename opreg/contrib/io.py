@@ -8,6 +8,7 @@ from typing import Any
 from opreg import ndarray
 from opreg.ndarray.ndarray import NDArray
 
+from ..core.rules import counted
 from ..core.spec import as_dtype
 from ..data.batches import DataDesc, DataIter
 from ..errors import ArgumentError
@@ -49,7 +50,7 @@ class DataLoaderIter(DataIter):
         if first is None:
             raise ArgumentError("DataLoaderIter: the loader gives no batch")
         if not isinstance(first, (list, tuple)) or len(first) != 2:
-            raise ArgumentError(f"DataLoaderIter: the loader must give pairs of data and labels, got {_called(first)}")
+            raise ArgumentError(f"DataLoaderIter: the loader must give pairs of data and labels, got {counted(first)}")
         data, label = first
         super().__init__(data.shape[0])
         self.dtype = as_dtype(dtype)
@@ -89,7 +90,3 @@ class DataLoaderIter(DataIter):
     def getpad(self) -> int:
         """The number of zeros at the end of this batch."""
         return 0 if self._current is None else self.batch_size - self._current[0].shape[0]
-
-
-def _called(value: object) -> str:
-    return f"{len(value)} values" if isinstance(value, (list, tuple)) else type(value).__name__

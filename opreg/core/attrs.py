@@ -9,7 +9,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Union
+from typing import Any, Literal, TypeVar, Union
 
 from ..errors import AttrError, DTypeError, did_you_mean
 from .cache import Recent
@@ -143,6 +143,9 @@ class Field:
         return key_to_text(value) if self._limited is Key else to_text(value)
 
 
+S = TypeVar("S", bound="Schema")
+
+
 class Schema:
     """The attributes of an operator, in the order of its signature.
 
@@ -169,12 +172,17 @@ class Schema:
         self._cache = Recent(4096)
 
     @classmethod
-    def of(cls, function: Callable) -> Schema:
+    def of(cls: type[S], function: Callable) -> S:
         """The schema of a function's keyword-only parameters, whose annotations are evaluated at first use: a process
         uses few of the operators that it imports."""
         self = cls.__new__(cls)
         self._function = function
         return self
+
+    def copied(self, kind: type[S]) -> S:
+        """A schema of another class with these attributes; annotations that were not evaluated stay so."""
+        function: Callable | None = getattr(self, "_function", None)  # None if the attributes were given
+        return kind(self.fields, self.open) if function is None else kind.of(function)
 
     def read(self) -> None:
         """Evaluate annotations that were not used yet; raises what they raise."""

@@ -19,13 +19,13 @@ from ..errors import OpError
 from ..typing import Array, ArrayModule
 from .mode import quiet
 from .parameters import parameters_of
-from .rules import Attrs, Rule
+from .rules import Attrs, Rule, as_list
 from .spec import Shape, Spec, is_known, show, size
 
 if TYPE_CHECKING:
     from .op import Op
 
-__all__ = ["ANEW", "Call", "ChannelsLast", "FirstRun", "Kernel", "Prepared", "Rank", "as_results", "prepare",
+__all__ = ["ANEW", "Call", "ChannelsLast", "FirstRun", "Kernel", "Prepared", "Rank", "prepare",
            "reference"]
 
 #: A key of ``Call.memo`` in compiled functions: each run makes users' operators anew, as each eager call does.
@@ -225,7 +225,7 @@ class Prepared:
         if kernel.bound:
             call.states = states
             run = kernel.rule.function(call)
-            return list(run) if isinstance(run, (list, tuple)) else [run], call.store
+            return as_list(run), call.store
         function = None if kernel.takes_out or self._general else self.specialised()
         compute = functools.partial(function or self.function(), *call.ins)
         outs: Sequence[Any] = call.outs
@@ -281,11 +281,6 @@ def _accepted(kernel: Kernel, call: Call, declined: list[tuple[str, str]]) -> bo
 def reference(call: Call) -> Prepared:
     """The call with the operator's first kernel, the reference, which accepts all calls."""
     return Prepared(call, call.op.kernels[0], [], general=True)
-
-
-def as_results(results: object) -> list[Any]:
-    """The arrays that a kernel returned, one or several, as a list."""
-    return list(results) if isinstance(results, (tuple, list)) else [results]
 
 
 def _out(places: list[Array]) -> Array | tuple[Array, ...]:

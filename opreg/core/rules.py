@@ -5,7 +5,7 @@ from __future__ import annotations
 import dis
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -14,7 +14,9 @@ from .parameters import Parameters, parameters_of
 from .spec import Shape, as_dtype, common_dtype, is_floating
 
 __all__ = ["SAME_TYPE", "BatchedCall", "Attrs", "AttrsRule", "Dtypes", "Norm", "Rule", "Shapes", "EpilogueOperator",
-           "TypeRule", "counted", "does_nothing", "warn_of_none"]
+           "TypeRule", "as_list", "counted", "entering", "does_nothing", "warn_of_none"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 Shapes = list[Shape | None]
 Dtypes = list[np.dtype | None]
@@ -221,6 +223,38 @@ def warn_of_none(rule: Callable[..., Any], title: str) -> None:
     if code is not None and not does_nothing(code):
         warn(f"{title} returned None, so zeros are used. If that is intended, return (None,)",
              where=Where((code.co_filename, code.co_firstlineno)))
+
+
+def entering(table: dict[str, Any]) -> Callable[..., Callable[[F], F]]:
+    """A decorator, with names as arguments, that enters a function in a table under each of them.
+
+    Examples
+    --------
+    >>> table = {}
+    >>> double = entering(table)("twice", "double")(lambda x: 2 * x)
+    >>> table["twice"](3)
+    6
+    """
+
+    def named(*names: str) -> Callable[[F], F]:
+        def enter(function: F) -> F:
+            table.update(dict.fromkeys(names, function))
+            return function
+
+        return enter
+
+    return named
+
+
+def as_list(values: object) -> list[Any]:
+    """One value or several, as a list.
+
+    Examples
+    --------
+    >>> as_list((1, 2)), as_list(3)
+    ([1, 2], [3])
+    """
+    return list(values) if isinstance(values, (tuple, list)) else [values]
 
 
 def counted(returned: object) -> str:

@@ -80,7 +80,7 @@ def composed(function: Callable | None = None, /, *, like: Op | None = None, **o
     if function is None:
         return lambda function: composed(function, like=like, **options)
     op = declare(function, traced=True, differentiate=_gradients, **options)
-    schema = _ComposedSchema((op if like is None else like).signature.schema.fields)
+    schema = (op if like is None else like).signature.schema.copied(_ComposedSchema)
     schema.op, op.signature.schema = op, schema
     rule = Rule(function)
     op.shapes(AttrsRule(lambda use, ins, outs: _shapes(op, rule, use, ins, outs)))

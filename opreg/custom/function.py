@@ -16,7 +16,7 @@ from ..core.launch import Call, FirstRun, Step
 from ..core.mode import MODE
 from ..core.op import Op, combined_shape, filled_shapes, gradients_by_rule
 from ..core.registry import ops
-from ..core.rules import SAME_TYPE, AttrsRule, Dtypes, Rule, Shapes, TypeRule, counted
+from ..core.rules import SAME_TYPE, AttrsRule, Dtypes, Rule, Shapes, TypeRule, as_list, counted
 from ..core.signature import Names
 from ..core.spec import Spec, as_dtype, is_known, show
 from ..core.states import INITIALIZER
@@ -123,7 +123,7 @@ class FunctionUse(Use):
             shown = ", ".join(f"{name} {show(a.shape)} {np.dtype(a.dtype)}" for name, a in zip(names, arrays))
             note_given(error, f"operator {op.op_type!r}", shown or "nothing")
             raise
-        results = list(returned) if isinstance(returned, (list, tuple)) else [returned]
+        results = as_list(returned)
         names = op.signature.outputs(self)
         if len(results) != len(names):
             raise self._miscounted(returned, names)

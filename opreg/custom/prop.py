@@ -16,7 +16,7 @@ from ..core.cache import Recent
 from ..core.dispatch import call
 from ..core.keys import Same
 from ..core.op import Op
-from ..core.rules import AttrsRule, Dtypes, Shapes, counted, warn_of_none
+from ..core.rules import AttrsRule, Dtypes, Shapes, as_list, counted, warn_of_none
 from ..core.spec import Shape, TypeFlag, is_known
 from ..core.value import Value
 from ..errors import (
@@ -314,7 +314,7 @@ class PropUse(Use):
         if returned is None and count == 1 and needs[0]:
             prop: Any = self.prop
             warn_of_none(prop.gradient, self.title("gradient"))
-        gradients = list(returned) if isinstance(returned, (list, tuple)) else [returned]
+        gradients = as_list(returned)
         if len(gradients) != count:
             raise ArgumentError(f"{self.title('gradient')} returned {counted(returned)}, expected {count}, one for "
                                 "each input")

@@ -19,6 +19,7 @@ from ..core.addresses import address_of
 from ..core.cache import cached
 from ..core.keys import exact
 from ..core.processor import processor
+from ..core.rules import as_list
 from ..core.spec import Shape
 from ..typing import Array, ArrayModule
 from .expression import Expression, Primitive
@@ -71,7 +72,7 @@ def steps(expression: Expression, xp: ArrayModule, ins: Sequence[Array], out: Ar
     >>> out
     array([1., 3., 5.])
     """
-    outs = list(out) if isinstance(out, (list, tuple)) else [out]
+    outs = as_list(out)
     places = [address_of(array) for array in ins]
     shared = tuple([tuple([i for i, place in enumerate(places) if place == goal]) for goal in map(address_of, outs)])
     schedule = scheduled(expression, xp, tuple([array.dtype for array in ins]), tuple([array.dtype for array in outs]),

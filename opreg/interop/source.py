@@ -31,6 +31,7 @@ from ..core.mode import Recording
 from ..core.op import Op
 from ..core.placeholder import resolve
 from ..core.registry import find, names
+from ..core.rules import as_list
 from ..core.spec import Spec, is_floating
 from ..errors import ArgumentError, AttrError, ShapeError, UnknownOperatorError, did_you_mean, note
 from ..symbol import Symbol, Variable
@@ -267,7 +268,7 @@ class Program:
 
     def _apply(self, arrays: Sequence[NDArray]) -> list[NDArray]:
         results = self._cached(*[arrays[i] for i in self._order])
-        return list(results) if isinstance(results, (list, tuple)) else [results]
+        return as_list(results)
 
     def forward(self, arrays: Sequence[NDArray], seed: int | None) -> list[NDArray]:
         """The outputs, then the new states; each in memory of its own."""

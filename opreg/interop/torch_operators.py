@@ -24,6 +24,7 @@ from opreg.ndarray.exchange import from_dlpack
 from ..core.attrs import AsText, Field, to_text
 from ..core.keys import exact
 from ..core.op import Op
+from ..core.rules import as_list
 from ..core.spec import ANY, Shape, Spec, as_dtype
 from ..custom.operator import TO_TORCH
 from ..errors import ArgumentError, DTypeError
@@ -523,7 +524,7 @@ def function_of_torch(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]
 
     def outputs(tensors: Sequence[Any]) -> list[Any]:
         outs = what.apply(*call.having(tensors))  # type: ignore[attr-defined]
-        return [*outs] if isinstance(outs, (tuple, list)) else [outs]
+        return as_list(outs)
 
     def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         return [out.detach().numpy() for out in outputs([torch.from_numpy(array) for array in arrays])]

@@ -23,6 +23,7 @@ from opreg.ndarray.eager import inferred
 from ..core.graph import Entry, Node
 from ..core.invalidation import EDITION, following, keep
 from ..core.op import Op
+from ..core.rules import entering
 from ..core.spec import Shape, Spec, check_axes, is_floating, is_known
 from ..core.subgraph import Subgraph, rule_graph, subgraph
 from ..core.tracing import NeedsNumbers, TraceError
@@ -115,12 +116,7 @@ class Dialect(Protocol):
 TABLE: dict[str, Callable[..., Any]] = {}
 
 
-def _says(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def enter(rule: Callable[..., Any]) -> Callable[..., Any]:
-        TABLE.update(dict.fromkeys(names, rule))
-        return rule
-
-    return enter
+_says = entering(TABLE)
 
 
 @_says("_copy")

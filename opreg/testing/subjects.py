@@ -369,4 +369,4 @@ def _parameters(function: Callable[..., Any], count: int, skipped: int = 0) -> t
 
 
 def _on(numbers: np.ndarray, ctx: Context) -> Any:
-    return ctx.backend.asarray(numbers, device=ctx.device_id) if ctx.device is not None else numbers
+    return numbers if ctx.backend_name == "cpu" else ctx.backend.asarray(numbers, device=ctx.device_id)

@@ -23,6 +23,7 @@ from ..core import generators
 from ..core.mode import Recording
 from ..core.op import Op
 from ..core.registry import get
+from ..core.rules import as_list
 from ..core.spec import is_floating, is_numpy_float
 
 __all__ = ["Heads", "Result", "Subject", "Use", "bind", "eager", "graph", "heads", "second", "symbol"]
@@ -210,10 +211,6 @@ def _placed(value: Any, ctx: Any) -> Any:
     return ctx.backend.asarray(value, device=ctx.device_id) if isinstance(value, np.ndarray) else value
 
 
-def _listed(results: Any) -> list[Any]:
-    return list(results) if isinstance(results, (list, tuple)) else [results]
-
-
 def heads(use: Subject, outs: Sequence[np.ndarray]) -> list[np.ndarray | None] | None:
     """Random gradients for the outputs; None for an output that is not floating, and None instead of the list for a
     loss."""
@@ -242,7 +239,7 @@ def eager(use: Subject, ctx: Any = None, head_grads: Sequence[np.ndarray | None]
             values[i].attach_grad()
     use.seed()
     with Recording(grads, use.train):
-        outs = _listed(use.invoke(values, ctx, out))
+        outs = as_list(use.invoke(values, ctx, out))
     if between is not None:
         between()
     gradients = {}
@@ -267,7 +264,7 @@ def second(use: Subject, head_grads: Sequence[np.ndarray | None], weights: dict[
         values[i].attach_grad()
     use.seed()
     with Recording(True, use.train):
-        targets, arrived = _differentiable(_listed(use.invoke(values, cpu())), head_grads, cpu())
+        targets, arrived = _differentiable(as_list(use.invoke(values, cpu())), head_grads, cpu())
         for output in arrived or ():
             output.attach_grad()
         first = grad(targets, [values[i] for i in weights], arrived, create_graph=True, train_mode=use.train)

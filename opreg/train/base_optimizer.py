@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 import types
 import warnings
@@ -304,9 +305,9 @@ class Optimizer:
             and not any(weight._sparse or grad._sparse for _, weight, grad, _ in updates)
             and len({index for index, _, _, _ in updates}) == len({id(weight._data) for _, weight, _, _ in updates})
             == count)
-        for index, weight, grad, state in updates:
-            self._check(index, weight, grad, state if by_operator else ())
         if not by_operator:
+            for index, weight, grad, _ in updates:
+                self._check(index, weight, grad, ())
             for index, weight, grad, state in updates:
                 self._set_current_context(weight.context.device_id)
                 self.update_multi_precision(index, weight, grad, state)
@@ -339,7 +340,13 @@ class Optimizer:
         return f"{type(self).__name__} may read a weight as a whole; if it does not, declare elementwise = True"
 
     def rows_of(self, updates: Sequence[Update]) -> list[Row]:
-        """Weights in the form of ``count_updates``, for an optimizer that updates by operators."""
+        """Weights in the form of ``count_updates``, for an optimizer that updates by operators.
+
+        Raises
+        ------
+        ShapeError, DTypeError, DeviceError, ArgumentError
+            When a gradient or a state does not fit its weight.
+        """
         rows: list[Row] = []
         kinds: dict[tuple[Any, ...], int] = {}
         last, kind = "", 0
@@ -351,34 +358,42 @@ class Optimizer:
             if name != last or weight._ctx is not ctx or data.dtype is not dtype:  # few differ from the one before
                 last, ctx, dtype = name, weight._ctx, data.dtype
                 kind = kinds.setdefault((name, ctx, dtype), len(kinds))
-            rows.append(Row(index, name, ctx, kind, [data, grad._data, *[array._data for array in states]]))
+            shape, arrays = data.shape, [data]
+            for operand in (grad, *states):
+                array = operand._data
+                if array.shape != shape or array.dtype is not dtype or operand._ctx is not ctx:
+                    self._check(index, weight, grad, state)  # it may be of another shape all the same
+                arrays.append(array)
+            rows.append(Row(index, name, ctx, kind, arrays))
         return rows
 
     def count_updates(self, rows: Sequence[Row]) -> list[WeightGroup]:
         """Count an update of each weight; returns the weights that can be updated together, with their attributes."""
         counted: dict[tuple[Any, ...], list[int]] = {}
+        factors: list[Iterable[float]] = [itertools.repeat(1.0)] * 2
         own_rates = self._has_own_rates()
+        if not own_rates:
+            factors = [self._factors(rows, "lr_mult", self.lr_mult), self._factors(rows, "wd_mult", self.wd_mult)]
         device = rate = None
-        for i, (index, _, ctx, kind, _) in enumerate(rows):
+        first, wd = self.begin_num_update, self.wd
+        for i, (index, _, ctx, kind, _), rate_factor, decay_factor in zip(itertools.count(), rows, *factors):
             if ctx.device_id != device:
                 device = ctx.device_id
                 self._set_current_context(device)
+                counts = self._index_update_count
             if own_rates:
                 key = kind, *self._counted(index)
             else:  # the same without calls
-                counts, before = self._index_update_count, self.num_update
-                count = counts[index] = counts.get(index, self.begin_num_update) + 1
-                if count > before:
-                    self.num_update = count
-                if rate is None or count > before:
+                count = counts[index] = counts.get(index, first) + 1
+                if count > self.num_update:
+                    self.num_update, rate = count, None
+                if rate is None:
                     rate = self.learning_rate
-                factors = self.param_dict.get(index)
-                if factors is None:
-                    key = (kind, count, rate * self._factor(index, "lr_mult", self.lr_mult),
-                           self.wd * self._factor(index, "wd_mult", self.wd_mult))
-                else:
-                    key = kind, count, rate * factors.lr_mult, self.wd * factors.wd_mult
-            counted.setdefault(key, []).append(i)
+                key = kind, count, rate * rate_factor, wd * decay_factor
+            if key in counted:
+                counted[key].append(i)
+            else:
+                counted[key] = [i]
         together: dict[tuple[Any, ...], WeightGroup] = {}
         for (kind, *rates), members in counted.items():
             attrs = self._attributes(*rates)
@@ -469,6 +484,12 @@ class Optimizer:
         if index in by_name:
             return by_name[index]
         return by_name.get(self.idx2name.get(index, ""), 1.0)
+
+    def _factors(self, rows: Sequence[Row], attribute: str, by_name: Mapping[Index, float]) -> Iterable[float]:
+        """``_factor`` of several weights."""
+        if self.param_dict or by_name:
+            return [self._factor(index, attribute, by_name) for index, _, _, _, _ in rows]
+        return itertools.repeat(1.0)
 
     def _get_lr(self, index: Index) -> float:
         """The rate of one weight."""

@@ -119,20 +119,17 @@ class GroupSteps:
 
     def backward(self, out_grads: Sequence[NDArray] | None = None) -> None:
         """Compute the gradients."""
-        axes = self._output_axes()
+        axes = self.output_layouts
         for executor, share in zip(self.execs, self.shares):
             executor.backward(None if out_grads is None else
                               [parts.cut(grad, share, axis) for grad, axis in zip(out_grads, axes)])
-
-    def _output_axes(self) -> list[int]:
-        return [DataDesc.get_batch_axis(output.attr("__layout__")) for output in self.symbol]
 
     def get_outputs(self, merge_multi_context: bool = True, begin: int = 0, end: int | None = None) -> list[Any]:
         """The outputs of the last forward, from index ``begin`` to before ``end``."""
         listed = [list(copies) for copies in zip(*(executor.outputs for executor in self.execs))][begin:end]
         if not merge_multi_context:
             return listed
-        return [parts.joined(copies, axis) for copies, axis in zip(listed, self._output_axes()[begin:end])]
+        return [parts.joined(copies, axis) for copies, axis in zip(listed, self.output_layouts[begin:end])]
 
     def get_output_shapes(self) -> list[tuple[str, Shape]]:
         """Pairs of name and shape."""

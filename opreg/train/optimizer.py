@@ -176,15 +176,19 @@ class SGLD(Optimizer):
 # ------------------------------------------------------------------------------------------ Adam's kin
 
 
-class _Moments(Optimizer):
+class _OfTwoStates(Optimizer):
+    """Base of optimizers with two states of the weight's shape, zeros at first."""
+
+    def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, ...]:
+        return zeros_of(weight), zeros_of(weight)
+
+
+class _Moments(_OfTwoStates):
     """Base of optimizers with moving averages of the gradient and its square."""
 
     def __init__(self, learning_rate: float, beta1: float, beta2: float, epsilon: float, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
-
-    def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, ...]:
-        return zeros_of(weight), zeros_of(weight)
 
     def _corrected(self, count: int) -> float:
         """The factor of the rate that corrects averages with initial zeros."""
@@ -273,7 +277,7 @@ class LAMB(_Moments):
 
 
 @register
-class Adamax(Optimizer):
+class Adamax(_OfTwoStates):
     """Adam with a decaying maximum of absolute gradients in place of the root, from the same paper."""
 
     elementwise = True
@@ -281,9 +285,6 @@ class Adamax(Optimizer):
     def __init__(self, learning_rate: float = 0.002, beta1: float = 0.9, beta2: float = 0.999, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.beta1, self.beta2 = beta1, beta2
-
-    def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, ...]:
-        return zeros_of(weight), zeros_of(weight)
 
     def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         count = self._update_count(index)
@@ -436,7 +437,7 @@ class RMSProp(Optimizer):
 
 
 @register
-class AdaDelta(Optimizer):
+class AdaDelta(_OfTwoStates):
     """AdaDelta: step sizes are derived from those of past steps; there is no learning rate.
 
     M. Zeiler, ADADELTA: an adaptive learning rate method, 2012.
@@ -455,9 +456,6 @@ class AdaDelta(Optimizer):
         super().__init__(**kwargs)
         self.rho, self.epsilon = rho, epsilon
 
-    def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, ...]:
-        return zeros_of(weight), zeros_of(weight)
-
     def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         self._update_count(index)
         g = self._prepared(grad)
@@ -469,7 +467,7 @@ class AdaDelta(Optimizer):
 
 
 @register
-class Ftrl(Optimizer):
+class Ftrl(_OfTwoStates):
     """FTRL, follow the regularised leader, which makes weights exactly zero.
 
     H. McMahan et al., Ad click prediction: a view from the trenches, 2013.
@@ -487,9 +485,6 @@ class Ftrl(Optimizer):
     def __init__(self, lamda1: float = 0.01, learning_rate: float = 0.1, beta: float = 1, **kwargs: Any):
         super().__init__(**kwargs)
         self.lr, self.lamda1, self.beta = learning_rate, lamda1, beta
-
-    def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, ...]:
-        return zeros_of(weight), zeros_of(weight)
 
     def _operator(self, state: Any) -> tuple[str, tuple[NDArray, ...]]:
         return "ftrl_update", tuple(state)

@@ -101,10 +101,7 @@ class Updater:
         ShapeError, DTypeError, ArgumentError
             When a gradient or a state that was read does not fit its weight.
         """
-        updates = self._with_states(index, grad, weight)
-        for update in updates:
-            self.optimizer._check(*update)
-        return self.optimizer.rows_of(updates)
+        return self.optimizer.rows_of(self._with_states(index, grad, weight))
 
     def count_updates(self, rows: Sequence[Row]) -> list[WeightGroup]:
         """Count an update of each weight; returns the weights that can be updated together, with their attributes."""

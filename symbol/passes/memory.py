@@ -14,6 +14,7 @@ import numpy as np
 
 from opreg.core.graph import Entry, Node, fail
 from opreg.core.host_memory import LARGE, PAGE
+from opreg.core.rules import as_list
 from opreg.core.spec import Spec, size
 from opreg.ndarray.context import Context
 from opreg.typing import Array
@@ -145,7 +146,7 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
             fail(error, node, specs[node])
         if view is None:
             continue
-        parts = list(view) if isinstance(view, (tuple, list)) else [view]
+        parts = as_list(view)
         if len(parts) < node.count or any(part.dtype != spec.dtype or part.shape != spec.shape or
                                           (not np.may_share_memory(part, base) and part.size)
                                           for part, spec in zip(parts, specs[node])):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -22,7 +24,7 @@ from opreg.testing.registered import plannable as in_advance
 from opreg.testing.variations import LAYOUTS
 from tests.questions import Questions
 from tests.rows import Row, all_rows, chosen
-from tests.running import TOLERANCES, Use, agree, bind, eager, fit, graph, heads, second, symbol
+from tests.running import TOLERANCES, Result, Use, agree, bind, eager, fit, graph, heads, second, symbol
 
 ROWS = all_rows()
 
@@ -48,8 +50,30 @@ def _kinds(row: Row) -> tuple[str | None, ...]:
     return (None,)
 
 
+@functools.lru_cache(maxsize=8)
+def _made(row: Row, dtype: str | None) -> Use:
+    return Use.of(row, dtype)
+
+
 def _use(row: Row, dtype: str | None = None) -> Use:
-    return Use.of(row, dtype or _kinds(row)[0])
+    """A use of a row, which a question may change."""
+    return copy.copy(_made(row, dtype or _kinds(row)[0]))
+
+
+@functools.lru_cache(maxsize=8)  # several questions about a row compare with the same run
+def _ran(row: Row, dtype: str | None, train: bool, grads: bool) -> Result:
+    use = _use(row, dtype)
+    use.train = train
+    given = heads(use, _ran(row, dtype, train, False).outs) if grads else None
+    result = eager(use, head_grads=given, grads=grads)
+    for each in (*result.outs, *result.after, *result.grads.values()):
+        each.flags.writeable = False
+    return result
+
+
+def _reference(row: Row, dtype: str | None = None, train: bool | None = None, grads: bool = False) -> Result:
+    """Results of an eager run in a mode, by default the row's; ``grads`` says whether backward runs, too."""
+    return _ran(row, dtype or _kinds(row)[0], row.train if train is None else train, grads)
 
 
 def _smooth(row: Row) -> bool:
@@ -68,6 +92,7 @@ def _asked(row: Row, question: Callable[[Use], Any]) -> bool:
         return True
 
 
+@functools.lru_cache(maxsize=8)
 def plannable(row: Row) -> bool:
     """Whether an executor can run the row: its output shapes do not depend on values, or the operator finds them."""
     return _asked(row, lambda use: in_advance(use) or use.op.rules.data_dependent)
@@ -81,6 +106,7 @@ def _in_graphs(row: Row) -> bool:
     return row.deterministic and plannable(row)
 
 
+@functools.lru_cache(maxsize=8)
 def differentiated(row: Row) -> bool:
     """Whether an executor can compute the row's gradient."""
     return _in_graphs(row) and _asked(row, lambda use: use.op.differentiable and use.wanted) and not _drawing(row)
@@ -115,7 +141,7 @@ def test_row(row: Row) -> None:
 @_question(lambda row: row.expected is not None and row.deterministic, dtype=_kinds)
 def _value(row: Row, dtype: str | None) -> None:
     use = _use(row, dtype)
-    outs = eager(use).outs
+    outs = _reference(row, dtype).outs
     expected = row.expected(*[each.copy() for each in use.arrays])  # type: ignore[misc]
     expected = list(expected) if isinstance(expected, (tuple, list)) else [expected]
     assert len(outs) == len(expected)
@@ -181,7 +207,7 @@ def _inputs_stay(row: Row) -> None:
     use = _use(row)
     first = len(use.op.signature.arguments(use.attrs))
     moved = {*use.op.traits.mutates, *(first + state for state in use.op.traits.states if row.train)}
-    result = eager(use)
+    result = _reference(row)
     for i, (before, after) in enumerate(zip(use.arrays, result.after)):
         if i not in moved:
             np.testing.assert_array_equal(after, before, f"input {i}")
@@ -196,7 +222,7 @@ def _inputs_stay(row: Row) -> None:
 def _out(row: Row) -> None:
     """The call writes its results to ``out``."""
     use = _use(row)
-    expected = eager(use)
+    expected = _reference(row)
     targets = [array(np.full_like(out, 77), None, out.dtype) for out in expected.outs]
     result = eager(use, out=targets)
     for i, (out, want) in enumerate(zip(result.outs, expected.outs)):
@@ -209,7 +235,7 @@ def _out(row: Row) -> None:
 def _layout(row: Row, layout: str) -> None:
     use = _use(row)
     raw = [NDArray(LAYOUTS[layout](each.copy()) if each.ndim else each.copy(), cpu()) for each in use.arrays]
-    result, expected = eager(use, raw=raw), eager(use)
+    result, expected = eager(use, raw=raw), _reference(row)
     for i, (out, want) in enumerate(zip(result.outs, expected.outs)):
         agree(out, want, what=f"output {i}")
     for i, (after, want) in enumerate(zip(result.after, expected.after)):
@@ -271,41 +297,40 @@ def _weighed(use: Use, given: Any) -> Callable[[list[np.ndarray]], float]:
 
 @_question(_smooth)
 def _gradient(row: Row) -> None:
-    use = Use.of(row, "float64")
-    given = heads(use, eager(use).outs)
+    use = _use(row, "float64")
+    given = heads(use, _reference(row, "float64").outs)
     assert given is not None, "the gradient of a loss is not that of its output"
-    grads = eager(use, head_grads=given, grads=True).grads
-    for i in row.grad:
-        fit(_weighed(use, given), use.arrays, i, grads[i], row.tolerance, row.op)
+    grads = _reference(row, "float64", grads=True).grads
+    fit(_weighed(use, given), use.arrays, {i: grads[i] for i in row.grad}, row.tolerance, row.op)
 
 
 @_question(lambda row: _smooth(row) and row.second)
 def _second_gradient(row: Row) -> None:
-    use = Use.of(row, "float64")
-    given = heads(use, eager(use).outs)
+    use = _use(row, "float64")
+    given = heads(use, _reference(row, "float64").outs)
     assert given is not None
     rng = np.random.default_rng(2)
     weights = {i: rng.standard_normal(use.arrays[i].shape) for i in row.grad}
     by_input, by_head = second(use, given, weights)
 
-    def total(arrays: list[np.ndarray], heads: Any) -> float:
-        grads = eager(use.having(arrays), head_grads=heads, grads=True).grads
+    count = len(use.arrays)
+
+    def total(arrays: list[Any]) -> float:
+        grads = eager(use.having(arrays[:count]), head_grads=arrays[count:], grads=True).grads
         return float(sum((grads[i] * weight).sum() for i, weight in weights.items()))
 
-    for i in row.grad:
-        fit(lambda arrays: total(arrays, given), use.arrays, i, by_input[i], row.tolerance, row.op)
-    for i, gradient in by_head.items():
-        fit(lambda moved: total(use.arrays, moved), given, i, gradient,  # type: ignore[arg-type]
-                   row.tolerance, f"{row.op}, head gradient as")
+    fit(total, [*use.arrays, *given], {**{i: by_input[i] for i in row.grad},
+                                       **{count + i: gradient for i, gradient in by_head.items()}},
+        row.tolerance, f"{row.op}, output gradients as further inputs:")
 
 
 @_question(_fixed)
 def _gradient_or_word(row: Row) -> None:
     """A gradient exists in every mode; otherwise the error names the operator."""
     use = _use(row)
-    given = heads(use, eager(use).outs)
+    given = heads(use, _reference(row).outs)
     if use.op.differentiable:
-        for i, gradient in eager(use, head_grads=given, grads=True).grads.items():
+        for i, gradient in _reference(row, grads=True).grads.items():
             assert gradient.shape == use.arrays[i].shape and gradient.dtype == use.arrays[i].dtype
     elif use.wanted and (given is None or any(g is not None for g in given)):
         with pytest.raises(NotDifferentiableError, match=use.op.name):
@@ -326,8 +351,15 @@ def _same(result: Any, expected: Any, use: Use, tolerance: float | None = None) 
 
 @_question(_in_graphs, dtype=_kinds)
 def _graph(row: Row, dtype: str | None) -> None:
+    """An executor computes the same, and a second run of it, too: the first run leaves no traces."""
     use = _use(row, dtype)
-    _same(graph(use), eager(use), use)
+    executor = bind(use, reqs=dict.fromkeys(use.wanted, "null"))
+    first = [each.asnumpy() for each in executor.forward(is_train=row.train)]
+    by_name = {**executor.arg_dict, **executor.aux_dict}
+    _same(Result(first, [by_name[name].asnumpy() for name in use.names]), _reference(row, dtype), use)
+    if not use.op.traits.mutates and not (use.op.traits.states and row.train):
+        for out, want in zip(executor.forward(is_train=row.train), first):
+            np.testing.assert_array_equal(out.asnumpy(), want)
 
 
 @_question(lambda row: _in_graphs(row) and _asked(row, lambda use: use.op.traits.mode or use.op.traits.states)
@@ -335,7 +367,7 @@ def _graph(row: Row, dtype: str | None) -> None:
 def _graph_in_the_other_mode(row: Row) -> None:
     use = _use(row)
     use.train = not row.train
-    _same(graph(use), eager(use), use)
+    _same(graph(use), _reference(row, train=use.train), use)
 
 
 @_question(_in_graphs)
@@ -344,14 +376,13 @@ def _graph_around(row: Row) -> None:
     use = _use(row)
     if not use.names:
         return
-    _same(graph(use, around=True), eager(use), use)
+    _same(graph(use, around=True), _reference(row), use)
 
 
 def _trained(row: Row) -> tuple[Use, Any, Any]:
     use = _use(row)
     use.train = True
-    given = heads(use, eager(use).outs)
-    return use, given, eager(use, head_grads=given, grads=True)
+    return use, heads(use, _reference(row, train=True).outs), _reference(row, train=True, grads=True)
 
 
 @_question(differentiated)
@@ -371,6 +402,8 @@ def _requests(row: Row) -> None:
               for i in use.wanted}
     for turn in range(3):
         reqs = {i: ("write", "add", "null")[(i + turn) % 3] for i in use.wanted}
+        if {*reqs.values()} == {"write"}:  # another question asks for it
+            continue
         result = graph(use, head_grads=given, reqs=reqs, before=before, grads=True)
         for i, req in reqs.items():
             want = {"write": expected.grads[i], "add": before[i] + expected.grads[i], "null": before[i]}[req]
@@ -386,18 +419,6 @@ def _graph_gradients_around(row: Row) -> None:
         agree(result.grads[i], expected.grads[i], what=f"gradient of input {i}")
 
 
-@_question(_in_graphs)
-def _twice(row: Row) -> None:
-    """A second run of an executor gives the same results: the first run leaves no traces."""
-    use = _use(row)
-    executor = bind(use, reqs=dict.fromkeys(use.wanted, "null"))
-    frozen = not use.op.traits.mutates and not (use.op.traits.states and row.train)
-    first = [each.asnumpy() for each in executor.forward(is_train=row.train)]
-    if frozen:
-        for out, want in zip(executor.forward(is_train=row.train), first):
-            np.testing.assert_array_equal(out.asnumpy(), want)
-
-
 # ------------------------------------------------------------------------------ the record, as a Prop is asked
 
 
@@ -406,7 +427,7 @@ def _as_a_custom_operator(row: Row) -> None:
     """The operator's ``CustomOpProp`` lists the same names, and its object writes results like a ``CustomOp``."""
     use = _use(row)
     use.train = True
-    expected = eager(use)
+    expected = _reference(row, train=True)
     prop = use.op.prop(**use.attrs)
     names = prop.list_arguments()
     assert tuple(names + prop.list_auxiliary_states()) == use.names
@@ -424,8 +445,7 @@ def _as_a_custom_operator(row: Row) -> None:
         agree(out.asnumpy(), (want + np.full_like(want, 7)).astype(want.dtype) if i == 0 else want, what=f"output {i}")
     if not differentiated(row):
         return
-    given = heads(use, expected.outs)
-    expected = eager(use, head_grads=given, grads=True)
+    _, given, expected = _trained(row)
     arrived = [] if given is None else [
         array(np.zeros_like(out) if g is None else g, dtype=out.dtype) for g, out in zip(given, expected.outs)]
     grads = [array(np.full_like(each, 5), dtype=each.dtype) for each in use.arrays[:len(names)]]

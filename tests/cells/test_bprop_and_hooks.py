@@ -390,9 +390,8 @@ def test_eager_compiled_and_central_differences(name: str) -> None:
     if program.smooth:
         arrays = [*program.inputs, *(weight.asnumpy().copy() for weight in weights)]
         total = with_numbers(weights, lambda *xs: ops.sin(net(*xs)).sum())
-        for i, gradient in enumerate(gradients):
-            scale = program.scale if i < len(program.inputs) else program.weights
-            fit(total, arrays, i, gradient.asnumpy() / scale, 1e-6, name)
+        fit(total, arrays, {i: gradient.asnumpy() / (program.scale if i < len(program.inputs) else program.weights)
+                            for i, gradient in enumerate(gradients)}, 1e-6, name)
 
 
 SECOND = [name for name, program in PROGRAMS.items() if program.smooth and program.scale == program.weights == 1]
@@ -414,8 +413,7 @@ def test_the_second_order(name: str) -> None:
     same(listed(jit(second)(*tensors)), found)
     total = with_numbers(weights, steepness)
     arrays = [*program.inputs, *(weight.asnumpy().copy() for weight in weights)]
-    for i, gradient in enumerate(found):
-        fit(total, arrays, i, gradient.asnumpy(), 1e-5, name)
+    fit(total, arrays, {i: gradient.asnumpy() for i, gradient in enumerate(found)}, 1e-5, name)
 
 
 @pytest.mark.parametrize("name", ["bprop in a Cell", "bprop with a Parameter", "bprop of two outputs",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -151,14 +150,6 @@ def test_threads_of_several_kinds():
 
 
 # ------------------------------------------------------------------------------------------------------ cycles
-
-
-@pytest.fixture
-def uncollected() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 class Net(Cell):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -316,17 +315,12 @@ def test_mistakes_of_forward(run):
         of(lambda ctx, a, *, scale: a, lambda ctx, g: g).apply(one, scale=2.0)
 
 
-def test_nothing_forms_a_cycle():
-    gc.collect()
-    gc.disable()
-    try:
-        function = of(*saving("in", "way", "out"))
-        with ms.autograd.record():
-            value = x()
-            value.attach_grad()
-            out = function.apply(value)
-        seen = weakref.ref(out)
-        del out
-        assert seen() is None
-    finally:
-        gc.enable()
+def test_nothing_forms_a_cycle(uncollected):
+    function = of(*saving("in", "way", "out"))
+    with ms.autograd.record():
+        value = x()
+        value.attach_grad()
+        out = function.apply(value)
+    seen = weakref.ref(out)
+    del out
+    assert seen() is None

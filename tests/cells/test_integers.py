@@ -109,9 +109,9 @@ def everywhere(function, *tensors):
     eager, *others = [leaves(result) for result in results]
     for other in others:
         assert len(other) == len(eager)
-        for one, same in zip(eager, other):
-            assert one.dtype == same.dtype
-            np.testing.assert_array_equal(one.asnumpy(), same.asnumpy())
+        for i, (one, same) in enumerate(zip(eager, other)):
+            assert one.dtype == same.dtype, f"result {i}"
+            np.testing.assert_array_equal(one.asnumpy(), same.asnumpy(), f"result {i}, {one.dtype}")
     return results[0]
 
 
@@ -129,11 +129,12 @@ def check(found, expected, dtype, what):
 @pytest.mark.parametrize("name", ROWS)
 def test_two_tensors(name):
     function, right = ROWS[name]
-    for dtype in DTYPES:
-        pairs = list(itertools.product(extremes(dtype), repeat=2))
-        x, y = (Tensor(np.array(side, dtype)) for side in zip(*pairs))
-        check(everywhere(function, x, y), [right(*pair, dtype) for pair in pairs], dtype,
-              [f"{name} of {pair}, {dtype}" for pair in pairs])
+    pairs = {dtype: list(itertools.product(extremes(dtype), repeat=2)) for dtype in DTYPES}
+    sides = [Tensor(np.array(side, dtype)) for dtype in DTYPES for side in zip(*pairs[dtype])]
+    found = everywhere(lambda *sides: tuple(function(x, y) for x, y in zip(sides[::2], sides[1::2])), *sides)
+    for dtype, each in zip(DTYPES, found):
+        check(each, [right(*pair, dtype) for pair in pairs[dtype]], dtype,
+              [f"{name} of {pair}, {dtype}" for pair in pairs[dtype]])
 
 
 #: Numbers in arithmetic with tensors; some of them fit no dtype, or not all dtypes.
@@ -157,17 +158,15 @@ def test_a_tensor_and_a_number(name):
         return number if name in COMPARED else wrapped(number, dtype)
 
     numbers = [*NUMBERS, 2 ** 64, -2 ** 70] if name in COMPARED else NUMBERS
-    for dtype in DTYPES:
+    found = everywhere(lambda *xs: tuple((function(x, number), function(number, x)) for x in xs for number in numbers),
+                       *[Tensor(np.array(extremes(dtype), dtype)) for dtype in DTYPES])
+    for (dtype, number), (behind, ahead) in zip(itertools.product(DTYPES, numbers), found, strict=True):
         integers = extremes(dtype)
-        x = Tensor(np.array(integers, dtype))
-        behind = everywhere(lambda x: tuple(function(x, number) for number in numbers), x)
-        ahead = everywhere(lambda x: tuple(function(number, x) for number in numbers), x)
-        for number, one, other in zip(numbers, behind, ahead):
-            exponent = number if name == "pow" else held(number, dtype)
-            check(one, [right(each, exponent, dtype) for each in integers], dtype,
-                  [f"{name} of {each} and {number}, {dtype}" for each in integers])
-            check(other, [right(held(number, dtype), each, dtype) for each in integers], dtype,
-                  [f"{name} of {number} and {each}, {dtype}" for each in integers])
+        exponent = number if name == "pow" else held(number, dtype)
+        check(behind, [right(each, exponent, dtype) for each in integers], dtype,
+              [f"{name} of {each} and {number}, {dtype}" for each in integers])
+        check(ahead, [right(held(number, dtype), each, dtype) for each in integers], dtype,
+              [f"{name} of {number} and {each}, {dtype}" for each in integers])
 
 
 @pytest.mark.parametrize("function", [operator.add, operator.floordiv, operator.mod, ops.fmod])
@@ -207,12 +206,11 @@ STORED = {
 
 @pytest.mark.parametrize("name", STORED)
 def test_a_number_that_is_stored(name):
-    for dtype in DTYPES:
-        x = Tensor(np.array([0, 1, 2], dtype))
-        every = everywhere(lambda x: tuple(STORED[name](x, number) for number in LARGE), x)
-        for number, found in zip(LARGE, every):
-            assert found.dtype == dtype
-            assert wrapped(number, dtype) in found.asnumpy().ravel().tolist(), f"{name} of {number}, {dtype}"
+    every = everywhere(lambda *xs: tuple(STORED[name](x, number) for x in xs for number in LARGE),
+                       *[Tensor(np.array([0, 1, 2], dtype)) for dtype in DTYPES])
+    for (dtype, number), found in zip(itertools.product(DTYPES, LARGE), every, strict=True):
+        assert found.dtype == dtype, f"{name} of {number}, {dtype}"
+        assert wrapped(number, dtype) in found.asnumpy().ravel().tolist(), f"{name} of {number}, {dtype}"
 
 
 def test_counted_integers():

@@ -656,7 +656,9 @@ def test_a_change_is_seen_by_the_body_of_a_traced_operator(name):
     """The body of a traced operator in a compiled function is watched like the function's own code."""
     piece, values = PIECES[name], itertools.cycle((0.5, 2.0, 4.0))
 
-    for number, (read, change) in enumerate(itertools.product(piece.reads, piece.changes)):
+    count = max(len(piece.reads), len(piece.changes))
+    pairs = itertools.islice(zip(itertools.cycle(piece.reads), itertools.cycle(piece.changes)), count)
+    for number, (read, change) in enumerate(pairs):
         module = types.ModuleType("state")
         operator = (f"@ms.operator.define(traced=True, name={f'reads {name} {number}'!r})\n"
                     f"def body(x): return x * {filled(read, values)}")
@@ -667,6 +669,44 @@ def test_a_change_is_seen_by_the_body_of_a_traced_operator(name):
             exec(compile(statement, "<state>", "exec", dont_inherit=True), vars(module))
             expected = x() * eval(filled(read, values), vars(module)) + 1
             np.testing.assert_array_equal(compiled(x()).asnumpy(), expected.asnumpy(), f"{read} after {statement}")
+
+
+def test_a_property_is_found_in_its_class(monkeypatch):
+    """Its functions are watched, and no search of all objects of the process is made for them."""
+    factors = [3.0]
+
+    def made(factor):
+        return property(lambda self: self.held * factor[0])
+
+    class Net(ms.nn.Cell):
+        first, second = made([2.0]), made(factors)
+
+        def __init__(self):
+            super().__init__()
+            self.held = 1.0
+
+        @property
+        def third(self, times=4.0):
+            return self.held * times
+
+        def construct(self, x):
+            return x * self.first * self.second
+
+    class Plain(Net):
+        def construct(self, x):
+            return x * self.third
+
+    net = Net()
+    compiled = jit(net)
+    same(net, compiled)
+    factors[0] = 5.0
+    same(net, compiled)
+    monkeypatch.setattr(gc, "get_referrers", lambda *_: pytest.fail("all objects are searched"))
+    plain = Plain()
+    compiled = jit(plain)
+    same(plain, compiled)
+    Net.third.fget.__defaults__ = (6.0,)
+    same(plain, compiled)
 
 
 def test_a_cached_function_that_does_not_run_is_read():

@@ -15,13 +15,13 @@ import pytest
 import opreg as mx
 from opreg.command import COMMANDS, main
 from opreg.porting.finder import VERSIONS
+from tests import processes
 from tests.test_architecture import ROOT
 
 
 def opreg(*args: object, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
     program = f"import sys; sys.path[:0] = ['', {str(ROOT)!r}]; from opreg.command import main; sys.exit(main())"
-    return subprocess.run([sys.executable, "-W", "error", "-c", program, *map(str, args)], cwd=folder, text=True,
-                          capture_output=True, check=False)
+    return processes.run(program, *args, folder=folder)
 
 
 @pytest.fixture

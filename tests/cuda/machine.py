@@ -18,6 +18,7 @@ import functools
 import itertools
 import threading
 import weakref
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -112,7 +113,7 @@ class MemoryPointer:
         block.buffer.fill(255)
         pool = block.pool()
         if pool is not None:
-            pool._free.setdefault(block.arena, []).append(block)
+            pool._free[block.arena][block.size].append(block)
 
 
 class MemoryPool:
@@ -120,18 +121,19 @@ class MemoryPool:
 
     def __init__(self, allocator: Any = None):
         self._allocator, self._limit = allocator, 0
-        self._free: dict[int, list[_Block]] = {}
+        #: Blocks that are not in use, by stream and size; of one size the block that was freed first is used first.
+        self._free: dict[int, dict[int, deque[_Block]]] = defaultdict(lambda: defaultdict(deque))
         self._blocks: list[_Block] = []
 
     def malloc(self, size: int) -> MemoryPointer:
         """A block of at least so many bytes."""
         rounded = max(_ROUNDED, -(-size // _ROUNDED) * _ROUNDED)
         arena = MACHINE.stream().number
-        free = self._free.setdefault(arena, [])
-        fitting = [block for block in free if rounded <= block.size <= 2 * rounded]
-        if fitting:
-            block = min(fitting, key=lambda block: block.size)
-            free.remove(block)
+        free = self._free[arena]
+        sizes = [rounded] if free[rounded] else [
+            size for size, blocks in list(free.items()) if blocks and rounded <= size <= 2 * rounded]
+        if sizes:
+            block = free[min(sizes)].popleft()
         else:
             if self._limit and self.total_bytes() + rounded > self._limit:
                 raise OutOfMemoryError(f"Out of memory allocating {rounded:,} bytes (allocated so far: "
@@ -155,8 +157,7 @@ class MemoryPool:
 
     def free_all_blocks(self, stream: Any = None) -> None:
         """Frees blocks that are not in use."""
-        for free in self._free.values():
-            free.clear()
+        self._free.clear()
         self._blocks = [block for block in self._blocks if block.used]
 
 
@@ -230,9 +231,13 @@ def _address(array: np.ndarray) -> Any:
 
 def _found(value: Any, kind: type = np.ndarray) -> list[Any]:
     """All parts of a kind in a nested value."""
-    found: list[Any] = []
-    _mapped(found.append, value, kind)
-    return found
+    if isinstance(value, kind):
+        return [value]
+    if type(value) is dict:
+        value = value.values()
+    elif not isinstance(value, (tuple, list)):
+        return []
+    return [part for each in value for part in _found(each, kind)]
 
 
 def _blocks(value: Any) -> list[_Block]:
@@ -397,7 +402,8 @@ class Stream:
 
 def _merge(clock: dict[int, int], other: dict[int, int]) -> None:
     for number, time in other.items():
-        clock[number] = max(time, clock.get(number, 0))
+        if time > clock.get(number, 0):
+            clock[number] = time
 
 
 class Event:

@@ -177,6 +177,8 @@ ROWS = {
     "weighted means": (lambda x, z: np.average(x, axis=1, weights=z) + np.average(x) + np.average(x, weights=x * x), X,
                        Z),
     "chosen": (lambda x: np.select([x > 1, x > 0], [x, x * 2], 0.5), X),
+    "diagonals beyond the corners": (
+        lambda x: x[0] * np.trace(x, 9) + np.diagonal(x, -7).size + np.diag(x, 4).sum(), X),
     "diagonals": (lambda x: np.diag(x) + np.diag(np.diag(x), 1)[:3, 1] + np.diagonal(x, 1) + np.trace(x), X),
     "products by axes": (lambda x, y: np.tensordot(x, y, ([1], [1])) + np.tensordot(x, y.T, 1) + np.inner(x, y)
                          + np.vdot(x, y), X, Y),

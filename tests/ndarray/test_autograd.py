@@ -805,24 +805,19 @@ class Watched(autograd.Function):
     lambda x: (x * x + x).sum(), lambda x: nd.relu(x)[0].reshape((3, 1)), lambda x: Watched()(x) * 1,
     lambda x: nd.concat(x, x, dim=0).as_in_context(mx.cpu(1)),
 ])
-def test_nothing_forms_a_cycle(function):
+def test_nothing_forms_a_cycle(uncollected, function):
     """Everything is freed with its last reference, without the cycle collector."""
-    gc.collect()
-    gc.disable()
-    try:
-        for backward in (False, True):
-            x = marked()
-            with autograd.record():
-                y = function(x)
-            node = y._entry[0]
-            held = [weakref.ref(x), weakref.ref(y), weakref.ref(x.grad), weakref.ref(node)]
-            if backward:
-                autograd.grad(y, x, create_graph=True)
-                y.backward()
-            del x, y, node
-            assert [ref() for ref in held] == [None] * 4
-    finally:
-        gc.enable()
+    for backward in (False, True):
+        x = marked()
+        with autograd.record():
+            y = function(x)
+        node = y._entry[0]
+        held = [weakref.ref(x), weakref.ref(y), weakref.ref(x.grad), weakref.ref(node)]
+        if backward:
+            autograd.grad(y, x, create_graph=True)
+            y.backward()
+        del x, y, node
+        assert [ref() for ref in held] == [None] * 4
 
 
 def test_backward_releases_used_arrays():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
 
 import numpy as np
@@ -376,21 +375,16 @@ def test_one_buffer_for_many_passes():
     assert h._entry is None
 
 
-def test_memory_is_let_go():
-    gc.collect()
-    gc.disable()
-    try:
-        x = marked()
-        with autograd.record():
-            h = zeros(2, 3)
-            row = h[1]
-            h[0] = x[0]
-            row += x[1]
-        held = [weakref.ref(h), weakref.ref(h._entry[0]), weakref.ref(x)]
-        del x, h, row
-        assert [ref() for ref in held] == [None] * 3
-    finally:
-        gc.enable()
+def test_memory_is_let_go(uncollected):
+    x = marked()
+    with autograd.record():
+        h = zeros(2, 3)
+        row = h[1]
+        h[0] = x[0]
+        row += x[1]
+    held = [weakref.ref(h), weakref.ref(h._entry[0]), weakref.ref(x)]
+    del x, h, row
+    assert [ref() for ref in held] == [None] * 3
 
 
 def test_a_part_of_a_result_does_not_keep_it():

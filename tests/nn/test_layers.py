@@ -101,8 +101,8 @@ def test_gradients_fit_central_differences(row: LayerRow) -> None:
                 each.set_data(Tensor(array))
         return float(loss(*moved).asnumpy())
 
-    for i, (name, g) in enumerate(found.items()):
-        fit(total, values, i, g.asnumpy(), 1e-6, f"{row.layer}, {name}:")
+    fit(total, values, {i: g.asnumpy() for i, g in enumerate(found.values())}, 1e-6,
+        f"{row.layer}, of {', '.join(found)}:")
     total(values)
     for name, g in gradients(row, net, xs, compiled=True)[2].items():
         close(g, found[name].asnumpy(), name, 1e-9, 1e-9)

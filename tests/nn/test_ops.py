@@ -174,6 +174,8 @@ def test_methods_table_names_functions() -> None:
     ("ops.einsum('ii->i', q[:, :3])", "np.diag(q[:, :3])"),
     ("ops.einsum('ij,kj', x, y)", "x @ y.T"),
     ("ops.einsum('...j,j->...', r, f4)", "r @ f4"),
+    ("ops.diagonal(x, 5)", np.zeros(0)),
+    ("ops.diagonal(r, -9, 1, 2)", "np.diagonal(r, -9, 1, 2)"),
     ("ops.layer_norm(r, (4,), f4, f4 + 1)", "(r - r.mean(-1, keepdims=True)) / np.sqrt(r.var(-1, keepdims=True) + 1e-5)"
                                             " * f4 + f4 + 1"),
     ("ops.rms_norm(r, f4)[0]", "r / np.sqrt((r * r).mean(-1, keepdims=True) + 1e-6) * f4"),

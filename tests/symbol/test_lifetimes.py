@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -81,14 +79,6 @@ NETS = {
     "stages": lambda x: sym.tanh(sym.contrib.boolean_mask(x * 2, sym.sum(x, axis=1) > 0) * 3),
 }
 KINDS = {"plain": {}, "checked": {"check_kernels": True}, "recomputed": {"recompute": True}}
-
-
-@pytest.fixture
-def uncollected() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)

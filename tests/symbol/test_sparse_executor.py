@@ -51,8 +51,8 @@ def executors(symbol, stypes, req):
     start = {name: np.float32(rng.normal(size=value.shape)) for name, value in values.items()}
 
     def bound(stype_of):
-        return symbol.bind(mx.current_context(),
-                           {name: nd.array(value).tostype(stype_of(name)) for name, value in values.items()},
+        stored = {name: nd.array(value).tostype(stype_of(name)) for name, value in values.items()}
+        return symbol.bind(mx.current_context(), stored,
                            {name: nd.array(value).tostype(stype_of(name)) for name, value in start.items()}, req)
 
     return bound(lambda name: stypes.get(name, "default")), bound(lambda name: "default")

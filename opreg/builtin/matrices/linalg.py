@@ -28,7 +28,7 @@ from ..outputs import adjoint_pair, agreeing, common_shape, computed
 from ..places import declare_reads, declare_writes
 from .dense import FACTORS, product, transposable
 
-__all__: list[str] = []
+__all__ = ["transposed"]
 
 
 def _types(ins: list, outs: list) -> tuple[list, list]:
@@ -73,7 +73,8 @@ def _t(array: Array) -> Array:
     return array.swapaxes(-1, -2)
 
 
-def _transposed(value: Value) -> Value:
+def transposed(value: Value) -> Value:
+    """Matrices with their rows as columns."""
     return ops.SwapAxis(value, dim1=-1, dim2=-2)
 
 
@@ -195,7 +196,7 @@ def syrk(A, *, transpose: bool = False, alpha: float = 1.0):
 # One product, where the body's derivative has two.
 @syrk.grad
 def syrk_grad(g, ins, outs, *, transpose, alpha):
-    both = ops.elemwise_add(g, _transposed(g))
+    both = ops.elemwise_add(g, transposed(g))
     pair = (ins[0], both) if transpose else (both, ins[0])
     return (ops._linalg_gemm2(*pair, alpha=alpha),)
 
@@ -279,7 +280,7 @@ def _mirrored(value: Value) -> Value:
     """The symmetric matrix with the lower triangle of a value."""
     low = _triangle_of(value)
     strict = ops.elemwise_sub(value, _triangle_of(value, False))
-    return ops.elemwise_add(low, _transposed(strict))
+    return ops.elemwise_add(low, transposed(strict))
 
 
 @_linalg(aliases=("_npi_cholesky",))
@@ -293,7 +294,7 @@ computed(potrf, lambda xp, A, *, lower: xp.linalg.cholesky(A) if lower else _t(x
 
 @potrf.grad
 def potrf_grad(g, ins, outs, *, lower):
-    low, g = (outs[0], g) if lower else (_transposed(outs[0]), _transposed(g))
+    low, g = (outs[0], g) if lower else (transposed(outs[0]), transposed(g))
     middle = _mirrored(ops._linalg_gemm2(low, g, transpose_a=True))
     half = ops._linalg_trsm(low, middle, transpose=True, alpha=0.5)
     return (ops._linalg_trsm(low, half, rightside=True),)
@@ -316,11 +317,11 @@ computed(potri, _inverse_of_square)
 
 @potri.grad
 def potri_grad(g, ins, outs, *, lower):
-    low = ins[0] if lower else _transposed(ins[0])
-    both = ops.elemwise_add(g, _transposed(g))
+    low = ins[0] if lower else transposed(ins[0])
+    both = ops.elemwise_add(g, transposed(g))
     slope = ops._linalg_trsm(low, ops._linalg_gemm2(outs[0], both), rightside=True, transpose=True, alpha=-1.0)
     dA = _triangle_of(slope)
-    return (dA if lower else _transposed(dA),)
+    return (dA if lower else transposed(dA),)
 
 
 @_linalg(outputs=("output0", "output1"))
@@ -374,7 +375,7 @@ def syevd_grad(g, ins, outs):
     turn = ops.elemwise_mul(ops._linalg_gemm2(u, g_u, transpose_b=True), apart)
     middle = ops.elemwise_add(turn, ops._linalg_makediag(g_l))
     slope = ops._linalg_gemm2(ops._linalg_gemm2(u, middle, transpose_a=True), u)
-    return (ops._mul_scalar(ops.elemwise_add(slope, _transposed(slope)), scalar=0.5),)
+    return (ops._mul_scalar(ops.elemwise_add(slope, transposed(slope)), scalar=0.5),)
 
 
 # ----------------------------------------------------------------------------- inverses and determinants
@@ -432,7 +433,7 @@ def _of_each(A: Any, factor: Value) -> Value:
 
 def _slope_of_log(A: Value, det: Value, g: Value) -> Value:
     """The gradient of ``A`` from the gradient ``g`` of the logarithm of its determinant."""
-    return ops.broadcast_mul(_transposed(ops._linalg_regular_inverse(A, det)), _of_each(A, g))
+    return ops.broadcast_mul(transposed(ops._linalg_regular_inverse(A, det)), _of_each(A, g))
 
 
 @_linalg(outputs=("output0",), aliases=("_npi_det",))

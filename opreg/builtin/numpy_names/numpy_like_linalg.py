@@ -19,6 +19,7 @@ from ...elementwise.loops import reduced
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
+from ..matrices.linalg import transposed
 from ..outputs import computed
 from .numpy_like_numbers import of_floats
 
@@ -32,10 +33,6 @@ def _matrices(A: Shape, square: bool = False) -> tuple[Shape, int, int]:
     if len(A) < 2 or (square and A[-1] != A[-2]):
         raise ShapeError(f"expected {'square ' * square}matrices, got shape {show(A)}")
     return A[:-2], A[-2], A[-1]
-
-
-def _turned(value: Any) -> Any:
-    return ops.SwapAxis(value, dim1=-1, dim2=-2)
 
 
 @composed(name="_of_matrices", types="T,*?->T", unread=(1,))
@@ -72,9 +69,9 @@ def svd_grad(g, ins, outs):
     row, column = ops.expand_dims(length, axis=-2), ops.expand_dims(length, axis=-1)
     squares = ops.broadcast_sub(ops.square(row), ops.square(column))
     apart = ops._npi_where_lscalar(ops._npi_equal_scalar(squares, scalar=0.0), ops.reciprocal(squares), scalar=0.0)
-    lefts, rights = ops._npi_matmul(_turned(u), gu), ops._npi_matmul(gv, _turned(v))
-    left = ops.broadcast_mul(ops.broadcast_mul(apart, ops.broadcast_sub(lefts, _turned(lefts))), row)
-    right = ops.broadcast_mul(ops.broadcast_mul(apart, ops.broadcast_sub(_turned(rights), rights)), column)
+    lefts, rights = ops._npi_matmul(transposed(u), gu), ops._npi_matmul(gv, transposed(v))
+    left = ops.broadcast_mul(ops.broadcast_mul(apart, ops.broadcast_sub(lefts, transposed(lefts))), row)
+    right = ops.broadcast_mul(ops.broadcast_mul(apart, ops.broadcast_sub(transposed(rights), rights)), column)
     inner = ops.broadcast_add(ops.broadcast_add(left, right), ops._linalg_makediag(gl))
     beside = ops.broadcast_sub(gv, ops._npi_matmul(rights, v))  # the part of the gradient outside of the rows of v
     return (ops._npi_matmul(u, ops.broadcast_add(ops._npi_matmul(inner, v), ops.broadcast_div(beside, column))),)
@@ -116,9 +113,9 @@ computed(solve, _solved)
 def solve_grad(g, ins, outs):
     A, B = ins
     vector = len(B.shape) == len(A.shape) - 1
-    back = ops._npi_solve(_turned(A), g)
+    back = ops._npi_solve(transposed(A), g)
     one, other = [ops.expand_dims(value, axis=-1) if vector else value for value in (back, outs[0])]
-    return (ops._reduce_like(ops.negative(ops._npi_matmul(one, _turned(other))), A), ops._reduce_like(back, B))
+    return (ops._reduce_like(ops.negative(ops._npi_matmul(one, transposed(other))), A), ops._reduce_like(back, B))
 
 
 @composed(name="_npi_tensorinv")

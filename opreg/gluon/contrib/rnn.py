@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 from opreg.errors import ArgumentError
 
 from ...aliases import inner
+from ...core.rules import as_list
 from ...train.initializer import InitializerLike
 from ..rnn import BidirectionalCell, HybridRecurrentCell, ModifierCell
 from ..rnn.rnn_cell import RecurrentCell
-from ..rnn.sequences import as_list, begun, format_sequence, mask_sequence
+from ..rnn.sequences import begun, format_sequence, mask_sequence
 
 __all__ = ["Conv1DRNNCell", "Conv2DRNNCell", "Conv3DRNNCell", "Conv1DLSTMCell", "Conv2DLSTMCell", "Conv3DLSTMCell",
            "Conv1DGRUCell", "Conv2DGRUCell", "Conv3DGRUCell", "VariationalDropoutCell", "LSTMPCell", "dynamic_unroll"]

@@ -298,7 +298,23 @@ class GRUCell(_Gated):
         return output, [output]
 
 
-class _Stack(RecurrentCell):
+class _OfCells(RecurrentCell):
+    """A cell whose states are those of several others."""
+
+    def _cells(self) -> Sequence[Any]:
+        return list(self._children.values())
+
+    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
+        """Shape and layout of each state, of one cell after the other."""
+        return joined(cell.state_info(batch_size) for cell in self._cells())
+
+    def begin_state(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """States before the first step, of one cell after the other; see ``RecurrentCell``."""
+        self._refuse_modified()
+        return joined(cell.begin_state(*args, **kwargs) for cell in self._cells())
+
+
+class _Stack(_OfCells):
     """Cells stacked on top of each other."""
 
     def __repr__(self) -> str:
@@ -308,18 +324,6 @@ class _Stack(RecurrentCell):
     def add(self, cell: RecurrentCell) -> None:
         """Put a cell on top."""
         self.register_child(cell)
-
-    def _cells(self) -> list[Any]:
-        return list(self._children.values())
-
-    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
-        """Shape and layout of each state, from the bottom cell up."""
-        return joined(cell.state_info(batch_size) for cell in self._cells())
-
-    def begin_state(self, *args: Any, **kwargs: Any) -> list[Any]:
-        """States before the first step, from the bottom cell up; see ``RecurrentCell``."""
-        self._refuse_modified()
-        return joined(cell.begin_state(*args, **kwargs) for cell in self._cells())
 
     def _shared_out(self, states: Any) -> list[tuple[Any, Any]]:
         """Each cell with its states."""
@@ -548,7 +552,7 @@ class ResidualCell(ModifierCell):
         return [F.elemwise_add(output, step) for output, step in zip(outputs, inputs)], states
 
 
-class BidirectionalCell(HybridRecurrentCell):
+class BidirectionalCell(_OfCells, HybridRecurrentCell):
     """Two cells, one of which runs backward over the sequence; their outputs are concatenated. It can only be unrolled.
 
     Parameters
@@ -568,21 +572,9 @@ class BidirectionalCell(HybridRecurrentCell):
     def __call__(self, inputs: Any, states: Any) -> Any:
         raise NotImplementedError("Bidirectional cannot be stepped. Please use unroll")
 
-    def _cells(self) -> tuple[Any, Any]:
-        return self._children["l_cell"], self._children["r_cell"]
-
     def __repr__(self) -> str:
         left, right = self._cells()
         return f"{type(self).__name__}(forward={left}, backward={right})"
-
-    def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
-        """Shape and layout of each state, first of the forward cell."""
-        return joined(cell.state_info(batch_size) for cell in self._cells())
-
-    def begin_state(self, *args: Any, **kwargs: Any) -> list[Any]:
-        """States before the first step, first of the forward cell; see ``RecurrentCell``."""
-        self._refuse_modified()
-        return joined(cell.begin_state(*args, **kwargs) for cell in self._cells())
 
     def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
                merge_outputs: bool | None = None, valid_length: Any = None) -> tuple[Any, list[Any]]:

@@ -8,16 +8,12 @@ from typing import Any
 from opreg import ndarray, symbol
 from opreg.symbol.symbol import Symbol
 
+from ...core.rules import as_list
 from ..errors import BlockError
 from ..parameter import tensor_types
 from ..structure import ARRAYS
 
-__all__ = ["begun", "format_sequence", "joined", "as_list", "mask_sequence", "reverse_sequences"]
-
-
-def as_list(values: Any) -> list[Any]:
-    """Values as a list; a single value becomes a list of one."""
-    return list(values) if isinstance(values, (list, tuple)) else [values]
+__all__ = ["begun", "format_sequence", "joined", "mask_sequence", "reverse_sequences"]
 
 
 def format_sequence(length: int | None, inputs: Any, layout: str, merge: bool | None, in_layout: str | None = None

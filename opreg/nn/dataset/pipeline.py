@@ -12,6 +12,7 @@ import numpy as np
 
 from ...cells.tensor import Tensor
 from ...cells.tensor_base import TensorBase
+from ...core.rules import as_list
 from ...errors import ArgumentError, ShapeError, did_you_mean, note
 from .config import Epoch
 from .workers import count_of, map_rows
@@ -317,7 +318,7 @@ class Dataset:
         python_multiprocessing : bool
             Whether worker processes call the functions.
         """
-        steps = list(operations) if isinstance(operations, (list, tuple)) else [operations]
+        steps = as_list(operations)
         for step in steps:
             if not callable(step):
                 raise TypeError(f"map: expected functions, got {type(step).__name__}")

@@ -97,3 +97,14 @@ class Metric(ABC):
     def _some(self, samples: int) -> None:
         if not samples:
             raise RuntimeError(f"{type(self).__name__}.eval: there are no data; call update first")
+
+
+class Mean(Metric):
+    """Base of measures that are a sum, divided by the number of samples."""
+
+    def clear(self) -> None:
+        self._sum, self._samples = 0.0, 0
+
+    def eval(self) -> float:
+        self._some(self._samples)
+        return self._sum / self._samples

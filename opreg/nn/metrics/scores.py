@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..optim.settings import count, flag, number
-from .metric import Metric, rearrange_inputs
+from .metric import Mean, Metric, rearrange_inputs
 
 __all__ = ["Accuracy", "F1", "Fbeta", "Loss", "MAE", "MSE", "Perplexity", "Precision", "Recall",
            "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy"]
@@ -18,7 +18,7 @@ __all__ = ["Accuracy", "F1", "Fbeta", "Loss", "MAE", "MSE", "Perplexity", "Preci
 _LEAST = sys.float_info.min
 
 
-class Loss(Metric):
+class Loss(Mean):
     """The mean of the mean losses of batches.
 
     Examples
@@ -31,9 +31,6 @@ class Loss(Metric):
         super().__init__()
         self.clear()
 
-    def clear(self) -> None:
-        self._sum, self._samples = 0.0, 0
-
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
         """Add the loss of a batch: a number, or one for each sample."""
@@ -43,20 +40,13 @@ class Loss(Metric):
         self._sum += float(loss.mean())
         self._samples += 1
 
-    def eval(self) -> float:
-        self._some(self._samples)
-        return self._sum / self._samples
 
-
-class _PerSample(Metric):
+class _PerSample(Mean):
     """Base of measures with a value for each sample, and their mean."""
 
     def __init__(self) -> None:
         super().__init__()
         self.clear()
-
-    def clear(self) -> None:
-        self._sum, self._samples = 0.0, 0
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
@@ -67,10 +57,6 @@ class _PerSample(Metric):
 
     def _measure(self, y_pred: np.ndarray, y: np.ndarray) -> tuple[Any, int]:
         raise NotImplementedError
-
-    def eval(self) -> float:
-        self._some(self._samples)
-        return self._sum / self._samples
 
 
 class MAE(_PerSample):

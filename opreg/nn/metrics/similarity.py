@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import ArgumentError
 from ..optim.settings import count, flag, number
-from .metric import Metric, rearrange_inputs
+from .metric import Mean, Metric, rearrange_inputs
 
 __all__ = ["BleuScore", "CosineSimilarity", "Dice"]
 
@@ -123,7 +123,7 @@ def _one_of(name: str, value: str, choices: Sequence[str]) -> str:
     return value
 
 
-class Dice(Metric):
+class Dice(Mean):
     """The Dice coefficient ``2 * sum(p * y) / (sum(p * p) + sum(y * y) + smooth)``, summed over batches and divided by
     the number of samples.
 
@@ -143,9 +143,6 @@ class Dice(Metric):
         self.smooth = number("Dice", "smooth", smooth, inside=True)
         self.clear()
 
-    def clear(self) -> None:
-        self._sum, self._samples = 0.0, 0
-
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
         """Add predictions and labels of the same shape."""
@@ -155,7 +152,3 @@ class Dice(Metric):
         p, t = y_pred.ravel(), y.ravel()
         self._sum += 2 * float(p @ t) / float(p @ p + t @ t + self.smooth)
         self._samples += len(y)
-
-    def eval(self) -> float:
-        self._some(self._samples)
-        return self._sum / self._samples

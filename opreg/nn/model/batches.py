@@ -9,6 +9,7 @@ from typing import Any
 from opreg.data.batches import DataBatch
 
 from ...cells.tensor import Tensor
+from ...core.rules import as_list
 from ...training_line import batches_in
 
 __all__ = ["Batches"]
@@ -78,5 +79,5 @@ def _columns(batch: Any, trim: bool) -> tuple[Any, ...]:
     elif isinstance(batch, Mapping):
         columns = list(batch.values())
     else:
-        columns = list(batch) if isinstance(batch, (tuple, list)) else [batch]
+        columns = as_list(batch)
     return tuple([column if isinstance(column, Tensor) else Tensor(column) for column in columns])

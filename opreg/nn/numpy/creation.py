@@ -10,6 +10,7 @@ import numpy as np
 
 from ...cells.tensor import Tensor
 from ...cells.typing import Number, TensorDType, TensorLike, TensorShape
+from ...core.registry import ops as registered
 from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
 from .. import ops
@@ -17,11 +18,11 @@ from ..ops.lift import shape_of, whole_dtype
 from .lift import as_real, as_tensor, in_dtype
 
 __all__ = [
-    "arange", "array", "asarray", "asfarray", "bartlett", "blackman", "diag", "diag_indices", "diagflat", "diagonal",
-    "empty", "empty_like", "eye", "full", "full_like", "geomspace", "hamming", "hanning", "identity", "indices", "ix_",
-    "linspace", "logspace", "meshgrid", "mgrid", "ogrid", "ones", "ones_like", "rand", "randint", "randn", "trace",
-    "tri", "tril", "tril_indices", "tril_indices_from", "triu", "triu_indices", "triu_indices_from", "vander", "zeros",
-    "zeros_like"]
+    "arange", "array", "asarray", "asfarray", "bartlett", "blackman", "copy", "diag", "diag_indices", "diagflat",
+    "diagonal", "empty", "empty_like", "eye", "full", "full_like", "geomspace", "hamming", "hanning", "identity",
+    "indices", "ix_", "linspace", "logspace", "meshgrid", "mgrid", "ogrid", "ones", "ones_like", "rand", "randint",
+    "randn", "trace", "tri", "tril", "tril_indices", "tril_indices_from", "triu", "triu_indices", "triu_indices_from",
+    "vander", "zeros", "zeros_like"]
 
 _FLOAT32 = np.dtype(np.float32)
 _INT32 = np.dtype(np.int32)
@@ -50,6 +51,11 @@ def array(obj: TensorLike, dtype: TensorDType = None, copy: bool = True, ndmin: 
 def asarray(a: TensorLike, dtype: TensorDType = None) -> Tensor:
     """A tensor; without a dtype, Python numbers become int32 or float32."""
     return in_dtype(as_tensor(a), dtype)
+
+
+def copy(a: TensorLike) -> Tensor:
+    """A copy of a tensor; Python numbers become int32 or float32."""
+    return array(a)
 
 
 def asfarray(a: TensorLike, dtype: TensorDType = np.float32) -> Tensor:
@@ -262,10 +268,7 @@ def trace(a: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype:
 
 def diagflat(v: TensorLike, k: int = 0) -> Tensor:
     """A matrix with the flat elements on the diagonal ``k`` above the main one."""
-    x = as_tensor(v).reshape((-1,))
-    size = x.size + abs(k)
-    wide = ops.pad(x, (max(k, 0), max(-k, 0)))
-    return ops.where(_column(size) + k == _row(size), ops.broadcast_to(wide, (size, size)), 0)._cast(x._dt)
+    return registered._np_diagflat(as_tensor(v), k=k)
 
 
 def diag(v: TensorLike, k: int = 0) -> Tensor:

@@ -9,6 +9,7 @@ import numpy as np
 from ...cells.tensor import Tensor
 from ...cells.tensor_base import is_number
 from ...cells.typing import Axes, Number, TensorDType, TensorLike
+from ...core.registry import ops as registered
 from ...errors import ArgumentError, ShapeError
 from .. import ops
 from ..ops.lift import to_common_dtype
@@ -38,10 +39,7 @@ def dot(a: TensorLike, b: TensorLike) -> Tensor:
     >>> print(dot([1.0, 2.0], [3.0, 4.0]))
     11.0
     """
-    x, y = _pair(a, b)
-    if not x.ndim or not y.ndim:
-        return x * y
-    return ops.tensor_dot(x, y, ((x.ndim - 1,), (max(y.ndim - 2, 0),)))
+    return registered._np_dot(*_pair(a, b))
 
 
 def inner(a: TensorLike, b: TensorLike) -> Tensor:
@@ -197,11 +195,7 @@ def polymul(a1: TensorLike, a2: TensorLike) -> Tensor:
 
 def polyval(p: TensorLike, x: TensorLike) -> Tensor:
     """The value of a polynomial at the points ``x``, which may be another polynomial's values."""
-    factors, place = _factors(p, "polyval"), as_tensor(x)
-    value = ops.zeros_like(factors[0] * place)
-    for i in range(factors.size):
-        value = value * place + factors[i]
-    return value
+    return registered._npi_polyval(*to_common_dtype(_factors(p, "polyval"), as_tensor(x)))
 
 
 def _order(m: int, what: str) -> int:

@@ -17,6 +17,7 @@ from ...cells.state import STATE
 from ...cells.tensor import Tensor, tensor
 from ...cells.tensor_base import TensorBase
 from ...cells.typing import TensorDType
+from ...core.rules import as_list
 from ...core.spec import Spec, as_dtype, show
 from ...custom.operator import custom
 from ...errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, did_you_mean, note
@@ -189,7 +190,7 @@ def _fitted(title: str, returned: object, specs: list[Spec]) -> list[Tensor]:
     """Results of the function as tensors, checked against their declared shapes and dtypes."""
     if not specs:
         return []
-    parts = list(returned) if isinstance(returned, (tuple, list)) else [returned]
+    parts = as_list(returned)
     if len(parts) != len(specs):
         raise ArgumentError(f"{title}: expected {len(specs)} results, the function returned {len(parts)}")
     results = []

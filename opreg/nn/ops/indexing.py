@@ -245,9 +245,10 @@ def diagonal_scatter(input: TensorLike, src: TensorLike, offset: int = 0, dim1: 
 
 
 def diagonal(input: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """A diagonal over two axes, as the last axis: the main one, or ``offset`` above it."""
+    """A diagonal over two axes, as the last axis: the main one, or ``offset`` above it; empty beyond the corners."""
     x = tensor(input)
-    return ops.diag(x, k=offset, axis1=one_axis(dim1, x.ndim, "diagonal"), axis2=one_axis(dim2, x.ndim, "diagonal"))
+    return ops._np_diagonal(x, offset=offset, axis1=one_axis(dim1, x.ndim, "diagonal"),
+                            axis2=one_axis(dim2, x.ndim, "diagonal"))
 
 
 def trace(input: TensorLike) -> Tensor:

@@ -13,7 +13,7 @@ from ...cells.typing import Axes, Sizes, TensorLike, TensorShape
 from ...core.mode import Recording
 from ...core.registry import ops
 from ...errors import ShapeError
-from . import creation, linalg, nn, reduce
+from . import creation, linalg, nn, reduce, sampling, windows
 from .lift import floating, like, scalar, shape_of, tensor, to_common_dtype
 from .primitive import adder
 
@@ -78,10 +78,7 @@ def _pool(kind: str, count: int) -> Callable[..., Tensor]:
     def call(x: TensorLike, *, kernel_size: Sizes, strides: Sizes, pad_mode: str, data_format: str) -> Tensor:
         x = floating(x)
         kernel, stride = nn.sizes(kernel_size, count, "kernel_size"), nn.sizes(strides, count, "strides")
-        mode = pad_mode.lower()
-        if mode not in ("same", "valid"):
-            raise ValueError(f"pad_mode must be same or valid, got {pad_mode!r}")
-        pads = nn.same_pads(x.shape[2:], kernel, stride, (1,) * count) if mode == "same" else []
+        pads = nn.same_pads(x.shape[2:], kernel, stride, (1,) * count) if _pad_mode(pad_mode) == "same" else []
         wide = nn.padded(x, pads, -np.inf if kind == "max" else 0.0)
         y = nn.pool(kind, count, wide, kernel, stride, 0, False)
         if kind == "max" or wide is x:
@@ -102,6 +99,29 @@ def _pool_shown(name: str) -> Callable[..., dict[str, object]]:
 
     return check
 
+
+def _max_pool_with_places(x: TensorLike, *, kernel_size: Sizes, strides: Sizes, pad_mode: str, data_format: str
+                          ) -> tuple[Tensor, Tensor]:
+    """The maximum of each window of images, and its flat index among all channels of its image, as int32."""
+    x = floating(x)
+    kernel, stride = nn.sizes(kernel_size, 2, "kernel_size"), nn.sizes(strides, 2, "strides")
+    pads = nn.same_pads(x.shape[2:], kernel, stride, (1, 1)) if _pad_mode(pad_mode) == "same" else [(0, 0), (0, 0)]
+    values, places = windows.max_windows(nn.padded(x, pads, -np.inf), 2, kernel, stride, 0, 1, False)
+    channels, height, width = x.shape[1:]
+    wide = width + sum(pads[1])
+    rows, columns = places // wide - pads[0][0], places % wide - pads[1][0]
+    first = tensor(np.arange(channels).reshape((channels, 1, 1)) * (height * width))
+    return values, (first + rows * width + columns)._cast(np.dtype(np.int32))
+
+
+def _pad_mode(pad_mode: str) -> str:
+    if pad_mode.lower() not in ("same", "valid"):
+        raise ValueError(f"pad_mode must be same or valid, got {pad_mode!r}")
+    return pad_mode.lower()
+
+
+_add("MaxPoolWithArgmax", _max_pool_with_places, {"kernel_size": 1, "strides": 1, "pad_mode": "valid",
+                                                  "data_format": "NCHW"}, _pool_shown("MaxPoolWithArgmax"))
 
 for _name, _kind, _count in (("MaxPool", "max", 2), ("AvgPool", "avg", 2), ("MaxPool3D", "max", 3),
                              ("AvgPool3D", "avg", 3)):
@@ -234,3 +254,11 @@ _add("ResizeBilinearV2", _resize_bilinear, _CORNERS, _resize_check)
 _add("ResizeBilinear", _resize_bilinear, {"size": ..., **_CORNERS}, _resize_check)
 _add("ResizeNearestNeighborV2", _resize_nearest, _CORNERS, _resize_check)
 _add("ResizeNearestNeighbor", _resize_nearest, {"size": ..., **_CORNERS}, _resize_check)
+
+
+def _crop_and_resize(image: TensorLike, boxes: TensorLike, box_indices: TensorLike, crop_size: Sequence[int], *,
+                     method: str, extrapolation_value: float) -> Tensor:
+    return sampling.crop_and_resize(image, boxes, box_indices, crop_size, method, extrapolation_value)
+
+
+_add("CropAndResize", _crop_and_resize, {"method": "bilinear", "extrapolation_value": 0.0})

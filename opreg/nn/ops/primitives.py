@@ -336,6 +336,7 @@ _add("ReverseV2", array.reverse, {"axis": ...})
 _add("Roll", _roll, {"shift": ..., "axis": ...})
 _add("OneHot", creation.one_hot, {"axis": -1})
 _add("Gather", indexing.gather, {"batch_dims": 0})
+_add("GatherV2", indexing.gather)
 _add("SparseGatherV2", indexing.gather)
 _add("Pad", _pad, {"paddings": ...})
 _add("MirrorPad", _mirror_pad, {"mode": "REFLECT"})
@@ -407,6 +408,12 @@ def _unique_consecutive(x: TensorLike, *, return_inverse: bool, return_counts: b
     return indexing.unique_consecutive(x, return_inverse, return_counts, dim)
 
 
+def _index_add(x: Tensor, indices: TensorLike, y: TensorLike, *, axis: int, use_lock: bool, check_index_bound: bool
+               ) -> Tensor:
+    return array.assign(x, indexing.index_add(x, indices, y, axis))
+
+
+_add("IndexAdd", _index_add, {"axis": ..., "use_lock": True, "check_index_bound": True})
 _add("InplaceAdd", _inplace(indexing.tensor_scatter_add), {"indices": ...})
 _add("InplaceSub", _inplace(indexing.tensor_scatter_sub), {"indices": ...})
 _add("InplaceUpdate", _inplace(indexing.tensor_scatter_update), {"indices": ...})
@@ -547,7 +554,13 @@ def _multinomial(x: TensorLike, count: int, *, dtype: TensorDType, **_: object) 
     return random.multinomial(x, count)._cast(as_dtype(dtype))
 
 
+def _random_categorical(logits: TensorLike, num_sample: int, seed: int = 0, *, dtype: TensorDType) -> Tensor:
+    """Classes of each row, drawn with the probabilities of the softmax of its logits."""
+    return random.multinomial(activation.softmax(floating(logits), -1), num_sample)._cast(as_dtype(dtype))
+
+
 _SEEDS = {"seed": 0, "seed2": 0}
+_add("RandomCategorical", _random_categorical, {"dtype": np.dtype(np.int64)})
 _add("Dropout", _dropout, {"keep_prob": 0.5, "Seed0": 0, "Seed1": 0}, _keep_prob("Dropout"))
 _add("Dropout2D", _channels("Dropout2D", 2), {"keep_prob": 0.5}, _keep_prob("Dropout2D"))
 _add("Dropout3D", _channels("Dropout3D", 3), {"keep_prob": 0.5}, _keep_prob("Dropout3D"))

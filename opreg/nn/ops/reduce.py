@@ -27,9 +27,10 @@ from .math import isfinite, logaddexp, maximum, minimum, power_from_zero, where
 
 __all__ = [
     "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "clip_by_global_norm", "clip_by_norm",
-    "count_nonzero", "cummax", "cummin", "cumprod", "cumsum", "histc", "logcumsumexp", "logsumexp", "matrix_norm",
-    "max", "mean", "median", "min", "nanmean", "nansum", "norm", "prod", "ptp", "reduce_max", "reduce_mean",
-    "reduce_min", "reduce_sum", "renorm", "std", "std_mean", "sum", "trapz", "var", "var_mean", "vector_norm"]
+    "count_nonzero", "cummax", "cummin", "cumprod", "cumsum", "dist", "histc", "logcumsumexp", "logsumexp",
+    "matrix_norm", "max", "mean", "median", "min", "nanmean", "nansum", "norm", "prod", "ptp", "reduce_max",
+    "reduce_mean", "reduce_min", "reduce_sum", "renorm", "std", "std_mean", "sum", "trapz", "var", "var_mean",
+    "vector_norm"]
 
 
 def sum(input: TensorLike, dim: Axes = None, keepdim: bool = False, *, dtype: TensorDType = None) -> Tensor:
@@ -230,6 +231,17 @@ def norm(A: TensorLike, ord: Number | str | None = None, dim: Axes = None, keepd
     if ord == 2:
         return ops.sqrt(ops._np_sum(x * x, **over))
     return ops._np_sum(size ** ord, **over) ** (1 / ord)
+
+
+def dist(input: TensorLike, other: TensorLike, p: float = 2) -> Tensor:
+    """The norm of order ``p`` of the difference of two tensors, which are broadcast to one shape.
+
+    Examples
+    --------
+    >>> print(dist(tensor([[0.0, 0.0]]), tensor([[3.0, 4.0]])))
+    5.0
+    """
+    return norm((tensor(input) - tensor(other)).reshape((-1,)), p)
 
 
 def _matrix_norm(x: Tensor, ord: Number | str, axis: tuple[int, ...], keepdim: bool) -> Tensor:

@@ -1,10 +1,11 @@
-"""Sampling of images and volumes at given coordinates."""
+"""Sampling of images and volumes at given coordinates, and of regions of images."""
 
 from __future__ import annotations
 
 import functools
 import itertools
 import operator
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,10 +15,10 @@ from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from . import math
 from .array import cast
-from .indexing import gather_elements
+from .indexing import gather, gather_elements
 from .lift import floating, scalar, tensor
 
-__all__ = ["grid_sample"]
+__all__ = ["crop_and_resize", "grid_sample"]
 
 
 def grid_sample(input: TensorLike, grid: TensorLike, mode: str = "bilinear", padding_mode: str = "zeros",
@@ -64,24 +65,96 @@ def grid_sample(input: TensorLike, grid: TensorLike, mode: str = "bilinear", pad
     lengths, count = x.shape[2:], int(np.prod(places.shape[1:-1]))
     at = [_place(places[..., axes - 1 - axis].reshape((-1, count)), n, padding_mode, align_corners)
           for axis, n in enumerate(lengths)]
-    flat = x.reshape((*x.shape[:2], -1))
-    if mode == "nearest":
-        result = _numbers(flat, [math.round(place) for place in at], lengths)
-    else:
-        below = [math.floor(place) for place in at]
-        parts = [place - low for place, low in zip(at, below)]
-        terms = []
-        for corner in itertools.product((0, 1), repeat=axes):
-            shares = [part if upper else 1 - part for part, upper in zip(parts, corner)]
-            share = functools.reduce(operator.mul, shares).expand_dims(1)
-            terms.append(_numbers(flat, [low + upper for low, upper in zip(below, corner)], lengths) * share)
-        result = functools.reduce(operator.add, terms)
+    result = _nearest(x, [math.round(place) for place in at]) if mode == "nearest" else _interpolated(x, at)
     return result.reshape((*x.shape[:2], *places.shape[1:-1]))
 
 
-def _one_of(name: str, value: str, valid: tuple[str, ...]) -> None:
+def crop_and_resize(image: TensorLike, boxes: TensorLike, box_indices: TensorLike, crop_size: Sequence[int],
+                    method: str = "bilinear", extrapolation_value: float = 0.0) -> Tensor:
+    """Regions of images, resized to one height and width.
+
+    Parameters
+    ----------
+    image : Tensor
+        Images of shape (batch, height, width, channels).
+    boxes : Tensor
+        Regions, (number, 4): y and x of the first corner, then of the opposite one, from 0 at the first row and column
+        of an image to 1 at the last.
+    box_indices : Tensor
+        For each region the number of its image.
+    crop_size : sequence of 2 int
+        Height and width of the results.
+    method : {"bilinear", "nearest"}
+        Linear interpolation of the neighbours, or the nearest element.
+    extrapolation_value : float
+        The value of positions outside of the image.
+
+    Returns
+    -------
+    Tensor
+        Crops of shape (number, height, width, channels), in float32.
+
+    Raises
+    ------
+    ShapeError, ArgumentError
+        When shapes do not fit each other, or the method is unknown.
+
+    Examples
+    --------
+    >>> image = Tensor([[[[1.0], [2.0]], [[3.0], [4.0]]]])
+    >>> print(crop_and_resize(image, Tensor([[0.0, 0.0, 1.0, 1.0]]), Tensor([0]), (1, 3)).reshape((3,)))
+    [2.  2.5 3. ]
+    """
+    x, corners, numbers = tensor(image), cast(tensor(boxes), np.float32), tensor(box_indices)
+    if x.ndim != 4 or corners.ndim != 2 or corners.shape[1] != 4 or numbers.shape != corners.shape[:1]:
+        raise ShapeError("crop_and_resize: expected images (batch, height, width, channels), boxes (number, 4) and "
+                         f"box_indices (number,), got {show(x.shape)}, {show(corners.shape)} and {show(numbers.shape)}")
+    _one_of("method", method, ("bilinear", "nearest"), "crop_and_resize")
+    height, width = (int(length) for length in crop_size)
+    lengths, count = x.shape[1:3], len(corners)
+    x = cast(gather(x, numbers, 0), np.float32).transpose((0, 3, 1, 2))
+    y, across = (_steps(corners[:, i:i + 1], corners[:, i + 2:i + 3], n, steps)
+                 for i, (n, steps) in enumerate(zip(lengths, (height, width))))
+    at = [place.broadcast_to((count, height, width)).reshape((count, -1))
+          for place in (y.expand_dims(2), across.expand_dims(1))]
+    found = _nearest(x, [math.floor(place + 0.5) for place in at]) if method == "nearest" else _interpolated(x, at)
+    found = math.where(_inside(at, lengths).expand_dims(1), found, scalar(extrapolation_value, found._dt))
+    return found.reshape((count, x.shape[1], height, width)).transpose((0, 2, 3, 1))
+
+
+def _steps(first: Tensor, last: Tensor, n: int, steps: int) -> Tensor:
+    """Fractional indices, (number, steps), at equal distances between two edges of regions; a single one is in the
+    middle."""
+    if steps == 1:
+        return (first + last) * (0.5 * (n - 1))
+    return first * (n - 1) + tensor(np.arange(steps, dtype=np.float32)) * ((last - first) * ((n - 1) / (steps - 1)))
+
+
+def _nearest(x: Tensor, at: list[Tensor]) -> Tensor:
+    """Elements of every channel at integer coordinates, (batch, channels, points)."""
+    return _numbers(x.reshape((*x.shape[:2], -1)), at, x.shape[2:])
+
+
+def _interpolated(x: Tensor, at: list[Tensor]) -> Tensor:
+    """Values of every channel between the neighbours of fractional coordinates, (batch, channels, points)."""
+    below = [math.floor(place) for place in at]
+    parts = [place - low for place, low in zip(at, below)]
+    terms = []
+    for corner in itertools.product((0, 1), repeat=len(at)):
+        shares = [part if upper else 1 - part for part, upper in zip(parts, corner)]
+        share = functools.reduce(operator.mul, shares).expand_dims(1)
+        terms.append(_nearest(x, [low + upper for low, upper in zip(below, corner)]) * share)
+    return functools.reduce(operator.add, terms)
+
+
+def _one_of(name: str, value: str, valid: tuple[str, ...], function: str = "grid_sample") -> None:
     if value not in valid:
-        raise ArgumentError(f"grid_sample: {name} must be one of {', '.join(valid)}, got {value!r}")
+        raise ArgumentError(f"{function}: {name} must be one of {', '.join(valid)}, got {value!r}")
+
+
+def _inside(places: list[Tensor], lengths: Sequence[int]) -> Tensor:
+    """Whether coordinates are within the image."""
+    return functools.reduce(operator.and_, [(place >= 0) & (place <= n - 1) for place, n in zip(places, lengths)])
 
 
 def _place(x: Tensor, n: int, padding: str, align: bool) -> Tensor:
@@ -100,10 +173,9 @@ def _place(x: Tensor, n: int, padding: str, align: bool) -> Tensor:
 
 def _numbers(flat: Tensor, places: list[Tensor], lengths: tuple[int, ...]) -> Tensor:
     """Elements of every channel at integer indices, (batch, channels, points); zeros outside of the image."""
-    inside = functools.reduce(operator.and_, [(place >= 0) & (place <= n - 1) for place, n in zip(places, lengths)])
     index = tensor(np.zeros((), np.int64))
     for place, n in zip(places, lengths):
         index = index * n + cast(math.clamp(place, 0, n - 1), np.int64)
     shape = (*flat.shape[:2], index.shape[-1])
     numbers = gather_elements(flat, 2, index.expand_dims(1).broadcast_to(shape))
-    return math.where(inside.expand_dims(1), numbers, scalar(0, numbers._dt))
+    return math.where(_inside(places, lengths).expand_dims(1), numbers, scalar(0, numbers._dt))

@@ -50,6 +50,11 @@ class _Row(NamedTuple):
     centered: bool
 
 
+def opt_init_args_register(fn: Callable[..., None]) -> Callable[..., None]:
+    """Decorate the constructor of an optimizer, as MindSpore's own do; it is returned unchanged."""
+    return fn
+
+
 class Optimizer(Cell):
     """Base of optimizers: derive from it, clone ``self.parameters`` for states, and update them in ``construct``.
 

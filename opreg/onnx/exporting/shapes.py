@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.rules import as_list
 from ...core.spec import check_axes, is_floating
 from ...interop.translation import Untranslatable
 from .builder import Builder, Value, dynamic, product
@@ -68,14 +69,9 @@ def _broadcast_like(g: Builder, use: Use, x: Value, like: Value) -> Value:
     return g.broadcast_like(x, like)
 
 
-def _number_list(value: Any) -> list[Any]:
-    """One number or several, as a list."""
-    return list(value) if isinstance(value, (tuple, list)) else [value]
-
-
 @says("tile")
 def _tile(g: Builder, use: Use, x: Value) -> Value:
-    reps = _number_list(use.attrs["reps"])
+    reps = as_list(use.attrs["reps"])
     rank = len(x.shape)
     x = g.unsqueeze(x, range(len(reps) - rank)) if len(reps) > rank else x
     reps = [1] * (len(x.shape) - len(reps)) + reps
@@ -165,7 +161,7 @@ def _split(g: Builder, use: Use, x: Value) -> Sequence[Value]:
 
 
 def _pieces(g: Builder, use: Use, x: Value, axis: int) -> Sequence[Value]:
-    starts = _number_list(use.attrs["indices"])
+    starts = as_list(use.attrs["indices"])
     starts = starts if starts[:1] == [0] else [0, *starts]
     ends = [*starts[1:], 2 ** 31 - 1]
     return [g.reshape(g.slice(x, [start], [max(end, start)], [axis]), out.shape) if use.attrs["squeeze_axis"] else
@@ -174,9 +170,9 @@ def _pieces(g: Builder, use: Use, x: Value, axis: int) -> Sequence[Value]:
 
 @says("slice")
 def _slice(g: Builder, use: Use, x: Value) -> Value:
-    steps = [*_number_list(use.attrs["step"]), *[None] * len(x.shape)]
+    steps = [*as_list(use.attrs["step"]), *[None] * len(x.shape)]
     return g.subscript(x, [slice(begin, end, step) for begin, end, step in zip(
-        _number_list(use.attrs["begin"]), _number_list(use.attrs["end"]), steps)])
+        as_list(use.attrs["begin"]), as_list(use.attrs["end"]), steps)])
 
 
 @says("slice_axis")
@@ -220,7 +216,7 @@ def _places(indices: Any, length: Any) -> np.ndarray:
 
 @says("slice_like")
 def _slice_like(g: Builder, use: Use, x: Value, like: Value) -> Value:
-    named = _number_list(use.attrs["axes"]) or range(len(x.shape))
+    named = as_list(use.attrs["axes"]) or range(len(x.shape))
     axes, others = [[axis % len(shape) for axis in named] for shape in (x.shape, like.shape)]
     if any(dynamic(like.shape[axis]) for axis in others):
         if g.opset < 10:
@@ -275,9 +271,9 @@ def _assigned(g: Builder, use: Use, x: Value, *values: Value) -> Value:
     attrs = use.attrs
     key: Any = attrs.get("key")
     if use.op.name != "_subscript_assign":
-        steps = [*_number_list(attrs["step"]), *[None] * len(x.shape)]
+        steps = [*as_list(attrs["step"]), *[None] * len(x.shape)]
         key = tuple([slice(begin, end, step) for begin, end, step in zip(
-            _number_list(attrs["begin"]), _number_list(attrs["end"]), steps)])
+            as_list(attrs["begin"]), as_list(attrs["end"]), steps)])
     count = product(x.shape)
     try:
         places = np.arange(count).reshape(x.shape)[key]

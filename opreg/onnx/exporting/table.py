@@ -24,6 +24,7 @@ from ...core.graph import Entry, Graph, Node
 from ...core.mode import Recording
 from ...core.op import Op
 from ...core.placeholder import placeholder
+from ...core.rules import as_list, entering
 from ...core.spec import Shape, Spec, is_floating, reduced_axes
 from ...elementwise.expression import Expression
 from ...elementwise.rows import RowLayout
@@ -79,14 +80,8 @@ class Use(NamedTuple):
         return self.outs[0]
 
 
-def says(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers a translation: ``f(g, use, *inputs)`` returns the output, or a list of the first outputs."""
-
-    def enter(rule: Callable[..., Any]) -> Callable[..., Any]:
-        TABLE.update(dict.fromkeys(names, rule))
-        return rule
-
-    return enter
+#: Enters a translation by names: ``f(g, use, *inputs)`` returns the output, or a list of the first outputs.
+says = entering(TABLE)
 
 
 def walk(g: Builder, nodes: Sequence[Sequence[Node]], values: dict[Entry, Value], heads: Sequence[Entry],
@@ -208,9 +203,9 @@ def _fitted(g: Builder, value: Value, out: Value) -> Value:
 def _user_translation(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Any]) -> Sequence[Value]:
     op = use.op
     if op.rules.onnx is not None:
-        return _listed(op.rules.onnx(g, use, *ins))
+        return as_list(op.rules.onnx(g, use, *ins))
     if hasattr(getattr(attrs[0], "prop", None), "to_onnx"):
-        return _listed(attrs[0].prop.to_onnx(g, use, *ins))  # type: ignore[attr-defined]  # a use of a Prop
+        return as_list(attrs[0].prop.to_onnx(g, use, *ins))  # type: ignore[attr-defined]  # a use of a Prop
     if op.where is not None:
         _need_all(use, ins)
         return _function(g, use, attrs, ins) if op.traits.traced else _foreign(g, use, ins)
@@ -243,10 +238,6 @@ def _need_all(use: Use, ins: Sequence[Any]) -> None:
             raise Untranslatable(f"its input {name!r} has neither an example nor a value")
 
 
-def _listed(result: Any) -> Sequence[Value]:
-    return result if isinstance(result, (list, tuple)) else [result]
-
-
 def _by_body(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Any]) -> Sequence[Value]:
     """The nodes of the body that an application holds, as of a Cell with bprop."""
     rule: Any = use.op.rules.body
@@ -258,7 +249,7 @@ def _by_body(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], ins: Sequ
 
 def _by_row(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
     row = TABLE.get(use.op.name)
-    return None if row is None else _listed(row(g, use, *ins))
+    return None if row is None else as_list(row(g, use, *ins))
 
 
 def _by_value(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
@@ -271,7 +262,7 @@ def _by_value(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | Non
         return None
     if not ins:
         kernel = op.kernels[0]
-        return None if kernel.bound else [g.constant(each) for each in _listed(
+        return None if kernel.bound else [g.constant(each) for each in as_list(
             kernel.rule.function(np, **kernel.rule.select(use.attrs)))]
     arrays = [NDArray(np.zeros(x.shape, x.dtype) if x.array is None else x.array, cpu()) for x in ins]
     result: Any = op(*arrays, **use.attrs)
@@ -362,7 +353,7 @@ def _by_dialect(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | N
         return None
     outs = [Spec(out.known_shape, out.dtype) for out in use.outs]
     named = {"name": use.op.name} if rule in translation.NAMED else {}
-    return _listed(rule(_BuilderDialect(g), use.attrs, outs, *ins, **named))
+    return as_list(rule(_BuilderDialect(g), use.attrs, outs, *ins, **named))
 
 
 # ------------------------------------------------------------------------------------------------- functions
@@ -378,7 +369,7 @@ def _traced_kernel(op: Op, attrs: Any, ins: Sequence[Spec]) -> Traced:
     try:
         with Recording(False, False):
             result = kernel.rule.function(np, *[body.value(slot) for slot in slots], **kernel.rule.select(attrs))
-        heads = [body.entry(each) for each in _listed(result)]
+        heads = [body.entry(each) for each in as_list(result)]
     except Exception:  # any failure, as for a function without an operator
         raise Untranslatable("") from None
     if any(node.op is op for node in body.nodes):

@@ -23,6 +23,7 @@ from opreg.backends.cuda.products import Matrices, describe, multiply
 from opreg.errors import ArgumentError, OpError
 from tests.cuda import host
 from tests.cuda.cublaslt import Installed, installed
+from tests.cuda.machine import Device
 
 needs_compiler = pytest.mark.skipif(host.COMPILER is None, reason="needs a C++ compiler")
 
@@ -180,11 +181,17 @@ ROUNDED = {
 
 
 @needs_compiler
+@pytest.mark.parametrize("devices", [1, 2])  # a single device is never entered
 @pytest.mark.parametrize("name", ROUNDED)
 @pytest.mark.parametrize("environment", [False, True])
-def test_an_executor_says_whether_tf32_is_allowed(name: str, environment: bool, lt: Installed,
+def test_an_executor_says_whether_tf32_is_allowed(name: str, environment: bool, devices: int,
                                                   monkeypatch: pytest.MonkeyPatch) -> None:
-    make, shape = ROUNDED[name]
+    monkeypatch.setattr(Device, "count", devices)
+    with installed():
+        _check_rounding(*ROUNDED[name], environment, monkeypatch)
+
+
+def _check_rounding(make: Any, shape: tuple[int, ...], environment: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     fine = 1 + 2.0**-12  # TF32 rounds it to 1
 
     def rounds(executor: Any) -> bool:

@@ -21,6 +21,7 @@ from ....data.image import imdecode, imread
 from ....data.mnist import read_idx
 from ....data.recordio import unpack
 from ...structure import faced
+from .. import dataset as dataset  # programs take it from here, as from MXNet's module
 from ..dataset import Dataset, RecordFileDataset
 
 __all__ = ["MNIST", "FashionMNIST", "CIFAR10", "CIFAR100", "ImageRecordDataset", "ImageFolderDataset",
