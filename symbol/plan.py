@@ -128,7 +128,8 @@ class Segment:
         self._tiered: list[TieredStep] = []
         self._joined: list[JoinableStep] = []
         self._instruments: list[Instrument] = []  # innermost first
-        self._ways: tuple[bool, Function | None] = False, None  # ``plain`` and ``native`` without instruments
+        #: ``plain`` and ``native`` as they were before the first instrument
+        self._ways: tuple[bool, Function | None] = False, None
         with _LOCK:
             _SEGMENTS.add(self)
             for wrap, around in _EVERYWHERE:

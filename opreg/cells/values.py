@@ -330,7 +330,7 @@ class Values:
         for text in names_loaded.texts:
             self._imported(text)
         for name in imported_by(code, scope):
-            if not isinstance(sys.modules.get(name), types.ModuleType):  # an object in its place, which is hooked
+            if not isinstance(sys.modules.get(name), types.ModuleType):  # another object, whose attributes a hook notes
                 self._imported(name)
         if "modules" in names_loaded.names:
             self._read_modules(module_keys(code, scope))

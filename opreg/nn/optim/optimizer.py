@@ -290,7 +290,7 @@ class Optimizer(Cell):
                              f"order, got {len(order)}")
         return [rows[id(p)] for p in order]
 
-    # ------------------------------------------------------------------------------- for those who derive
+    # ------------------------------------------------------------------------------- for derived classes
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._planned and STATE.trace is None and self._plain:
