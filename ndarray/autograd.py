@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from opreg.core.gradient import fitted
+from opreg.core.gradient import fit_gradient
 from opreg.core.graph import Entry, Node, topological
 from opreg.core.mode import MODE, Recording, UserRecording
 from opreg.core.rules import as_list, counted, warn_of_none
@@ -387,7 +387,7 @@ class _FunctionGradient:
             if not isinstance(gradient, NDArray):
                 raise ArgumentError(f"{self.name}.backward: gradient {i} must be an NDArray, got "
                                     f"{type(gradient).__name__}")
-            results[i] = fitted(gradient, value, f"{self.name}.backward: gradient {i}")
+            results[i] = fit_gradient(gradient, value, f"{self.name}.backward: gradient {i}")
         return results
 
 

@@ -21,7 +21,7 @@ from opreg.core.launch import Call, reference
 from opreg.core.mode import MODE, Recording, quiet
 from opreg.core.op import Op
 from opreg.core.registry import ops
-from opreg.core.spec import Spec, is_floating, known
+from opreg.core.spec import Spec, is_floating, is_known
 from opreg.core.subgraph import Subgraph, rule_graph
 from opreg.core.tracing import NeedsNumbers, RuleTracer, TracedValue, TraceError
 from opreg.custom.gradient import COMPUTED
@@ -199,7 +199,7 @@ class Body(CachedUse):
     def __init__(self, op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, is_train: bool, recorded: bool):
         self.op, self.attrs, self.ctx, self.is_train = op, attrs, ctx, is_train
         shapes, dtypes = inferred(op, attrs, arrays)
-        if not all(map(known, shapes)):
+        if not all(map(is_known, shapes)):
             raise NoRecipe
         use = Use(op.name, {}, None, ctx, is_train, [Spec(array.shape, array.dtype) for array in arrays],
                   list(map(Spec, shapes, dtypes)), {})

@@ -17,7 +17,7 @@ import numpy as np
 from opreg.core.keys import Same
 from opreg.core.launch import Call, prepare
 from opreg.core.mode import MODE
-from opreg.core.spec import Shape, Spec, known
+from opreg.core.spec import Shape, Spec, is_known
 from opreg.custom.first_run import may_skip_checks
 from opreg.custom.invocation import read_by, run_backward, run_forward
 from opreg.custom.prop import operator_specs
@@ -87,7 +87,7 @@ class CustomRun:
         nothing = [None] * self.count
         _, out_shapes = attrs.shapes_by(answers[0], [array.shape for array in arrays], nothing)
         _, out_dtypes = attrs.dtypes_by(answers[1], [array.dtype for array in arrays], nothing)
-        if not all(map(known, out_shapes)):
+        if not all(map(is_known, out_shapes)):
             raise ShapeError(f"operator {op.name}: the shapes of its outputs cannot be inferred from those of its "
                              f"inputs")
         self._specs = [Spec(shape, dtype or _FLOAT32) for shape, dtype in zip(out_shapes, out_dtypes)]

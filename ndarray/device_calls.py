@@ -15,7 +15,7 @@ from opreg.core.addresses import address_of
 from opreg.core.launch import Call, prepare
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
-from opreg.core.spec import Shape, Spec, known
+from opreg.core.spec import Shape, Spec, is_known
 from opreg.core.steps import Work, work_of
 from opreg.typing import Array
 
@@ -68,7 +68,7 @@ def device_call(op: Op, attrs: Attrs, arrays: Sequence[Array], ctx: Context, is_
         return None
     new: list[Array] = []
     for shape, dtype in (*[(array.shape, array.dtype) for array in arrays], *outs):
-        if shape is None or not known(shape) or not math.prod(shape):
+        if shape is None or not is_known(shape) or not math.prod(shape):
             return None
         new.append(_stand_in(ctx, shape, np.dtype(dtype)))
     scratch: list[Array] = []

@@ -21,9 +21,9 @@ from opreg.core.op import Op, runs_body, shapes_from_data
 from opreg.core.rounding import tf32
 from opreg.core.rules import Attrs, Shapes, as_list
 from opreg.core.slots import Slot
-from opreg.core.spec import Shape, Spec, is_numpy_float, known, show, unify
+from opreg.core.spec import Shape, Spec, is_known, is_numpy_float, show, unify
 from opreg.core.subgraph import Subgraph, subgraph
-from opreg.errors import ArgumentError, ShapeError, listed, note
+from opreg.errors import ArgumentError, ShapeError, list_names, note
 from opreg.typing import Array, ArrayModule
 
 from .context import Context
@@ -165,7 +165,7 @@ class Runner(CachedUse):
                 result = self._xp.asarray(result, dtype)
             if result.dtype != dtype or copies[i] or not result.flags.c_contiguous:
                 result = result.astype(dtype, order="C")
-            if result.ndim == 0 or (result.shape != self.shapes[i] and known(self.shapes[i])):
+            if result.ndim == 0 or (result.shape != self.shapes[i] and is_known(self.shapes[i])):
                 result = result.reshape(self.shapes[i])
             results[i] = result
         return results
@@ -219,7 +219,7 @@ def _as_array(xp: ArrayModule, function: Callable[..., Array]) -> Callable[..., 
 def _check_count(op: Op, attrs: Attrs, arrays: Sequence[Array]) -> None:
     names = op.signature.inputs(attrs)
     if len(arrays) != len(names):
-        raise ArgumentError(f"operator {op.name}: expected {len(names)} inputs ({listed(names)}), "
+        raise ArgumentError(f"operator {op.name}: expected {len(names)} inputs ({list_names(names)}), "
                             f"got {len(arrays)}")
 
 
@@ -245,7 +245,7 @@ class BoundRunner:
             call = Call(op, attrs, list(arrays), [], [], ctx.xp, ctx, is_train, wrap=wrap)
             with Recording(False, is_train), ctx, ctx.entered():
                 shapes = [unify(shape, computed) for shape, computed in zip(shapes, shapes_from_data(op, call))]
-        if not all(map(known, shapes)):
+        if not all(map(is_known, shapes)):
             raise ShapeError(f"operator {op.name}: the shapes of its outputs cannot be inferred from those of its "
                              f"inputs")
         specs = list(map(Spec, shapes, dtypes))

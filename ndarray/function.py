@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from opreg.core.arguments import ordered, split
+from opreg.core.arguments import ordered_inputs, split
 from opreg.core.cache import Recent
 from opreg.core.dispatch import INVOKE
-from opreg.core.keys import PLAIN, exact, lasting
+from opreg.core.keys import PLAIN, exact, has_fixed_key
 from opreg.core.mode import MODE
-from opreg.core.namespaces import CONTRIB, WRITTEN, Namespace, dressed, front, standing
+from opreg.core.namespaces import CONTRIB, WRITTEN, Namespace, front, give_signature, user_function
 from opreg.core.op import Op
 from opreg.core.random_functions import Sampling, zipfian
 from opreg.core.registry import user_operator
@@ -120,11 +120,11 @@ def _by_prop(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[An
         if attrs.cache is cache:
             return attrs, [arrays[i] for i in cache.order]
         inputs, _ = split(op, args, keywords, _is_array)
-        return attrs, ordered(op, inputs, attrs)
+        return attrs, ordered_inputs(op, inputs, attrs)
     attrs, values = _flattened(op, args, keywords)
     inputs, _, slotted = _split_form(op, args, keywords)
-    if not slotted and all(map(lasting, attrs.values())) and not op.rules.data_dependent:
-        attrs.cache = CallCache(attrs, ordered(op, inputs, attrs))
+    if not slotted and all(map(has_fixed_key, attrs.values())) and not op.rules.data_dependent:
+        attrs.cache = CallCache(attrs, ordered_inputs(op, inputs, attrs))
         registered.calls.keep(key, attrs.cache)
     return attrs, values
 
@@ -154,7 +154,7 @@ def _split_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]
 def _completed(op: Op, inputs: dict[str, Any] | list[Any], attributes: dict[str, Any]) -> tuple[Any, list[Any]]:
     attrs = op.complete({key: value for key, value in attributes.items()
                          if value is not None or key in op.signature.schema or op.signature.schema.open})
-    return attrs, ordered(op, inputs, attrs)
+    return attrs, ordered_inputs(op, inputs, attrs)
 
 
 def _place(values: Sequence[object]) -> Context:
@@ -242,9 +242,9 @@ def _into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) -> Ou
 def _function(op: Op, name: str) -> Callable[..., Any]:
     def dress(function: Callable[..., Any], op: Op) -> Callable[..., Any]:
         takes = op.signature.variadic or op.signature.per_instance or op.signature.input_names
-        return dressed(function, op, name, "opreg.ndarray", ("out", "name") if takes else ("ctx", "out", "name"))
+        return give_signature(function, op, name, "opreg.ndarray", ("out", "name") if takes else ("ctx", "out", "name"))
 
-    return standing(invoke, op, dress)
+    return user_function(invoke, op, dress)
 
 
 surface = SURFACE.provide(front("nd", _function))

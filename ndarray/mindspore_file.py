@@ -17,7 +17,7 @@ from typing import BinaryIO, NoReturn
 import numpy as np
 
 from opreg.core.protobuf import field, varint
-from opreg.errors import FileFormatError, listed
+from opreg.errors import FileFormatError, list_names
 
 from .formats import MINDSPORE_WRITER, READ_MINDSPORE, TEXT
 from .records import MAX_NDIM, Pairs, Record, bytes_of, decode, whole_arrays
@@ -143,7 +143,7 @@ class _Tensor:
             except UnicodeError as error:
                 reader.fail(f"{key!r} to be a text", error)
         if self.dtype not in _DTYPES:
-            reader.fail(f"{key!r} of a dtype of {listed([*_DTYPES], 20)}", repr(self.dtype)[:80])
+            reader.fail(f"{key!r} of a dtype of {list_names([*_DTYPES], 20)}", repr(self.dtype)[:80])
         name, stored = _DTYPES[self.dtype]
         values = np.frombuffer(b"".join(self.parts), np.uint8)
         size = np.dtype(stored).itemsize

@@ -22,8 +22,8 @@ from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
 from opreg.core.spec import as_dtype, show, wrapped
 from opreg.core.value import BINARY, Value
-from opreg.core.versions import must_record_write, unchanged, view_at, wrote
-from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError, SubscriptError, adopted, note
+from opreg.core.versions import keeps_all_bits, must_record_write, view_at, wrote
+from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError, SubscriptError, as_op_error, note
 from opreg.typing import Array, DTypeLike
 
 from . import changes, params_file, tape
@@ -529,7 +529,7 @@ class NDArray(ScalarConversions, Protocols, Methods):
         everything = key is Ellipsis or (key.__class__ is slice and key == _ALL)
         part = view_at(self._data, key) if basic and not everything else None
         watched = must_record_write(self, references if part is None else references + 1)
-        if watched and self._ctx.xp is np and quiet(unchanged, self._data[key] if part is None else part, source):
+        if watched and self._ctx.xp is np and quiet(keeps_all_bits, self._data[key] if part is None else part, source):
             return
         run = quiet if self._ctx.backend_name == "cpu" else self._ctx.run
         try:
@@ -646,7 +646,7 @@ def numbers_of(source: ArrayLike, dtype: np.dtype) -> np.ndarray:
         if not all(isinstance(number, numbers.Integral) for number in values.flat):
             return quiet(np.array(source).astype, dtype)
         if not all(-1 << 63 <= number < 1 << 64 for number in values.flat):
-            raise adopted(error, f"an array of {dtype}") from None
+            raise as_op_error(error, f"an array of {dtype}") from None
         return np.array([wrapped(int(number), dtype) for number in values.flat], dtype).reshape(values.shape)
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opreg.errors import ArgumentError, DTypeError, FileFormatError, listed
+from opreg.errors import ArgumentError, DTypeError, FileFormatError, list_names
 
 __all__ = ["CPU", "DENSE_FLOOR", "DENSE_RATIO", "Device", "MAX_NDIM", "Pairs", "Record", "Shape", "Sparse", "bytes_of",
            "check_names", "decode", "element_indices", "whole_arrays"]
@@ -123,7 +123,7 @@ def whole_arrays(records: Pairs, names: Sequence[str], kind: str, dtypes: Collec
         if array is None:
             raise ArgumentError(f"{label}: a {kind} file cannot hold None in place of an array; a .params file can")
         if array.dtype.name not in dtypes:
-            raise DTypeError(f"{label}: a {kind} file has no dtype {array.dtype}, but {listed([*dtypes], 20)}")
+            raise DTypeError(f"{label}: a {kind} file has no dtype {array.dtype}, but {list_names([*dtypes], 20)}")
         arrays[name] = array
     return arrays
 

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 import numpy as np
 
 from opreg.core.json_text import json_of
-from opreg.errors import ArgumentError, FileFormatError, listed
+from opreg.errors import ArgumentError, FileFormatError, list_names
 
 from .formats import READ_SAFETENSORS, SAFETENSORS_WRITER
 from .records import MAX_NDIM, Pairs, Record, bytes_of, decode, whole_arrays
@@ -114,7 +114,7 @@ class _Reader:
             self.fail(part, "dtype, shape and data_offsets", repr(value)[:80])
         code, shape, offsets = value["dtype"], value["shape"], value["data_offsets"]
         if not isinstance(code, str) or code not in DTYPES:
-            self.fail(part, f"a dtype of {listed([*DTYPES], 20)}", repr(code)[:80])
+            self.fail(part, f"a dtype of {list_names([*DTYPES], 20)}", repr(code)[:80])
         if not _counts(shape) or len(shape) > MAX_NDIM:
             self.fail(part, f"a shape of at most {MAX_NDIM} dimensions", repr(shape)[:80])
         if not _counts(offsets) or len(offsets) != 2:

@@ -31,7 +31,7 @@ from opreg.core.signature import Signature
 from opreg.core.slots import Slot
 from opreg.core.spec import show
 from opreg.core.traits import Traits
-from opreg.core.versions import LATEST, WATCHED, must_record_write, now, tick, wrote_all
+from opreg.core.versions import LATEST, WATCHED, must_record_write, tick, write_count, wrote_all
 from opreg.errors import (
     ArgumentError,
     DTypeError,
@@ -144,7 +144,7 @@ class Variable(TapeNode):
     inputs, count = (), 1
 
     def __init__(self, array: NDArray):
-        self.attrs, self.ctx, self.number = None, array._ctx, tick() if WATCHED else now()
+        self.attrs, self.ctx, self.number = None, array._ctx, tick() if WATCHED else write_count()
 
 
 class TargetVariable(Variable):
@@ -169,7 +169,7 @@ class Leaf(TapeNode):
 
     def __init__(self, array: NDArray, grad: NDArray | None, req: str):
         super().__init__(None, None, (), None, None, 1, array._ctx, None)
-        now()  # starts the tracking of writes
+        write_count()  # starts the tracking of writes
         self.grad, self.req, self.fresh = grad, req, False
 
 

@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 import numpy as np
 
 from opreg.core.spec import strides_of
-from opreg.errors import FileFormatError, OpError, listed, warn
+from opreg.errors import FileFormatError, OpError, list_names, warn
 
 from .formats import READ_TORCH, TORCH_WRITER
 from .npz_file import ZIP_DAMAGE
@@ -216,7 +216,7 @@ class _Pickles:
     def fill(self, keys: Any, at: int) -> None:
         """Read the storages, which are in the order of their keys."""
         if not isinstance(keys, list) or sorted(map(str, keys)) != sorted(self.storages):
-            self.fail(f"expected storages {listed(sorted(self.storages), 5)}, found {str(keys)[:80]}")
+            self.fail(f"expected storages {list_names(sorted(self.storages), 5)}, found {str(keys)[:80]}")
         for key in keys:
             values = self.storages[key].values
             count, end = int.from_bytes(self.content[at:at + 8], "little"), at + 8 + values.nbytes
@@ -301,7 +301,7 @@ def _read(file: BinaryIO, size: int, name: str) -> tuple[list[Record], list[str]
     if nbytes > most:  # tensors may share a storage
         raise FileFormatError(f"{name}: expected at most {most} bytes for the stored data, found tensors of {nbytes}")
     if skipped:
-        warn(f"{name}: {len(skipped)} entries that are not tensors are left out: {listed(skipped, 5)}")
+        warn(f"{name}: {len(skipped)} entries that are not tensors are left out: {list_names(skipped, 5)}")
     arrays = [decode(view.astype(view.dtype.newbyteorder("=")), dtype) for view, dtype in tensors.values()]
     return [Record(array) for array in arrays], list(tensors)
 

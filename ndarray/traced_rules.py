@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opreg.core.invalidation import EDITION
 from opreg.core.mode import MODE, is_already_entered
-from opreg.core.spec import Spec, known
+from opreg.core.spec import Spec, is_known
 from opreg.core.subgraph import Subgraph
 from opreg.core.tracing import NeedsNumbers, TraceError
 from opreg.errors import NotDifferentiableError
@@ -76,7 +76,7 @@ class Recipe:
                for op, *_ in graph.steps):
             raise NoRecipe
         for (_, _, _, places, count), prepared in zip(graph.steps, one_by_one(graph, ctx, arrays, wrap)):
-            if not isinstance(prepared, CachedUse) or not all(map(known, prepared.shapes)):
+            if not isinstance(prepared, CachedUse) or not all(map(is_known, prepared.shapes)):
                 raise NoRecipe
             owners += range(len(owners), len(arrays))
             place, single, reshape = len(arrays) - 1, prepared.single, None
@@ -236,7 +236,7 @@ def _first(recipes: dict[tuple[object, ...], Recipe | None], key: tuple[object, 
 def _traced(prepared: CachedUse, out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
             needs: tuple[bool, ...], is_train: bool) -> tuple[Recipe | None, Sequence[Array | None] | None]:
     """Make a recipe, and the gradients of its first run; two None if the rule cannot have a recipe."""
-    if not all(map(known, prepared.shapes)):
+    if not all(map(is_known, prepared.shapes)):
         return None, None
     try:
         rule = _rule(prepared, [g is not None for g in out_grads], ins, outs, needs, is_train)

@@ -12,14 +12,15 @@ from types import CodeType, FrameType
 from typing import Any, TypeAlias
 
 from .core.cache import cached
-from .core.reports import shown
+from .core.reports import printable_text
 
 __all__ = [
     "OpError", "MXNetError", "AttrError", "ShapeError", "SubscriptError", "DTypeError", "UnknownOperatorError",
     "ArgumentError", "UnusedError", "InferenceError", "NotDifferentiableError", "DeviceError", "FileFormatError",
     "NonFiniteError", "NotSupportedForSparseNDArray",
     "RankError", "Where", "Place", "user_line", "user_frame", "line_at", "is_ours", "family", "note",
-    "trim", "TRIMMED", "adopted", "listed", "nearest", "did_you_mean", "refuse_keywords", "refuse_misspelt", "warn",
+    "trim", "TRIMMED", "as_op_error", "list_names", "nearest", "did_you_mean", "refuse_keywords", "refuse_misspelt",
+    "warn",
 ]
 
 
@@ -35,7 +36,7 @@ class OpError(RuntimeError):
     """
 
     def __str__(self) -> str:
-        return shown(super().__str__())
+        return printable_text(super().__str__())
 
 
 #: The name that programs written for Apache MXNet catch.
@@ -208,7 +209,7 @@ def family() -> str:
 
 def note(error: BaseException, text: str) -> None:
     """Add a note to an exception, once, and let it leave as itself."""
-    text = shown(text)
+    text = printable_text(text)
     if text not in getattr(error, "__notes__", ()) and not (isinstance(error, NonFiniteError) and text in str(error)):
         error.add_note(text)
 
@@ -232,7 +233,7 @@ def warn(text: str, category: type[Warning] = UserWarning, where: Where | None =
     [('something is odd', 3)]
     """
     filename, line = where or user_line() or (__file__, 1)
-    warnings.warn_explicit(shown(text), category, filename, line, registry=_WARNED)
+    warnings.warn_explicit(printable_text(text), category, filename, line, registry=_WARNED)
 
 
 #: Libraries that our own kernels call: an error in there is not one of user code.
@@ -268,7 +269,7 @@ class _Trimmed:
 TRIMMED = _Trimmed()
 
 
-def adopted(error: Exception, text: str = "") -> OpError:
+def as_op_error(error: Exception, text: str = "") -> OpError:
     """An exception of Python, NumPy or the system that something of ours let through, as an `OpError` which is still
     of its own kind; an `OpError` as it is.
 
@@ -329,7 +330,7 @@ def _of_kind(kind: type, *parts: object) -> OpError:
 _PASSING = frozenset({errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EINTR})
 
 
-def passing(error: BaseException) -> bool:
+def is_transient(error: BaseException) -> bool:
     """Whether an error tells of the moment and not of what was tried: the same may succeed the next time. Nobody may
     remember it as an answer.
 
@@ -343,7 +344,7 @@ def passing(error: BaseException) -> bool:
     return isinstance(error, (MemoryError, RecursionError))
 
 
-def listed(names: Sequence[str], most: int = 8) -> str:
+def list_names(names: Sequence[str], most: int = 8) -> str:
     """Names as an error lists them, only so many of a long row.
 
     Examples

@@ -13,7 +13,7 @@ from opreg.core.array_module import backend
 from opreg.core.mode import MODE
 from opreg.core.spec import as_dtype
 from opreg.core.versions import wrote
-from opreg.errors import ArgumentError, DTypeError, did_you_mean, passing
+from opreg.errors import ArgumentError, DTypeError, did_you_mean, is_transient
 from opreg.ndarray.arithmetic import leave_trace
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
@@ -109,7 +109,7 @@ class CudaModule:
         try:
             function = self._module.get_function(name)
         except Exception as error:  # CuPy's own
-            if passing(error):
+            if is_transient(error):
                 raise
             raise ArgumentError(f"get_kernel: the kernel {name!r} does not compile: "
                                 f"{first_error(str(error), self._source)}") from error

@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from opreg.ndarray import arithmetic, creation, ndarray, tape
+from opreg.ndarray import arithmetic, computation, creation, tape
 from opreg.ndarray.context import Context
 from opreg.symbol.executor import Executor
 from opreg.symbol.inspect.work import names_of
@@ -96,7 +96,7 @@ def start(events: Events, *, arrays: bool = True, graphs: bool = True, nvtx: boo
 
 
 def _watch_arrays(events: Events, ranges: _Ranges) -> None:
-    _replace(ndarray, "run", functools.partial(_eager, events, ranges))
+    _replace(computation, "run", functools.partial(_eager, events, ranges))
     _replace(creation, "filled_array", _timed_call(events, "operator", lambda name, *_: name))
     for cls, name, slow in arithmetic.SHORT:
         _replace(cls, name, functools.partial(_other, slow))

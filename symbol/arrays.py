@@ -11,7 +11,7 @@ import numpy as np
 
 from opreg.backends.devices import staging
 from opreg.core.mode import quiet
-from opreg.core.spec import Shape, known, show, size
+from opreg.core.spec import Shape, is_known, show, size
 from opreg.core.versions import wrote
 from opreg.errors import ArgumentError, ShapeError, did_you_mean
 from opreg.ndarray.context import Context
@@ -79,7 +79,7 @@ def zeros_in_shape(old: NDArray, shape: Shape) -> NDArray:
 
 def reshaped(name: str, old: NDArray, shape: Shape | None, allowed: bool, larger: bool) -> NDArray:
     """An array for a variable of another shape: the front of the old one, if that is large enough."""
-    if not known(shape):
+    if not is_known(shape):
         raise ShapeError(f"reshape: the shape of {name} cannot be inferred; give it, too")
     if old.shape == shape:
         return old

@@ -14,7 +14,7 @@ import numpy as np
 from opreg.core import rounding
 from opreg.core.graph import Entry, Node, rewrite
 from opreg.core.placeholder import resolve
-from opreg.core.spec import Shape, Spec, known, show, size
+from opreg.core.spec import Shape, Spec, is_known, show, size
 from opreg.core.states import begin, beginnings
 from opreg.errors import (
     ArgumentError,
@@ -229,7 +229,7 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
     with _noted(shapes):
         shape_of = inference.variable_shapes(*symbol._known_shapes("simple_bind", (), shapes))
         dtype_of = inference.variable_dtypes(*symbol._known_dtypes("infer_type", (), dict(type_dict or {})))
-    unknown = [node for node in arguments + auxiliary if not known(shape_of[node])]
+    unknown = [node for node in arguments + auxiliary if not is_known(shape_of[node])]
     if unknown:
         raise _undecided(symbol, unknown, shapes)
     specs: dict[Node, list[Spec]] | None = None
@@ -391,7 +391,7 @@ def _is(old: NDArray, spec: Spec) -> bool:
 
 
 def _zeros(spec: Spec, place: Context) -> NDArray:
-    assert known(spec.shape)
+    assert is_known(spec.shape)
     return NDArray(zeros(place, spec.shape, spec.dtype), place)
 
 
@@ -450,7 +450,7 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
     for (node, i), place, old, gradient in zip(graph.heads, bound.places, [*outputs, *[None] * len(graph.heads)],
                                                gradients):
         shape, dtype = specs[node][i]
-        assert known(shape)
+        assert is_known(shape)
         if old is not None and (old._data.dtype, old.context) == (dtype, place) and old.size >= size(shape):
             bound.outputs.append(front(old, shape)._data)
         else:

@@ -13,7 +13,7 @@ from opreg.core import generators
 from opreg.core.gradient import CUT
 from opreg.core.invalidation import watch
 from opreg.core.op import Op
-from opreg.core.spec import known, show
+from opreg.core.spec import is_known, show
 from opreg.errors import TRIMMED, ArgumentError, OpError, did_you_mean, trim
 from opreg.ndarray.ndarray import NDArray
 from opreg.ndarray.nesting import arrays_in
@@ -469,8 +469,8 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         arrays = self.arg_arrays + self.aux_arrays
         graph, named = self._symbol._known_shapes("reshape", (), kwargs)
         shapes = inference.variable_shapes(graph, named)
-        if not all(known(shapes[node]) for node in variables):  # other variables keep their shapes
-            named.update((node, old.shape) for node, old in zip(variables, arrays) if not known(shapes[node]))
+        if not all(is_known(shapes[node]) for node in variables):  # other variables keep their shapes
+            named.update((node, old.shape) for node, old in zip(variables, arrays) if not is_known(shapes[node]))
             shapes = inference.variable_shapes(graph, named)
         arrays = [reshaped(node.name, old, shapes[node], partial_shaping or node.name in kwargs, allow_up_sizing)
                   for node, old in zip(variables, arrays)]

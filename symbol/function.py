@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from opreg.core.namespaces import CONTRIB, Namespace, dressed, front, standing
+from opreg.core.namespaces import CONTRIB, Namespace, front, give_signature, user_function
 from opreg.core.op import Op
 from opreg.core.random_functions import Sampling, zipfian
 from opreg.core.update_functions import updates
@@ -19,7 +19,8 @@ __all__ = ["surface", "linalg", "random", "contrib", "image", "op", "custom", "s
 def _function(op: Op, name: str) -> Callable:
     user = op.name.startswith("custom.")
     call = functools.partial(create, hint="custom" if user else name, extra={"op_type": name} if user else None)
-    return standing(call, op, lambda function, op: dressed(function, op, name, "opreg.symbol", ("name", "attr"), True))
+    return user_function(call, op, lambda function, op: give_signature(
+        function, op, name, "opreg.symbol", ("name", "attr"), True))
 
 
 surface = SURFACE.provide(front("sym", _function))

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from opreg.core import threads
-from opreg.core.spec import Spec, known, show, size, unify
+from opreg.core.spec import Spec, is_known, show, size, unify
 from opreg.core.versions import wrote
 from opreg.errors import ArgumentError, DeviceError, DTypeError, ShapeError, did_you_mean
 from opreg.ndarray.context import Context
@@ -60,7 +60,7 @@ def fitted(gradients: OutGrads, names: Sequence[str], specs: Sequence[Spec], ctx
     for name, gradient, (shape, dtype) in zip(names, [*listed, *[None] * len(names)], specs):
         if isinstance(gradient, np.ndarray):
             gradient = array(gradient, ctx=ctx, dtype=gradient.dtype)
-        if gradient is not None and reshaped and shape is not None and known(shape):
+        if gradient is not None and reshaped and shape is not None and is_known(shape):
             gradient = None if size(shape) > gradient.size else gradient if gradient.shape == shape else front(
                 gradient, shape)
         if gradient is not None:

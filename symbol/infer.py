@@ -12,12 +12,12 @@ from opreg.core.graph import Graph, Node, declared_shape, fail
 from opreg.core.mode import MODE
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
-from opreg.core.spec import ANY, Shape, Spec, as_dtype, known, unify
+from opreg.core.spec import ANY, Shape, Spec, as_dtype, is_known, unify
 from opreg.custom.function import FunctionUse
 from opreg.errors import InferenceError, OpError
 
-__all__ = ["forget", "infer_shapes", "emptied", "infer_dtypes", "decide_dtypes", "variable_shapes", "variable_dtypes",
-           "infer", "mxnet_shape"]
+__all__ = ["forget", "infer_shapes", "with_empty_dims", "infer_dtypes", "decide_dtypes", "variable_shapes",
+           "variable_dtypes", "infer", "mxnet_shape"]
 
 K = TypeVar("K")  # the shape or dtype of an entry; None where it is unknown
 
@@ -34,7 +34,7 @@ def _newer_shape(old: Shape | None, new: Shape | None) -> bool:
     """Whether a new shape has dimensions that the old one lacks."""
     if new is None or old is new:
         return False
-    return old is None or (not known(old) and sum([d is ANY for d in new]) < sum([d is ANY for d in old]))
+    return old is None or (not is_known(old) and sum([d is ANY for d in new]) < sum([d is ANY for d in old]))
 
 
 def _newer_dtype(old: np.dtype | None, new: np.dtype | None) -> bool:
@@ -156,7 +156,7 @@ def infer_shapes(graph: Graph, shapes: Mapping[Node, Shape | None], before: Know
     return shape_of
 
 
-def emptied(graph: Graph, stated: Mapping[Node, Shape | None], zeros: Mapping[Node, Sequence[int]]
+def with_empty_dims(graph: Graph, stated: Mapping[Node, Shape | None], zeros: Mapping[Node, Sequence[int]]
             ) -> dict[Node, Shape | None]:
     """Shapes of variables in which dimensions that were given as 0 are empty, unless rules infer another size.
 
@@ -200,7 +200,7 @@ def infer_dtypes(graph: Graph, dtypes: Mapping[Node, np.dtype | None], before: K
 def _variable_shape(node: Node, stated: Shape | None) -> Shape | None:
     """The known shape of a variable: the given one, completed by its attribute ``__shape__``."""
     declared = node.tags.get("__shape__")
-    if not declared or known(stated):
+    if not declared or is_known(stated):
         return stated
     try:
         return unify(stated, declared_shape(declared))
@@ -256,7 +256,7 @@ def _forwards(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping
             continue
         if node.op is None:
             shape, dtype = _variable_shape(node, shapes.get(node)), dtypes.get(node)
-            if not known(shape) or dtype is None:
+            if not is_known(shape) or dtype is None:
                 return None
             specs_of[node] = [Spec(shape, dtype)]
             continue
@@ -268,7 +268,7 @@ def _forwards(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping
                 outs = node.op.specs(ins, node.attrs)
             except Exception as error:
                 fail(error, node)
-            if not all(known(shape) and dtype is not None for shape, dtype in outs):
+            if not all(is_known(shape) and dtype is not None for shape, dtype in outs):
                 return None
             # Equal specs are one object, so that the rule runs once for a chain of the same operator.
             specs = cache[key] = [same.setdefault(spec, spec) for spec in outs]
@@ -295,7 +295,7 @@ def variable_shapes(graph: Graph, shapes: Mapping[Node, Shape | None]) -> dict[N
     """Infer the shapes of all variables from the known ones, as far as rules determine them."""
     variables = [node for node in graph.nodes if node.op is None]
     stated = {node: _variable_shape(node, shapes.get(node)) for node in variables}
-    if all(map(known, stated.values())):
+    if all(map(is_known, stated.values())):
         return stated
     shape_of = infer_shapes(graph, shapes)
     return {node: shape_of[node][0] for node in variables}
@@ -323,8 +323,8 @@ def _specs_of(nodes: Sequence[Node], shape_of: Known[Shape | None], dtype_of: Kn
         key = id(shapes), id(dtypes)
         specs = shared.get(key)
         if specs is None:
-            if not all(known(shape) for shape in shapes):
-                raise _unknown([node for node in nodes if not all(known(shape) for shape in shape_of[node])])
+            if not all(is_known(shape) for shape in shapes):
+                raise _unknown([node for node in nodes if not all(is_known(shape) for shape in shape_of[node])])
             specs = shared[key] = [Spec(shape, _DEFAULT if dtype is None else dtype)
                                    for shape, dtype in zip(shapes, dtypes)]
         specs_of[node] = specs

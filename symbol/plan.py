@@ -17,7 +17,7 @@ from opreg.core.launch import Call, FirstRun, prepare
 from opreg.core.locks import rlock
 from opreg.core.mode import Recording
 from opreg.core.rounding import tf32
-from opreg.core.spec import Spec, known
+from opreg.core.spec import Spec, is_known
 from opreg.core.steps import JoinableStep, TieredStep, is_plain
 from opreg.core.versions import Targets
 from opreg.errors import OpError, note
@@ -461,7 +461,7 @@ class Plan:
         if storage.pinned is not None:
             return storage.pinned
         spec = self.specs[entry[0]][entry[1]]
-        assert known(spec.shape) and spec.dtype is not None
+        assert is_known(spec.shape) and spec.dtype is not None
         # Entries with the same memory, shape and dtype share one array object. Given two objects over the same memory,
         # a ufunc would first examine how they overlap, which can take as long as its work.
         key = storage, spec

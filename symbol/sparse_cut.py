@@ -8,7 +8,7 @@ from typing import TypeVar
 from opreg.core import effects
 from opreg.core.declarations import ZERO
 from opreg.core.graph import Entry, Graph, Node, rewrite
-from opreg.core.spec import Spec, known
+from opreg.core.spec import Spec, is_known
 from opreg.ndarray.sparse_rules import result_stype
 
 from .symbol import output_name
@@ -104,7 +104,7 @@ class SparseCut:
 
 def _runs_eagerly(node: Node, specs: Mapping[Node, Sequence[Spec]]) -> bool:
     """Whether a node may run on its own: a variable, or a built-in operator that computes the same each time."""
-    if not all(known(spec.shape) for spec in specs[node]):
+    if not all(is_known(spec.shape) for spec in specs[node]):
         return False
     op = node.op
     return op is None or (bool(node.built_in) and not (

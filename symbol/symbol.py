@@ -21,9 +21,9 @@ from opreg.core.registry import user_operator
 from opreg.core.reports import SVG, report
 from opreg.core.rules import Attrs, Dtypes, Shapes
 from opreg.core.slots import Slot
-from opreg.core.spec import Shape, as_dtype, dtype_flag, known, show, stated
+from opreg.core.spec import Shape, as_dtype, dtype_flag, is_known, parse_shape, show
 from opreg.core.value import Value
-from opreg.errors import TRIMMED, ArgumentError, AttrError, OpError, did_you_mean, listed, note, user_line, warn
+from opreg.errors import TRIMMED, ArgumentError, AttrError, OpError, did_you_mean, list_names, note, user_line, warn
 from opreg.ndarray import autograd
 from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.ndarray import AS_NUMPY
@@ -353,9 +353,9 @@ class Symbol(Methods):
                                       or not all(isinstance(dim, (int, np.integer)) for dim in shape)):
                 raise TypeError(f"{what}: the shape of {name} must be a tuple of ints, got {shape!r}")
         graph, stating = self._by_name(what, args, keywords)
-        shapes = {node: stated(shape) for node, shape in stating.items()}
+        shapes = {node: parse_shape(shape) for node, shape in stating.items()}
         if what != "infer_shape_partial" and any(0 in shape for shape in stating.values()):
-            shapes = inference.emptied(graph, shapes, {node: [i for i, dim in enumerate(shape) if dim == 0]
+            shapes = inference.with_empty_dims(graph, shapes, {node: [i for i, dim in enumerate(shape) if dim == 0]
                                                        for node, shape in stating.items()})
         return graph, shapes
 
@@ -379,7 +379,7 @@ class Symbol(Methods):
             groups = self._shapes("infer_shape", args, keywords)
         names = (self.list_arguments(), self.list_outputs(), self.list_auxiliary_states())
         unknown = [f"{name}: {show(shape)}" for group, shapes in zip(names, groups)
-                   for name, shape in zip(group, shapes) if not known(shape)]
+                   for name, shape in zip(group, shapes) if not is_known(shape)]
         if unknown:
             more = f", and {len(unknown) - 10} more" if len(unknown) > 10 else ""
             stands = next(filter(None, map(placeholder, resolve(self._graph(), strict=False).nodes)), None)
@@ -593,7 +593,7 @@ def _node(op: Op, values: Sequence[Symbol | None], attrs: Attrs, written: Mappin
     where = user_line()
     names = op.signature.inputs(attrs)
     if len(values) != len(names):
-        raise ArgumentError(f"operator {op.name}, node {name!r}: expected {len(names)} inputs ({listed(names)}), "
+        raise ArgumentError(f"operator {op.name}, node {name!r}: expected {len(names)} inputs ({list_names(names)}), "
                             f"got {len(values)}")
     inputs: list[Entry] = []
     for key, value in zip(names, values):
@@ -669,7 +669,7 @@ def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
             for key, value in inputs.items():
                 if key not in names and value is not None:
                     raise ArgumentError(f"operator {op.name}: there is no input {key!r}: with these attributes the "
-                                        f"inputs are {listed(names)}")
+                                        f"inputs are {list_names(names)}")
             values: Sequence[Symbol | None] = [inputs.get(key) for key in names]
         else:
             values = list(inputs) + [None] * (len(names) - len(inputs))

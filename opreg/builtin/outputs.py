@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.op import Op, agreed
+from ..core.op import Op, combined_shape
 from ..core.registry import ops
 from ..core.rules import Rule
 from ..core.spec import Shape, common_dtype, is_floating, is_narrow, unify
@@ -48,7 +48,7 @@ def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
             *others, x = rest
             typed = op.complete(common(attrs, op))
             inferred = op.infer_shapes([x, *others], [None] * len(op.signature.outputs(typed)), typed)[1][0]
-            agreed(back.signature.arguments(attrs)[0], g, inferred)
+            combined_shape(back.signature.arguments(attrs)[0], g, inferred)
             return x
 
 
@@ -149,7 +149,8 @@ def gradient_by(op: Op, *backs: Op) -> None:
             ins, outs = op.infer_shapes(known_shapes, [None] * len(outputs), typed)
             for name, shape in shape_of.items():
                 if name not in inputs:
-                    agreed(name, shape, outs[outputs.index(name) if name in outputs else place_of(name, outputs)])
+                    place = outputs.index(name) if name in outputs else place_of(name, outputs)
+                    combined_shape(name, shape, outs[place])
             inferred = dict(zip(inputs, ins))
             return [inferred[name] for name in named_results(back, attrs, inputs)]
 
@@ -182,7 +183,7 @@ def agreeing(op: Op, place: int, shapes: Callable[..., tuple[Any, Shape | None]]
     @op.infer
     def agreeing_infer(*ins: Shape, **attrs: Any) -> Any:
         checked_value, expected = rule(attrs, *ins)
-        agreed(op.signature.arguments(attrs)[place], ins[place], expected)
+        combined_shape(op.signature.arguments(attrs)[place], ins[place], expected)
         return checked_value
 
 

@@ -12,10 +12,10 @@ from ..core.op import Op
 from ..typing import Array, ArrayModule
 from .shapes.shape import copy_view
 
-__all__ = ["reading", "writing"]
+__all__ = ["declare_reads", "declare_writes"]
 
 
-def reading(op: Op, where: Callable[..., tuple]) -> None:
+def declare_reads(op: Op, where: Callable[..., tuple]) -> None:
     """Declare that an operator reads elements.
 
     Parameters
@@ -45,7 +45,7 @@ def reading(op: Op, where: Callable[..., tuple]) -> None:
         return part if fresh else copy_view(xp, part, out)
 
 
-def writing(op: Op, where: Callable[..., tuple]) -> None:
+def declare_writes(op: Op, where: Callable[..., tuple]) -> None:
     """Declare that an operator writes elements into zeros or into another array.
 
     Parameters

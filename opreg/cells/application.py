@@ -20,7 +20,7 @@ from ..core.mode import MODE, Recording
 from ..core.op import Op
 from ..core.registry import ops
 from ..core.rules import as_list
-from ..core.spec import Spec, known
+from ..core.spec import Spec, is_known
 from ..core.tracing import TracedValue
 from ..errors import NotDifferentiableError
 from .parameter import Parameter
@@ -189,7 +189,7 @@ def _inlined(inputs: Sequence[Entry], specs: dict[Node, list[Spec]], *, record: 
     became: dict[Entry, Entry] = {(node, 0): entry for node, entry in zip(record.variables, inputs)}
     assert record.body is not None  # it is in a graph
     inner = record.body.specs
-    if not all(known(spec.shape) for values in inner.values() for spec in values):
+    if not all(is_known(spec.shape) for values in inner.values() for spec in values):
         known_specs = {node: specs[source][i] for node, (source, i) in zip(record.variables, inputs)}
         graph = Graph(record.heads, [*record.variables, *record.body.nodes])
         inner = inference.infer(graph, {node: spec.shape for node, spec in known_specs.items()},

@@ -22,7 +22,7 @@ from ..core.gradient import CUT
 from ..core.graph import Entry, Graph, Node
 from ..core.launch import ANEW
 from ..core.mode import MODE, is_already_entered, quiet
-from ..core.spec import known
+from ..core.spec import is_known
 from ..core.versions import WATCHED, Targets, written, wrote
 from ..errors import OpError
 from ..ndarray import tape
@@ -68,7 +68,7 @@ class BoundTrace:
 
         def empty(entry: Entry) -> Array:
             spec = specs[entry[0]][entry[1]]
-            if spec.shape is None or not known(spec.shape):
+            if spec.shape is None or not is_known(spec.shape):
                 raise OpError("a compiled function needs shapes that follow from those of its inputs: but the output "
                               "shape of an operator depends on values")
             return stretches.array(ctx, spec)

@@ -16,7 +16,7 @@ import numpy as np
 from opreg.ndarray import tape
 from opreg.ndarray.ndarray import NDArray
 
-from ..core.gradient import fitted
+from ..core.gradient import fit_gradient
 from ..core.mode import MODE, Recording
 from ..core.rules import as_list
 from ..core.spec import is_floating, show
@@ -164,8 +164,9 @@ def _fitted(cell: Cell, place: int | str, value: TensorBase, g: object) -> Tenso
                         f"type {type(g).__name__}, expected a Tensor: only results of operators can be compiled or "
                         "differentiated again")
     try:
-        return in_dtype_of(fitted(g, value, f"Cell {cell.path}: For custom function, grad tensor should be broadcast "
-                                            f"to expected shape: the gradient of {what}"), value)
+        return in_dtype_of(fit_gradient(
+            g, value, f"Cell {cell.path}: For custom function, grad tensor should be broadcast to expected shape: the "
+                      f"gradient of {what}"), value)
     except ShapeError as error:
         if not number:
             raise

@@ -11,11 +11,11 @@ from opreg.ndarray import tape
 from opreg.ndarray.ndarray import NDArray
 from opreg.ndarray.overwritten import Changed, overwritten_error
 
-from ..core.gradient import fitted
+from ..core.gradient import fit_gradient
 from ..core.mode import MODE, Recording
 from ..core.registry import ops
 from ..core.rules import as_list
-from ..core.versions import LATEST, now, written
+from ..core.versions import LATEST, write_count, written
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, note
 from .application import Application, Gradients, application_op, in_dtype_of, kept_of, spread, traced
 from .class_hooks import attributes_of
@@ -214,7 +214,7 @@ class _Call(Application):
                 self._check_change(leaves[i], copies[i])
             leaves[i]._data = copies[i]._data
         if MODE.recording and any(self.differentiable):
-            self.kept, self.number = self.keep(copies, changed, outs), now()
+            self.kept, self.number = self.keep(copies, changed, outs), write_count()
             tape.record(_TAPED, self, leaves, arrays, taped, None, MODE.recording)
         self.leaves = []  # the tape holds this object, which must not hold its own outputs
         return rebuild(self.out, iter(results))
@@ -316,8 +316,9 @@ class _Call(Application):
         if not isinstance(g, TensorBase):
             raise OpError(f"{self.title}: Gradient should be none or tensor, position: {position} type: "
                           f"{type(g).__name__}")
-        return in_dtype_of(fitted(g, value, f"{self.title}: For custom function, grad tensor should be broadcast to "
-                                            f"expected shape: the gradient of argument {position}"), value)
+        return in_dtype_of(fit_gradient(
+            g, value, f"{self.title}: For custom function, grad tensor should be broadcast to expected shape: the "
+                      f"gradient of argument {position}"), value)
 
 
 def _arguments(structure: Structure, out_grads: Iterator[TensorBase | None]) -> list[Any]:

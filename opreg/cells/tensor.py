@@ -27,8 +27,8 @@ from ..core.registry import ops
 from ..core.rules import Attrs
 from ..core.spec import as_dtype, is_floating, show
 from ..core.value import COMPARISONS, Value
-from ..core.versions import must_record_write, share, unchanged, wrote
-from ..errors import ArgumentError, ShapeError, SubscriptError, adopted, note
+from ..core.versions import keeps_all_bits, must_record_write, share, wrote
+from ..errors import ArgumentError, ShapeError, SubscriptError, as_op_error, note
 from ..typing import Array, ArrayModule, DTypeLike
 from . import dtype as dtypes
 from . import printing
@@ -299,7 +299,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         self._before_write()
         watched = must_record_write(self)
         try:
-            if watched and self._ctx.xp is np and quiet(unchanged, self._data[key], source):
+            if watched and self._ctx.xp is np and quiet(keeps_all_bits, self._data[key], source):
                 return
             self._ctx.run(put, self._ctx.xp, self._data, key, source)
         except OverflowError:  # an integer wraps around, as in arithmetic
@@ -530,8 +530,8 @@ def _large(value: Any, host: np.ndarray, dtype: np.dtype | None) -> np.ndarray:
     if dtype is not None:
         return numbers_of(value, dtype)
     if min(leaves) < 0 or max(leaves) >= 1 << 64:
-        raise adopted(OverflowError(f"Tensor: integers from {min(leaves)} to {max(leaves)} fit no integer dtype; give "
-                                    f"a floating one, such as float32"))
+        raise as_op_error(OverflowError(f"Tensor: integers from {min(leaves)} to {max(leaves)} fit no integer dtype; "
+                                        f"give a floating one, such as float32"))
     return np.array(value, np.uint64)
 
 

@@ -29,7 +29,7 @@ from ..core.op import Op
 from ..core.patches import follow
 from ..core.registry import ops
 from ..core.rules import Attrs
-from ..core.spec import Shape, Spec, known, show, unify
+from ..core.spec import Shape, Spec, is_known, show, unify
 from ..core.tracing import RuleTracer, Sized, TraceError, Tracer
 from ..errors import OpError, user_line
 from . import dtype as dtypes
@@ -96,7 +96,7 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
 
     def _shape_is(self, other: Any) -> bool:
         theirs = other._spec.shape if isinstance(other, TracedTensor) else other.shape
-        return known(self._spec.shape) and known(theirs) and self._spec.shape == theirs
+        return is_known(self._spec.shape) and is_known(theirs) and self._spec.shape == theirs
 
     def _watched(self) -> str:
         return "trace"
@@ -116,7 +116,7 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
     def shape(self) -> tuple[int, ...]:
         """Dimensions."""
         shape = self._spec.shape
-        if not known(shape):
+        if not is_known(shape):
             raise TraceError(f"the shape of {self._title()} is not known: give example inputs, as in cell.to_symbol(x)")
         return shape
 
@@ -500,7 +500,7 @@ class FunctionTracer(Tracer):
         not traced."""
         with untraced():
             specs = [Spec(shape, dtype or _FLOAT32) for shape, dtype in super().infer(node, ins)]
-        if not self.root.symbolic and not all(known(spec.shape) for spec in specs):
+        if not self.root.symbolic and not all(is_known(spec.shape) for spec in specs):
             try:
                 shapes = list(map(unify, [spec.shape for spec in specs], self._measure(node)))
             except Exception as error:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 from opreg import onnx
 from opreg.core.files import atomic_write, atomic_writes
 from opreg.core.progress import Line, is_enabled, progress_text
-from opreg.errors import ArgumentError, did_you_mean, listed
+from opreg.errors import ArgumentError, did_you_mean, list_names
 from opreg.ndarray import formats
 from opreg.ndarray.io import save as save_arrays
 from opreg.ndarray.records import Record
@@ -123,7 +123,7 @@ def _to_onnx(options: argparse.Namespace) -> _ConversionReport:
     return _ConversionReport({"inputs": names, "outputs": outputs, "bytes": size, **pictures},
                              ", ".join([f"{', '.join(names)} -> {', '.join(outputs)}, {size} bytes: {options.target}",
                                         *pictures.values()]),
-                             [f"left out, since the graph has none of that name: {listed(left, _NAMED)}"] if left
+                             [f"left out, since the graph has none of that name: {list_names(left, _NAMED)}"] if left
                              else [])
 
 
@@ -146,7 +146,7 @@ def _from_onnx(options: argparse.Namespace) -> _ConversionReport:
     pictures = _drawn(symbol, options, shapes)
     return _ConversionReport({"arrays": len(arrays), "weights": weights, **pictures},
                              ", ".join([f"{len(arrays)} arrays: {options.target}", weights, *pictures.values()]),
-                             [f"constants of the graph, not weights: {listed(lost, _NAMED)}"] if lost else [])
+                             [f"constants of the graph, not weights: {list_names(lost, _NAMED)}"] if lost else [])
 
 
 def _drawn(net: Symbol, options: argparse.Namespace, shapes: Mapping[str, Sequence[int]]) -> dict[str, str]:

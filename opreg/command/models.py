@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opreg.core.spec import is_floating, known
-from opreg.errors import ArgumentError, InferenceError, did_you_mean, listed
+from opreg.core.spec import is_floating, is_known
+from opreg.errors import ArgumentError, InferenceError, did_you_mean, list_names
 from opreg.ndarray import array as nd_array
 from opreg.ndarray import cpu, gpu
 from opreg.onnx import get_model_metadata, import_model
@@ -124,7 +124,7 @@ def stated_shapes(source: Any, words: Sequence[str]) -> dict[str, tuple[int, ...
         name = name or next((name for name in names if name not in result), "")
         if name not in names:
             raise ArgumentError(f"{word}: the model has no input {name!r}. {did_you_mean(name, names)}" if name else
-                                f"{word}: the model has no input left for it; its inputs are {listed(names)}")
+                                f"{word}: the model has no input left for it; its inputs are {list_names(names)}")
         result[name] = parsing.array(text).shape
     return result
 
@@ -160,7 +160,7 @@ def inputs(net: Model, words: Sequence[str]) -> dict[str, Array]:
         if not name:
             unassigned = [name_free for name_free in free if name_free not in result]
             if not unassigned:
-                raise ArgumentError(f"{text}: the graph has no input left for it; its inputs are {listed(free)}")
+                raise ArgumentError(f"{text}: the graph has no input left for it; its inputs are {list_names(free)}")
             name = unassigned[0]
         result[name] = parsing.array(text)
     return result
@@ -194,8 +194,8 @@ def bound(net: Model, arrays: Mapping[str, Array], options: argparse.Namespace, 
     arrays_given = {**{name: value for name, value in net.weights.items() if name in names}, **arrays}
     missing = [name for name in names if name not in arrays_given and not name.endswith("label")]
     if missing and not random:
-        raise ArgumentError(f"{listed(missing)} {'is' if len(missing) == 1 else 'are'} missing; inputs are given by "
-                            "--input name=x.npy, weights by --params FILE")
+        raise ArgumentError(f"{list_names(missing)} {'is' if len(missing) == 1 else 'are'} missing; inputs are given "
+                            "by --input name=x.npy, weights by --params FILE")
     kinds = {name: value.dtype for name, value in (net.weights or arrays).items()
              if name in names and is_floating(value.dtype)}
     shapes: dict[str, Any] = {name: value.shape for name, value in arrays_given.items()}
@@ -205,13 +205,13 @@ def bound(net: Model, arrays: Mapping[str, Array], options: argparse.Namespace, 
     except InferenceError as error:
         if not missing:
             raise
-        raise ArgumentError(f"cannot infer all shapes: give more of them, such as {listed(missing)}: "
+        raise ArgumentError(f"cannot infer all shapes: give more of them, such as {list_names(missing)}: "
                             f"--input {missing[0]}=1x3x224x224") from error
     bound_arrays = {**executor.arg_dict, **executor.aux_dict}
     rng = np.random.default_rng(0)
     for name, value in bound_arrays.items():
         if name in arrays_given:
             value[:] = nd_array(arrays_given[name], dtype=arrays_given[name].dtype)
-        elif name in missing and known(value.shape):
+        elif name in missing and is_known(value.shape):
             value[:] = nd_array(rng.random(value.shape).astype(np.float32))  # variances are nonnegative
     return executor

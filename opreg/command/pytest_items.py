@@ -12,7 +12,7 @@ import numpy as np
 from opreg.core.op import Op
 from opreg.core.registry import operators
 from opreg.core.rules import Shapes
-from opreg.core.spec import is_floating, known
+from opreg.core.spec import is_floating, is_known
 from opreg.custom.prop import RegisteredProp
 from opreg.errors import ArgumentError, OpError, did_you_mean
 from opreg.testing import examine
@@ -148,7 +148,7 @@ def _guessed(op: Op) -> list[np.ndarray]:
     dtypes, _ = op.infer_dtypes([np.dtype(np.float64), *[None] * (len(names) - 1)][:len(names)], [None] * outs, attrs)
     rng, arrays = np.random.default_rng(0), []
     for shape, dtype in zip(shapes, dtypes):
-        size, kind = shape if known(shape) else _SHAPE, dtype or np.dtype(np.float64)
+        size, kind = shape if is_known(shape) else _SHAPE, dtype or np.dtype(np.float64)
         numbers = rng.uniform(0.2, 1.2, size) * rng.choice([-1, 1], size) if is_floating(kind) else \
             rng.integers(0, 2, size)
         arrays.append(numbers.astype(kind))

@@ -7,12 +7,12 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from ..errors import ArgumentError, did_you_mean, listed, warn
+from ..errors import ArgumentError, did_you_mean, list_names, warn
 from .op import Op
 from .rules import Attrs
 from .signature import GIVEN_INPUTS
 
-__all__ = ["split", "superfluous", "non_none", "ordered", "signature", "LateSignature", "examples", "is_tensor",
+__all__ = ["split", "superfluous", "non_none", "ordered_inputs", "signature", "LateSignature", "examples", "is_tensor",
            "no_value"]
 
 #: Inputs of a call: by name, or in order for an operator that takes any number.
@@ -108,7 +108,7 @@ def superfluous(op: Op, keywords: Mapping[str, Any], is_value: Callable[[object]
     names = [name for name, value in keywords.items()
              if name not in op.signature.input_names and value is not None and not is_value(value)]
     if names:
-        warn(f"operator {op.name} has no attributes: {listed(names)} {'is' if len(names) == 1 else 'are'} ignored")
+        warn(f"operator {op.name} has no attributes: {list_names(names)} {'is' if len(names) == 1 else 'are'} ignored")
     return names
 
 
@@ -185,14 +185,14 @@ def _placed(op: Op, values: Sequence[Any], named: Attrs, attrs: Attrs) -> dict[s
     placed = dict(zip(names, values))
     if len(values) > len(names):
         raise ArgumentError(f"operator {op.name}: expected {len(names)} input{'s' * (len(names) != 1)} "
-                            f"({listed(names) or 'none'}), got {len(values) + len(named)}")
+                            f"({list_names(names) or 'none'}), got {len(values) + len(named)}")
     for name in named:
         if name in placed:
             raise ArgumentError(f"operator {op.name}: input {name} is given twice")
     return placed
 
 
-def ordered(op: Op, inputs: Inputs, attrs: Attrs) -> list[Any]:
+def ordered_inputs(op: Op, inputs: Inputs, attrs: Attrs) -> list[Any]:
     """The inputs in the operator's order.
 
     Raises
@@ -204,15 +204,15 @@ def ordered(op: Op, inputs: Inputs, attrs: Attrs) -> list[Any]:
     if isinstance(inputs, list):
         if len(inputs) != len(names):
             raise ArgumentError(f"operator {op.name}: expected {len(names)} input{'s' * (len(names) != 1)} "
-                                f"({listed(names) or 'none'}), got {len(inputs)}")
+                                f"({list_names(names) or 'none'}), got {len(inputs)}")
         return inputs
     missing = [name for name in names if inputs.get(name) is None]
     surplus = [name for name, value in inputs.items() if value is not None and name not in names]
     if surplus or missing:
-        what = f"missing {listed(missing)}" if missing and not surplus else f"no room for {listed(surplus)}"
+        what = f"missing {list_names(missing)}" if missing and not surplus else f"no room for {list_names(surplus)}"
         if missing and not surplus and missing[0] in op.signature.auxiliary(attrs):
             what += f", {'states' if len(missing) > 1 else 'a state'}: an array, in a Cell a Parameter"
-        raise ArgumentError(f"operator {op.name}: expected inputs {listed(names) or 'none'}; {what}")
+        raise ArgumentError(f"operator {op.name}: expected inputs {list_names(names) or 'none'}; {what}")
     return [inputs[name] for name in names]
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
-from ..errors import DeviceError, adopted
+from ..errors import DeviceError, as_op_error
 from ..typing import Array, ArrayModule, DTypeLike
 from . import host_memory
 from .addresses import address_of
@@ -140,7 +140,7 @@ class Backend:
             return make(shape, dtype)
         except (MemoryError, ValueError, OverflowError) as error:
             spec = Spec(tuple(shape), np.dtype(dtype))
-            raise adopted(error, f"no array of {spec}, {bytes_of(shape, dtype)}") from None
+            raise as_op_error(error, f"no array of {spec}, {bytes_of(shape, dtype)}") from None
 
     def to_numpy(self, array: Array, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
         """Copy an array to the host, into ``out`` if it is given. If it is not ``blocking``, the copy may be complete

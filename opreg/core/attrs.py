@@ -30,7 +30,7 @@ from .conversions import (
     key_to_text,
     to_text,
 )
-from .keys import PLAIN, exact, lasting
+from .keys import PLAIN, exact, has_fixed_key
 from .parameters import parameters_of
 
 __all__ = ["Attributes", "Field", "Schema", "Key", "Limit", "Count", "Few", "Finite", "Number", "Positive", "REQUIRED",
@@ -238,7 +238,7 @@ class Schema:
 
     def _one(self, typed: dict[str, Any]) -> Attributes:
         """The object that all equal attributes share; a new one if a value is mutable."""
-        if not all(map(lasting, typed.values())):
+        if not all(map(has_fixed_key, typed.values())):
             return self.made(typed, False)
         key = exact((*typed, *typed.values()))
         attributes = self._cache[key]

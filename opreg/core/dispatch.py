@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .op import Op
     from .rules import Attrs
 
-__all__ = ["apply", "call", "leading", "write", "INVOKE", "REQUESTS"]
+__all__ = ["apply", "call", "leading_input", "write", "INVOKE", "REQUESTS"]
 
 #: Requests for a result; the index is MXNet's code.
 REQUESTS = ("null", "write", "inplace", "add")
@@ -42,7 +42,7 @@ def apply(op: Op, values: Sequence[object], attrs: Attrs) -> Any:
     ArgumentError
         If no input is an array or symbol.
     """
-    best = leading(values)
+    best = leading_input(values)
     if best is None:
         kinds = ", ".join(type(value).__name__ for value in values) or "nothing"
         raise ArgumentError(f"operator {op.name}: expected arrays or symbols, got {kinds}"
@@ -54,13 +54,13 @@ def call(op: Op, args: Sequence[object], keywords: dict[str, Any]) -> Any:
     """Call an operator with the arguments of its function in ``nd`` or ``sym``; the types of the inputs determine
     which."""
     inside = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else ()
-    first = leading((*args, *inside, *keywords.values()))
+    first = leading_input((*args, *inside, *keywords.values()))
     if first is None:  # NumPy arrays, or nothing
         return INVOKE.function(op, args, keywords)
     return first._called(op, args, keywords)
 
 
-def leading(values: Iterable[object]) -> Any:
+def leading_input(values: Iterable[object]) -> Any:
     """The input of the highest rank; None if there is no array and no symbol."""
     best, rank = None, -1
     for value in values:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-__all__ = ["Contraction", "contraction", "implied"]
+__all__ = ["Contraction", "contraction", "implied_result"]
 
 
 class Contraction(NamedTuple):
@@ -39,7 +39,7 @@ def contraction(left: str, right: str, later: Collection[str]) -> Contraction:
     return Contraction(stack, summed, rows, columns)
 
 
-def implied(terms: str) -> str:
+def implied_result(terms: str) -> str:
     """The letters of the result of an equation without an arrow: those that occur once, in alphabetical order.
 
     Examples

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
-from ..errors import ArgumentError, FileFormatError, adopted
+from ..errors import ArgumentError, FileFormatError, as_op_error
 
 __all__ = ["adopting", "reading", "INFLATED", "atomic_write", "atomic_writes"]
 
@@ -34,7 +34,7 @@ def adopting() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise adopted(error) from None
+        raise as_op_error(error) from None
 
 
 def _named(path: str | os.PathLike) -> str:

@@ -2,7 +2,7 @@
 
 It does not depend on the kind of values: the caller passes functions that differentiate a node and add gradients. The
 former is usually ``by_rule``. Rules are ordinary code that calls operators on values, so a walk over a graph adds
-nodes, and a walk over a tape computes arrays. ``fitted`` checks every gradient that a user's rule returns.
+nodes, and a walk over a tape computes arrays. ``fit_gradient`` checks every gradient that a user's rule returns.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .op import Op
     from .value import Value
 
-__all__ = ["CUT", "by_rule", "filled_gradients", "fitted", "push", "walk"]
+__all__ = ["CUT", "by_rule", "filled_gradients", "fit_gradient", "push", "walk"]
 
 _SINGLE_INPUT = (True,)
 # The missing gradient of an output. None is the gradient of a loss, which needs none.
@@ -84,7 +84,7 @@ V = TypeVar("V")
 W = TypeVar("W", bound="Value")
 
 
-def fitted(g: Any, like: Any, what: str) -> Any:
+def fit_gradient(g: Any, like: Any, what: str) -> Any:
     """A gradient, reduced to the shape of its value.
 
     If the value was broadcast, the gradient is larger, and is summed. A smaller gradient is an error, since repeating

@@ -14,7 +14,7 @@ from . import effects
 from .attrs import Attributes, Field
 from .op import Op
 from .reports import report
-from .spec import Shape, Spec, stated
+from .spec import Shape, Spec, parse_shape
 
 __all__ = ["Node", "Entry", "Graph", "INFERENCE", "topological", "reachable", "rewrite", "verify", "fail",
            "declared_shape"]
@@ -108,7 +108,7 @@ def fail(error: Exception, node: Node, specs: Sequence[Spec] = ()) -> NoReturn:
 
 def declared_shape(text: str, np_shape: bool | None = None) -> Shape | None:
     """The shape that a variable's tag ``__shape__`` declares; see ``stated``."""
-    return stated(Field("__shape__", tuple[int, ...])(text), np_shape)
+    return parse_shape(Field("__shape__", tuple[int, ...])(text), np_shape)
 
 
 def topological(heads: Iterable[Entry]) -> list[Node]:

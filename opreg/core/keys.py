@@ -17,7 +17,7 @@ import numpy as np
 
 from .cache import Recent
 
-__all__ = ["PLAIN", "Same", "cached_by_value", "exact", "lasting"]
+__all__ = ["PLAIN", "Same", "cached_by_value", "exact", "has_fixed_key"]
 
 R = TypeVar("R")
 
@@ -28,7 +28,7 @@ PLAIN = frozenset({int, bool, str, bytes, type, type(None), type(Ellipsis)})
 def exact(value: object) -> Hashable:
     """The key of a value. Keys are equal only for values of the same class that mean the same.
 
-    The key of a list is that of its current elements; ``lasting`` tells whether a key may change.
+    The key of a list is that of its current elements; ``has_fixed_key`` tells whether a key may change.
 
     Raises
     ------
@@ -93,7 +93,7 @@ class Same:
         return id(self.value)
 
 
-def lasting(value: object) -> bool:
+def has_fixed_key(value: object) -> bool:
     """Whether a value has a key that never changes.
 
     Examples
@@ -103,7 +103,7 @@ def lasting(value: object) -> bool:
     """
     kind = value.__class__
     if kind is tuple:
-        return all(map(lasting, value))  # type: ignore[call-overload]  # a tuple
+        return all(map(has_fixed_key, value))  # type: ignore[call-overload]  # a tuple
     if kind is list:
         return False
     try:

@@ -20,7 +20,7 @@ from ..typing import Array, ArrayModule
 from .mode import quiet
 from .parameters import parameters_of
 from .rules import Attrs, Rule, as_list
-from .spec import Shape, Spec, known, show, size
+from .spec import Shape, Spec, is_known, show, size
 
 if TYPE_CHECKING:
     from .op import Op
@@ -103,7 +103,7 @@ class Kernel:
             if actual is None:
                 raise OpError(f"operator {op.name}, kernel {self.name}, output {i}: expected an array, "
                               f"got {type(result).__name__}")
-            single = math.prod(actual) == 1 and shape is not None and known(shape) and size(shape) == 1
+            single = math.prod(actual) == 1 and shape is not None and is_known(shape) and size(shape) == 1
             if shape is not None and not single and (len(actual) != len(shape) or actual != shape):
                 raise OpError(f"operator {op.name}, kernel {self.name}, output {i}: expected shape {show(shape)}, "
                               f"got {show(actual)}")

@@ -14,7 +14,8 @@ from .op import Op
 from .registry import find, names, nearest, on_names, ops
 from .value import ARITHMETIC, METHODS, Value, arithmetic
 
-__all__ = ["Namespace", "dressed", "front", "public", "standing", "WRITTEN", "CONTRIB", "split_v2", "histogram"]
+__all__ = ["Namespace", "give_signature", "front", "public", "user_function", "WRITTEN", "CONTRIB",
+           "split_v2", "histogram"]
 
 V = TypeVar("V", bound=Value)
 
@@ -92,7 +93,7 @@ for _name in {*WRITTEN} & {*METHODS}:
     _method.__signature__ = inspect.Signature([_first.replace(name="self"), *_rest])
 
 
-def dressed(function: Callable, op: Op, name: str, module: str, further: Sequence[str] = ("out", "name"),
+def give_signature(function: Callable, op: Op, name: str, module: str, further: Sequence[str] = ("out", "name"),
             made: bool = False) -> Callable:
     """Give a closure the name, docstring and signature of the operator that it calls; see ``arguments.signature``."""
     function.__name__ = function.__qualname__ = name
@@ -103,7 +104,7 @@ def dressed(function: Callable, op: Op, name: str, module: str, further: Sequenc
     return function
 
 
-def standing(call: Callable[[Op, Sequence[Any], dict[str, Any]], Any], op: Op,
+def user_function(call: Callable[[Op, Sequence[Any], dict[str, Any]], Any], op: Op,
              dress: Callable[[Callable, Op], Callable]) -> Callable:
     """Make the function by which users call an operator, under one of its names.
 

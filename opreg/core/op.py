@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from ..errors import (
     ArgumentError,
     AttrError,
+    DTypeError,
     NotDifferentiableError,
     OpError,
     ShapeError,
     Where,
-    adopted,
+    as_op_error,
     family,
     note,
     user_line,
@@ -30,20 +31,20 @@ from .dispatch import apply
 from .invalidation import invalidate
 from .launch import Call, Kernel
 from .mode import Recording
-from .rules import SAME_TYPE, Attrs, AttrsRule, Dtypes, Rule, Shapes, TypeRule, counted, warn_of_none
+from .rules import SAME_TYPE, Attrs, AttrsRule, Dtypes, Rule, Shapes, TypeRule, UnfitDtype, counted, warn_of_none
 from .signature import Names, Signature
-from .spec import ANY, Shape, Spec, bytes_of, known, show, unify
+from .spec import ANY, Shape, Spec, bytes_of, is_known, show, unify
 from .traits import Traits
 
 if TYPE_CHECKING:
     from .value import Value
 
-__all__ = ["Op", "agreed", "filled_shapes", "gradients_by_rule", "runs_body", "shapes_from_data"]
+__all__ = ["Op", "combined_shape", "filled_shapes", "gradients_by_rule", "runs_body", "shapes_from_data"]
 
 V = TypeVar("V", bound="Value")
 
 
-def agreed(name: str, old: Shape | None, new: Shape | None) -> Shape | None:
+def combined_shape(name: str, old: Shape | None, new: Shape | None) -> Shape | None:
     """A known shape combined with that of a rule.
 
     Raises
@@ -186,8 +187,8 @@ class Op(Declarations, PropMethods):
         if self.rules.data_dependent and self.op_type is not None:  # users write None for ANY
             results = [shape if shape is None else tuple([ANY if dim is None else dim for dim in shape])
                        for shape in results]
-        outs = [agreed(name, old, new) for name, old, new in zip(self.signature.outputs(attrs), outs, results)]
-        if not all(map(known, ins)):
+        outs = [combined_shape(name, old, new) for name, old, new in zip(self.signature.outputs(attrs), outs, results)]
+        if not all(map(is_known, ins)):
             ins = filled_shapes(self, ins, outs, attrs)  # outputs may now be known better
         return ins, outs
 
@@ -200,7 +201,11 @@ class Op(Declarations, PropMethods):
             If dtypes contradict each other.
         """
         if isinstance(self.rules.types, TypeRule):
-            return self.rules.types(ins, outs, attrs)
+            try:
+                return self.rules.types(ins, outs, attrs)
+            except UnfitDtype as error:
+                names = *self.signature.inputs(attrs), *self.signature.outputs(attrs)
+                raise DTypeError(f"{names[error.place]}: {error}") from None
         ins, outs = self.rules.types(attrs, list(ins), list(outs))
         return list(ins), list(outs)
 
@@ -239,8 +244,8 @@ class Op(Declarations, PropMethods):
             text = f"operator {self.name}" + (f", node {node!r}" if node else "")
             if isinstance(error, MemoryError) or "too big" in str(error) or "Maximum allowed" in str(error):
                 text += "".join([f", output {spec}, {bytes_of(spec.shape, spec.dtype)}" for spec in specs
-                                 if spec.shape is not None and known(spec.shape) and spec.dtype is not None])
-            raise adopted(error, text)
+                                 if spec.shape is not None and is_known(spec.shape) and spec.dtype is not None])
+            raise as_op_error(error, text)
         finally:
             del error  # its traceback references this frame
 
@@ -255,7 +260,7 @@ def filled_shapes(op: Op, ins: Shapes, outs: Shapes, attrs: Attrs) -> Shapes:
         return ins
     filled_in = op.rules.fill(attrs, list(op.signature.placed(attrs, ins)), list(outs))
     filled_in = op.signature.given(attrs, filled_in)
-    return [agreed(name, old, new) for name, old, new in zip(op.signature.inputs(attrs), ins, filled_in)]
+    return [combined_shape(name, old, new) for name, old, new in zip(op.signature.inputs(attrs), ins, filled_in)]
 
 
 def shapes_from_data(op: Op, call: Call) -> list[Shape]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from .slots import Slot
 
-__all__ = ["Explanation", "HTML", "SVG", "NotebookTable", "escaped", "printable", "report", "shown"]
+__all__ = ["Explanation", "HTML", "SVG", "NotebookTable", "html_text", "printable", "report", "printable_text"]
 
 #: Convert a value to HTML, and to SVG.
 HTML, SVG = Slot("pictures"), Slot("pictures")
@@ -29,7 +29,7 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(lambda match: chr(0x2400 + ord(match[0])) if match[0] < " " else "\ufffd", text)
 
 
-def escaped(text: str) -> str:
+def html_text(text: str) -> str:
     """A text escaped for HTML and SVG, between tags or in quotes.
 
     Examples
@@ -45,7 +45,7 @@ _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"
 _ENDS = str.maketrans({"\r": "␍", "\x85": "\ufffd", "\u2028": "\ufffd", "\u2029": "\ufffd"})
 
 
-def shown(text: str) -> str:
+def printable_text(text: str) -> str:
     r"""A text whose only control characters are newlines and tabs, so that it is safe for terminals.
 
     Examples
@@ -65,7 +65,7 @@ def report(lines: Iterable[str]) -> str:
     >>> report(["forward:", "  exp a\nb"])
     'forward:\n  exp a␊b'
     """
-    return "\n".join(shown(line).replace("\n", "␊") for line in lines)
+    return "\n".join(printable_text(line).replace("\n", "␊") for line in lines)
 
 
 class NotebookTable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..errors import passing
+from ..errors import is_transient
 from .attrs import Schema
 from .cache import cached
 from .rules import Attrs, AttrsRule, Rule
@@ -111,6 +111,6 @@ class Signature:
         try:
             return self.inputs(self.schema.complete({}))
         except Exception as error:
-            if passing(error):  # the answer is cached in signatures
+            if is_transient(error):  # the answer is cached in signatures
                 raise
             return ()

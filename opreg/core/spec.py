@@ -18,8 +18,8 @@ from ..typing import DTypeLike
 from .mode import MODE
 
 __all__ = [
-    "ANY", "Spec", "Shape", "known", "stated", "size", "strides_of", "bytes_of", "unify", "broadcast", "check_axis",
-    "check_axes", "flattened", "reduced_axes", "show", "holds_any", "cut_length",
+    "ANY", "Spec", "Shape", "is_known", "parse_shape", "size", "strides_of", "bytes_of", "unify", "broadcast",
+    "check_axis", "check_axes", "flattened", "reduced_axes", "show", "holds_any", "cut_length",
     "DTYPES", "as_dtype", "dtype_flag", "TypeFlag", "common_dtype",
     "is_floating", "is_numpy_float", "is_single_or_double", "is_narrow", "whole_up_to", "limits",
 ]
@@ -78,7 +78,7 @@ class Spec(NamedTuple):
         return f"{show(self.shape)} {self.dtype or '?'}"
 
 
-def known(shape: Shape | None) -> TypeGuard[Shape]:
+def is_known(shape: Shape | None) -> TypeGuard[Shape]:
     """Whether the rank and every dimension are known.
 
     Examples
@@ -118,7 +118,7 @@ def cut_length(dim: int, part: slice) -> int:
     return ANY if holds_any((dim, part)) else len(range(*part.indices(dim)))
 
 
-def stated(dims: Iterable[int] | None, np_shape: bool | None = None) -> Shape | None:
+def parse_shape(dims: Iterable[int] | None, np_shape: bool | None = None) -> Shape | None:
     """A shape as users write it: 0 is an unknown dimension and ``()`` an unknown shape, except under ``np_shape``,
     which by default is the mode set in ``opreg.util``.
 
@@ -180,7 +180,7 @@ def unify(left: Shape | None, right: Shape | None) -> Shape | None:
         return right
     if left != right:  # ANY equals everything, so they contradict each other
         raise ShapeError(f"shapes {show(left)} and {show(right)} differ")
-    if known(left):
+    if is_known(left):
         return left
     return tuple([b if a is ANY else a for a, b in zip(left, right)])
 
@@ -199,7 +199,7 @@ def broadcast(*shapes: Shape) -> Shape:
     (4, 3)
     """
     first = shapes[0]
-    if all(shape is first or (shape == first and known(shape)) for shape in shapes[1:]) and known(first):
+    if all(shape is first or (shape == first and is_known(shape)) for shape in shapes[1:]) and is_known(first):
         return first
     rank = max(len(shape) for shape in shapes)
     result = []

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from ..errors import ArgumentError, OpError, listed, note, user_line
+from ..errors import ArgumentError, OpError, list_names, note, user_line
 from ..typing import DTypeLike
 from .graph import Entry, Node, declared_shape, fail
 from .op import Op
 from .registry import ops
 from .rules import Attrs
-from .spec import Shape, Spec, known
+from .spec import Shape, Spec, is_known
 from .value import Value
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Tracer:
         attrs = op.complete(keywords)
         names = op.signature.inputs(attrs)
         if len(inputs) != len(names):
-            raise ArgumentError(f"operator {op.name}: expected {len(names)} inputs ({listed(names)}), got "
+            raise ArgumentError(f"operator {op.name}: expected {len(names)} inputs ({list_names(names)}), got "
                                 f"{len(inputs)}")
         node = self.add(op, attrs, inputs, keywords)
         return [(node, i) for i in range(op.signature.visible(attrs))]
@@ -269,7 +269,7 @@ class TracedValue(Sized, Value):
         if not isinstance(other, TracedValue):
             return False
         shape = self._tracer.spec(self._entry).shape
-        return known(shape) and shape == other._tracer.spec(other._entry).shape
+        return is_known(shape) and shape == other._tracer.spec(other._entry).shape
 
     def _unknown(self, what: str) -> NeedsNumbers:
         return NeedsNumbers(f"the {what} of {self!r} is not known where its gradient is made: bind the symbol, or "
@@ -279,7 +279,7 @@ class TracedValue(Sized, Value):
     def shape(self) -> Shape:
         """Dimensions."""
         shape = self._tracer.spec(self._entry).shape
-        if shape is None or not known(shape):
+        if shape is None or not is_known(shape):
             raise self._unknown("shape")
         return shape
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ArgumentError
-from .arguments import LateSignature, ordered, split
+from .arguments import LateSignature, ordered_inputs, split
 from .dispatch import apply
 from .op import Op
 from .patches import Patched
@@ -144,7 +144,9 @@ def _call(op: Op, args: Sequence[object], keywords: dict[str, Any]) -> Any:
     """Call an operator on values: inputs by position or by name, then attributes."""
     keywords.pop("name", None)
     inputs, attributes = split(op, args, keywords, lambda value: isinstance(value, (Value, np.ndarray)))
-    return apply(op, inputs if isinstance(inputs, list) else ordered(op, inputs, op.complete(attributes)), attributes)
+    if not isinstance(inputs, list):
+        inputs = ordered_inputs(op, inputs, op.complete(attributes))
+    return apply(op, inputs, attributes)
 
 
 class Value(metaclass=Patched):

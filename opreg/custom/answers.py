@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.op import agreed
+from ..core.op import combined_shape
 from ..core.rules import Dtypes, Shapes
 from ..core.spec import ANY, Shape, as_dtype
 from ..errors import ArgumentError, DTypeError, note
@@ -87,7 +87,7 @@ def check_stypes(title: str, answer: object, expected: Sequence[Sequence[str]], 
 
 def agree_shapes(names: Sequence[str], olds: Shapes, news: Shapes) -> Shapes:
     """Known and returned shapes, combined; an error if they disagree."""
-    return [new if old is None else agreed(name, old, new) for name, old, new in zip(names, olds, news)]
+    return [new if old is None else combined_shape(name, old, new) for name, old, new in zip(names, olds, news)]
 
 
 def check_shape(title: str, shape: Any, complete: bool) -> Shape | None:

@@ -15,10 +15,10 @@ from ..core.attrs import Attributes, Schema
 from ..core.graph import Entry, Node
 from ..core.invalidation import EDITION, following, keep
 from ..core.launch import Call
-from ..core.op import Op, agreed, filled_shapes, gradients_by_rule
+from ..core.op import Op, combined_shape, filled_shapes, gradients_by_rule
 from ..core.registry import declare
 from ..core.rules import Attrs, AttrsRule, Rule, Shapes
-from ..core.spec import ANY, Shape, Spec, holds_any, known
+from ..core.spec import ANY, Shape, Spec, holds_any, is_known
 from ..core.tracing import RuleTracer, SpecsAsked, TracedValue
 from ..core.value import Value
 from ..errors import ShapeError
@@ -218,7 +218,7 @@ def _shapes(op: Op, rule: Rule, use: Attributes, ins: Shapes, outs: Shapes) -> t
     ins = filled_shapes(op, ins, outs, use)
     if any(shape is None for shape in ins):
         return ins, outs
-    lasting, edition = use.lasting and all(map(known, ins)), EDITION[0]
+    lasting, edition = use.lasting and all(map(is_known, ins)), EDITION[0]
     key = (op, use, *ins)
     inferred = _SHAPES[key] if lasting else None
     if inferred is None:
@@ -227,13 +227,13 @@ def _shapes(op: Op, rule: Rule, use: Attributes, ins: Shapes, outs: Shapes) -> t
         except SpecsAsked:
             return ins, outs
         except (TypeError, ValueError) as error:
-            if isinstance(error, ShapeError) or all(map(known, ins)):
+            if isinstance(error, ShapeError) or all(map(is_known, ins)):
                 raise
             return ins, outs  # the body computes with a dimension that is unknown so far
         if lasting:
             keep(_SHAPES, key, inferred, edition)
-    outs = [agreed(name, old, new) for name, old, new in zip(op.signature.outputs(use), outs, inferred)]
-    return ins if all(map(known, ins)) else filled_shapes(op, ins, outs, use), outs
+    outs = [combined_shape(name, old, new) for name, old, new in zip(op.signature.outputs(use), outs, inferred)]
+    return ins if all(map(is_known, ins)) else filled_shapes(op, ins, outs, use), outs
 
 
 def _traced(rule: Rule, use: Attributes, ins: Shapes) -> Shapes:

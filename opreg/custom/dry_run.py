@@ -18,7 +18,7 @@ from ..core.mode import Recording
 from ..core.spec import Spec, size
 from ..errors import note
 
-__all__ = ["dry_run", "undisturbed"]
+__all__ = ["dry_run", "restored_generators"]
 
 #: A function of NDArrays and their context, which returns NDArrays, other arrays or scalars.
 Compute: TypeAlias = Callable[[list[NDArray], Context], list[Any]]
@@ -44,7 +44,7 @@ def dry_run(op_type: str, compute: Compute, specs: Sequence[Spec]) -> list[Spec]
         Specs of the inputs.
     """
     nbytes = sum(size(spec.shape) * spec.dtype.itemsize for spec in specs)  # type: ignore
-    with undisturbed(), Recording(False, None), np.errstate(all="ignore"):
+    with restored_generators(), Recording(False, None), np.errstate(all="ignore"):
         try:
             if nbytes > _LIMIT:
                 what = f"on values without numbers, since inputs of {nbytes:,} bytes are too large for others,"
@@ -86,7 +86,7 @@ def _positive(spec: Any) -> np.ndarray:
 
 
 @contextlib.contextmanager
-def undisturbed() -> Iterator[None]:
+def restored_generators() -> Iterator[None]:
     """A context manager that restores the states of all random generators: those of operators, NumPy's and Python's."""
     numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002  it is what users draw from
     try:

@@ -14,11 +14,11 @@ from ..core.attrs import Schema
 from ..core.dispatch import call
 from ..core.launch import Call, FirstRun, Step
 from ..core.mode import MODE
-from ..core.op import Op, agreed, filled_shapes, gradients_by_rule
+from ..core.op import Op, combined_shape, filled_shapes, gradients_by_rule
 from ..core.registry import ops
 from ..core.rules import SAME_TYPE, AttrsRule, Dtypes, Rule, Shapes, TypeRule, as_list, counted
 from ..core.signature import Names
-from ..core.spec import Spec, as_dtype, known, show
+from ..core.spec import Spec, as_dtype, is_known, show
 from ..core.states import INITIALIZER
 from ..core.value import Value
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, Where, note
@@ -242,11 +242,12 @@ class FunctionUse(Use):
         if op.rules.data_dependent:
             return ins, outs
         ins = filled_shapes(op, ins, outs, self)
-        if not all(known(shape) for shape in ins):
+        if not all(is_known(shape) for shape in ins):
             return ins, outs
         self.shapes = list(ins)
         specs = self._found(ins, self._dtypes(len(ins), len(outs)))
-        return ins, [agreed(name, old, spec.shape) for name, old, spec in zip(op.signature.outputs(self), outs, specs)]
+        return ins, [combined_shape(name, old, spec.shape)
+                     for name, old, spec in zip(op.signature.outputs(self), outs, specs)]
 
     def _dtypes(self, count: int, outputs: int) -> Dtypes:
         """Dtypes of the inputs: those that are known, and those that are declared or follow from them."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from ..core.attrs import AS_GIVEN, Attributes
 from ..core.comparisons import Check
-from ..core.gradient import fitted
+from ..core.gradient import fit_gradient
 from ..core.launch import Call
 from ..core.mode import MODE
 from ..core.op import Op
@@ -120,7 +120,7 @@ def check_gradients(names: Sequence[str], gradients: Iterable[Any], ins: Sequenc
             g = None
         if g is not None:
             what = f"{title} of input {name!r}"
-            g = fitted(g if isinstance(g, Value) else _lifted(g, like, what), like, what)
+            g = fit_gradient(g if isinstance(g, Value) else _lifted(g, like, what), like, what)
         results.append(g)
     return results + [None] * (len(ins) - len(names))
 

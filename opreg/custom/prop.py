@@ -17,7 +17,7 @@ from ..core.dispatch import call
 from ..core.keys import Same
 from ..core.op import Op
 from ..core.rules import AttrsRule, Dtypes, Shapes, as_list, counted, warn_of_none
-from ..core.spec import Shape, TypeFlag, known
+from ..core.spec import Shape, TypeFlag, is_known
 from ..core.value import Value
 from ..errors import (
     ArgumentError,
@@ -25,7 +25,7 @@ from ..errors import (
     OpError,
     did_you_mean,
     is_it,
-    listed,
+    list_names,
     nearest,
     note,
 )
@@ -194,7 +194,7 @@ class PropUse(Use):
     def infer_shapes(self, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
         """Infer shapes of inputs and outputs by the Prop, as far as it knows them."""
         arguments = ins[:len(self.arguments)]
-        complete = all(map(known, arguments))
+        complete = all(map(is_known, arguments))
         answer = self._answer("infer_shape", [[] if shape is None else list(shape) for shape in arguments], complete)
         return (ins, outs) if answer is _NOTHING else self.shapes_by(answer, ins, outs, complete)
 
@@ -450,7 +450,8 @@ def _counted(list_name: str, names: Sequence[str], method: str) -> str:
     """Text that tells the number of entries of a list, and the method that determines it."""
     if not names:
         return f"{list_name} has no entry, by {method}"
-    return f"{list_name} has {len(names)} {'entry' if len(names) == 1 else 'entries'} ({listed(names)}), by {method}"
+    return (f"{list_name} has {len(names)} {'entry' if len(names) == 1 else 'entries'} ({list_names(names)}), by "
+            f"{method}")
 
 
 def _looks_otherwise(value: str) -> bool:
@@ -539,12 +540,12 @@ class RegisteredProp(Schema):
         again."""
         use = PropUse(keywords)
         use.registered, use.op, use.memo = self, self.op, {}
-        method, listed = "", []
+        method, lists = "", []
         try:
             use.prop = prop = self.prop_class(**use)
             if hasattr(prop, "need_top_grad_") or not is_default(prop.declare_backward_dependency):
                 for method in _LISTS:
-                    listed.append(getattr(prop, method)())
+                    lists.append(getattr(prop, method)())
         except Exception as error:
             if method:
                 use.blame(error, method)
@@ -552,15 +553,15 @@ class RegisteredProp(Schema):
             note(error, f"operator {self.op_type!r}: making a {self.prop_class.__name__}")
             use.explain(error)
             raise
-        if not listed:
+        if not lists:
             raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}.__init__ does not call "
                                 "super().__init__(), whose need_top_grad says whether backward needs the output "
                                 "gradient")
-        if cache is not None and listed == cache.listed:
+        if cache is not None and lists == cache.listed:
             use.arguments, use.outputs, use.auxiliary = cache.names
             use.cache = cache
         else:
-            use.arguments, use.outputs, use.auxiliary = map(check_names, map(use.title, _LISTS), listed)
+            use.arguments, use.outputs, use.auxiliary = map(check_names, map(use.title, _LISTS), lists)
         return use
 
     def backward(self, use: PropUse) -> Op:

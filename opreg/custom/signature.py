@@ -13,7 +13,7 @@ from ..core.attrs import REQUIRED, AsDefault, Few, Field, Schema
 from ..core.op import Op
 from ..core.signature import GIVEN_INPUTS
 from ..core.spec import as_dtype
-from ..errors import ArgumentError, DTypeError, Where, did_you_mean, passing, warn
+from ..errors import ArgumentError, DTypeError, Where, did_you_mean, is_transient, warn
 
 __all__ = ["Signature", "read", "read_types", "hints", "RULES", "check_keywords", "check_rule", "warn_misspelt"]
 
@@ -53,7 +53,7 @@ def hints(function: Callable) -> dict[str, Any]:
             while isinstance(hint, str):
                 hint = eval(hint, function.__globals__)
         except Exception as error:
-            if passing(error):
+            if is_transient(error):
                 raise
             continue  # a name that only type checkers see
         types[name] = hint

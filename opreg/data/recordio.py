@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 from ..core.files import adopting, atomic_write, atomic_writes, reading
-from ..errors import ArgumentError, FileFormatError, OpError, adopted, did_you_mean
+from ..errors import ArgumentError, FileFormatError, OpError, as_op_error, did_you_mean
 from . import codec
 
 __all__ = ["MXRecordIO", "MXIndexedRecordIO", "IRHeader", "pack", "unpack", "pack_img", "unpack_img"]
@@ -378,7 +378,7 @@ class MXIndexedRecordIO(MXRecordIO):
             self.reset()
         self._ready(False)
         if idx not in self.idx:
-            raise adopted(KeyError(f"{self.idx_path}: there is no key {idx!r} among {len(self.idx)}"))
+            raise as_op_error(KeyError(f"{self.idx_path}: there is no key {idx!r} among {len(self.idx)}"))
         place = self.idx[idx]
         if not 0 <= place < self._io.size:
             raise FileFormatError(f"{self.idx_path}: the record of {idx!r} begins at byte {place}, {self.uri} has "

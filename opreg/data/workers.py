@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from opreg.errors import OpError, adopted, note
+from opreg.errors import OpError, as_op_error, note
 from opreg.ndarray import autograd
 from opreg.ndarray import random as nd_random
 from opreg.ndarray.context import cpu
@@ -86,7 +86,7 @@ class Threads:
 
 
 def _late(owner: str, what: str, number: int, timeout: float | None) -> Exception:
-    return adopted(multiprocessing.TimeoutError(
+    return as_op_error(multiprocessing.TimeoutError(
         f"{owner}: no {what} made batch {number} within {timeout} seconds: a transform may take longer; timeout= sets "
         f"the limit"))
 

@@ -110,7 +110,7 @@ def run(count: int, program: Sequence[str], environ: Mapping[str, str]) -> int:
     if not 1 <= count <= most:
         raise ArgumentError(f"{count} processes: expected 1 to {most} on this machine, which has "
                             f"{processor().cores} cores")
-    words, since = command(count, program), segments.now()
+    words, since = command(count, program), segments.current_time()
     open_mpi = _is_open_mpi(words[0])  # it passes no file descriptors on, and reads its own input
     link = Launcher(stdin=not open_mpi)
     try:

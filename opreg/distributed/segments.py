@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 
-__all__ = ["forget_names", "now", "remove_unused"]
+__all__ = ["forget_names", "current_time", "remove_unused"]
 
 #: The folder of shared memory, and prefixes of MPICH's names.
 _FOLDER, _MPICH = "/dev/shm", ("mpich_shm_", "mpich_vci_")
@@ -18,7 +18,7 @@ _PAUSE = 0.05
 _TICK = 10 ** 7
 
 
-def now() -> int:
+def current_time() -> int:
     """The time, in nanoseconds, for ``remove_unused``: shared memory made from now on is not older."""
     return time.time_ns() - _TICK
 

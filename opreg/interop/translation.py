@@ -24,7 +24,7 @@ from ..core.graph import Entry, Node
 from ..core.invalidation import EDITION, following, keep
 from ..core.op import Op
 from ..core.rules import entering
-from ..core.spec import Shape, Spec, check_axes, is_floating, known
+from ..core.spec import Shape, Spec, check_axes, is_floating, is_known
 from ..core.subgraph import Subgraph, rule_graph, subgraph
 from ..core.tracing import NeedsNumbers, TraceError
 from ..custom.function import FunctionUse
@@ -405,7 +405,7 @@ def _applied(d: Dialect, op: Op, attrs: Any, ins: list[Any], is_train: bool) -> 
     """Outputs of one operator of values."""
     values: list[Any] = [_Sized(_shape(d.spec(x)), _dtype(d.spec(x))) for x in ins]
     shapes, dtypes = inferred(op, attrs, values)
-    if not all(map(known, shapes)):
+    if not all(map(is_known, shapes)):
         raise Untranslatable
     outs = list(map(Spec, shapes, dtypes))
     if op.where is not None or op.traits.traced:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..core.reports import escaped
+from ..core.reports import html_text
 from ..errors import ArgumentError, OpError
 from ..train.checkpoint import BatchEndParam
 
@@ -130,7 +130,7 @@ def _drawn(lines: Mapping[str, Sequence[tuple[float, float]]], title: str) -> st
                 f"{_HEIGHT - _MARGIN - (y - y0) / up * (_HEIGHT - 2 * _MARGIN):.1f}")
 
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}" font-family="sans-serif" '
-             f'font-size="12">', f'<text x="{_MARGIN}" y="20">{escaped(title)}</text>']
+             f'font-size="12">', f'<text x="{_MARGIN}" y="20">{html_text(title)}</text>']
     for value, y in ((y1, _MARGIN), (y0, _HEIGHT - _MARGIN)):
         parts.append(f'<text x="4" y="{y}">{value:.4g}</text><line x1="{_MARGIN}" x2="{_WIDTH - _MARGIN}" y1="{y}" '
                      f'y2="{y}" stroke="#ccc"/>')
@@ -138,7 +138,7 @@ def _drawn(lines: Mapping[str, Sequence[tuple[float, float]]], title: str) -> st
     for i, (name, line) in enumerate(lines.items()):
         colour = _COLOURS[i % len(_COLOURS)]
         parts.append(f'<text x="{_WIDTH - _MARGIN}" y="{20 + 14 * i}" text-anchor="end" fill="{colour}">'
-                     f'{escaped(name)}</text><polyline fill="none" stroke="{colour}" '
+                     f'{html_text(name)}</text><polyline fill="none" stroke="{colour}" '
                      f'points="{" ".join(place(*point) for point in line)}"/>')
     return "".join(parts) + "</svg>"
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from opreg.core.graph import Graph, Node
 from opreg.core.placeholder import placeholder
-from opreg.core.spec import Spec, known, size
+from opreg.core.spec import Spec, is_known, size
 from opreg.ndarray.context import Context
 from opreg.symbol.json import stored_attrs, stored_name
 from opreg.symbol.passes.memory import Storage
@@ -119,7 +119,7 @@ def spec_text(spec: Spec | None) -> str:
     """Shape and dtype as text, as far as they are known."""
     if spec is None or spec.shape is None:
         return "" if spec is None or spec.dtype is None else spec.dtype.name
-    shape = "×".join(str(dim) if known((dim,)) else "?" for dim in spec.shape) or "scalar"
+    shape = "×".join(str(dim) if is_known((dim,)) else "?" for dim in spec.shape) or "scalar"
     return shape if spec.dtype is None else f"{shape} {spec.dtype.name}"
 
 
@@ -140,7 +140,7 @@ def _facts(node: Node, specs: Sequence[Spec]) -> Facts:
     facts["inputs"] = ", ".join(f"{source.name}[{index}]" if source.count > 1 else source.name
                                 for source, index in node.inputs)
     facts["gives"] = ", ".join(text for text in map(spec_text, specs[:_visible(node)]) if text)
-    if node.op is None and specs and known(specs[0].shape):
+    if node.op is None and specs and is_known(specs[0].shape):
         facts["numbers"] = f"{size(specs[0].shape):,}"
     facts["made at"] = str(node.where or "")
     return {title: text for title, text in facts.items() if text}

@@ -12,12 +12,12 @@ import numpy as np
 from opreg.cells.cell import Cell
 from opreg.core.graph import Graph, Node
 from opreg.core.placeholder import resolve
-from opreg.core.spec import ANY, Shape, Spec, as_dtype, stated
+from opreg.core.spec import ANY, Shape, Spec, as_dtype, parse_shape
 from opreg.errors import ArgumentError, did_you_mean
 from opreg.symbol import infer as inference
 from opreg.symbol.executor import Executor
 from opreg.symbol.inspect.profile import Profile
-from opreg.symbol.inspect.work import timed
+from opreg.symbol.inspect.work import time_text
 from opreg.symbol.plan import Plan, Segment
 from opreg.symbol.stages import Staged
 from opreg.symbol.symbol import Symbol
@@ -74,7 +74,7 @@ class GraphFacts:
         """The drawing of the graph, or of the plan."""
         if self.plan is None:
             return of_graph(title, self.graph, self.specs, self.hidden, self.cells)
-        times = {} if profile is None else {(row.half, row.step): timed(row.seconds) for row in profile.rows}
+        times = {} if profile is None else {(row.half, row.step): time_text(row.seconds) for row in profile.rows}
         return of_plan(title, self.plan, self.segments, {node.name for node in self.hidden}, times)
 
 
@@ -143,7 +143,7 @@ def _symbol(what: str, symbol: Symbol, shape: Mapping[str, Sequence[int]] | None
         for name in hints or {}:
             if name not in variables:
                 raise ArgumentError(f"{what}: {symbol!r} has no argument {name!r}. {did_you_mean(name, variables)}")
-    shapes = inference.infer_shapes(graph, {variables[name]: stated(dims) for name, dims in (shape or {}).items()})
+    shapes = inference.infer_shapes(graph, {variables[name]: parse_shape(dims) for name, dims in (shape or {}).items()})
     dtypes = {variables[name]: as_dtype(element_type) for name, element_type in (dtype or {}).items()}
     rule = inference.decide_dtypes if shape or dtype else inference.infer_dtypes
     return GraphFacts(symbol, graph, _joined(graph, shapes, rule(graph, dtypes)), set())

@@ -13,12 +13,12 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from opreg.core.files import atomic_write
-from opreg.core.reports import escaped, printable
+from opreg.core.reports import html_text, printable
 from opreg.errors import ArgumentError
 from opreg.symbol.executor import Executor
 from opreg.symbol.inspect.memory_use import size_text
 from opreg.symbol.inspect.profile import Profile
-from opreg.symbol.inspect.work import timed
+from opreg.symbol.inspect.work import time_text
 from opreg.symbol.symbol import Symbol
 
 from .drawing import Drawing
@@ -68,7 +68,7 @@ class Page:
         return name
 
     def _repr_html_(self) -> str:
-        return (f'<iframe srcdoc="{escaped(self.html)}" width="100%" height="640" frameborder="0" '
+        return (f'<iframe srcdoc="{html_text(self.html)}" width="100%" height="640" frameborder="0" '
                 'sandbox="allow-scripts"></iframe>')
 
 
@@ -136,7 +136,7 @@ def _written(facts: GraphFacts, drawing: Drawing, level: Level, profile: Profile
     arenas = [] if facts.plan is None else timelines(facts.plan, facts.segments)
     policy = (f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
               "base-uri 'none'; form-action 'none'")
-    memory = "".join(f'<section class="wide arenas"><h2>Memory on {escaped(str(arena.ctx))}, step by step</h2>'
+    memory = "".join(f'<section class="wide arenas"><h2>Memory on {html_text(str(arena.ctx))}, step by step</h2>'
                      f'<div class="scroll">{arena.svg(drawing.nodes)}</div></section>' for arena in arenas)
     buttons = {"close": "Close all", "open": "Open all", "smaller": "−", "larger": "+", "fit": "Fit",
                "theme": "Light / dark"}
@@ -147,8 +147,8 @@ def _written(facts: GraphFacts, drawing: Drawing, level: Level, profile: Profile
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{escaped(drawing.title)}</title><style>{style}</style></head><body>",
-        f'<header><h1>{escaped(drawing.title)}</h1><p class="about">{escaped(_about(facts, drawing, profile))}'
+        f"<title>{html_text(drawing.title)}</title><style>{style}</style></head><body>",
+        f'<header><h1>{html_text(drawing.title)}</h1><p class="about">{html_text(_about(facts, drawing, profile))}'
         '</p><div class="tools"><input type="search" placeholder="Search" aria-label="Search">'
         f'<span class="found" aria-live="polite"></span>{tools}</div></header>',
         f'<main>{_above(above)}<section class="graph"><h2>Graph</h2><div class="scroll">',
@@ -186,7 +186,7 @@ def _about(facts: GraphFacts, drawing: Drawing, profile: Profile | None) -> str:
         parts = [f"{'training' if facts.plan.is_train else 'inference'} plan", *parts,
                  f"{size_text(facts.plan.nbytes)} besides bound arrays"]
     if profile is not None:
-        parts.append(f"{timed(profile.seconds)} a run")
+        parts.append(f"{time_text(profile.seconds)} a run")
     return ", ".join(parts)
 
 
@@ -224,7 +224,7 @@ def _outline(level: Level, drawing: Drawing, numbers: dict[int, int]) -> Iterato
     for item in sorted(level.items, key=lambda item: (item.row, item.x)):
         if item.level is not None:
             count = sum(item.box is not None for inner in item.level.levels() for item in inner.items)
-            yield (f'<details open><summary>{escaped(item.level.title)} <span class="sum">{count} nodes</span>'
+            yield (f'<details open><summary>{html_text(item.level.title)} <span class="sum">{count} nodes</span>'
                    '</summary>')
             yield from _outline(item.level, drawing, numbers)
             yield "</details>"
@@ -235,4 +235,4 @@ def _outline(level: Level, drawing: Drawing, numbers: dict[int, int]) -> Iterato
         cells = (("name", box.name), ("operator", facts.get("operator", "")),
                  ("shape", facts.get("gives", "")), ("time", facts.get("takes", "")))
         yield f'<div class="row" data-node="{numbers[id(box)]}">' + "".join(
-            f'<span class="{name}">{escaped(text)}</span>' for name, text in cells) + "</div>"
+            f'<span class="{name}">{html_text(text)}</span>' for name, text in cells) + "</div>"

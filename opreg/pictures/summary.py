@@ -11,7 +11,7 @@ from opreg.cells.parameter import Parameter
 from opreg.cells.tensor_base import TensorBase
 from opreg.core.graph import Node
 from opreg.core.reports import report
-from opreg.core.spec import known, size
+from opreg.core.spec import is_known, size
 from opreg.errors import OpError
 from opreg.symbol.json import stored_name
 
@@ -128,8 +128,8 @@ def _rows_of_graph(facts: GraphFacts) -> tuple[list[_Row], list[str]]:
 def _numbers(variables: set[Node], facts: GraphFacts) -> str:
     """The number of elements of variables, as text: ``?`` if unknown."""
     shapes = [facts.specs[node][0].shape for node in variables]
-    total = sum(size(shape) for shape in shapes if known(shape))
-    if all(known(shape) for shape in shapes):
+    total = sum(size(shape) for shape in shapes if is_known(shape))
+    if all(is_known(shape) for shape in shapes):
         return str(total)
     return f"{total} + ?" if total else "?"
 

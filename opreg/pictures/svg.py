@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from opreg.core.reports import escaped
+from opreg.core.reports import html_text
 
 from .drawing import Box
 from .labels import COLOURS
@@ -81,7 +81,7 @@ def _node(placed: Placed, number: int | str, item: str) -> Iterator[str]:
     assert box is not None
     middle = placed.width / 2
     yield (f'<g class="node {box.kind}{" head" if box.head else ""}" data-node="{number}" data-item="{item}" '
-           f'transform="translate({placed.x:.1f} {placed.y:.1f})"><title>{escaped(_tooltip(box))}</title>')
+           f'transform="translate({placed.x:.1f} {placed.y:.1f})"><title>{html_text(_tooltip(box))}</title>')
     yield (f'<rect class="box" width="{placed.width:.1f}" height="{box.height:.1f}" '
            f'rx="{box.height / 2 if box.kind == "variable" else 4:g}"/>')
     if box.memory is not None:
@@ -89,11 +89,11 @@ def _node(placed: Placed, number: int | str, item: str) -> Iterator[str]:
                f'fill="{PALETTE[box.memory % len(PALETTE)]}"/>')
     for i, text in enumerate(box.lines):
         yield (f'<text class="{"kind" if i else "name"}" x="{middle:.1f}" y="{6 + LINE * i + 10.5:.1f}">'
-               f'{escaped(text)}</text>')
+               f'{html_text(text)}</text>')
     for text, start in zip(box.outputs, starts(box)):
         if text:
             yield (f'<text class="flow" x="{middle + start:.1f}" y="{box.height + LABEL_HEIGHT - 3.5:.1f}">'
-                   f'{escaped(text)}</text>')
+                   f'{html_text(text)}</text>')
     yield "</g>"
 
 
@@ -122,13 +122,13 @@ def _level(level: Level, numbers: Mapping[int, int | str], count: list[int]) -> 
         assert inner is not None
         count[0] += 1
         yield (f'<g class="cluster" data-level="{count[0]}" data-item="{me}.{i}" '
-               f'data-path="{escaped(".".join(inner.path))}" transform="translate({item.x:.1f} {item.y:.1f})">'
+               f'data-path="{html_text(".".join(inner.path))}" transform="translate({item.x:.1f} {item.y:.1f})">'
                f'<rect class="frame" width="{item.width:.1f}" height="{item.height:.1f}" rx="6"/>'
                '<g class="inside">')
         yield from _level(inner, numbers, count)
         room = min(len(inner.title) * CHAR + 8, item.width - 6)
         yield (f'</g><rect class="tag" x="3" y="3" width="{room:.1f}" height="{TITLE - 1:g}" rx="3"/>'
-               f'<text class="title" x="7" y="{TITLE - 1:g}">{escaped(inner.title)}</text></g>')
+               f'<text class="title" x="7" y="{TITLE - 1:g}">{html_text(inner.title)}</text></g>')
 
 
 def tip(route: Route, y: float) -> str:

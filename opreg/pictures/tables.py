@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from opreg.cells.cell import Cell
-from opreg.core.reports import HTML, SVG, Explanation, escaped
+from opreg.core.reports import HTML, SVG, Explanation, html_text
 from opreg.core.spec import show
 from opreg.errors import OpError
 from opreg.ndarray.ndarray import NDArray
@@ -16,7 +16,7 @@ from opreg.symbol.executor import Executor
 from opreg.symbol.inspect.estimate import Estimate
 from opreg.symbol.inspect.memory_use import MemoryUse, size_text
 from opreg.symbol.inspect.profile import Profile
-from opreg.symbol.inspect.work import scaled, timed, title_of
+from opreg.symbol.inspect.work import scaled, time_text, title_of
 from opreg.symbol.symbol import Symbol
 from opreg.typing import Array
 
@@ -38,7 +38,7 @@ _DRAWN = 300
 
 def _cell(text: object, tag: str = "td") -> str:
     side = "left" if isinstance(text, str) else "right"
-    return f'<{tag} style="text-align:{side}">{escaped(str(text))}</{tag}>'
+    return f'<{tag} style="text-align:{side}">{html_text(str(text))}</{tag}>'
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -49,7 +49,7 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -
     >>> table("a < b", [], [[1]])
     '<table><caption>a &lt; b</caption><tr><td style="text-align:right">1</td></tr></table>'
     """
-    lines = [f"<table><caption>{escaped(caption)}</caption>"]
+    lines = [f"<table><caption>{html_text(caption)}</caption>"]
     if head:
         lines.append("<tr>" + "".join(_cell(text, "th") for text in head) + "</tr>")
     lines += ["<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows]
@@ -60,7 +60,7 @@ def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -
 @functools.singledispatch
 def to_html(value: object) -> str | None:
     """A value as HTML; as monospaced text if it has no other form."""
-    return f"<pre>{escaped(str(value))}</pre>"
+    return f"<pre>{html_text(str(value))}</pre>"
 
 
 @SVG.provide
@@ -146,7 +146,7 @@ def _cells(cell: Cell) -> str:
 
 @to_html.register
 def _explanation(text: Explanation) -> str:
-    lines = [escaped(line) if line.startswith(" ") else f"<b>{escaped(line)}</b>"
+    lines = [html_text(line) if line.startswith(" ") else f"<b>{html_text(line)}</b>"
              for line in text.splitlines()]
     return "<pre>" + "\n".join(lines) + "</pre>"
 
@@ -157,9 +157,9 @@ def _explanation(text: Explanation) -> str:
 @to_html.register
 def _profile(profile: Profile) -> str:
     caption = (f"{'training' if profile.is_train else 'inference'} plan, least of {profile.runs} runs: "
-               f"{timed(profile.seconds)}")
+               f"{time_text(profile.seconds)}")
     rows = [[f"{row.half} {row.step}", title_of(row.operator, row.node, row.operators), row.kernel,
-             _Right(timed(row.seconds)), _Right(timed(row.median)), _Right(f"{row.share:.1%}"),
+             _Right(time_text(row.seconds)), _Right(time_text(row.median)), _Right(f"{row.share:.1%}"),
              _Right(scaled(row.read + row.written, "B")), _Right("" if row.flops is None else scaled(row.flops))]
             for row in profile.rows]
     return _cut(caption, ["step", "operator", "kernel", "least", "median", "share", "bytes", "FLOP"], rows)
@@ -168,11 +168,11 @@ def _profile(profile: Profile) -> str:
 @to_html.register
 def _estimate(estimate: Estimate) -> str:
     rows = [[f"{row.half} {row.step}", title_of(row.operator, row.node, row.operators), row.kernel,
-             _Right(timed(row.eager)), _Right(timed(row.replayed)), _Right(row.launches),
+             _Right(time_text(row.eager)), _Right(time_text(row.replayed)), _Right(row.launches),
              _Right(scaled(row.read + row.written, "B")), _Right(scaled(row.flops)), row.limit]
             for row in estimate.rows]
     caption = (f"{'training' if estimate.is_train else 'inference'} plan, expected on {estimate.machine.name}: "
-               f"{timed(estimate.eager)} launched one by one, {timed(estimate.replayed)} replayed")
+               f"{time_text(estimate.eager)} launched one by one, {time_text(estimate.replayed)} replayed")
     return _cut(caption, ["step", "operator", "kernel", "eager", "replayed", "launches", "bytes", "FLOP", "limit"],
                 rows)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from opreg.core.graph import Entry, Node
-from opreg.core.reports import escaped
+from opreg.core.reports import html_text
 from opreg.ndarray.context import Context
 from opreg.symbol.inspect.memory_use import size_text
 from opreg.symbol.passes.memory import Storage
@@ -132,13 +132,13 @@ class Timeline:
         x, y = _LEFT + stay.first * step, _TOP + stay.offset * scale
         width, height = (stay.last - stay.first + 1) * step, max(stay.nbytes * scale, 0.75)
         about = (f"{name}: {shape}, {size_text(stay.nbytes)} at +{stay.offset}, steps {stay.first} to {stay.last}")
-        parts = [f'<g class="stay" data-node="{number}"><title>{escaped(about)}</title>'
+        parts = [f'<g class="stay" data-node="{number}"><title>{html_text(about)}</title>'
                  f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.2f}" '
                  f'fill="{PALETTE[stay.place % len(PALETTE)]}"/>']
         letters = int((width - 6) / LABEL_CHAR)
         if height >= _READABLE and letters >= 4:
             parts.append(f'<text class="what" x="{x + 4:.1f}" y="{y + min(height / 2 + 3, 11):.1f}">'
-                         f'{escaped(_beginning(name, letters))}</text>')
+                         f'{html_text(_beginning(name, letters))}</text>')
         return [*parts, "</g>"]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..core.mode import Recording
 from ..core.progress import counted
 from ..core.spec import is_numpy_float
-from ..custom.dry_run import undisturbed
+from ..custom.dry_run import restored_generators
 from ..custom.operator import CHECK
 from ..errors import NotDifferentiableError, warn
 from . import behaviour, gradients, registered, variations  # noqa: F401  importing them registers their checks, in this order
@@ -35,7 +35,7 @@ _MAX_SHOWN = 12
 def examine(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any],
             tell: Callable[[str, Verdict | None], object] = lambda title, verdict: None) -> Report:
     """The body of ``mx.operator.check``; ``tell`` receives the title and None first, then it and each verdict."""
-    with undisturbed(), Recording(False, False), np.errstate(all="ignore"), warnings.catch_warnings():
+    with restored_generators(), Recording(False, False), np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         use = subject(what, inputs, attrs)
         tell(use.title, None)

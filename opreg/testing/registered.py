@@ -17,7 +17,7 @@ from opreg.symbol import load_json
 
 from ..core.mode import Recording
 from ..core.registry import find
-from ..core.spec import is_floating, known, show
+from ..core.spec import is_floating, is_known, show
 from ..custom.first_run import is_default
 from ..custom.prop import PropUse
 from ..errors import OpError, ShapeError
@@ -139,7 +139,7 @@ def inferred(use: Subject) -> str | None:
                 raise Failed(str(warning.message), "return the shape of the output from infer_shape")
         looked += 1
         for i, out in enumerate(outs):
-            if (known(shapes[i]) and out.shape != shapes[i]) or (kinds[i] is not None and out.dtype != kinds[i]):
+            if (is_known(shapes[i]) and out.shape != shapes[i]) or (kinds[i] is not None and out.dtype != kinds[i]):
                 raise Failed(f"output {i} is {show(out.shape)} {out.dtype}, inferred was {show(shapes[i])} {kinds[i]}",
                              "return the shape and dtype of the output from infer_shape and infer_type")
     return f"{looked} kinds of inputs"
@@ -147,7 +147,7 @@ def inferred(use: Subject) -> str | None:
 
 def _assigned(use: Use, shapes: Sequence[Any], kinds: Sequence[Any]) -> None:
     """Fail where ``assign`` receives values that the inferred dtype of the output cannot hold."""
-    if not isinstance(use.attrs, PropUse) or not all(map(known, shapes)):
+    if not isinstance(use.attrs, PropUse) or not all(map(is_known, shapes)):
         return
     ctx, names = cpu(), use.attrs.outputs
     custom_op = use.attrs.create(ctx, {}, use.arrays)
@@ -350,7 +350,7 @@ def plannable(use: Use) -> bool:
     """Whether the operator has outputs whose shapes do not depend on values."""
     outputs: list[Any] = [None] * len(use.op.signature.outputs(use.attrs))
     shapes = use.op.infer_shapes([value.shape for value in use.arrays], outputs, use.attrs)[1]
-    return bool(shapes) and all(known(shape) for shape in shapes)
+    return bool(shapes) and all(is_known(shape) for shape in shapes)
 
 
 @check("graph")

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..core.reports import escaped
+from ..core.reports import html_text
 
 __all__ = ["NOT_ASKED", "Verdict", "Report"]
 
@@ -158,7 +158,7 @@ class Report(Sequence[Verdict]):
         colours = {"ok": "#1a7f37", "failed": "#cf222e", "skipped": "#6e7781"}
         rows = "".join(
             f'<tr><td style="color:{colours[verdict.outcome]}">{verdict.outcome}</td>'
-            f'<td style="text-align:left" title="{escaped(verdict.asks)}">{escaped(", ".join(names))}</td>'
-            f'<td style="text-align:left">{"<br>".join(map(escaped, verdict.lines()))}</td></tr>'
+            f'<td style="text-align:left" title="{html_text(verdict.asks)}">{html_text(", ".join(names))}</td>'
+            f'<td style="text-align:left">{"<br>".join(map(html_text, verdict.lines()))}</td></tr>'
             for verdict, names in self._merged())
-        return f"<table><caption>{escaped(self._summary)}</caption>{rows}</table>"
+        return f"<table><caption>{html_text(self._summary)}</caption>{rows}</table>"

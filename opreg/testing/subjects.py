@@ -23,7 +23,7 @@ from ..cells.tree import flatten
 from ..core.mode import Recording
 from ..core.op import Op
 from ..core.registry import find, get, operators
-from ..core.spec import is_floating, known
+from ..core.spec import is_floating, is_known
 from ..custom.function import FunctionUse as DefinedUse
 from ..custom.operator import CustomOpProp
 from ..custom.prop import RegisteredProp, of_prop
@@ -319,7 +319,7 @@ def _operator_use(op: Op, arrays: list[np.ndarray], attrs: dict[str, Any]) -> Us
                                 [None] * len(op.signature.outputs(use.attrs)), use.attrs)
     rng = np.random.default_rng(0)
     for name, shape, dtype in list(zip(names, shapes, dtypes))[count:]:
-        if not known(shape):
+        if not is_known(shape):
             raise ArgumentError(f"check: {use.title} needs {name!r}, whose shape cannot be inferred from the others: "
                                 f"give arrays for {', '.join(names)}")
         arrays.append(rng.uniform(0.5, 1.5, shape).astype(dtype or np.float32))

@@ -18,7 +18,7 @@ from opreg.ndarray.context import cpu, gpu, num_gpus
 
 from ..core.bytecode_names import loads
 from ..core.mode import Recording
-from ..core.spec import is_numpy_float, known, show
+from ..core.spec import is_known, is_numpy_float, show
 from ..custom.function import FunctionUse as CustomUse
 from ..custom.prop import PropUse
 from ..errors import OpError, is_ours
@@ -295,7 +295,7 @@ def empty(use: Subject) -> str | None:
         raise Failed(f"it fails on shape {show(none.arrays[0].shape)}: {type(error).__name__}: {first_line(error)}",
                      "accept inputs without rows, or raise a ValueError in infer_shape that says so") from error
     for i, (out, shape) in enumerate(zip(outs, expected or [out.shape for out in outs])):
-        if known(shape) and out.shape != shape:
+        if is_known(shape) and out.shape != shape:
             raise Failed(f"the shape of output {i} is {show(out.shape)}, inferred was {show(shape)}")
     return None
 

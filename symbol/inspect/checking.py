@@ -30,7 +30,7 @@ from opreg.typing import Array, ArrayModule
 
 from ..passes.fuse import Part
 from ..plan import Function, Plan, Step, Watch
-from .explain import titled
+from .explain import node_title
 
 __all__ = ["KernelCheck", "KernelReport", "Member", "check_kernels", "folded_members", "fused_members"]
 
@@ -314,13 +314,13 @@ class _Checked:
         self.relative = max(self.relative, worst.relative)
         self.resolutions = max(self.resolutions, worst.resolutions)
         if self.strict and worst.absolute > worst.allowed:
-            raise OpError(f"kernel {self.kernel} of {titled(self.node)} computes {worst.got} at {worst.place}, "
+            raise OpError(f"kernel {self.kernel} of {node_title(self.node)} computes {worst.got} at {worst.place}, "
                           f"the reference {worst.want}: they differ by {worst.absolute:.3g}, {worst.relative:.2g} of "
                           f"the largest element; the tolerance is {worst.allowed:.3g}")
 
     def row(self) -> KernelCheck:
         """The row of the table for all runs so far."""
-        return KernelCheck(self.number, self.half, titled(self.node), self.node.name, self.kernel, self.runs,
+        return KernelCheck(self.number, self.half, node_title(self.node), self.node.name, self.kernel, self.runs,
                            self.absolute, self.relative, self.resolutions)
 
 

@@ -19,7 +19,7 @@ from opreg.errors import ArgumentError, did_you_mean
 
 from ..plan import Plan, Segment, Step
 from ..replay import runs_python
-from .work import Rounds, Work, names_of, scaled, timed, title_of, work_of
+from .work import Rounds, Work, names_of, scaled, time_text, title_of, work_of
 
 __all__ = ["Estimate", "EstimateRow", "H100", "H200", "MACHINES", "Machine", "estimate", "machine_of"]
 
@@ -190,27 +190,27 @@ class Estimate(NotebookTable):
         machine = self.machine
         rates = "".join(f", {dtype} {rate / 1e12:.3g}" for dtype, rate in machine.product_rates.items())
         lines = [f"{'training' if self.is_train else 'inference'} plan, expected on {machine.name}: "
-                 f"{timed(self.eager)} launched one by one, {timed(self.replayed)} replayed; {self.launches} launches, "
-                 f"{scaled(self.read + self.written, 'B')}, {scaled(self.flops, 'FLOP')}",
+                 f"{time_text(self.eager)} launched one by one, {time_text(self.replayed)} replayed; "
+                 f"{self.launches} launches, {scaled(self.read + self.written, 'B')}, {scaled(self.flops, 'FLOP')}",
                  f"the device: memory {machine.memory_rate / 1e9:.0f} GB/s; TFLOP/s{rates.removeprefix(',')}; "
-                 f"a launch {timed(machine.launch)}, a kernel in a replay {timed(machine.node)}"]
+                 f"a launch {time_text(machine.launch)}, a kernel in a replay {time_text(machine.node)}"]
         if self.rows:
             lines.append(f"{'step':>13} {'eager':>9} {'replayed':>9} {'launches':>8} {'read':>9} {'written':>9} "
                          f"{'FLOP':>8} {'limit':>10}  kernel, operator")
         for row in self.rows[:count]:
             name = title_of(row.operator, row.node, row.operators) + (", an island" if row.island else "")
-            lines.append(f"{row.half:>8} {row.step:4} {timed(row.eager):>9} {timed(row.replayed):>9} {row.launches:8} "
-                         f"{scaled(row.read, 'B'):>9} {scaled(row.written, 'B'):>9} {scaled(row.flops):>8} "
-                         f"{row.limit:>10}  {row.kernel}, {name}")
+            lines.append(f"{row.half:>8} {row.step:4} {time_text(row.eager):>9} {time_text(row.replayed):>9} "
+                         f"{row.launches:8} {scaled(row.read, 'B'):>9} "
+                         f"{scaled(row.written, 'B'):>9} {scaled(row.flops):>8} {row.limit:>10}  {row.kernel}, {name}")
         hidden = self.rows[count:]
         if hidden:
-            lines.append(f"and {len(hidden)} more steps, {timed(sum(row.replayed for row in hidden))} replayed")
+            lines.append(f"and {len(hidden)} more steps, {time_text(sum(row.replayed for row in hidden))} replayed")
         return report(lines)
 
     __str__ = table
 
     def __repr__(self) -> str:
-        return f"<Estimate of {len(self.rows)} steps on {self.machine.name}, {timed(self.replayed)} replayed>"
+        return f"<Estimate of {len(self.rows)} steps on {self.machine.name}, {time_text(self.replayed)} replayed>"
 
 
 def estimate(plan: Plan, halves: Sequence[tuple[str, Segment]], machine: Machine) -> Estimate:

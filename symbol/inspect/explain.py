@@ -8,10 +8,10 @@ from opreg.core.graph import Node
 
 from ..plan import Plan, Segment, Step
 
-__all__ = ["explained", "line_of", "titled"]
+__all__ = ["explanation_lines", "line_of", "node_title"]
 
 
-def titled(node: Node) -> str:
+def node_title(node: Node) -> str:
     """Operator and name of a node, its layout if ``channels_last`` chose one, and the operators in a fused node."""
     assert node.op is not None
     title = f"{node.op.name} {node.name}"
@@ -22,13 +22,13 @@ def titled(node: Node) -> str:
 
 def line_of(number: int, step: Step) -> str:
     """The line of a step."""
-    name = f"{step.title}: " if step.title else "" if step.node is None else f"{titled(step.node)}: "
+    name = f"{step.title}: " if step.title else "" if step.node is None else f"{node_title(step.node)}: "
     declined = "".join(f"; {kernel} declined: {reason}" for kernel, reason in step.declined)
     copies = step.copies and f"; {step.copies}"
     return f"  {number:4} {name}{step.kernel}{declined}{copies} -> {step.where}"
 
 
-def explained(plan: Plan, segments: Sequence[tuple[str, Segment]]) -> Iterator[str]:
+def explanation_lines(plan: Plan, segments: Sequence[tuple[str, Segment]]) -> Iterator[str]:
     """The lines that explain a plan."""
     yield (f"{'training' if plan.is_train else 'inference'} plan, {plan.nbytes} bytes beside arguments, outputs and "
            "gradients")

@@ -18,7 +18,7 @@ from ..program import Bound
 from ..symbol import Symbol
 from .checking import KernelReport
 from .estimate import Estimate, Machine, estimate, machine_of
-from .explain import explained
+from .explain import explanation_lines
 from .memory_use import MemoryUse, results_between
 from .monitor import MonitorCallback
 from .profile import Profile, profile
@@ -54,7 +54,7 @@ class ReportedPlan(NamedTuple):
     @property
     def lines(self) -> list[str]:
         """The lines of the plan's explanation."""
-        return [*explained(self.plan, self.segments), *self.more]
+        return [*explanation_lines(self.plan, self.segments), *self.more]
 
 
 class PlanReports(NotebookTable):

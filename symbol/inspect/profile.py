@@ -24,7 +24,7 @@ from opreg.typing import Array
 
 from ..plan import Function, Plan, Segment, Step, Watch
 from ..program import Bound
-from .work import names_of, scaled, timed, title_of, work_of
+from .work import names_of, scaled, time_text, title_of, work_of
 
 __all__ = ["Profile", "ProfileRow", "profile", "memory_rate", "product_rate"]
 
@@ -162,7 +162,7 @@ class Profile(NotebookTable):
         products = "".join(f", products in {dtype} {rate / 1e9:.1f} GFLOP/s"
                            for dtype, rate in sorted(self.product_rates.items(), key=lambda pair: pair[0].name))
         lines = [f"{'training' if self.is_train else 'inference'} plan, least of {self.runs} runs: "
-                 f"{timed(self.seconds)} as a whole, {timed(total)} step by step",
+                 f"{time_text(self.seconds)} as a whole, {time_text(total)} step by step",
                  f"the machine: memory {self.memory_rate / 1e9:.1f} GB/s{products}"]
         if self.rows:
             lines.append(f"{'step':>13} {'least':>9} {'median':>9} {'share':>6} {'read':>9} {'written':>9} "
@@ -170,13 +170,13 @@ class Profile(NotebookTable):
         lines += [_line(row) for row in self.rows[:count]]
         if len(self.rows) > count:
             hidden = self.rows[count:]
-            lines.append(f"and {len(hidden)} more steps, {timed(sum(row.seconds for row in hidden))} in all")
+            lines.append(f"and {len(hidden)} more steps, {time_text(sum(row.seconds for row in hidden))} in all")
         return report(lines)
 
     __str__ = table
 
     def __repr__(self) -> str:
-        return f"<Profile of {len(self.rows)} steps, {timed(self.seconds)} a run>"
+        return f"<Profile of {len(self.rows)} steps, {time_text(self.seconds)} a run>"
 
 
 def _line(row: ProfileRow) -> str:
@@ -186,8 +186,8 @@ def _line(row: ProfileRow) -> str:
         work = f"{scaled(row.flops):>8} {row.flop_rate / 1e9:8.1f} {share:>5}"
     memory = (f"{scaled(row.read, 'B'):>9} {scaled(row.written, 'B'):>9} {row.rate / 1e9:7.2f} "
               f"{row.memory_share:6.0%}")
-    return (f"{row.half:>8} {row.step:4} {timed(row.seconds):>9} {timed(row.median):>9} {row.share:6.1%} {memory} "
-            f"{work}  {row.kernel}, {title_of(row.operator, row.node, row.operators)}")
+    return (f"{row.half:>8} {row.step:4} {time_text(row.seconds):>9} {time_text(row.median):>9} {row.share:6.1%} "
+            f"{memory} {work}  {row.kernel}, {title_of(row.operator, row.node, row.operators)}")
 
 
 # ----------------------------------------------------------------------------------------------- measuring

@@ -19,7 +19,7 @@ from opreg.core.steps import bytes_moved
 from ..plan import Plan, Step
 from ..program import nbytes
 
-__all__ = ["Rounds", "Work", "names_of", "scaled", "timed", "title_of", "work_of"]
+__all__ = ["Rounds", "Work", "names_of", "scaled", "time_text", "title_of", "work_of"]
 
 
 class Work(NamedTuple):
@@ -121,7 +121,7 @@ def title_of(operator: str, node: str, operators: Sequence[str]) -> str:
     return f"{operator} {node}".strip() + (f" ({', '.join(operators)})" if operators else "")
 
 
-def timed(seconds: float) -> str:
+def time_text(seconds: float) -> str:
     """A time as text, in ms or µs.
 
     Examples

@@ -8,7 +8,7 @@ from __future__ import annotations
 from opreg.core.graph import Entry, Node, fail, reachable
 from opreg.core.launch import Call, reference
 from opreg.core.mode import quiet
-from opreg.core.spec import known
+from opreg.core.spec import is_known
 from opreg.typing import Array
 
 from ..program import Program, nbytes
@@ -62,7 +62,7 @@ def _computed(node: Node, values: dict[Entry, Array], program: Program) -> list[
     try:
         outs: list[Array] = []
         for shape, dtype in specs:
-            assert known(shape) and dtype is not None
+            assert is_known(shape) and dtype is not None
             outs.append(ctx.backend.empty(shape, dtype, ctx.device_id))
         with ctx, ctx.entered():
             ins = [ctx.xp.asarray(values[entry]) for entry in node.inputs]

@@ -8,7 +8,7 @@ one of forward only if that costs no memory, because the result of the latter li
 from __future__ import annotations
 
 from opreg.core.graph import INFERENCE, Entry, Node, reachable
-from opreg.core.keys import exact, lasting
+from opreg.core.keys import exact, has_fixed_key
 from opreg.core.op import Op
 
 from ..program import Program
@@ -26,7 +26,7 @@ def pure(op: Op) -> bool:
 def _words(node: Node) -> tuple | None:
     """A key of attributes, device and mode, which must be equal beside operator and inputs; None if attributes cannot
     be compared."""
-    if not all(map(lasting, node.attrs.values())):
+    if not all(map(has_fixed_key, node.attrs.values())):
         return None
     return exact(tuple(sorted(node.attrs.items()))), node.tags.get("__ctx_group__"), node.tags.get(INFERENCE)
 

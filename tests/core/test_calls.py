@@ -7,8 +7,8 @@ import inspect
 import pytest
 
 import opreg.custom.operator  # noqa: F401  registers custom_op
-from opreg.core.arguments import ordered, signature, split
-from opreg.core.namespaces import Namespace, dressed
+from opreg.core.arguments import ordered_inputs, signature, split
+from opreg.core.namespaces import Namespace, give_signature
 from opreg.core.registry import get, operators
 from opreg.errors import ArgumentError, UnknownOperatorError
 
@@ -76,12 +76,12 @@ def test_ordered():
     op = get("FullyConnected")
     attrs = op.complete({"num_hidden": 3})
     bare = op.complete({"num_hidden": 3, "no_bias": True})
-    assert ordered(op, {"bias": W, "data": T, "weight": U}, attrs) == [T, U, W]
-    assert ordered(op, {"data": T, "weight": U, "bias": None}, bare) == [T, U]
+    assert ordered_inputs(op, {"bias": W, "data": T, "weight": U}, attrs) == [T, U, W]
+    assert ordered_inputs(op, {"data": T, "weight": U, "bias": None}, bare) == [T, U]
     for inputs, given, words in (({"data": T}, attrs, "missing weight, bias"), ([T], attrs, "3 inputs .* got 1"),
                                  ({"data": T, "weight": U, "bias": W}, bare, "no room for bias")):
         with pytest.raises(ArgumentError, match=f"operator FullyConnected: .*{words}"):
-            ordered(op, inputs, given)
+            ordered_inputs(op, inputs, given)
 
 
 def test_signatures():
@@ -104,7 +104,7 @@ def test_namespaces():
 
     def make(op, name):
         made.append(name)
-        return dressed(lambda *args: args, op, name, "somewhere")
+        return give_signature(lambda *args: args, op, name, "somewhere")
 
     space = Namespace("nd.linalg", ("_linalg_", "linalg_"), make)
     assert space.gemm2 is space.gemm2

@@ -9,7 +9,7 @@ import opreg as mx
 from opreg import sym
 from opreg.core.registry import get
 from opreg.core.rules import TypeRule
-from opreg.core.spec import ANY, known
+from opreg.core.spec import ANY, is_known
 from opreg.errors import AttrError, DTypeError, ShapeError
 from opreg.symbol.symbol import create
 from tests.rows import all_rows
@@ -126,7 +126,7 @@ def test_inferred_shapes_are_the_true_ones():
         attrs = op.complete(row.attrs)
         unknown = [None] * len(op.signature.outputs(attrs))
         ins, outs = op.infer_shapes([np.shape(each) for each in row.inputs], unknown, attrs)
-        if not all(map(known, outs)):
+        if not all(map(is_known, outs)):
             continue
         for i, shape in enumerate(ins):
             for hidden in ((ANY,) * len(shape), *[(*shape[:k], ANY, *shape[k + 1:]) for k in range(len(shape))]):
@@ -155,11 +155,18 @@ def _dtypes(letters: str) -> list[np.dtype | None]:
     ("L=R,R=L->bool", ".i", ".", "ii q"), ("L=R,R=L->bool", "..", ".", ".. q"), ("*?->", "f.", "", "f. "),
     ("T:byte,*float32->int8", "b..", ".", "bff b"), ("I,T=@dtype->T", "i.", ".", "ih h"),
     ("I,T=@dtype->T", "if", ".", "if f"), ("T->@dtype=T", "f", ".", "f h"), ("T->@none=T", "f", ".", "f f"),
+    ("T->@none=T", ".", "f", "f f"), ("T,L=T->@none=T", "..", "h", "hh h"), ("T->@dtype=T", ".", "h", ". h"),
 ])
 def test_dtypes_follow_from_a_signature(text, ins, outs, expected):
     """A default dtype counts if nothing determines the dtype otherwise."""
     found = TypeRule(text)(_dtypes(ins), _dtypes(outs), {"dtype": "float16", "none": None})
     assert found == tuple(map(_dtypes, expected.split(" ")))
+
+
+def test_an_error_names_the_input_of_another_kind():
+    net = mx.sym.softmax(mx.sym.var("x"), mx.sym.var("rows"), use_length=True)
+    with pytest.raises(DTypeError, match="length: expected integers, got float32"):
+        net.infer_type(rows="float32")
 
 
 @pytest.mark.parametrize(("text", "given", "words"), [

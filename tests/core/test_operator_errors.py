@@ -11,7 +11,7 @@ import opreg as mx
 from opreg.core.attrs import REQUIRED, Schema, to_text
 from opreg.core.op import Op
 from opreg.core.registry import get, operators
-from opreg.errors import AttrError, OpError, adopted
+from opreg.errors import AttrError, OpError, as_op_error
 from opreg.symbol.symbol import create
 
 ONES = np.ones((2, 2), "float32")
@@ -96,13 +96,13 @@ def test_files_that_are_missing(load, tmp_path):
     (ExceptionGroup("a", [ValueError("b")]), Exception), (FileNotFoundError(2, "no", "name"), FileNotFoundError)])
 def test_adopted_errors_stay_of_their_kind(error, kind):
     error.add_note("a note")
-    found = adopted(error, "operator mine")
+    found = as_op_error(error, "operator mine")
     assert isinstance(found, OpError)
     assert isinstance(found, kind)
     assert found.__notes__ == ["a note"]
     assert type(found).__name__.startswith("Op")
     assert type(pickle.loads(pickle.dumps(found))) is type(found)
-    assert adopted(found, "again") is found
+    assert as_op_error(found, "again") is found
 
 
 def test_errors_of_users_leave_as_themselves():

@@ -16,7 +16,7 @@ from opreg.core.cache import cached
 from opreg.core.launch import Call, Rank
 from opreg.core.op import Op
 from opreg.core.steps import PlainStep, Work, index_at
-from opreg.errors import OpError, passing
+from opreg.errors import OpError, is_transient
 from opreg.typing import Array, ArrayModule
 
 from .instructions import PRELUDE, declines
@@ -100,7 +100,7 @@ def _compiled(xp: ArrayModule, text: str, name: str) -> Callable[..., object]:
     try:
         return xp.RawModule(code=code, options=("-std=c++17",)).get_function(name)
     except Exception as error:  # CuPy's own
-        if passing(error):
+        if is_transient(error):
             raise
         raise OpError(f"the kernel {name!r} does not compile: {first_error(str(error), code)}") from error
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from opreg.core.cache import cached
-from opreg.errors import OpError, passing
+from opreg.errors import OpError, is_transient
 from opreg.typing import ArrayModule
 
 from .handles import Handles
@@ -239,7 +239,7 @@ def load(major: int) -> ctypes.CDLL:
         try:
             return ctypes.CDLL(place)
         except OSError as error:
-            if passing(error):
+            if is_transient(error):
                 raise
     raise OSError(f"cublasLt of CUDA {major} is not installed (the package nvidia-cublas has it)")
 
@@ -250,12 +250,12 @@ def library(xp: ArrayModule) -> Library | str:
     try:
         version = int(xp.cuda.runtime.runtimeGetVersion())
     except Exception as error:  # CuPy's own, if it has no runtime
-        if passing(error):
+        if is_transient(error):
             raise
         return f"the array module names no version of CUDA: {error}"
     try:
         return Library(load(version // 1000))
     except (OSError, AttributeError) as error:  # or one that lacks a function
-        if passing(error):
+        if is_transient(error):
             raise
         return f"cublasLt does not load: {error}"

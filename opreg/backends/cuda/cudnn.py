@@ -19,7 +19,7 @@ from opreg.core.cache import cached
 from opreg.core.locks import lock
 from opreg.core.spec import Shape
 from opreg.core.steps import PlainStep, Work, index_at, own_bytes
-from opreg.errors import OpError, passing
+from opreg.errors import OpError, is_transient
 from opreg.typing import Array, ArrayModule
 
 from .handles import Handles
@@ -140,7 +140,7 @@ def frontend(xp: ArrayModule) -> Frontend | str:
         xp.cuda.runtime.runtimeGetVersion()
         return Frontend(load())
     except Exception as error:  # the package, the libraries it loads, and CuPy have their own classes of errors
-        if passing(error):
+        if is_transient(error):
             raise
         return f"cuDNN does not load: {error}"
 
@@ -159,7 +159,7 @@ def build(library: Frontend, device: int, kind: Convolution) -> BuiltGraph | str
         with library.using:
             return _build(library.module, library.handle(device), _with_two_places(kind))
     except Exception as error:  # the package has several classes of errors
-        if passing(error):
+        if is_transient(error):
             raise
         return f"cuDNN has no plan: {' '.join(str(error).split()) or type(error).__name__}"
 

@@ -41,7 +41,7 @@ from opreg.core.chosen import Chosen
 from opreg.core.launch import Call
 from opreg.core.steps import JoinableStep, PlainStep, TieredStep
 from opreg.elementwise import special_functions as special
-from opreg.errors import ArgumentError, did_you_mean, passing
+from opreg.errors import ArgumentError, did_you_mean, is_transient
 from opreg.typing import Array
 
 from . import gemm, pointers, rnn_cells, simd, values, vector
@@ -168,7 +168,7 @@ class Function:
             try:
                 self.compile()
             except Exception as error:
-                if passing(error):
+                if is_transient(error):
                     self.left, self.thread = _PATIENCE, None  # so that it can be requested again
                     return
                 warnings.warn(f"a function could not be compiled, and NumPy computes "

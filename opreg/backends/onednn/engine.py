@@ -20,8 +20,8 @@ from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.launch import Call, reference
 from opreg.core.spec import Shape, show
-from opreg.core.versions import now, stays
-from opreg.errors import OpError, passing
+from opreg.core.versions import stays, write_count
+from opreg.errors import OpError, is_transient
 
 from ..addressing import bounds_of
 from . import shared_library
@@ -65,7 +65,7 @@ def possible(part: Part, geometry: Geometry, strides: tuple[Shape, ...]) -> str 
     try:
         return declined(library, geometry.describe(library, part, strides)[-1][0])
     except OpError as error:
-        if passing(error):
+        if is_transient(error):
             raise
         return str(error)
 
@@ -230,7 +230,7 @@ class Work:
             raise OpError("oneDNN: no arrays are bound")
         library = self._library
         if self._lays_out is not None and (self._since is None or not stays(self._held[1], self._since)):
-            since = now() if self._keeps else None
+            since = write_count() if self._keeps else None
             self._execute(self._lays_out)
             self._since = since
         for step in self._steps:

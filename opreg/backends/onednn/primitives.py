@@ -11,7 +11,7 @@ from ctypes import byref, c_char_p
 from typing import Literal, NamedTuple
 
 from opreg.core.spec import Shape
-from opreg.errors import OpError, passing
+from opreg.errors import OpError, is_transient
 
 from .shared_library import Library, Object, any_layout, numbers, plain
 
@@ -97,7 +97,7 @@ class Convolution(NamedTuple):
                 if declined(library, descriptions[0][0]) is None:
                     return descriptions
             except OpError as error:
-                if passing(error):
+                if is_transient(error):
                     raise  # otherwise the library has nothing for this layout
         return self._describe(library, part, strides, False)
 

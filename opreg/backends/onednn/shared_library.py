@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from opreg.core.spec import Shape
-from opreg.errors import OpError, adopted, passing
+from opreg.errors import OpError, as_op_error, is_transient
 
 from .. import blas
 
@@ -158,7 +158,7 @@ class Library:
         status = self.functions[name](*args)
         if status:
             text = f"oneDNN: {name}: {STATUS.get(status, f'status {status}')}"
-            raise adopted(MemoryError(text)) if status == 1 else OpError(text)
+            raise as_op_error(MemoryError(text)) if status == 1 else OpError(text)
 
     def create(self, name: str, *args: object) -> c_void_p:
         """The object that a function of the library creates."""
@@ -175,7 +175,7 @@ def library() -> Library | str:
         try:
             return Library(path)
         except (OSError, AttributeError, OpError) as error:
-            if passing(error):
+            if is_transient(error):
                 raise
             if os.path.isfile(path):
                 reasons.append(f"{path}: {error}")

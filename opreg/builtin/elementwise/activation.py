@@ -15,7 +15,7 @@ from ...core.attrs import Field, Schema
 from ...core.launch import Call, Rank
 from ...core.registry import declare, get, ops
 from ...core.rules import Attrs, BatchedCall
-from ...core.spec import Shape, known, show
+from ...core.spec import Shape, is_known, show
 from ...custom.composed import composed
 from ...elementwise import expression as e
 from ...elementwise.expression import Expression, Term
@@ -128,7 +128,7 @@ def leaky_relu_fill(ins, outs, *, act_type):
 
 @leaky_relu.infer  # ``prelu`` and ``rrelu`` have no expression
 def leaky_relu_infer(data, *gamma, act_type):
-    if gamma and known(gamma[0]):
+    if gamma and is_known(gamma[0]):
         _aligned(gamma[0], data)
     return [data, data] if act_type == "rrelu" else data
 

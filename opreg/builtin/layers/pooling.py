@@ -18,7 +18,7 @@ import numpy as np
 
 from ...backends.blas import share
 from ...core.cache import cached
-from ...core.op import Op, agreed
+from ...core.op import Op, combined_shape
 from ...core.processor import processor
 from ...core.registry import declare, ops, register
 from ...core.spec import Shape, common_dtype, is_floating, limits, show
@@ -482,8 +482,8 @@ _by_maxima(pooling_v1_max, _spread_from_maxima, first=False)
 @pooling_v1_max.infer
 def pooling_v1_max_infer(g, data, maxima, *, kernel, global_pool, pooling_convention, stride, pad):
     shape = _output(data, kernel, stride, pad, global_pool, pooling_convention, None)
-    agreed("g", g, shape)
-    agreed("maxima", maxima, shape)
+    combined_shape("g", g, shape)
+    combined_shape("maxima", maxima, shape)
     return data
 
 

@@ -18,7 +18,7 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
 from ..outputs import adjoint_pair, agreeing, as_output, computed, gradient_by, in_dtype_of, like_inputs, linear
-from ..places import reading, writing
+from ..places import declare_reads, declare_writes
 from ..shapes.shape import copy_view
 from .indexing import check_some, integer_indices, puts_back
 
@@ -36,7 +36,7 @@ def _replaces(op: Op, values: int, places: Callable[[ArrayModule, Array], Any], 
     ``values``. ``places(xp, indices)`` gives their positions; the remaining input holds the indices. The operator has a
     gradient if an operator ``read`` gathers the elements at such indices."""
 
-    writing(op, lambda xp, *ins, **_: (ins[0], places(xp, ins[3 - values]), ins[values]))
+    declare_writes(op, lambda xp, *ins, **_: (ins[0], places(xp, ins[3 - values]), ins[values]))
 
     if read is None:
         return
@@ -80,7 +80,7 @@ def _at_columns(xp: ArrayModule, data: Array, indices: Array) -> tuple[Array, tu
     return data, _columns(xp, indices)
 
 
-reading(gather_nd, _at_columns)
+declare_reads(gather_nd, _at_columns)
 
 
 def _with_data(*, shape: Shape | None) -> tuple[str, ...]:
@@ -125,7 +125,7 @@ def _sized(shape: int | Shape) -> Shape:
 agreeing(scatter_nd, 0, lambda data, indices, *, shape: (_sized(shape), _picked(_sized(shape), indices)))
 
 
-writing(scatter_nd, lambda xp, data, indices, *, shape: (
+declare_writes(scatter_nd, lambda xp, data, indices, *, shape: (
     _sized(shape), _columns(xp, indices), data))
 
 
@@ -205,7 +205,7 @@ def _to_chosen(xp: ArrayModule, g: Array, index: Array, data: Array, *, axis: in
     return data.shape, (slice(None),) * axis + (places,), g
 
 
-writing(boolean_mask_put, _to_chosen)
+declare_writes(boolean_mask_put, _to_chosen)
 
 
 @boolean_mask_put.grad
@@ -222,7 +222,7 @@ boolean_mask_like.infer(like_inputs(2))
 
 
 for _op in (boolean_mask, boolean_mask_like):
-    reading(_op, lambda xp, data, index, *like, axis: (data, (slice(None),) * (axis % data.ndim) + (index != 0,)))
+    declare_reads(_op, lambda xp, data, index, *like, axis: (data, (slice(None),) * (axis % data.ndim) + (index != 0,)))
     gradient_by(_op, boolean_mask_put)
 
 

@@ -25,7 +25,7 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
 from ..outputs import add_into, adjoint_pair, linear, one_of
-from ..places import reading, writing
+from ..places import declare_reads, declare_writes
 from ..samples import alike, along, repeated
 from ..shapes.shape import constant, delivered, out_or_empty
 
@@ -253,7 +253,7 @@ def _retained_rows(xp: ArrayModule, data: Array, indices: Array) -> tuple[Shape,
     return data.shape, rows, data[rows]
 
 
-writing(sparse_retain, _retained_rows)
+declare_writes(sparse_retain, _retained_rows)
 linear(sparse_retain, sparse_retain)
 
 
@@ -355,7 +355,7 @@ def _picked(xp: ArrayModule, data: Array, index: Array, *, axis: int, keepdims: 
     return data, xp.unravel_index(places, data.shape)
 
 
-reading(pick, _picked)
+declare_reads(pick, _picked)
 
 
 def _spots(data: Array, index: Array, axis: int, mode: PickMode) -> Callable[[Array], Array] | None:

@@ -15,7 +15,7 @@ from ...core.spec import Shape, is_floating, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import adjoint_pair, gradient_by, linear
-from ..places import reading, writing
+from ..places import declare_reads, declare_writes
 from ..shapes.shape import constant
 from .indexing import check_some
 
@@ -85,7 +85,7 @@ def _behind_end(xp: ArrayModule, data: Array, length: Array | None = None, *, va
     return data, times >= lengths, value if is_floating(data.dtype) else constant(xp, value, data.dtype)
 
 
-writing(sequence_mask, _behind_end)
+declare_writes(sequence_mask, _behind_end)
 
 
 linear(sequence_mask, sequence_mask, without=("value",))
@@ -117,7 +117,7 @@ def sequence_last_view(array, *, use_sequence_length, axis):
     return None if use_sequence_length else array[:, -1] if axis else array[-1]
 
 
-reading(sequence_last, lambda xp, data, length=None, *, axis, **_: (data, _last(xp, data.shape, length, axis)))
+declare_reads(sequence_last, lambda xp, data, length=None, *, axis, **_: (data, _last(xp, data.shape, length, axis)))
 
 
 @declare(name="_backward_SequenceLast", types="T,U,I->T", unread=(1,),
@@ -129,7 +129,7 @@ def sequence_last_put(g, data, sequence_length, *, use_sequence_length: bool = F
 gradient_by(sequence_last, sequence_last_put)
 
 
-writing(sequence_last_put, lambda xp, g, data, length=None, *, axis, **_: (
+declare_writes(sequence_last_put, lambda xp, g, data, length=None, *, axis, **_: (
     data.shape, _last(xp, data.shape, length, axis), g))
 
 
@@ -162,7 +162,7 @@ def _backwards(xp: ArrayModule, data: Array, length: Array | None, axis: int) ->
     return (batch[:, None], step) if axis else (step, batch)
 
 
-reading(sequence_reverse, lambda xp, data, length=None, *, axis, **_: (data, _backwards(xp, data, length, axis)))
+declare_reads(sequence_reverse, lambda xp, data, length=None, *, axis, **_: (data, _backwards(xp, data, length, axis)))
 
 
 adjoint_pair(sequence_reverse, sequence_reverse, like=False)

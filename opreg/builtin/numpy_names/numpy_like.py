@@ -18,7 +18,7 @@ from ...core.attrs import Key, Limit, Number
 from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, broadcast, check_axis, is_numpy_float, known, show
+from ...core.spec import ANY, Shape, broadcast, check_axis, is_known, is_numpy_float, show
 from ...core.value import Value
 from ...custom.composed import composed, constant
 from ...errors import AttrError, ShapeError
@@ -27,7 +27,7 @@ from ..attention_parts import MaskedScores, multiplies
 from ..lookup.indexing import choosing
 from ..matrices.dense import adjoint, bilinear, multiplying, product
 from ..outputs import computed
-from ..places import writing
+from ..places import declare_writes
 from ..samples import aligned, alike, repeated, summed_like
 from ..shapes.broadcasting import reduce_like_xp
 from ..shapes.creation import filling
@@ -113,7 +113,7 @@ def _coded(source: Shape, *, newshape: int | Sequence[int], reverse: bool) -> Sh
 
 def _worked_out(source: Shape, codes: Shape) -> Shape:
     """The shape with -1 worked out, as far as the lengths of the data are known."""
-    return _literal(source, newshape=codes) if known(source) else tuple([ANY if dim == -1 else dim for dim in codes])
+    return _literal(source, newshape=codes) if is_known(source) else tuple([ANY if dim == -1 else dim for dim in codes])
 
 
 @declare(name="_npx_reshape")
@@ -342,7 +342,8 @@ def subscript_assign_infer(data, value, *, key):
 
 
 # A single number is no array with a view: NumPy stores none of one axis there.
-writing(subscript_assign, lambda xp, data, value, *, key: (data, key, value.reshape(()) if value.size == 1 else value))
+declare_writes(subscript_assign, lambda xp, data, value, *, key: (
+    data, key, value.reshape(()) if value.size == 1 else value))
 
 
 @subscript_assign.grad

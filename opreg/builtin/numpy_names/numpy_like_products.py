@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...core.attrs import Count, Few
-from ...core.einsum import contraction, implied
+from ...core.einsum import contraction, implied_result
 from ...core.registry import ops
 from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...custom.composed import composed
@@ -123,7 +123,7 @@ def _equation(subscripts: str, ranks: Sequence[int]) -> tuple[list[str], str]:
         raise AttrError(f"subscripts={subscripts!r}: there are more axes than the 52 letters")
     terms = [word.replace("...", hidden[most - count:]) for word, count in zip(words, counts)]
     result = output.replace("...", hidden) if arrow else \
-        hidden + "".join(letter for letter in implied(inputs.replace(".", "")))
+        hidden + "".join(letter for letter in implied_result(inputs.replace(".", "")))
     for letter in result:
         if result.count(letter) > 1 or not any(letter in term for term in terms):
             raise AttrError(f"subscripts={subscripts!r}: expected each letter of the result once, and in an operand")

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core.attrs import Few, Limit
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, check_axes, check_axis, known, show
+from ...core.spec import ANY, Shape, check_axes, check_axis, is_known, show
 from ...core.tracing import SpecsAsked
 from ...custom.composed import composed, constant
 from ...errors import AttrError, ShapeError
@@ -54,7 +54,7 @@ def looked_up(data: Any, places: Callable[..., np.ndarray], axis: int, *lengths:
 
 def _squeezed(shape: Shape, axis: Axes) -> Shape | None:
     if axis is None:
-        return tuple([dim for dim in shape if dim != 1]) if known(shape) else None
+        return tuple([dim for dim in shape if dim != 1]) if is_known(shape) else None
     if not shape and axis in (0, -1):
         return ()
     gone = check_axes(axis, len(shape)) if axis != () else ()

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 from ...core.cache import cached
 from ...core.declarations import ZERO
 from ...core.graph import Entry, Graph
-from ...core.op import agreed
+from ...core.op import combined_shape
 from ...core.registry import ops
 from ...core.rules import Attrs, AttrsRule, Dtypes, Norm, Shapes
 from ...core.spec import Shape, as_dtype
 from ...core.value import Value
 from ...custom.composed import composed
-from ...errors import AttrError, listed
+from ...errors import AttrError, list_names
 from ..matrices.dense import with_bias
 from .layers import along_channels, sums
 from .ranges import (
@@ -106,8 +106,8 @@ def _body(kind: str, graph: Graph) -> Body:
     ops = [node.op.name for node in nodes]
     after = {*_FOLLOWING} if kind == "Convolution" else {*_FOLLOWING} - {"BatchNorm", "elemwise_add"}
     if ops[:1] != [kind] or graph.heads != ((nodes[-1], 0),) or not after.issuperset(ops[1:]):
-        raise AttrError(f"expected a subgraph of {kind} and then any of {listed(sorted(after))}, got "
-                        f"{listed(ops) or 'an empty one'}")
+        raise AttrError(f"expected a subgraph of {kind} and then any of {list_names(sorted(after))}, got "
+                        f"{list_names(ops) or 'an empty one'}")
     layer, norm = nodes[0], next(filter(_norm, nodes[1:2]), None)
     if (layer.attrs.get("layout") or "NC")[:2] != "NC" or (norm is not None and _norm(norm).axis != 1):
         raise AttrError("expected a subgraph with channels on axis 1")
@@ -115,7 +115,7 @@ def _body(kind: str, graph: Graph) -> Body:
     called.update(zip(() if norm is None else norm.inputs[1:], _STATISTICS))
     names = tuple([called.get(entry, "sum") for entry in entries])
     if len({*names}) != len(called) + ("sum" in names) or len({*names}) != len(names):
-        raise AttrError(f"expected a subgraph of the layer's inputs and one added input, got {listed(names)}")
+        raise AttrError(f"expected a subgraph of the layer's inputs and one added input, got {list_names(names)}")
     return Body(entries, names, layer, norm, nodes[1 if norm is None else 2:])
 
 
@@ -267,8 +267,8 @@ class Fusion:
         body, named_specs = self.body(attrs), self.named(attrs, ins)
         inferred, result = _inferred(body, "infer_shapes", [named_specs[name] for name in body.names])
         spec_of = {**dict.fromkeys(named_specs, (1,)), **dict(zip(body.names, inferred))}
-        return ([agreed(name, shape, spec_of[name]) for name, shape in named_specs.items()],
-                [agreed("output", outs[0], result), *[(1,)] * (len(outs) - 1)])
+        return ([combined_shape(name, shape, spec_of[name]) for name, shape in named_specs.items()],
+                [combined_shape("output", outs[0], result), *[(1,)] * (len(outs) - 1)])
 
     def types(self, attrs: Attrs, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
         body, named_specs = self.body(attrs), self.named(attrs, ins)

@@ -20,7 +20,7 @@ from ...typing import Array, ArrayModule
 from ..forms import formed
 from ..lookup.indexing import check_some, integer_indices, places_along, puts_back
 from ..outputs import adjoint_pair
-from ..places import reading
+from ..places import declare_reads
 from ..samples import along
 
 __all__: list[str] = []
@@ -156,7 +156,7 @@ def _at_indices(xp: ArrayModule, data: Array, indices: Array, *, axis: int | Non
     return data.reshape(shape), _along(xp, indices.astype(xp.int64), shape, axis)
 
 
-reading(take_along_axis, _at_indices)
+declare_reads(take_along_axis, _at_indices)
 
 
 @declare(name="_backward_take_along_axis", types="T,I,U->T", unread=(2,))

@@ -17,7 +17,7 @@ from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare
 from ...core.rules import Rule
-from ...core.spec import ANY, Shape, as_dtype, check_axis, is_narrow, stated
+from ...core.spec import ANY, Shape, as_dtype, check_axis, is_narrow, parse_shape
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import formed
@@ -36,7 +36,7 @@ Dims = Dim | tuple[Dim, ...]
 
 def inferred_shape(shape: int | Shape | None) -> Shape | None:
     """A shape attribute for shape inference."""
-    return stated((shape,) if isinstance(shape, int) else shape)
+    return parse_shape((shape,) if isinstance(shape, int) else shape)
 
 
 def array_shape(shape: int | Shape | None) -> Shape:

@@ -16,7 +16,7 @@ from ...core.array_module import number_on
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import Rule
-from ...core.spec import ANY, Shape, check_axis, fits, known, show, size, wrapped
+from ...core.spec import ANY, Shape, check_axis, fits, is_known, show, size, wrapped
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..samples import same_numbers
@@ -187,7 +187,7 @@ def delivered(result: Array, out: Array | None) -> Array:
 def _refill(ins: list, outs: list) -> list:
     """The one unknown dimension of an input, from the number of elements, which input and output share."""
     (data,), (out,) = ins, outs
-    if data is None or out is None or not known(out) or sum(dim is ANY for dim in data) != 1:
+    if data is None or out is None or not is_known(out) or sum(dim is ANY for dim in data) != 1:
         return ins
     known_size = math.prod(dim for dim in data if dim is not ANY)
     if known_size == 0 or size(out) % known_size:
@@ -412,7 +412,7 @@ def expand_dims_fill(ins, outs, *, axis):
 
 def _squeezed(shape: Shape, *, axis: int | Sequence[int] | None) -> Shape | None:
     if axis is None:
-        if not known(shape):
+        if not is_known(shape):
             return None
         gone = {i for i, dim in enumerate(shape) if dim == 1}
     else:

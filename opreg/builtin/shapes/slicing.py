@@ -20,7 +20,7 @@ from ...core.spec import ANY, Shape, check_axis, cut_length, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array
 from ..outputs import agreeing, as_output, common_shape, linear
-from ..places import writing
+from ..places import declare_writes
 from ..samples import along
 from .shape import constant, viewing
 
@@ -42,7 +42,8 @@ def _cut_by(op: Op, cut: Callable[..., Cut]) -> Rule:
     def cut_infer(*shapes, **attrs):
         return _cut_shape(shapes[0], rule(attrs, *shapes))
 
-    viewing(op, lambda *shapes, **attrs: itemgetter(rule(attrs, *shapes)))
+    # With an ellipsis a slice of an array without axes is a view, too; without one NumPy gives a number.
+    viewing(op, lambda *shapes, **attrs: itemgetter((*rule(attrs, *shapes), ...)))
 
     return rule
 
@@ -85,7 +86,7 @@ def cutting(op: Op, cut: Callable[..., Cut]) -> Op:
 
     agreeing(put, 0, lambda g, data, **attrs: (data, _cut_shape(data, rule(attrs, data, g))))
 
-    writing(put, lambda xp, g, data, **attrs: (data.shape, rule(attrs, data.shape, g.shape), g))
+    declare_writes(put, lambda xp, g, data, **attrs: (data.shape, rule(attrs, data.shape, g.shape), g))
 
     @put.prepare
     def put_prepare(g, data, **attrs):
@@ -271,7 +272,7 @@ def slice_assign_fill(ins, outs, *, begin, end, step):
 agreeing(slice_assign, 1, lambda lhs, rhs, **bounds: (lhs, _cut_shape(lhs, _cut(lhs, **bounds))))
 
 
-writing(slice_assign, lambda xp, lhs, rhs, **bounds: (lhs, _cut(lhs.shape, **bounds), rhs))
+declare_writes(slice_assign, lambda xp, lhs, rhs, **bounds: (lhs, _cut(lhs.shape, **bounds), rhs))
 
 
 @slice_assign.prepare
@@ -307,7 +308,7 @@ def slice_assign_scalar_infer(data, *, begin, end, step):
     return data
 
 
-writing(slice_assign_scalar, lambda xp, data, *, scalar, **bounds: (
+declare_writes(slice_assign_scalar, lambda xp, data, *, scalar, **bounds: (
     data, _cut(data.shape, **bounds), constant(xp, scalar, data.dtype)))
 
 

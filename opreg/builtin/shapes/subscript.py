@@ -9,10 +9,10 @@ import numpy as np
 
 from ...core.attrs import Key
 from ...core.registry import declare, ops
-from ...core.spec import Shape, cut_length, holds_any, known
+from ...core.spec import Shape, cut_length, holds_any, is_known
 from ...errors import SubscriptError
 from ..outputs import add_into, adjoint_pair, linear
-from ..places import reading
+from ..places import declare_reads
 from ..samples import repeated
 from .shape import is_scattered
 
@@ -47,7 +47,7 @@ def subscript(data, *, key: Key):
 @subscript.infer
 def subscript_infer(data, *, key):
     parts = key if isinstance(key, tuple) else (key,)
-    if not known(data) or holds_any(parts):
+    if not is_known(data) or holds_any(parts):
         return _open_shape(data, parts)
     parts = tuple(np.zeros(part.shape, np.int64) if _on_device(part) else part for part in parts)  # not read there
     try:
@@ -56,7 +56,7 @@ def subscript_infer(data, *, key):
         raise SubscriptError(str(error)) from None
 
 
-reading(subscript, lambda xp, data, *, key: (data, key))
+declare_reads(subscript, lambda xp, data, *, key: (data, key))
 
 
 @subscript.prepare

@@ -25,7 +25,7 @@ from ...cells.tree import LEAF, Structure, flatten
 from ...core.graph import Entry, Graph, Node
 from ...core.mode import Recording
 from ...core.rules import as_list
-from ...core.spec import ANY, Shape, as_dtype, known
+from ...core.spec import ANY, Shape, as_dtype, is_known
 from ...errors import ArgumentError, OpError, did_you_mean
 from ...interop.translation import Untranslatable
 from ..package import onnx as package
@@ -480,10 +480,10 @@ def _model_of(program: _Program, opset: int | None) -> Draft:
     if any([node.op for node in graph.nodes] != [node.op for node in graphs[0].nodes] for graph in graphs):
         raise ArgumentError(f"onnx.export: {program.title} computes something else for other lengths of a dynamic "
                             f"dimension")
-    values, inputs, known = _variables(g, program, graphs, scales)
+    values, inputs, constants = _variables(g, program, graphs, scales)
     g.inputs = [value for _, value in inputs]
     try:
-        heads = walk(g, list(zip(*[graph.nodes for graph in graphs])), values, graphs[0].heads, known)
+        heads = walk(g, list(zip(*[graph.nodes for graph in graphs])), values, graphs[0].heads, constants)
     except Untranslatable as error:
         raise ArgumentError(f"onnx.export: {program.title} cannot be written in opset {opset} of ONNX: {error}"
                             ) from None
@@ -529,7 +529,7 @@ def _variables(g: Builder, program: _Program, graphs: Sequence[Graph], scales: M
         results = [shape[graph.nodes[numbers[node]]][0] for shape, graph in zip(shapes, graphs)]
         if given_as is None:
             raise ArgumentError(f"onnx.export: {program.title}: there is no value for {node.name!r}")
-        if any(shape is None or not known(shape) for shape in results) and given_as.shape is None:
+        if any(shape is None or not is_known(shape) for shape in results) and given_as.shape is None:
             continue  # a label, which no exported node may read
         values[node, 0] = Value(g, given_as.name, results, dtypes[node][0] or np.dtype(np.float32))
     for each, node in program.inputs:

@@ -17,7 +17,7 @@ from opreg.cells.tree import Structure
 from opreg.core.files import reading
 from opreg.core.graph import Entry, topological
 from opreg.core.mode import Recording
-from opreg.core.spec import ANY, Shape, is_floating, known
+from opreg.core.spec import ANY, Shape, is_floating, is_known
 from opreg.errors import ArgumentError, FileFormatError, did_you_mean, note
 from opreg.gluon.base_parameter import Contexts
 from opreg.gluon.symbol_block import SymbolBlock
@@ -258,7 +258,7 @@ def import_model(model: Any, shapes: Mapping[str, Sequence[int]] | None = None
             traced = trace_function(cell, structure, specs)
     except UnknownNumbers as error:
         open_ = {name: _named(graph.infos[name], shape) for name, (shape, _) in zip(graph.inputs, specs)
-                 if shape is None or not known(shape)}
+                 if shape is None or not is_known(shape)}
         if open_:
             stated = ", ".join(f"{name!r}: {shape}" for name, shape in open_.items())
             note(error, f"{cell.model.name}: lengths of inputs are open: give them as shapes={{{stated}}}")

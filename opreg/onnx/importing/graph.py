@@ -19,7 +19,7 @@ from opreg.cells.trace import TracedTensor
 from opreg.core.op import Op
 from opreg.core.placeholder import Placeholder, lookup
 from opreg.core.registry import ops
-from opreg.core.spec import ANY, Shape, is_floating, known
+from opreg.core.spec import ANY, Shape, is_floating, is_known
 from opreg.core.tracing import TraceError
 from opreg.core.value import Value
 from opreg.errors import ArgumentError, DTypeError, FileFormatError, OpError, ShapeError, did_you_mean, note
@@ -577,7 +577,7 @@ class Node:
             If some are known only when the graph runs.
         """
         shape = self.lengths(value)
-        if not known(shape):
+        if not is_known(shape):
             raise UnknownNumbers.of(self.op_type, "lengths that are known only when the graph runs")
         return shape
 
@@ -597,7 +597,7 @@ class Node:
     def lengths_but_one(self, value: Any) -> Shape:
         """The shape of a value for reshaping: -1 for the first length, if it is dynamic."""
         first, *rest = self.lengths(value)
-        return (-1, *rest) if first is ANY and known(tuple(rest)) else self.shape(value)
+        return (-1, *rest) if first is ANY and is_known(tuple(rest)) else self.shape(value)
 
     def rank(self, value: Any) -> int:
         """Number of axes of a value."""

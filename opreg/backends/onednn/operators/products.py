@@ -26,8 +26,8 @@ from opreg.core import host_memory, threads
 from opreg.core.cache import cached
 from opreg.core.launch import Call, Rank
 from opreg.core.spec import Shape
-from opreg.core.versions import now, stays
-from opreg.errors import OpError, passing
+from opreg.core.versions import stays, write_count
+from opreg.errors import OpError, is_transient
 from opreg.typing import Array
 
 from ... import blas, trials
@@ -77,7 +77,7 @@ def _impossible(product: Product, strides: tuple[Shape, ...]) -> str | None:
     try:
         name = implementation(library, product.describe(library, "forward", strides)[0][0])
     except OpError as error:
-        if passing(error):
+        if is_transient(error):
             raise
         return str(error)
     return f"oneDNN has only {name} for it" if name.startswith("ref") else None
@@ -153,7 +153,7 @@ def _is_small(matrices: Matrices) -> bool:
 def _keeps(call: Call) -> bool:
     """Whether a plan keeps the right factor in the library's layout, until it is written: a weight, in inference."""
     return (not call.is_train and 1 in call.variables and convolution.HERE not in call.memo
-            and call.xp.may_share_memory(call.details.b, call.ins[1]) and stays(call.details.b, now()))
+            and call.xp.may_share_memory(call.details.b, call.ins[1]) and stays(call.details.b, write_count()))
 
 
 def _tried(a: Array, b: Array, in_plan: bool = False, kept: bool = False) -> trials.Choice:

@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from string import ascii_letters
 from typing import Any, NamedTuple
 
-from opreg.core.einsum import contraction, implied
+from opreg.core.einsum import contraction, implied_result
 from opreg.core.registry import ops
-from opreg.core.spec import ANY, known
+from opreg.core.spec import ANY, is_known
 from opreg.errors import ArgumentError, ShapeError
 from opreg.nn.ops import einsum as ours
 
@@ -28,7 +28,7 @@ class _Named(NamedTuple):
 @row("Einsum")
 def einsum(node: Node, *values: Any, equation: str) -> Any:
     terms, result = _terms(node, equation.replace(" ", ""), values)
-    if all(known(node.lengths(value)) for value in values) and len(values) == len(terms):
+    if all(is_known(node.lengths(value)) for value in values) and len(values) == len(terms):
         return ours(f"{','.join(letters for letters, _ in terms)}->{result}", *[value for _, value in terms])
     product = terms[0]
     for i, term in enumerate(terms[1:], 2):
@@ -51,7 +51,7 @@ def _terms(node: Node, equation: str, values: Sequence[Any]) -> tuple[list[_Name
             raise ShapeError(f"einsum: {word!r} names {len(own)} axes of shape {node.lengths(value)}")
     free = [letter for letter in ascii_letters if letter not in equation][:max(counts)]
     if not arrow:
-        result = "..." + implied(left.replace("...", ""))
+        result = "..." + implied_result(left.replace("...", ""))
     wide = [word.replace("...", "".join(free[len(free) - count:])) for word, count in zip(words, counts)]
     if free and "..." not in result:
         raise ArgumentError(f"einsum: {equation!r} leaves out the axes of '...' after the arrow")

@@ -11,7 +11,7 @@ import numpy as np
 
 from opreg.core.mode import MODE
 from opreg.core.registry import ops
-from opreg.core.spec import ANY, is_floating, known
+from opreg.core.spec import ANY, is_floating, is_known
 from opreg.errors import ArgumentError, AttrError, ShapeError
 
 from ..graph import Node
@@ -128,7 +128,7 @@ class _Windows:
         self.kernel, self.strides, self.dilations = kernel, strides or [1] * count, dilations or [1] * count
         self.before, self.behind = window_pads(node, x, kernel, self.strides, self.dilations, auto_pad, pads)
         lengths = node.lengths(x)[-count:]
-        self.lengths = lengths if known(lengths) else node.shape(x)[-count:]
+        self.lengths = lengths if is_known(lengths) else node.shape(x)[-count:]
         self.places: list[np.ndarray] = []
         for i in range(count):
             span = (kernel[i] - 1) * self.dilations[i] + 1
@@ -365,7 +365,7 @@ def layer_normalized(node: Node, x: Any, scale: Any, bias: Any = None, axis: int
     deviation."""
     axis, rank = node.axis(axis, x), node.rank(x)
     dtype = node.dtype(x)
-    if axis == rank - 1 and bias is not None and not statistics and dtype != np.float16 and known(
+    if axis == rank - 1 and bias is not None and not statistics and dtype != np.float16 and is_known(
             node.lengths(scale)) and node.rank(scale) == 1:
         return ops.LayerNorm(x, scale, bias, axis=-1, eps=epsilon), None, None
     axes = tuple(range(axis, rank))

@@ -11,7 +11,7 @@ import numpy as np
 
 from opreg.core.mode import MODE
 from opreg.core.registry import ops
-from opreg.core.spec import ANY, is_floating, known
+from opreg.core.spec import ANY, is_floating, is_known
 from opreg.errors import ArgumentError, ShapeError
 
 from ..graph import Node, UnknownNumbers
@@ -101,7 +101,7 @@ def sliced(node: Node, x: Any, starts: Sequence[int], ends: Sequence[int], axes:
     key = tuple([slice(*each) for each in zip(begin, end, step)])
     if all(each == slice(None, None, 1) for each in key):
         return x
-    if known(lengths) and all(each.step > 0 for each in key):
+    if is_known(lengths) and all(each.step > 0 for each in key):
         return ops._npi_slice(x, begin=tuple(begin), end=tuple(end), step=tuple(step))
     return ops._npi_slice(x, begin=tuple(begin), end=tuple(end), step=tuple(step))
 
@@ -122,7 +122,7 @@ def gather(node: Node, x: Given, indices: Given, *, axis: int = 0) -> Any:
 @row("GatherElements")
 def gather_elements(node: Node, x: Any, indices: Any, *, axis: int = 0) -> Any:
     axis = node.axis(axis, x)
-    if not known((*node.lengths(x), *node.lengths(indices))):
+    if not is_known((*node.lengths(x), *node.lengths(indices))):
         return gather_along(node, x, indices, axis)
     length = node.shape(x)[axis]
     indices = ops._npi_where(ops._npi_less_scalar(indices, scalar=0), indices + length, indices)
@@ -136,7 +136,7 @@ def gather_elements(node: Node, x: Any, indices: Any, *, axis: int = 0) -> Any:
 def gather_along(node: Node, x: Any, indices: Any, axis: int) -> Any:
     """The elements at indices along an axis. An element may be read several times: its gradients are added."""
     lengths, shape = node.lengths(x), node.lengths(indices)
-    if not known((*lengths, *shape)):
+    if not is_known((*lengths, *shape)):
         return ops.gather_nd(x, _stacked(node, _along_axis(node, x, indices, axis)))
     strides = [math.prod(lengths[i + 1:]) for i in range(len(lengths))]
     base = sum((np.arange(length).reshape(-1, *[1] * (len(shape) - 1 - i)) * strides[i]
@@ -159,7 +159,7 @@ def _from_first(node: Node, indices: Any, x: Any, axis: int) -> Any:
 def _counted(node: Node, like: Any, axis: int) -> Any:
     """The index of each element of an array along an axis."""
     shape = node.lengths(like)
-    if known(shape):
+    if is_known(shape):
         return np.indices(shape)[axis]
     return ops._np_cumsum(ops.ones_like(node.cast(like, np.int64)), axis=axis) - 1
 
@@ -380,7 +380,7 @@ def padded(node: Node, x: Any, pads: Sequence[int], value: float, mode: str) -> 
     grown = [(max(before, 0), max(behind, 0)) for before, behind in widths]
     if not any(map(any, grown)):
         return x
-    if known(node.lengths(x)):
+    if is_known(node.lengths(x)):
         sane([dim + sum(pair) for dim, pair in zip(node.lengths(x), grown)])
     if mode != "constant":
         for axis, pair in enumerate(grown):

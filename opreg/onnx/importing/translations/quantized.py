@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opreg.core.registry import ops
-from opreg.core.spec import known
+from opreg.core.spec import is_known
 from opreg.errors import ShapeError
 
 from ..graph import Node
@@ -109,7 +109,7 @@ def _exact(node: Node, weight: Any, zero: Any, axis: int, summed: tuple[int, ...
         reach: Any = np.abs(integers).sum(summed).max(initial=0)
     else:
         lengths = tuple([node.lengths(weight)[each] for each in summed])
-        reach = 255 * math.prod(lengths) if known(lengths) else math.inf
+        reach = 255 * math.prod(lengths) if is_known(lengths) else math.inf
     return np.float32 if reach * 255 <= 2 ** 24 else np.float64
 
 

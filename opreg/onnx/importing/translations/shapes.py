@@ -10,7 +10,7 @@ import numpy as np
 
 from opreg.cells.tensor import Tensor
 from opreg.core.registry import ops
-from opreg.core.spec import ANY, known
+from opreg.core.spec import ANY, is_known
 from opreg.errors import ArgumentError, AttrError, ShapeError
 
 from ..graph import Node, UnknownNumbers
@@ -88,7 +88,7 @@ def eye_like(node: Node, x: Given, *, dtype: int | None = None, k: int = 0) -> A
 @row("Shape")
 def shape(node: Node, x: Given, *, start: int = 0, end: int | None = None) -> Any:
     lengths = node.lengths(x)[start:end]
-    if known(lengths):
+    if is_known(lengths):
         return np.array(lengths, np.int64)
     rank = node.rank(x)
     first, last, _ = slice(start, end).indices(rank)
@@ -146,13 +146,13 @@ def _without(node: Node, x: Any, length: Any) -> int | None:
     if not (isinstance(length, Length) and length.is_of(x)):
         return None
     others = [each for axis, each in enumerate(node.lengths(x)) if axis != length.axis]
-    return math.prod(others) if known(tuple(others)) else None
+    return math.prod(others) if is_known(tuple(others)) else None
 
 
 def reshaped(node: Node, x: Any, codes: tuple[int, ...], literal: bool = False) -> Any:
     """An array in another shape, in which 0 keeps the length at its position unless ``literal``."""
     lengths = node.lengths(x)
-    if not literal and not known(lengths) and codes and 0 in codes:
+    if not literal and not is_known(lengths) and codes and 0 in codes:
         places = [lengths[i] if dim == 0 and lengths[i] is not ANY else dim for i, dim in enumerate(codes)]
         if 0 in places:
             return ops.reshape(x, shape=tuple(places))
@@ -172,9 +172,9 @@ def reshaped(node: Node, x: Any, codes: tuple[int, ...], literal: bool = False) 
 def flatten(node: Node, x: Any, *, axis: int = 1) -> Any:
     lengths = node.lengths(x)
     axis = axis + len(lengths) if axis < 0 else axis
-    if not known(lengths):
+    if not is_known(lengths):
         first, last = lengths[:axis], lengths[axis:]
-        if known(last):
+        if is_known(last):
             return ops._np_reshape(x, newshape=(-1, math.prod(last)))
         if axis == 1:
             return ops.Flatten(x)
@@ -202,7 +202,7 @@ def squeezed(node: Node, x: Any, axes: Sequence[int] | None) -> Any:
         if lengths[place] != 1:
             raise ShapeError(f"axis {place} has length {lengths[place]} and cannot be left out")
     remaining = [dim for i, dim in enumerate(lengths) if i not in places]
-    if known(tuple(remaining)):
+    if is_known(tuple(remaining)):
         return ops._np_reshape(x, newshape=tuple(remaining))
     return ops.squeeze(x, axis=tuple(sorted(places))) if places else x
 
@@ -241,7 +241,7 @@ def expand(node: Node, x: Any, shape: Given) -> Any:
     target = numbers(node.host(shape))
     have = node.lengths(x)
     missing = len(target) - len(have)
-    if known(have):
+    if is_known(have):
         return ops._np_broadcast_to(x, shape=sane(np.broadcast_shapes(have, target)))
     ones = ops.Cast(_full(target if missing >= 0 else (1,) * -missing + target, 1), dtype=node.dtype(x))
     return ops.broadcast_mul(x, ones)
@@ -277,7 +277,7 @@ def _full(shape: tuple[int, ...], value: float, dtype: Any = np.float32) -> Any:
 @row("Tile")
 def tile(node: Node, x: Any, repeats: Host) -> Any:
     reps = numbers(repeats)
-    if known(node.lengths(x)):
+    if is_known(node.lengths(x)):
         sane([dim * rep for dim, rep in zip(node.lengths(x), reps)])
     return ops.tile(x, reps=reps) if reps else x
 
