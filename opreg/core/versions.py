@@ -251,7 +251,7 @@ class Targets:
     Examples
     --------
     >>> arrays = np.zeros(2), np.zeros(3)
-    >>> targets, since = Targets(arrays), now()
+    >>> targets, since = Targets(arrays), write_count()
     >>> targets.wrote()
     >>> [written(array, since) is None for array in (*arrays, np.zeros(2))]
     [False, False, True]
@@ -355,7 +355,7 @@ def keeps_all_bits(array: ndarray, source: Any) -> bool:
 
     Examples
     --------
-    >>> unchanged(np.zeros(2), 0), unchanged(np.zeros(2), -0.0)
+    >>> keeps_all_bits(np.zeros(2), 0), keeps_all_bits(np.zeros(2), -0.0)
     (True, False)
     """
     try:
@@ -387,7 +387,7 @@ def written(array: Array, since: int) -> Write | None:
 
     Examples
     --------
-    >>> array, since = np.zeros(4), now()
+    >>> array, since = np.zeros(4), write_count()
     >>> wrote(array, slice(2, 4))
     >>> written(array, since) is None, written(array[:2], since) is None
     (False, True)
@@ -413,7 +413,7 @@ def stays(array: Array, since: int) -> bool:
 
     Examples
     --------
-    >>> array, since = np.zeros(4), now()
+    >>> array, since = np.zeros(4), write_count()
     >>> before = stays(array, since)
     >>> share(array)
     >>> before, stays(array, since)
