@@ -97,7 +97,8 @@ class BlockPlans:
         if compiled is not None and len(results) == len(compiled.traced.heads):
             return [_array(value) for value in results]
         itself = dict(zip(map(id, given), data))  # results that are inputs are the caller's arrays, as without a plan
-        return [itself[id(value)] if id(value) in itself else _array(value) for value in results]
+        return [itself[id(value)] if id(value) in itself else _array(value) if isinstance(value, Tensor) else value
+                for value in results]
 
     def _given(self, data: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
         """Values of the graph's variables, in their order."""
@@ -178,10 +179,8 @@ def _is_open(node: Node) -> bool:
     return node.op is not None and not node.inputs and 0 in (node.attrs.get("shape") or ())
 
 
-def _array(value: NDArray) -> NDArray:
-    """An array over a tensor's memory, with the tensor's record on the tape; a parameter's array itself."""
-    if not isinstance(value, Tensor):
-        return value
+def _array(value: Tensor) -> NDArray:
+    """An array over a tensor's memory, with the tensor's record on the tape."""
     result = wrap(value._data, value._ctx)
     result._entry = value._entry
     return result
