@@ -51,6 +51,7 @@ _DEEPER = {
         "get_registry", "get_register_func", "get_alias_func", "get_create_func")},
     "opreg.data.image": {"image": "opreg.data.image", **dict.fromkeys(("det", "detection"), "opreg.data.detection")},
     "opreg.gluon.contrib.nn": {"basic_layers": "opreg.gluon.contrib.nn"},
+    "opreg.gluon.contrib.data": {"sampler": "opreg.gluon.contrib.data"},
     "opreg.gluon.contrib.cnn": {"conv_layers": "opreg.gluon.contrib.cnn"},
     "opreg.gluon.contrib.rnn": dict.fromkeys(("rnn_cell", "conv_rnn_cell"), "opreg.gluon.contrib.rnn"),
     "opreg.nn": {"cell": "opreg.cells.cell", "grad": "opreg.cells.grad", "layer": "opreg.nn.layers",

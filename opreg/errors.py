@@ -283,7 +283,7 @@ def as_op_error(error: Exception, text: str = "") -> OpError:
     Examples
     --------
     >>> try:
-    ...     raise adopted(IndexError("5 is too large"), "operator take")
+    ...     raise as_op_error(IndexError("5 is too large"), "operator take")
     ... except IndexError as error:
     ...     error
     OpIndexError('operator take: 5 is too large')
@@ -336,7 +336,8 @@ def is_transient(error: BaseException) -> bool:
 
     Examples
     --------
-    >>> passing(MemoryError()), passing(OSError(errno.EMFILE, "Too many open files")), passing(ValueError("no"))
+    >>> errors = MemoryError(), OSError(errno.EMFILE, "Too many open files"), ValueError("no")
+    >>> tuple(map(is_transient, errors))
     (True, True, False)
     """
     if isinstance(error, OSError):  # the loader of libraries gives the words alone
@@ -349,7 +350,7 @@ def list_names(names: Sequence[str], most: int = 8) -> str:
 
     Examples
     --------
-    >>> listed(["data", "weight"]), listed([f"arg{i}" for i in range(1000)], 3)
+    >>> list_names(["data", "weight"]), list_names([f"arg{i}" for i in range(1000)], 3)
     ('data, weight', 'arg0, arg1, ..., arg999')
     """
     if len(names) <= most:

@@ -107,17 +107,22 @@ def _used(function: Any) -> frozenset[str]:
     return frozenset(found)
 
 
-def _used_by(item: pytest.Function) -> frozenset[str]:
-    fixtures = [each.func for name in item.fixturenames for each in item._fixtureinfo.name2fixturedefs.get(name, ())]
-    return frozenset().union(*map(_used, [item.function, *fixtures]))
+def _used_by(item: pytest.Function, known: dict[int, frozenset[str]]) -> frozenset[str]:
+    """Uses of a test; ``known`` has those of its function with other parameters, by the identity of its fixtures."""
+    info = item._fixtureinfo
+    if id(info) not in known:
+        fixtures = [each.func for name in info.names_closure for each in info.name2fixturedefs.get(name, ())]
+        known[id(info)] = frozenset().union(*map(_used, [item.function, *fixtures]))
+    return known[id(info)]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skips ``gpu`` tests without a GPU, and ``simulated`` tests with a real one; marks tests on the stand-in as
     ``stand_in``, and those that need facts which no real GPU provides as ``simulated``."""
+    known: dict[int, frozenset[str]] = {}
+    place = os.environ.get("OPREG_TEST_GPU")
     for item in items:
-        used = _used_by(item) if isinstance(item, pytest.Function) else frozenset()
-        place = os.environ.get("OPREG_TEST_GPU")
+        used = _used_by(item, known) if isinstance(item, pytest.Function) else frozenset()
         if "gpus" in used:
             item.add_marker("stand_in")
             if "simulated" in used or ("waits" in used and place != "bed"):  # the bed counts them

@@ -48,8 +48,7 @@ def _server() -> subprocess.Popen[str]:
     """The process that the others are forked from."""
     made = subprocess.Popen([sys.executable, "-W", "error", "-c", _SERVER], stdin=subprocess.PIPE, text=True,
                             stdout=subprocess.PIPE, cwd=ROOT, env={**_ENVIRONMENT, "OPENBLAS_NUM_THREADS": "1"})
-    atexit.register(made.wait)
-    atexit.register(made.stdin.close)  # type: ignore[union-attr]
+    atexit.register(made.__exit__, None, None, None)  # closes its input, after which it ends
     return made
 
 

@@ -75,7 +75,8 @@ OTHERWISE = {
         core.mode: _MOST_DERIVED
         core.processor: _LONGEST _DEEPEST
         command.check: _TIMEOUT _LEFT_OPEN
-        core.versions: _STRETCHES _SPANS _PICKED
+        core.versions: _SPANS _PICKED _GROUP
+        core.written_ranges: _STRETCHES
         command.params: _DIGITS
         data.codec: _ANY_FILE _BAND
         data.mnist: _AXES

@@ -75,8 +75,10 @@ def test_reference_kernels_say_why_there_is_no_body() -> None:
 
 
 #: Functions by hand, and attributes of the records, at most: numbers that may only become smaller.
-MOST = {"functions that are a rule: infer": 118, "functions that are a rule: grad": 96,
-        "functions that are a rule: kernel": 158, "attributes of Op": 25, "attributes of Executor": 40}
+MOST = {"functions that are a rule: infer": 116, "functions that are a rule: grad": 96,
+        "functions that are a rule: kernel": 158, "functions that are a rule: fill": 41,
+        "functions that are a rule: types": 39, "functions that are a rule: vmap": 27,
+        "attributes of Op": 25, "attributes of Executor": 40}
 
 
 def test_bodies_take_the_place_of_rules_by_hand() -> None:

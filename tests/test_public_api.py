@@ -144,7 +144,8 @@ ANY_KEYWORDS = {
 @of_each([name for name in MODULES if not name.startswith("opreg.builtin")])
 def test_no_function_swallows_keywords(name: str) -> None:
     """Every function checks its keywords, so that a misspelt one is refused."""
-    tree = ast.parse(MODULES[name].read_text())
+    text = MODULES[name].read_text()
+    tree = ast.parse(text if "**" in text else "")
     for function in [each for part in (tree, *tree.body)
                      if isinstance(part, (ast.Module, ast.ClassDef)) for each in part.body]:
         if not isinstance(function, ast.FunctionDef) or function.args.kwarg is None \

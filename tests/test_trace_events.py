@@ -176,7 +176,7 @@ def test_results_equal_those_without_it():
 def test_everything_is_put_back():
     def parts():
         return [computation.run, tape.backward, dict(tape._IN_MODE), Executor.forward, Executor.backward, Cell._run,
-                Cache.call, segment.plain, computation.NDArray.__mul__, mx.Tensor.__add__]
+                Cache.call, segment.plain, mx.nd.NDArray.__mul__, mx.Tensor.__add__]
 
     executor = mx.sym.exp(mx.sym.Variable("x")).simple_bind(mx.cpu(), x=(3,))
     segment = executor.plan(False).forward

@@ -33,7 +33,7 @@ def declare_reads(op: Op, where: Callable[..., tuple]) -> None:
     ... def column(data, *, at: int = 0): "A column."
     >>> column.infer(lambda data: data[:1])
     <function <lambda> at ...>
-    >>> reading(column, lambda xp, data, *, at: (data, (slice(None), at)))
+    >>> declare_reads(column, lambda xp, data, *, at: (data, (slice(None), at)))
     >>> column(nd.array([[1.0, 2.0], [3.0, 4.0]]), at=1).asnumpy().tolist()
     [2.0, 4.0]
     """
@@ -64,7 +64,7 @@ def declare_writes(op: Op, where: Callable[..., tuple]) -> None:
     ... def framed(data): "A vector between two zeros."
     >>> framed.infer(lambda data: (data[0] + 2,))
     <function <lambda> at ...>
-    >>> writing(framed, lambda xp, data: ((data.shape[0] + 2,), slice(1, -1), data))
+    >>> declare_writes(framed, lambda xp, data: ((data.shape[0] + 2,), slice(1, -1), data))
     >>> framed(nd.array([1.0, 2.0])).asnumpy().tolist()
     [0.0, 1.0, 2.0, 0.0]
     """

@@ -44,7 +44,7 @@ def implied_result(terms: str) -> str:
 
     Examples
     --------
-    >>> implied("ij,jk")
+    >>> implied_result("ij,jk")
     'ik'
     """
     return "".join(sorted(letter for letter in {*terms} - {","} if terms.count(letter) == 1))

@@ -98,7 +98,7 @@ def has_fixed_key(value: object) -> bool:
 
     Examples
     --------
-    >>> lasting((1, "same", (2.0, None))), lasting(([1],)), lasting(object())
+    >>> has_fixed_key((1, "same", (2.0, None))), has_fixed_key(([1],)), has_fixed_key(object())
     (True, False, False)
     """
     kind = value.__class__

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from ..errors import (
     ArgumentError,
     AttrError,
+    DTypeError,
     NotDifferentiableError,
     OpError,
     ShapeError,
@@ -30,7 +31,7 @@ from .dispatch import apply
 from .invalidation import invalidate
 from .launch import Call, Kernel
 from .mode import Recording
-from .rules import SAME_TYPE, Attrs, AttrsRule, Dtypes, Rule, Shapes, TypeRule, counted, warn_of_none
+from .rules import SAME_TYPE, Attrs, AttrsRule, Dtypes, Rule, Shapes, TypeRule, UnfitDtype, counted, warn_of_none
 from .signature import Names, Signature
 from .spec import ANY, Shape, Spec, bytes_of, is_known, show, unify
 from .traits import Traits
@@ -200,7 +201,11 @@ class Op(Declarations, PropMethods):
             If dtypes contradict each other.
         """
         if isinstance(self.rules.types, TypeRule):
-            return self.rules.types(ins, outs, attrs)
+            try:
+                return self.rules.types(ins, outs, attrs)
+            except UnfitDtype as error:
+                names = *self.signature.inputs(attrs), *self.signature.outputs(attrs)
+                raise DTypeError(f"{names[error.place]}: {error}") from None
         ins, outs = self.rules.types(attrs, list(ins), list(outs))
         return list(ins), list(outs)
 

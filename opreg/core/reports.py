@@ -34,7 +34,7 @@ def html_text(text: str) -> str:
 
     Examples
     --------
-    >>> escaped("a<b>\\0")
+    >>> html_text("a<b>\\0")
     'a&lt;b&gt;␀'
     """
     return printable(text).translate(_ENTITIES)
@@ -50,7 +50,7 @@ def printable_text(text: str) -> str:
 
     Examples
     --------
-    >>> shown("fc\x1b[31m\r")
+    >>> printable_text("fc\x1b[31m\r")
     'fc␛[31m␍'
     """
     return printable(text).translate(_ENDS)

@@ -11,10 +11,10 @@ import numpy as np
 
 from ..errors import DTypeError, Where, warn
 from .parameters import Parameters, parameters_of
-from .spec import Shape, as_dtype, common_dtype, is_floating
+from .spec import Shape, as_dtype, common_dtype, is_floating, is_single_or_double
 
 __all__ = ["SAME_TYPE", "BatchedCall", "Attrs", "AttrsRule", "Dtypes", "Norm", "Rule", "Shapes", "EpilogueOperator",
-           "TypeRule", "as_list", "counted", "entering", "does_nothing", "warn_of_none"]
+           "TypeRule", "UnfitDtype", "as_list", "counted", "entering", "does_nothing", "warn_of_none"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -129,9 +129,19 @@ class AttrsRule(Rule):
 #: Kinds of dtypes that a signature can require: the words for an error message, and a test of a dtype.
 KINDS: dict[str, tuple[str, Callable[[np.dtype], bool]]] = {
     "floating": ("a floating dtype", is_floating),
+    "solvable": ("float32 or float64", is_single_or_double),
     "whole": ("integers or bool", lambda dtype: dtype.kind in "iub"),
+    "integer": ("integers", lambda dtype: dtype.kind in "iu"),
     "byte": ("quantised data, int8 or uint8", lambda dtype: dtype.kind in "iu" and dtype.itemsize == 1),
 }
+
+
+class UnfitDtype(DTypeError):
+    """A dtype of another kind than a signature requires; ``place`` counts inputs, then outputs."""
+
+    def __init__(self, text: str, place: int):
+        super().__init__(text)
+        self.place = place
 
 
 class TypeRule:
@@ -140,7 +150,7 @@ class TypeRule:
     ``"T,I->T"``: letters are variables, and equal letters stand for equal dtypes; a dtype's name stands for itself;
     ``@dtype`` is the attribute of that name; ``*`` before a token repeats it. Dtypes are inferred both ways, from
     inputs to outputs and back. ``T:floating`` requires a kind of dtype; ``L=T`` gives the dtype of ``L`` if nothing
-    else does.
+    else does; ``@dtype=T`` stands for ``T`` where the attribute is None.
 
     Examples
     --------
@@ -148,9 +158,11 @@ class TypeRule:
     ([dtype('float16'), None], [dtype('float16')])
     >>> TypeRule("T:floating,L=T->T")([np.dtype("float16"), None], [None], {})
     ([dtype('float16'), dtype('float16')], [dtype('float16')])
+    >>> TypeRule("T->@dtype=T")([np.dtype("float16")], [None], {"dtype": None})
+    ([dtype('float16')], [dtype('float16')])
     """
 
-    __slots__ = ("text", "_ins", "_outs", "_kinds", "_defaults")
+    __slots__ = ("text", "_ins", "_outs", "_kinds", "_defaults", "_attributes")
 
     def __init__(self, text: str):
         self.text = text
@@ -159,6 +171,7 @@ class TypeRule:
         self._defaults: dict[str, str] = {}
         self._ins, self._outs = ([self._read(token.strip()) for token in side.split(",") if token.strip()]
                                  for side in (inputs_text, right))
+        self._attributes = [token for token in self._defaults if token[0] == "@"]
 
     def _read(self, token: str) -> str:
         """A token without its kind and its default, which are stored."""
@@ -189,6 +202,9 @@ class TypeRule:
             common = common_dtype(ins + outs)
             return [common] * len(ins), [common] * len(outs)
         tokens = self._spread(self._ins, len(ins)) + self._spread(self._outs, len(outs))
+        for token in self._attributes:
+            if attrs[token[1:]] is None:
+                tokens = [self._defaults[token] if each == token else each for each in tokens]
         dtypes = list(ins) + list(outs)
         bound: dict[str, np.dtype | None] = {}
         for token, dtype in zip(tokens, dtypes):
@@ -202,7 +218,7 @@ class TypeRule:
         for token, kind in self._kinds.items():
             (words, holds), dtype = KINDS[kind], bound.get(token)
             if dtype is not None and not holds(dtype):
-                raise DTypeError(f"expected {words}, got {dtype}")
+                raise UnfitDtype(f"expected {words}, got {dtype}", tokens.index(token))
         result = [dtype if token == "?" else bound[token] for token, dtype in zip(tokens, dtypes)]
         return result[:len(ins)], result[len(ins):]
 

@@ -83,7 +83,7 @@ def is_known(shape: Shape | None) -> TypeGuard[Shape]:
 
     Examples
     --------
-    >>> known((2, 3)), known((2, ANY)), known(None)
+    >>> is_known((2, 3)), is_known((2, ANY)), is_known(None)
     (True, False, False)
     """
     if shape is None:
@@ -124,7 +124,7 @@ def parse_shape(dims: Iterable[int] | None, np_shape: bool | None = None) -> Sha
 
     Examples
     --------
-    >>> stated((2, 0, -1)), stated(())
+    >>> parse_shape((2, 0, -1)), parse_shape(())
     ((2, ?, ?), None)
     """
     if dims is None:

@@ -11,29 +11,25 @@ used again for new memory, the writes recorded there are older than the new cont
 
 from __future__ import annotations
 
-import bisect
 import itertools
 import math
-import operator
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from sys import _getframe, getrefcount
 from types import FrameType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy import ndarray
 
-from ..errors import Place, user_frame
+from ..errors import user_frame
 from ..typing import Array
 from .addresses import address_of
 from .locks import lock
+from .written_ranges import NEVER, SharedWrite, Span, Write, WrittenRanges, number_of
 
 __all__ = ["LATEST", "WATCHED", "Targets", "Write", "must_record_write", "write_count", "owner_of", "share", "stays",
            "tick", "keeps_all_bits", "view_at", "written", "wrote", "wrote_all", "wrote_held"]
-
-#: A write to memory: its number, and the instruction in user code that wrote.
-Write: TypeAlias = tuple[int, Place | None]
 
 _COUNT = itertools.count(1)
 #: Gives the next number, larger than those of all earlier nodes and writes.
@@ -48,58 +44,11 @@ _advance = map(LATEST.__setitem__, itertools.repeat(0), _COUNT).__next__
 #: write.
 WATCHED: list[bool] = []
 
-# For how many ranges of one array's memory, or of all memory recorded by address, the last writes are stored
-# separately.
-_STRETCHES = 1 << 16
 # The most ranges of one write that are recorded separately, and the most rows or elements that are searched for ranges.
 _SPANS, _PICKED = 256, 1 << 14
 
-_NEVER: Write = (0, None)
-_number = operator.itemgetter(0)
-
-#: A range of memory: the address of its first byte, and the one past its last.
-Span: TypeAlias = tuple[int, int]
-
 
 # --------------------------------------------------------------------------------------------- what is known of memory
-
-
-class _WrittenRanges:
-    """The last write to each range of memory; a range ends where the next one begins."""
-
-    __slots__ = ("starts", "writes")
-
-    def __init__(self, write: Write):
-        self.starts, self.writes = [0], [write]
-
-    def wrote(self, span: Span, write: Write) -> None:
-        """Record a write to a range."""
-        (low, high), starts, writes = span, self.starts, self.writes
-        first = bisect.bisect_left(starts, low)
-        if starts[first:first + 2] == [low, high]:  # exactly a known range
-            writes[first] = write
-            return
-        last = bisect.bisect_left(starts, high, first)
-        if last < len(starts) and starts[last] == high:
-            starts[first:last], writes[first:last] = [low], [write]
-        else:
-            starts[first:last], writes[first:last] = [low, high], [write, writes[last - 1]]
-        if len(starts) > _STRETCHES:  # each two ranges become one, with the later of their writes
-            self.starts = starts[::2]
-            self.writes = [max(writes[i:i + 2], key=_number) for i in range(0, len(writes), 2)]
-
-    def last(self, span: Span) -> Write:
-        """The last write to a byte of the span."""
-        low, high = span
-        return max(self.writes[bisect.bisect_right(self.starts, low) - 1:bisect.bisect_left(self.starts, high)],
-                   key=_number)
-
-    def within(self, span: Span) -> list[tuple[Span, Write]]:
-        """The parts of a span and their last writes."""
-        low, high = span
-        ends = [*self.starts[1:], high]
-        return [((max(start, low), min(end, high)), write) for start, end, write in
-                zip(self.starts, ends, self.writes) if start < high and low < end]
 
 
 class _Memory:
@@ -111,7 +60,7 @@ class _Memory:
         To the array that owns the memory; gives None for the memory recorded by address.
     last : Write
         The last write to any part of it.
-    stretches : _WrittenRanges or None
+    stretches : WrittenRanges or None
         The last writes to its parts; None if the last write was to all of it.
     shared : bool
         Whether the array's writes are recorded by address from now on.
@@ -120,25 +69,26 @@ class _Memory:
     __slots__ = ("owner", "last", "stretches", "shared")
 
     def __init__(self, owner: Callable[[], ndarray | None] = lambda: None):
-        self.owner, self.last, self.shared = owner, _NEVER, False
-        self.stretches: _WrittenRanges | None = None
+        self.owner, self.last, self.shared = owner, NEVER, False
+        self.stretches: WrittenRanges | None = None
 
-    def wrote(self, spans: Sequence[Span] | None, write: Write) -> None:
+    def wrote(self, spans: Sequence[Span] | None, write: Write | SharedWrite) -> None:
         """Record a write to some bytes, or to all with None."""
         if spans is None:
             self.stretches = None
         else:
             if self.stretches is None:
-                self.stretches = _WrittenRanges(self.last)
+                self.stretches = WrittenRanges(self.last)
             for span in spans:
                 self.stretches.wrote(span, write)
-        self.last = write
+        self.last = write[0], write[1]
 
     def written(self, spans: Sequence[Span]) -> Write:
         """The last write to some bytes."""
         if self.stretches is None:
             return self.last
-        return max([self.stretches.last(span) for span in spans], key=_number, default=_NEVER)
+        number, place = max([self.stretches.last(span) for span in spans], key=number_of, default=NEVER)
+        return number, place
 
 
 #: The memory of arrays that own it, by ``id`` while they live, and a record for all other memory. A caller checks the
@@ -213,8 +163,8 @@ def share(array: Array) -> None:
             return
         memory.shared = True
         _SHARED[0] += 1
-        _BY_ADDRESS.wrote([], max(_BY_ADDRESS.last, memory.last, key=_number))
-        ranges = memory.stretches or _WrittenRanges(memory.last)
+        _BY_ADDRESS.wrote([], max(_BY_ADDRESS.last, memory.last, key=number_of))
+        ranges = memory.stretches or WrittenRanges(memory.last)
         for span in _spans(owner):
             for part, write in ranges.within(span):
                 _BY_ADDRESS.stretches.wrote(part, write)  # type: ignore[union-attr]  # since it was written just now
@@ -283,11 +233,9 @@ def wrote_all(arrays: Iterable[Array]) -> None:
     """Record that raw arrays were written, each of them as a whole."""
     if not WATCHED:
         return
-    places = [_place(array) for array in arrays if array.size and _is_memory(array)]
-    write = _next_write(_getframe(1))
-    with _LOCK:
-        for memory, spans in places:
-            memory.wrote(spans, write)
+    arrays = list(arrays)
+    together = _together(arrays)
+    together.wrote(_next_write(_getframe(1)))
 
 
 def wrote_held(holders: Iterable[Any]) -> None:
@@ -303,37 +251,103 @@ class Targets:
     Examples
     --------
     >>> arrays = np.zeros(2), np.zeros(3)
-    >>> targets, since = Targets(arrays), now()
+    >>> targets, since = Targets(arrays), write_count()
     >>> targets.wrote()
     >>> [written(array, since) is None for array in (*arrays, np.zeros(2))]
     [False, False, True]
     """
 
-    __slots__ = ("_arrays", "_known", "_wholes", "_parts")
+    __slots__ = ("_arrays", "_together")
 
     def __init__(self, arrays: Iterable[Array]):
         self._arrays = [array for array in arrays if array.size]  # references, so that their memory stays the same
-        self._known = -1
-        self._wholes: list[_Memory] = []
-        self._parts: list[tuple[_Memory, list[Span]]] = []
+        self._together: _Together | None = None
 
     def wrote(self) -> None:
         """Record that all of them were written."""
-        if self._known != _SHARED[0]:
-            self._find()
-        write = _next_write(_getframe(2))
+        together = self._together
+        if together is None or together.known != _SHARED[0]:
+            together = self._together = _Together(self._arrays)
+        together.wrote(_next_write(_getframe(2)))
+
+
+class _Together:
+    """The places of arrays that are written together.
+
+    Attributes
+    ----------
+    known : int
+        ``_SHARED`` when the places were found: after it the places of some arrays may be others.
+    """
+
+    __slots__ = ("known", "_wholes", "_parts")
+
+    def __init__(self, arrays: Sequence[Array]):
+        self.known = _SHARED[0]
+        places = [_place(array) for array in arrays if array.size and _is_memory(array)]
+        self._wholes = [memory for memory, spans in places if spans is None]
+        spans_of: dict[int, tuple[_Memory, list[Span]]] = {}
+        for memory, spans in places:
+            if spans is not None:
+                spans_of.setdefault(id(memory), (memory, []))[1].extend(spans)
+        self._parts = [_Part(memory, spans) for memory, spans in spans_of.values()]
+
+    def wrote(self, write: Write) -> None:
+        """Record that all of them were written."""
         for memory in self._wholes:
             memory.last, memory.stretches = write, None
         if self._parts:
             with _LOCK:
-                for memory, spans in self._parts:
-                    memory.wrote(spans, write)
+                for part in self._parts:
+                    part.wrote(write)
 
-    def _find(self) -> None:
-        self._known = _SHARED[0]
-        places = [_place(array) for array in self._arrays]
-        self._wholes = [memory for memory, spans in places if spans is None]
-        self._parts = [(memory, spans) for memory, spans in places if spans is not None]
+
+class _Part:
+    """Ranges of one memory that are written together. If nothing else wrote to any of them since, the next write is
+    recorded in one place that they share."""
+
+    __slots__ = ("_memory", "_spans", "_shared", "_ranges")
+
+    def __init__(self, memory: _Memory, spans: list[Span]):
+        self._memory, self._spans = memory, spans
+        self._shared: SharedWrite | None = None
+        self._ranges: WrittenRanges | None = None
+
+    def wrote(self, write: Write) -> None:
+        """Record a write to all of them."""
+        memory, shared = self._memory, self._shared
+        if shared is not None and shared.whole and memory.stretches is self._ranges:
+            shared[:] = write
+            memory.last = write
+            return
+        # The first write to them is recorded as others are: most arrays are written once.
+        again = self._ranges is not None
+        self._shared = SharedWrite(write) if again else None
+        memory.wrote(self._spans, write if self._shared is None else self._shared)
+        self._ranges = memory.stretches
+
+
+#: Arrays of devices that were written together, by the ``id`` of the first one and their number, as long as that lives:
+#: references to them, and their places.
+_GROUPS: dict[tuple[int, int], tuple[list[Callable[[], Any]], _Together]] = {}
+# The fewest arrays that are kept in `_GROUPS`.
+_GROUP = 4
+
+
+def _together(arrays: Sequence[Array]) -> _Together:
+    """The places of arrays. Those of a device, as the weights and states of an optimizer, are found once while the
+    arrays live: their addresses take longer than an update."""
+    if len(arrays) < _GROUP or isinstance(arrays[0], ndarray) or not all(map(_is_memory, arrays[:1])):
+        return _Together(arrays)
+    key = id(arrays[0]), len(arrays)
+    found = _GROUPS.get(key)
+    if found is not None and found[1].known == _SHARED[0] and all(
+            reference() is array for reference, array in zip(found[0], arrays)):
+        return found[1]
+    together = _Together(arrays)
+    first = weakref.ref(arrays[0], lambda _: _GROUPS.pop(key, None))
+    _GROUPS[key] = [first, *map(weakref.ref, arrays[1:])], together
+    return together
 
 
 def keeps_all_bits(array: ndarray, source: Any) -> bool:
@@ -341,7 +355,7 @@ def keeps_all_bits(array: ndarray, source: Any) -> bool:
 
     Examples
     --------
-    >>> unchanged(np.zeros(2), 0), unchanged(np.zeros(2), -0.0)
+    >>> keeps_all_bits(np.zeros(2), 0), keeps_all_bits(np.zeros(2), -0.0)
     (True, False)
     """
     try:
@@ -373,7 +387,7 @@ def written(array: Array, since: int) -> Write | None:
 
     Examples
     --------
-    >>> array, since = np.zeros(4), now()
+    >>> array, since = np.zeros(4), write_count()
     >>> wrote(array, slice(2, 4))
     >>> written(array, since) is None, written(array[:2], since) is None
     (False, True)
@@ -399,7 +413,7 @@ def stays(array: Array, since: int) -> bool:
 
     Examples
     --------
-    >>> array, since = np.zeros(4), now()
+    >>> array, since = np.zeros(4), write_count()
     >>> before = stays(array, since)
     >>> share(array)
     >>> before, stays(array, since)

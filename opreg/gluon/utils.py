@@ -25,7 +25,7 @@ from ..core.files import atomic_write, reading
 from ..train.test_data import nearby
 from .structure import faced
 
-__all__ = ["split_data", "split_and_load", "clip_global_norm", "check_sha1", "download"]
+__all__ = ["split_data", "split_and_load", "clip_global_norm", "check_sha1", "download", "replace_file"]
 
 #: Bytes of a file that are read at a time.
 _BLOCK = 1 << 20
@@ -214,3 +214,18 @@ def download(url: str, path: str | os.PathLike | None = None, overwrite: bool = 
             while block := file.read(_BLOCK):
                 copy.write(block)
     return str(target)
+
+
+def replace_file(src: str | os.PathLike[str], dst: str | os.PathLike[str]) -> None:
+    """Move a file to another name, in place of a file of that name, in one step.
+
+    Raises
+    ------
+    OSError
+        When the file cannot be moved; it is removed then.
+    """
+    try:
+        os.replace(src, dst)
+    except OSError:
+        Path(src).unlink(missing_ok=True)
+        raise

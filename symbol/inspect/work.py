@@ -126,7 +126,7 @@ def time_text(seconds: float) -> str:
 
     Examples
     --------
-    >>> timed(0.0025), timed(3e-6)
+    >>> time_text(0.0025), time_text(3e-6)
     ('2.50 ms', '3.0 µs')
     """
     return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.1f} µs"

@@ -22,7 +22,7 @@ from opreg.ndarray.eager import run
 from opreg.symbol import Symbol, load_json
 from opreg.testing.registered import plannable as in_advance
 from opreg.testing.variations import LAYOUTS
-from tests.questions import Questions
+from tests.questions import Questions, of_each
 from tests.rows import Row, all_rows, chosen
 from tests.running import TOLERANCES, Result, Use, agree, bind, eager, fit, graph, heads, second, symbol
 
@@ -92,7 +92,7 @@ def _asked(row: Row, question: Callable[[Use], Any]) -> bool:
         return True
 
 
-@functools.lru_cache(maxsize=8)
+@functools.cache
 def plannable(row: Row) -> bool:
     """Whether an executor can run the row: its output shapes do not depend on values, or the operator finds them."""
     return _asked(row, lambda use: in_advance(use) or use.op.rules.data_dependent)
@@ -106,7 +106,7 @@ def _in_graphs(row: Row) -> bool:
     return row.deterministic and plannable(row)
 
 
-@functools.lru_cache(maxsize=8)
+@functools.cache
 def differentiated(row: Row) -> bool:
     """Whether an executor can compute the row's gradient."""
     return _in_graphs(row) and _asked(row, lambda use: use.op.differentiable and use.wanted) and not _drawing(row)
@@ -129,9 +129,9 @@ def test_every_operator_has_a_row() -> None:
     assert not lacking, f"operators have no row in tests/rows: {', '.join(sorted(lacking))}"
 
 
-@pytest.mark.parametrize("row", named(ROWS))
+@of_each(ROWS, by=lambda row: row.op)
 def test_row(row: Row) -> None:
-    """All questions below, as one test for each row."""
+    """All questions below, as one test for the rows of each operator."""
     _question.ask(row)
 
 

@@ -155,11 +155,18 @@ def _dtypes(letters: str) -> list[np.dtype | None]:
     ("L=R,R=L->bool", ".i", ".", "ii q"), ("L=R,R=L->bool", "..", ".", ".. q"), ("*?->", "f.", "", "f. "),
     ("T:byte,*float32->int8", "b..", ".", "bff b"), ("I,T=@dtype->T", "i.", ".", "ih h"),
     ("I,T=@dtype->T", "if", ".", "if f"), ("T->@dtype=T", "f", ".", "f h"), ("T->@none=T", "f", ".", "f f"),
+    ("T->@none=T", ".", "f", "f f"), ("T,L=T->@none=T", "..", "h", "hh h"), ("T->@dtype=T", ".", "h", ". h"),
 ])
 def test_dtypes_follow_from_a_signature(text, ins, outs, expected):
     """A default dtype counts if nothing determines the dtype otherwise."""
     found = TypeRule(text)(_dtypes(ins), _dtypes(outs), {"dtype": "float16", "none": None})
     assert found == tuple(map(_dtypes, expected.split(" ")))
+
+
+def test_an_error_names_the_input_of_another_kind():
+    net = mx.sym.softmax(mx.sym.var("x"), mx.sym.var("rows"), use_length=True)
+    with pytest.raises(DTypeError, match="length: expected integers, got float32"):
+        net.infer_type(rows="float32")
 
 
 @pytest.mark.parametrize(("text", "given", "words"), [

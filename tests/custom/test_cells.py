@@ -664,9 +664,9 @@ def _history(body: str, buffer: bool, way: Callable[[Any], Any], asked: Callable
 
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("body", BODIES)
-@pytest.mark.parametrize("buffer", [False, True])
-def test_states_and_random_numbers_are_those_of_eager_code(body: str, buffer: bool, asked: str) -> None:
-    ask = ASKED[asked]
+def test_states_and_random_numbers_are_those_of_eager_code(body: str, asked: str) -> None:
+    """The state is a buffer and a Parameter in turn, for each body and for each use."""
+    ask, buffer = ASKED[asked], (list(BODIES).index(body) + list(ASKED).index(asked)) % 2 == 1
     if asked == "second" and body in ("branch", "scan", "while", "norm", "Prop", "nd.Custom", "backwards"):
         pytest.skip("it has no second derivative")
     if (body, asked) == ("backwards", "vjp"):
@@ -828,7 +828,7 @@ def _by_executor(cell: Stack, actions: Any) -> list[Any]:
     return [*found, float(mx.nd.random.uniform(shape=(1,)).asscalar())]
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)  # each compiles a Cell
 @given(st.lists(st.sampled_from(sorted(LAYERS)), min_size=1, max_size=4), st.booleans(), ACTIONS,
        st.sampled_from(["jit of the Cell", "jit of a function", "graph mode"]))
 def test_random_cells_mean_the_same_eagerly_compiled_and_in_executors(names: list[str], shared: bool, actions: Any,

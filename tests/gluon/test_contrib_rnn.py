@@ -95,7 +95,11 @@ def test_a_loop_equals_single_steps(layout: str, lengths: list[int] | None) -> N
 
 
 def test_modules_below() -> None:
+    from opreg.gluon.contrib.data.sampler import IntervalSampler
     from opreg.gluon.contrib.rnn.conv_rnn_cell import Conv1DRNNCell
     from opreg.gluon.contrib.rnn.rnn_cell import LSTMPCell
 
+    from opreg.gluon.contrib import data
+
     assert Conv1DRNNCell is rnn.Conv1DRNNCell and LSTMPCell is rnn.LSTMPCell
+    assert IntervalSampler is data.IntervalSampler

@@ -100,3 +100,15 @@ def test_files_that_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert utils.check_sha1("copy", right) and not utils.check_sha1("copy", "0" * 40)
     with pytest.raises(mx.errors.ArgumentError, match="does not name a file"):
         utils.download("https://example.org/")
+
+
+def test_replace_file(tmp_path: Path) -> None:
+    """The file takes the place of the other; one that cannot be moved is removed."""
+    new, old = tmp_path / "new", tmp_path / "old"
+    new.write_text("new")
+    old.write_text("old")
+    utils.replace_file(new, old)
+    assert (old.read_text(), new.exists()) == ("new", False)
+    with pytest.raises(OSError, match="folder"):
+        utils.replace_file(old, tmp_path / "no folder" / "old")
+    assert not old.exists()

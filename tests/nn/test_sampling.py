@@ -52,8 +52,8 @@ def tensors() -> tuple[ms.Tensor, ms.Tensor, ms.Tensor]:
 @pytest.mark.parametrize("size", [(3, 4), (1, 2), (5, 1), (7, 7)])
 @pytest.mark.parametrize("method", ["bilinear", "nearest"])
 def test_crop_and_resize(method: str, size: tuple[int, int], compiled: bool) -> None:
-    def call(*given: ms.Tensor) -> ms.Tensor:
-        return ops.CropAndResize(method, 0.5)(*given, size)
+    def call(images: ms.Tensor, boxes: ms.Tensor, numbers: ms.Tensor) -> ms.Tensor:
+        return ops.CropAndResize(method, 0.5)(images, boxes, numbers, size)
 
     found = (ms.jit(call) if compiled else call)(*tensors())
     assert found.dtype == ms.float32
@@ -90,10 +90,11 @@ def test_gradients_of_crop_and_resize(compiled: bool) -> None:
     ({"method": "cubic"}, ArgumentError, "crop_and_resize: method must be one of bilinear, nearest, got 'cubic'"),
 ])
 def test_refused(change: dict[str, Any], error: type[Exception], match: str) -> None:
-    given = {"image": IMAGES, "boxes": BOXES, "box_indices": NUMBERS, "crop_size": (2, 2), **change}
+    given: dict[str, Any] = {"image": IMAGES, "boxes": BOXES, "box_indices": NUMBERS, "method": "nearest",
+                             **change}
+    images, boxes, numbers = (ms.Tensor(given[name]) for name in ("image", "boxes", "box_indices"))
     with pytest.raises(error, match=match):
-        ops.crop_and_resize(**{name: ms.Tensor(value) if isinstance(value, np.ndarray) else value
-                               for name, value in given.items()})
+        ops.crop_and_resize(images, boxes, numbers, (2, 2), given["method"])
 
 
 @pytest.mark.parametrize("kernel, stride, mode", [(2, 2, "valid"), (3, 1, "valid"), (3, 2, "same"),

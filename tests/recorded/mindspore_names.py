@@ -10,6 +10,7 @@ the page, which ``test_mindspore_names.py`` compares:
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import inspect
 import json
@@ -97,6 +98,7 @@ def record() -> dict[str, list[str]]:
     return found
 
 
+@functools.cache
 def absent() -> dict[str, list[str]]:
     """Missing names by module and class."""
     missing = {}

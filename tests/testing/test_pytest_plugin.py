@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -49,10 +50,13 @@ MODULE = """
 """
 
 
-def run(folder: Path, *options: str, module: str = MODULE) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *options: str, module: str = MODULE, others: bool = False) -> subprocess.CompletedProcess[str]:
+    """Runs pytest with this plugin alone, or with ``others`` that are installed, too."""
     (folder / "plugged.py").write_text(textwrap.dedent(module))
-    return subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n0", "-q", "-rs", "--rootdir",
-                           str(folder), *options], cwd=folder, capture_output=True, text=True, check=False)
+    plugins = ["-n0"] if others else ["-p", "opreg.pytest_plugin"]
+    return subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *plugins, "-q", "-rs", "--rootdir",
+                           str(folder), *options], cwd=folder, capture_output=True, text=True, check=False,
+                          env={**os.environ, **({} if others else {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})})
 
 
 def test_it_is_an_entry_point() -> None:
@@ -62,7 +66,7 @@ def test_it_is_an_entry_point() -> None:
 
 @pytest.mark.parametrize("what", ["plugged", "plugged.py"])
 def test_each_operator_of_a_module_is_a_test(tmp_path: Path, what: str) -> None:
-    found = run(tmp_path, "--opreg-check", what)
+    found = run(tmp_path, "--opreg-check", what, others=what == "plugged")
     assert found.returncode == 0 and "3 passed" in found.stdout, found.stdout + found.stderr
 
 
@@ -105,5 +109,5 @@ def test_it_costs_nothing_by_default(tmp_path: Path) -> None:
             import opreg.core.op
             assert "rewrite" not in type(opreg.core.op.__loader__).__module__
         """))
-    found = run(tmp_path, "-p", "no:hypothesispytest", "test_one.py")
+    found = run(tmp_path, "-p", "no:hypothesispytest", "test_one.py", others=True)
     assert found.returncode == 0, found.stdout

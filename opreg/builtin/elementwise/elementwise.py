@@ -30,6 +30,7 @@ from ...elementwise.expression import Expression, accepting, derive, trace
 from ...elementwise.tiling import steps
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
+from ..outputs import like_inputs
 from ..samples import alike
 
 __all__ = ["elementwise", "attach", "traced"]
@@ -202,7 +203,7 @@ def _shaped(op: Op, broadcasts: bool) -> None:
                                  f"{wide} broadcasts") from None
         return [common] * len(ins)
 
-    op.infer(lambda *shapes: shapes[0])
+    op.infer(like_inputs(0))
 
 
 def _sample(schema: Schema) -> dict[str, Any]:

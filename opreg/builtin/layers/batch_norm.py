@@ -13,7 +13,7 @@ from ...core.value import Value
 from ...distributed import world
 from ...typing import Array, ArrayModule
 from ..layouts import by_axis
-from ..outputs import floating, out_like, out_or_empty_like, wide, write_out
+from ..outputs import floating, like_inputs, out_like, out_or_empty_like, wide, write_out
 from ..samples import folded
 from .normalize import count_of, from_statistics, layout_of, moments
 
@@ -25,10 +25,6 @@ def _batch_fill(ins, outs, *, axis=1):
         return ins
     vector = (ins[0][check_axis(axis, len(ins[0]))],)
     return [ins[0], *[vector] * 4]
-
-
-def _batch_infer(data, gamma, beta, moving_mean, moving_var):
-    return [data, gamma, gamma]
 
 
 def _batch_types(ins, outs):
@@ -117,7 +113,7 @@ def _normalizing(op: Op, *, relu: bool = False, variance: bool = False, populati
     standard deviation. With ``population`` the moving variance is updated by the unbiased variance.
     """
     op.fill(_batch_fill)
-    op.infer(_batch_infer)
+    op.infer(like_inputs(0, 1, 1))
     op.types(_batch_types)
 
     @op.kernel()  # no body: training moves states

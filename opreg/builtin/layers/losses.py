@@ -25,7 +25,6 @@ from ...typing import Array, ArrayModule
 from ..forms import formed
 from ..looped import looped
 from ..outputs import (
-    floating,
     gradient_by,
     in_dtype_of,
     like_inputs,
@@ -46,10 +45,8 @@ Normalization = Literal["batch", "null", "valid"]
 _SHORT, _FEW = 32, 1 << 14
 
 
-def _types_with_label(ins, outs):
-    """One floating dtype; a label may have another one, and has the same by default."""
-    data = floating([ins[0], *outs])
-    return [data, *[label or data for label in ins[1:]]], [data] * len(outs)
+#: Dtypes of data and output, one floating dtype; a label may have another one, and has the same by default.
+WITH_LABEL = "T:floating,L=T->T"
 
 
 def _columns(xp: ArrayModule, classes: Array, total: int) -> tuple[Array, Array]:
@@ -77,7 +74,7 @@ def softmax_view(shape: Shape, multi_output: bool, preserve_shape: bool) -> Shap
     return (shape[0], size(shape[1:]))
 
 
-@declare(name="SoftmaxOutput", aliases=("Softmax",), loss=True, inplace=(0,), unread=(1,))
+@declare(name="SoftmaxOutput", types=WITH_LABEL, aliases=("Softmax",), loss=True, inplace=(0,), unread=(1,))
 def softmax_output(data, label, *, grad_scale: float = 1.0, ignore_label: float = -1.0, multi_output: bool = False,
                    use_ignore: bool = False, preserve_shape: bool = False, normalization: Normalization = "null",
                    out_grad: bool = False, smooth_alpha: float = 0.0):
@@ -133,9 +130,6 @@ def softmax_output_fill(ins, outs, *, multi_output):
     return [data, one_of(label, allowed)]
 
 
-softmax_output.types(_types_with_label)
-
-
 @looped(softmax_output)
 def softmax_output_loop(*, multi_output, preserve_shape):
     if multi_output:
@@ -158,7 +152,7 @@ def _few_classes(call: Call) -> str | None:
     return None
 
 
-@declare(name="_backward_SoftmaxOutput", inplace=(0,), cheap=True)
+@declare(name="_backward_SoftmaxOutput", types=WITH_LABEL, inplace=(0,), cheap=True)
 def backward_softmax_output(output, label, *, grad_scale: float = 1.0, ignore_label: float = -1.0,
                             multi_output: bool = False, use_ignore: bool = False, preserve_shape: bool = False,
                             normalization: Normalization = "null", out_grad: bool = False,
@@ -167,7 +161,6 @@ def backward_softmax_output(output, label, *, grad_scale: float = 1.0, ignore_la
 
 
 backward_softmax_output.infer(like_inputs(0))
-backward_softmax_output.types(_types_with_label)
 gradient_by(softmax_output, backward_softmax_output)  # the gradient of the loss, not of the output
 
 
@@ -262,32 +255,33 @@ def _regression_fill(ins, outs):
     return [data, label]
 
 
-@declare(name="LinearRegressionOutput", aliases=("_sparse_LinearRegressionOutput",), loss=True, inplace=(0,),
-         unread=(1,))
+@declare(name="LinearRegressionOutput", types=WITH_LABEL, aliases=("_sparse_LinearRegressionOutput",), loss=True,
+         inplace=(0,), unread=(1,))
 def linear_regression_output(data, label, *, grad_scale: float = 1.0):
     """The data as outputs; their gradient is that of half the squared difference to ``label``, divided by the number of
     elements of a sample."""
 
 
-@declare(name="MAERegressionOutput", aliases=("_sparse_MAERegressionOutput",), loss=True, inplace=(0,), unread=(1,))
+@declare(name="MAERegressionOutput", types=WITH_LABEL, aliases=("_sparse_MAERegressionOutput",), loss=True,
+         inplace=(0,), unread=(1,))
 def mae_regression_output(data, label, *, grad_scale: float = 1.0):
     """The data as outputs; their gradient is that of the absolute difference to ``label``, divided by the number of
     elements of a sample."""
 
 
-@declare(name="LogisticRegressionOutput", aliases=("_sparse_LogisticRegressionOutput",), loss=True, inplace=(0,),
-         unread=(1,))
+@declare(name="LogisticRegressionOutput", types=WITH_LABEL, aliases=("_sparse_LogisticRegressionOutput",), loss=True,
+         inplace=(0,), unread=(1,))
 def logistic_regression_output(data, label, *, grad_scale: float = 1.0):
     """``1 / (1 + exp(-data))``; the gradient is that of the binary cross-entropy with ``label``, divided by the number
     of elements of a sample."""
 
 
-@declare(name="_backward_regression", inplace=(0,))
+@declare(name="_backward_regression", types=WITH_LABEL, inplace=(0,))
 def backward_regression(output, label, *, grad_scale: float = 1.0):
     """The gradient of ``LinearRegressionOutput`` and ``LogisticRegressionOutput``."""
 
 
-@declare(name="_backward_MAERegressionOutput", inplace=(0,))
+@declare(name="_backward_MAERegressionOutput", types=WITH_LABEL, inplace=(0,))
 def backward_mae(output, label, *, grad_scale: float = 1.0):
     """The gradient of ``MAERegressionOutput``."""
 
@@ -298,7 +292,6 @@ for _op in (linear_regression_output, mae_regression_output, logistic_regression
 for _op in (linear_regression_output, mae_regression_output, logistic_regression_output, backward_regression,
             backward_mae):
     _op.infer(like_inputs(0))  # a label has as many elements, but may have another shape
-    _op.types(_types_with_label)
 
 for _op in (linear_regression_output, mae_regression_output):
     unchanged(_op)
@@ -335,7 +328,7 @@ gradient_by(mae_regression_output, backward_mae)
 # --------------------------------------------------------------------------------------------- SVMOutput
 
 
-@declare(name="SVMOutput", loss=True, inplace=(0,), unread=(1,))
+@declare(name="SVMOutput", types=WITH_LABEL, loss=True, inplace=(0,), unread=(1,))
 def svm_output(data, label, *, margin: float = 1.0, regularization_coefficient: float = 1.0, use_linear: bool = False):
     """The data as outputs; their gradient is that of the loss of a one-versus-rest support vector machine.
 
@@ -347,16 +340,13 @@ def svm_output(data, label, *, margin: float = 1.0, regularization_coefficient: 
     """
 
 
-@declare(name="_backward_SVMOutput", inplace=(0,))
+@declare(name="_backward_SVMOutput", types=WITH_LABEL, inplace=(0,))
 def backward_svm_output(output, label, *, margin: float = 1.0, regularization_coefficient: float = 1.0,
                         use_linear: bool = False):
     """The gradient of ``SVMOutput``."""
 
 
 formed(svm_output, "(..., classes) (...) -> (..., classes)")
-
-for _op in (svm_output, backward_svm_output):
-    _op.types(_types_with_label)
 
 unchanged(svm_output)
 
@@ -424,7 +414,7 @@ gradient_by(make_loss_scaled, backward_make_loss)
 # --------------------------------------------------------------------------------- softmax_cross_entropy
 
 
-@composed
+@composed(types=WITH_LABEL)
 def softmax_cross_entropy(data, label):
     """The cross-entropy between the softmax of ``data`` and the class indices ``label``, summed over all rows; shape
     (1,)."""
@@ -437,7 +427,6 @@ def softmax_cross_entropy(data, label):
 
 
 formed(softmax_cross_entropy, "(batch, classes) (batch) -> (1)")
-softmax_cross_entropy.types(_types_with_label)
 
 
 @composed(name="_backward_softmax_cross_entropy", types="T:floating,T,L=T->T")

@@ -21,13 +21,13 @@ from typing import Any, Literal, NamedTuple
 from ...core.cache import cached
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import Shape, check_axis, common_dtype, show
+from ...core.spec import Shape, check_axis, show
 from ...core.threads import by_rows
 from ...core.value import Value
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
 from ..layouts import by_axis
-from ..outputs import floating, linear, out_like, out_or_empty_like, wide, write_out
+from ..outputs import linear, out_like, out_or_empty_like, wide, write_out
 
 __all__ = ["Layout", "Over", "count_of", "from_statistics", "layout_of", "moments", "statistics_shape"]
 
@@ -271,7 +271,7 @@ def backward_sums_grad(h, ins, outs, **attrs):
             -slope * outs[1], product * outs[0] / inverse)
 
 
-@declare(name="_backward_normalize", inplace=(1,), arguments=lambda *, scaled: (
+@declare(name="_backward_normalize", types="T:floating,T,*S->T", inplace=(1,), arguments=lambda *, scaled: (
     "g", "data", *(("gamma",) if scaled else ()), "mean", "inverse", "product", "total"), cheap=True)
 def backward_normalize(g, data, gamma, mean, inverse, product, total, *, scaled: bool = True, over: Over = "batch",
                        axis: int = 1, num_groups: int = 0):
@@ -285,12 +285,6 @@ def backward_normalize_infer(g, data, *rest, scaled, over, axis, num_groups):
     if scaled and rest[0] != statistics[-1:]:
         raise ShapeError(f"gamma: expected shape {show(statistics[-1:])}, got {show(rest[0])}")
     return g
-
-
-@backward_normalize.types
-def backward_normalize_types(ins, outs):
-    data, rest = floating([*ins[:2], *outs]), common_dtype(ins[2:])
-    return [data, data] + [rest] * (len(ins) - 2), [data]
 
 
 def _through_normalized(xp: ArrayModule, layout: Layout, y: Array, x: Array, g: Array, *rest: Array) -> None:

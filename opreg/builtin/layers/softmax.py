@@ -9,21 +9,22 @@ import numpy as np
 
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import as_dtype, check_axis
+from ...core.spec import check_axis
 from ...elementwise.expression import equal, exp, log, where
 from ...elementwise.loop_text import run_loop
 from ...elementwise.loops import sets
 from ...elementwise.rows import RowLayout, column, row_max, row_min, row_sum
-from ...errors import AttrError, DTypeError
+from ...errors import AttrError
 from ...typing import Array, ArrayModule
 from ..attention_parts import Weights
 from ..looped import by_loop, looped
-from ..outputs import as_output, common_shape, floating
+from ..outputs import as_output, common_shape
 from ..samples import along
 
 __all__ = ["log_softmax_of", "softmax_of"]
 
 _ELEMENT, _ROW = RowLayout.ELEMENT, RowLayout.ROW
+_TYPES = "T:floating->@dtype:floating=T"
 
 
 def _scale(temperature: float | None) -> float:
@@ -77,17 +78,10 @@ def _infer(data, *length, axis, temperature, use_length):
     return data
 
 
-def _types(ins, outs, *, dtype):
-    if dtype is None:
-        common = floating([*ins, *outs])
-        return [common], [common]
-    return [floating(ins)], [floating([dtype, *outs])]
-
-
 # ----------------------------------------------------------------------------------------------- softmax
 
 
-@declare(aliases=("_npx_softmax",), inplace=(0,),
+@declare(aliases=("_npx_softmax",), types="T:floating,L:integer=int32->@dtype:floating=T", inplace=(0,),
          arguments=lambda *, use_length: ("data", "length") if use_length else ("data",))
 def softmax(data, length, *, axis: int = -1, temperature: float | None = None, dtype: np.dtype | None = None,
             use_length: bool | None = False):
@@ -113,17 +107,6 @@ def softmax_fill(ins, outs, *, axis, use_length):
 softmax.infer(_infer)
 
 
-@softmax.types
-def softmax_types(ins, outs, *, dtype):
-    (data,), outs = _types(ins[:1], outs, dtype=dtype)
-    if len(ins) == 1:
-        return [data], outs
-    length = ins[1] or as_dtype("int32")
-    if length.kind not in "iu":
-        raise DTypeError(f"length: expected integers, got {length}")
-    return [data, length], outs
-
-
 @looped(softmax)
 def softmax_loop(*, axis, temperature, use_length):
     if use_length:
@@ -137,7 +120,7 @@ def softmax_attends(data, *length, axis, temperature):
     return Weights() if last and temperature in (None, 1.0) else None
 
 
-@declare(inplace=(0,))
+@declare(types=_TYPES, inplace=(0,))
 def softmin(data, *, axis: int = -1, temperature: float | None = None, dtype: np.dtype | None = None,
             use_length: bool | None = False):
     """Exponentials of ``-data / temperature``, scaled to a sum of one along ``axis``."""
@@ -148,7 +131,6 @@ along(softmin)
 
 softmin.fill(as_output)
 softmin.infer(_infer)
-softmin.types(_types)
 
 
 @looped(softmin)
@@ -156,7 +138,7 @@ def softmin_loop(*, axis, temperature):
     return sets(softmax_of, axis, scale=-_scale(temperature))
 
 
-@declare(aliases=("_npx_log_softmax",), inplace=(0,))
+@declare(aliases=("_npx_log_softmax",), types=_TYPES, inplace=(0,))
 def log_softmax(data, *, axis: int = -1, temperature: float | None = None, dtype: np.dtype | None = None,
                 use_length: bool | None = False):
     """The logarithm of ``softmax``, without an intermediate rounding of the softmax."""
@@ -167,7 +149,6 @@ along(log_softmax)
 
 log_softmax.fill(as_output)
 log_softmax.infer(_infer)
-log_softmax.types(_types)
 
 
 @looped(log_softmax)

@@ -12,15 +12,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ...core.launch import Call
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, check_axis, common_dtype, show
+from ...core.spec import ANY, Shape, check_axis, show
 from ...core.value import Value
 from ...custom.composed import composed
-from ...errors import DTypeError, ShapeError
+from ...errors import ShapeError
 from ...typing import Array, ArrayModule
 from ..attention_parts import Product
 from ..forms import formed
@@ -31,12 +29,8 @@ from .dense import FACTORS, product, transposable
 __all__ = ["transposed"]
 
 
-def _types(ins: list, outs: list) -> tuple[list, list]:
-    """One dtype, float32 or float64."""
-    dtype = common_dtype(ins + outs)
-    if dtype is not None and dtype not in (np.float32, np.float64):
-        raise DTypeError(f"expected float32 or float64, got {dtype}")
-    return [dtype] * len(ins), [dtype] * len(outs)
+#: One dtype, float32 or float64.
+_TYPES = "*T:solvable->*T"
 
 
 def _linalg(function: Callable | None = None, /, declare: Callable = declare, **options: Any) -> Any:
@@ -45,7 +39,7 @@ def _linalg(function: Callable | None = None, /, declare: Callable = declare, **
         return lambda function: _linalg(function, declare, **options)
     name = function.__name__
     aliases = (f"linalg_{name}", *options.pop("aliases", ()))
-    return declare(function, name=f"_linalg_{name}", aliases=aliases, types=_types, **options)
+    return declare(function, name=f"_linalg_{name}", aliases=aliases, types=_TYPES, **options)
 
 
 def _matrices(shape: Shape, name: str = "A") -> tuple[Shape, int, int]:
@@ -408,7 +402,7 @@ def _one_each(op: Op) -> None:
     op.infer(lambda A: [_each(A)] * len(op.signature.outputs({})))
 
 
-@declare(name="_linalg_regular_inverse", types=_types)
+@declare(name="_linalg_regular_inverse", types=_TYPES)
 def regular_inverse(A, det):
     """The inverse of matrices, or zeros where the determinant ``det`` is zero."""
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-import numpy as np
-
 from ...core.attrs import Count, Limit, Number
 from ...core.declarations import ZERO
-from ...core.op import Op
 from ...core.registry import declare
 from ...core.spec import Shape, broadcast
 from ..shapes.joining import MANY
@@ -33,16 +30,7 @@ def _drawn_shape(parameters: tuple[Shape, ...], size: Size, batch: bool = False)
     return size
 
 
-def _floats(op: Op) -> None:
-    """Declare float32 numbers without a gradient, whatever the parameters are."""
-    op.grad(ZERO)
-
-    @op.types
-    def float_types(ins: list, outs: list) -> tuple[list, list]:
-        return ins, [np.dtype(np.float32)]
-
-
-@declare(name="_numpy_noise", random=True, unread=range(MANY))
+@declare(name="_numpy_noise", types="*?->float32", random=True, unread=range(MANY))
 def noise(*like, num_args: Inputs = 0, distribution: Literal["uniform", "normal"], size: Size = None,
           batch: bool = False):
     """Random values of the uniform distribution from 0 to 1, or of the standard normal one. They have the shape
@@ -51,7 +39,7 @@ def noise(*like, num_args: Inputs = 0, distribution: Literal["uniform", "normal"
 
 
 noise.infer(lambda *like, size, batch: _drawn_shape(like, size, batch))
-_floats(noise)
+noise.grad(ZERO)
 
 
 @noise.kernel()  # no body: numbers are drawn
@@ -60,14 +48,14 @@ def noise_xp(xp: Any, *like: Any, rng: Any, num_args: int, distribution: str, si
     return (rng.random if distribution == "uniform" else rng.standard_normal)(shape, dtype="float32")
 
 
-@declare(name="_numpy_gamma", random=True)
+@declare(name="_numpy_gamma", types="*?->float32", random=True)
 def gamma(*parameter, num_args: Inputs = 0, alpha: Number = 1.0, size: Size = None):
     """Random values of the gamma distribution with scale one. Its shape parameter is the input, or ``alpha`` without an
     input; the result has the shape ``size``, by default that of the input."""
 
 
 gamma.infer(lambda *parameter, size: _drawn_shape(parameter, size))
-_floats(gamma)
+gamma.grad(ZERO)
 
 
 @gamma.kernel()  # no body: numbers are drawn

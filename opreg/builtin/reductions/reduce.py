@@ -171,21 +171,13 @@ def nanprod_grad(g, ins, outs, **attrs):
 # -------------------------------------------------------------------------------------------------- norm
 
 
-@declare
+@declare(types="T->@out_dtype=T")
 def norm(data, *, ord: Literal[1, 2] = 2, axis: Axes = None, out_dtype: Summed | None = None, keepdims: bool = False):
     """The norm of the elements along ``axis``: the sum of absolute values (``ord=1``), or the root of the sum of
     squares (``ord=2``)."""
 
 
 along(norm)
-
-
-@norm.types
-def norm_types(ins, outs, *, out_dtype):
-    if out_dtype is not None:
-        return ins, [out_dtype]
-    data = ins[0] if ins[0] is not None else outs[0]
-    return [data], [data]
 
 
 def _norm(x: Any, *, ord: int) -> Any:

@@ -42,7 +42,8 @@ def _cut_by(op: Op, cut: Callable[..., Cut]) -> Rule:
     def cut_infer(*shapes, **attrs):
         return _cut_shape(shapes[0], rule(attrs, *shapes))
 
-    viewing(op, lambda *shapes, **attrs: itemgetter(rule(attrs, *shapes)))
+    # With an ellipsis a slice of an array without axes is a view, too; without one NumPy gives a number.
+    viewing(op, lambda *shapes, **attrs: itemgetter((*rule(attrs, *shapes), ...)))
 
     return rule
 

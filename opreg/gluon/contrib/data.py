@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from opreg.errors import ArgumentError
 
+from ...aliases import inner
 from ..data.sampler import Sampler
 
 __all__ = ["IntervalSampler"]
@@ -47,3 +48,7 @@ class IntervalSampler(Sampler):
 
     def __len__(self) -> int:
         return self._length
+
+
+__path__: list[str] = []  # its submodules are this module itself
+__getattr__ = inner(__name__)

@@ -16,7 +16,7 @@ import numpy as np
 from opreg.builtin.layers import scaled_attention
 from opreg.builtin.layers.scaled_attention import backward_attention, scaled_dot_product_attention
 from opreg.builtin.outputs import wide
-from opreg.core import threads
+from opreg.core import host_memory, threads
 from opreg.core.addresses import address_of
 from opreg.core.launch import Call, Rank
 from opreg.core.rules import Attrs
@@ -294,7 +294,8 @@ class _Operands:
         temporaries."""
         shared = self.work >= blas.LEAST
         share = -(-units // min(units, _PARTS * threads.count() if shared else 1))
-        work = np.empty(-(-units // share) * work_size, self.dtype)
+        work_size = gemm.padded(work_size, self.dtype)  # each part begins at a cache line
+        work = host_memory.empty((-(-units // share) * work_size,), self.dtype)
         operands = [self.query, self.key, self.value, self.mask, self.fills, self.numbers, work, *arrays]
         steps = [step // self.dtype.itemsize for step in self.mask.strides]
         table = np.array([*map(address_of, operands), self.heads // self.key_heads, self.queries, self.keys, self.size,
@@ -321,8 +322,8 @@ def _forward(function: Function, call: Call, outs: Sequence[Array]) -> None:
                                         call.rng)
     outs[2][...] = draw
     operands = _Operands((query, key, value), mask[0] if mask else None, draw, call.attrs)
-    results = [out if out.dtype == operands.dtype and out.flags.c_contiguous else np.empty(out.shape, operands.dtype)
-               for out in outs[:2]]
+    results = [out if out.dtype == operands.dtype and out.flags.c_contiguous
+               else host_memory.empty(out.shape, operands.dtype) for out in outs[:2]]
     chunk = min(_CHUNK, operands.queries)
     units = operands.batch * operands.heads * -(-operands.queries // chunk)
     work_size = operands.work_size() + chunk * (operands.up()[1] + 2)
@@ -342,8 +343,8 @@ def _backward(function: Function, call: Call) -> None:
     # Every block of keys adds to the gradient of queries. If there are few heads, the keys are split into parts, each
     # with a sum of its own, which are added up at the end.
     cuts = min(-(-operands.keys // operands.columns), -(-scaled_attention.PARTS // places))
-    of_query = np.zeros((cuts, *operands.query.shape[:3], size), operands.dtype)
-    of_key, of_value = [np.empty(x.shape, operands.dtype) for x in (key, value)]
+    of_query = host_memory.zeros((cuts, *operands.query.shape[:3], size), operands.dtype)
+    of_key, of_value = [host_memory.empty(x.shape, operands.dtype) for x in (key, value)]
     work_size = (operands.work_size() + operands.rows * columns + gemm.DEPTH * max(features, size)
                  + columns * (2 * size + features))
     arrays = [g, logsum, delta, of_query, of_key, of_value]

@@ -31,7 +31,7 @@ from opreg.builtin.layers.correlation import product_alone
 from opreg.builtin.layers.fused_convolution import factors, folded_convolution, parts_of
 from opreg.builtin.layers.pooling import pooling, pooling_max, pooling_sum, window_of
 from opreg.builtin.layers.sliding import Window, channels_first, channels_last, window
-from opreg.core import threads
+from opreg.core import host_memory, threads
 from opreg.core.cache import cached
 from opreg.core.launch import Call, ChannelsLast, Rank
 from opreg.core.op import Op
@@ -107,6 +107,9 @@ def _stand_in(shape: Shape, dtype: np.dtype | None) -> Array:
     return np.lib.stride_tricks.as_strided(number, shape, [step * number.itemsize for step in strides_of(shape)])
 
 
+_BYTE = np.dtype(np.uint8)
+
+
 class _EagerPrimitives(threading.local):
     """Primitives made by eager calls of one thread; each call binds them to its arrays."""
 
@@ -125,7 +128,7 @@ def compute(part: Part, description: Description, arrays: Sequence[Array]) -> No
         if len(_WORKS.by_kind) >= MOST:
             _WORKS.by_kind.clear()
         work = _WORKS.by_kind[key] = engine.Work(part, *description)
-    work.bind(arrays, [np.empty(n, np.uint8) for n in work.nbytes])()
+    work.bind(arrays, [host_memory.empty((n,), _BYTE) for n in work.nbytes])()
     work.release()
 
 
@@ -133,8 +136,9 @@ def _bound(work: engine.Work, call: Call, arrays: Sequence[Array]) -> Callable[[
     """A function that computes a part on the arrays of a step. In inference, a bound weight is stored in the library's
     layout, since converting it takes as long as the convolution of a few images."""
     keeps = not call.is_train and 1 in call.variables
-    return work.bind(arrays, [np.empty(n, np.uint8) if keeps and i == work.kept else call.scratch(i, (n,), np.uint8)
-                              for i, n in enumerate(work.nbytes)], keeps)
+    temporaries = [host_memory.empty((n,), _BYTE) if keeps and i == work.kept else call.scratch(i, (n,), _BYTE)
+                   for i, n in enumerate(work.nbytes)]
+    return work.bind(arrays, temporaries, keeps)
 
 
 G = TypeVar("G", Convolution, Pooling)
@@ -233,7 +237,7 @@ class _Kernels(Generic[G]):
         else:
             shape = self.op.infer_shapes(list(shapes), [None], attrs)[1][0]
             assert shape is not None
-            target = np.empty(shape, np.float32)
+            target = host_memory.empty(shape, np.dtype(np.float32))
         ins = tuple([np.require(array, requirements=["C", "A"]) for array in ins[:self.read]])
         compute(self.part, self.describe(shapes, target.shape, attrs), self.arrays(ins, target))
         finish = self.finish(ins, target, attrs)

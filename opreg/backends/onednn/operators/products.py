@@ -22,7 +22,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from opreg.builtin.matrices.dense import FACTORS, bias_of, factors_of
-from opreg.core import threads
+from opreg.core import host_memory, threads
 from opreg.core.cache import cached
 from opreg.core.launch import Call, Rank
 from opreg.core.spec import Shape
@@ -241,7 +241,7 @@ def _on_one_thread(run: Callable[[], object]) -> None:
 
 def _new(number: int, shape: Shape, dtype: np.dtype) -> Array:
     """New memory for a temporary."""
-    return np.empty(shape, dtype)
+    return host_memory.empty(shape, dtype)
 
 
 def _bound(matrices: Matrices, room: Allocate = _new, kept: bool = False) -> Callable[[], None]:
