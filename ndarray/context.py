@@ -15,8 +15,9 @@ from opreg.core.mode import MODE, quiet
 from opreg.errors import ArgumentError, DeviceError, did_you_mean
 from opreg.typing import Array, ArrayModule
 
-__all__ = ["Context", "context_of", "cpu", "gpu", "cpu_pinned", "current_context", "present_context",
-           "set_default_context", "num_gpus", "gpu_memory_info"]
+# The names of ``mx.context``.
+__all__ = ["Context", "cpu", "gpu", "cpu_pinned", "current_context", "set_default_context", "num_gpus",
+           "gpu_memory_info"]
 
 
 P = ParamSpec("P")

@@ -694,7 +694,7 @@ def array(source: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> N
     if shared is not None:
         source, dtype = shared, _FLOAT32 if dtype is None else dtype
     if isinstance(source, NDArray) and source._sparse:
-        return source.astype(source.dtype if dtype is None else dtype)
+        return source.astype(source.dtype if dtype is None else dtype).as_in_context(ctx)
     if isinstance(source, NDArray):
         dtype = source._data.dtype if dtype is None else as_dtype(dtype)
         return NDArray(quiet(ctx.backend.asarray, source._data, dtype, ctx.device_id), ctx)

@@ -13,7 +13,7 @@ from opreg.typing import DTypeLike
 
 from .context import Context, cpu, current_context
 from .ndarray import CSR_MATRIX, NDArray
-from .sparse_arrays import BaseSparseNDArray, CSRNDArray, RowSparseNDArray, check_indices, empty_of
+from .sparse_arrays import BaseSparseNDArray, CSRNDArray, RowSparseNDArray, check_indices, empty_of, stored_as
 from .sparse_numbers import INDEX, Csr, Rows
 
 __all__ = ["csr_matrix", "row_sparse_array", "sparse_array"]
@@ -107,9 +107,7 @@ def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | Non
         return csr_matrix((matrix.data, matrix.indices, matrix.indptr), matrix.shape, ctx, dtype or matrix.dtype)
     if isinstance(arg1, RowSparseNDArray):
         raise ArgumentError("csr_matrix: got a RowSparseNDArray, which tostype('csr') converts")
-    dense = _numbers(arg1, dtype, "csr_matrix")
-    _agreeing(dense.shape, shape)
-    return CSRNDArray(Csr.of(dense), ctx)
+    return CSRNDArray(_stored_of("csr", arg1, shape, dtype, "csr_matrix"), ctx)
 
 
 def _dims(shape: Sequence[int] | None) -> tuple[int, ...] | None:
@@ -125,7 +123,14 @@ def _stored_again(array: BaseSparseNDArray, shape: tuple[int, ...] | None, dtype
     """A copy of the `Stored` of an array, in another dtype if one is given."""
     _agreeing(array.shape, shape)
     stored = array._stored
-    return stored.like(stored.numbers.astype(stored.dtype if dtype is None else as_dtype(dtype)))
+    return stored.like(array._ctx.run(stored.numbers.astype, stored.dtype if dtype is None else as_dtype(dtype)))
+
+
+def _stored_of(stype: str, source: Any, shape: tuple[int, ...] | None, dtype: DTypeLike, what: str) -> Any:
+    """The `Stored` of dense values; those of a device are found there."""
+    dense = source if isinstance(source, NDArray) else NDArray(_numbers(source, dtype, what), cpu())
+    _agreeing(dense.shape, shape)
+    return stored_as(dense if dtype is None else dense.astype(dtype, copy=False), stype)
 
 
 def _agreeing(shape: tuple[int, ...], expected: tuple[int, ...] | None) -> tuple[int, ...]:
@@ -184,9 +189,7 @@ def row_sparse_array(arg1: Any, shape: Sequence[int] | None = None, ctx: Context
         return RowSparseNDArray(_stored_again(arg1, shape, dtype), ctx)
     if isinstance(arg1, CSRNDArray):
         raise ArgumentError("row_sparse_array: got a CSRNDArray, which tostype('row_sparse') converts")
-    dense = _numbers(arg1, dtype, "row_sparse_array")
-    _agreeing(dense.shape, shape)
-    return RowSparseNDArray(Rows.of(dense), ctx)
+    return RowSparseNDArray(_stored_of("row_sparse", arg1, shape, dtype, "row_sparse_array"), ctx)
 
 
 def sparse_array(source_array: Any, ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:

@@ -336,8 +336,8 @@ def is_transient(error: BaseException) -> bool:
 
     Examples
     --------
-    >>> errors = MemoryError(), OSError(errno.EMFILE, "Too many open files"), ValueError("no")
-    >>> tuple(map(is_transient, errors))
+    >>> too_many_files = OSError(errno.EMFILE, "Too many open files")
+    >>> is_transient(MemoryError()), is_transient(too_many_files), is_transient(ValueError("no"))
     (True, True, False)
     """
     if isinstance(error, OSError):  # the loader of libraries gives the words alone

@@ -19,9 +19,11 @@ ROOT = Path(__file__).parent.parent
 
 # Each line that it reads is a program, which a forked process runs after this text; it answers with the exit status.
 _SERVER = """
-import json, os, sys, warnings
+import atexit, gc, json, os, sys, threading, warnings
 import opreg
 opreg.nd.relu, opreg.sym.var  # not opreg.nn: it reads the environment as it is imported
+gc.collect()
+gc.freeze()  # a collection in a child would copy the memory of all these objects
 for _line in iter(sys.stdin.readline, ""):
     _asked = json.loads(_line)
     with warnings.catch_warnings(action="ignore"):  # Python warns of threads of libraries, of which a child has none
@@ -39,7 +41,22 @@ os.environ.clear()
 os.environ.update(_asked["env"])
 os.chdir(_asked["folder"])
 sys.argv = ["-c", *_asked["words"]]
-exec(_asked["program"])
+_code = 0
+try:
+    exec(_asked["program"])
+except SystemExit as _end:
+    _code = _end.code if isinstance(_end.code, int) else int(_end.code is not None)
+    if isinstance(_end.code, str):
+        print(_end.code, file=sys.stderr)
+except BaseException:
+    sys.excepthook(*sys.exc_info())
+    _code = 1
+# The end of Python without its last step, which frees all modules one by one.
+threading._shutdown()
+atexit._run_exitfuncs()
+sys.stdout.flush()
+sys.stderr.flush()
+os._exit(_code & 255)
 """
 
 

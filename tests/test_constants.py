@@ -30,6 +30,7 @@ OTHERWISE = {
         backends.onednn.operators.products: _COPY _BESIDE
         backends.blas: _OWN_THREADS
         custom.first_run: _MARK
+        core.comparisons: _HEAP_TYPE
         custom.reads: _HEAP_TYPE
         distributed.start: _NO_EXEC
         core.processes: _PR_SET_PDEATHSIG

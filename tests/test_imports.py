@@ -225,3 +225,21 @@ def test_the_collector_is_as_it_was_when_operators_are_loaded(collects: bool) ->
             "print(gc.isenabled())")
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [str(collects)]
+
+
+_TRAINS = """
+import sys
+started = []
+sys.addaudithook(lambda event, args: started.append(event) if event in ("subprocess.Popen", "os.posix_spawn", "os.fork",
+                                                                         "os.system") else None)
+import opreg as mx
+executor = mx.sym.FullyConnected(mx.sym.Variable("x"), num_hidden=4).simple_bind(mx.cpu(), x=(2, 3))
+executor.forward(is_train=True)
+executor.backward(mx.nd.ones((2, 4)))
+print(started)
+"""
+
+
+def test_the_first_plan_of_a_program_starts_no_process() -> None:
+    done = subprocess.run([sys.executable, "-c", _TRAINS], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["[]"]

@@ -15,7 +15,7 @@ from ..core.comparisons import ABSENT
 from ..core.locks import lock
 from .state import STATE
 
-__all__ = ["attributes_of", "hook", "hookable", "runs_python", "unhook"]
+__all__ = ["attributes_of", "hook", "hookable", "runs_python", "size_of", "unhook"]
 
 _LOCK = lock()
 #: By class: the number of hooks, and the ``__getattribute__`` that the class itself defines, if any.
@@ -31,11 +31,18 @@ def hookable(cls: type) -> bool:
 
 def runs_python(cls: type) -> bool:
     """Whether a class has a ``__getattribute__`` written in Python, other than the hook."""
-    for base in cls.__mro__:
-        getter = _HOOKED[base][1] if base in _HOOKED else base.__dict__.get("__getattribute__")
-        if getter is not None:
-            return isinstance(getter, types.FunctionType)
+    with _LOCK:  # another thread may be between the two halves of ``hook``
+        for base in cls.__mro__:
+            getter = _HOOKED[base][1] if base in _HOOKED else base.__dict__.get("__getattribute__")
+            if getter is not None:
+                return isinstance(getter, types.FunctionType)
     return False
+
+
+def size_of(cls: type) -> int:
+    """The number of a class's own attributes, without the hook that a trace of another thread may have put there."""
+    with _LOCK:
+        return len(cls.__dict__) - (cls in _HOOKED and _HOOKED[cls][1] is None)
 
 
 def attributes_of(owner: object, default: Any = None) -> Any:

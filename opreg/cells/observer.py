@@ -109,6 +109,8 @@ class Observer(Values):
             for value in tuple(self._met.values()):
                 self._slots(value)
         self._meet_functions()
+        if self._by_text:
+            self._close_tensors()
         for cls in self._classes:
             self._close_class(cls)
         for owner in [each for each in self._owners if isinstance(each, types.ModuleType)]:

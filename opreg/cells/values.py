@@ -37,7 +37,7 @@ from opreg.ndarray.traced import TracedArray, TracedNDArray
 from ..core.bytecode_names import COMPUTED, HANDLERS, Loads, loads, module_keys
 from ..core.cache import cached
 from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, Comparisons, elements, package_of
-from .class_hooks import attributes_of, hook, hookable, runs_python
+from .class_hooks import attributes_of, hook, hookable, runs_python, size_of
 from .outside import BY_NAME, SETTINGS, decimal_context, error_handlers, is_generator, is_opaque, state_of
 from .parameter_container import ParameterContainer
 from .reads import TABLES
@@ -241,13 +241,21 @@ class Values:
             if type(part) is dict and part is not vars(function):
                 self.comparisons.entries(part, f"the cache of {function.__name__}")
 
+    def _close_tensors(self) -> None:
+        """Note the attributes that tensors have not, by the texts with which code may ask for them."""
+        for value in tuple(self._met.values()):
+            attributes = attributes_of(value) if isinstance(value, TensorBase) and isinstance(value, NDArray) else None
+            for name in self._texts if isinstance(attributes, dict) else ():
+                if name not in attributes and class_attribute(type(value), name)[0] is None:
+                    self.comparisons.missing(attributes, name, f"an attribute of a {type(value).__name__}")
+
     def _close_class(self, cls: type) -> None:
         """Note the bases of a class, and the number of its members, so that a new special method is seen."""
         label = f"the class {cls.__name__}"
         self.comparisons.path(cls, "{}.__mro__", cls.__mro__, label)
         for base in cls.__mro__:
             if is_user_module(base.__module__):
-                self.comparisons.path(base, "len({}.__dict__)", len(base.__dict__), label)
+                self.comparisons.size(base, size_of, label)
                 for name, member in tuple(vars(base).items()):  # special methods that are not seen as they run
                     if name.startswith("__") and isinstance(member, _OTHER_METHODS):
                         self.comparisons.path(base, f"{{}}.__dict__.get({name!r}, absent)", member, label)

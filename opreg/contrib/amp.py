@@ -284,6 +284,8 @@ def convert_bucketing_module(bucketing_mod: BucketingModule, target_dtype: Any =
 
 
 _STATE: dict[str, str] = {}
+#: Whether functions cast their inputs, which libraries such as GluonNLP ask; here they never do.
+_amp_initialized = False
 
 
 def init(target_dtype: Any = "float16", target_precision_ops: Sequence[str] | None = None,

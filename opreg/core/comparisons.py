@@ -447,6 +447,15 @@ class Comparisons:
                 self._paths[id(owner)] = HeldValue(owner), []
             self._paths[id(owner)][1].append((path, HeldValue(value), label))
 
+    def size(self, cls: type, size_of: Callable[[type], int], label: str) -> None:
+        """Record the number of a class's own attributes. ``size_of`` tells it, and is asked where the length of
+        ``__dict__`` is another, as while another thread traces."""
+        if self._is_new(cls, "size"):
+            number = size_of(cls)
+            self._places.append(lambda text: text.report(
+                f"len({text.name(cls)}.__dict__) != {number} and {text.name(size_of)}({text.name(cls)}) != {number}",
+                label))
+
     def content(self, value: Any, label: str) -> bool:
         """Record the elements of a container, or the bytes of a buffer. Returns whether they are within the limits."""
         if not self._is_new(value, "content"):
@@ -482,7 +491,7 @@ class Comparisons:
             self._contents.append(_Entries(value, label))
 
     def missing(self, names: dict[str, Any], name: str, label: str) -> None:
-        """A name that a dict of globals has not, so that the built-in function is meant."""
+        """A name that a dict of globals has not, so that the built-in function is meant, or one of attributes."""
         if id(names) not in self._missing:
             self._missing[id(names)] = _Missing(names, label)
             self._contents.append(self._missing[id(names)])

@@ -171,7 +171,7 @@ class HybridBlock(Block):
                 out, reads = observed(self, symbol, *nested, **parameters)
             heads, out_format = flatten(out, "output")
             graph = [value for value in inputs if value is not None], Group(heads)
-            self.__dict__.update(
+            self._replace(
                 _seen=reads, _in_format=in_format, _out_format=out_format,
                 _faces=(_any_numpy(inputs), [isinstance(head, NumpySymbol) for head in heads for _ in head._entries]),
                 _cached_graph=graph)
@@ -215,7 +215,14 @@ class HybridBlock(Block):
     def _clear_cached_op(self) -> None:
         """Drop the traced graph and its plans."""
         _CHANGES[0] += 1
-        self.__dict__.update(_cached_graph=(), _cached_op=None, _seen=None, _version=self._version + 1)
+        self._replace(_cached_graph=(), _cached_op=None, _seen=None, _version=self._version + 1)
+
+    def _replace(self, **values: Any) -> None:
+        """Set several attributes of a trace at once. The values before live until all are set: code that runs when one
+        is freed lets other threads run, which would see a graph without its reads."""
+        before = [self.__dict__.get(name) for name in values]
+        self.__dict__.update(values)
+        del before
 
     def _call_cached_op(self, *args: Any) -> Any:
         """Run as a plan."""

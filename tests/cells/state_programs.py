@@ -12,6 +12,8 @@ import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from tests.cells.state_pieces import FURTHER
+
 
 class Piece(NamedTuple):
     """A piece of state: statements that set it up, expressions that read it, statements that change it.
@@ -184,6 +186,8 @@ PIECES = {
          "ar{i}.append(aq{i}.a.register_forward_hook(lambda cell, args, out: out * {v}))",
          "ar{i}.pop().remove() if ar{i} else None")),
 }
+
+PIECES.update({name: Piece(*parts) for name, parts in FURTHER.items()})
 
 #: Positions of an expression in a program.
 PLACES = (

@@ -134,6 +134,7 @@ def test_init_says_once_what_it_does_not(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         amp.init("bfloat16")
+    assert not amp._amp_initialized  # libraries ask it whether functions cast their inputs
 
 
 def test_buckets_are_converted():

@@ -126,11 +126,12 @@ def _candidates() -> Iterator[str]:
             if path.is_file():
                 yield str(path)
     yield name
-    from ctypes.util import find_library  # it brings all that starts processes
+    if sys.platform in ("win32", "darwin"):  # elsewhere it starts compilers, to find the file that this name finds
+        from ctypes.util import find_library
 
-    system = find_library("dnnl")
-    if system:
-        yield system
+        system = find_library("dnnl")
+        if system:
+            yield system
 
 
 class Library:

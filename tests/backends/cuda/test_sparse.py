@@ -47,6 +47,21 @@ def test_copies_between_the_host_and_devices(stype, tmp_path):
         assert pickle.loads(pickle.dumps(x)).context == nd.load(str(tmp_path / "x.params"))[0].context == ctx
 
 
+@BOTH
+def test_arrays_are_made_where_their_context_says(stype):
+    make = nd.sparse.csr_matrix if stype == "csr" else nd.sparse.row_sparse_array
+    for source in (X, nd.array(X, mx.cpu()), nd.array(X), nd.array(X, mx.gpu(1)), nd.array(X, mx.gpu(1)).tostype(stype),
+                   nd.array(X, mx.cpu()).tostype(stype)):
+        for ctx in (mx.cpu(), mx.gpu(0), mx.gpu(1)):
+            made = [make(source, ctx=ctx), make(source, X.shape, ctx, "float64")]
+            if getattr(source, "stype", "default") != "default":
+                made += [nd.array(source, ctx), nd.sparse.array(source, ctx)]
+            for each in made:
+                assert each.context == each.data.context == ctx and each.stype == stype
+                assert (each.asnumpy() == X).all()
+            assert made[1].dtype == np.float64
+
+
 #: Results on a device that is not the current one.
 RESULTS = {
     "x + x": 2 * X, "x * d": X * (X + 1), "nd.dot(c, d.T)": X @ (X + 1).T, "nd.exp(x)": np.exp(X),
