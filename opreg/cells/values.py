@@ -243,8 +243,10 @@ class Values:
 
     def _close_tensors(self) -> None:
         """Note the attributes that tensors have not, by the texts with which code may ask for them."""
+        value: Any
         for value in tuple(self._met.values()):
-            attributes = attributes_of(value) if isinstance(value, TensorBase) and isinstance(value, NDArray) else None
+            is_tensor = isinstance(value, TensorBase) and isinstance(value, NDArray)
+            attributes: Any = attributes_of(value) if is_tensor else None
             for name in self._texts if isinstance(attributes, dict) else ():
                 if name not in attributes and class_attribute(type(value), name)[0] is None:
                     self.comparisons.missing(attributes, name, f"an attribute of a {type(value).__name__}")
