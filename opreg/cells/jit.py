@@ -40,7 +40,7 @@ from .reads import Reads
 from .state import EPOCH, STATE
 from .tensor import TENSORS, Tensor, tensor
 from .trace import LeftToPython
-from .traced import trace_function
+from .traced import attribute_of, trace_function
 from .tree import Structure
 
 __all__ = ["Jitted", "Cache", "jit", "ms_function"]
@@ -90,9 +90,11 @@ class _Kind:
         Traces in a row that served one run each.
     past : list of (current, variants)
         Earlier variants, valid again if the change is undone.
+    missing_attributes : set of str
+        Attributes that its variants asked arguments for, and that no argument had.
     """
 
-    __slots__ = ("current", "variants", "signatures", "used", "wasted", "past")
+    __slots__ = ("current", "variants", "signatures", "used", "wasted", "past", "missing_attributes")
 
     def __init__(self) -> None:
         self.current: Compiled | _Python | None = None
@@ -100,6 +102,17 @@ class _Kind:
         self.signatures = HookSignatures()
         self.used = self.wasted = 0
         self.past: list[tuple[Compiled | _Python, Variants[Compiled]]] = []
+        self.missing_attributes: set[str] = set()
+
+    def serves(self, leaves: Sequence[Tensor]) -> bool:
+        """Whether the variants are for this caller: for the device, the mode, and the attributes that a program has put
+        on its tensors."""
+        compiled = self.current
+        if compiled is None or isinstance(compiled, _Python):
+            return True
+        ctx = leaves[0]._ctx if leaves else current_context()
+        return (ctx is compiled.ctx and (compiled.training is None or compiled.training is MODE.now().training)
+                and not (self.missing_attributes and attribute_of(leaves, self.missing_attributes)))
 
     def renewed(self) -> str | None:
         """The change that makes all variants invalid, as text; None if one is valid."""
@@ -205,8 +218,9 @@ class Cache:
         """The variants for such inputs; compiles one if none is valid."""
         with self._lock:
             kind = self.kinds.get(key)
-            if kind is not None and not _serves(kind.current, leaves):
-                key = key, leaves[0]._ctx if leaves else current_context(), MODE.now().training
+            if kind is not None and not kind.serves(leaves):
+                key = (key, leaves[0]._ctx if leaves else current_context(), MODE.now().training,
+                       *[tuple(sorted(vars(leaf))) for leaf in leaves])
                 kind = self.kinds.get(key)
             if kind is None:
                 kind = self._new(function, key)
@@ -250,6 +264,7 @@ class Cache:
         compiled = (Compiled if traced.ctx.device is None else CompiledOnDevice)(
             traced, arguments, self.memories, check_setting(self.numbers), self._gradients_of)
         path.end(compiled)
+        kind.missing_attributes |= traced.missing_attributes
         if traced.reads.comparisons.unseen:
             self._warn(function, "is compiled with what it found while it was traced, and does not see changes of "
                                  + "; ".join(traced.reads.comparisons.unseen))
@@ -312,14 +327,6 @@ def _flattened(args: Args, kwargs: Keywords) -> tuple[Hashable, list[Tensor], St
     leaves = [tensor(array) for array in arrays]
     key = tree.key_of(structure), *[(leaf._data.shape, leaf._data.dtype, has_hooks(leaf)) for leaf in leaves]
     return key, leaves, structure
-
-
-def _serves(compiled: Compiled | _Python | None, leaves: Sequence[Tensor]) -> bool:
-    """Whether a compiled variant is valid for its caller: for the device and the mode."""
-    if compiled is None or isinstance(compiled, _Python):
-        return True
-    ctx = leaves[0]._ctx if leaves else current_context()
-    return ctx is compiled.ctx and (compiled.training is None or compiled.training is MODE.now().training)
 
 
 #: Attributes of a compiled function itself, beside those of its class.

@@ -332,7 +332,7 @@ class Observer(Values):
         cls, user = type(owner), self._is_user(frame)
         if not user and place in self._noted:
             return
-        self._met[id(owner)] = owner
+        self.meet(owner)  # the hook may be that of another thread's trace, which may end before this one
         is_read = not user or frame.f_lasti not in loads(frame.f_code).changes
         value = self._first(place, value, is_read)
         if not is_read:

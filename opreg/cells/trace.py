@@ -7,10 +7,11 @@ at once, so an error is raised in the line that causes it.
 from __future__ import annotations
 
 import contextlib
+import sys
 import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -43,10 +44,13 @@ from .subscripts import mask_of, subscript
 from .tensor import Tensor, masked, picked, tensor, tensor_over
 from .tensor_base import TensorBase
 from .typing import TensorLike
+from .user_code import is_user_code
 
 __all__ = ["FunctionTracer", "TracedTensor", "LeftToPython", "create"]
 
 _FLOAT32 = np.dtype(np.float32)
+#: Attributes of a traced tensor.
+_SLOTS = frozenset({"_entry", "_spec", "_home"})
 
 
 class LeftToPython(OpError, TypeError):
@@ -76,6 +80,20 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
 
     def __init__(self, trace: FunctionTracer, entry: Entry, spec: Spec):
         self._home, self._entry, self._spec = trace.ref, entry, spec
+
+    if not TYPE_CHECKING:  # type checkers know all attributes of the class
+
+        def __getattr__(self, name):
+            """Refuse an attribute that the class lacks; a program may have put it on the caller's tensor."""
+            trace = None if STATE.trace is None else STATE.trace.root
+            if trace is not None and id(self) in trace.argument_ids and is_user_code(sys._getframe(1).f_code):
+                trace.missing_attributes.add(name)
+            raise AttributeError(f"'Tensor' object has no attribute {name!r}", name=name, obj=self)
+
+        def __setattr__(self, name, value):
+            if name not in _SLOTS:
+                (STATE.trace or self._trace).leave(f"it puts the attribute {name!r} on a tensor")
+            object.__setattr__(self, name, value)
 
     @property
     def _trace(self) -> FunctionTracer:
@@ -266,6 +284,8 @@ class FunctionTracer(Tracer):
         In a body: the outer values of its variables, captured ones and inputs.
     argument_ids : set of int
         Identities of the arguments of the function.
+    missing_attributes : set of str
+        Attributes that the function asks an argument for, and that the class of tensors lacks.
     assigns : bool
         Whether changes are assigned at the end: not in a Symbol, nor in the body of a loop, which runs many times.
     cells : list of Cell
@@ -310,6 +330,7 @@ class FunctionTracer(Tracer):
         self.signatures: HookSignatures = HookSignatures() if parent is None else parent.signatures
         self.arguments: dict[Entry, Any] = {} if parent is None else parent.arguments
         self.argument_ids: set[int] = set()
+        self.missing_attributes: set[str] = set()
         self.hooked: set[Entry] = set()
         self.assigns: bool = parent is None or parent.assigns
         self.states: dict[Entry, NDArray] = {}

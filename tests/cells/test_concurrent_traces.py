@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -70,6 +71,22 @@ def test_a_hook_is_no_method_of_the_class(often: None) -> None:
     for thread in threads:
         thread.join()
     assert found <= {(False, size)}
+
+
+def test_the_end_of_another_trace_hides_no_read() -> None:
+    """The other trace has hooked the class when this one meets an object of it, and ends before this one reads it."""
+    settings = _Settings()
+    end = weakref.finalize(settings, unhook, hook(_Settings))
+
+    def bias() -> float:
+        end()
+        return settings.bias
+
+    compiled = jit(lambda x: x * bias())
+    x = Tensor([1.0])
+    assert compiled(x).asnumpy() == 1.0
+    settings.bias = 5.0
+    assert compiled(x).asnumpy() == 5.0
 
 
 class _Block(ms.gluon.HybridBlock):
