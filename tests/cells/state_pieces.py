@@ -171,7 +171,7 @@ FURTHER: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
         "        case [float(f), {{'k': k}}]: return f * k\n        case _: return 1.0",
         ("mf{i}(mt{i})", "mf{i}(ml{i})"),
         ("mt{i}.a = {v}", "mt{i}.b = {v}", "ml{i}[0] = {v}", "ml{i}[1]['k'] = {v}",
-         "MT_{i}.__match_args__ = ('a', 'c')", "ml{i} = {v}")),
+         "MT_{i}.__match_args__ = ('a', 'c')", "ml{i} = [{v}, dict(k={v})]")),
     "cached answers": (
         "cah{i} = {v}\n@functools.cache\ndef ca{i}(n): return cah{i} * n\nclass CC_{i}:\n"
         "    @functools.cached_property\n    def p(self): return cah{i}\n    @functools.lru_cache\n"

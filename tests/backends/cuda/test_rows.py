@@ -10,7 +10,7 @@ import pytest
 import opreg as mx
 import opreg.backends.cuda.operators
 from opreg.core.registry import REGISTERED
-from tests.backends.cuda.test_strict import FIXED, Context, _compare
+from tests.backends.cuda.test_strict import FIXED, Context, compare
 from tests.builtin.test_operators import named, plannable
 from tests.cuda import host
 from tests.cuda.device import gpus
@@ -35,7 +35,7 @@ LEFT = {"Dropout", "_contrib_scaled_dot_product_attention"}
 @pytest.mark.parametrize("row", named(ROWS_OF_KERNELS))
 def test_a_row_on_a_gpu(row: Row, processors: int) -> None:
     with gpus(processors) as xp:
-        _compare(row, graph, Context("gpu", 0), 2e-4)
+        compare(row, Context("gpu", 0), 2e-4, [graph])
         assert xp.kernels or row.op in LEFT
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,8 @@ def _tolerance(use: Use) -> float | None:
 SIGNS = {"_npi_eigh", "_npi_svd"}
 
 
-def _compare(row: Row, ctx: Context, tolerance: float | None) -> None:
-    """Asserts that outputs, changed inputs and gradients equal those of the host, in every way to run the row."""
+def compare(row: Row, ctx: Context, tolerance: float | None, ways: Sequence[Any]) -> None:
+    """Asserts that outputs, changed inputs and gradients equal those of the host, in several ways to run the row."""
     free = row.op in SIGNS and ctx.backend_name == "gpu"
     use = Use.of(row, row.dtypes[0])
     expected = eager(use)
@@ -48,7 +49,7 @@ def _compare(row: Row, ctx: Context, tolerance: float | None) -> None:
     grads = row.train and differentiated(row)
     if grads:
         expected = eager(use, None, given, grads)
-    for way in _ways(row):
+    for way in ways:
         found, title = way(use, ctx, given, grads=grads), f"{row}, {way.__name__}"
         for what in ("outs", "after"):
             for i, (one, other) in enumerate(zip(getattr(found, what), getattr(expected, what), strict=True)):
@@ -77,7 +78,7 @@ def _ways(row: Row) -> tuple[Any, ...]:
 
 @of_each(FIXED, by=lambda row: row.op)
 def test_fixed(row: Row) -> None:
-    _compare(row, STRICT, None)
+    compare(row, STRICT, None, _ways(row))
 
 
 @of_each(itertools.product(DRAWN, (eager, graph)), by=lambda case: case[0].op)
@@ -88,7 +89,7 @@ def test_random(case: tuple[Row, Any]) -> None:
 def _all_rows(name: str, ctx: Context) -> None:
     for row in ROWS:
         if row.op == name and row in FIXED:
-            _compare(row, ctx, _tolerance(Use.of(row, row.dtypes[0])))
+            compare(row, ctx, _tolerance(Use.of(row, row.dtypes[0])), _ways(row))
         elif row.op == name:
             for way in _ways(row):
                 _draw(row, way, ctx)
@@ -221,4 +222,4 @@ def test_rates_in_arrays_are_not_compared_with_numbers() -> None:
     weight, grad, mom = (array(each, STRICT, "float32") for each in (np.ones(3), np.ones(3), np.ones(3)))
     ndarray.sgd_mom_update(weight, grad, mom, lr=0.1, wd=0.1, **{
         key: value for key, value in row.attrs.items() if key != "num_weights"})
-    _compare(row, STRICT, 1e-4)
+    compare(row, STRICT, 1e-4, _ways(row))
