@@ -471,6 +471,16 @@ def test_export_model_of_a_network_without_parameters(tmp_path: Any) -> None:
         export_model(files[0], files[1], [(2, 3)], np.float32, files[2])
 
 
+@pytest.mark.parametrize("types, expected", [
+    (np.float32, [1, 1]), ([np.float32, np.int64], [1, 7]), ((np.float64, np.float32), [11, 1])])
+def test_export_model_takes_one_dtype_or_one_for_each_input(tmp_path: Any, types: Any, expected: list[int]) -> None:
+    total = mx.sym.broadcast_add(*[mx.sym.cast(Variable(name), dtype="float64") for name in "ab"])
+    file = export_model(total, {}, [(2, 3), (2, 3)], types, str(tmp_path / "a.onnx"))
+    assert [value.type.tensor_type.elem_type for value in onnx.load(file).graph.input] == expected
+    with pytest.raises(ArgumentError, match="in_types are 3 dtypes for 2 in_shapes"):
+        export_model(total, {}, [(2, 3), (2, 3)], [np.float32] * 3, str(tmp_path / "b.onnx"))
+
+
 def test_export_model_finds_the_dimensions_that_are_open(tmp_path: Any) -> None:
     file = str(tmp_path / "net.onnx")
     params = {"fc_weight": mx.nd.array(_floats(3, 10)), "fc_bias": mx.nd.array(_floats(3))}

@@ -24,7 +24,6 @@ from ...cells.traced import trace_function
 from ...cells.tree import LEAF, Structure, flatten
 from ...core.graph import Entry, Graph, Node
 from ...core.mode import Recording
-from ...core.rules import as_list
 from ...core.spec import ANY, Shape, as_dtype, is_known
 from ...errors import ArgumentError, OpError, did_you_mean
 from ...interop.translation import Untranslatable
@@ -242,7 +241,7 @@ def export_model(sym: Any, params: Any, in_shapes: Sequence[Any] | None = None, 
     names, values = _split_params(symbol, params)
     free = [name for name in names if name not in values]
     shapes = list(shapes or [])
-    kinds = as_list(types) * len(shapes)
+    kinds = list(types) if isinstance(types, (list, tuple)) else [types] * len(shapes)  # one type is that of all
     if len(kinds) != len(shapes):
         raise ArgumentError(f"export_model: in_types are {len(kinds)} dtypes for {len(shapes)} in_shapes")
     if len(shapes) > len(free):
