@@ -30,12 +30,11 @@ OTHERWISE = {
         backends.onednn.operators.products: _COPY _BESIDE
         backends.blas: _OWN_THREADS
         custom.first_run: _MARK
-        core.comparisons: _HEAP_TYPE
-        custom.reads: _HEAP_TYPE
+        core.comparisons: HEAP_TYPE
         distributed.start: _NO_EXEC
         core.processes: _PR_SET_PDEATHSIG
         distributed.nccl: _BFLOAT16
-        cells.class_hooks: _HEAP_TYPE _IMMUTABLE
+        cells.class_hooks: _IMMUTABLE
         nn.dataset.config: _FIRST_SEED
         nn.model.summaries: _DTYPES
         cells.state: GRAPH_MODE PYNATIVE_MODE STRICT COMPATIBLE LAX

@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from ..core.comparisons import ABSENT
+from ..core.comparisons import ABSENT, HEAP_TYPE
 from ..core.locks import lock
 from .state import STATE
 
@@ -20,12 +20,12 @@ __all__ = ["attributes_of", "hook", "hookable", "runs_python", "size_of", "unhoo
 _LOCK = lock()
 #: By class: the number of hooks, and the ``__getattribute__`` that the class itself defines, if any.
 _HOOKED: dict[type, tuple[int, Any]] = {}
-_HEAP_TYPE, _IMMUTABLE = 1 << 9, 1 << 8  # Py_TPFLAGS_HEAPTYPE and Py_TPFLAGS_IMMUTABLETYPE of CPython
+_IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE of CPython
 
 
 def hookable(cls: type) -> bool:
     """Whether a class can be hooked: a class made by Python code, whose instances have mutable attributes."""
-    return bool(cls.__flags__ & _HEAP_TYPE) and not cls.__flags__ & _IMMUTABLE and not issubclass(
+    return bool(cls.__flags__ & HEAP_TYPE) and not cls.__flags__ & _IMMUTABLE and not issubclass(
         cls, (type, types.ModuleType, enum.Enum, BaseException))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .trace import FunctionTracer
 
 __all__ = ["STATE", "EPOCH", "GRAPH_MODE", "PYNATIVE_MODE", "STRICT", "COMPATIBLE", "LAX", "Watcher", "set_context",
-           "get_context", "check_setting", "checks_bprop", "compiles", "untraced"]
+           "get_context", "no_setting", "check_setting", "checks_bprop", "compiles", "untraced"]
 
 #: The mode in which calling an outermost Cell compiles it.
 GRAPH_MODE = 0
@@ -131,7 +131,7 @@ def set_context(**settings: object) -> None:
         if name in _INERT:
             continue
         if name not in _CONTEXT:
-            raise ArgumentError(f"set_context: there is no setting {name!r}. {did_you_mean(name, _CONTEXT)}")
+            raise no_setting("set_context", name, _CONTEXT)
         check_setting(name, value)
         if name == "device_id" and type(value) is not int:
             raise ArgumentError(f"set_context: device_id must be an int, got {value!r}")
@@ -145,6 +145,11 @@ def set_context(**settings: object) -> None:
         EPOCH[0] += 1
 
 
+def no_setting(function: str, name: str, settings: Iterable[str]) -> ArgumentError:
+    """The error for a name that is none of a function's settings."""
+    return ArgumentError(f"{function}: there is no setting {name!r}. {did_you_mean(name, settings)}")
+
+
 def check_setting(name: str, value: object) -> None:
     """Refuse an invalid value of a setting."""
     if name in _VALID and value not in _VALID[name]:
@@ -154,7 +159,7 @@ def check_setting(name: str, value: object) -> None:
 def get_context(name: str) -> Any:
     """A setting of ``set_context``, or of the context around the call."""
     if name not in _CONTEXT:
-        raise ArgumentError(f"get_context: there is no setting {name!r}. {did_you_mean(name, _CONTEXT)}")
+        raise no_setting("get_context", name, _CONTEXT)
     return (MODE.now().convention if name == "convention" else None) or _CONTEXT[name]
 
 

@@ -19,9 +19,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-__all__ = ["ABSENT", "BUFFERS", "CONTAINERS", "MOST_ELEMENTS", "PLAIN", "Comparisons", "HeldValue",
-           "HeldElements", "Place", "elements", "package_of", "plain_key",
-           "put_back"]
+__all__ = ["ABSENT", "BUFFERS", "CONTAINERS", "HEAP_TYPE", "MOST_ELEMENTS", "PLAIN", "Comparisons", "HeldValue",
+           "HeldElements", "Place", "elements", "package_of", "plain_key", "put_back"]
 
 
 class _Absent:
@@ -35,9 +34,9 @@ ABSENT = _Absent()
 
 #: Immutable values, which are compared by type and value.
 PLAIN = (bool, int, float, complex, str, bytes, type(None), types.EllipsisType, np.generic, np.dtype, _Absent)
-#: Those of Python, whose equal texts are equal values.
+#: Python's own classes of numbers and text: objects of one class with equal texts have equal values.
 _BY_VALUE = frozenset({bool, int, float, complex, str, bytes})
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE of CPython: a class that Python code has made
+HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE of CPython: a class that Python code has made, or a library of C
 #: Containers whose elements are compared.
 CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
 #: Buffers whose bytes are compared.
@@ -88,7 +87,7 @@ def plain_key(value: Any) -> Hashable:
     cls = type(value)
     if isinstance(value, np.void):  # its text has no more digits than NumPy's print options say
         return cls, value.dtype, value.tobytes()
-    if cls in _BY_VALUE or not cls.__flags__ & _HEAP_TYPE:
+    if cls in _BY_VALUE or not cls.__flags__ & HEAP_TYPE:
         return cls, repr(value)
     base = next((base for base in cls.__mro__ if base in _BY_VALUE), None)
     if base is None or object.__getstate__(value) is not None:  # attributes, in a dict or slots

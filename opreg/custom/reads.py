@@ -21,7 +21,7 @@ import numpy as np
 
 from ..core.bytecode_names import HANDLERS, loads, parts
 from ..core.cache import cached
-from ..core.comparisons import ABSENT, CONTAINERS, PLAIN, Check, Comparisons, elements, package_of
+from ..core.comparisons import ABSENT, CONTAINERS, HEAP_TYPE, PLAIN, Check, Comparisons, elements, package_of
 from ..core.op import Op
 from ..errors import is_ours
 from .gradient import READS
@@ -44,7 +44,6 @@ _FIELDS = frozenset({"__annotations__", "__doc__", "__globals__", "__module__", 
 _MISTAKES = frozenset({"FloatingPointError"})
 #: Packages whose classes are not users' classes.
 _LIBRARIES = frozenset({"opreg", "numpy", "cupy", *sys.stdlib_module_names})
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE of CPython: a class that Python code has made, or a library of C
 #: Classes of containers and arrays that hold nothing but elements.
 _EXACT = frozenset({*CONTAINERS, np.ndarray})
 #: Names in every class that are no methods or attributes of the user.
@@ -256,7 +255,7 @@ class _Places:
 def _is_plain(kind: type) -> bool:
     """Whether objects of a class hold only attributes that Python code set."""
     return hasattr(kind, "__dict__") and kind.__dictoffset__ != 0 and kind is not object and all(
-        base is object or (base.__flags__ & _HEAP_TYPE and package_of(base) not in _LIBRARIES)
+        base is object or (base.__flags__ & HEAP_TYPE and package_of(base) not in _LIBRARIES)
         for base in kind.__mro__)
 
 

@@ -11,13 +11,13 @@ from opreg.symbol.reduction import Reduction, grouped
 
 from ..cells.cell import Cell
 from ..cells.parameter import Parameter
-from ..cells.state import EPOCH, STATE
+from ..cells.state import EPOCH, STATE, no_setting
 from ..cells.tensor import Tensor
 from ..cells.tensor_base import TensorBase
 from ..core.spec import size
 from ..distributed import Group, world
 from ..distributed import group as find
-from ..errors import ArgumentError, did_you_mean
+from ..errors import ArgumentError
 from .communication import broadcast_parameters
 
 __all__ = ["ParallelMode", "set_auto_parallel_context", "get_auto_parallel_context", "reset_auto_parallel_context",
@@ -69,8 +69,7 @@ def set_auto_parallel_context(**settings: object) -> None:
         if name in _INERT:
             continue
         if name not in _DEFAULTS:
-            raise ArgumentError(f"set_auto_parallel_context: there is no setting {name!r}. "
-                                f"{did_you_mean(name, _DEFAULTS)}")
+            raise no_setting("set_auto_parallel_context", name, _DEFAULTS)
         if name == "parallel_mode" and value not in (ParallelMode.STAND_ALONE, ParallelMode.DATA_PARALLEL):
             raise ArgumentError(f"set_auto_parallel_context: parallel_mode must be 'stand_alone' or 'data_parallel', "
                                 f"got {value!r}; networks are not divided among devices here")
@@ -88,8 +87,7 @@ def set_auto_parallel_context(**settings: object) -> None:
 def get_auto_parallel_context(attr_key: str) -> Any:
     """A setting made with ``set_auto_parallel_context``."""
     if attr_key not in _DEFAULTS:
-        raise ArgumentError(f"get_auto_parallel_context: there is no setting {attr_key!r}. "
-                            f"{did_you_mean(attr_key, _DEFAULTS)}")
+        raise no_setting("get_auto_parallel_context", attr_key, _DEFAULTS)
     if attr_key in ("device_num", "global_rank"):
         return world().size if attr_key == "device_num" else world().rank
     return _CHOSEN[attr_key]

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..aliases import inner
+from ..cells.state import no_setting
 from ..distributed import world
-from ..errors import ArgumentError, did_you_mean
+from ..errors import did_you_mean
 from .parallel import get_auto_parallel_context, is_chosen
 
 __all__ = ["get_algo_parameters", "reset_algo_parameters", "set_algo_parameters"]
@@ -57,7 +58,7 @@ def reset_algo_parameters() -> None:
 
 def _check(owner: str, name: str) -> str:
     if name not in _DEFAULTS:
-        raise ArgumentError(f"{owner}: there is no setting {name!r}. {did_you_mean(name, _DEFAULTS)}")
+        raise no_setting(owner, name, _DEFAULTS)
     return name
 
 
