@@ -65,7 +65,9 @@ def grid_sample(input: TensorLike, grid: TensorLike, mode: str = "bilinear", pad
     lengths, count = x.shape[2:], int(np.prod(places.shape[1:-1]))
     at = [_place(places[..., axes - 1 - axis].reshape((-1, count)), n, padding_mode, align_corners)
           for axis, n in enumerate(lengths)]
-    result = _nearest(x, [math.round(place) for place in at]) if mode == "nearest" else _interpolated(x, at)
+    flat = x.reshape((*x.shape[:2], -1))
+    result = (_numbers(flat, [math.round(place) for place in at], lengths) if mode == "nearest"
+              else _interpolated(flat, at, lengths))
     return result.reshape((*x.shape[:2], *places.shape[1:-1]))
 
 
@@ -112,14 +114,16 @@ def crop_and_resize(image: TensorLike, boxes: TensorLike, box_indices: TensorLik
     _one_of("method", method, ("bilinear", "nearest"), "crop_and_resize")
     height, width = (int(length) for length in crop_size)
     lengths, count = x.shape[1:3], len(corners)
-    x = cast(gather(x, numbers, 0), np.float32).transpose((0, 3, 1, 2))
+    channels = x.shape[3]
+    flat = cast(gather(x, numbers, 0), np.float32).transpose((0, 3, 1, 2)).reshape((count, channels, -1))
     y, across = (_steps(corners[:, i:i + 1], corners[:, i + 2:i + 3], n, steps)
                  for i, (n, steps) in enumerate(zip(lengths, (height, width))))
     at = [place.broadcast_to((count, height, width)).reshape((count, -1))
           for place in (y.expand_dims(2), across.expand_dims(1))]
-    found = _nearest(x, [math.floor(place + 0.5) for place in at]) if method == "nearest" else _interpolated(x, at)
+    found = (_numbers(flat, [math.floor(place + 0.5) for place in at], lengths) if method == "nearest"
+             else _interpolated(flat, at, lengths))
     found = math.where(_inside(at, lengths).expand_dims(1), found, scalar(extrapolation_value, found._dt))
-    return found.reshape((count, x.shape[1], height, width)).transpose((0, 2, 3, 1))
+    return found.reshape((count, channels, height, width)).transpose((0, 2, 3, 1))
 
 
 def _steps(first: Tensor, last: Tensor, n: int, steps: int) -> Tensor:
@@ -130,12 +134,7 @@ def _steps(first: Tensor, last: Tensor, n: int, steps: int) -> Tensor:
     return first * (n - 1) + tensor(np.arange(steps, dtype=np.float32)) * ((last - first) * ((n - 1) / (steps - 1)))
 
 
-def _nearest(x: Tensor, at: list[Tensor]) -> Tensor:
-    """Elements of every channel at integer coordinates, (batch, channels, points)."""
-    return _numbers(x.reshape((*x.shape[:2], -1)), at, x.shape[2:])
-
-
-def _interpolated(x: Tensor, at: list[Tensor]) -> Tensor:
+def _interpolated(flat: Tensor, at: list[Tensor], lengths: tuple[int, ...]) -> Tensor:
     """Values of every channel between the neighbours of fractional coordinates, (batch, channels, points)."""
     below = [math.floor(place) for place in at]
     parts = [place - low for place, low in zip(at, below)]
@@ -143,7 +142,7 @@ def _interpolated(x: Tensor, at: list[Tensor]) -> Tensor:
     for corner in itertools.product((0, 1), repeat=len(at)):
         shares = [part if upper else 1 - part for part, upper in zip(parts, corner)]
         share = functools.reduce(operator.mul, shares).expand_dims(1)
-        terms.append(_nearest(x, [low + upper for low, upper in zip(below, corner)]) * share)
+        terms.append(_numbers(flat, [low + upper for low, upper in zip(below, corner)], lengths) * share)
     return functools.reduce(operator.add, terms)
 
 
