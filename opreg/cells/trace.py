@@ -49,8 +49,6 @@ from .user_code import is_user_code
 __all__ = ["FunctionTracer", "TracedTensor", "LeftToPython", "create"]
 
 _FLOAT32 = np.dtype(np.float32)
-#: Attributes of a traced tensor.
-_SLOTS = frozenset({"_entry", "_spec", "_home"})
 
 
 class LeftToPython(OpError, TypeError):
@@ -91,7 +89,7 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
             raise AttributeError(f"'Tensor' object has no attribute {name!r}", name=name, obj=self)
 
         def __setattr__(self, name, value):
-            if name not in _SLOTS:
+            if name not in TracedTensor.__slots__:
                 (STATE.trace or self._trace).leave(f"it puts the attribute {name!r} on a tensor")
             object.__setattr__(self, name, value)
 

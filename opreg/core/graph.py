@@ -107,7 +107,7 @@ def fail(error: Exception, node: Node, specs: Sequence[Spec] = ()) -> NoReturn:
 
 
 def declared_shape(text: str, np_shape: bool | None = None) -> Shape | None:
-    """The shape that a variable's tag ``__shape__`` declares; see ``stated``."""
+    """The shape that a variable's tag ``__shape__`` declares; see ``parse_shape``."""
     return parse_shape(Field("__shape__", tuple[int, ...])(text), np_shape)
 
 

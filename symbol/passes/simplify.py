@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from opreg.core.addresses import address_of
 from opreg.core.graph import Entry, Node, reachable
+from opreg.core.rules import as_list
 from opreg.core.spec import Spec
 
 from ..program import Program
@@ -36,7 +37,7 @@ def _views_everything(node: Node, spec: Spec, specs: Mapping[Node, Sequence[Spec
         view = node.op.rules.as_view(base, node.attrs, [out.shape for out in specs[node]])  # type: ignore[union-attr]
     except Exception:  # when memory is planned, the same error names the node
         return False
-    first = view[0] if isinstance(view, (tuple, list)) else view
+    first = as_list(view)[0]
     return first is not None and first.shape == base.shape and (base.size == 0 or (
         address_of(first) == address_of(base) and all(
             step == own for length, step, own in zip(base.shape, first.strides, base.strides) if length > 1)))
