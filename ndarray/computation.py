@@ -79,7 +79,7 @@ class Applied(Protocol):
 
 @COMPUTE.provide
 def compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array | None = None,
-             result_class: type[NDArray] | None = None) -> tuple[Applied, list[NDArray]]:
+            result_class: type[NDArray] | None = None) -> tuple[Applied, list[NDArray]]:
     """Run an operator eagerly, store states that it changes, and record it if a gradient is requested.
 
     While a function is traced, the results are constants of its graph. They are of the class ``result_class``, by

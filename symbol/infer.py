@@ -157,7 +157,7 @@ def infer_shapes(graph: Graph, shapes: Mapping[Node, Shape | None], before: Know
 
 
 def with_empty_dims(graph: Graph, stated: Mapping[Node, Shape | None], zeros: Mapping[Node, Sequence[int]]
-            ) -> dict[Node, Shape | None]:
+                    ) -> dict[Node, Shape | None]:
     """Shapes of variables in which dimensions that were given as 0 are empty, unless rules infer another size.
 
     Parameters

@@ -355,8 +355,8 @@ class Symbol(Methods):
         graph, stating = self._by_name(what, args, keywords)
         shapes = {node: parse_shape(shape) for node, shape in stating.items()}
         if what != "infer_shape_partial" and any(0 in shape for shape in stating.values()):
-            shapes = inference.with_empty_dims(graph, shapes, {node: [i for i, dim in enumerate(shape) if dim == 0]
-                                                       for node, shape in stating.items()})
+            zeros = {node: [i for i, dim in enumerate(shape) if dim == 0] for node, shape in stating.items()}
+            shapes = inference.with_empty_dims(graph, shapes, zeros)
         return graph, shapes
 
     def _shapes(self, what: str, args: Sequence[Dims], keywords: Mapping[str, Dims]) -> tuple[Shapes, Shapes, Shapes]:

@@ -25,7 +25,7 @@ EXAMPLES = ROOT / "examples"
 
 
 def _run(*words: str) -> str:
-    """What ``python WORDS`` prints."""
+    """The output of ``python WORDS``."""
     named = words[0] == "-m"
     sys_path = "sys.path.insert(0, os.path.dirname(sys.argv[0])); " if not named else ""
     found = processes.run(

@@ -94,7 +94,7 @@ for _name in {*WRITTEN} & {*METHODS}:
 
 
 def give_signature(function: Callable, op: Op, name: str, module: str, further: Sequence[str] = ("out", "name"),
-            made: bool = False) -> Callable:
+                   made: bool = False) -> Callable:
     """Give a closure the name, docstring and signature of the operator that it calls; see ``arguments.signature``."""
     function.__name__ = function.__qualname__ = name
     function.__module__ = module
@@ -105,7 +105,7 @@ def give_signature(function: Callable, op: Op, name: str, module: str, further: 
 
 
 def user_function(call: Callable[[Op, Sequence[Any], dict[str, Any]], Any], op: Op,
-             dress: Callable[[Callable, Op], Callable]) -> Callable:
+                  dress: Callable[[Callable, Op], Callable]) -> Callable:
     """Make the function by which users call an operator, under one of its names.
 
     Parameters

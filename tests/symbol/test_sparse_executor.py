@@ -128,7 +128,7 @@ def test_states_may_be_sparse():
     x = np.float32(np.arange(6).reshape(3, 2))
     symbol = sym.BatchNorm(sym.var("x", stype="row_sparse"), name="bn", momentum=0.5, fix_gamma=False)
     executor = symbol.bind(mx.current_context(), {"x": nd.array(x).tostype("row_sparse"), "bn_gamma": nd.ones(2),
-                                      "bn_beta": nd.zeros(2)},
+                                                  "bn_beta": nd.zeros(2)},
                            aux_states=[nd.zeros(2).tostype("row_sparse"), nd.ones(2).tostype("row_sparse")])
     executor.forward(is_train=True)
     assert executor.aux_dict["bn_moving_mean"].asnumpy().tolist() == [1, 1.5]

@@ -692,7 +692,7 @@ RIGHT: dict[str, tuple[Callable[[], Any], tuple[Any, ...], dict[str, Any]]] = {
 }
 
 
-#: Those with a mode, states or random numbers, which a Cell around them declares.
+#: Operators with a mode, states or random numbers, which a Cell around them declares.
 DECLARED = ["a function with a state", "a function that minds its mode", "a Prop that draws",
             "a function with a mode, a state and random numbers", "a layer that drops",
             "a Prop with a state that follows its input"]

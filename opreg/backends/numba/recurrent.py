@@ -123,7 +123,7 @@ _PREPARE = """\
 for place in range(max(begin - {before}, 0), min(end - {before}, {count})):
         gate = {gates}[place]
         pack_transpose(w_{name}, gate * size * {features}, size, {features},
-               packed_{name}, {name}_offset + place * block * {features})
+                       packed_{name}, {name}_offset + place * block * {features})
         for i in range(size):
             bias[bias_offset + (place + {before}) * block + i] += {name}_bias[gate * size + i]"""
 _BACKWARD = """
