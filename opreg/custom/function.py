@@ -18,7 +18,7 @@ from ..core.op import Op, combined_shape, filled_shapes, gradients_by_rule
 from ..core.registry import ops
 from ..core.rules import SAME_TYPE, AttrsRule, Dtypes, Rule, Shapes, TypeRule, as_list, counted
 from ..core.signature import Names
-from ..core.spec import Spec, as_dtype, is_known, show
+from ..core.spec import ANY, Spec, as_dtype, in_common, is_known, show
 from ..core.states import INITIALIZER
 from ..core.value import Value
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, Where, note
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 __all__ = ["DefinedFunction", "FunctionUse", "of_function"]
 
 _FLOAT32, _INT32 = np.dtype(np.float32), np.dtype(np.int32)
+#: Lengths in place of an unknown one. Each divides the next, since functions divide axes; they are far apart, since
+#: functions cut axes to some length.
+_LENGTHS = 12, 60, 1020
 
 
 class DefinedFunction(Schema):
@@ -228,12 +231,12 @@ class FunctionUse(Use):
 
     # --------------------------------------------------------------------------------------------- inference
 
-    def _dry_run(self, specs: Sequence[Spec]) -> list[Spec]:
+    def _dry_run(self, specs: Sequence[Spec], traced: bool = False) -> list[Spec]:
         """Shapes and dtypes of the results by a dry run, cached for the use."""
-        key = tuple(specs)
+        key = (traced, *specs)
         if key not in self.memo:
-            self.memo[key] = dry_run(str(self.op.op_type),
-                                     lambda arrays, ctx: self.compute(arrays, ctx, MODE.training), specs)
+            self.memo[key] = dry_run(str(self.op.op_type), lambda arrays, ctx: self.compute(
+                arrays, ctx, MODE.training), specs, traced)
         return self.memo[key]
 
     def infer_shapes(self, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
@@ -242,12 +245,27 @@ class FunctionUse(Use):
         if op.rules.data_dependent:
             return ins, outs
         ins = filled_shapes(op, ins, outs, self)
-        if not all(is_known(shape) for shape in ins):
+        if all(map(is_known, ins)):
+            self.shapes = list(ins)
+            results = [spec.shape for spec in self._found(ins, self._dtypes(len(ins), len(outs)))]
+        elif op.traits.traced and None not in ins:
+            results = self._partly_known(ins, self._dtypes(len(ins), len(outs)))
+        else:
             return ins, outs
-        self.shapes = list(ins)
-        specs = self._found(ins, self._dtypes(len(ins), len(outs)))
-        return ins, [combined_shape(name, old, spec.shape)
-                     for name, old, spec in zip(op.signature.outputs(self), outs, specs)]
+        return ins, [combined_shape(name, old, new)
+                     for name, old, new in zip(op.signature.outputs(self), outs, results)]
+
+    def _partly_known(self, ins: Shapes, dtypes: Dtypes) -> Shapes:
+        """Shapes of the results of a traced function, of inputs with unknown dimensions: a trace for each of several
+        lengths in their place. Dimensions that differ between them are unknown, and if a trace fails, all shapes."""
+        traced_shapes = []
+        for length in _LENGTHS:
+            shapes: Shapes = [tuple([length if dim is ANY else dim for dim in shape or ()]) for shape in ins]
+            try:
+                traced_shapes.append([spec.shape or () for spec in self._found(shapes, dtypes, traced=True)])
+            except Exception:
+                return [None] * len(self.op.signature.outputs(self))
+        return list(map(in_common, zip(*traced_shapes)))
 
     def _dtypes(self, count: int, outputs: int) -> Dtypes:
         """Dtypes of the inputs: those that are known, and those that are declared or follow from them."""
@@ -256,15 +274,15 @@ class FunctionUse(Use):
             return dtypes
         return self.op.infer_dtypes(dtypes, [None] * outputs, self)[0]
 
-    def _found(self, shapes: Shapes, dtypes: Dtypes) -> list[Spec]:
+    def _found(self, shapes: Shapes, dtypes: Dtypes, traced: bool = False) -> list[Spec]:
         """Specs of the results by a dry run on float32 where a dtype is unknown, or on int32 if the function fails."""
         first, *others = _guesses(dtypes)
         try:
-            return self._dry_run(list(map(Spec, shapes, first)))
+            return self._dry_run(list(map(Spec, shapes, first)), traced)
         except Exception:
             for guess in others:
                 with contextlib.suppress(Exception):
-                    return self._dry_run(list(map(Spec, shapes, guess)))
+                    return self._dry_run(list(map(Spec, shapes, guess)), traced)
             raise
 
     def tell_dtypes(self, ins: Dtypes) -> None:

@@ -61,3 +61,41 @@ def test_a_function_that_fails_on_known_dtypes_is_tried_on_no_others() -> None:
     with pytest.raises(ValueError, match="no"):
         op(sym.var("x")).simple_bind(mx.cpu(), x=(2,))
     assert runs == [np.float32] * 2
+
+
+#: Bodies of traced functions, shapes of their inputs, in which 0 is an unknown length, and of their results.
+PARTLY_KNOWN: list[tuple[Callable[..., Any], list[tuple[int, ...]], list[tuple[int, ...]]]] = [
+    (lambda x: x * nd.sigmoid(x), [(0, 4)], [(0, 4)]),
+    (lambda x: np.tanh(x.asnumpy()) * 2, [(3, 0)], [(3, 0)]),
+    (lambda x: x.reshape((x.shape[0], -1)), [(0, 3, 4)], [(0, 12)]),
+    (lambda x: x.asnumpy().reshape(-1, 2, x.shape[1] // 2), [(0, 6)], [(0, 2, 3)]),
+    (lambda x, w: nd.dot(x, w), [(0, 4), (4, 5)], [(0, 5)]),
+    (lambda x, y: nd.concat(x, y, dim=0), [(0, 4), (2, 4)], [(0, 4)]),
+    (lambda x: (x.sum(axis=0), x.sum(axis=1)), [(0, 4)], [(4,), (0,)]),
+    (lambda x: x[:50], [(0, 4)], [(0, 4)]),
+    (lambda x: nd.zeros((max(len(x), 100), 2)), [(0, 4)], [(0, 2)]),
+    (lambda x: x if len(x) > 20 else x[0], [(0, 4)], [()]),  # ranks differ
+    (lambda x: x[5000], [(0, 4)], [()]),  # no length has this index
+    (lambda x: x + nd.ones((7, 4)), [(0, 4)], [()]),
+]
+
+
+@pytest.mark.parametrize(("body", "shapes", "wanted"), PARTLY_KNOWN)
+def test_traced_functions_infer_from_partly_known_shapes(body: Any, shapes: Any, wanted: Any) -> None:
+    op = mx.operator.define(body, name=f"_example_dry_run_{next(_NAMES)}", traced=True,
+                            outputs=[f"out{i}" for i in range(len(wanted))])
+    names = "xyw"[:len(shapes)]
+    net = op(*map(sym.var, names))
+    assert net.infer_shape_partial(**dict(zip(names, shapes)))[1] == wanted
+    if all(wanted):
+        known = [tuple([dim or 24 for dim in shape]) for shape in shapes]
+        for found, partly in zip(net.infer_shape(**dict(zip(names, known)))[1], wanted):
+            assert len(found) == len(partly)
+            assert all(dim in (0, length) for length, dim in zip(found, partly))
+
+
+def test_weights_behind_a_traced_function_need_no_batch() -> None:
+    op = mx.operator.define(lambda x: x * nd.sigmoid(x), name=f"_example_dry_run_{next(_NAMES)}", traced=True)
+    net = sym.FullyConnected(op(sym.var("x")), num_hidden=3, name="dense")
+    shapes = dict(zip(net.list_arguments(), net.infer_shape_partial(x=(0, 4))[0]))
+    assert shapes == {"x": (0, 4), "dense_weight": (3, 4), "dense_bias": (3,)}
