@@ -426,7 +426,6 @@ class Symbol(Methods):
     def _dtypes(self, what: str, args: Sequence[DTypeLike], keywords: Mapping[str, DTypeLike]
                 ) -> tuple[Dtypes, Dtypes, Dtypes]:
         graph, dtypes = self._known_dtypes(what, args, keywords)
-        inference.forget(graph)
         rule = inference.decide_dtypes if what == "infer_type" else inference.infer_dtypes
         return _of_roles(graph, rule(graph, dtypes))
 

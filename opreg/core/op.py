@@ -209,14 +209,22 @@ class Op(Declarations, PropMethods):
         ins, outs = self.rules.types(attrs, list(ins), list(outs))
         return list(ins), list(outs)
 
+    def infer_specs(self, ins: Sequence[Spec | Array], outs: Sequence[Spec], attrs: Attrs
+                    ) -> tuple[list[Spec], list[Spec]]:
+        """Infer shapes and dtypes of inputs and outputs from those that are known."""
+        if self.rules.specs is not None:
+            return self.rules.specs(attrs, [Spec(each.shape, each.dtype) for each in ins], list(outs))
+        in_shapes, out_shapes = self.infer_shapes([each.shape for each in ins], [each.shape for each in outs], attrs)
+        in_dtypes, out_dtypes = self.infer_dtypes([each.dtype for each in ins], [each.dtype for each in outs], attrs)
+        return list(map(Spec, in_shapes, in_dtypes)), list(map(Spec, out_shapes, out_dtypes))
+
     def specs(self, ins: Sequence[Spec | Array], attrs: Attrs) -> list[Spec]:
         """Infer the specs of outputs from those of all inputs, or from arrays, as far as they follow."""
+        if self.rules.specs is not None:
+            return self.infer_specs(ins, [Spec()] * len(self.signature.outputs(attrs)), attrs)[1]
         nothing: list[Any] = [None] * len(self.signature.outputs(attrs))
-        in_dtypes: Dtypes = [array.dtype for array in ins]
-        if self.rules.tell_dtypes is not None:
-            self.rules.tell_dtypes(attrs, in_dtypes)
         _, shapes = self.infer_shapes([array.shape for array in ins], list(nothing), attrs)
-        _, dtypes = self.infer_dtypes(in_dtypes, nothing, attrs)
+        _, dtypes = self.infer_dtypes([array.dtype for array in ins], nothing, attrs)
         return list(map(Spec, shapes, dtypes))
 
     def differentiate(self, g: V | Sequence[V | None] | None, ins: Sequence[V], outs: Sequence[V], attrs: Attrs,
