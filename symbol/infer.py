@@ -11,6 +11,7 @@ import numpy as np
 from opreg.core.graph import Graph, Node, declared_shape, fail
 from opreg.core.mode import MODE
 from opreg.core.op import Op
+from opreg.core.op import infer_specs as operator_specs
 from opreg.core.rules import Attrs
 from opreg.core.spec import ANY, Shape, Spec, as_dtype, is_known, unify
 from opreg.errors import InferenceError, OpError
@@ -245,7 +246,7 @@ def _together(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping
     spec_of = dict(before)
     for node in variables:
         spec_of[node] = [Spec(_variable_shape(node, shapes.get(node)), _variable_dtype(node, dtypes.get(node)))]
-    inference = _Inference(graph, spec_of, Op.infer_specs, _merged_spec, Spec())
+    inference = _Inference(graph, spec_of, operator_specs, _merged_spec, Spec())
     inference.run()
     while decide and (undecided := [node for node in variables if spec_of[node][0].dtype is None]):
         likely = infer_dtypes(graph, {node: spec_of[node][0].dtype for node in variables}, outside)

@@ -18,7 +18,7 @@ from ..core import effects
 from ..core.attrs import AS_GIVEN
 from ..core.launch import Call, Step, prepare
 from ..core.mode import MODE
-from ..core.op import Op, shapes_from_data
+from ..core.op import Op, infer_specs, shapes_from_data
 from ..core.rules import Attrs
 from ..core.spec import Shape, Spec
 from ..core.value import Value
@@ -51,7 +51,7 @@ def _moving(op: Op) -> Op:
 
     @result.together
     def specs(ins: Sequence[Spec], outs: Sequence[Spec], *, inner: Attrs) -> tuple[list[Spec], list[Spec]]:
-        in_specs, outputs = op.infer_specs(ins, outs[:len(op.signature.outputs(inner))], inner)
+        in_specs, outputs = infer_specs(op, ins, outs[:len(op.signature.outputs(inner))], inner)
         return in_specs, [*outputs, *_states(op, inner, in_specs)]
 
     if op.rules.data_dependent:
