@@ -50,7 +50,7 @@ def written() -> str:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_text(name: str) -> None:
+def test_printed_text_of_each_loop(name: str) -> None:
     samples = dict(part.split("\n", 1) for part in FILE.read_text().split("==== ")[1:])
     assert printed()[name].strip() == samples[name].strip()
 
