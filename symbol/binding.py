@@ -141,7 +141,8 @@ def resolved(symbol: Symbol) -> Symbol:
 
 
 def _variable_place(node: Node, ctx: Context, groups: Mapping[str, Context]) -> Context | None:
-    """The context of a variable; None where that of its array counts, because there are groups and it is in none."""
+    """The context of a variable; None if there are groups and the variable is in none, since then the context of its
+    array counts."""
     return groups.get(node.tags.get(_GROUP, ""), None if groups else ctx)
 
 

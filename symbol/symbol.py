@@ -210,7 +210,8 @@ class Symbol(Methods):
         return self.__deepcopy__({})
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> Symbol:
-        copies: dict[Node, Node] = memo.setdefault(Node, {})  # symbols copied together share what they shared
+        # symbols that share nodes still share them after they are copied together
+        copies: dict[Node, Node] = memo.setdefault(Node, {})
         for node in self._graph().nodes:  # names and attributes of a copy may be set
             if node not in copies:
                 copies[node] = node.renewed([(copies[source], i) for source, i in node.inputs])

@@ -254,7 +254,8 @@ def signature(op: Op, further: Sequence[str] = ("out", "name"), made: bool = Fal
         kind = kinds.KEYWORD_ONLY
     for field in op.signature.schema.fields:
         if (field.name == op.signature.variadic and field.required) or (
-                field.name == GIVEN_INPUTS and op.signature.optional):  # what a call says by its inputs
+                # attributes that follow from the inputs of a call
+                field.name == GIVEN_INPUTS and op.signature.optional):
             continue
         if field.name.isidentifier() and field.name not in {p.name for p in parameters}:
             default = kinds.empty if field.required else field.default
