@@ -640,6 +640,7 @@ def _hook_traced(trace: FunctionTracer, value: Any, owner: TensorHooks) -> None:
     if entry in trace.arguments:
         trace.arguments[entry] = owner
         return
+    node: Any  # None for an array from outside
     node, number = entry if trace.read(value) is value else (None, 0)
     if node is not None and node.op is INPUT_TAG and isinstance(hooks := node.attrs["link"].backward, OutputHooks):
         hooks.owners[number] = owner
