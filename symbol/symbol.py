@@ -26,7 +26,7 @@ from opreg.core.value import Value
 from opreg.errors import TRIMMED, ArgumentError, AttrError, OpError, did_you_mean, list_names, note, user_line, warn
 from opreg.ndarray import autograd
 from opreg.ndarray.context import Context, current_context
-from opreg.ndarray.ndarray import AS_NUMPY
+from opreg.ndarray.ndarray import _STORAGE_TYPE_STR_TO_ID, AS_NUMPY, STORAGE_TYPES
 from opreg.typing import DTypeLike, ShapeLike
 
 from . import infer as inference
@@ -715,6 +715,13 @@ def Variable(name: str, attr: Mapping[str, str] | None = None, shape: ShapeLike 
         Its dtype.
     init : Initializer or str, optional
         The initializer of its values.
+    stype : str, optional
+        Its storage type: "default", "row_sparse" or "csr". The attribute ``__storage_type__`` is MXNet's number.
+
+    Raises
+    ------
+    ArgumentError
+        For an unknown storage type, or a keyword that is not written as ``__keyword__``.
 
     Examples
     --------
@@ -735,7 +742,11 @@ def Variable(name: str, attr: Mapping[str, str] | None = None, shape: ShapeLike 
     if init is not None:
         tags["__init__"] = _tag(init)
     if stype is not None:
-        tags["__storage_type__"] = to_text(stype)
+        number = _STORAGE_TYPE_STR_TO_ID.get(stype) if isinstance(stype, str) else stype
+        if number is None:
+            raise ArgumentError(f"Variable({name!r}): there is no storage type {stype!r}. "
+                                f"{did_you_mean(str(stype), STORAGE_TYPES)}")
+        tags["__storage_type__"] = str(number)
     for key, value in kwargs.items():
         if not (key.startswith("__") and key.endswith("__")):
             raise ArgumentError(f"Variable({name!r}): there is no keyword {key!r}; write your own attributes as "
