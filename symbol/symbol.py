@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias, TypeVar
@@ -82,6 +83,8 @@ class NotImplementedForSymbol(OpError, NotImplementedError, TypeError):
     """An operation on a symbol needs the values of an array."""
 
 
+#: Prefix of the operators of ``np`` and ``npx``. The names of their nodes begin with the function: ``mean0``.
+_NUMPY_PREFIX = re.compile("^_np[ix]?_")
 # First parts of the names of nodes that Python's operators make.
 _HINTS = {
     "elemwise_add": "_plus", "elemwise_sub": "_minus", "elemwise_mul": "_mul", "elemwise_div": "_div",
@@ -599,7 +602,7 @@ def _doubled(texts: dict[str, str]) -> dict[str, str]:
 def _node(op: Op, values: Sequence[Symbol | None], attrs: Attrs, written: Mapping[str, Any], name: str | None,
           tags: dict[str, str] | None, hint: str) -> Symbol:
     """A symbol of a new node. An input that is None becomes a variable, named after the node and the input."""
-    name = new_name(name, hint.lower())
+    name = new_name(name, _NUMPY_PREFIX.sub("", hint.lower()))
     tags = attributes(tags)
     where = user_line()
     names = op.signature.inputs(attrs)
