@@ -28,6 +28,7 @@ Known: TypeAlias = dict[Node, list[K]]
 Rule: TypeAlias = Callable[[Op, list[K], list[K], Attrs], tuple[Sequence[K], Sequence[K]]]
 
 _DEFAULT = np.dtype(np.float32)
+_NUMBERS = {int}  # the classes of the dimensions of a shape without unknown ones
 
 
 def _newer_shape(old: Shape | None, new: Shape | None) -> bool:
@@ -43,15 +44,17 @@ def _newer_dtype(old: np.dtype | None, new: np.dtype | None) -> bool:
 
 class _Rules(Generic[K]):
     """Applies rules to the nodes of a graph, once for each combination of operator, attributes and known shapes or
-    dtypes.
+    dtypes: equal layers cost one application.
 
     The known shapes or dtypes of a node are a list that is never modified. Many nodes share one list, and a new list
-    means that something was inferred.
+    means that something was inferred. Equal shapes of outputs are one object, so that objects tell combinations apart;
+    their values do not, since an unknown dimension equals every length.
     """
 
     def __init__(self, known_of: Known[K], rule: Rule[K], newer: Callable[[K, K], bool]):
         self.known_of, self.rule, self.newer = known_of, rule, newer
         self._seen: dict[tuple[object, ...], tuple[list[K], list[tuple[int, K]], object]] = {}
+        self._shapes: dict[object, K] = {}
 
     def outputs(self, node: Node, outs: list[K] | None) -> tuple[list[K], list[tuple[int, K]]]:
         """Shapes or dtypes of the outputs, and newly inferred ones of inputs, by index."""
@@ -67,13 +70,19 @@ class _Rules(Generic[K]):
             except Exception as error:
                 fail(error, node)
             newer = self.newer
-            after = [new if newer(old, new) else old for old, new in zip(before, new_outs)]
+            after = [self._one(new) if newer(old, new) else old for old, new in zip(before, new_outs)]
             if outs is not None and all(new is old for new, old in zip(after, outs)):
                 after = outs
             learned = [(i, new) for i, (old, new) in enumerate(zip(ins, new_ins)) if newer(old, new)]
             # These references keep the ids in the key valid.
             result = self._seen[key] = after, learned, (ins, outs, node.attrs)
         return result[:2]
+
+    def _one(self, value: K) -> K:
+        """The object for a shape or dtype: the first one that was equal to it, if its dimensions are plain numbers."""
+        if isinstance(value, tuple) and {*map(type, value)} == _NUMBERS:
+            return self._shapes.setdefault(value, value)
+        return value
 
     def learn(self, source: Node, i: int, new: K) -> None:
         """Store the inferred shape or dtype of an output."""
