@@ -33,6 +33,7 @@ from opreg.ndarray.ndarray import NDArray, array
 from opreg.typing import Array, DTypeLike
 
 from . import infer as inference
+from .argument_specs import known_dtypes, known_shapes
 from .arrays import Gradients, Requests, Values, front, zeros
 from .executor import Executor
 from .head_gradients import OutGrads, fitted
@@ -227,8 +228,9 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
     shapes = _shapes(keywords, names + [node.name for node in auxiliary])
     inference.forget(graph)
     with _noted(shapes):
-        shape_of = inference.variable_shapes(*symbol._known_shapes("simple_bind", (), shapes))
-        dtype_of = inference.variable_dtypes(*symbol._known_dtypes("infer_type", (), dict(type_dict or {})))
+        shape_of = inference.variable_shapes(*known_shapes(symbol._graph(), symbol, "simple_bind", (), shapes))
+        dtype_of = inference.variable_dtypes(
+            *known_dtypes(symbol._graph(), symbol, "infer_type", (), dict(type_dict or {})))
     unknown = [node for node in arguments + auxiliary if not is_known(shape_of[node])]
     if unknown:
         raise _undecided(symbol, unknown, shapes)

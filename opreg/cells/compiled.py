@@ -21,6 +21,7 @@ from ..core.versions import LATEST, WATCHED, Targets, owner_of, wrote
 from ..errors import OpError
 from ..typing import Array
 from . import tree
+from .bailout import LeftToPython
 from .bound_trace import BoundTrace
 from .observer import Observer
 from .parameter import Parameter
@@ -28,7 +29,6 @@ from .plan_memory import PlanMemories, PlanMemory
 from .reads import Reads
 from .state import STATE
 from .tensor import Tensor, tensor, tensor_over
-from .trace import LeftToPython
 from .traced import Traced
 from .tree import Structure
 

@@ -31,7 +31,8 @@ from .python_op import call
 from .state import STATE
 from .tensor import FRESH, TENSORS, Tensor, copy_on_write, lent_raw, tensor, tensor_over
 from .tensor_base import TensorBase, is_number
-from .trace import FunctionTracer, TracedTensor
+from .trace import FunctionTracer
+from .traced_tensor import TracedTensor
 from .tree import constants, flatten, key_of, rebuild, tensors
 
 if TYPE_CHECKING:

@@ -17,10 +17,11 @@ from ..core.reports import report
 from ..core.spec import is_floating
 from ..errors import did_you_mean, warn
 from .buffers import Buffer, BufferContainer
+from .context_settings import EPOCH
 from .hooks import Hooks
 from .parameter import Parameter, ParameterTuple, is_prefix
 from .reads import TABLES, attribute
-from .state import EPOCH, STATE
+from .state import STATE
 from .tables import Table
 from .tensor import Tensor, has_values
 from .tensor_base import TensorBase

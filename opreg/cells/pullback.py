@@ -24,7 +24,8 @@ from .parameter import Parameter
 from .state import STATE
 from .tensor import TENSORS, Tensor, argument, fresh, tensor, tensor_over, zeros_as
 from .tensor_base import TensorBase
-from .trace import FunctionTracer, TracedTensor
+from .trace import FunctionTracer
+from .traced_tensor import TracedTensor
 from .tree import Structure
 from .typing import TensorLike
 

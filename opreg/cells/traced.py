@@ -25,7 +25,7 @@ from ..core.mode import MODE, Recording
 from ..core.spec import Shape
 from ..errors import OpError, note
 from . import tree
-from .bailout import HookSignatures
+from .bailout import HookSignatures, LeftToPython
 from .class_hooks import attributes_of
 from .guards import GUARD, Path, TraceValues
 from .hooks import has_hooks
@@ -36,7 +36,8 @@ from .parameter_container import ParameterContainer
 from .python_op import PYTHON
 from .state import STATE
 from .tensor import Tensor
-from .trace import FunctionTracer, LeftToPython, TracedTensor
+from .trace import FunctionTracer
+from .traced_tensor import TracedTensor
 from .tree import Structure
 from .user_code import is_user_module
 

@@ -32,11 +32,11 @@ from opreg.ndarray.traced import TracedArray, TracedNDArray
 from ..core.bytecode_names import loads
 from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, elements, package_of
 from .attribute_reads import BOUND, AttributeReads, class_attribute, has_fields, is_of_ctypes
+from .bailout import LeftToPython
 from .buffers import BufferContainer
 from .class_hooks import attributes_of, hookable
 from .outside import SETTINGS, decimal_context, is_generator, is_opaque, state_of
 from .tensor_base import TensorBase
-from .trace import LeftToPython
 from .user_code import LIBRARIES, is_standard, is_standard_code, is_user_code, is_user_module
 
 __all__ = ["CACHED", "OF_CLASS", "ValueReads"]
