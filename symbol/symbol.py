@@ -215,7 +215,8 @@ class Symbol(Methods):
         name = keywords.pop("name", None)
         for value in (*args, *keywords.values()):
             if not isinstance(value, Symbol):
-                raise TypeError(f"compose: expected symbols, got {type(value).__name__}")
+                raise TypeError(f"compose: expected symbols, got {type(value).__name__}; eval and bind compute the "
+                                "symbol on arrays, as in symbol.eval(data=x)")
         if args and keywords:
             raise TypeError("compose: pass symbols by position or by name, not both")
         arguments = self.list_arguments()

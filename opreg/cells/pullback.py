@@ -302,6 +302,10 @@ def differentiate(function: Callable, args: Sequence[Any], kwargs: Mapping[str, 
         _WARNED.add(name_of(function))
         warnings.warn(f"grad of {name_of(function)}: it returns {len(back.heads)} tensors; the gradient is that of "
                       f"their sum. With has_aux=True only the first is differentiated.", UserWarning, stacklevel=4)
+    if back.out is None and name_of(function) not in _WARNED:
+        _WARNED.add(name_of(function))
+        warnings.warn(f"grad of {name_of(function)}: it returned None, so its gradients are zero. Is a return missing?",
+                      UserWarning, stacklevel=4)
     return back.out, *back(seed)
 
 

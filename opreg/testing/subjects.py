@@ -6,6 +6,7 @@ import contextlib
 import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -260,6 +261,8 @@ def subject(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Subje
             with contextlib.suppress(Exception):  # a Cell that cannot be copied is checked itself
                 inner = copy.deepcopy(inner)
         if not any(_is_array(value) for value in inputs):
+            inputs = [_as_array(value) if _is_numeric_list(value) else value for value in inputs]
+        if not any(_is_array(value) for value in inputs):
             raise ArgumentError(f"check: {title} has no input: call check({name}, x) with a typical x")
         return TensorUse(inner, inputs, attrs, title)
     raise ArgumentError(f"check: expected an operator, its name or Prop, an autograd.Function, a Cell or a function of "
@@ -345,6 +348,12 @@ def _as_arrays(op: Op, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[np.
 
 def _is_array(value: object) -> bool:
     return isinstance(value, (NDArray, TensorBase, np.ndarray))
+
+
+def _is_numeric_list(value: object) -> bool:
+    """Whether a value is a list of numbers, or of such lists."""
+    return isinstance(value, list) and bool(value) and all(
+        isinstance(member, Real) or _is_numeric_list(member) for member in value)
 
 
 def _as_array(value: Any) -> np.ndarray:

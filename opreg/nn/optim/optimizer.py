@@ -215,7 +215,8 @@ class Optimizer(Cell):
         if parameters is None:
             raise ValueError(f"{self.cls_name}: {what} must not be None")
         if isinstance(parameters, Parameter) or not isinstance(parameters, Iterable):
-            raise TypeError(f"{self.cls_name}: {what} must be a list, got {type(parameters).__name__}")
+            raise TypeError(f"{self.cls_name}: {what} must be a list, got {type(parameters).__name__}; "
+                            "net.trainable_params() lists those of a Cell")
         members = list(parameters)
         if not members:
             raise ValueError(f"{self.cls_name}: {what} must not be empty; does the network have trainable parameters?")
