@@ -83,7 +83,6 @@ def inferred_dtypes(graph: Graph, owner: object, what: str, args: Sequence[DType
                     ) -> tuple[Dtypes, Dtypes, Dtypes]:
     """Dtypes of arguments, outputs and auxiliary states, from those that the caller gave."""
     graph, dtypes = known_dtypes(graph, owner, what, args, keywords)
-    inference.forget(graph)
     rule = inference.decide_dtypes if what == "infer_type" else inference.infer_dtypes
     return _divide_by_role(graph, rule(graph, dtypes))
 

@@ -152,6 +152,8 @@ class AttributeReads(abc.ABC):
         self._inner: set[int] = set()  # code that is defined in code that has run
         self._methods: set[tuple[int, int]] = set()  # code that has run, with the class of its first argument
         self._functions: dict[int, list[types.FunctionType]] = {}  # user's functions that code uses, by their code
+        self._unnamed: dict[int, types.FunctionType] = {}  # user's functions that ran and that a library holds
+        self._ended: list[types.FrameType] = []  # their frames, from their end to the next event
         self._names: set[str] = set()  # names of attributes that code reads
         self._texts: set[str] = set()  # texts that may name attributes, if code reads attributes by text
         self._by_text = False
@@ -182,10 +184,10 @@ class AttributeReads(abc.ABC):
 
     @abc.abstractmethod
     def _read_existing(self, value: Any, label: str) -> None:
-        """Note that a value was read that no function made meanwhile."""
+        """Record a read of a value that existed before the trace; if it is an object, also the attributes it has."""
 
     def _close_tensors(self) -> None:
-        """Note the attributes that tensors have not, by the texts with which code may ask for them."""
+        """Record the attributes that tensors lack and that code may read by text."""
         for value in tuple(self._met.values()):
             if not (isinstance(value, TensorBase) and isinstance(value, NDArray)):
                 continue
@@ -314,13 +316,13 @@ class AttributeReads(abc.ABC):
             self._read_attribute(owner, known_owner)
 
     def _read_by_any_name(self) -> None:
-        """Code asks for attributes by names that nobody can tell: all are noted of all owners, those to come, too."""
+        """Record all attributes of all owners, also of later ones: code reads attributes by unknown names."""
         if not self._by_any_name:
             self._by_any_name = True
             self._read_by_name(COMPUTED, COMPUTED)
 
     def _read_globals(self, scope: dict[str, Any], key: Any) -> None:
-        """Code looks into its globals: all are noted where it does so by names that are not known."""
+        """Record that code reads a dict of globals: one name, or all of them for an unknown name."""
         if key is COMPUTED:
             self.comparisons.path(scope, "len({})", len(scope), "the names of globals")
         for name in [each for each in scope if each != "__builtins__"] if key is COMPUTED else (key,):
@@ -329,7 +331,7 @@ class AttributeReads(abc.ABC):
             self._read_existing(value, f"the global {name}")
 
     def _read_modules(self, keys: Collection[Any]) -> None:
-        """Code looks into ``sys.modules``: all of the user's are noted where it does so by names that are not known."""
+        """Record that code reads ``sys.modules``: some names, or for an unknown name all modules of the user."""
         names = set(keys)
         if COMPUTED in names:
             names.remove(COMPUTED)
@@ -457,7 +459,8 @@ class AttributeReads(abc.ABC):
             if not hasattr(type(member), "__set__"):  # an attribute of the object takes its place
                 self.comparisons.entry(attributes, name, ABSENT, label)
             if isinstance(value, PLAIN) and is_standard(cls.__module__) and class_attribute(cls, "__eq__")[0] is object:
-                self.comparisons.path(owner, f"{{}}.{name}", value, label)  # Python's own, which nobody notes
+                # an instance of a class of Python's own, whose attributes are not recorded
+                self.comparisons.path(owner, f"{{}}.{name}", value, label)
         elif name not in attributes and (
                 (isinstance(value, BOUND) and value.__self__ is owner) or is_of_ctypes(type(value))):
             pass  # a method written in C, or a part of C's memory: another object each time

@@ -27,7 +27,7 @@ _BUILT_IN = frozenset(name for name, value in vars(builtins).items() if isinstan
 _ATTRIBUTES_OF_FRAMES = frozenset({"__globals__", "f_builtins", "f_globals"})
 #: Names by which code reads the state of warnings.
 _WARNS = frozenset({"catch_warnings", "simplefilter", "warn", "warn_explicit"})
-#: Names of functions that read attributes by names that nobody can tell.
+#: Names of functions that read attributes by names that byte code does not tell.
 _BY_ANY_NAME = frozenset({"attrgetter", "getmembers", "getmembers_static", "methodcaller"})
 #: Attributes that library functions of a name read.
 _READ_BY = {"getdoc": ("__doc__",), "getclosurevars": ("__closure__", "__globals__"),

@@ -80,7 +80,7 @@ class ValueReads(AttributeReads):
             raise LeftToPython(self.reason, self.reason)
 
     def _close_cache(self, function: Any) -> None:
-        """Note the answers that a function remembers by now: once they are forgotten it computes them anew."""
+        """Record the results in a function's cache: if the cache is cleared, the function computes new ones."""
         for part in gc.get_referents(function):
             if type(part) is dict and part is not vars(function):
                 self.comparisons.entries(part, f"the cache of {function.__name__}")
@@ -124,7 +124,7 @@ class ValueReads(AttributeReads):
         self._read_existing(value, label)
 
     def _read_existing(self, value: Any, label: str) -> None:
-        """A value was read that no function made meanwhile: nor may one keep a tensor on it, if it is an object."""
+        """Record a read of a value that existed before the trace; if it is an object, also the attributes it has."""
         is_new = id(value) not in self._read
         self.read(value, label)
         if isinstance(value, CONTAINERS) and is_new and len(value) <= MOST_ELEMENTS:
