@@ -40,7 +40,7 @@ class no_grad(UserScope, Scope):
     def _next(self, mode: Mode) -> Mode:
         return mode.but(recording=False, paused=mode.paused or bool(mode.recording), blocked=mode.blocked + 1)
 
-    def _again(self) -> no_grad:
+    def _new_scope(self) -> no_grad:
         return no_grad()
 
 

@@ -145,5 +145,5 @@ class convention(Scope):
     def _next(self, mode: Mode) -> Mode:
         return mode.but(convention=self._name)
 
-    def _again(self) -> convention:
+    def _new_scope(self) -> convention:
         return convention(self._name)

@@ -89,7 +89,7 @@ class _Inputs:
         """Gradients of the leaves in the structure of the inputs, with None in the place of values that are no
         tensors."""
         leaves = iter(gradients)
-        nested = {i: tree.rebuild(structure if structure is tree.LEAF else tree.emptied(structure), leaves)
+        nested = {i: tree.rebuild(structure if structure is tree.LEAF else tree.without_constants(structure), leaves)
                  for i, structure in self._structures.items()}
         return [nested[i] for i in positions]
 
@@ -130,7 +130,7 @@ class Pullback:
         keep : bool
             Whether the backward pass will run again.
         """
-        grads, by_weight = self._back(None if seed is None else _seeds(self.heads, seed), keep)
+        grads, by_weight = self._input_gradients(None if seed is None else _seeds(self.heads, seed), keep)
         if by_weight:
             by_weight = [_hooked(weight, g) if g is None or weight._hooks else g
                          for weight, g in zip(self._weights, by_weight)]
@@ -138,7 +138,7 @@ class Pullback:
             grads = self._inputs.arranged(grads, self._positions)
         return grads, by_weight
 
-    def _back(self, out_grads: Sequence[Tensor] | None, keep: bool
+    def _input_gradients(self, out_grads: Sequence[Tensor] | None, keep: bool
               ) -> tuple[Sequence[TensorBase], Sequence[Any]]:
         """Gradients of the leaves, and of the weights, with None for untrained ones."""
         raise NotImplementedError
@@ -192,7 +192,7 @@ class _OnTape(Pullback):
                 weight._entry = entry
         self.out = out if again else _unrecorded(out)
 
-    def _back(self, out_grads: Sequence[Tensor] | None, keep: bool
+    def _input_gradients(self, out_grads: Sequence[Tensor] | None, keep: bool
               ) -> tuple[Sequence[TensorBase], Sequence[TensorBase | None]]:
         heads, variables, entries, leaves = self.heads, self._variables, self._entries, self._inputs.leaves
         for head in heads:
@@ -246,7 +246,7 @@ class _InTrace(Pullback):
         self.out = inputs.call(function, arguments)
         self.heads = [trace.read(head) for head in _heads(function, self.out, first_only)]
 
-    def _back(self, out_grads: Sequence[Tensor] | None, keep: bool
+    def _input_gradients(self, out_grads: Sequence[Tensor] | None, keep: bool
               ) -> tuple[Sequence[TensorBase], Sequence[TensorBase | None]]:
         trace, leaves = STATE.trace, self._inputs.leaves
         assert trace is not None

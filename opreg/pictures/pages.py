@@ -151,7 +151,7 @@ def _written(facts: GraphFacts, drawing: Drawing, level: Level, profile: Profile
         f'<header><h1>{html_text(drawing.title)}</h1><p class="about">{html_text(_about(facts, drawing, profile))}'
         '</p><div class="tools"><input type="search" placeholder="Search" aria-label="Search">'
         f'<span class="found" aria-live="polite"></span>{tools}</div></header>',
-        f'<main>{_above(above)}<section class="graph"><h2>Graph</h2><div class="scroll">',
+        f'<main>{_overview_section(above)}<section class="graph"><h2>Graph</h2><div class="scroll">',
         svg(level, drawing.numbers(), style=False),
         '</div></section><section class="details"><h2>Details</h2><p class="hint">Click on a node to see what is known '
         'of it, on the title of a group to close or open it.</p></section>',
@@ -190,7 +190,7 @@ def _about(facts: GraphFacts, drawing: Drawing, profile: Profile | None) -> str:
     return ", ".join(parts)
 
 
-def _above(overview: Overview | None) -> str:
+def _overview_section(overview: Overview | None) -> str:
     """The section of the overview, if there is one."""
     if overview is None:
         return ""

@@ -115,7 +115,7 @@ class TensorUse(Subject):
 
     def _run(self, head_grads: Heads, grads: bool, raw: Sequence[np.ndarray] | None, ctx: Context,
              between: Callable[[], object] | None) -> Result:
-        values = [tensor_over(_on(each, ctx), ctx) for each in (raw or self._copies())[:len(self.places)]]
+        values = [tensor_over(_array_on(each, ctx), ctx) for each in (raw or self._copies())[:len(self.places)]]
         self._place_weights(raw or self._copies(), ctx)
         self.seed()
         gradients: dict[int, np.ndarray] = {}
@@ -124,8 +124,8 @@ class TensorUse(Subject):
             if between is not None:
                 between()
                 self._place_weights(raw or self._copies(), ctx)
-            heads = ([tensor_over(_on(g, ctx), ctx) for g in head_grads if g is not None] if head_grads is not None else
-                     [tensor_over(_on(np.ones_like(out.asnumpy()), ctx), ctx) for out in outs if is_floating(out._dt)])
+            heads = ([tensor_over(_array_on(g, ctx), ctx) for g in head_grads if g is not None] if head_grads is not None else
+                     [tensor_over(_array_on(np.ones_like(out.asnumpy()), ctx), ctx) for out in outs if is_floating(out._dt)])
             if heads and back is not None:
                 arrived = back(*heads)
                 gradients = {i: each.asnumpy() for i, each in zip(self.wanted, arrived)}
@@ -158,7 +158,7 @@ class TensorUse(Subject):
 
     def _place_weights(self, arrays: Sequence[np.ndarray], ctx: Context) -> None:
         for weight, numbers in zip((*self.parameters, *self.states), arrays[len(self.places):]):
-            weight._data, weight._ctx = _on(numbers, ctx), ctx
+            weight._data, weight._ctx = _array_on(numbers, ctx), ctx
 
     def _call(self, values: Sequence[Any]) -> list[Any]:
         args = list(self.args)
@@ -377,5 +377,5 @@ def _parameters(function: Callable[..., Any], count: int, skipped: int = 0) -> t
     return (*names[:count], *[f"input {i}" for i in range(len(names), count)])
 
 
-def _on(numbers: np.ndarray, ctx: Context) -> Any:
+def _array_on(numbers: np.ndarray, ctx: Context) -> Any:
     return numbers if ctx.backend_name == "cpu" else ctx.backend.asarray(numbers, device=ctx.device_id)
