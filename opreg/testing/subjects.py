@@ -124,8 +124,9 @@ class TensorUse(Subject):
             if between is not None:
                 between()
                 self._place_weights(raw or self._copies(), ctx)
-            heads = ([tensor_over(_array_on(g, ctx), ctx) for g in head_grads if g is not None] if head_grads is not None else
-                     [tensor_over(_array_on(np.ones_like(out.asnumpy()), ctx), ctx) for out in outs if is_floating(out._dt)])
+            seeds = ([np.ones_like(out.asnumpy()) for out in outs if is_floating(out._dt)] if head_grads is None else
+                     [g for g in head_grads if g is not None])
+            heads = [tensor_over(_array_on(seed, ctx), ctx) for seed in seeds]
             if heads and back is not None:
                 arrived = back(*heads)
                 gradients = {i: each.asnumpy() for i, each in zip(self.wanted, arrived)}

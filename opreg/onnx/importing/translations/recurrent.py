@@ -127,7 +127,7 @@ _GATES = {"lstm": (0, 2, 3, 1), "gru": (1, 0, 2), "rnn_tanh": (0,), "rnn_relu": 
 
 
 def _fused_layer(node: Node, mode: str, layer: _Layer, x: Any, w: Any, r: Any, b: Any, lengths: Any, *initial: Any
-             ) -> tuple[Any, ...]:
+                 ) -> tuple[Any, ...]:
     """All steps by one operator RNN: all outputs and the last states."""
     directions, size = len(layer.backwards), node.shape(r)[-1]
 
