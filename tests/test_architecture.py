@@ -174,7 +174,7 @@ def test_no_circles() -> None:
 #: Circles of imports within an entry of the floors, where those for type checkers count: how many modules each has. The
 #: list may only shrink.
 CIRCLES = {
-    "opreg.cells": [11, 10],
+    "opreg.cells": [11, 8],
     "opreg.core": [9],
     "opreg.custom": [2],
     "opreg.gluon": [2],

@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opreg.cells.cell import Cell
+from opreg.cells.context_settings import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.cells.grad import grad, no_grad, value_and_grad
 from opreg.cells.jit import jit
 from opreg.cells.parameter import Parameter, assign
-from opreg.cells.state import GRAPH_MODE, PYNATIVE_MODE, STATE, set_context
+from opreg.cells.state import STATE
 from opreg.cells.tensor import Tensor
 from opreg.core.mode import MODE
 from opreg.core.registry import ops
