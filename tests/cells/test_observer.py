@@ -222,7 +222,7 @@ WAYS: dict[str, tuple[Callable, Callable[[], Any]]] = {
 
 
 @pytest.mark.parametrize("name", WAYS)
-def test_every_way_of_python(name, monkeypatch):
+def test_changes_are_seen_by_every_way_to_run_code(name, monkeypatch):
     function, change = WAYS[name]
     before = dict(vars(helper)), dict(vars(Base)), Base.part, vars(helper.Settings)["k"]
     monkeypatch.setitem(sys.modules, "state_helper", helper)
@@ -299,7 +299,7 @@ def ends(x):
 
 
 @pytest.mark.parametrize("function", [drops, ends])
-def test_finalizers_are_no_part_of_the_function(function):
+def test_finalizers_are_not_observed(function):
     compiled = jit(function)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -503,7 +503,7 @@ def test_a_setting_that_a_library_answers_with_is_seen(name):
         same(lambda x: x * asks(), compiled)
 
 
-def test_a_module_that_another_takes_the_place_of_is_seen(monkeypatch):
+def test_a_replaced_module_is_noticed(monkeypatch):
     def put(k: float) -> None:
         module: Any = types.ModuleType("held_module")
         module.k = k
@@ -836,7 +836,7 @@ def test_a_method_written_in_c_is_no_change():
     assert len(traced) == 1
 
 
-def test_reads_of_opreg_and_of_logs_are_no_part_of_the_function(tmp_path):
+def test_reads_of_opreg_and_of_logging_are_not_observed(tmp_path):
     """Loggers read the time, and warnings read lines of source files; neither is watched."""
     logger = logging.Logger("quiet", logging.INFO)
     logger.addHandler(logging.FileHandler(tmp_path / "log"))
@@ -857,7 +857,7 @@ def test_reads_of_opreg_and_of_logs_are_no_part_of_the_function(tmp_path):
 # -------------------------------------------------------------------------------------------------- the machinery
 
 
-def test_nothing_stays_behind():
+def test_observing_leaves_no_hooks_behind():
     """No class keeps a hook, no profile function stays set, and no object is kept alive."""
     import gc
     import weakref
@@ -927,7 +927,7 @@ def test_a_class_with_its_own_getattribute():
     same(lambda x: x * own.k, compiled)
 
 
-def test_comparisons_cost_no_call_each():
+def test_all_comparisons_are_one_call():
     """A compiled function compares all values that it has read in one call."""
     names = {f"k{i}": 1.0 for i in range(20)}
     space: dict[str, Any] = dict(names)
@@ -972,7 +972,7 @@ def test_objects_in_lists_of_cells():
         same(net, compiled)
 
 
-def test_an_object_that_is_gone_is_not_none():
+def test_a_deleted_object_of_a_weak_reference_is_not_compared_as_none():
     """A weak reference whose object was freed counts as changed."""
     holder = types.SimpleNamespace(value=Counts())
     function = lambda x: x if holder.value is None else x * 2  # noqa: E731
