@@ -89,7 +89,7 @@ class TapeNode:
         The context, and the instruction of user code that called the operator.
     prepared : Runner or None
         The prepared call, if it is known.
-    number : int
+    number : float
         A time stamp, larger than those of all earlier nodes; renewed when the node is released.
     """
 
@@ -98,6 +98,7 @@ class TapeNode:
     checked: Checked | None = None
     gradient_target: GradientTarget | None = None
     op: Any  # Op, Taped or None
+    number: float
 
     def __init__(self, op: Op | Taped | None, attrs: Any, inputs: tuple[TapeEntry, ...], ins: Sequence[Array] | None,
                  outs: Sequence[Array] | None, count: int, ctx: Context, frame: FrameType | None,
@@ -112,7 +113,7 @@ class TapeNode:
         return line_at(self.place)
 
     def in_training(self, is_train: bool | None) -> bool:
-        """Whether it is differentiated as in training. With None, that is the mode in which it was recorded."""
+        """Whether this node is differentiated as in training; for None, the mode in which it was recorded decides."""
         if is_train is not None:
             return is_train
         if self.prepared is not None:
@@ -220,7 +221,7 @@ class Taped:
         return False
 
 
-#: A copy from the context ``attrs["source"]`` to another one. Its gradient is copied back.
+#: A copy from the context ``attrs["source"]`` to another one. The gradient is copied back to ``attrs["source"]``.
 TRANSFER = Taped("copyto", lambda g, ins, outs, attrs, needs, is_train=True: [g.copyto(attrs["source"])],
                  grad_reads=False)
 #: A function whose derivative is zero, such as the gradient of a linear function.

@@ -214,7 +214,7 @@ class Loader:
             numbers[number] = max(numbers[number], index + 1)
         rows = [self.number(place, "node_row_ptr", row)
                 for row in self.items(place, "node_row_ptr", top.get("node_row_ptr", []))]
-        if len(rows) != len(stored) + 1:  # missing, or not of these nodes: MXNet does not read it, either
+        if len(rows) != len(stored) + 1:  # missing or wrong; MXNet ignores this list, too
             return numbers
         return [max(most, after - before) for most, before, after in zip(numbers, rows, rows[1:])]
 

@@ -27,7 +27,8 @@ from .parameter import Parameter, tensor_type
 from .state import STATE, checks_bprop
 from .tensor import Tensor, copy_on_write, tensor, tensor_over
 from .tensor_base import TensorBase, is_number
-from .trace import FunctionTracer, TracedTensor
+from .trace import FunctionTracer
+from .traced_tensor import TracedTensor
 from .tree import LEAF, Structure, flatten, names, rebuild
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def _kind(value: object) -> str:
 
 
 class _NumberError(ShapeError, TypeError):
-    """A number in the place of a tensor's gradient, which has the wrong shape and the wrong type."""
+    """A scalar was returned as a tensor's gradient, so both the shape and the type are wrong."""
 
 
 def _demand_exact(cell: Cell, place: int | str, value: TensorBase, g: object) -> None:

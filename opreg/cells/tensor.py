@@ -38,7 +38,7 @@ from .tensor_base import TensorBase, is_number
 
 if TYPE_CHECKING:
     from .initializer import Initializer
-    from .trace import TracedTensor
+    from .traced_tensor import TracedTensor
     from .typing import TensorDType, TensorLike
 
 __all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "tensor_over", "as_array", "as_tensor", "zeros_as",
@@ -258,7 +258,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         return ops._copy(self)
 
     def __deepcopy__(self, memodict: object) -> Tensor:
-        return tensor_over(self._ctx.run(self._data.copy), self._ctx) if self._variable() is None else self.copy()
+        return self.copy()
 
     def __reduce__(self) -> tuple[type[Tensor], tuple[np.ndarray]]:
         return Tensor, (self.asnumpy(),)

@@ -25,7 +25,7 @@ from ..core.mode import MODE, Recording
 from ..core.spec import Shape
 from ..errors import OpError, note
 from . import tree
-from .bailout import HookSignatures
+from .bailout import HookSignatures, LeftToPython
 from .class_hooks import attributes_of
 from .guards import GUARD, Path, TraceValues
 from .hooks import has_hooks
@@ -36,7 +36,8 @@ from .parameter_container import ParameterContainer
 from .python_op import PYTHON
 from .state import STATE
 from .tensor import Tensor
-from .trace import FunctionTracer, LeftToPython, TracedTensor
+from .trace import FunctionTracer
+from .traced_tensor import TracedTensor
 from .tree import Structure
 from .user_code import is_user_module
 
@@ -91,8 +92,10 @@ class Traced:
     def __init__(self, trace: FunctionTracer, inputs: Sequence[TracedTensor], out: object, ctx: Context | None,
                  weights: Sequence[NDArray] = ()):
         self.trace, self.reads, self.missing_attributes = trace, trace.reads, trace.missing_attributes
-        self.inputs = [value._entry[0] for value in inputs]
-        arguments = {} if trace.symbolic else {id(value): number for number, value in enumerate(inputs)}
+        # An argument with a hook of this trace reads its variable through a tag, which a run computes.
+        self.inputs = [trace.variable_of(value._entry) for value in inputs]
+        arguments = {} if trace.symbolic else {id(value): number for number, value in enumerate(inputs)
+                                               if value._entry[0] is self.inputs[number]}
         weight_ids = set(map(id, weights))
         self._outside = {id(container): container for container, _, _ in trace.reads.comparisons.outside()}
         structure, leaves = self._taken_apart(out)
@@ -104,7 +107,7 @@ class Traced:
         self.places = [arguments.get(id(leaf)) for leaf, as_it_is in zip(leaves, constant) if not as_it_is]
         self._computed = [not as_it_is and id(leaf) not in arguments for leaf, as_it_is in zip(leaves, constant)]
         self.heads: list[Entry] = [trace.read(leaf)._entry for leaf, is_head in zip(leaves, self._computed) if is_head]
-        self.structure = _with(structure, iter(zip(leaves, constant))) if any(constant) else structure
+        self.structure = _insert_constants(structure, iter(zip(leaves, constant))) if any(constant) else structure
         if ctx is None:
             ctx = next((array._ctx for array, _ in trace.variables.values()), current_context())
         self.ctx = ctx
@@ -144,14 +147,14 @@ class Traced:
             next(remaining) if number is None else leaves[number] for number in self.places]))
 
 
-def _with(structure: Structure, leaves: Iterator[tuple[Any, bool]]) -> Structure:
+def _insert_constants(structure: Structure, leaves: Iterator[tuple[Any, bool]]) -> Structure:
     """The structure, with the results that are returned themselves as constants in it."""
     if structure is tree.LEAF:
         leaf, as_it_is = next(leaves)
         return Structure(("constant", leaf)) if as_it_is else tree.LEAF
     if structure[0] == "constant":
         return structure
-    return Structure((structure[0], structure[1], tuple([_with(part, leaves) for part in structure[2]])))
+    return Structure((structure[0], structure[1], tuple([_insert_constants(part, leaves) for part in structure[2]])))
 
 
 class _NeutralScope:
@@ -302,7 +305,7 @@ def _holds(value: object, visited: set[int]) -> bool:
     return any(_holds(part, visited) for part in parts)
 
 
-#: Values that are asked for no tensors: those outside of the graph, and what is no user's data.
+#: Types whose values are not searched for tensors.
 _WITHOUT = (type, types.ModuleType, types.CodeType, ParameterContainer, NDArray)
 
 

@@ -149,8 +149,9 @@ def no_value(op: Op, name: str, value: object) -> ArgumentError:
     """The error for a value that cannot be an input."""
     if hasattr(value, "list_arguments"):
         return ArgumentError(f"operator {op.name}: input {name} is a Symbol, which has no values to compute with. "
-                             f"Write sym.{op.name} for a symbol of the result, or bind and run the symbol for its "
-                             f"values")
+                             f"Write sym.{op.name} for a symbol of the result; decorate the function around it by "
+                             "operator.define(traced=True), and it takes symbols; or bind and run the symbol for its "
+                             "values")
     if hasattr(value, "asnumpy"):
         return ArgumentError(f"operator {op.name}: input {name} is an array, expected a symbol. Write nd.{op.name} to "
                              f"compute now, or pass a Variable here and the array to bind")
@@ -254,7 +255,8 @@ def signature(op: Op, further: Sequence[str] = ("out", "name"), made: bool = Fal
         kind = kinds.KEYWORD_ONLY
     for field in op.signature.schema.fields:
         if (field.name == op.signature.variadic and field.required) or (
-                field.name == GIVEN_INPUTS and op.signature.optional):  # what a call says by its inputs
+                # attributes that follow from the inputs of a call
+                field.name == GIVEN_INPUTS and op.signature.optional):
             continue
         if field.name.isidentifier() and field.name not in {p.name for p in parameters}:
             default = kinds.empty if field.required else field.default

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from .cache import cached
+
 __all__ = ["ABSENT", "BUFFERS", "CONTAINERS", "HEAP_TYPE", "MOST_ELEMENTS", "PLAIN", "Comparisons", "HeldValue",
            "HeldElements", "Place", "elements", "package_of", "plain_key", "put_back"]
 
@@ -195,6 +197,13 @@ def _gone(error: Exception) -> str:
     return "a variable of an enclosing function"
 
 
+@cached(256)
+def _code(text: str) -> types.CodeType:
+    """The code of a function from its source, which is the same for most traces of a function."""
+    module = compile(text, "<comparisons of a compiled function>", "exec")
+    return next(const for const in module.co_consts if isinstance(const, types.CodeType))
+
+
 class _Text:
     """The source of a function, and the objects that its names refer to."""
 
@@ -234,9 +243,7 @@ class _Text:
         lines = "\n".join(f"        {line}" for line in self.lines)
         text = (f"def changed():\n    try:\n{lines}\n"
                 "    except (AttributeError, KeyError, ValueError) as error:\n        return gone(error)\n")
-        exec(compile(text, "<comparisons of a compiled function>", "exec"), self.objects)
-        function: Check = self.objects.pop("changed")  # else it and its globals would be a cycle
-        return function
+        return types.FunctionType(_code(text).replace(), self.objects)  # a copy, as Python caches places in the code
 
 
 class _Elements:
@@ -279,7 +286,7 @@ class _Entries:
 
 
 class _Missing:
-    """Names that a dict has not, for none of which it is asked while it is as long as it was."""
+    """Names that are missing in a dict. They are looked up only if the length of the dict has changed."""
 
     __slots__ = ("names", "missing", "label")
 
@@ -447,8 +454,8 @@ class Comparisons:
             self._paths[id(owner)][1].append((path, HeldValue(value), label))
 
     def size(self, cls: type, size_of: Callable[[type], int], label: str) -> None:
-        """Record the number of a class's own attributes. ``size_of`` tells it, and is asked where the length of
-        ``__dict__`` is another, as while another thread traces."""
+        """Record the number of a class's own attributes. ``size_of`` counts them; it is called only if the length of
+        ``__dict__`` has changed, as it does while another thread traces."""
         if self._is_new(cls, "size"):
             number = size_of(cls)
             self._places.append(lambda text: text.report(
@@ -508,8 +515,8 @@ class Comparisons:
             self._outside.setdefault(id(attributes), (attributes, elements(attributes), label))
 
     def place(self, owner: Any, name: str, label: str) -> None:
-        """The value that a name has in a dict, in a closure variable, or as an attribute of an object, or that of a
-        context variable; for ``places``."""
+        """Record the value of a name in a dict, of a closure variable, of an attribute, or of a context variable, for
+        ``places``."""
         if (id(owner), name) not in self._stores:
             self._alive.append(owner)
             place = Place(owner, name, ABSENT, label)

@@ -391,7 +391,8 @@ def _misfit(call: Call, results: Sequence[object]) -> ShapeError:
 
 
 def _arguments(signature: Signature) -> Names:
-    """Names of the inputs; for any number of them, a function of their number, for optional ones of those given."""
+    """The names of the inputs. For a variable number of inputs it is a function of this number, and for optional
+    inputs a function of the inputs in a call."""
     fixed, many, optional = signature.inputs, signature.many, signature.optional
     if optional:
         return lambda *, given_inputs=(): [name for name in fixed if name not in optional or name in given_inputs]

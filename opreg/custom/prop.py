@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 _NOTHING = object()
 #: Words for text in errors of Python and NumPy.
-_OF_TEXT = re.compile(r"\bstr\b|\btext\b|<U")
+_OF_TEXT = re.compile(r"\bstr\b|\btext\b|<U|multiply sequence")
 #: Python's errors for an index beyond the end of a list.
 _PAST_THE_END = {"list index out of range", "list assignment index out of range"}
 _LISTS = ("list_arguments", "list_outputs", "list_auxiliary_states")

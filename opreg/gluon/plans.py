@@ -14,6 +14,7 @@ from opreg.symbol import infer as inference
 from opreg.symbol.symbol import Symbol
 
 from ..cells import tree
+from ..cells.bailout import LeftToPython
 from ..cells.compiled import Compiled, CompiledOnDevice
 from ..cells.graph_reads import warn_of_reads
 from ..cells.jit import KINDS
@@ -21,7 +22,7 @@ from ..cells.observer import Observer
 from ..cells.plan_memory import PlanMemories
 from ..cells.symbolic import evaluate_graph
 from ..cells.tensor import as_array, tensor
-from ..cells.trace import FunctionTracer, LeftToPython
+from ..cells.trace import FunctionTracer
 from ..cells.traced import Traced
 from ..core.cache import Recent
 from ..core.graph import Entry, Graph, Node, rewrite

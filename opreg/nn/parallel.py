@@ -10,8 +10,9 @@ from opreg.symbol.passes.reduce_gradients import allreduce_together
 from opreg.symbol.reduction import Reduction, grouped
 
 from ..cells.cell import Cell
+from ..cells.context_settings import EPOCH, no_setting
 from ..cells.parameter import Parameter
-from ..cells.state import EPOCH, STATE, no_setting
+from ..cells.state import STATE
 from ..cells.tensor import Tensor
 from ..cells.tensor_base import TensorBase
 from ..core.spec import size
@@ -169,7 +170,7 @@ def _completed(grads: Sequence[Tensor]) -> Iterable[int]:
     places = range(len(grads))
     if STATE.trace is None:
         return places
-    values = list(map(STATE.trace.read, grads))  # some of them depend on others
+    values = list(map(STATE.trace.read, grads))  # a gradient may depend on another one
     positions = {node: position for position, node in enumerate(STATE.trace.order)}
     return sorted(places, key=lambda i: positions[values[i]._entry[0]])
 

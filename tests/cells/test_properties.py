@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from opreg.cells.cell import Cell
+from opreg.cells.context_settings import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.cells.grad import grad, no_grad, value_and_grad
 from opreg.cells.jit import jit
 from opreg.cells.parameter import Parameter, assign
-from opreg.cells.state import GRAPH_MODE, PYNATIVE_MODE, STATE, set_context
+from opreg.cells.state import STATE
 from opreg.cells.tensor import Tensor
 from opreg.core.mode import MODE
 from opreg.core.registry import ops
@@ -296,12 +297,14 @@ def agree(found: Any, expected: Any) -> None:
     close(found, expected)
 
 
-@pytest.mark.parametrize("run", [jit, in_graph_mode], ids=["compiled", "graph mode"])
 @pytest.mark.parametrize("order", [1, 2])
 @RULES
 @given(description=TREES, hooks=HOOKS)
-def test_compiled_is_eager(run, order, description, hooks):
-    agree(answers(description, hooks, run, order), answers(description, hooks, eager, order))
+def test_compiled_cells_equal_eager_ones(order, description, hooks):
+    expected = answers(description, hooks, eager, order)
+    for run in (jit, in_graph_mode):
+        note(f"by {run.__name__}")
+        agree(answers(description, hooks, run, order), expected)
 
 
 @RULES
@@ -359,7 +362,7 @@ class Oops(Exception):
 @RULES
 @given(description=TREES, place=st.integers(0, 8), kind=st.sampled_from([*KINDS, "construct", "bprop"]),
        order=st.integers(1, 2))
-def test_an_exception_anywhere_leaves_nothing_behind(run, description, place, kind, order):
+def test_an_exception_anywhere_leaves_no_state_behind(run, description, place, kind, order):
     def of(spoiled: bool) -> Any:
         shared = weights()
         net = build(description, shared, [])
@@ -443,7 +446,7 @@ def _steps(run: Callable[[Any], Any]) -> Iterator[None]:
 
 @pytest.mark.filterwarnings("ignore:.*runs as Python")  # other hooks on every call
 @pytest.mark.parametrize("run", [eager, jit], ids=["eager", "compiled"])
-def test_hooks_that_come_and_go_leave_nothing(run):
+def test_hooks_that_are_added_and_removed_leave_nothing_behind(run):
     steps, counts = _steps(run), []
     for count in (10, 100):
         for _ in range(count):

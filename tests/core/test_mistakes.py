@@ -54,7 +54,7 @@ def test_a_cell_names_the_nearest_keyword(make: Any, words: str) -> None:
         make()
 
 
-def test_a_cell_of_ones_own_does_too() -> None:
+def test_a_users_cell_names_the_nearest_keyword() -> None:
     class Scaled(nn.Cell):
         def __init__(self, factor: float):
             super().__init__()
@@ -207,7 +207,7 @@ def test_every_use_of_an_undeclared_array_raises_the_error(what: str) -> None:
         y.backward()
 
 
-def test_it_can_be_printed_and_kept_all_the_same() -> None:
+def test_an_undeclared_array_can_be_printed_and_stored() -> None:
     seen = []
 
     def backward(self: Any, req: Any, out_grad: Any, in_data: Any, out_data: Any, in_grad: Any, aux: Any) -> None:
@@ -264,7 +264,7 @@ def test_exceptions_of_properties_are_reported() -> None:
 
 @pytest.mark.parametrize("name, words", [
     ("step", r"call it: optimizer\(grads\)"), ("zero_grad", "they are given: call it"), ("param_groups", "get_lr")])
-def test_optimizers_are_called(name: str, words: str) -> None:
+def test_pytorchs_methods_of_optimizers_are_explained(name: str, words: str) -> None:
     weight = mx.Parameter(mx.Tensor([1.0]), name="w")
     with pytest.raises(AttributeError, match=f"'SGD' object has no attribute '{name}': .*{words}"):
         getattr(nn.SGD([weight], 0.1), name)
@@ -277,7 +277,7 @@ def test_optimizers_of_modules_update(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(other_names.CELLS))
-def test_cells_are_no_modules_of_elsewhere(name: str) -> None:
+def test_methods_of_pytorchs_modules_are_explained_for_cells(name: str) -> None:
     net = nn.Dense(1, 1)
     if not hasattr(net, name):
         with pytest.raises(AttributeError, match=f"'Dense' object has no attribute '{name}': ") as told:
@@ -286,7 +286,59 @@ def test_cells_are_no_modules_of_elsewhere(name: str) -> None:
             assert callable(getattr(net, method))
 
 
-def test_whether_a_name_is_there_is_cheap_to_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def _prop_of_text() -> str:
+    def __init__(self, alpha):  # without annotation
+        mx.operator.CustomOpProp.__init__(self)
+        self.alpha = alpha * 2.0
+
+    return prop(__init__=__init__)
+
+
+def _plain(x: Any) -> Any:
+    return x * nd.sigmoid(x)
+
+
+def _without_return() -> Any:
+    class Function(mx.autograd.Function):
+        def forward(self, x: Any) -> None:
+            x * 2
+
+    return Function()(nd.ones(2))
+
+
+@pytest.mark.parametrize("make, kind, words", [
+    (lambda: _plain(sym.Variable("x")), ArgumentError, r"decorate the function around it by operator.define"),
+    (lambda: nd.Custom(nd.ones(2), op_type=_prop_of_text(), alpha=0.1), TypeError, "multiply sequence"),
+    (lambda: mx.operator.CustomOpProp(nd.ones(2)), ArgumentError, r"takes no arrays: call nd.Custom\("),
+    (lambda: (sym.Variable("x") * 2)(nd.ones(2)), TypeError, r"expected symbols, got NDArray; eval and bind"),
+    (_without_return, ArgumentError, "Function.forward returned None, expected an NDArray or a list of them"),
+    (lambda: setattr(nd.ones(2), "requires_grad", True), AttributeError, r"'requires_grad': write x.attach_grad\(\)"),
+    (lambda: setattr(mx.Tensor([1.0]), "device", "cpu"), AttributeError, "'device': write x.context"),
+    (lambda: mx.gluon.Trainer(mx.gluon.nn.Dense(3), "sgd"), mx.base.MXNetError, r"net.collect_params\(\) has those"),
+    (lambda: nn.Adam(nn.Dense(2, 2)), TypeError, r"net.trainable_params\(\) lists those"),
+])
+def test_errors_of_beginners_say_what_to_write(make: Any, kind: type, words: str) -> None:
+    with pytest.raises(kind, match=words) as told:
+        make()
+    if words == "multiply sequence":
+        assert "passed as text, as in MXNet: alpha='0.1'" in told.value.__notes__[-1]
+
+
+def test_a_gradient_of_none_warns() -> None:
+    def body(x: Any) -> None:
+        x * 2
+
+    body.__name__ = f"body{next(_NUMBERS)}"
+    with pytest.warns(UserWarning, match="it returned None, so its gradients are zero. Is a return missing"):
+        gradient = mx.grad(body)(mx.Tensor([1.0]))
+    assert gradient.asnumpy().tolist() == [0.0]
+
+
+def test_a_plain_function_is_checked_on_lists() -> None:
+    assert mx.operator.check(lambda x: x * x, [[0.5, 1.0]]).ok
+
+
+def test_repeated_hasattr_of_a_missing_name_is_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test runner asks all modules for names of its own; the nearest valid words are searched only once."""
     looked_for = []
     monkeypatch.setattr(errors.difflib, "get_close_matches", lambda word, *_, **__: looked_for.append(word) or [])

@@ -22,7 +22,7 @@ def close(found: Any, wanted: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*is replaced by")
 @pytest.mark.parametrize("traced", [False, True])
-def test_an_operator_that_is_registered_anew_is_heard_everywhere(traced: bool, unregistered: None) -> None:
+def test_a_new_registration_replaces_the_operator_everywhere(traced: bool, unregistered: None) -> None:
     name = "_example_first_anew"
 
     def register(k: float) -> None:
@@ -55,7 +55,7 @@ def test_an_operator_that_is_registered_anew_is_heard_everywhere(traced: bool, u
         close(differentiated(t), np.full_like(X, k))
 
 
-def test_names_with_points_and_of_other_case_are_operators_apart(unregistered: None) -> None:
+def test_names_that_differ_in_case_or_dots_are_different_operators(unregistered: None) -> None:
     for name, k in (("_example.first.it", 2.0), ("_Example.first.It", 3.0)):
         op = mx.operator.define(_multiple(k), name=name)
         symbol = sym.Custom(sym.var("x"), op_type=name)

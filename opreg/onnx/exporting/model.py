@@ -365,7 +365,7 @@ def _of_function(function: Any, examples: Sequence[Any], dynamic: Dynamic, opset
     traces = [first]
     if scales:
         traces = []
-        if outputs is not None:  # what an imported model knows of open lengths
+        if outputs is not None:  # an imported model can be traced with open lengths
             with contextlib.suppress(OpError):
                 traces = [traced([each.open for each in given])]
         traces = traces or [traced([each.sizes(scales, which) for each in given]) for which in range(2)]
