@@ -29,7 +29,7 @@ from opreg.errors import (
 )
 from opreg.ndarray import finite
 from opreg.ndarray.context import Context, current_context
-from opreg.ndarray.ndarray import NDArray, array
+from opreg.ndarray.ndarray import _STORAGE_TYPE_STR_TO_ID, STORAGE_TYPES, NDArray, array
 from opreg.typing import Array, DTypeLike
 
 from . import infer as inference
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 __all__ = ["bind", "simple_bind", "make"]
 
 _GROUP = "__ctx_group__"
-#: Storage types by MXNet's codes, as variables store them.
-_STYPES = {"0": "default", "1": "row_sparse", "2": "csr"}
+#: Storage types by the text of MXNet's codes, as variables store them.
+_STYPES = {str(_STORAGE_TYPE_STR_TO_ID[kind]): kind for kind in STORAGE_TYPES}
 
 
 # ------------------------------------------------------------------------------------------------- what is given

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
@@ -37,7 +38,7 @@ from opreg.errors import (
 )
 from opreg.ndarray import autograd
 from opreg.ndarray.context import Context, current_context
-from opreg.ndarray.ndarray import AS_NUMPY
+from opreg.ndarray.ndarray import _STORAGE_TYPE_STR_TO_ID, AS_NUMPY, STORAGE_TYPES
 from opreg.typing import DTypeLike, ShapeLike
 
 from .argument_specs import Dims, inferred_dtypes, inferred_shapes
@@ -80,6 +81,8 @@ class NotImplementedForSymbol(OpError, NotImplementedError, TypeError):
     """An operation on a symbol needs the values of an array."""
 
 
+#: Prefix of the operators of ``np`` and ``npx``. The names of their nodes begin with the function: ``mean0``.
+_NUMPY_PREFIX = re.compile("^_np[ix]?_")
 # First parts of the names of nodes that Python's operators make.
 _HINTS = {
     "elemwise_add": "_plus", "elemwise_sub": "_minus", "elemwise_mul": "_mul", "elemwise_div": "_div",
@@ -544,7 +547,7 @@ def _doubled(texts: dict[str, str]) -> dict[str, str]:
 def _node(op: Op, values: Sequence[Symbol | None], attrs: Attrs, written: Mapping[str, Any], name: str | None,
           tags: dict[str, str] | None, hint: str) -> Symbol:
     """A symbol of a new node. An input that is None becomes a variable, named after the node and the input."""
-    name = new_name(name, hint.lower())
+    name = new_name(name, _NUMPY_PREFIX.sub("", hint.lower()))
     tags = attributes(tags)
     where = user_line()
     names = op.signature.inputs(attrs)
@@ -670,6 +673,13 @@ def Variable(name: str, attr: Mapping[str, str] | None = None, shape: ShapeLike 
         Its dtype.
     init : Initializer or str, optional
         The initializer of its values.
+    stype : str, optional
+        Its storage type: "default", "row_sparse" or "csr". The attribute ``__storage_type__`` is MXNet's number.
+
+    Raises
+    ------
+    ArgumentError
+        For an unknown storage type, or a keyword that is not written as ``__keyword__``.
 
     Examples
     --------
@@ -690,7 +700,11 @@ def Variable(name: str, attr: Mapping[str, str] | None = None, shape: ShapeLike 
     if init is not None:
         tags["__init__"] = _tag(init)
     if stype is not None:
-        tags["__storage_type__"] = to_text(stype)
+        number = _STORAGE_TYPE_STR_TO_ID.get(stype) if isinstance(stype, str) else stype
+        if number is None:
+            raise ArgumentError(f"Variable({name!r}): there is no storage type {stype!r}. "
+                                f"{did_you_mean(str(stype), STORAGE_TYPES)}")
+        tags["__storage_type__"] = str(number)
     for key, value in kwargs.items():
         if not (key.startswith("__") and key.endswith("__")):
             raise ArgumentError(f"Variable({name!r}): there is no keyword {key!r}; write your own attributes as "

@@ -63,6 +63,7 @@ LATE = {
     "opreg.onnx.runtime": "ONNX Runtime is imported when a session is asked for",
     "opreg.aliases": "second names of modules are imported by those who ask for them",
     "opreg.backends": "a back end is imported when a device that it serves is used",
+    "opreg.backends.numba.compiler": "texts are hashed when one is compiled",
     "opreg.backends.onednn.shared_library": "the system is asked for a library when no environment has it",
     "opreg.ndarray.finite": "a debugger is imported when it is asked for",
     "opreg.core.slots": "who fills a slot is imported when it is asked for, as the front door says",
@@ -314,8 +315,9 @@ def test_importing_opreg_loads_nothing() -> None:
 
 @pytest.mark.parametrize("code, slow", [
     ("opreg.nd.ones((2,)) * 2", ["numpy.random", "json", "hashlib", "shutil", "opreg.builtin"]),
-    ("opreg.nd.exp(opreg.nd.ones((2,)))", ["numpy.random", "subprocess"]),
-    ("from opreg.gluon import nn", ["numpy.random", "subprocess", "statistics"]),
+    ("opreg.nd.exp(opreg.nd.ones((2,)))", ["numpy.random", "subprocess", "pathlib", "hashlib"]),
+    ("opreg.Tensor([1.0]) * 2", ["numpy.random", "opreg.nn.layers", "opreg.nn.optim"]),
+    ("from opreg.gluon import nn", ["numpy.random", "subprocess", "statistics", "opreg.nn.layers"]),
 ])
 def test_first_steps_leave_slow_modules_alone(code: str, slow: list[str]) -> None:
     """Modules that take milliseconds to import are imported at their first use."""

@@ -170,6 +170,7 @@ class CustomOpProp:
         """Names of the auxiliary states."""
         return []
 
+    @default
     def infer_shape(self, in_shape: list[Any]) -> Any:
         """Shapes of arguments, outputs and auxiliary states, from those of the arguments."""
         first = None if hasattr(self, "infer_shape_from_data") else in_shape[0]
