@@ -128,7 +128,7 @@ def test_use_loads_no_optional_library() -> None:
         assert name not in loaded
 
 
-#: Functions that take any keywords, since they stand in for others, or say that they cannot.
+#: Functions that take any keywords: they wrap other functions, or only raise an error.
 ANY_KEYWORDS = {
     "opreg.cells.tensor.__new__",  # ``__init__`` looks at them
     "opreg.nn.layers.basic.__init__",  # Identity, as MindSpore's

@@ -266,7 +266,7 @@ class Cache:
         path.end(compiled)
         kind.missing_attributes |= traced.missing_attributes
         if traced.reads.comparisons.unseen:
-            self._warn(function, "is compiled with what it found while it was traced, and does not see changes of "
+            self._warn(function, "uses the values that it read while it was traced, and does not see changes of "
                                  + "; ".join(traced.reads.comparisons.unseen))
         return compiled
 

@@ -1,4 +1,5 @@
-"""Choices by trials: the faster way is taken, kept and found again, and files of other users are never trusted."""
+"""Choices by trials: the faster implementation is chosen, stored and found again, and files of other users are never
+trusted."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ sym = mx.sym
 
 
 class Machine:
-    """A clock, and two ways that take given numbers of seconds."""
+    """A clock, and two implementations that take given numbers of seconds."""
 
     def __init__(self) -> None:
         self.now = 100.0

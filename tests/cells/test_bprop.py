@@ -384,7 +384,7 @@ def test_bprop_debug_runs_as_python_on_numbers():
 
     def bprop(self, a, out, dout):
         seen.append(numbers(a))
-        scale = 10 if float(a.asnumpy()[0]) > 0 else -10  # numbers are there
+        scale = 10 if float(a.asnumpy()[0]) > 0 else -10  # the values are known
         return (dout * scale,)
 
     cell = cell_of(lambda self, a: a * 2, bprop)

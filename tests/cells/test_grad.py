@@ -369,7 +369,7 @@ class OwnGradient(Cell):
     (lambda: GradOperation(get_all=True)(OwnGradient())(mutable(1), 2), (3,)),
     (lambda: vjp(lambda a, b: a * b, mutable(2.0), x())[1](x()), (14, (2 * X).tolist())),
     (lambda: jacrev(lambda a: a * x())(mutable(2.0)), X.tolist()),
-    # They are numbers where numbers are asked for.
+    # A result is a scalar if a scalar was given.
     (lambda: GradOperation(get_all=True)(lambda a, n: a[:n].sum(n - 2) * n)(x(), mutable(2)), ([2, 2, 0], -1)),
     (lambda: grad(lambda n: sum(n * n for _ in range(n)))(mutable(3)), 18)])
 def test_numbers_that_are_mutable(run, make, expected):
@@ -566,7 +566,7 @@ def test_products_as_cells(run):
     assert numbers(run(Jvp(lambda a: a * a))(x(), y())) == ((X * X).tolist(), (2 * X * Y).tolist())
     assert numbers(run(Jvp(both))(x(), y(), (y(), x()))) == (
         ((X * Y).tolist(), (X + Y).tolist()), ((Y * Y + X * X).tolist(), (X + Y).tolist()))
-    for several in (y(), (y(),), [y()]):  # one may stand in a tuple
+    for several in (y(), (y(),), [y()]):  # a single position may be in a tuple
         for product_ in (Jvp, Vjp):
             assert numbers(run(product_(lambda a: a * a))(x(), several)) == ((X * X).tolist(), (2 * X * Y).tolist())
     assert numbers(run(Vjp(both))(x(), y(), (x(), y()))) == (

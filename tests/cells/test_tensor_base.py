@@ -481,7 +481,7 @@ def test_parameter_update(run):
 @pytest.mark.parametrize("shape", [2, (2,), [2]])
 def test_a_shape_that_contradicts_the_values(shape):
     assert Tensor([1.0, 2.0], shape=shape).shape == Tensor(shape=shape, dtype=ms.float32).shape == (2,)
-    with pytest.raises(ValueError, match=r"expected shape \(2,\), the numbers have \(3,\)"):
+    with pytest.raises(ValueError, match=r"expected shape \(2,\), the values have \(3,\)"):
         Tensor([1.0, 2.0, 3.0], shape=shape)
 
 

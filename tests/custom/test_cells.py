@@ -16,7 +16,7 @@ from opreg import Model, Parameter, Tensor, nn, ops
 from opreg.cells.function import _Function
 from opreg.nn.grad_func import custom_vjp
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*runs as Python")  # numbers behind users' operators
+pytestmark = pytest.mark.filterwarnings("ignore:.*runs as Python")  # values that users' operators return
 
 X = [1.0, -2.0, 3.0]
 

@@ -51,7 +51,7 @@ CALLS: list[tuple[list, dict]] = [
 
 
 def _filled(call: tuple[list, dict], values: dict[str, Any]) -> tuple[list, dict]:
-    """The arguments of a call, with values in the places of names."""
+    """The arguments of a call, with names replaced by values."""
     args, keywords = call
     return [values.get(name) for name in args], {name: values.get(value) if not isinstance(value, bool) else value
                                                  for name, value in keywords.items()}

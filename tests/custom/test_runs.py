@@ -893,7 +893,7 @@ def test_a_method_that_is_replaced_is_called():
         assert nd.Custom(nd.ones(2), op_type=name).shape == (2,)
     Prop.infer_shape = lambda self, in_shape: (in_shape, [[3, 2]], [])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # two numbers are repeated
+        warnings.simplefilter("ignore")  # two elements are broadcast
         for _ in CALLS:
             assert nd.Custom(nd.ones(2), op_type=name).shape == (3, 2)
 

@@ -222,9 +222,8 @@ def disposition(name: str, effect: signal.Handlers) -> Iterator[None]:
         signal.signal(number, before)
 
 
-#: Code that starts a process and waits until it runs, since Python may miss an interrupt while it starts. It waits like
-#: a rank, by a pipe of its own.
-#: by a pipe of its own.
+#: Code that starts a process and waits until it runs, since Python may miss an interrupt while it starts. It waits
+#: like a rank, on a pipe. by a pipe of its own.
 CHILD = """
 begun, begins = os.pipe()
 

@@ -339,7 +339,7 @@ def test_batches_that_a_worker_made_before_it_died_are_taken() -> None:
     workers = Processes(1, Numbers(10, sample), list)
     numbers = [workers.order(samples) for samples in ([0, 1], [4, 5])]
     workers._workers[0].process.join()
-    numbers.append(workers.order([8, 9]))  # nobody reads it
+    numbers.append(workers.order([8, 9]))  # the result is not read
     assert workers.take(numbers[0], 60) == [0, 1]
     with pytest.raises(mx.errors.OpError, match=r"was killed by SIGKILL, making the batch of samples \[4, 5\]"):
         workers.take(numbers[1], 60)
@@ -375,7 +375,7 @@ def test_an_interrupt_leaves_no_processes_or_memory(way: str, tmp_path: Path) ->
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     else:
         process.send_signal(signal.Signals[way])
-    _, errors = process.communicate()  # waits for the end of what any process could still write
+    _, errors = process.communicate()  # waits until no process can write to it any more
     assert process.returncode != 0
     assert ("KeyboardInterrupt" in errors) == (way == "SIGINT")
     assert "resource_tracker" not in errors and "BrokenPipe" not in errors

@@ -34,7 +34,7 @@ def laid(x: np.ndarray, layout: str) -> np.ndarray:
 
 
 I, J = np.arange(QUERIES)[:, None], np.arange(KEYS)
-BEHIND = KEYS - QUERIES  # where the last query has the place of the last key
+BEHIND = KEYS - QUERIES  # if the last query has the position of the last key
 
 #: Settings, and the same attention written out.
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {

@@ -196,7 +196,7 @@ def test_a_loss_is_its_function(kind):
             continue
         loss, inputs = built(case)
         if kind == "empty" and (case["loss"] == "CTCLoss" or case["options"].keys() & {"weight", "pos_weight"}):
-            continue  # not all inputs and weights of these begin with the samples
+            continue  # the first axis of some inputs or weights is not that of samples
         whole = case["loss"] == "CrossEntropyLoss" and kind != "empty"  # probabilities stay what they are
         inputs = [x if whole and i else Tensor(of_kind(x.asnumpy(), kind)) for i, x in enumerate(inputs)]
         expected = FUNCTIONS[case["loss"]](loss, *inputs).asnumpy()

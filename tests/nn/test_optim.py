@@ -197,7 +197,7 @@ def test_updates_write_to_the_parameters_memory(name):
     optimizer(gradients)
     optimizer(gradients)
     assert all(p.asnumpy() is data for p, data in zip(optimizer.get_parameters(), memory))
-    if name != "ASGD":  # it has states of one number, which are computed once and copied to each
+    if name != "ASGD":  # it has scalar states, which are computed once and copied to each
         assert "copy" not in optimizer._compiled().explain()
 
 

@@ -86,7 +86,7 @@ def test_expressions_are_those_of_numpy(text: str) -> None:
     np.testing.assert_allclose(found.asnumpy(), expected, 1e-5)
 
 
-#: Expressions that symbols refuse, since shapes follow from numbers, or are read.
+#: Expressions that symbols refuse, since shapes depend on values, or are read.
 SHAPED = {"x[x > 2]", "x[x[:, 0] > 1]", "np.median(x)", "x.copy()"}
 
 

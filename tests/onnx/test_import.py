@@ -113,7 +113,7 @@ def test_imported_graphs_train(make: Any) -> None:
     given = [numbers(*[dim.dim_value for dim in info.type.tensor_type.shape.dim]) * 0.7 for info in made.graph.input]
     tensors = [mx.Tensor(each) for each in given]
     parameters = cell.trainable_params()
-    if make is sampled:  # away from the places of its pixels, where it bends
+    if make is sampled:  # away from the centers of pixels, where it has kinks
         tensors[1] = mx.Tensor(np.array([-0.6, 0.1, 0.4] * 4, np.float32).reshape(1, 2, 3, 2))
     loss = loss_of(cell)
     by_input, by_parameter = mx.grad(loss, tuple(range(len(tensors))), parameters)(*tensors)
@@ -1386,7 +1386,7 @@ def test_regions_train(mode: str) -> None:
     out = cell(mx.Tensor(x))
     gradient = mx.grad(lambda x: (cell(x) * mx.Tensor(out.asnumpy())).sum(), 0)(mx.Tensor(x)).asnumpy()
     assert np.abs(gradient).max() > 0
-    np.testing.assert_allclose((gradient * x).sum(), (out.asnumpy() ** 2).sum(), rtol=1e-4)  # as of a linear one
+    np.testing.assert_allclose((gradient * x).sum(), (out.asnumpy() ** 2).sum(), rtol=1e-4)  # as for a linear function
 
 
 def quantized(kind: str) -> Any:
@@ -1653,7 +1653,7 @@ def test_constants_of_four_bits_in_a_symbol() -> None:
     ("QLinearSigmoid", "a s", {}, "node 'q' .QLinearSigmoid.*: an input is missing"),
     ("QLinearConcat", "s z a s", {"axis": 0}, "scale and zero point of each part, got 2 inputs"),
     ("QLinearSoftmax", "a s z s z", {}, "the attribute 'opset' is missing"),
-    ("QLinearSoftmax", "a s z s z", {"opset": 0}, "opset=0: there is no Softmax of it"),
+    ("QLinearSoftmax", "a s z s z", {"opset": 0}, "opset=0: ONNX has no Softmax of this opset"),
     ("MatMulNBits", "x a s", {"K": 2, "N": 1, "block_size": 16, "bits": 3}, "bits=3: expected 2, 4 or 8"),
     ("MatMulNBits", "x a s", {"K": 2, "N": 1, "block_size": 16, "bits": 1 << 40}, "bits=1099511627776: expected"),
     ("GatherBlockQuantized", "a z s", {"bits": 1 << 40}, "bits=1099511627776: expected"),

@@ -338,7 +338,7 @@ def test_nodes_that_no_output_needs_are_left_out():
 
 FLAT, WEIGHT, FC = 11, 12, 14
 UNKNOWN = "stays, with a warning"
-OLDER = [  # version, node, attribute, what becomes of it: where and called what, or that it is unknown
+OLDER = [  # version, node, attribute, and its node and name after loading, or that it is unknown
     (VERSION, WEIGHT, "lr_mult", (WEIGHT, "lr_mult")),
     (VERSION, FC, "lr_mult", UNKNOWN),
     (VERSION, FC, "bias_wd_mult", UNKNOWN),
@@ -612,7 +612,7 @@ def test_an_operator_registered_later_takes_the_placeholders_place(unregistered)
     assert dumps(resolved) == dumps(loads(text)) == dumps(symbol)
 
 
-MISFITS = [  # a placeholder that does not fit the operator registered later, and what is said
+MISFITS = [  # a placeholder that does not fit the operator registered later, and the error
     (graph_of(("null", "x"), ("_late", "n", [0, 0], {})), "operator _late has 1 inputs .data., the node has 2"),
     (graph_of(("null", "x"), ("_late", "n", [0], {}), heads=[[1, 1, 0]]), "_late has 1 outputs, but number 1 is used"),
 ]

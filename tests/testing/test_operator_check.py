@@ -786,7 +786,7 @@ def test_a_cause_is_reported_once() -> None:
     assert [each.name for each in found.failed] == ["written"]
     assert "not asked after 'written' failed: deterministic" in str(found)
     found = mx.operator.check(defined(_traced_number, lambda g, ins, outs: 3 * g, traced=True), X)
-    assert [each.name for each in found.failed] == ["graph", "traced"]  # and no word of others
+    assert [each.name for each in found.failed] == ["graph", "traced"]  # and does not mention other causes
     same = Report("f", [Verdict("graph", "", "failed", "KeyError: 3"), Verdict("runs", "", "ok"),
                         Verdict("saved", "", "failed", "KeyError: 3")])
     assert str(same).count("KeyError") == 1 and "failed   graph, saved" in str(same)

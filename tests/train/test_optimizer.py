@@ -24,8 +24,8 @@ def seeded():
 # ------------------------------------------------------------------------------------------------- optimizers
 
 _SETTINGS = dict(wd=0.1, rescale_grad=0.5, clip_gradient=0.3, learning_rate=0.2)
-# Name, settings, and what Apache MXNet 1.9.1 makes of three numbers in five steps: with these settings alone, and
-# with _SETTINGS too. The third number is a bias, which is not decayed. (Its in-place NAG reads the new weight for the
+# Name, settings, and three weights after five steps of Apache MXNet 1.9.1: with these settings alone, and with
+# _SETTINGS too. The third number is a bias, which is not decayed. (Its in-place NAG reads the new weight for the
 # momentum; None.)
 OPTIMIZERS = [
     ("sgd", {}, (0.490971, -1.007089, 0.2390723), (0.3942658, -0.956109, 0.1346762)),
