@@ -19,8 +19,8 @@ __all__ = [
     "ArgumentError", "UnusedError", "InferenceError", "NotDifferentiableError", "DeviceError", "FileFormatError",
     "NonFiniteError", "NotSupportedForSparseNDArray",
     "RankError", "Where", "Place", "user_line", "user_frame", "line_at", "is_ours", "family", "note",
-    "trim", "TRIMMED", "as_op_error", "list_names", "nearest", "did_you_mean", "refuse_keywords", "refuse_misspelt",
-    "warn",
+    "trim", "TRIMMED", "as_op_error", "list_names", "other_count", "nearest", "did_you_mean", "refuse_keywords",
+    "refuse_misspelt", "warn",
 ]
 
 
@@ -356,6 +356,18 @@ def list_names(names: Sequence[str], most: int = 8) -> str:
     if len(names) <= most:
         return ", ".join(names)
     return ", ".join([*names[:most - 1], "...", names[-1]])
+
+
+def other_count(names: Sequence[str], given: int) -> str:
+    """The part of an error about inputs that are too few or too many.
+
+    Examples
+    --------
+    >>> other_count(["data", "weight"], 1), other_count(["data"], 2), other_count([], 1)
+    ('expected 2 inputs (data, weight), got 1', 'expected 1 input (data), got 2', 'expected no inputs, got 1')
+    """
+    listed = f"{len(names)} input{'s' * (len(names) > 1)} ({list_names(names)})" if names else "no inputs"
+    return f"expected {listed}, got {given}"
 
 
 def is_it(kind: type, method: str) -> str:

@@ -549,3 +549,19 @@ def test_symbols_take_the_shape_that_their_use_tells(name, keywords):
     with pytest.raises(mx.OpError, match="cannot infer the shapes of"):
         drawn.eval()
     assert getattr(mx.nd.random, name)(**keywords).shape == (1,)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "poisson", "negative_binomial", "generalized_negative_binomial"])
+@pytest.mark.parametrize("is_log", [True, False])
+def test_samples_of_flat_densities_and_of_counts_have_a_zero_gradient(kind, is_log):
+    """In MXNet, too, the gradient of parameters alone is computed."""
+    parameters = [mx.nd.array(values) for values in ([0.5, 0.25], [0.75, 0.875])[:1 if kind == "poisson" else 2]]
+    sample = mx.nd.array([[1.0, 2.0], [0.0, 3.0]])
+    for array in (sample, *parameters):
+        array.attach_grad()
+    for _ in range(2):
+        with mx.autograd.record():
+            density = getattr(mx.nd, f"random_pdf_{kind}")(sample, *parameters, is_log=is_log)
+        density.backward()
+        assert not sample.grad.asnumpy().any()
+        assert parameters[0].grad.asnumpy().all()

@@ -808,3 +808,13 @@ def test_round_gives_a_tensor(run: Run, given: Tensor, expected: Any) -> None:
     rounded = run(lambda a: round(a))(given)
     assert isinstance(rounded, Tensor) and rounded.dtype == given.dtype and numbers(rounded) == expected
     assert run(lambda a: round(a, 1))(Tensor(2.64)) == 2.6
+
+
+def test_deep_copies_are_apart_and_have_the_gradient_of_the_original(run):
+    def changed(x):
+        one, (two, named) = copy.deepcopy(x), copy.deepcopy([x, {"a": x}])
+        one[0], two[1] = 5.0, 7.0
+        return x * 1.0, one, two, named["a"]
+
+    assert numbers(run(changed)(count(3))) == ([1, 2, 3], [5, 2, 3], [1, 7, 3], [1, 7, 3])
+    assert numbers(run(ms.grad(lambda x: copy.deepcopy(x) * x))(count(3))) == [2, 4, 6]

@@ -91,6 +91,18 @@ X = np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]])
 
 # ------------------------------------------------------------------------------------ the same as what is called
 
+def paused(x: nd.NDArray) -> nd.NDArray:
+    with autograd.pause(autograd.is_training()):
+        scale = nd.tanh(x)
+    return scale * x
+
+
+def written_detached(x: nd.NDArray) -> nd.NDArray:
+    part = (x * 2).detach()
+    part[0] = 3.0
+    return part * x
+
+
 BODIES: dict[str, tuple[Callable, int]] = {
     "swish": (lambda x: x * nd.sigmoid(x * 2), 1),
     "identity": (lambda x: x, 1),
@@ -105,6 +117,9 @@ BODIES: dict[str, tuple[Callable, int]] = {
     "where": (lambda x: nd.where(x > 0, x, 0.1 * x), 1),
     "one unused": (lambda x, y: x * 3, 2),
     "no gradient": (lambda x: nd.floor(x) + nd.BlockGrad(x) * x, 1),
+    "detached": (lambda x: x.detach() * x + (x * x).detach(), 1),
+    "a written detached array": (written_detached, 1),
+    "paused": (paused, 1),
     "NumPy": (lambda x: np.tanh(x.asnumpy()) * x.asnumpy(), 1),
 }
 

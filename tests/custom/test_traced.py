@@ -593,6 +593,11 @@ def _recorded(x):
     return x
 
 
+def _in_another_mode(x):
+    with autograd.predict_mode() if autograd.is_training() else autograd.train_mode():
+        return nd.Dropout(x)
+
+
 REFUSED = {
     "a branch": (lambda x: x if x.sum().asscalar() > 0 else -x, r"asscalar\(\) reads elements"),
     "the truth": (lambda x: x if x[0] > 0 else -x, r"a branch or a loop condition reads elements.*where\(condition"),
@@ -608,6 +613,7 @@ REFUSED = {
     "numbers in NumPy": (lambda x: x.asnumpy().tolist(), r"tolist\(\) reads elements"),
     "a function without operator": (lambda x: np.linalg.svd(x.asnumpy()), "np.linalg.svd has no operator"),
     "autograd": (_recorded, "autograd inside of a body reads elements"),
+    "another mode": (_in_another_mode, "calls Dropout in another mode than its own"),
     "randomness": (lambda x: x * nd.random.uniform(shape=(3,), dtype="float64"), "random numbers"),
     "NumPy's randomness": (lambda x: x * np.random.rand(), "random numbers"),  # noqa: NPY002  what users write
 }

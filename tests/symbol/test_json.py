@@ -161,7 +161,7 @@ BROKEN = {
     "bad_no_inputs": (FileFormatError, "node 3 'conv': 'inputs' is missing"),
     "bad_forward_reference": (FileFormatError, "input 0 is an output of node 18, which comes later"),
     "bad_input_out_of_range": (FileFormatError, "input 0 is an output of node 999, but there are 19 nodes"),
-    "bad_too_many_inputs": (FileFormatError, "node 11 'flat': operator Flatten: expected 1 inputs"),
+    "bad_too_many_inputs": (FileFormatError, "node 11 'flat': operator Flatten: expected 1 input "),
     "bad_cut": (FileFormatError, r"line \d+, column \d+: no JSON"),
     "bad_no_json": (FileFormatError, "line 1, column 1: no JSON"),
     "bad_empty": (FileFormatError, "the text is empty"),
