@@ -155,7 +155,7 @@ def test_helpers_that_programs_take_from_private_modules(tmp_path: Path) -> None
         _make_directory("  ")
 
 
-def test_a_function_with_a_module_below_it(tmp_path: Path) -> None:
+def test_a_function_and_a_module_of_one_name(tmp_path: Path) -> None:
     """MindSpore has a function and a module of one name; the name stays the function."""
     printed = _run("""if True:
         import opreg as ms

@@ -207,7 +207,7 @@ class SigmoidProp(mx.operator.CustomOpProp):
 
 
 @pytest.mark.parametrize("recorded", [True, False], ids=["recorded", "bound"])
-def test_users_operators_and_what_they_call(recorded):
+def test_users_operators_and_their_calls_are_profiled(recorded):
     x = mx.nd.array([0.0, 1.0])
     bound = mx.sym.Custom(mx.sym.var("x"), op_type="profiled_sigmoid").bind(mx.cpu(), {"x": x}, {"x": mx.nd.zeros(2)})
     x.attach_grad()
@@ -256,7 +256,7 @@ def test_new_events_follow_a_reset():
     assert "log" in text and "exp" not in text
 
 
-def test_nothing_is_noted_before_it_runs():
+def test_nothing_is_recorded_before_the_profiler_runs():
     with profiler.Event("early"):
         pass
     profiler.Domain("d").new_counter("c").set_value(1)

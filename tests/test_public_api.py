@@ -41,7 +41,7 @@ def _own(name: str) -> Iterator[tuple[str, Any]]:
 
 
 @of_each(PUBLIC)
-def test_all_is_there(name: str) -> None:
+def test_names_in_all_exist(name: str) -> None:
     module = importlib.import_module(name)
     listed = getattr(module, "__all__", None)
     assert listed is not None, f"{name} has no __all__"

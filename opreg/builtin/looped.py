@@ -41,7 +41,7 @@ def looped(op: Op) -> Callable[[F], F]:
         if not op.rules.shaped:
             op.infer(lambda *shapes, **attrs: rule(attrs).results(shapes))
 
-        @op.kernel()  # no body: loops run here
+        @op.kernel()  # no body: it is the loop
         def loop_xp(xp: ArrayModule, *arrays: Array, out: Any = None, **attrs: Any) -> Any:
             loop = loop_of(attrs, arrays)
             outs = None if out is None else list(out) if isinstance(out, tuple) else [out]

@@ -151,7 +151,7 @@ class Cache:
         self.kinds: dict[Hashable, _Kind] = {}
         self.memories = PlanMemories()
         self._now = 0
-        self._lock = rlock()  # one thread at a time calls hooks
+        self._lock = rlock()  # held while hooks are called
         self._warned: set[str] = set()
         watch(self)
 

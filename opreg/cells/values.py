@@ -467,7 +467,7 @@ class Values:
             self.comparisons.path(value, "{}.get(absent)", value.get(ABSENT), label)
             self.comparisons.place(value, value.name, label)
             try:
-                self.read(value.get(), label)  # perhaps its default
+                self.read(value.get(), label)  # get() may return the default of a ContextVar
             except LookupError:
                 pass
         elif isinstance(value, io.IOBase):
@@ -796,7 +796,8 @@ class Values:
             self.comparisons.path(cls, f"getattr({{}}, {name!r}, absent)", ABSENT, label)
             return
         self.comparisons.path(base, f"{{}}.__dict__.get({name!r}, absent)", member, label)
-        self.comparisons.path(type(member), "getattr({}, '__set__', absent)", ABSENT, label)  # it would come first
+        # a data descriptor precedes the instance's attribute
+        self.comparisons.path(type(member), "getattr({}, '__set__', absent)", ABSENT, label)
 
     def _of_object(self, owner: Any, name: str, value: Any) -> None:
         """Note that user code reads an attribute of an object that is no Cell."""

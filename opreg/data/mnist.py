@@ -66,7 +66,7 @@ def _read(path: str | os.PathLike, file: BinaryIO, most: int) -> np.ndarray:
     if axes > _AXES or count > most:
         raise FileFormatError(f"{path}: its header gives shape {shape}, expected at most {_AXES} axes and {most} "
                               "numbers")
-    data = file.read(count + 1)  # one byte more reads a compressed file to its end, where the checksum is
+    data = file.read(count + 1)  # reading past the data checks the checksum of a compressed file
     if len(data) != count:
         behind = f"only {len(data)}" if len(data) < count else "more"
         raise FileFormatError(f"{path}: its header gives shape {shape}, but {behind} bytes follow")

@@ -774,7 +774,7 @@ class TestOthers:
             assert [compiled(BIG, 1.0) for _ in range(2)] == [0, 1]
             assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
-    def test_a_link(self, folder: Path) -> None:
+    def test_a_cached_file_that_is_a_link_is_replaced(self, folder: Path) -> None:
         compiled(BIG, 1.0)
         (file,) = folder.iterdir()
         file.symlink_to(file.rename(folder.parent / "elsewhere"))
@@ -799,7 +799,7 @@ class TestOthers:
         folder.chmod(0o755)
         assert compiled(BIG, 1.0) == 1
 
-    def test_a_folder_of_somebody_else(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_cache_directory_of_another_user_is_not_used(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         compiled(BIG, 1.0)
         if os.geteuid() == 0:  # files of the administrator are trusted
             os.chown(folder, 12345, -1)
@@ -808,7 +808,7 @@ class TestOthers:
         with pytest.warns(RuntimeWarning, match="not cached in .*it belongs to user"):
             assert compiled(BIG, 1.0) == 0
 
-    def test_a_file_of_somebody_else(self, folder: Path) -> None:
+    def test_a_cached_file_of_another_user_is_compiled_anew(self, folder: Path) -> None:
         compiled(BIG, 1.0)
         (file,) = folder.iterdir()
         if os.geteuid() != 0:

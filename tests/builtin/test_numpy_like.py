@@ -215,7 +215,7 @@ def test_reshape(data, shape):
 
 @_RULE
 @given(arrays("int64", (3, 4), elements=st.integers(-9, 9)), st.integers(-5, 5), st.integers(-4, 4))
-def test_moved(x, shift, k):
+def test_roll_triangles_and_bitwise_operators(x, shift, k):
     for axis in (None, 0, -1, (0, 1)):
         _same(_run("_np_roll", x, shift=shift, axis=axis), np.roll(x, shift, axis))
     _same(_run("_npi_tril", x, k=k), np.tril(x, k))

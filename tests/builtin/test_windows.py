@@ -210,7 +210,7 @@ _ERRORS = [
 
 
 @pytest.mark.parametrize("name, shapes, attrs, kind, says", _ERRORS)
-def test_refused(name, shapes, attrs, kind, says):
+def test_errors_of_wrong_shapes_and_attributes(name, shapes, attrs, kind, says):
     with pytest.raises(kind, match=says):
         _inferred(get(name), shapes, attrs)
 

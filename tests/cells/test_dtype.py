@@ -97,7 +97,7 @@ def test_errors_name_the_nearest_dtype() -> None:
         dtypes.float17  # noqa: B018
 
 
-def test_as_dtype_takes_them() -> None:
+def test_as_dtype_takes_mindspores_dtypes() -> None:
     """Every argument for a dtype accepts them."""
     assert sorted(DTYPES.values()) == sorted(name.removesuffix("_") for name in NAMES)
     for name in NAMES:

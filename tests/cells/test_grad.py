@@ -260,7 +260,7 @@ def test_a_parameter_that_is_a_result(run, function, expected):
         np.testing.assert_allclose(run(grad(bound, None, p))(x()).asnumpy(), np.multiply(expected, 10))
 
 
-def test_a_parameter_that_is_a_result_beside_options(run):
+def test_the_gradient_of_a_parameter_that_is_a_result_with_has_aux_and_sens_param(run):
     p = Parameter(Tensor([2.0, 2.0, 2.0]), name="p")
     assert numbers(run(grad(lambda a: (p, a), None, p, has_aux=True))(x())) == ([1] * 3, (X.tolist(),))
     operation = GradOperation(get_by_list=True, sens_param=True)
@@ -421,7 +421,7 @@ def test_inner_and_outer_variables_are_different(run):
     assert numbers(run(grad(inner))(x())) == [1] * 3
 
 
-def test_weights_of_both_orders(run):
+def test_gradients_of_first_and_second_order_with_respect_to_weights(run):
     w = Parameter(Tensor([2.0]), name="w")
     first = grad(lambda a: w * w * w * a, None, w)
     assert numbers(run(first)(Tensor([3.0]))) == [36]

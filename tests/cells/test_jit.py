@@ -286,7 +286,7 @@ def test_assign_beside_a_gradient():
     assert w.asnumpy().tolist() == [20]
 
 
-def test_eager_and_compiled_assignments_meet():
+def test_eager_and_compiled_code_assign_the_same_parameter():
     """Two compiled functions and eager code share one parameter, even if one of them moves it to other memory."""
     w = Parameter(Tensor([1.0]), name="w")
 

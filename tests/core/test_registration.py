@@ -214,7 +214,7 @@ def instead():
         register(op)
 
 
-def test_every_way_to_call_it_calls_the_new_one(instead):
+def test_every_way_to_call_an_operator_calls_its_replacement(instead):
     from opreg.nd import tanh
 
     function, x, old, before = nd.tanh, nd.array(X), sym.tanh(sym.var("x")), get("tanh")

@@ -348,7 +348,7 @@ def test_attributes_and_auxiliary_states_are_read():
     lambda self, dst, req, x: (x * 2).copyto(dst),
     lambda self, dst, req, x: (self.assign(dst, "null", 5), self.assign(dst, "inplace", x * 2)),
 ])
-def test_ways_to_write(write):
+def test_ways_to_write_outputs(write):
     versions.write_count()  # from here on, writes are noted
 
     class Op(mx.operator.CustomOp):

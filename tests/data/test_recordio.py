@@ -234,7 +234,7 @@ def _in_child(file, indexed, answers):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_another_process(tmp_path):
+def test_files_in_a_forked_process(tmp_path):
     names = str(tmp_path / "a.idx"), str(tmp_path / "a.rec")
     with mx.recordio.MXIndexedRecordIO(*names, "w") as file:
         for key in range(3):

@@ -184,7 +184,7 @@ def test_a_constant_fills_the_shape():
     assert expression.used == []
 
 
-def test_used_tells_inputs_from_equal_constants():
+def test_used_lists_only_inputs_that_an_expression_reads():
     assert trace(lambda x, y, z: z * 1.5 + 1.0, 3).used == [2]
     assert trace(lambda x, y: y, 2).used == [1]
 

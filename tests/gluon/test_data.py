@@ -382,7 +382,7 @@ def test_an_interrupt_leaves_no_processes_or_memory(way: str, tmp_path: Path) ->
 
 
 @forked
-def test_two_rounds_at_a_time() -> None:
+def test_a_loader_is_iterated_twice_at_the_same_time() -> None:
     loader = data.DataLoader(Numbers(9), 2, num_workers=2)
     pairs = [(a.asnumpy().tolist(), b.asnumpy().tolist()) for a, b in zip(loader, loader, strict=True)]
     assert all(a == b for a, b in pairs) and len(pairs) == 5

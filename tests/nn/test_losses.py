@@ -31,7 +31,7 @@ def built(case: dict[str, Any]) -> tuple[Any, list[Tensor]]:
 
 
 @of_each(CASES, by=lambda case: case["loss"])
-def test_value(case):
+def test_values_of_losses(case):
     loss, inputs = built(case)
     expected = array(case["value"])
     for call in (loss, loss.compile(*inputs), jit(lambda *xs: loss(*xs))):
@@ -136,7 +136,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("row", REFUSED, ids=range(len(REFUSED)))
-def test_refused(row):
+def test_errors_of_wrong_arguments(row):
     make, kind, text = row
     with pytest.raises(kind, match=text):
         make()

@@ -89,7 +89,7 @@ def test_gradients_of_crop_and_resize(compiled: bool) -> None:
     ({"box_indices": NUMBERS[:2]}, ShapeError, "box_indices"),
     ({"method": "cubic"}, ArgumentError, "crop_and_resize: method must be one of bilinear, nearest, got 'cubic'"),
 ])
-def test_refused(change: dict[str, Any], error: type[Exception], match: str) -> None:
+def test_errors_of_wrong_arguments(change: dict[str, Any], error: type[Exception], match: str) -> None:
     given: dict[str, Any] = {"image": IMAGES, "boxes": BOXES, "box_indices": NUMBERS, "method": "nearest",
                              **change}
     images, boxes, numbers = (ms.Tensor(given[name]) for name in ("image", "boxes", "box_indices"))

@@ -136,7 +136,7 @@ def test_imported_graphs_train(make: Any) -> None:
 
 
 @pytest.mark.parametrize("make", MODELS)
-def test_a_symbol_is_the_cell(make: Any) -> None:
+def test_a_model_gives_equal_results_as_a_symbol_and_as_a_cell(make: Any) -> None:
     made = make()
     cell = import_to_cell(made)
     given = {info.name: numbers(*[dim.dim_value for dim in info.type.tensor_type.shape.dim])
@@ -1301,7 +1301,7 @@ def separate(*shape: int) -> np.ndarray:
 
 @pytest.mark.parametrize("reduction, best", [("max", np.maximum), ("min", np.minimum)])
 @pytest.mark.parametrize("name", ["ScatterElements", "ScatterND"])
-def test_the_largest_of_updates(name: str, reduction: str, best: Any) -> None:
+def test_scatter_keeps_the_largest_or_the_smallest_update(name: str, reduction: str, best: Any) -> None:
     """The gradient goes to the largest value at each position, in equal parts to several."""
     x, updates = separate(4, 3), separate(5, 3)[::-1].copy()
     updates[0, 0] = x[0, 0]

@@ -183,7 +183,7 @@ def test_results_that_cancel_are_rounding():
     assert all(row.absolute < 1e-6 for row in executor.kernel_report().rows)
 
 
-def test_errors_of_use():
+def test_errors_of_wrong_use_of_check_kernels():
     executor = bound(sym.tanh(sym.Variable("x")), {"x": (3,)})
     with pytest.raises(mx.MXNetError, match="bind with check_kernels=True"):
         executor.kernel_report()

@@ -136,7 +136,7 @@ def test_equal_nodes_are_one():
     assert merged(sym.dot(x, x) + sym.dot(x, x), x=(3, 3)) == [["dot", "elemwise_add"], []]
 
 
-def test_whole_branches_are_one():
+def test_equal_branches_are_merged():
     def branch(x: Any) -> Any:
         return sym.softmax(sym.tanh(sym.transpose(x)), axis=0)
 
@@ -269,7 +269,7 @@ def test_a_constant_head():
     assert "_arange" not in operators(executor)[0]
 
 
-def test_a_shape_that_follows_from_others():
+def test_a_shape_that_is_inferred_from_other_inputs():
     x = sym.Variable("x")
     net = x * sym.ones((0, 2), name="begin")
     executor = bound(net, {"x": (3, 2)}, dtype="float32")

@@ -331,7 +331,7 @@ def test_nothing_is_computed_again_from_states_that_have_moved(monkeypatch):
     assert_same(net, {"x": (4, 3)})
 
 
-def test_integers_are_left_alone():
+def test_integers_are_not_fused():
     net = sym.Cast(sym.Variable("x"), dtype="int32") * 3 + 1
     executor = bound(net, {"x": (5,)}, grad_req="null")
     assert "_fused" not in kernels(executor, False)[0]

@@ -169,7 +169,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", ABOUT["broken"])
-def test_broken_files_are_refused_where_they_break(name):
+def test_errors_of_broken_files_name_the_wrong_part(name):
     key = name.removesuffix("-symbol.json")
     if key.startswith("bad_unknown") and key not in BROKEN:
         if key.endswith("attr"):
@@ -568,7 +568,7 @@ def test_the_error_of_an_unknown_operator_names_it():
             bind()
 
 
-def test_without_node_row_ptr_outputs_are_those_somebody_asks_for():
+def test_without_node_row_ptr_a_node_has_the_outputs_that_are_used():
     symbol = loads(graph_of(("null", "x"), ("NoSuch", "n", [0], {}), heads=[[1, 3, 0]]))
     assert symbol.list_outputs() == ["n_output3"]
     assert json.loads(dumps(symbol))["node_row_ptr"] == [0, 1, 5]

@@ -197,7 +197,7 @@ def test_inference_and_plans_without_gradients_stay():
 
 @pytest.mark.parametrize("value, choice, expected", [("1", None, True), ("0", None, False), ("1", False, False),
                                                      ("", True, True), ("true", None, True)])
-def test_the_environment_is_asked(monkeypatch, value, choice, expected):
+def test_an_environment_variable_turns_recomputation_on(monkeypatch, value, choice, expected):
     monkeypatch.setenv("MXNET_BACKWARD_DO_MIRROR", value)
     net = network(4, norm=batch_norm, p=0.2)
     plain = nbytes(bound(net, {"data": (32, 64)}, recompute=False))

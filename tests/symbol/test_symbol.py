@@ -447,7 +447,7 @@ HINTS = [
 
 
 @pytest.mark.parametrize(("attempt", "words"), HINTS)
-def test_mistakes_are_answered(attempt, words):
+def test_errors_of_mistakes_name_a_remedy(attempt, words):
     with pytest.raises((ArgumentError, TypeError, AttributeError)) as caught:
         attempt(sym.Variable("x"))
     assert words in "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])

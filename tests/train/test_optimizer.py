@@ -103,7 +103,7 @@ class TestOptimizers:
         assert np.array_equal(steps(second, held, 3, 5), expected) or name == "lars"  # lars compares its last rates
         assert second.optimizer.num_update == straight.optimizer.num_update
 
-    def test_lists_are_moved_one_by_one(self, name, keywords, alone, all_set):
+    def test_an_update_of_a_list_equals_updates_of_single_weights(self, name, keywords, alone, all_set):
         one, several = mx.optimizer.create(name, **keywords), mx.optimizer.create(name, **keywords)
         for method in ("update", "update_multi_precision"):
             left, right = weights(), weights()
@@ -369,7 +369,7 @@ def test_methods_that_are_put_on_a_class_later_are_called(method, on, base):
 
 @pytest.mark.parametrize("base", [mx.optimizer.SGD, mx.optimizer.AdaGrad])
 @pytest.mark.parametrize("later, own", [("_get_lrs", _Rate), ("_get_lr", _Rates)])
-def test_a_method_that_is_put_on_a_base_later_is_called_by_the_method_of_a_subclass(later, own, base):
+def test_a_method_that_a_base_class_gets_later_is_called_by_super(later, own, base):
     middle = type("Middle", (base,), {})
     rated = type("Rated", (own, middle), {})(learning_rate=0.125, begin_num_update=1)
 

@@ -38,7 +38,7 @@ class Operand(NamedTuple):
     dtype: np.dtype
     reach: Reach
     written: bool
-    shared: bool  # read and written: one memory for both
+    shared: bool  # an operand that is read and written has one memory
 
 
 class Layout(NamedTuple):

@@ -112,7 +112,7 @@ def multiplying(op: Op, factors: Callable, shape: Callable[..., Shape] | None = 
 
     owns_kernel = bool(op.kernels)
     if not owns_kernel:
-        op.kernel()(product_xp)  # no body: others multiply by it
+        op.kernel()(product_xp)  # no body: bodies use it to multiply
     if not owns_kernel and op.rules.prepare is None:
         @op.prepare
         def product_prepare(*arrays: Array, **attrs: Any) -> Callable[..., Array] | None:

@@ -325,7 +325,8 @@ def test_matrices_are_described_by_their_strides_or_declined(name: str) -> None:
     (np.ones((2, 3)), np.ones((3, 2)), np.ones((2, 2)).T, "rows nor columns"),
     (np.ones((4, 3, 2, 3))[::2], np.ones((2, 3, 3, 2)), np.ones((2, 3, 2, 2)), "not equally far apart"),
 ])
-def test_undescribed_products_give_a_reason(a: np.ndarray, b: np.ndarray, out: np.ndarray, reason: str) -> None:
+def test_products_that_cublaslt_does_not_take_give_a_reason(a: np.ndarray, b: np.ndarray, out: np.ndarray,
+                                                            reason: str) -> None:
     product = describe(view(a), view(b), view(out))
     assert isinstance(product, str)
     assert reason in product
