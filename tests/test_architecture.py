@@ -314,8 +314,9 @@ def test_importing_opreg_loads_nothing() -> None:
 
 @pytest.mark.parametrize("code, slow", [
     ("opreg.nd.ones((2,)) * 2", ["numpy.random", "json", "hashlib", "shutil", "opreg.builtin"]),
-    ("opreg.nd.exp(opreg.nd.ones((2,)))", ["numpy.random", "subprocess"]),
-    ("from opreg.gluon import nn", ["numpy.random", "subprocess", "statistics"]),
+    ("opreg.nd.exp(opreg.nd.ones((2,)))", ["numpy.random", "subprocess", "pathlib", "hashlib"]),
+    ("opreg.Tensor([1.0]) * 2", ["numpy.random", "opreg.nn.layers", "opreg.nn.optim"]),
+    ("from opreg.gluon import nn", ["numpy.random", "subprocess", "statistics", "opreg.nn.layers"]),
 ])
 def test_first_steps_leave_slow_modules_alone(code: str, slow: list[str]) -> None:
     """Modules that take milliseconds to import are imported at their first use."""

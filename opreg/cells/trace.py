@@ -672,6 +672,28 @@ class FunctionTracer(Tracer):
         self.take_new()
         return [self.wrap(gradients[entry]._entry) if entry in gradients else None for entry in entries]
 
+    def variable_of(self, entry: Entry) -> Node:
+        """The variable of an argument, behind the tag of its hooks."""
+        node, number = entry
+        return node if node.op is None else node.inputs[number][0]
+
+    def read_through(self, variable: Entry, tag: Entry) -> None:
+        """Let all readers of a variable read the new last node in its place."""
+        new = self.nodes.pop()
+        for node in self.nodes:
+            if variable in node.inputs:
+                node.inputs = tuple([tag if entry == variable else entry for entry in node.inputs])
+        self.nodes.insert(0, new)
+
+    def move_behind(self, node: Node, tag: Node) -> None:
+        """Let the new last node, which reads all outputs of a node, stand between it and all other readers: the two
+        exchange what they apply."""
+        del self.nodes[-1]
+        self.nodes.insert(self.nodes.index(node), tag)
+        node.exchange(tag)
+        self.drawn[:] = [tag if each is node else each for each in self.drawn]
+        node.inputs = tuple([(tag, i) for _, i in node.inputs])
+
     def forget(self, nodes: int, specs: int) -> None:
         """Drop nodes and specs beyond these counts."""
         del self.nodes[nodes:]

@@ -91,8 +91,10 @@ class Traced:
     def __init__(self, trace: FunctionTracer, inputs: Sequence[TracedTensor], out: object, ctx: Context | None,
                  weights: Sequence[NDArray] = ()):
         self.trace, self.reads, self.missing_attributes = trace, trace.reads, trace.missing_attributes
-        self.inputs = [value._entry[0] for value in inputs]
-        arguments = {} if trace.symbolic else {id(value): number for number, value in enumerate(inputs)}
+        # An argument with a hook of this trace reads its variable through a tag, which a run computes.
+        self.inputs = [trace.variable_of(value._entry) for value in inputs]
+        arguments = {} if trace.symbolic else {id(value): number for number, value in enumerate(inputs)
+                                               if value._entry[0] is self.inputs[number]}
         weight_ids = set(map(id, weights))
         self._outside = {id(container): container for container, _, _ in trace.reads.comparisons.outside()}
         structure, leaves = self._taken_apart(out)

@@ -948,6 +948,21 @@ def test_nothing_of_a_call_stays_alive():
         gc.enable()
 
 
+def test_a_replaced_operator_is_freed():
+    """A cell of a notebook that defines an operator again does not keep the function before, and what that holds."""
+    held = []
+    for factor in (2.0, 3.0):
+        @mx.operator.define(name="_example_defined_again")
+        def scaled(x):
+            return x * factor
+
+        assert scaled(nd.ones((2,))).asnumpy().tolist() == [factor] * 2
+        held.append(weakref.ref(scaled))
+    gc.collect()
+    assert held[0]() is None
+    assert held[1]() is scaled
+
+
 # --------------------------------------------------------------------------------------------- second order
 
 
