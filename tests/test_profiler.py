@@ -305,7 +305,7 @@ def test_only_requested_gradients_are_computed(settings, graphs, arrays, memory)
     assert ("exp" in names(), bool(found.moments)) == (arrays, memory)
 
 
-def test_a_stretch_of_code_gives_its_events(tmp_path):
+def test_profile_collects_the_events_of_a_block_of_code(tmp_path):
     cell, x = mx.nn.Dense(3, 2), mx.Tensor([[1.0, 2.0, 3.0]])
     with profiler.profile() as p:
         cell(x)

@@ -152,7 +152,7 @@ def test_no_function_swallows_keywords(name: str) -> None:
                 or re.match("_(?!_)", function.name):
             continue
         words = {node.id for part in function.body for node in ast.walk(part) if isinstance(node, ast.Name)}
-        if ast.unparse(function.body) == "...":  # said for type checkers
+        if ast.unparse(function.body) == "...":  # an overload for type checkers
             continue
         refuses = isinstance(function.body[-1], ast.Raise)
         assert refuses or function.args.kwarg.arg in words or f"{name}.{function.name}" in ANY_KEYWORDS, \

@@ -249,7 +249,7 @@ def test_users_operators_get_channels_last_by_their_rule():
         assert steps(executor, is_train).count(("_to_channels_last", False)) == 1 + is_train, "one of the head gradient"
 
 
-def test_users_operators_stay_where_their_rule_says_so():
+def test_users_operators_keep_their_layout_if_their_rule_does():
     executor = assert_same(between(centred, axis=2), (2, 8, 9, 9))
     assert not dict(steps(executor, False))["custom.test_layout_centred"]
 

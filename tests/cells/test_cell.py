@@ -206,7 +206,7 @@ def test_plain_values_may_be_set_before_init():
     lambda net: net(Tensor(X)), lambda net: jit(net)(Tensor(X)), lambda net: net.compile(Tensor(X)),
     lambda net: net.trainable_params(), lambda net: net.insert_param_to_cell("a", w()),
     lambda net: net.register_forward_hook(print), lambda net: delattr(net, "k"), repr])
-def test_without_init(use):
+def test_a_cell_without_init_raises_an_error(use):
     with pytest.raises(AttributeError, match=r"'Early' object .*call Cell.__init__.* super\(\).__init__\(\)"):
         use(Early(3, late=False))
 

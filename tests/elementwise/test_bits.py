@@ -140,7 +140,7 @@ def test_gradients_of_relu_where_it_is_a_negative_zero(dtype):
 @pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
 @pytest.mark.parametrize("dtype", DTYPES[1:])
 @pytest.mark.parametrize("first", ["x + 0.0", "-x", "1 / x", "max 0.0", "min -0.0"])
-def test_compiled_by_numba(dtype, first):
+def test_bitwise_operators_compiled_by_numba(dtype, first):
     from opreg.backends.numba import compiler
 
     x, data = numbers(dtype, 8), sym.var("x", dtype=dtype)

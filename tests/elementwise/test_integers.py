@@ -92,7 +92,7 @@ def test_numbers_beyond_every_integer(op, kind):
 @pytest.mark.parametrize("op, scalar, expected", [
     ("_plus_scalar", 2.7, [2, 3, 1]), ("_plus_scalar", 300, [44, 45, 43]), ("_minus_scalar", -1, [1, 2, 0]),
     ("_maximum_scalar", -1, [255, 255, 255]), ("_greater_scalar", -1, [0, 0, 0]), ("_equal_scalar", 257, [0, 1, 0])])
-def test_a_number_beside_integers_becomes_one_of_their_dtype(op, scalar, expected):
+def test_a_scalar_is_converted_to_the_dtype_of_an_integer_array(op, scalar, expected):
     """The number is truncated and wrapped around, as in MXNet."""
     assert results(op, [np.array([0, 1, 255], "uint8")], {"scalar": scalar}).tolist() == expected
 

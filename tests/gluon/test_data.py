@@ -96,7 +96,7 @@ def test_shards_are_all_samples_once() -> None:
     shards = [Numbers(10).shard(4, index) for index in range(4)]
     assert [list(shard) for shard in shards] == [[0, 1, 2], [3, 4, 5], [6, 7], [8, 9]]
     for index in (4, -1):
-        with pytest.raises(mx.errors.ArgumentError, match="expected an integer from 0 to before the number of parts"):
+        with pytest.raises(mx.errors.ArgumentError, match="from 0 on that is less than the number of parts"):
             Numbers(10).shard(4, index)
 
 

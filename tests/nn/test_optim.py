@@ -396,7 +396,7 @@ def test_kinds_of_adam_exclude_each_other(options):
         optim.Adam([Parameter(np.ones(2, np.float32), name="w")], **options)
 
 
-def test_gradients_are_centered_where_a_group_says_so():
+def test_gradients_are_centered_in_groups_with_that_setting():
     gradient = np.arange(32, dtype=np.float32).reshape(2, 16)
     params = [Parameter(np.zeros((2, 16), np.float32), name="a"), Parameter(np.zeros((2, 16), np.float32), name="c")]
     optimizer = optim.SGD([{"params": params[:1], "grad_centralization": True}, {"params": params[1:]}], 1.0)

@@ -57,7 +57,7 @@ CLASSES = [name for module in (primitives, layer_primitives, detection) for name
 
 
 @of_each(CLASSES)
-def test_every_class(name: str) -> None:
+def test_every_primitive_has_a_signature_a_copy_and_documentation(name: str) -> None:
     """Each class has a signature, documentation, a copy with its settings, and a place in ``ops``."""
     kind = getattr(ops, name)
     made = kind(*MADE.get(name, ()))

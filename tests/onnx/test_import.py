@@ -262,7 +262,7 @@ def test_values_known_only_at_run_time_are_refused_by_name() -> None:
         import_model(made)
 
 
-def test_lengths_that_a_symbol_needs() -> None:
+def test_an_error_names_the_lengths_that_a_symbol_needs() -> None:
     """The error names inputs with open lengths, and how to give the lengths; if no length is open, it says nothing
     about them."""
     nodes = chain(("Shape", "x", "s"), ("Gather", "s one", "n"), ("Add", "n one", "m"), ("Range", "one m one", "r"),

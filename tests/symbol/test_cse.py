@@ -260,7 +260,7 @@ def test_constants_are_computed_at_bind():
     assert forward == ["broadcast_mul", "tanh"] and backward == ["_backward_tanh", "broadcast_mul"]
 
 
-def test_a_constant_head():
+def test_an_output_that_is_a_constant():
     executor = bound(sym.Group([sym.arange(0, 3), sym.Variable("x") * 1.5]), {"x": (2,)}, grad_req="null")
     for _ in range(2):
         out = executor.forward()[0]

@@ -93,7 +93,7 @@ def test_deliberate_and_earlier_infinities_are_left_alone(symbol, numbers):
     (mx.sym.exp, "float32", 100, "float32 overflows, which ends at 3.40282e+38: in float64 it is 2.68812e+43"),
     (lambda x: mx.sym.cast(x, dtype="float16"), "float32", 70000, "float16 overflows, which ends at 65504"),
 ])
-def test_an_overflow_says_so(symbol, dtype, number, words):
+def test_an_error_says_that_a_result_overflows(symbol, dtype, number, words):
     with pytest.raises(NonFiniteError) as caught:
         _executor(symbol(mx.sym.var("x")), x=_x(number, dtype=dtype)).forward()
     assert words in str(caught.value)

@@ -447,7 +447,7 @@ HIDDEN_OUTPUTS = [  # operator, attributes, outputs that MXNet counts
 
 
 @pytest.mark.parametrize("op,attrs,count", HIDDEN_OUTPUTS)
-def test_hidden_outputs_count(op, attrs, count):
+def test_node_row_ptr_counts_hidden_outputs(op, attrs, count):
     symbol = getattr(sym, op)(sym.Variable("x"), **attrs)
     rows = json.loads(dumps(symbol))["node_row_ptr"]
     assert rows[-1] - rows[-2] == count

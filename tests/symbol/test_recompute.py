@@ -229,7 +229,7 @@ class CubedProp(mx.operator.CustomOpProp):
 
 @pytest.mark.parametrize("choice", [True, False])
 @pytest.mark.parametrize("tag, runs", [(None, 1), ("True", 2), ("False", 1)])
-def test_users_operators_run_again_when_they_say_so(choice, tag, runs):
+def test_users_operators_run_again_if_they_declare_it(choice, tag, runs):
     attr = {} if tag is None else {"force_mirroring": tag}
     net = sym.square(sym.Custom(sym.tanh(sym.Variable("x") * 2.0), op_type="test_recompute_cubed", attr=attr))
     executor = bound(net, {"x": (5,)}, recompute=choice)
