@@ -42,7 +42,7 @@ def names(category="operator"):
 HALVES = ["forward of softmax_output", "backward of softmax_output"]
 
 
-def test_operators_are_noted_while_it_runs():
+def test_operators_are_recorded_while_the_profiler_runs():
     bound = executor()
     expected = bound.forward(is_train=True)[0].asnumpy()
     assert not names()
@@ -60,7 +60,7 @@ def test_operators_are_noted_while_it_runs():
     assert names("executor") == HALVES
 
 
-def test_executors_are_as_they_were_when_it_ends():
+def test_the_profiler_restores_the_methods_of_executors():
     before = Executor.forward
     profiler.set_state("run")
     assert Executor.forward is not before

@@ -415,7 +415,7 @@ PARTS = {
 
 @onednn
 @pytest.mark.parametrize("name", PARTS)
-def test_layers_of_parts(machine, monkeypatch, name):
+def test_dense_layers_of_parts_of_an_array(machine, monkeypatch, name):
     """The library reads parts of a larger array, such as gates and heads, without a copy."""
     monkeypatch.setattr(products.threads, "count", lambda: 2)
     monkeypatch.setattr(products, "_LEAST", 1 << 18)

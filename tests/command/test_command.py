@@ -309,7 +309,7 @@ def test_unittest(tested: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
-def test_processes_that_are_started(tmp_path: Path, method: str) -> None:
+def test_child_processes_import_the_script(tmp_path: Path, method: str) -> None:
     """Child processes, and their children, import the script under its own name, and modules beside it."""
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip("not on this system")

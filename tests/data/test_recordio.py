@@ -165,7 +165,7 @@ def test_the_next_record_is_found_across_blocks(tmp_path):
         assert read(path, bytes(size) + write(path, [b"found"]), "skip") == ([b"found"], 1)
 
 
-def test_reading_goes_on_behind_a_refused_record(tmp_path):
+def test_reading_continues_after_a_refused_record(tmp_path):
     path = tmp_path / "a.rec"
     data = write(path, [b"one", b"two"])
     path.write_bytes(b"????" + data[4:])

@@ -229,7 +229,7 @@ def test_an_interrupt_is_not_cached():
         invalidate(tanh)
 
 
-def test_a_rule_that_is_registered_later_counts_from_then_on():
+def test_a_gradient_rule_that_is_registered_later_is_used():
     tanh = get("tanh")
     rule, x, y = tanh.rules.grad, nd.array([0.5]), mx.sym.tanh(mx.sym.Variable("x"))
     x.attach_grad()

@@ -225,7 +225,7 @@ def test_scalars_assigned_to_a_parameter(text: str, wanted: Any, compiled: bool)
     ("gumbel_softmax(x, 0)", ValueError, "above 0"),
     ("gcd(x, x)", ValueError, "integers"),
 ])
-def test_functions_that_refuse(text: str, error: type[Exception], match: str) -> None:
+def test_errors_of_wrong_arguments_of_functions(text: str, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         eval(f"ops.{text}", {"ops": ops, "x": X, "ms": ms})
 

@@ -177,7 +177,7 @@ def test_differences(got, want, expected):
     assert bool(found.absolute > found.allowed) is bool(expected[1])
 
 
-def test_results_that_cancel_are_rounding():
+def test_differences_by_rounding_are_not_reported():
     """The gradient of softmax for equal output gradients is zero, apart from rounding."""
     executor = ran(sym.softmax(sym.Variable("x")), {"x": (5, 7)})
     assert all(row.absolute < 1e-6 for row in executor.kernel_report().rows)

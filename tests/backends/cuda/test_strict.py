@@ -24,7 +24,7 @@ from tests.questions import of_each
 from tests.rows import Row
 from tests.running import Use, agree, eager, graph, heads
 
-STRICT = Context("strict", 1)  # not the current device
+STRICT = Context("strict", 1)  # CuPy's current device is another one
 
 FIXED = [row for row in ROWS if row.deterministic]
 # These operators draw until enough values differ, so the host must read them.
