@@ -61,7 +61,7 @@ INSTEAD = [
     ("*RegOp|*Custom*Builder|*infer_op*|*op_infer*|*_op_wrapper|custom_info_register|op_info_register|TBE*|*aot*|"
      "kernel|ms_kernel|DataType", "kernels are attached to registered operators"),
     ("OnRequestExit|BackupAndRestore|TrainFaultTolerance|"
-     "FlopsUtilizationCollector|*Summary*|build_searched_strategy|DatasetHelper|data_sink|"
+     "FlopsUtilizationCollector|*Summary*|build_searched_strategy|"
      "connect_network_with_dataset|Convert*Utils",
      "your own callback for `Model`"),
     ("*LossScale*|*ScaleSense*|*Overflow*|*FloatStatus*|FloatStatus|clear_float_status",
