@@ -164,7 +164,6 @@ _ABSENT_OF_MINDSPORE = {
     "boost": "each process trains a whole network, by nn.TrainOneStepCell or Model",
     "hal": "num_gpus() and gpu(0) are what devices are asked by",
     "rewrite": "cell.to_symbol() is a graph",
-    "nn.probability": "ops has distributions to draw from",
     "load": "cell.to_symbol() is a graph, which is saved",
 }
 
