@@ -8,7 +8,6 @@ bits. With ``OPREG_TUNE=0`` nothing is measured and no file is read; then the de
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import os
 import time
@@ -62,8 +61,8 @@ def faster(question: str, usual: str, alternative: str, ways: Mapping[str, Calla
     ways : mapping of str to functions without arguments
         The functions to measure, by these names; called only if the question has no stored answer.
     apart : bool
-        Whether threads of one implementation spin for a while after its call and would slow down the other: then all
-        rounds of the usual one come first.
+        Whether threads of one implementation spin after its call and would slow down the other; if so, all rounds of
+        the usual one come first.
     """
     with _LOCK:
         trials_known = _known()
@@ -100,7 +99,7 @@ def _tried(usual: str, alternative: str, ways: Mapping[str, Callable[[], object]
 def _name() -> str:
     """The name of the file for this processor, this number of threads and this version of NumPy."""
     key = repr((processor(), threads.count(), np.__version__))
-    return f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.choices"
+    return f"{cache.hash_of(key)}.choices"
 
 
 @functools.cache

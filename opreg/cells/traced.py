@@ -304,7 +304,7 @@ def _holds(value: object, visited: set[int]) -> bool:
     return any(_holds(part, visited) for part in parts)
 
 
-#: Values that are asked for no tensors: those outside of the graph, and what is no user's data.
+#: Types whose values are not searched for tensors.
 _WITHOUT = (type, types.ModuleType, types.CodeType, ParameterContainer, NDArray)
 
 

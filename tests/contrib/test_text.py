@@ -51,7 +51,7 @@ def test_vectors_are_looked_up_and_changed(vectors):
     assert vectors.idx_to_vec.asnumpy().tolist() == [[0, 1], [5, 6], [7, 8]]
 
 
-def test_embeddings_stand_side_by_side(vectors):
+def test_embeddings_are_concatenated(vectors):
     both = CompositeEmbedding(Vocabulary(Counter("bc"), reserved_tokens=["a"]), [vectors, vectors])
     assert both.idx_to_token == ["<unk>", "a", "b", "c"] and both.reserved_tokens == ["a"]
     assert both.idx_to_vec.asnumpy().tolist() == [[9, 9, 9, 9], [1, 2, 1, 2], [3, 4, 3, 4], [9, 9, 9, 9]]
@@ -59,7 +59,7 @@ def test_embeddings_stand_side_by_side(vectors):
     assert known.idx_to_vec.asnumpy().tolist() == [[9, 9], [3, 4]]  # unknown words have the vector of unknown words
 
 
-def test_vectors_of_wanted_words(tmp_path):
+def test_vectors_of_given_words(tmp_path):
     (tmp_path / "vectors.txt").write_text("a,1,2\n")
     found = CustomEmbedding(tmp_path / "vectors.txt", ",", init_unknown_vec=nd.ones,
                             vocabulary=Vocabulary(Counter("b")))
@@ -91,6 +91,33 @@ def test_vectors_are_arrays_of_np_in_its_scope(vectors):
         assert type(vectors.idx_to_vec) is type(vectors.get_vecs_by_tokens(["a"])) is np.ndarray
 
 
-def test_vectors_are_not_fetched():
-    with pytest.raises(AttributeError, match="CustomEmbedding reads files"):
-        _ = text.embedding.GloVe
+@pytest.mark.parametrize("name, file", [("glove", "glove.6B.50d.txt"), ("fasttext", "wiki.simple.vec")])
+def test_published_vectors_are_read_from_a_local_folder(tmp_path, monkeypatch, name, file):
+    """Nothing is downloaded: the error says where to put a file, and the nearest one there."""
+    monkeypatch.setenv("MXNET_HOME", str(tmp_path))
+    folder = tmp_path / "embeddings" / name
+    assert text.embedding.get_pretrained_file_names(name) == []
+    with pytest.raises(text.vocab.TextError, match=f"put {file!r} into .*{name}"):
+        text.embedding.create(name, pretrained_file_name=file)
+    folder.mkdir(parents=True)
+    (folder / file).write_text("a 1 2\nb 3 4\n")
+    assert text.embedding.get_pretrained_file_names()[name] == [file]
+    with pytest.raises(text.vocab.TextError, match=f"Did you mean '{file}'"):
+        text.embedding.create(name, pretrained_file_name=file + "x")
+    for root in (None, folder.parent):
+        more = {} if root is None else {"embedding_root": root}
+        found = text.embedding.create(name.upper(), pretrained_file_name=file, **more,
+                                      vocabulary=Vocabulary(Counter("bb")))
+        assert found.get_vecs_by_tokens("b").asnumpy().tolist() == [3, 4] and len(found) == 2
+
+
+def test_embeddings_of_users_are_made_by_their_names(tmp_path):
+    @text.embedding.register
+    class _ExampleEmbedding(CustomEmbedding):
+        pass
+
+    (tmp_path / "vectors.txt").write_text("a 1 2\n")
+    made = text.embedding.create("_exampleembedding", pretrained_file_path=tmp_path / "vectors.txt")
+    assert isinstance(made, _ExampleEmbedding)
+    with pytest.raises(KeyError, match=r"no embedding 'glov'\. Did you mean 'glove'"):
+        text.embedding.get_pretrained_file_names("glov")

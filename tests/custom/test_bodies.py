@@ -313,7 +313,7 @@ def test_a_body_is_traced_once(kind: str, traces: list[str]) -> None:
     assert not traces
 
 
-def test_a_gradient_of_its_own_is_used_and_kept() -> None:
+def test_a_declared_gradient_is_used_and_cached() -> None:
     calls = []
     op = defined(lambda x: x * x)
 
@@ -332,7 +332,7 @@ def test_a_gradient_of_its_own_is_used_and_kept() -> None:
     agree(differentiated(op, X)[1:], [np.arange(1, 7).reshape(2, 3) * 7.0])
 
 
-def test_residuals_are_memory_of_the_call() -> None:
+def test_residuals_belong_to_one_call() -> None:
     """The gradient refuses an output that was overwritten; intermediate values cannot be reached from outside."""
     op, x = defined(lambda x: nd.exp(x)), nd.array(X)
     x.attach_grad()
@@ -356,7 +356,7 @@ def test_an_input_that_is_not_read_may_be_changed() -> None:
     assert (x.grad.asnumpy() == 1).all() and (y.grad.asnumpy() == 2).all()
 
 
-def test_intermediate_values_are_not_kept_longer_than_they_are_read() -> None:
+def test_intermediate_values_are_freed_after_their_last_read() -> None:
     def body(x):
         for _ in range(20):
             x = nd.exp(x * 0.5)
@@ -382,7 +382,7 @@ def test_outputs_share_no_memory() -> None:
         assert (x.asnumpy() == X.astype("float32")).all()
 
 
-def test_errors_of_a_body_leave_as_they_are() -> None:
+def test_errors_of_a_body_keep_their_type() -> None:
     op = defined(lambda x: nd.dot(x, x))
     for _ in range(2):
         with pytest.raises(ShapeError, match="dot"):

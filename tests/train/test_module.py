@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import errno
 import logging
+import warnings
 
 import numpy as np
 import pytest
@@ -139,7 +140,7 @@ def test_batches_of_another_size_go_through_the_same_weights():
     assert module.output_shapes == [("softmax_output", (2, 3))]
 
 
-def test_checkpoints_go_on_where_they_were(tmp_path):
+def test_training_continues_from_checkpoints(tmp_path):
     prefix = str(tmp_path / "net")
     settings = dict(optimizer="adam", optimizer_params={"learning_rate": 0.02}, initializer=mx.init.Xavier())
     straight = mx.mod.Module(classifier())
@@ -264,7 +265,7 @@ def bound(net, shape=(2, 3), labels=None, init="one", **more):
     return module
 
 
-def test_weights_begin_small_when_nobody_says():
+def test_default_initial_weights_are_small():
     module = mx.mod.Module(classifier())
     module.bind([("data", (4, 20))])
     module.init_params()
@@ -285,6 +286,35 @@ def test_weights_with_an_initializer_of_their_own_need_no_other(net, value):
     for init in (mx.init.Uniform(5), None):
         (found,) = bound(net, init=init).get_params()[0].values()
         assert (found.asnumpy() == value).all()
+
+
+@pytest.mark.parametrize("settings, names, words", [
+    ({}, ["old_weight"], "there is no 'old_weight' in the graph: it is ignored"),
+    ({}, ["a", "b"], "the graph does not have 'a', 'b': 2 names are ignored"),
+    ({"allow_missing": True}, ["fc9_weight"], "there is no 'fc9_weight'"),
+    ({"allow_extra": True}, ["old_weight"], None),
+])
+@pytest.mark.parametrize("sequential", [False, True])
+def test_weights_of_another_network_are_ignored(sequential, settings, names, words):
+    """A checkpoint begins the training of a network that has another last layer, by init_params and by fit."""
+    weights = trained(epochs=1).get_params()[0]
+    given = {name: value for name, value in weights.items() if not settings.get("allow_missing") or "fc1" in name}
+    module = mx.mod.Module(classifier())
+    if sequential:
+        module = mx.mod.SequentialModule().add(module, take_labels=True)
+    module.bind(batches().provide_data, batches().provide_label)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        module.init_params(mx.init.One(), {**given, **{name: nd.ones(2) for name in names}}, {}, **settings)
+    assert [words in str(warning.message) for warning in caught] == ([True] if words else [])
+    assert np.array_equal(module.get_params()[0]["fc1_weight"].asnumpy(), weights["fc1_weight"].asnumpy())
+
+
+def test_a_misspelt_weight_is_an_error_unless_weights_may_be_missing():
+    weights = trained(epochs=1).get_params()[0]
+    weights["fc2_wieght"] = weights.pop("fc2_weight")
+    with pytest.raises(ArgumentError, match=r"there is no 'fc2_wieght' in the graph\. Did you mean 'fc2_weight'"):
+        trained(epochs=1).set_params(weights, {})
 
 
 def test_weights_that_are_set_are_left_alone_and_so_are_all_when_one_is_wrong():
@@ -311,7 +341,7 @@ def test_batches_are_whatever_has_data(caplog):
     assert caplog.text.count("the training batch has no labels; softmax_label keep their values") == 1
 
 
-def test_executors_of_many_shapes_are_not_kept_for_ever():
+def test_the_number_of_cached_executors_is_bounded():
     module = bound(sym.broadcast_mul(sym.var("data"), sym.var("w_weight", shape=(1, 3))), shape=(1, 3))
     for rows in [*range(1, 60), 7]:
         module.forward(mx.io.DataBatch([nd.full((rows, 3), rows)]))
@@ -320,7 +350,7 @@ def test_executors_of_many_shapes_are_not_kept_for_ever():
     assert module.get_params()[0]["w_weight"].asnumpy().tolist() == [[1, 1, 1]]
 
 
-def test_an_optimizer_that_is_given_keeps_its_factors():
+def test_a_given_optimizer_keeps_its_rescale_grad():
     """A module sets names and factors for an optimizer given by name; a given object keeps its own decay of biases, as
     in MXNet."""
     net = sym.LinearRegressionOutput(sym.FullyConnected(sym.var("data"), num_hidden=1, name="fc"), sym.var("y"))
@@ -335,7 +365,7 @@ def test_an_optimizer_that_is_given_keeps_its_factors():
     assert found == pytest.approx([1.6, 1.7])
 
 
-def test_requests_for_other_networks_count_for_nothing():
+def test_grad_req_of_other_networks_is_ignored():
     """Networks that are trained together, for example for several lengths, share one dict."""
     module = mx.mod.Module(sym.FullyConnected(sym.var("data"), num_hidden=2, name="fc"), label_names=None)
     with pytest.warns(UserWarning, match="bind: grad_req: there is no 'parameters' in the graph") as caught:
@@ -429,7 +459,7 @@ def test_checkpoint_functions(tmp_path):
         ["m-0001.params", "m-0002.params", "m-0004.params", "m-0012.params"]
 
 
-def test_callbacks_write_a_line_when_it_is_time(caplog):
+def test_callbacks_log_at_their_interval(caplog):
     metric = mx.metric.create("mse")
     meter, bar = mx.callback.Speedometer(4, frequent=2), mx.callback.ProgressBar(4, length=8)
     train = mx.callback.log_train_metric(3, auto_reset=True)
@@ -452,7 +482,7 @@ def test_callbacks_write_a_line_when_it_is_time(caplog):
     assert lines[-1].startswith("Iter[0] Batch [1]\tSpeed: ")
 
 
-def test_a_monitor_looks_in_every_so_often(caplog):
+def test_a_monitor_is_called_at_its_interval(caplog):
     monitor = mx.mon.Monitor(2, pattern="fc1_(output|weight|bias)|softmax_output", sort=True)
     module = mx.mod.Module(classifier())
     with caplog.at_level(logging.INFO):

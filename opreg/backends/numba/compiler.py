@@ -19,7 +19,6 @@ Machine code is cached in files for later programs; see ``cache``.
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -29,7 +28,6 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -186,9 +184,10 @@ def _forked() -> None:
         function.thread = None
 
 
-if hasattr(os, "register_at_fork"):  # without this, a child forked during a compilation could never compile
-    # Before numba imports it: if that happened while a fork waits, only half of its handlers would run.
-    importlib.import_module("logging")
+if hasattr(os, "register_at_fork"):  # otherwise a child forked during a compilation could never compile
+    if _missing() is None:
+        # ``logging`` registers handlers for forks; imported by numba while a fork waits, only half of them would run.
+        importlib.import_module("logging")
     os.register_at_fork(before=_COMPILING.acquire, after_in_parent=_COMPILING.release, after_in_child=_forked)
 
 
@@ -232,6 +231,9 @@ def _defined(source: str, scope: Mapping[str, object]) -> Callable[..., None]:
 @functools.cache
 def _version() -> bytes:
     """A hash of everything else that the machine code of a text depends on, except signature and processor."""
+    import hashlib
+    from pathlib import Path
+
     numba = importlib.import_module("numba")
     files = __file__, *(str(module.__file__) for module in (values, vector, simd, rnn_cells, pointers, gemm, special))
     zeros = [special.of_equal_zeros(name, dtype) for name in ("maximum", "minimum") for dtype in FORMATS]
@@ -245,7 +247,7 @@ def _code_file(source: str, dtype: np.dtype) -> CodeFile:
 
 
 if TYPE_CHECKING:
-    Emitted = tuple[Signature, Callable[..., Value]]  # what an intrinsic of numba returns
+    Emitted = tuple[Signature, Callable[..., Value]]  # the result of an intrinsic of numba
 
 
 def _fill_registers(function: ir.Function) -> None:

@@ -56,8 +56,8 @@ def cutting(op: Op, cut: Callable[..., Cut]) -> Op:
     op : Op
         The operator. Only the shape of a second input is read.
     cut : function
-        ``cut(*shapes, **attrs)`` returns the slices along the first axes. In place of the second input's shape it may
-        get that of the output, which has the same lengths.
+        ``cut(*shapes, **attrs)`` returns the slices along the first axes. It may get the shape of the output, which
+        has the same lengths, in place of the second input's shape.
 
     Returns
     -------
