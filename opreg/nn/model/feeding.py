@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ...cells.jit import jit
 from .. import checkparam
 from .batches import Batches
 
@@ -95,8 +96,6 @@ def data_sink(fn: Callable[..., Any], dataset: Any, sink_size: int = 1, jit_conf
     checkparam.check_positive_int(sink_size, "sink_size", "data_sink")
     batches = _endless(Batches("data_sink", dataset))
     if jit_config is not None:
-        from ...cells.jit import jit
-
         fn = jit(fn)
 
     def run() -> Any:
