@@ -33,6 +33,7 @@ from opreg.ndarray.ndarray import _STORAGE_TYPE_STR_TO_ID, STORAGE_TYPES, NDArra
 from opreg.typing import Array, DTypeLike
 
 from . import infer as inference
+from .argument_specs import known_dtypes, known_shapes
 from .arrays import Gradients, Requests, Values, front, zeros
 from .executor import Executor
 from .head_gradients import OutGrads, fitted
@@ -227,9 +228,9 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
     _check_names("simple_bind", arguments + auxiliary)
     shapes = _shapes(keywords, names + [node.name for node in auxiliary])
     with _noted(shapes):
-        _, known_shapes = symbol._known_shapes("simple_bind", (), shapes)
-        _, known_dtypes = symbol._known_dtypes("infer_type", (), dict(type_dict or {}))
-        known = inference.infer_specs(graph, known_shapes, known_dtypes)
+        _, stated_shapes = known_shapes(graph, symbol, "simple_bind", (), shapes)
+        _, stated_dtypes = known_dtypes(graph, symbol, "infer_type", (), dict(type_dict or {}))
+        known = inference.infer_specs(graph, stated_shapes, stated_dtypes)
     spec_of = {node: known[node][0] for node in arguments + auxiliary}
     unknown = [node for node, spec in spec_of.items() if not is_known(spec.shape)]
     if unknown:
