@@ -19,6 +19,7 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.ndarray.nesting import arrays_in
 
 from . import infer as inference
+from .argument_specs import known_shapes
 from .arrays import BoundArrays, Listed, reshaped, zeros_in_shape
 from .compile import simplified
 from .head_gradients import HeadGradients, OutGrads
@@ -468,7 +469,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
                 raise ArgumentError(f"reshape: there is no argument {name!r}. {did_you_mean(name, arguments)}")
         variables = self._arguments + self._auxiliary
         arrays = self.arg_arrays + self.aux_arrays
-        graph, named = self._symbol._known_shapes("reshape", (), kwargs)
+        graph, named = known_shapes(self._symbol._graph(), self._symbol, "reshape", (), kwargs)
         shapes = inference.infer_shapes(graph, named)
         if not all(is_known(shapes[node][0]) for node in variables):  # other variables keep their shapes
             named.update((node, old.shape) for node, old in zip(variables, arrays) if not is_known(shapes[node][0]))

@@ -28,6 +28,7 @@ Known: TypeAlias = dict[Node, list[K]]
 Rule: TypeAlias = Callable[[Op, list[K], list[K], Attrs], tuple[Sequence[K], Sequence[K]]]
 
 _DEFAULT = np.dtype(np.float32)
+_NUMBERS = {int}  # the classes of the dimensions of a shape without unknown ones
 
 
 def _merged_shape(old: Shape | None, new: Shape | None) -> Shape | None:
@@ -54,7 +55,9 @@ class _Inference(Generic[K]):
     is found. For a chain of nodes, one sweep is enough.
 
     A rule is applied once for each combination of operator, attributes and known values. The known values of a node are
-    a list that is never modified. Many nodes share one list, and a new list means that something was inferred.
+    a list that is never modified. Many nodes share one list, and a new list means that something was inferred. Equal
+    values of outputs are one object, so equal layers cost one application; objects tell combinations apart, since an
+    unknown dimension equals every length.
 
     Parameters
     ----------
@@ -73,6 +76,7 @@ class _Inference(Generic[K]):
         self.graph, self.known_of, self.rule, self.merged, self.nothing = graph, known_of, rule, merged, nothing
         self.given = {*known_of}
         self._seen: dict[tuple[object, ...], tuple[list[K], list[tuple[int, K]], object]] = {}
+        self._values: dict[K, K] = {}
         self._users: dict[Node, list[Node]] = {}
         self._waiting: set[Node] = set()
 
@@ -90,7 +94,7 @@ class _Inference(Generic[K]):
             except Exception as error:
                 fail(error, node)
             merged = self.merged
-            after = [old if old is new else merged(old, new) for old, new in zip(before, new_outs)]
+            after = [old if old is new else self._one(merged(old, new)) for old, new in zip(before, new_outs)]
             if outs is not None and all(new is old for new, old in zip(after, outs)):
                 after = outs
             learned = [(i, more) for i, (old, new) in enumerate(zip(ins, new_ins))
@@ -98,6 +102,12 @@ class _Inference(Generic[K]):
             # These references keep the ids in the key valid.
             result = self._seen[key] = after, learned, (ins, outs, node.attrs)
         return result[:2]
+
+    def _one(self, value: K) -> K:
+        """The first object that was equal to a value, if its dimensions are plain numbers."""
+        shape = value.shape if isinstance(value, Spec) else value
+        known = isinstance(shape, tuple) and {*map(type, shape)} == _NUMBERS
+        return self._values.setdefault(value, value) if known else value
 
     def learn(self, source: Node, i: int, new: K, reader: Node | None = None) -> None:
         """Store what was inferred of an output, and let the nodes that make or read it wait for their rules, except the

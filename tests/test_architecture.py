@@ -63,6 +63,7 @@ LATE = {
     "opreg.onnx.runtime": "ONNX Runtime is imported when a session is asked for",
     "opreg.aliases": "second names of modules are imported by those who ask for them",
     "opreg.backends": "a back end is imported when a device that it serves is used",
+    "opreg.backends.numba.compiler": "texts are hashed when one is compiled",
     "opreg.backends.onednn.shared_library": "the system is asked for a library when no environment has it",
     "opreg.ndarray.finite": "a debugger is imported when it is asked for",
     "opreg.core.slots": "who fills a slot is imported when it is asked for, as the front door says",
@@ -173,7 +174,7 @@ def test_no_circles() -> None:
 #: Circles of imports within an entry of the floors, where those for type checkers count: how many modules each has. The
 #: list may only shrink.
 CIRCLES = {
-    "opreg.cells": [11, 10],
+    "opreg.cells": [11, 8],
     "opreg.core": [9],
     "opreg.custom": [2],
     "opreg.gluon": [2],

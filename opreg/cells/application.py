@@ -28,7 +28,8 @@ from .python_op import call
 from .state import STATE
 from .tensor import Tensor, zeros_as
 from .tensor_base import TensorBase
-from .trace import FunctionTracer, TracedTensor
+from .trace import FunctionTracer
+from .traced_tensor import TracedTensor
 from .tree import LEAF, Structure
 
 #: Gradients of the inputs' tensors and of the internal parameters; None for zeros.

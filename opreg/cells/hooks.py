@@ -32,7 +32,8 @@ from .python_op import call
 from .state import STATE
 from .tensor import FRESH, TENSORS, Tensor, copy_on_write, lent_raw, tensor, tensor_over
 from .tensor_base import TensorBase, is_number
-from .trace import FunctionTracer, TracedTensor
+from .trace import FunctionTracer
+from .traced_tensor import TracedTensor
 from .tree import constants, flatten, key_of, rebuild, tensors
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _reference(cell: Cell) -> Callable[[], Cell]:
     return (lambda: cell) if STATE.trace is None else STATE.trace.reference(cell)
 
 
-def _now(hooks: Hooks) -> Callable[[], list[Hook]]:
+def _current_hooks(hooks: Hooks) -> Callable[[], list[Hook]]:
     """A function that returns the hooks that are registered at that time.
 
     A trace does not keep hooks alive, since it becomes invalid when one is removed. It does keep hooks that are
@@ -116,7 +117,7 @@ def _itself(hook: Hook) -> Hook:
 
 def forward_pre(cell: Cell, args: Args, kwargs: Keywords) -> tuple[Args, Keywords]:
     """Run the forward pre-hooks of a Cell; returns the new inputs."""
-    hooks, of = _now(cell._hooks["forward_pre"]), _reference(cell)
+    hooks, of = _current_hooks(cell._hooks["forward_pre"]), _reference(cell)
 
     def chain(args: Args, kwargs: Keywords) -> tuple[Args, Keywords]:
         cell = of()
@@ -165,7 +166,7 @@ def changed_inputs(cell: Cell, before: object, after: object) -> str | None:
 
 def forward(cell: Cell, args: Args, kwargs: Keywords, out: Any, failed: bool = False) -> Any:
     """Run the forward hooks of a Cell; returns the new output. After a failure only ``always_call`` hooks run."""
-    hooks, of = _now(cell._hooks["forward"]), _reference(cell)
+    hooks, of = _current_hooks(cell._hooks["forward"]), _reference(cell)
 
     def chain(args: Args, kwargs: Keywords, out: Any) -> Any:
         error, only = None, failed
@@ -640,6 +641,7 @@ def _hook_traced(trace: FunctionTracer, value: Any, owner: TensorHooks) -> None:
     if entry in trace.arguments:
         trace.arguments[entry] = owner
         return
+    node: Any  # None for an array from outside
     node, number = entry if trace.read(value) is value else (None, 0)
     if node is not None and node.op is INPUT_TAG and isinstance(hooks := node.attrs["link"].backward, OutputHooks):
         hooks.owners[number] = owner

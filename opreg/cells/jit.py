@@ -29,17 +29,17 @@ from ..core.op import Op
 from ..core.reports import Explanation, report
 from ..errors import refuse_keywords, warn
 from . import tree
-from .bailout import HookSignatureChanged, HookSignatures, ReadChanged
+from .bailout import HookSignatureChanged, HookSignatures, LeftToPython, ReadChanged
 from .compiled import Compiled, CompiledOnDevice, run_in_python
+from .context_settings import EPOCH
 from .guards import Fork, Path, Step, Variants, up_to
 from .hooks import has_hooks
 from .parameter import Parameter
 from .parameter_container import ParameterContainer
 from .plan_memory import PlanMemories
 from .reads import Reads
-from .state import EPOCH, STATE
+from .state import STATE
 from .tensor import TENSORS, Tensor, tensor
-from .trace import LeftToPython
 from .traced import attribute_of, trace_function
 from .tree import Structure
 

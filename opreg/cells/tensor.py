@@ -38,7 +38,7 @@ from .tensor_base import TensorBase, is_number
 
 if TYPE_CHECKING:
     from .initializer import Initializer
-    from .trace import TracedTensor
+    from .traced_tensor import TracedTensor
     from .typing import TensorDType, TensorLike
 
 __all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "tensor_over", "as_array", "as_tensor", "zeros_as",

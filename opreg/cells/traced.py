@@ -25,7 +25,7 @@ from ..core.mode import MODE, Recording
 from ..core.spec import Shape
 from ..errors import OpError, note
 from . import tree
-from .bailout import HookSignatures
+from .bailout import HookSignatures, LeftToPython
 from .class_hooks import attributes_of
 from .guards import GUARD, Path, TraceValues
 from .hooks import has_hooks
@@ -36,7 +36,8 @@ from .parameter_container import ParameterContainer
 from .python_op import PYTHON
 from .state import STATE
 from .tensor import Tensor
-from .trace import FunctionTracer, LeftToPython, TracedTensor
+from .trace import FunctionTracer
+from .traced_tensor import TracedTensor
 from .tree import Structure
 from .user_code import is_user_module
 
@@ -106,7 +107,7 @@ class Traced:
         self.places = [arguments.get(id(leaf)) for leaf, as_it_is in zip(leaves, constant) if not as_it_is]
         self._computed = [not as_it_is and id(leaf) not in arguments for leaf, as_it_is in zip(leaves, constant)]
         self.heads: list[Entry] = [trace.read(leaf)._entry for leaf, is_head in zip(leaves, self._computed) if is_head]
-        self.structure = _with(structure, iter(zip(leaves, constant))) if any(constant) else structure
+        self.structure = _insert_constants(structure, iter(zip(leaves, constant))) if any(constant) else structure
         if ctx is None:
             ctx = next((array._ctx for array, _ in trace.variables.values()), current_context())
         self.ctx = ctx
@@ -146,14 +147,14 @@ class Traced:
             next(remaining) if number is None else leaves[number] for number in self.places]))
 
 
-def _with(structure: Structure, leaves: Iterator[tuple[Any, bool]]) -> Structure:
+def _insert_constants(structure: Structure, leaves: Iterator[tuple[Any, bool]]) -> Structure:
     """The structure, with the results that are returned themselves as constants in it."""
     if structure is tree.LEAF:
         leaf, as_it_is = next(leaves)
         return Structure(("constant", leaf)) if as_it_is else tree.LEAF
     if structure[0] == "constant":
         return structure
-    return Structure((structure[0], structure[1], tuple([_with(part, leaves) for part in structure[2]])))
+    return Structure((structure[0], structure[1], tuple([_insert_constants(part, leaves) for part in structure[2]])))
 
 
 class _NeutralScope:

@@ -80,14 +80,14 @@ class _Observer(GraphObserver):
             self.comparisons.path(cls, f"{{}}.{name}", getattr(cls, name), f"{cls.__name__}.{name}")
         code = getattr(getattr(cls, "hybrid_forward", None), "__code__", None)
         for name in loads(code).names if code is not None and is_ours(code) else ():
-            self._owned(symbol, name)
+            self._read_attribute(symbol, name)
 
-    def _answers(self, frame: FrameType, answer: Any) -> None:
+    def _note_answer(self, frame: FrameType, answer: Any) -> None:
         mode = _MODES.get(id(frame.f_code))
         if mode is not None:
             self.comparisons.path(mode, "{}()", answer, f"{mode.__name__}()")
             return
-        super()._answers(frame, answer)
+        super()._note_answer(frame, answer)
         block = frame.f_locals.get("self")
         # computed while tracing, from these values of the parameters
         if isinstance(block, Block) and isinstance(answer, NDArray):

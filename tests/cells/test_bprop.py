@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from opreg.cells.cell import Cell
+from opreg.cells.context_settings import set_context
 from opreg.cells.grad import GradOperation, grad
 from opreg.cells.jit import jit
 from opreg.cells.parameter import Parameter, assign
-from opreg.cells.state import set_context
 from opreg.cells.tensor import Tensor
 from opreg.core.registry import ops
 from opreg.ndarray import autograd, random

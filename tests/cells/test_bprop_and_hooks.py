@@ -17,6 +17,7 @@ import pytest
 
 import opreg
 from opreg.cells.cell import Cell
+from opreg.cells.context_settings import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.cells.dtype import float16, float64
 from opreg.cells.function import _Function
 from opreg.cells.grad import GradOperation, grad, value_and_grad
@@ -24,7 +25,6 @@ from opreg.cells.handles import convention
 from opreg.cells.hooks import HookBackward, InsertGradientOf
 from opreg.cells.jit import jit
 from opreg.cells.parameter import Parameter
-from opreg.cells.state import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.cells.tensor import Tensor
 from opreg.cells.vmap import vmap
 from opreg.nn import ops

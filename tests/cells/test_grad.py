@@ -10,11 +10,11 @@ import pytest
 
 from opreg.cells import pullback as module
 from opreg.cells.cell import Cell
+from opreg.cells.context_settings import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.cells.grad import GradOperation, get_grad, grad, no_grad, stop_gradient, value_and_grad
 from opreg.cells.jacobian import Jvp, Vjp, jacrev, jvp, vjp
 from opreg.cells.jit import jit
 from opreg.cells.parameter import Parameter, ParameterTuple
-from opreg.cells.state import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.cells.tensor import Tensor
 from opreg.cells.tree import mutable
 from opreg.core.registry import ops

@@ -15,13 +15,13 @@ import pytest
 import opreg
 import opreg.symbol as sym
 from opreg.cells.cell import Cell
+from opreg.cells.context_settings import GRAPH_MODE, PYNATIVE_MODE, get_context, set_context
 from opreg.cells.grad import grad
 from opreg.cells.jit import jit
 from opreg.cells.parameter import Parameter, assign
-from opreg.cells.state import GRAPH_MODE, PYNATIVE_MODE, get_context, set_context
 from opreg.cells.symbolic import from_symbol
 from opreg.cells.tensor import Tensor
-from opreg.cells.trace import TracedTensor
+from opreg.cells.traced_tensor import TracedTensor
 from opreg.common import api
 from opreg.core.registry import ops
 from opreg.core.tracing import TraceError

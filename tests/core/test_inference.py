@@ -7,7 +7,7 @@ import pytest
 
 import opreg as mx
 from opreg import sym
-from opreg.core.registry import get
+from opreg.core.registry import declare, get
 from opreg.core.rules import TypeRule
 from opreg.core.spec import ANY, is_known
 from opreg.errors import AttrError, DTypeError, ShapeError
@@ -178,3 +178,23 @@ def test_an_error_names_the_input_of_another_kind():
 def test_a_dtype_of_another_kind_is_refused(text, given, words):
     with pytest.raises(DTypeError, match=words):
         TypeRule(text)(_dtypes(given), [None], {})
+
+
+def test_equal_layers_are_inferred_once() -> None:
+    """A rule is called for the given shape and once for an equal inferred one, however many operators stand between."""
+    calls = []
+
+    @declare(name="_example_halved")
+    def halved(data):
+        """Half of the rows."""
+
+    @halved.infer
+    def halved_infer(data):
+        calls.append(data)
+        return (data[0] // 2, *data[1:])
+
+    net = sym.Variable("x")
+    for _ in range(20):
+        net = sym.concat(halved(net), halved(net), dim=0)
+    assert net.infer_shape(x=(8, 3))[1] == [(8, 3)]
+    assert calls == [(8, 3)] * 2

@@ -261,8 +261,8 @@ def test_mistakes(tmp_path):
     with pytest.raises(FileNotFoundError):
         mx.recordio.MXRecordIO(path, "r")
     file = mx.recordio.MXRecordIO(path, "w")
-    for wrong in ("text", 3, None):
-        with pytest.raises(ArgumentError, match="fewer than"):
+    for wrong, words in (("text", r"got str; encode text, text\.encode\(\)"), (3, "got int"), (None, "got NoneType")):
+        with pytest.raises(ArgumentError, match=f"expected a record as bytes, {words}"):
             file.write(wrong)
     for call in (file.read, lambda: pickle.dumps(file)):
         with pytest.raises(ArgumentError, match="writ"):

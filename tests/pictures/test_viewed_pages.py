@@ -172,7 +172,7 @@ def test_many_nodes_begin_with_an_overview_whose_boxes_lead_to_groups(shown):
     units = [f"unit{unit}" for unit in range(4)]
     assert sorted(boxes) == sorted([["data"], ["last", "tanh"], *([[unit, "9 nodes"] for unit in units] * 2)])
     assert browser.eval("Array.from(document.querySelectorAll('.overview .count')).map((each) => each.textContent)"
-                        ) == ["2"] * 6
+                        ) == ["2"] * 7
     browser.click("[name=close]")
     browser.click(".overview .group .box")
     assert browser.eval("""(() => {
