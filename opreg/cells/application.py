@@ -177,8 +177,7 @@ def application_op(name: str, optional_out_grads: bool = False) -> Op:
 def _through(ins: Sequence[Spec], outs: Sequence[Spec], *, record: Application) -> tuple[list[Spec], list[Spec]]:
     """Infer specs of inputs and outputs through the body."""
     inputs = record.variables
-    specs = inference.infer_specs(Graph(record.heads), {node: spec.shape for node, spec in zip(inputs, ins)},
-                                  {node: spec.dtype for node, spec in zip(inputs, ins)}, decide=False)
+    specs = inference.infer_body(Graph(record.heads), inputs, ins)
     return ([specs[node][0] if node in specs else spec for node, spec in zip(inputs, ins)],
             [specs[node][i] for node, i in record.heads])
 

@@ -40,7 +40,8 @@ from .plan_memory import PlanMemories
 from .reads import Reads
 from .state import STATE
 from .tensor import TENSORS, Tensor, tensor
-from .traced import attribute_of, trace_function
+from .traced import trace_function
+from .traced_tensor import has_attribute
 from .tree import Structure
 
 __all__ = ["Jitted", "Cache", "jit", "ms_function"]
@@ -112,7 +113,7 @@ class _Kind:
             return True
         ctx = leaves[0]._ctx if leaves else current_context()
         return (ctx is compiled.ctx and (compiled.training is None or compiled.training is MODE.now().training)
-                and not (self.missing_attributes and attribute_of(leaves, self.missing_attributes)))
+                and not any(has_attribute(leaf, name) for name in self.missing_attributes for leaf in leaves))
 
     def renewed(self) -> str | None:
         """The change that makes all variants invalid, as text; None if one is valid."""
