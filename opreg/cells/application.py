@@ -186,7 +186,7 @@ def _inlined(inputs: Sequence[Entry], specs: dict[Node, list[Spec]], *, record: 
              ) -> tuple[list[Node], list[Entry]]:
     """The nodes of the body over these inputs, and the entries of its outputs."""
     became: dict[Entry, Entry] = {(node, 0): entry for node, entry in zip(record.variables, inputs)}
-    assert record.body is not None  # it is in a graph
+    assert record.body is not None  # only a record with a body is in a graph
     inner = record.body.specs
     if not all(is_known(spec.shape) for values in inner.values() for spec in values):
         known_specs = {node: specs[source][i] for node, (source, i) in zip(record.variables, inputs)}
