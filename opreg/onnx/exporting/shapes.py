@@ -217,13 +217,13 @@ def _places(indices: Any, length: Any) -> np.ndarray:
 @says("slice_like")
 def _slice_like(g: Builder, use: Use, x: Value, like: Value) -> Value:
     named = as_list(use.attrs["axes"]) or range(len(x.shape))
-    axes, others = [[axis % len(shape) for axis in named] for shape in (x.shape, like.shape)]
-    if any(dynamic(like.shape[axis]) for axis in others):
+    axes = [axis % len(x.shape) for axis in named]  # of both arrays
+    if any(dynamic(like.shape[axis]) for axis in axes):
         if g.opset < 10:
             raise Untranslatable("ONNX has Slice with dynamic ends from opset 10 on")
-        ends = g.concat([g.length(like, axis) for axis in others], 0)
+        ends = g.concat([g.length(like, axis) for axis in axes], 0)
         return g("Slice", x, g.ints(*[0] * len(axes)), ends, g.ints(*axes))
-    return g.slice(x, [0] * len(axes), [like.shape[axis] for axis in others], axes)
+    return g.slice(x, [0] * len(axes), [like.shape[axis] for axis in axes], axes)
 
 
 @says("Crop")
