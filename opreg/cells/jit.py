@@ -152,7 +152,7 @@ class Cache:
         self.kinds: dict[Hashable, _Kind] = {}
         self.memories = PlanMemories()
         self._now = 0
-        self._lock = rlock()  # one thread at a time calls hooks
+        self._lock = rlock()  # held while hooks are called
         self._warned: set[str] = set()
         watch(self)
 
@@ -267,7 +267,7 @@ class Cache:
         path.end(compiled)
         kind.missing_attributes |= traced.missing_attributes
         if traced.reads.comparisons.unseen:
-            self._warn(function, "is compiled with what it found while it was traced, and does not see changes of "
+            self._warn(function, "uses the values that it read while it was traced, and does not see changes of "
                                  + "; ".join(traced.reads.comparisons.unseen))
         return compiled
 

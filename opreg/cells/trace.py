@@ -481,8 +481,8 @@ class FunctionTracer(Tracer):
         self.nodes.insert(0, new)
 
     def move_behind(self, node: Node, tag: Node) -> None:
-        """Let the new last node, which reads all outputs of a node, stand between it and all other readers: the two
-        exchange what they apply."""
+        """Put the new last node, which reads all outputs of a node, between that node and all other readers, by
+        exchanging the contents of the two nodes."""
         del self.nodes[-1]
         self.nodes.insert(self.nodes.index(node), tag)
         node.exchange(tag)
