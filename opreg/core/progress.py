@@ -85,7 +85,9 @@ class _OutputAboveLine:
         self._stream, self._line = stream, line
 
     def write(self, text: str) -> int:
-        self._line.clear()
+        if text:  # print(…, end="") also writes an empty text
+            self._line.clear()
+            self._line.give_way(not text.endswith("\n"))
         return self._stream.write(text)
 
     def __getattr__(self, name: str) -> Any:
@@ -119,6 +121,7 @@ class Line:
         self._began = _clock()
         self._next = self._due_since = self._began + patience
         self._length = 0
+        self._gives_way = False
         self._handlers: list[logging.Handler] = []
         self._printed: TextIO | None = None
 
@@ -142,8 +145,9 @@ class Line:
     def show(self, text: str) -> None:
         """Show a text in place of the one before, as far as it fits."""
         text = text[:max(shutil.get_terminal_size().columns - 1, 1)]
-        self._write("\r" + text.ljust(self._length))
-        self._length = len(text)
+        if not self._gives_way:
+            self._write("\r" + text.ljust(self._length))
+            self._length = len(text)
         now = _clock()
         self._next = max(self._next, now + _WORK * (now - self._due_since))  # a metric may take long
 
@@ -153,10 +157,14 @@ class Line:
             self._write("\r" + " " * self._length + "\r")
             self._length = 0
 
+    def give_way(self, yes: bool) -> None:
+        """Say whether the terminal's current line has text that was printed: until it ends, nothing is shown."""
+        self._gives_way = yes
+
     def leave(self, text: str) -> None:
         """Show a text that stays, and continue on the next line."""
-        self._write("\r" + text.ljust(self._length) + "\n")
-        self._length = 0
+        self._write(("\n" if self._gives_way else "\r") + text.ljust(self._length) + "\n")
+        self._length, self._gives_way = 0, False
 
     def _write(self, text: str) -> None:
         with contextlib.suppress(OSError, ValueError):  # work goes on if its terminal is closed

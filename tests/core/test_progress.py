@@ -127,6 +127,20 @@ def test_logged_lines_are_printed_once(terminal: Terminal, logger: logging.Logge
     assert not logger.handlers[0].filters
 
 
+def test_a_line_printed_in_parts_is_shown_whole(terminal: Terminal) -> None:
+    streams = progress.sys  # type: ignore[attr-defined]  # those of the fixture
+    streams.stdout = terminal
+    with Line() as line:
+        line.show("1 of 3")
+        print("first ", end="", file=streams.stdout)
+        line.show("2 of 3")
+        print("second", file=streams.stdout)
+        line.show("3 of 3")
+        print("unfinished", end="", file=streams.stdout)
+        line.leave("all")
+    assert terminal.shown == ["first second", "unfinished", "all", ""]
+
+
 def test_messages_are_printed_above_the_line(terminal: Terminal, logger: logging.Logger) -> None:
     module().fit(data(), num_epoch=1, batch_end_callback=lambda param: logger.info("batch %d", param.nbatch))
     assert terminal.shown[:-2] == [f"batch {i}" for i in range(100)]
