@@ -63,6 +63,8 @@ __all__ = ["Observer"]
 #: Functions that read an attribute by a name that code may have computed.
 _BY_NAME = frozenset({"getattr", "hasattr", "vars"})
 _IMPORTS = frozenset({"__import__"})
+#: Methods of ``object`` that read attributes of any object.
+_PAST_HOOKS = frozenset({"__getattribute__", "__getstate__"})
 #: Modules that read source files to show a line of them.
 _SHOWING = frozenset({"linecache", "tokenize", "traceback", "warnings"})
 # The code that stores the value of a cached property in its object's ``__dict__``; the property is noted by itself.
@@ -105,9 +107,11 @@ class Observer(Values):
             self.reason = self.reason or DRAWS
         if "_data" in self._names and self._memory_is_read():
             self.reason = self.reason or "it reads the memory of a tensor by _data"
-        if "__get__" in self._names:
-            for value in tuple(self._met.values()):
-                self._slots(value)
+        past_hooks = not self._names.isdisjoint(_PAST_HOOKS)
+        for value in tuple(self._met.values()) if past_hooks or "__get__" in self._names else ():
+            self._slots(value)
+            if past_hooks:
+                self._all_attributes(value)
         self._meet_functions()
         if self._by_text:
             self._close_tensors()
@@ -222,7 +226,7 @@ class Observer(Values):
             self._read_globals(frame.f_globals, key_of(frame))
         elif function is __import__:
             self._read_modules({call_arguments(frame, _IMPORTS)[0]})
-        if not isinstance(getattr(function, "__self__", None), (types.ModuleType, type, types.NoneType)):
+        if not issubclass(type(getattr(function, "__self__", None)), (types.ModuleType, type, types.NoneType)):
             self._object_called(frame, function)
         setting = INSTEAD.get(function, function)
         title = title_of(function) or SETTINGS.get(setting) or ("a thread" if function.__name__ in THREADS else "")
@@ -249,7 +253,7 @@ class Observer(Values):
     def _object_called(self, frame: types.FrameType, method: Any) -> None:
         """Note a call of a C method of an outside object: its result depends on the object's content."""
         owner, name = method.__self__, method.__name__
-        if id(owner) not in self._read or isinstance(owner, PLAIN):
+        if id(owner) not in self._read or issubclass(type(owner), PLAIN):
             return
         base = class_attribute(type(owner), name)[0]
         if base is None or not (is_opaque(base) or type(owner) is CACHED) or does_not_answer(name):
@@ -297,13 +301,13 @@ class Observer(Values):
         values = frame.f_locals
         for name in code.co_varnames[:count]:
             self.meet(values.get(name))
-        first = values.get(code.co_varnames[0])
-        if isinstance(first, UnicodeError) and count == 1:
+        first: Any = values.get(code.co_varnames[0])
+        if issubclass(type(first), UnicodeError) and count == 1:
             if any(getattr(handler, "__code__", None) is code for handler in error_handlers()):
                 self._read_setting(error_handlers)
             else:
                 self.comparisons.unseen["codecs.register_error()"] = None
-        for cls in (type(first), first) if isinstance(first, type) else (type(first),):
+        for cls in (type(first), first) if issubclass(type(first), type) else (type(first),):
             if (id(code), id(cls)) in self._methods or not (hookable(cls) or is_user_module(cls.__module__)):
                 continue
             self._methods.add((id(code), id(cls)))  # an operator such as a + b may call it without a name
@@ -340,7 +344,7 @@ class Observer(Values):
         self._noted[place] = user
         if not issubclass(cls, ParameterContainer):
             if user or is_user_module(cls.__module__) or (
-                    id(owner) in self._read and not isinstance(value, dict)):  # such as a Logger
+                    id(owner) in self._read and not issubclass(type(value), dict)):  # such as a Logger
                 self._of_object(owner, name, value)
             return
         attributes = attributes_of(owner)

@@ -303,8 +303,8 @@ def is_generator(value: object) -> bool:
 
     NumPy's are imported when this is asked, as an import of them takes as long as one of all Cells.
     """
-    return isinstance(value, (random.Random, np.random.RandomState, np.random.Generator, np.random.BitGenerator,
-                              np.random.SeedSequence))
+    return issubclass(type(value), (random.Random, np.random.RandomState, np.random.Generator, np.random.BitGenerator,
+                                    np.random.SeedSequence))
 
 
 def state_of(generator: Any) -> Any:

@@ -37,7 +37,7 @@ from opreg.ndarray.traced import TracedArray, TracedNDArray
 from ..core.bytecode_names import COMPUTED, HANDLERS, Loads, loads, module_keys
 from ..core.cache import cached
 from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, Comparisons, elements, package_of
-from .class_hooks import attributes_of, hook, hookable, runs_python, size_of
+from .class_hooks import attributes_of, getter_of, hook, hookable, runs_python, size_of
 from .outside import BY_NAME, SETTINGS, decimal_context, error_handlers, is_generator, is_opaque, state_of
 from .parameter_container import ParameterContainer
 from .reads import TABLES
@@ -258,6 +258,8 @@ class Values:
         for base in cls.__mro__:
             if is_user_module(base.__module__):
                 self.comparisons.size(base, size_of, label)
+                if getter_of(base) is not None:
+                    self.comparisons.answer(base, getter_of, f"{cls.__name__}.__getattribute__")
                 for name, member in tuple(vars(base).items()):  # special methods that are not seen as they run
                     if name.startswith("__") and isinstance(member, _OTHER_METHODS):
                         self.comparisons.path(base, f"{{}}.__dict__.get({name!r}, absent)", member, label)
@@ -406,12 +408,12 @@ class Values:
 
     def _read_existing(self, value: Any, label: str) -> None:
         """A value was read that no function made meanwhile: nor may one keep a tensor on it, if it is an object."""
-        is_new = id(value) not in self._read
+        is_new, cls = id(value) not in self._read, type(value)
         self.read(value, label)
-        if isinstance(value, CONTAINERS) and is_new and len(value) <= MOST_ELEMENTS:
+        if issubclass(cls, CONTAINERS) and is_new and len(value) <= MOST_ELEMENTS:
             for element in elements(value):
                 self._read_existing(element, label)
-        elif is_user_module(type(value).__module__) and not isinstance(value, (ParameterContainer, TensorBase, type)):
+        elif is_user_module(cls.__module__) and not issubclass(cls, (ParameterContainer, TensorBase, type)):
             self.comparisons.attributes(attributes_of(value), f"an attribute of {label}")
             if is_new and attributes_of(value) is None:
                 self._holds(value)
@@ -419,66 +421,66 @@ class Values:
     def read(self, value: Any, label: str) -> None:
         """Note that a value from outside was read: its contents are compared, too."""
         cls = type(value)
-        if isinstance(value, PLAIN) and not hookable(cls) and cls is not np.void:
+        if issubclass(cls, PLAIN) and not hookable(cls) and cls is not np.void:
             return
         self.meet(value)
         if id(value) in self._read:
             return
         self._read.add(id(value))
         if hookable(cls) and is_user_module(cls.__module__):
-            self.comparisons.path(value, "{}.__class__", cls, f"the class of {label}")
-        if isinstance(value, np.ndarray) and value.dtype.hasobject and value.size <= MOST_ELEMENTS:
-            if self.comparisons.content(value, label):
-                for element in value.flat:
-                    self.read(element, label)
-        elif isinstance(value, CONTAINERS):
+            self.comparisons.path(value, "type({})", cls, f"the class of {label}")
+        if issubclass(cls, (np.ndarray, np.void)) and value.dtype.hasobject and value.size <= MOST_ELEMENTS:
             if self.comparisons.content(value, label):
                 for element in elements(value):
                     self.read(element, label)
-            if isinstance(value, collections.defaultdict):
+        elif issubclass(cls, CONTAINERS):
+            if self.comparisons.content(value, label):
+                for element in elements(value):
+                    self.read(element, label)
+            if issubclass(cls, collections.defaultdict):
                 self.comparisons.path(value, "{}.default_factory", value.default_factory, label)
                 self.read(value.default_factory, label)
-        elif isinstance(value, BUFFERS) or cls is np.void or (
-                _is_of_ctypes(cls) and not isinstance(value, type)):
+        elif issubclass(cls, BUFFERS) or cls is np.void or (
+                _is_of_ctypes(cls) and not issubclass(cls, type)):
             self.comparisons.content(value, label)
             self._add_owner(value)
-            if isinstance(value, ctypes._Pointer) and "contents" not in self._names:
+            if issubclass(cls, ctypes._Pointer) and "contents" not in self._names:
                 self.comparisons.unseen[f"what {label} points to"] = None
             if hasattr(value, "_mask"):  # attributes of a masked array
                 self.comparisons.path(value, "{}._mask", value._mask, label)
                 self.read(value._mask, label)
-        elif isinstance(value, functools.partial):
+        elif issubclass(cls, functools.partial):
             for name in ("func", "args", "keywords"):
                 self.comparisons.path(value, f"{{}}.{name}", getattr(value, name), label)
                 self.read(getattr(value, name), label)
-        elif isinstance(value, (*_BOUND, types.MethodType)):
+        elif issubclass(cls, (*_BOUND, types.MethodType)):
             self.read(value.__self__, label)
-        elif isinstance(value, _VIEWS):
+        elif issubclass(cls, _VIEWS):
             for part in gc.get_referents(value):
                 self.read(part, label)
-        elif isinstance(value, weakref.ReferenceType):
+        elif issubclass(cls, weakref.ReferenceType):
             self.comparisons.path(value, "{}()", value(), label)
             self.read(value(), label)
-        elif isinstance(value, types.CellType):
+        elif issubclass(cls, types.CellType):
             self._of_variable(value, label)
-        elif isinstance(value, contextvars.ContextVar):
+        elif issubclass(cls, contextvars.ContextVar):
             self.comparisons.path(value, "{}.get(absent)", value.get(ABSENT), label)
             self.comparisons.place(value, value.name, label)
             try:
                 self.read(value.get(), label)  # perhaps its default
             except LookupError:
                 pass
-        elif isinstance(value, io.IOBase):
+        elif issubclass(cls, io.IOBase):
             printed = value in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
             if not printed and not value.closed and value.readable():
                 self._leave(f"it reads from a file, {label}")
-        elif isinstance(value, weakref.ProxyTypes):
+        elif issubclass(cls, weakref.ProxyTypes):
             self.reason = self.reason or f"it reads through a weak proxy, {label}"
-        elif isinstance(value, Iterator) and not (
+        elif issubclass(cls, Iterator) and not (
                 is_user_module(cls.__module__) and isinstance(class_attribute(cls, "__next__")[1], types.FunctionType)):
             self._leave(f"it takes from an iterator, {label}")
-        elif isinstance(value, types.SimpleNamespace) or (
-                isinstance(value, Collection) and hasattr(value, "__dict__")
+        elif issubclass(cls, types.SimpleNamespace) or (
+                issubclass(cls, Collection) and hasattr(value, "__dict__")
                 and is_standard(cls.__module__)):
             self.read(vars(value), label)  # ChainMap, UserDict, os.environ of the standard library
         elif package_of(cls) in _COMPUTING and hasattr(value, "__dict__") and not isinstance(
@@ -489,15 +491,16 @@ class Values:
 
     def _reads_opaque(self, value: Any, label: str) -> None:
         """Note that an object of a C type was read: its bytes are compared, if it has some, and its attributes."""
-        if isinstance(value, BaseException) or _has_fields(type(value)):
+        cls = type(value)
+        if issubclass(cls, BaseException) or _has_fields(cls):
             self._add_owner(value)
-        if not is_opaque(type(value)) or callable(value):
+        if not is_opaque(cls) or callable(value):
             return
         try:
             memoryview(value).nbytes  # noqa: B018
         except (TypeError, ValueError, BufferError):
-            if hasattr(type(value), "__getitem__") or hasattr(type(value), "__len__"):
-                self.comparisons.unseen[f"elements of {label}, a {type(value).__name__}"] = None
+            if hasattr(cls, "__getitem__") or hasattr(cls, "__len__"):
+                self.comparisons.unseen[f"elements of {label}, a {cls.__name__}"] = None
         else:
             self.comparisons.content(value, label)
 
@@ -509,18 +512,22 @@ class Values:
         if cls in _SIMPLE or id(value) in self._met:
             return
         self._met[id(value)] = value
-        if isinstance(value, ParameterContainer):
+        if issubclass(cls, np.void) and value.dtype.hasobject:
+            self.read(value, "a record")  # nothing notes how code takes the objects from it
+        if issubclass(cls, ParameterContainer):
             self.comparisons.path(cls, "{}.__call__", cls.__call__, f"{cls.__name__}.__call__")
         if cls is decimal.Decimal or value is decimal.Decimal or value is decimal:
             self._read_setting(decimal_context)
-        if isinstance(value, _GETTERS):
+        if issubclass(cls, _GETTERS):
             self._read_by_any_name()
-        elif isinstance(value, types.ModuleType):
+        elif cls is types.WrapperDescriptorType:
+            self._names.add(value.__name__)  # a variable stands for object.__getattribute__
+        elif issubclass(cls, types.ModuleType):
             self._add_owner(value)
             if value is random or value.__name__ == "numpy.random":
                 self._names.add("random")
-        elif isinstance(value, type):
-            if isinstance(value, abc.ABCMeta):  # register() changes the result of isinstance()
+        elif issubclass(cls, type):
+            if issubclass(cls, abc.ABCMeta):  # register() changes the result of isinstance()
                 self._read_setting(abc.get_cache_token)
             if is_user_module(value.__module__):
                 self._add_owner(value)
@@ -528,19 +535,19 @@ class Values:
                 self.meet(type(value))
                 if issubclass(value, tuple) and hasattr(value, "_fields"):  # its constructor is generated
                     self.comparisons.path(value, "{}.__new__.__defaults__", value.__new__.__defaults__, value.__name__)
-        elif isinstance(value, types.FunctionType):
+        elif issubclass(cls, types.FunctionType):
             self._functions.setdefault(id(value.__code__), []).append(value)
             if (id(value.__code__), id(value.__globals__)) in self._scanned or not _MISTAKES.isdisjoint(
                     self._names) or is_standard_code(value.__code__):  # made by decorators of the standard library
                 self._runs(value)
             self._add_owner(value)
-        elif isinstance(value, (types.MethodType, types.BuiltinMethodType, classmethod, staticmethod)):
+        elif issubclass(cls, (types.MethodType, types.BuiltinMethodType, classmethod, staticmethod)):
             self.meet(getattr(value, "__self__", None))
             self.meet(getattr(value, "__func__", None))
-        elif isinstance(value, functools.partial):
+        elif issubclass(cls, functools.partial):
             for part in (value.func, *value.args, *value.keywords.values()):
                 self.meet(part)
-        elif isinstance(value, CONTAINERS):
+        elif issubclass(cls, CONTAINERS):
             for element in elements(value) if len(value) <= MOST_ELEMENTS else ():
                 self.meet(element)
             if hookable(cls) and is_user_module(cls.__module__):
@@ -549,7 +556,7 @@ class Values:
             self._generators.append((value, state_of(value)))
             if hookable(cls) and is_user_module(cls.__module__):
                 self._hook(cls)
-        elif isinstance(value, TensorBase):
+        elif issubclass(cls, TensorBase):
             if hasattr(value, "_version"):  # a Parameter: its shape, its dtype
                 self.reads.visit(value)
             if getattr(value, "__dict__", None):
@@ -557,7 +564,7 @@ class Values:
         elif getattr(cls, "compiled", False) is True:
             self.comparisons.path(value, "{}.function", value.function, "what a compiled function compiles")
             self.meet(value.function)
-        elif isinstance(value, ParameterContainer) and not is_user_module(cls.__module__):
+        elif issubclass(cls, ParameterContainer) and not is_user_module(cls.__module__):
             self._of_layer(value)
             self._add_owner(value)
         elif hookable(cls) and (package_of(cls) not in LIBRARIES or _is_above_engine(cls.__module__)):
@@ -566,9 +573,9 @@ class Values:
                 self._classes[cls] = None
             if not self._names.isdisjoint(_OF_CLASS):
                 self.meet(cls)
-            if isinstance(value, logging.Logger):
+            if issubclass(cls, logging.Logger):
                 self._add_owner(value)
-        elif cls is threading.local or isinstance(value, enum.Enum):
+        elif cls is threading.local or issubclass(cls, enum.Enum):
             self._add_owner(value)
         if cls is CACHED:
             self._caches.append(value)
@@ -593,7 +600,7 @@ class Values:
     def _add_owner(self, owner: Any) -> None:
         """Note that code uses a module, class, function or tensor: its attributes are read by the names in the code."""
         self._owners.append(owner)
-        if isinstance(owner, (type, types.ModuleType, types.FunctionType, threading.local)):
+        if issubclass(type(owner), (type, types.ModuleType, types.FunctionType, threading.local)):
             self._holds(owner)
         if self._by_any_name:
             self._read_by_name(owner, COMPUTED)
@@ -717,6 +724,24 @@ class Values:
                         self.comparisons.path(owner, f"getattr({{}}, {name!r}, absent)", value, label)
                         self.read(value, label)
 
+    def _all_attributes(self, owner: Any) -> None:
+        """Compare all attributes of an object, a class or a module of the user's: code that calls
+        ``object.__getattribute__`` reads past all hooks."""
+        cls = type(owner)
+        if issubclass(cls, (type, types.ModuleType)):
+            self._read_by_name(owner, COMPUTED)
+        elif hookable(cls) and is_user_module(cls.__module__):
+            attributes = attributes_of(owner, {})
+            if issubclass(cls, ParameterContainer):
+                for name in [each for each in attributes if not each.startswith("_")]:
+                    self._of_cell(owner, name, attributes[name], True)
+            elif self.comparisons.content(attributes, f"attributes of a {cls.__name__}"):
+                for name, value in attributes.items():
+                    if name in self._names or name in self._texts or not (
+                            issubclass(type(value), (*CONTAINERS, *BUFFERS)) and len(value) > MOST_ELEMENTS):
+                        self.read(value, f"{cls.__name__}.{name}")
+            self._read_by_name(cls, COMPUTED)
+
     def _field(self, owner: Any, name: str) -> None:
         """Compare an attribute of a C type."""
         label = f"{type(owner).__name__}.{name}"
@@ -735,6 +760,8 @@ class Values:
 
     def _class_attribute(self, cls: type, name: str) -> None:
         """Compare an attribute of a class, found in it or in a base of the user's."""
+        if name == "__getattribute__":  # perhaps a hook
+            return
         base, member = class_attribute(cls, name)
         label = f"{cls.__name__}.{name}"
         if name == "__subclasses__":
@@ -808,7 +835,7 @@ class Values:
             (self._read_existing if self.comparisons.is_outside(attributes_of(owner)) else self.read)(value, label)
         attributes, member = attributes_of(owner, {}), class_attribute(cls, name)[1]
         special = name.startswith("__") and name not in attributes and (
-            value is ABSENT or not isinstance(value, PLAIN))
+            value is ABSENT or not issubclass(type(value), PLAIN))
         if special or not name.isidentifier() or runs_python(cls):
             return
         if value is ABSENT:
@@ -821,14 +848,15 @@ class Values:
             self._class_attribute(cls, name)  # reads in its code are noted
             if not hasattr(type(member), "__set__"):  # an attribute of the object takes its place
                 self.comparisons.entry(attributes, name, ABSENT, label)
-            if isinstance(value, PLAIN) and is_standard(cls.__module__) and class_attribute(cls, "__eq__")[0] is object:
+            by_identity = is_standard(cls.__module__) and class_attribute(cls, "__eq__")[0] is object
+            if by_identity and issubclass(type(value), PLAIN):
                 self.comparisons.path(owner, f"{{}}.{name}", value, label)  # Python's own, which nobody notes
         elif name not in attributes and (
-                (isinstance(value, _BOUND) and value.__self__ is owner) or _is_of_ctypes(type(value))):
+                (issubclass(type(value), _BOUND) and value.__self__ is owner) or _is_of_ctypes(type(value))):
             pass  # a method written in C, or a part of C's memory: another object each time
         elif name in attributes and (_is_descriptor(member) or class_attribute(cls, "__getattr__")[1] is not ABSENT):
             self._behind_code(owner, name, value, label)
-        elif name in attributes or not isinstance(value, types.MethodType):
+        elif name in attributes or type(value) is not types.MethodType:
             self.comparisons.path(owner, f"{{}}.{name}", value, label)
         else:
             self.comparisons.path(owner, f"{{}}.{name}.__func__", value.__func__, label)

@@ -88,8 +88,8 @@ class _Observer(GraphObserver):
             self.comparisons.path(mode, "{}()", answer, f"{mode.__name__}()")
             return
         super()._answers(frame, answer)
-        block = frame.f_locals.get("self")
-        if isinstance(block, Block) and isinstance(answer, NDArray):  # computed now, by parameters of these values
+        block: Any = frame.f_locals.get("self")
+        if issubclass(type(block), Block) and issubclass(type(answer), NDArray):  # computed by these parameters
             for parameter in block.collect_params().values():
                 label = f"the values of {parameter.name}"
                 self.comparisons.path(parameter, "{}._data", parameter._data, label)
