@@ -2,10 +2,10 @@
 in NVRTC.
 
     python -m benchmarks.gpu_kernels FOLDER [--arch 90]    # compiles, on any machine with CuPy and NVRTC
-    python -m benchmarks.gpu_kernels FOLDER --here         # where the folder was brought to, before CuPy reads it
+    python -m benchmarks.gpu_kernels FOLDER --here         # on the machine to which the folder was copied
 
 CuPy names the files of its cache by a hash of the text, the options, the architecture and the versions of itself and of
-NVRTC, and among the options are the folders that it lies in. So each file has a record beside it, and ``--here``
+NVRTC, and the options contain folders in which CuPy is installed. So each file has a record beside it, and ``--here``
 renames the files as CuPy expects them in its folder on this machine. CuPy's own functions make the files and their
 names; only its calls of the driver are replaced meanwhile.
 """
@@ -38,7 +38,7 @@ class Text(NamedTuple):
     ----------
     source : str
     options : tuple of str
-        As for a ``RawModule``; or all that ``cupy.cuda.compiler`` gets, folders of headers included.
+        The options of a ``RawModule``, or all options of ``cupy.cuda.compiler``, with the folders of headers.
     names : tuple of str
         The name expressions; usually none.
     """

@@ -15,7 +15,7 @@ __all__ = ["JOURNAL", "PAGE", "measured", "ratios", "section", "write"]
 #: The page for users, and the journal.
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
 JOURNAL = Path(__file__).resolve().parent / "journal.md"
-_LONG = 1e-3  # the seconds of a row from which on it has shares of the machine's rates
+_LONG = 1e-3  # a row of more seconds also shows its shares of the machine's rates
 _SCATTER = 1.03  # factor of the median without the extra: a row that takes longer with the extra is named
 BEGIN, END = "<!-- measured: python -m benchmarks writes what follows -->", "<!-- end of what was measured -->"
 

@@ -36,7 +36,7 @@ from .workloads import (
 __all__ = ["CASES", "VERSION", "clock"]
 
 if device.behind():
-    jax.devices("gpu")  # says what is missing
+    jax.devices("gpu")  # raises an error that tells what is missing
     jax.config.update("jax_default_matmul_precision", "highest")  # without TF32, as all frameworks here
 
 #: Runs wait for their results, unless the timer does.

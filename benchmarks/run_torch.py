@@ -39,7 +39,7 @@ __all__ = ["CASES", "VERSION", "clock"]
 #: The device of tensors; with a stand-in for a GPU, the host.
 DEVICE = "cuda" if device.DEVICE == "gpu" else "cpu"
 if DEVICE == "cuda":
-    torch.zeros(1, device=DEVICE)  # says what is missing
+    torch.zeros(1, device=DEVICE)  # raises an error that tells what is missing
     torch.backends.cudnn.allow_tf32 = False  # without TF32, the default of matrix products
 
 

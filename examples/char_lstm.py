@@ -1,7 +1,7 @@
-"""An LSTM learns to write the manual of Python, letter by letter, with a bucket for each length of line.
+"""An LSTM learns to write Python's manual letter by letter, with one bucket for each range of line lengths.
 
-Lines are padded to the length of their bucket. ``BucketingModule`` binds one graph a bucket, which share their weights;
-the text is that of ``help("for")`` and its kin, which every Python has.
+Lines are padded to the length of their bucket. ``BucketingModule`` binds one graph for each bucket; the graphs share
+their weights. The text is that of Python's ``help("for")`` and its other topics, so nothing is downloaded.
 
     python examples/char_lstm.py
 """
@@ -19,7 +19,7 @@ PAD = 0
 
 
 def read(count: int = 320) -> tuple[list[list[int]], list[str]]:
-    """Lines of the manual as numbers of letters, and the letters."""
+    """Lines of the manual as lists of letter indices, and the letters."""
     text = "\n".join(topics[name] for name in sorted(topics))
     lines = [line.strip().lower() + "\n" for line in text.split("\n") if 8 < len(line.strip()) < BUCKETS[-1]][:count]
     letters = ["", *sorted(set("".join(lines)))]
@@ -28,7 +28,7 @@ def read(count: int = 320) -> tuple[list[list[int]], list[str]]:
 
 
 def network(letters: int):
-    """What a bucket of a length runs: a cell that is unrolled, and the letter that follows at each step."""
+    """A function that makes the graph of a bucket: an unrolled LSTM that predicts the next letter at each step."""
     cell = mx.rnn.FusedRNNCell(HIDDEN, num_layers=1, mode="lstm", prefix="lstm_")
 
     def generate(length: int):

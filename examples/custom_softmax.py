@@ -1,7 +1,7 @@
-"""A softmax loss written in NumPy: one class that computes, one that describes, used in two ways.
+"""A softmax loss as a CustomOp in NumPy, used in two ways: eagerly with autograd, and in a graph.
 
-Recorded, it trains a layer whose steps are ordinary Python. As a node it trains the same layer in a graph that is
-bound once and run many times. Both start alike and see the same points, so both end with the same weights.
+Eagerly, it trains a layer in an ordinary Python loop. In a graph, which is bound once and run many times, it trains
+the same layer. Both start with the same weights and data, so both end with the same weights.
 
     python examples/custom_softmax.py
 """
@@ -16,7 +16,7 @@ CLASSES, FEATURES, BATCH, STEPS, RATE = 3, 2, 60, 40, 0.5
 
 
 class Softmax(mx.operator.CustomOp):
-    """What computes: lists of arrays come in, results go out through ``assign``."""
+    """The computation: methods get lists of arrays and write results by ``assign``."""
 
     def forward(self, is_train, req, in_data, out_data, aux):
         x = in_data[0].asnumpy()
@@ -24,7 +24,7 @@ class Softmax(mx.operator.CustomOp):
         self.assign(out_data[0], req[0], y / y.sum(axis=1, keepdims=True))
 
     def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
-        # Of the cross-entropy with the labels: the probabilities, less one where the label says so.
+        # The gradient of the cross-entropy: the probabilities, minus one at the label's class.
         y, label = out_data[0].asnumpy(), in_data[1].asnumpy().astype(int)
         y[np.arange(len(label)), label] -= 1
         self.assign(in_grad[0], req[0], y)
@@ -32,7 +32,7 @@ class Softmax(mx.operator.CustomOp):
 
 @mx.operator.register("softmax_loss")
 class SoftmaxProp(mx.operator.CustomOpProp):
-    """What it is: its inputs, its outputs, and how their shapes follow from each other."""
+    """The description: inputs, outputs, and how the shapes of outputs follow from those of inputs."""
 
     def __init__(self):
         super().__init__(need_top_grad=False)  # a loss: the gradient starts here
@@ -52,7 +52,7 @@ class SoftmaxProp(mx.operator.CustomOpProp):
 
 
 def points() -> tuple[np.ndarray, np.ndarray]:
-    """Points around three corners of a triangle, and which corner each belongs to."""
+    """Points around the three corners of a triangle, and the index of each point's corner."""
     rng = np.random.default_rng(0)
     label = rng.integers(0, CLASSES, BATCH)
     corners = np.array([[0, 2], [2, -1], [-2, -1]])
@@ -75,7 +75,7 @@ def train_recorded(data: mx.nd.NDArray, label: mx.nd.NDArray) -> mx.nd.NDArray:
 
 
 def train_bound(data: mx.nd.NDArray, label: mx.nd.NDArray) -> mx.nd.NDArray:
-    """The same by a graph."""
+    """The weights after the same steps with a bound graph."""
     net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=CLASSES, no_bias=True, name="layer")
     net = mx.sym.Custom(data=net, name="softmax", op_type="softmax_loss")
     print("  arguments:", ", ".join(net.list_arguments()))

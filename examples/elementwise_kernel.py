@@ -1,4 +1,5 @@
-"""An operator of one line of C++ each way, by CuPy's ElementwiseKernel; shapes broadcast, dtypes follow the arrays.
+"""An operator whose forward and backward are one line of C++ each, by CuPy's ElementwiseKernel; shapes broadcast, and
+the kernels take the dtype of the arrays.
 
     python examples/elementwise_kernel.py
 """
@@ -16,13 +17,13 @@ import opreg as mx
 def kernels():
     import cupy
 
-    # Numbers of 16 bits are multiplied as float, and C++ wants both sides of ?: to be of one type.
+    # 16-bit values are multiplied as float, but C++ needs one type on both sides of ?:, so the product is cast.
     return (cupy.ElementwiseKernel("T x, T slope", "T y", "y = x > 0 ? x : T(slope * x)", "leaky"),
             cupy.ElementwiseKernel("T x, T slope, T g", "T dx", "dx = x > 0 ? g : T(slope * g)", "leaky_gradient"))
 
 
 class Leaky(mx.operator.CustomOp):
-    """``x`` where it is positive, else a part of it."""
+    """Leaky relu: ``x`` where it is positive, and ``slope * x`` elsewhere."""
 
     def __init__(self, slope):
         self.slope = slope

@@ -1,7 +1,7 @@
-"""Where gradients fade: hooks on every layer of a network report what passes, forward and backward.
+"""Find vanishing gradients: hooks on every layer of a network report the sizes of outputs and gradients.
 
-Behind each sigmoid a gradient is smaller, so the first layers hardly learn; with relus and weights drawn to suit them
-all layers do. Hooks see the same numbers whether a Cell runs as Python or compiled.
+Each sigmoid makes the gradient smaller, so the first layers hardly learn. With relus and He initialization all layers
+learn. Hooks get the same values whether a Cell runs as Python or compiled.
 
     python examples/hooks_report.py
 """
@@ -37,7 +37,7 @@ class Network(nn.Cell):
 
 @dataclass
 class Row:
-    """What two hooks see of one layer; a line of the table."""
+    """One line of the table: values that the two hooks of a layer record."""
 
     path: str
     kind: str
@@ -47,12 +47,12 @@ class Row:
     gradient: float = np.nan
 
     def forward(self, cell, inputs, output):
-        """Called with what goes into the layer, and what comes out."""
+        """Forward hook: it is called with the inputs and the output of the layer."""
         numbers = output.asnumpy()
         self.shape, self.mean, self.deviation = output.shape, float(numbers.mean()), float(numbers.std())
 
     def backward(self, cell_id, arriving, leaving):
-        """Called with the gradients of what came out, and of what went in."""
+        """Backward hook: it is called with the output gradients and the input gradients of the layer."""
         self.gradient = float(np.linalg.norm(arriving[0].asnumpy()))
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class Row:
 
 
 def watch(net: nn.Cell) -> list[Row]:
-    """A row for every Cell that has no Cells in it, filled by hooks whenever the network runs."""
+    """A row for every Cell without child Cells; hooks fill it whenever the network runs."""
     rows = []
     for path, cell in net.cells_and_names():
         if not cell.cells():
@@ -95,7 +95,7 @@ def report(net: nn.Cell, images: Tensor, labels: Tensor) -> None:
 
 
 def main() -> None:
-    """Two networks, then the hooks of one."""
+    """Print the reports of two networks, then list the hooks of one."""
     mx.set_seed(0)
     digits, _ = load()
     images, labels = Tensor(digits.images[:BATCH]), Tensor(digits.labels[:BATCH].astype(np.int32))

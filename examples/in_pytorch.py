@@ -1,7 +1,7 @@
-"""Operators of opreg in a training loop of PyTorch: a traced one that fuses, one that is called, and a Cell.
+"""Two operators and a Cell of opreg in a training loop of PyTorch.
 
-The traced one becomes PyTorch's own operations; the other is NumPy, called with arrays over the memory of tensors. A
-step of PyTorch's optimizer changes the Cell's own weights.
+The traced operator is translated to PyTorch's own operations. The other one stays NumPy code, which is called with
+arrays that share the memory of the tensors. A step of PyTorch's optimizer changes the Cell's own weights.
 
     python examples/in_pytorch.py
 """
@@ -16,7 +16,7 @@ from opreg import nn
 
 @mx.operator.define(traced=True)
 def swish(x, *, beta: float = 1.0):
-    """``x * sigmoid(beta * x)``; its gradient follows."""
+    """``x * sigmoid(beta * x)``; its gradient is derived from the body."""
     x = x.asnumpy()
     return x / (1 + np.exp(-beta * x))
 

@@ -1,7 +1,8 @@
-"""A back end in sixty lines: its arrays have no elements that can be read, its one kernel computes nothing and counts.
+"""A back end in sixty lines, whose arrays have no readable elements and whose only kernel counts launches and computes
+nothing.
 
-It shows what a back end has to have: an array module, a name, kernels. Networks are planned for it as for any device,
-so it tells what a training step launches, and how many bytes that reads and writes, and takes no time for the step.
+It shows the parts that a back end needs: an array module, a name, and kernels. Networks are planned for it as for any
+device, so it counts the launches of a training step and the bytes that they move, without the time of the computation.
 
     python examples/null_backend.py
 """

@@ -1,7 +1,7 @@
 """An operator whose kernels are Python functions, compiled for the GPU by numba.cuda.
 
-numba launches on a stream of its own unless it is told another: it is given the one that CuPy, and with it the plan,
-is on. ``sync=False`` because there is nothing to wait for on the same stream.
+By default numba launches on its own stream, so the example passes CuPy's current stream, on which the plan runs.
+``sync=False`` avoids waiting: work on one stream runs in order.
 
     python examples/numba_kernel.py
 """

@@ -1,8 +1,8 @@
-"""The second stage of Faster R-CNN: a CustomOp chooses regions and says what to predict for each, inside of a Module.
+"""The second stage of Faster R-CNN in a Module: a CustomOp chooses regions and computes the targets of each.
 
-The regions for training depend on values: some are near an object, the rest background, drawn anew each time. NumPy
-selects them in ``forward``, in the middle of a graph that pools the chosen regions from a feature map and classifies
-them.
+The regions for training depend on values: some overlap an object, and the others are background, drawn at random in
+each step. NumPy selects them in ``forward``, in the middle of a graph that pools the chosen regions from a feature map
+and classifies them.
 
     python examples/proposal_target.py
 """
@@ -18,7 +18,7 @@ SIDE, PROPOSALS, ROIS, CLASSES, EPOCHS = 32, 24, 16, 3, 4
 
 
 class ProposalTarget(mx.operator.CustomOp):
-    """Regions to train on, their classes, and how their boxes would have to be moved."""
+    """The regions to train on, their classes, and the offsets from their boxes to the objects' boxes."""
 
     def __init__(self, rois: int, fraction: float, classes: int):
         self.rois, self.near, self.classes = rois, round(rois * fraction), classes
@@ -71,14 +71,14 @@ class ProposalTargetProp(mx.operator.CustomOpProp):
 
 
 def moved(boxes: np.ndarray, objects: np.ndarray) -> np.ndarray:
-    """How boxes are shifted and scaled to become those of objects, as R-CNN counts it."""
+    """The shifts and scales that turn boxes into those of objects, in R-CNN's parametrization."""
     size, wanted = boxes[:, 2:] - boxes[:, :2] + 1, objects[:, 2:] - objects[:, :2] + 1
     shift = (objects[:, :2] + wanted / 2 - boxes[:, :2] - size / 2) / size
     return np.hstack([shift, np.log(wanted / size)])
 
 
 def network():
-    """Features, the operator, regions of the features, and a loss for their classes and one for their boxes."""
+    """The network: features, the operator, pooled regions, a loss for their classes and one for their boxes."""
     features = mx.sym.Convolution(mx.sym.var("data"), num_filter=16, kernel=(3, 3), pad=(1, 1), name="conv")
     features = mx.sym.Activation(features, act_type="relu")
     proposals = mx.sym.reshape(mx.sym.var("proposals"), shape=(-1, 5))

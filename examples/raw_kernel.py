@@ -1,7 +1,7 @@
 """An operator whose two kernels are CUDA C++ of your own, compiled and launched by CuPy.
 
-Arrays come by DLPack: no copy, and the host waits for nothing. What CuPy launches goes to the stream that the plan runs
-on, behind what computes the inputs and before what reads the results.
+Arrays come by DLPack: no copy, and the host waits for nothing. CuPy launches on the plan's stream, so the kernel runs
+after the steps that compute its inputs and before those that read its results.
 
     python examples/raw_kernel.py
 """
@@ -52,7 +52,7 @@ class Softplus(mx.operator.CustomOp):
 @mx.operator.register("raw_softplus")
 class SoftplusProp(mx.operator.CustomOpProp):
     def infer_type(self, in_type):
-        if in_type[0] != np.float32:  # a kernel takes addresses, and nobody else looks at what is there
+        if in_type[0] != np.float32:  # a raw kernel gets addresses, so the dtype must be checked here
             raise TypeError(f"raw_softplus: expected float32, got {np.dtype(in_type[0])}")
         return in_type, in_type, []
 
@@ -70,7 +70,7 @@ def main() -> None:
     executor.backward(mx.nd.ones(x.shape, mx.gpu(0)))
     np.testing.assert_allclose(out.asnumpy(), np.logaddexp(x, 0), rtol=1e-5)
 
-    # The gradient beside differences of the outputs, on the device.
+    # Compare the gradient with differences of outputs, on the device.
     mx.test_utils.check_numeric_gradient(mx.sym.Custom(mx.sym.var("x"), op_type="raw_softplus"), [x[:3, ::7]],
                                          numeric_eps=1e-2, rtol=1e-2, atol=1e-3, ctx=mx.gpu(0), dtype=np.float32)
     print("the kernels agree with NumPy, and their gradient with differences of outputs")

@@ -1,7 +1,7 @@
-"""A residual network learns to read handwritten digits: layers, skip connections, a compiled step of training.
+"""A residual network learns to read handwritten digits, with skip connections and a compiled training step.
 
-A block adds to its input what two convolutions make of it, so that gradients find a way around them. At the end the
-network is saved, and a new one that loads its numbers must answer the same.
+A block adds the result of two convolutions to its input, so that gradients can bypass the convolutions. At the end the
+network is saved, and a new network that loads the weights must give the same predictions.
 
     python examples/residual_network.py [--epochs 12] [--save FILE]
 """
@@ -28,7 +28,7 @@ def convolution(channels_in: int, channels: int, kernel: int = 3, stride: int = 
 
 
 class Block(nn.Cell):
-    """``relu(x + f(x))`` with two convolutions as ``f``; where sizes differ, one of single pixels makes ``x`` fit."""
+    """``relu(x + f(x))`` with two convolutions as ``f``; where sizes differ, a 1 × 1 convolution adapts ``x``."""
 
     def __init__(self, channels_in: int, channels: int, stride: int = 1):
         super().__init__()
@@ -43,7 +43,7 @@ class Block(nn.Cell):
 
 
 class ResidualNetwork(nn.Cell):
-    """Three blocks, the last two of which halve the picture; then the mean of each channel, and a dense layer."""
+    """Three blocks, of which the last two halve height and width; then the mean of each channel, and a dense layer."""
 
     def __init__(self, width: int = 16):
         super().__init__()
@@ -57,7 +57,7 @@ class ResidualNetwork(nn.Cell):
 
 
 def shifted(images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Each picture moved by at most one pixel either way: a digit stays what it is."""
+    """Each picture moved by at most one pixel in each direction, which does not change its digit."""
     padded = np.pad(images[:, 0], ((0, 0), (1, 1), (1, 1)))
     places = np.lib.stride_tricks.sliding_window_view(padded, (8, 8), axis=(1, 2))
     down, right = rng.integers(0, 3, (2, len(images)))
@@ -65,7 +65,7 @@ def shifted(images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def train(net: nn.Cell, digits: Digits, epochs: int) -> None:
-    """Minimise the cross-entropy; loss, gradients and the optimizer's work are one plan."""
+    """Minimise the cross-entropy; one plan computes loss, gradients and the optimizer's update."""
     rng = np.random.default_rng(0)
     steps = len(digits.labels) // BATCH
     rates = RATE * (1 + np.cos(np.pi * np.arange(steps * epochs) / (steps * epochs))) / 2
@@ -82,7 +82,7 @@ def train(net: nn.Cell, digits: Digits, epochs: int) -> None:
 
 
 def read(net: nn.Cell, images: np.ndarray) -> np.ndarray:
-    """The digits a network sees in pictures."""
+    """The digits that a network predicts for pictures."""
     return ops.argmax(net.set_train(False)(Tensor(images)), 1).asnumpy()
 
 

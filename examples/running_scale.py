@@ -1,7 +1,7 @@
-"""An operator with memory: it divides by a running size of its input, kept in an auxiliary state.
+"""An operator with a state: it divides by a moving average of its input's size, which is an auxiliary state.
 
-Its attributes have types, checked where the operator is used; its gradient is written in operators, so it can be
-differentiated again.
+Its attributes have types, which are checked in each use of the operator. Its gradient is written in operators, so it
+can be differentiated again.
 
     python examples/running_scale.py
 """
@@ -14,7 +14,7 @@ import opreg as mx
 
 
 class RunningScale(mx.operator.CustomOp):
-    """Divide by the running mean of absolute values, which training moves."""
+    """Divide by the moving average of the mean absolute value, which is updated in training."""
 
     def __init__(self, momentum: float, eps: float):
         self.momentum, self.eps = momentum, eps
@@ -31,7 +31,8 @@ class RunningScale(mx.operator.CustomOp):
 
 @mx.operator.register("running_scale")
 class RunningScaleProp(mx.operator.CustomOpProp):
-    """Attributes with annotations arrive as values of their types, in scripts and from files alike."""
+    """The operator's description; attributes with annotations have values of these types, also when loaded from
+    files."""
 
     def __init__(self, momentum: float = 0.9, eps: float = 1e-5):
         super().__init__()
@@ -50,7 +51,7 @@ class RunningScaleProp(mx.operator.CustomOpProp):
 
 
 def main() -> None:
-    """Feed numbers that grow: the output settles at a size of one."""
+    """Feed data of size 50: the mean absolute value of the output approaches one."""
     net = mx.sym.custom.running_scale(mx.sym.Variable("data"), momentum=0.5, name="scale")
     executor = net.simple_bind(mx.cpu(), data=(1000,))
     rng = np.random.default_rng(0)

@@ -1,7 +1,7 @@
-"""Gradients of gradients: through a built-in network, and through an operator of one's own.
+"""Second-order gradients, of built-in operators and of a user's operator.
 
-A gradient is made of operators, so it can be recorded and differentiated again. An operator made with ``define``
-takes part as soon as its gradient is written in operators.
+A gradient is computed by operators, so it can be recorded and differentiated again. For an operator made by ``define``
+this works if its gradient rule is written in operators.
 
     python examples/second_order.py
 """
@@ -41,7 +41,7 @@ def derivatives(function, at: np.ndarray, order: int) -> list[np.ndarray]:
 
 
 def main() -> None:
-    """Compare with central differences, and penalise a gradient's length."""
+    """Compare with central differences, then train with a penalty on the gradient's length."""
     at, step = np.linspace(-3, 3, 7), 1e-4
     first, second = derivatives(lambda x: swish(x, beta=1.5), at, 2)
 

@@ -1,8 +1,9 @@
-"""A network of neurons that fire learns to read handwritten digits, by a gradient of one's own.
+"""A network of spiking neurons learns to read handwritten digits, with a surrogate gradient.
 
-A neuron adds up what arrives until that passes a threshold; then it fires a spike, a 1 among zeros, and starts again.
-The derivative of such a jump is zero wherever there is one, so nothing would be learned. A Cell with ``bprop`` puts
-the slope of a steep sigmoid in its place; everything else is differentiated as usual.
+A neuron adds up its inputs until the sum passes a threshold; then its output is 1 for one step, a spike, and the
+threshold is subtracted from the sum. The derivative of this step function is zero almost everywhere, so nothing would
+be learned. A Cell with ``bprop`` uses the derivative of a steep sigmoid instead; everything else is differentiated as
+usual.
 
     python examples/spiking_network.py
 """
@@ -30,9 +31,9 @@ class Spike(nn.Cell):
 
 
 class IFNode(nn.Cell):
-    """Neurons that integrate and fire: of a current and the charges so far they make spikes and the charges left.
+    """Integrate-and-fire neurons: from currents and earlier charges they compute spikes and remaining charges.
 
-    Those that do not ``fire`` keep adding up.
+    With ``fire=False`` they only add up.
     """
 
     def __init__(self, v_threshold: float = 1.0, fire: bool = True):
@@ -49,7 +50,8 @@ class IFNode(nn.Cell):
 
 
 class SpikingNetwork(nn.Cell):
-    """Two layers of neurons that fire and one that adds up ten scores, shown a picture for some steps of time."""
+    """Two layers of spiking neurons and one that adds up ten scores; the input is one picture for several time
+    steps."""
 
     def __init__(self):
         super().__init__()
@@ -67,7 +69,7 @@ class SpikingNetwork(nn.Cell):
 
 
 def check_gradient() -> None:
-    """The gradient is that of the formula, and not that of the function."""
+    """Check that the gradient is the surrogate of ``bprop``, and differs from the derivative of the function."""
     x = np.linspace(-0.7, 0.7, 8, dtype=np.float32)
     found = grad(Spike())(Tensor(x)).asnumpy()
     s = 1 / (1 + np.exp(-5 * x))
@@ -83,7 +85,7 @@ def check_gradient() -> None:
 
 
 def train(net: nn.Cell, digits: Digits) -> None:
-    """Minimise the cross-entropy of the scores; all steps of time are one compiled step of training."""
+    """Minimise the cross-entropy of the scores; one compiled training step contains all time steps."""
     rng = np.random.default_rng(0)
     loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
     step = nn.TrainOneStepCell(nn.WithLossCell(net, loss), nn.Adam(net.trainable_params(), RATE))
@@ -97,7 +99,7 @@ def train(net: nn.Cell, digits: Digits) -> None:
 
 
 def main() -> None:
-    """Check the gradient, train, and look at who fires when."""
+    """Check the gradient, train, and print how many neurons fire and the accuracy for several numbers of time steps."""
     check_gradient()
     mx.set_seed(0)
     digits, held_out = load()

@@ -1,7 +1,7 @@
-"""A small single-shot detector learns to find and to name boxes and rings in noise.
+"""A small single-shot detector learns to find and classify boxes and rings in noise.
 
-``MultiBoxPrior`` lays anchors over the feature map, ``MultiBoxTarget`` says what to predict for each, and
-``MultiBoxDetection`` turns predictions into boxes. Two losses train one network through ``Module``.
+``MultiBoxPrior`` makes the anchors of the feature map, ``MultiBoxTarget`` computes their targets, and
+``MultiBoxDetection`` converts predictions to boxes. Two losses train one network through ``Module``.
 
     python examples/ssd.py
 """
@@ -43,7 +43,7 @@ def head():
 
     def predict(channels: int, name: str):
         y = mx.sym.Convolution(x, num_filter=count * channels, kernel=(3, 3), pad=(1, 1), name=name)
-        return mx.sym.flatten(mx.sym.transpose(y, axes=(0, 2, 3, 1)))  # an anchor after the other, as they are laid
+        return mx.sym.flatten(mx.sym.transpose(y, axes=(0, 2, 3, 1)))  # in the order of the anchors
 
     classes = mx.sym.reshape(predict(CLASSES + 1, "classes"), shape=(0, -1, CLASSES + 1))
     return mx.sym.transpose(classes, axes=(0, 2, 1)), predict(4, "corners"), anchors

@@ -1,7 +1,7 @@
-"""An operator that is a function of PyTorch, its gradient by PyTorch's autograd; on the host, or on a GPU.
+"""An operator that calls a function of PyTorch, with its gradient by PyTorch's autograd, on the host or on a GPU.
 
-Tensors share the memory of our arrays, by DLPack. On a GPU PyTorch is told the stream that the plan runs on, so nothing
-waits; what Triton compiles is called in the same way, on the tensors.
+Tensors share the memory of opreg's arrays, by DLPack. On a GPU, PyTorch uses the plan's stream, so nothing waits. A
+kernel compiled by Triton can be called in the same way, on the tensors.
 
     python examples/torch_function.py
 """
@@ -16,7 +16,7 @@ import opreg as mx
 
 
 def stream_of(array):
-    """PyTorch's side of the stream that an array is computed on."""
+    """A context in which PyTorch uses the stream that an array is computed on."""
     if array.context.device_type == "cpu":
         return contextlib.nullcontext()
     import cupy

@@ -1,12 +1,12 @@
-"""Learn to read handwritten digits with several processes, each of which has a part of every batch.
+"""Learn to read handwritten digits with several processes; each computes a part of every batch.
 
     opreg launch -n 2 examples/train_distributed.py --folder run
     mpirun -n 64 -hostfile hosts python examples/train_distributed.py --folder run
     opreg launch -n 4 examples/train_distributed.py --folder run --resume
 
-All processes draw the same numbers and take their rows of the same batches, so what is learned does not depend on how
-many there are, but for rounding; nor does it when another number goes on where some were stopped. Rank 0 writes a
-checkpoint after each epoch, of which files appear whole or not at all.
+All processes draw the same random values and take their rows of the same batches. So the result does not depend on the
+number of processes, except for rounding, even if the run is resumed with another number. Rank 0 writes a checkpoint
+after each epoch; a file of it is complete or missing.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ BATCH = 60
 
 
 def own_rows(count: int, kv: mx.kv.KVStore) -> slice:
-    """The part of ``count`` rows that is this process's."""
+    """This process's part of ``count`` rows."""
     return slice(count * kv.rank // kv.num_workers, count * (kv.rank + 1) // kv.num_workers)
 
 
 def accuracy(executor: mx.Executor, digits: Digits, kv: mx.kv.KVStore) -> float:
-    """The share of images that are classified correctly; each process reads a part of them."""
+    """The fraction of images that are classified correctly; each process classifies a part of them."""
     size, right, total = executor.arg_dict["data"].shape[0], 0, 0
     for start in range(0, len(digits.labels) - BATCH + 1, BATCH):
         rows = slice(start + kv.rank * size, start + (kv.rank + 1) * size)
@@ -41,12 +41,13 @@ def accuracy(executor: mx.Executor, digits: Digits, kv: mx.kv.KVStore) -> float:
 
 
 def latest(folder: Path) -> int:
-    """The last epoch whose checkpoint is there; 0 where there is none."""
+    """The last epoch with a checkpoint; 0 without any."""
     return max((int(path.stem.rpartition("-")[2]) for path in folder.glob("digits-*.params")), default=0)
 
 
 def save(executor: mx.Executor, kv: mx.kv.KVStore, weights: list[str], folder: Path, epoch: int) -> None:
-    """Write weights and states of the optimizer. The weights come last: where they are, all is there."""
+    """Write weights and states of the optimizer. The weights are written last, so if their file exists, the checkpoint
+    is complete."""
     folder.mkdir(parents=True, exist_ok=True)
     kv.save_optimizer_states(str(folder / f"digits-{epoch:04}.states"), dump_optimizer=True)
     mx.nd.save(folder / f"digits-{epoch:04}.params", {f"arg:{name}": executor.arg_dict[name] for name in weights})
@@ -54,7 +55,7 @@ def save(executor: mx.Executor, kv: mx.kv.KVStore, weights: list[str], folder: P
 
 def begin(executor: mx.Executor, kv: mx.kv.KVStore, weights: list[str], folder: Path | None, epoch: int,
           optimizer: mx.optimizer.Optimizer) -> None:
-    """Set weights and the optimizer, from a checkpoint if there is one."""
+    """Initialize weights and the optimizer, from a checkpoint if ``epoch`` is not 0."""
     initialise = mx.init.Xavier(magnitude=2)
     for name in weights:
         initialise(mx.init.InitDesc(name), executor.arg_dict[name])
@@ -69,7 +70,7 @@ def begin(executor: mx.Executor, kv: mx.kv.KVStore, weights: list[str], folder: 
 
 
 def train(executor: mx.Executor, kv: mx.kv.KVStore, weights: list[str], digits: Digits, epoch: int) -> float:
-    """Go over the pictures once; the seconds it took."""
+    """Train for one epoch; returns the seconds."""
     rng, start = np.random.default_rng(epoch), time.perf_counter()
     order = rng.permutation(len(digits.labels))
     grads = [executor.grad_dict[name] for name in weights]
@@ -84,7 +85,7 @@ def train(executor: mx.Executor, kv: mx.kv.KVStore, weights: list[str], digits: 
 
 
 def main() -> None:
-    """Train, save, and say how well digits are read."""
+    """Train, save, and print the accuracy."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--folder", type=Path, help="where checkpoints are written, which all processes see")

@@ -100,9 +100,11 @@ def _called(op: Op, attrs: Any, use: Use, body: BodyTracer, slots: list[Entry]) 
     call = Call(op, attrs, list(ins), list(outs), ["write"] * len(outs), use.ctx.xp, use.ctx, use.is_train, None,
                 use.outs, None, wrap_traced, use.memo)
     before = _randomness(use.ctx)
-    with Recording(False, use.is_train), use.ctx:
+    body.mode = use.is_train
+    with Recording(True, use.is_train), use.ctx:
         for step in reference(call).steps()[0]:
             step()
+    body.mode = None
     if _randomness(use.ctx) != before:
         raise TraceError(f"the body draws random numbers that would be the same in every run. {INSTEAD}")
     first = len(op.signature.arguments(attrs))

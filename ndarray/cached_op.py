@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from opreg.core.graph import Node
 from opreg.core.placeholder import resolve
 from opreg.core.rules import as_list
-from opreg.errors import ArgumentError, note
+from opreg.errors import ArgumentError, note, other_count
 
 from .computation import compute
 from .context import Context, current_context
@@ -61,8 +61,7 @@ class CachedOp:
         """
         values = () if len(args) == 1 and args[0] is None and not self._names else args
         if len(values) != len(self._names):
-            raise ArgumentError(f"CachedOp: expected {len(self._names)} inputs ({', '.join(self._names)}), got "
-                                f"{len(values)}")
+            raise ArgumentError(f"CachedOp: {other_count(self._names, len(values))}")
         inputs: list[NDArray] = []
         for name, value in zip(self._names, values):
             if not isinstance(value, NDArray):

@@ -30,9 +30,9 @@ _new = NDArray.__new__
 def operand_dtype(op: Op, attrs: Attrs, array: np.ndarray | np.generic, values: Sequence[object]) -> np.dtype | None:
     """The dtype in which an operator takes a NumPy array beside other values.
 
-    It is that of the array if another one has it. Floating numbers get that of the first floating array. Other values
-    keep their dtype where the operator accepts it, as for indices; otherwise they get the dtype of the first array that
-    can hold them. None if there is no such array.
+    The array's own dtype is used if one of the ``values`` has it. Otherwise a floating array gets the dtype of the
+    first floating one among them. Any other array keeps its dtype if the operator accepts that, as for indices;
+    otherwise it gets the first dtype among them that holds its elements. None if there is no such dtype.
     """
     dtypes = [np.dtype(value.dtype) for value in values if isinstance(value, NDArray)]
     if array.dtype in dtypes:

@@ -23,7 +23,7 @@ from opreg.core.rules import Attrs, Shapes, as_list
 from opreg.core.slots import Slot
 from opreg.core.spec import Shape, Spec, is_known, is_numpy_float, show, unify
 from opreg.core.subgraph import Subgraph, subgraph
-from opreg.errors import ArgumentError, ShapeError, list_names, note
+from opreg.errors import ArgumentError, ShapeError, note, other_count
 from opreg.typing import Array, ArrayModule
 
 from .context import Context
@@ -219,8 +219,7 @@ def _as_array(xp: ArrayModule, function: Callable[..., Array]) -> Callable[..., 
 def _check_count(op: Op, attrs: Attrs, arrays: Sequence[Array]) -> None:
     names = op.signature.inputs(attrs)
     if len(arrays) != len(names):
-        raise ArgumentError(f"operator {op.name}: expected {len(names)} inputs ({list_names(names)}), "
-                            f"got {len(arrays)}")
+        raise ArgumentError(f"operator {op.name}: {other_count(names, len(arrays))}")
 
 
 def inferred(op: Op, attrs: Attrs, arrays: Sequence[Array]) -> tuple[Shapes, list[np.dtype]]:

@@ -442,12 +442,13 @@ def empty_of(stype: str, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) 
 
 
 def takes_rows(entry: Any) -> bool:
-    """Whether a gradient of what has this entry goes to a sparse array, and may be `Rows`."""
+    """Whether the gradient of an entry is stored in a ``row_sparse`` array, and may be `Rows`."""
     return entry is not None and isinstance(entry[0].grad, RowSparseNDArray)
 
 
 def check_indices(stored: Stored, full: bool) -> None:
-    """Raise an error if indices are not valid for the storage type. The host waits for those of a device."""
+    """Raise an error if indices are not valid for the storage type. For indices on a device, the host waits for a
+    copy."""
     count, shape = stored.numbers.shape[0], stored.shape
     indices = on_host(stored.indices)
 

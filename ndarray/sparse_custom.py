@@ -62,7 +62,8 @@ def _stypes(values: Sequence[NDArray]) -> list[str]:
 
 
 def _shown(value: NDArray, stype: str) -> NDArray:
-    """An array in a storage type, as an operator is shown it: what it writes there reaches nobody."""
+    """An input in the storage type that an operator expects. The operator must not write to it: the caller would not
+    see the change."""
     converted = with_stype(stype, value)
     return converted if isinstance(converted, BaseSparseNDArray) else wrap(converted._data, converted._ctx, True)
 

@@ -230,7 +230,7 @@ class Csr:
 
     @classmethod
     def _by_keys(cls, elements: Rows, shape: Shape) -> Csr:
-        """The matrix of elements that are stored by their numbers, counted along rows."""
+        """The matrix from stored elements whose indices count along the rows of the matrix."""
         return cls.by_rows(elements.numbers, elements.indices // shape[1], elements.indices % shape[1], shape)
 
     @property

@@ -112,7 +112,7 @@ class TapeNode:
         return line_at(self.place)
 
     def in_training(self, is_train: bool | None) -> bool:
-        """Whether it is differentiated as in training. With None, that is the mode in which it was recorded."""
+        """Whether this node is differentiated as in training; for None, the mode in which it was recorded decides."""
         if is_train is not None:
             return is_train
         if self.prepared is not None:
@@ -220,7 +220,7 @@ class Taped:
         return False
 
 
-#: A copy from the context ``attrs["source"]`` to another one. Its gradient is copied back.
+#: A copy from the context ``attrs["source"]`` to another one. The gradient is copied back to ``attrs["source"]``.
 TRANSFER = Taped("copyto", lambda g, ins, outs, attrs, needs, is_train=True: [g.copyto(attrs["source"])],
                  grad_reads=False)
 #: A function whose derivative is zero, such as the gradient of a linear function.

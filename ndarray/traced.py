@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from opreg.core.comparisons import bytes_of
+from opreg.core.declarations import ZERO
 from opreg.core.graph import Entry, Node
 from opreg.core.keys import Same
+from opreg.core.mode import MODE
 from opreg.core.op import Op
 from opreg.core.registry import get, ops
 from opreg.core.rules import Attrs
@@ -53,9 +55,13 @@ class BodyTracer(Tracer):
         Advice in errors about functions without an operator.
     out_of_range : {"wrap", "raise"}
         The treatment of indices out of range.
+    mode : bool or None
+        Whether the user's code runs in training; None while it does not run. No gradient passes through operators that
+        it calls while it pauses recording.
     """
 
     instead, out_of_range = INSTEAD, "wrap"
+    mode: bool | None = None
 
     def __init__(self, name: str, tags: Mapping[str, str], ctx: Context):
         super().__init__()
@@ -72,11 +78,24 @@ class BodyTracer(Tracer):
 
     def _node(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], keywords: Attrs | None) -> Node:
         hint = op.name.lower().strip("_")
+        if self.mode is not None and op.traits.minds_training and self.mode is not MODE.training:
+            raise TraceError(f"the body calls {op.name} in another mode than its own, inside of a scope like "
+                             "predict_mode(). Leave traced off")
         return Node(op, f"{self.name}_{hint}{len(self.nodes)}", attrs, inputs, keywords, self.tags, user_line())
 
     def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:
         """Infer specs of the outputs of a node; a dtype that no rule determines is float32."""
         return [Spec(shape, dtype or np.dtype(np.float32)) for shape, dtype in super().infer(node, ins)]
+
+    def apply(self, op: Op, inputs: Sequence[Entry], keywords: Attrs) -> list[Entry]:
+        entries = super().apply(op, inputs, keywords)
+        if self.mode is None or MODE.recording or op.rules.grad is ZERO:
+            return entries
+        return [self.blocked(entry) for entry in entries]
+
+    def blocked(self, entry: Entry) -> Entry:
+        """The entry of the same values, through which no gradient passes."""
+        return super().apply(get("BlockGrad"), [entry], {})[0]
 
     def single(self, name: str, *entries: Entry, **attrs: Any) -> Entry:
         """Apply an operator with one output; its entry."""
@@ -412,7 +431,8 @@ class TracedNDArray(NDArray):
         return self._data.as_ndarray(self._data.dtype if dtype is None else dtype)
 
     def detach(self) -> NDArray:
-        return self
+        view = self._data.view(self._data.spec, self._data.body.blocked, lambda _, new: new)
+        return wrap_traced(view, self._ctx)
 
     __bool__ = _refuse("a branch or a loop condition", _CHOOSE)
     __float__, __int__, __round__, __trunc__ = map(_refuse, ("float()", "int()", "round()", "trunc()"))

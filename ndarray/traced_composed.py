@@ -108,7 +108,7 @@ def diff(body: BodyTracer, a: ArrayLike, n: int = 1, axis: int = -1) -> TracedAr
 
 @_named("delete")
 def delete(body: BodyTracer, arr: ArrayLike, obj: Any, axis: int | None = None) -> Any:
-    """The array without what stands at indices along an axis."""
+    """The array without the elements at some indices along an axis."""
     array = _traced(body, arr)
     array, axis = (array.reshape(-1), 0) if axis is None else (array, check_axis(axis, array.ndim))
     return np.take(array, np.delete(np.arange(array.shape[axis]), obj), axis=axis)
@@ -167,13 +167,13 @@ def logaddexp(body: BodyTracer, x1: ArrayLike, x2: ArrayLike) -> Any:
 @_named("nan_to_num")
 def nan_to_num(body: BodyTracer, x: ArrayLike, copy: bool = True, nan: float = 0.0, posinf: float | None = None,
                neginf: float | None = None) -> TracedArray:
-    """Finite numbers in place of NaN and infinities."""
+    """The array with finite values in place of NaN and infinities."""
     return _value(body, "_npi_nan_to_num", x, nan=nan, posinf=posinf, neginf=neginf)
 
 
 @_named("nansum")
 def nansum(body: BodyTracer, a: ArrayLike, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """The sum of the numbers that are no NaN."""
+    """The sum of the elements that are not NaN."""
     array = _traced(body, a)
     return np.sum(np.where(np.isnan(array), np.asarray(0, array.dtype), array), axis=axis, keepdims=keepdims)
 

@@ -34,17 +34,17 @@ class NoRecipe(Exception):
     """An operator cannot be part of a recipe."""
 
 
-#: A function of raw arrays, what picks these from a list, whether it takes and returns lists, and the places of arrays
-#: that no later step reads.
+#: A function of raw arrays, a function that picks these from a list, whether the first takes and returns lists, and
+#: the indices of arrays that no later step reads.
 _Step: TypeAlias = tuple[Callable[..., Any], Callable[[list[Any]], Sequence[Any]], bool, Sequence[int]]
 
 
 class Recipe:
     """A subgraph as functions of raw arrays with given specs.
 
-    Called with a list of raw arrays, the inputs of the subgraph, it returns an array or None for each result. It
-    modifies the list. ``targets`` are by the numbers of the steps that compute into them. For a gradient, inputs are
-    output gradients, inputs and outputs of the operator, and results are input gradients.
+    A call takes a list of raw arrays, the inputs of the subgraph, and returns an array or None for each result. It
+    modifies the list. ``targets`` has arrays to compute results into, by the index of the step. For a gradient, inputs
+    are output gradients, inputs and outputs of the operator, and results are input gradients.
 
     Parameters
     ----------

@@ -11,14 +11,14 @@ __all__ = ["cell_attr_register"]
 
 
 def cell_attr_register(fn: Callable | None = None, attrs: str | Sequence[str] | None = None) -> Callable:
-    """Keep what a Cell is made with as the text ``cell_init_args``.
+    """Store the arguments that a Cell is made with as the text ``cell_init_args``.
 
     Parameters
     ----------
     fn : function
         ``__init__`` of a Cell; without it the decorator is returned.
     attrs : str or list of str, optional
-        Attributes whose values are kept; the arguments that were given otherwise.
+        Attributes whose values are stored; by default the arguments of the call are.
 
     Raises
     ------

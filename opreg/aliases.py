@@ -112,10 +112,10 @@ _DEEPER = {
        for package, extra in (("opreg.ndarray", ()), ("opreg.symbol", ("random",)))},
 }
 
-#: Modules that scripts of one library get for a name which another library has for something else.
+#: Modules with one name in two libraries: the module that scripts of each library get.
 _SPOKEN = {"MXNet": {"numpy": "np"}}
 
-#: Modules that are known by the name of a place where they were.
+#: Modules that were moved, by their earlier names.
 _MOVED = {"opreg.symbol.estimate": "opreg.symbol.inspect.estimate", "opreg.train.progress": "opreg.training_line",
           "opreg.cells.settings": "opreg.nn.compiler_settings",
           **{f"opreg.cells.{name}": f"opreg.nn.{name}" for name in (
@@ -202,7 +202,7 @@ _ABSENT = _Absent()
 
 
 def tidy(module: ModuleType) -> ModuleType:
-    """The module; from now on ``dir`` of it, and of modules it offers, lists what is public."""
+    """Make ``dir`` of a module, and of modules among its public names, list public names only; returns the module."""
     names_of_module = vars(module)
     public = names_of_module.get("__all__", ())
     names_of_module.setdefault("__dir__", lambda: sorted(name for name in public if not name.startswith("_")))
@@ -221,14 +221,15 @@ def install(doors: Iterable[tuple[str, str]]) -> None:
 
 
 def refuse(library: str, modules: dict[str, str]) -> None:
-    """Let imports of what a library has and this package has not say why: modules, and names in modules."""
+    """Declare modules and names that a library has and this package lacks; importing one raises an error with the
+    reason."""
     for name, reason in modules.items():
         for each in {name, _ALIASES.target(name)}:
             _ALIASES.refused.setdefault(each, {})[library] = reason
 
 
 def serve(library: str) -> None:
-    """Speak to a script of this library: of a name that several have, say why it has not that of this one."""
+    """Declare the library of the running script: reasons for missing names are those of this library."""
     _ALIASES.library = library
 
 
@@ -238,15 +239,15 @@ def spoken(door: str) -> str:
 
 
 def why(name: str) -> str:
-    """The reason why a module is refused; empty where it is not."""
+    """The reason why a module is refused; empty for a module that is not."""
     reasons = _ALIASES.refused.get(name, {}) if _ALIASES.withheld(name) else {}
     return reasons.get(_ALIASES.library) or " ".join(reasons.values())
 
 
 def inner(name: str, said: Callable[[str], str] | None = None) -> Callable[[str], Any]:
-    """A ``__getattr__`` for the module of that name: what can be imported below it is an attribute of it, too.
+    """A ``__getattr__`` for a module, which makes its importable submodules attributes of it.
 
-    ``said`` makes the message for what is neither.
+    ``said`` makes the message for any other name.
     """
     vars(sys.modules[name]).setdefault("__path__", [])  # imports from it ask the finder, which says why
 

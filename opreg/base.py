@@ -42,7 +42,7 @@ mx_real_t = np.float32
 
 
 def py_str(text: bytes | str) -> str:
-    """Text from its bytes, or as it is: names that monitors are told are bytes in MXNet, text here.
+    """Bytes decoded as text; text is returned unchanged. Monitors get names as bytes in MXNet, and as text here.
 
     Examples
     --------
@@ -53,12 +53,12 @@ def py_str(text: bytes | str) -> str:
 
 
 def data_dir_default() -> str:
-    """The folder where programs keep downloaded files where nobody says: ``~/.mxnet``."""
+    """The default folder for downloaded files: ``~/.mxnet``."""
     return os.path.join(os.path.expanduser("~"), ".mxnet")
 
 
 def data_dir() -> str:
-    """The folder where programs keep downloaded files: ``MXNET_HOME``, else ``~/.mxnet``."""
+    """The folder for downloaded files: ``MXNET_HOME``, else ``~/.mxnet``."""
     return os.environ.get("MXNET_HOME") or data_dir_default()
 
 
@@ -144,13 +144,14 @@ def with_metaclass(meta: Any, *bases: type) -> Any:
 
 
 class _Machinery:
-    """Stands for something in C: it can be imported, and says what to use instead when it is used."""
+    """Stands for a function of MXNet's C library: importing it works, and calling it raises an error that tells the
+    replacement."""
 
     def __init__(self, name: str, instead: str):
         self.__name__, self._instead = name, instead
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        """Say what to use instead."""
+        """Raise an error that tells the replacement."""
         raise errors.OpError(f"base.{self.__name__}: {self._instead}")
 
     def __repr__(self) -> str:
@@ -158,7 +159,7 @@ class _Machinery:
 
 
 class _Library(_Machinery):
-    """MXNet's library, of which no function is here."""
+    """Stands for MXNet's C library: reading a function of it raises an error that tells the replacement."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

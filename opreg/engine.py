@@ -1,6 +1,6 @@
 """engine: MXNet's switch for running many small operators in one go, which changes nothing here.
 
-Operators run in the call that asks for them, so there is nothing to bundle; scripts that ask for it go on.
+Every operator runs when it is called, so there is nothing to bundle; scripts that set a bulk size still run.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _SIZE = [0]
 
 
 def set_bulk_size(size: int) -> int:
-    """Set how many operators may run in one go; returns what it was.
+    """Store the number of operators that may run at once; returns the earlier number.
 
     Examples
     --------

@@ -19,8 +19,8 @@ __all__ = [
     "ArgumentError", "UnusedError", "InferenceError", "NotDifferentiableError", "DeviceError", "FileFormatError",
     "NonFiniteError", "NotSupportedForSparseNDArray",
     "RankError", "Where", "Place", "user_line", "user_frame", "line_at", "is_ours", "family", "note",
-    "trim", "TRIMMED", "as_op_error", "list_names", "nearest", "did_you_mean", "refuse_keywords", "refuse_misspelt",
-    "warn",
+    "trim", "TRIMMED", "as_op_error", "list_names", "other_count", "nearest", "did_you_mean", "refuse_keywords",
+    "refuse_misspelt", "warn",
 ]
 
 
@@ -92,7 +92,7 @@ class FileFormatError(OpError, ValueError):
 
 
 class NonFiniteError(OpError, FloatingPointError):
-    """A step has made a NaN or an infinity out of finite numbers, where numbers are checked.
+    """A step has computed a NaN or an infinity from finite values, while checks for these are on.
 
     Attributes
     ----------
@@ -179,8 +179,7 @@ def line_at(place: Place | None) -> Where | None:
 
 
 def is_ours(function: object) -> bool:
-    """Whether a function, a piece of code, or that of a frame, is written in opreg, so that no line of it is user
-    code."""
+    """Whether a function, a code object or the code of a frame is part of opreg, and so not user code."""
     code = function if isinstance(function, CodeType) else getattr(
         function, "f_code" if isinstance(function, FrameType) else "__code__", None)
     return code is not None and code.co_filename.startswith(_INSIDE)
@@ -196,7 +195,7 @@ _OURS: set[str] = set()
 
 
 def family() -> str:
-    """The module of built-in operators that is being imported, by its last name; nothing outside of that."""
+    """The last part of the name of the module of built-in operators that is being imported; empty if none is."""
     name = ""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
@@ -265,20 +264,21 @@ class _Trimmed:
             trim(error)
 
 
-#: ``with TRIMMED:`` around what calls users' methods; see ``trim``. The function it stands in is the frame that stays.
+#: ``with TRIMMED:`` surrounds calls of users' methods; see ``trim``. The frame of the function with this statement
+#: stays.
 TRIMMED = _Trimmed()
 
 
 def as_op_error(error: Exception, text: str = "") -> OpError:
-    """An exception of Python, NumPy or the system that something of ours let through, as an `OpError` which is still
-    of its own kind; an `OpError` as it is.
+    """An exception of Python, NumPy or the system as an `OpError` that is still an instance of its own class; an
+    `OpError` is returned unchanged.
 
     Parameters
     ----------
     error : Exception
-        What came.
+        The exception.
     text : str
-        What its message begins with: who let it through, and what for.
+        The beginning of the message: the function of opreg in which the exception occurred, and its purpose.
 
     Examples
     --------
@@ -310,7 +310,7 @@ def _takes_message(kind: type) -> bool:
 
 @cached(64)
 def _as_error_class(kind: type) -> type[OpError]:
-    """The class of errors of ours that are of a kind of others."""
+    """A class of errors that derives from `OpError` and from the class of an exception."""
     return type(f"Op{kind.__name__}", (OpError,) if issubclass(OpError, kind) else (kind, OpError), {
         "__doc__": f"{kind.__name__} out of something of opreg's.", "__module__": OpError.__module__,
         "__reduce__": lambda self: (_of_kind, (kind, *_parts(self)))})
@@ -331,8 +331,8 @@ _PASSING = frozenset({errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, er
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether an error tells of the moment and not of what was tried: the same may succeed the next time. Nobody may
-    remember it as an answer.
+    """Whether the cause of an error may be gone at the next attempt, as for a lack of memory. Such an error must not
+    be cached.
 
     Examples
     --------
@@ -346,7 +346,7 @@ def is_transient(error: BaseException) -> bool:
 
 
 def list_names(names: Sequence[str], most: int = 8) -> str:
-    """Names as an error lists them, only so many of a long row.
+    """Names as an error lists them: at most ``most`` of them, with the last one.
 
     Examples
     --------
@@ -356,6 +356,18 @@ def list_names(names: Sequence[str], most: int = 8) -> str:
     if len(names) <= most:
         return ", ".join(names)
     return ", ".join([*names[:most - 1], "...", names[-1]])
+
+
+def other_count(names: Sequence[str], given: int) -> str:
+    """The part of an error about inputs that are too few or too many.
+
+    Examples
+    --------
+    >>> other_count(["data", "weight"], 1), other_count(["data"], 2), other_count([], 1)
+    ('expected 2 inputs (data, weight), got 1', 'expected 1 input (data), got 2', 'expected no inputs, got 1')
+    """
+    listed = f"{len(names)} input{'s' * (len(names) > 1)} ({list_names(names)})" if names else "no inputs"
+    return f"expected {listed}, got {given}"
 
 
 def is_it(kind: type, method: str) -> str:
@@ -386,10 +398,10 @@ def nearest(word: str, options: Sequence[str]) -> list[str]:
     return list(_near(str(word), tuple(options)))
 
 
-@cached(256)  # who asks whether a name is there, as test runners and hasattr do, asks again
+@cached(256)  # test runners and hasattr ask for the same missing name repeatedly
 def _near(word: str, options: tuple[str, ...]) -> list[str]:
     close = difflib.get_close_matches(word, options, n=3, cutoff=0.6)
-    # A difference in case alone scores badly: Relu, relu. So do letters that words begin with: lr, learning_rate.
+    # A difference in case alone scores badly: Relu, relu. So do the initials of words: lr, learning_rate.
     short = word.lower()
     return close or [option for option in options if option.lower() == short or (
         "_" in option and "".join([part[:1] for part in option.lower().split("_")]) == short)][:3]

@@ -19,7 +19,7 @@ from .typing import DTypeLike
 __all__ = ["bilinear", "dirac", "fan", "left_of", "normal", "orthogonal", "orthogonal_by_svd", "sparse",
            "truncated_normal", "uniform", "variance_scaling"]
 
-#: The standard deviation of what is left of the standard normal distribution between -2 and 2.
+#: The standard deviation of the standard normal distribution truncated to the range from -2 to 2.
 _CUT_AT_TWO = math.sqrt(1 - 4 * math.exp(-2) / math.sqrt(2 * math.pi) / math.erf(math.sqrt(2)))
 
 
@@ -41,24 +41,24 @@ def _width(dtype: DTypeLike) -> type[np.float32] | type[np.float64]:
 
 
 def uniform(rng: np.random.Generator, shape: Shape, bound: float, dtype: DTypeLike = np.float32) -> np.ndarray:
-    """Uniform numbers within a bound."""
+    """Uniform values from ``-bound`` to ``bound``."""
     return rng.random(shape, _width(dtype)) * (2 * bound) - bound
 
 
 def normal(rng: np.random.Generator, shape: Shape, deviation: float, mean: float = 0.0, dtype: DTypeLike = np.float32
            ) -> np.ndarray:
-    """Normal numbers."""
+    """Normally distributed values."""
     return rng.standard_normal(shape, _width(dtype)) * deviation + mean
 
 
 def left_of(ends: tuple[float, float], deviation: float, mean: float) -> np.ndarray:
-    """The share of a normal distribution on the left of each of two ends, from -1 to 1."""
+    """The error function at two ends in units of a normal distribution: -1 and 1 at the infinities."""
     return erf(np, (np.array(ends, np.float64) - mean) / (deviation * math.sqrt(2)))
 
 
 def truncated_normal(rng: np.random.Generator, shape: Shape, deviation: float, mean: float, ends: tuple[float, float]
                      ) -> np.ndarray:
-    """Normal numbers of which only those between two ends count."""
+    """Values of a normal distribution truncated to the range between two ends."""
     low, high = left_of(ends, deviation, mean)
     standard = erfinv(np, low + (high - low) * rng.random(shape))
     return np.clip(standard * (deviation * math.sqrt(2)) + mean, *ends)
@@ -66,7 +66,8 @@ def truncated_normal(rng: np.random.Generator, shape: Shape, deviation: float, m
 
 def variance_scaling(rng: np.random.Generator, shape: Shape, deviation: float, distribution: str, dtype: DTypeLike
                      ) -> np.ndarray:
-    """Numbers of a standard deviation: ``uniform``, ``normal``, or ``truncated_normal`` at two of the whole's."""
+    """Values of a given standard deviation: ``uniform``, ``normal``, or ``truncated_normal``, which is cut at two
+    standard deviations of the full distribution."""
     if distribution == "uniform":
         return uniform(rng, shape, math.sqrt(3) * deviation, dtype)
     if distribution == "normal":
@@ -89,13 +90,14 @@ def orthogonal(rng: np.random.Generator, shape: Shape, gain: float) -> np.ndarra
 
 
 def orthogonal_by_svd(draw: Callable[[Shape], np.ndarray], shape: Shape, gain: float) -> np.ndarray:
-    """The same from numbers that ``draw`` gives for the shape of a matrix, by their singular vectors, as MXNet does."""
+    """An orthogonal matrix times ``gain``: the singular vectors of the matrix that ``draw`` gives for a shape, as in
+    MXNet."""
     left, _, right = np.linalg.svd(draw(_matrix(shape)).astype(np.float64), full_matrices=False)
     return gain * (left if left.shape == _matrix(shape) else right).reshape(shape)
 
 
 def dirac(shape: Shape, groups: int) -> np.ndarray:
-    """Windows of a convolution that hands on its channels as they are, in each of some groups."""
+    """Weights of a convolution that copies its input channels, in each of some groups."""
     weight = np.zeros(shape, np.int8)
     size = shape[0] // groups
     channels, middle = np.arange(min(size, shape[1])), tuple([length // 2 for length in shape[2:]])
@@ -105,7 +107,7 @@ def dirac(shape: Shape, groups: int) -> np.ndarray:
 
 
 def sparse(rng: np.random.Generator, shape: Shape, deviation: float, zeros: int, dtype: DTypeLike) -> np.ndarray:
-    """A matrix of normal values, so many of which in each column are zero."""
+    """A matrix of normal values with ``zeros`` zeros in each column."""
     weight = normal(rng, shape, deviation, 0.0, dtype)
     order = rng.random(shape).argsort(axis=0)  # a permutation of the rows in each column
     weight[order < zeros] = 0

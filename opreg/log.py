@@ -1,4 +1,4 @@
-"""log: loggers that say when, where and how serious, in colour on a terminal, and functions of one that is there.
+"""log: loggers whose lines have time, place and level, in colour on a terminal, and functions of a default logger.
 
 ``get_logger`` is MXNet's; ``debug``, ``info``, ``warning``, ``error`` and ``critical`` are MindSpore's.
 """
@@ -41,11 +41,11 @@ def get_logger(name: str | None = None, filename: str | None = None, filemode: s
     Parameters
     ----------
     name : str or None
-        Its name; the root of all without.
+        Name of the logger; without it the root logger.
     filename, filemode : str or None
-        Where it writes, and how the file is opened, appending by default.
+        The file to write to, and its mode, by default appending.
     level : int
-        What it says at least.
+        The lowest level that is written.
 
     Examples
     --------
@@ -92,27 +92,27 @@ def _say(level: int, message: object, values: tuple[object, ...], settings: dict
 
 
 def debug(msg: object, *args: object, **kwargs: Any) -> None:
-    """Say what helps to find a mistake: ``msg % args``, to the standard error, where ``GLOG_v`` is "0"."""
+    """Write ``msg % args`` as a debug message to the standard error, if ``GLOG_v`` is "0"."""
     _say(DEBUG, msg, args, kwargs)
 
 
 def info(msg: object, *args: object, **kwargs: Any) -> None:
-    """Say what happens: ``msg % args``, to the standard error, where ``GLOG_v`` is "1" at most."""
+    """Write ``msg % args`` as information to the standard error, if ``GLOG_v`` is at most "1"."""
     _say(INFO, msg, args, kwargs)
 
 
 def warning(msg: object, *args: object, **kwargs: Any) -> None:
-    """Say what may be wrong: ``msg % args``, to the standard error, unless ``GLOG_v`` is above "2"."""
+    """Write ``msg % args`` as a warning to the standard error, unless ``GLOG_v`` is above "2"."""
     _say(WARNING, msg, args, kwargs)
 
 
 def error(msg: object, *args: object, **kwargs: Any) -> None:
-    """Say what is wrong: ``msg % args``, to the standard error, unless ``GLOG_v`` is above "3"."""
+    """Write ``msg % args`` as an error to the standard error, unless ``GLOG_v`` is above "3"."""
     _say(ERROR, msg, args, kwargs)
 
 
 def critical(msg: object, *args: object, **kwargs: Any) -> None:
-    """Say what ends the program: ``msg % args``, to the standard error."""
+    """Write ``msg % args`` as a critical error to the standard error."""
     _say(CRITICAL, msg, args, kwargs)
 
 

@@ -1,11 +1,11 @@
-"""profiler: what ran when, written as a trace that Chrome and Perfetto open, under the names that MXNet has.
+"""profiler: records when operators and plans run, and writes a trace for Chrome and Perfetto; its functions have
+MXNet's names.
 
-Between ``set_state("run")`` and ``set_state("stop")`` what a program runs is collected by ``opreg.trace_events``:
-operators of arrays, plans, gradients, Cells; and so are the tasks, frames, events, counters and markers that the
-program makes. ``profile()`` collects a stretch of code by itself and gives its events, to save or to read as tables.
-``Executor.profile`` measures a plan more closely: bytes, rates, shares. On a GPU ``profile(nvtx=True)``, or
-``set_config(profile_nvtx=True)``, also puts each operator and step into a range of NVTX, by which NVIDIA's profilers
-tell what its kernels are for.
+Between ``set_state("run")`` and ``set_state("stop")``, ``opreg.trace_events`` records operators of arrays, plans,
+gradients and Cells, and the tasks, frames, events, counters and markers that the program makes. ``with profile()``
+records one block of code and gives its events, to save or to read as tables. ``Executor.profile`` measures a plan more
+closely: bytes, rates, shares. On a GPU ``profile(nvtx=True)``, or ``set_config(profile_nvtx=True)``, also puts each
+operator and step into an NVTX range, so that NVIDIA's profilers show to which operator a kernel belongs.
 
 >>> import opreg as mx
 >>> executor = (mx.sym.exp(mx.sym.var("x"), name="e")).bind(mx.cpu(), {"x": mx.nd.ones(3)})
@@ -36,7 +36,7 @@ from .trace_events import collect as profile
 __all__ = ["set_config", "set_state", "dump", "dumps", "pause", "resume", "profile", "Domain", "Task", "Frame", "Event",
            "Counter", "Marker", "profiler_set_config", "profiler_set_state", "dump_profile"]
 
-if not TYPE_CHECKING:  # what is asked of MindSpore's module of this name
+if not TYPE_CHECKING:  # names of MindSpore's module ``profiler``
     __getattr__ = inner(__name__)
 
 #: Arguments of ``set_config``; those that choose events take effect for the events that can be chosen.
@@ -64,11 +64,11 @@ class _Profiler:
         return self.running and not self.paused
 
     def wants(self, kind: str) -> bool:
-        """Whether a setting, or that for all of them, asks for a kind of events."""
+        """Whether a setting chooses a kind of events: its own, or ``profile_all``."""
         return bool(self.settings[f"profile_{kind}"] or self.settings["profile_all"])
 
     def watch(self) -> None:
-        """Collect what a program runs while that is wanted."""
+        """Start or stop recording, as the settings and the state of the profiler demand."""
         self.events.samples = self.wants("memory")
         choices = {"arrays": self.wants("imperative"), "graphs": self.wants("symbolic")}
         if not self.noting or not any(choices.values()):
@@ -77,7 +77,7 @@ class _Profiler:
             choices["nvtx"] = True
         if choices == self._watched:
             return
-        if self._watched:  # others' collecting is theirs to end
+        if self._watched:  # recording that others have started goes on
             self._watched = {}
             trace_events.stop()
         if choices:
@@ -96,26 +96,26 @@ _PROFILER = _Profiler()
 
 
 def set_config(**kwargs: Any) -> None:
-    """Choose where a trace goes and what is in it.
+    """Set the file and the content of a trace.
 
     Parameters
     ----------
     filename : str
-        Where ``dump`` writes, ``profile.json`` by default.
+        The file that ``dump`` writes, by default ``profile.json``.
     profile_symbolic, profile_imperative, profile_memory : bool
-        Whether plans are noted; operators of arrays, tapes, Cells and updates; the memory of the process. They are by
-        default.
+        Whether to record plans; operators of arrays, tapes, Cells and updates; and the memory of the process. All are
+        true by default.
     profile_all : bool
-        Whether all of these are, whatever they say.
+        Whether to record all of these, whatever their own settings are.
     profile_nvtx : bool
-        Whether what is noted of a GPU is also in ranges of NVTX, under operator and node, for NVIDIA's profilers.
+        Whether to put recorded operators and steps on a GPU into NVTX ranges, named by operator and node.
     aggregate_stats, profile_api, continuous_dump, dump_period, profile_process
-        As MXNet has them; they have no effect: ``dumps`` always has statistics, and a trace is written by ``dump``.
+        Accepted without effect: ``dumps`` always has statistics, and only ``dump`` writes a trace.
 
     Raises
     ------
     ArgumentError
-        For a keyword there is not.
+        For an unknown keyword.
     """
     for name in kwargs:
         if name not in _SETTINGS:
@@ -125,7 +125,7 @@ def set_config(**kwargs: Any) -> None:
 
 
 def set_state(state: str = "stop", profile_process: str = "worker") -> None:
-    """Begin to note, ``"run"``, or end, ``"stop"``.
+    """Start recording with ``"run"``, or stop it with ``"stop"``.
 
     Raises
     ------
@@ -153,14 +153,15 @@ def resume(profile_process: str = "worker") -> None:
 
 
 def dump(finished: bool = True, profile_process: str = "worker") -> None:
-    """Write what was noted to the file that ``set_config`` names, as a trace; with ``finished`` it also stops."""
+    """Write the recorded events as a trace to the file that ``set_config`` names; with ``finished`` also stop
+    recording."""
     if finished:
         set_state("stop")
     _PROFILER.events.save(_PROFILER.settings["filename"])
 
 
 def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", ascending: bool = False) -> str:
-    """Statistics of what was noted, as text: how often, and how long in milliseconds.
+    """Statistics of the recorded events as text: counts, and times in milliseconds.
 
     The operators of users are in a category of their own, ``Custom Operator``: ``name::pure_python`` is the time in
     their Python, ``name::exp`` that of the operators it calls.
@@ -170,7 +171,7 @@ def dumps(reset: bool = False, format: str = "table", sort_by: str = "total", as
     reset : bool
         Whether to forget it all afterwards.
     format : {"table", "json"}
-        What kind of text.
+        The form of the text.
     sort_by : {"total", "avg", "min", "max", "count"}
         The order of the rows.
     ascending : bool
@@ -203,7 +204,7 @@ _Table: TypeAlias = dict[str, dict[str, dict[str, float]]]
 
 
 def _json(table: _Table) -> str:
-    """Statistics as MXNet's text of that kind: those of memory by themselves, without sums."""
+    """Statistics as JSON in MXNet's form: statistics of memory are separate and have no sums."""
     memory = {category: {name: {key: value for key, value in row.items() if key != "Total"}
                          for name, row in table[category].items()} for category in table if category == _MEMORY}
     time = {category: rows for category, rows in table.items() if category != _MEMORY}
@@ -240,7 +241,7 @@ def _statistics(events: Events) -> _Table:
     counters: dict[tuple[str, str], list[float]] = {}
     for phase, title, _, _, more in events.moments:
         if phase == "i":
-            table.setdefault(more["cat"], {})  # of moments there is nothing to add up
+            table.setdefault(more["cat"], {})  # an instant event has no duration
             continue
         ((name, value),) = more["args"].items()
         if title == "memory":  # a counter's title begins with its domain
@@ -431,7 +432,7 @@ class Marker:
         self.domain, self.name = domain, name
 
     def mark(self, scope: str = "process") -> None:
-        """Note the moment, for a ``"process"``, a ``"thread"`` or the whole trace, ``"global"``."""
+        """Record an instant event for a ``"process"``, a ``"thread"``, or the whole trace (``"global"``)."""
         letters = {"process": "p", "thread": "t", "global": "g", "task": "t", "marker": "t"}
         if scope not in letters:
             raise ArgumentError(f"mark: scope: expected one of {', '.join(letters)}, got {scope!r}")

@@ -14,8 +14,9 @@ __all__ = ["pytest_addoption", "pytest_collection_modifyitems"]
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Say what it takes."""
-    # Packages with a plugin have their asserts rewritten, for seconds where nothing may be kept: here none is a test.
+    """Add the options of the plugin."""
+    # pytest rewrites asserts in packages with a plugin, which takes seconds without a cache; opreg has no tests to
+    # rewrite.
     marked = getattr(getattr(pluginmanager, "rewrite_hook", None), "_must_rewrite", None)
     if isinstance(marked, set):
         marked.discard("opreg")

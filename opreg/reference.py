@@ -59,12 +59,12 @@ def _entries(paragraph: str) -> str:
 
 
 def _fenced_examples(text: str) -> str:
-    """The text, with what a prompt stands before, up to the next empty line, in fences."""
+    """The text with its examples in fences: each from a prompt up to the next empty line."""
     return re.sub(r"^>>> .*(?:\n.+)*", lambda found: f"```pycon\n{found[0]}\n```", text.strip(), flags=re.MULTILINE)
 
 
 def _signature(value: Callable, bound: bool = False) -> str:
-    """The parameters of a callable, without annotations, and without the first where it is bound."""
+    """The parameters of a callable, without annotations, and without the first one of a bound method."""
     try:
         signature = inspect.signature(value)
     except (TypeError, ValueError):  # of C

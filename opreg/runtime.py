@@ -1,4 +1,4 @@
-"""runtime: what this installation can do, by the names that MXNet has for its features.
+"""runtime: features of this installation, by MXNet's names for them.
 
 >>> import opreg as mx
 >>> mx.runtime.Features().is_enabled("CPU_SSE")
@@ -47,7 +47,7 @@ def feature_list() -> list[Feature]:
 
 
 class Features(OrderedDict[str, Feature]):
-    """The same by name; there is one object, which is brought up to date when it is asked for.
+    """Features by name; each call of the class updates and returns the same object.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class Features(OrderedDict[str, Feature]):
         Raises
         ------
         ArgumentError
-            For a name there is not; it is a ``RuntimeError``, as in MXNet.
+            For an unknown name; it is a ``RuntimeError``, as in MXNet.
         """
         name = feature_name.upper()
         if name not in self:

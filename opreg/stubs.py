@@ -2,8 +2,9 @@
 
     python -m opreg.builtin --stubs
 
-writes beside the modules: ``operators.pyi`` and its like for the functions and methods of arrays and symbols, from the
-operators' schemas; those of tensors, from the functions of ``ops``; and the front door, from its table.
+writes the stub files beside the modules. Stubs of functions and methods of arrays and symbols, such as
+``operators.pyi``, are made from the operators' schemas; those of tensors from the functions of ``ops``; and that of
+the package ``opreg`` from its table of names.
 """
 
 from __future__ import annotations
@@ -149,7 +150,7 @@ def _function(name: str, parameters: Iterable[str], result: str, doc: str | None
 
 
 def _kind(kind: Any) -> str:
-    """An annotation as a stub has it; what is given may be of any kind that is converted to it."""
+    """The annotation of a parameter in a stub: it allows all types that the function converts."""
     simple = {Any: "Any", None: "None", type(None): "None", np.dtype: "DType", inspect.Parameter.empty: "Any",
               tuple: "Sequence[Any]", list: "Sequence[Any]", np.ndarray: "np.ndarray[Any, Any]"}
     if kind in simple:
@@ -326,7 +327,7 @@ def _annotations(function: Callable) -> dict[str, str]:
 
 
 def _like(name: str, function: Callable, indent: str = "", own: bool = False) -> str:
-    """A function of tensors, in each form in which it is called."""
+    """The stub of a function of tensors, with all of its overloads."""
     forms = typing.get_overloads(inspect.unwrap(function))
     return "".join([f"{indent}@overload\n{_form(name, form, form.__doc__ or function.__doc__, indent, own)}"
                     for form in forms]) or _form(name, function, function.__doc__, indent, own)
@@ -342,7 +343,8 @@ def _form(name: str, function: Callable, doc: str | None, indent: str, own: bool
 
 
 def _primitive(name: str, primitive: type[Primitive]) -> str:
-    """A class of primitives: made with settings, called on the other parameters of the function behind it."""
+    """The stub of a primitive's class: the constructor takes settings, a call takes the other parameters of its
+    function."""
     function = inspect.getclosurevars(primitive.__call__).nonlocals["function"]
     settings, kinds = inspect.signature(primitive).parameters, _annotations(function)
     inputs = [parameter for parameter in inspect.signature(function).parameters.values()

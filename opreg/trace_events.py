@@ -1,7 +1,8 @@
 """trace_events: records of a program's operators, plans, gradients and Cells as events, in all threads.
 
-While events are collected, the functions that everything runs through are replaced by ones that look at the clock,
-and put back behind: who does not collect pays nothing. ``opreg.core.events`` collects the events.
+While events are collected, the functions that run operators, plans and Cells are replaced by functions that also
+record times. Afterwards they are restored, so a program that collects no events pays nothing. ``opreg.core.events``
+collects the events.
 
 >>> import opreg as mx
 >>> from opreg.trace_events import collect
@@ -11,8 +12,8 @@ and put back behind: who does not collect pays nothing. ``opreg.core.events`` co
 >>> sorted(row.name for row in events.rows("operator"))
 ['_mul_scalar', 'exp']
 
-``collect(nvtx=True)`` also puts what a GPU runs into ranges of NVTX, by which NVIDIA's profilers name it: one for each
-operator of arrays, gradient on a tape and step of a plan, with its operator and node.
+``collect(nvtx=True)`` also makes NVTX ranges for work on a GPU, which NVIDIA's profilers show: one for each operator
+of arrays, gradient on a tape and step of a plan, named by operator and node.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def collect(*, nvtx: bool = False) -> Iterator[Events]:
     Parameters
     ----------
     nvtx : bool
-        Whether what a GPU runs is in ranges of NVTX, too.
+        Whether to make NVTX ranges for work on a GPU, too.
 
     Raises
     ------
@@ -122,7 +123,7 @@ def stop() -> None:
 
 
 def _replace(holder: Any, name: Any, make: Callable[[Any], Any]) -> None:
-    """Put what ``make`` makes of something in its place."""
+    """Replace an attribute or an entry by the result of ``make`` for it, until ``stop``."""
     if isinstance(holder, dict):
         before = holder[name]
         holder[name] = make(before)
@@ -151,7 +152,7 @@ def _function_name(cache: Any, function: Any, *_: Any) -> str:
 
 
 def _timed_call(events: Events, category: str, name: Callable[..., str]) -> Callable[[Callable], Callable]:
-    """Context manager that records the time of a call, under a name made of its arguments."""
+    """A decorator that records the time of each call, under a name made from the call's arguments."""
 
     def make(function: Callable) -> Callable:
         @functools.wraps(function)
@@ -178,7 +179,7 @@ def _about(op: Any, line: object) -> dict[str, str]:
 
 
 class _Range:
-    """A range of NVTX around what runs on a GPU, under a name; nothing on the host, or where CuPy was built without."""
+    """A named NVTX range around work on a GPU; it does nothing on the host, or if CuPy was built without NVTX."""
 
     __slots__ = ("_nvtx", "_name")
 
@@ -265,7 +266,7 @@ def _around(events: Events, steps: Sequence[Step], run: Function) -> None:
 
 
 def _title(step: Step) -> str:
-    """Operator and node of a step; of several operators in one all of them."""
+    """Operator and node of a step; for a step of several operators, all of them."""
     operator, name, operators = names_of(step)
     return " ".join(filter(None, ["+".join(operators) or operator or step.kernel, name]))
 

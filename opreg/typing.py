@@ -32,7 +32,7 @@ class HasDType(Protocol):
 #: A dtype as a caller writes it: an object, a type or a name; None stands for the default of the place.
 DTypeLike: TypeAlias = np.dtype | HasDType | type | str | None
 
-#: One number, and no tensor: of what ``is_number`` of tensors says so.
+#: A scalar that is no tensor; ``is_number`` tests for it.
 Number: TypeAlias = float | np.number | np.bool_
 
 #: A shape as a caller writes it: one length or a sequence of them.

@@ -1,8 +1,9 @@
-"""Switches of a thread, what a zero in a shape means; and questions about the machine.
+"""Switches of a thread for the meaning of a zero in a shape and for arrays of NumPy's interface, and facts about the
+machine.
 
-For symbols a 0 is a dimension that is not known, and ``()`` a shape of which nothing is, as in MXNet by default. Under
-``np_shape`` they are what they are in NumPy, an empty dimension and the shape of a number; unknown are -1 and None.
-Arrays have zeros and empty shapes in either case.
+In a symbol's shape a 0 is by default an unknown dimension, and ``()`` an unknown shape, as in MXNet. Under
+``np_shape`` they have NumPy's meaning, an empty dimension and the shape of a scalar; -1 and None stand for unknown
+ones. Arrays have zeros and empty shapes in either case.
 """
 
 from __future__ import annotations
@@ -39,13 +40,14 @@ class _Switch(Scope):
 
 
 def set_np_shape(active: bool) -> bool:
-    """Let a 0 in the shapes of symbols be an empty dimension, or an unknown one; returns what it was."""
+    """Set whether a 0 in the shapes of symbols is an empty dimension, or else an unknown one; returns the old
+    setting."""
     before, MODE.np_shape = MODE.np_shape, bool(active)
     return before
 
 
 class np_shape(_Switch):
-    """A stretch of code in which a 0 in the shape of a symbol is an empty dimension.
+    """A context manager under which a 0 in the shape of a symbol is an empty dimension.
 
     Examples
     --------
@@ -70,7 +72,7 @@ def use_np_shape(function: F) -> F:
 
 
 class np_array(_Switch):
-    """A stretch of code in which Gluon makes arrays of ``mx.np``.
+    """A context manager under which Gluon makes arrays of ``mx.np``.
 
     Examples
     --------
@@ -96,7 +98,7 @@ def set_np(shape: bool = True, array: bool = True, dtype: bool = False) -> None:
 
 
 def reset_np() -> None:
-    """Turn off what ``set_np`` turned on."""
+    """Turn off the settings of ``set_np``."""
     set_np(False, False)
 
 

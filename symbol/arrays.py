@@ -78,7 +78,8 @@ def zeros_in_shape(old: NDArray, shape: Shape) -> NDArray:
 
 
 def reshaped(name: str, old: NDArray, shape: Shape | None, allowed: bool, larger: bool) -> NDArray:
-    """An array for a variable of another shape: the front of the old one, if that is large enough."""
+    """An array for a variable with a new shape: a part of the old array, if that is large enough, or else a new
+    array."""
     if not is_known(shape):
         raise ShapeError(f"reshape: the shape of {name} cannot be inferred; give it, too")
     if old.shape == shape:

@@ -141,7 +141,8 @@ def resolved(symbol: Symbol) -> Symbol:
 
 
 def _variable_place(node: Node, ctx: Context, groups: Mapping[str, Context]) -> Context | None:
-    """The context of a variable; None where that of its array counts, because there are groups and it is in none."""
+    """The context of a variable; None if there are groups and the variable is in none, since then the context of its
+    array counts."""
     return groups.get(node.tags.get(_GROUP, ""), None if groups else ctx)
 
 
@@ -225,17 +226,16 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
     names = [node.name for node in arguments]
     _check_names("simple_bind", arguments + auxiliary)
     shapes = _shapes(keywords, names + [node.name for node in auxiliary])
-    inference.forget(graph)
     with _noted(shapes):
-        shape_of = inference.variable_shapes(*symbol._known_shapes("simple_bind", (), shapes))
-        dtype_of = inference.variable_dtypes(*symbol._known_dtypes("infer_type", (), dict(type_dict or {})))
-    unknown = [node for node in arguments + auxiliary if not is_known(shape_of[node])]
+        _, known_shapes = symbol._known_shapes("simple_bind", (), shapes)
+        _, known_dtypes = symbol._known_dtypes("infer_type", (), dict(type_dict or {}))
+        known = inference.infer_specs(graph, known_shapes, known_dtypes)
+    spec_of = {node: known[node][0] for node in arguments + auxiliary}
+    unknown = [node for node, spec in spec_of.items() if not is_known(spec.shape)]
     if unknown:
         raise _undecided(symbol, unknown, shapes)
-    specs: dict[Node, list[Spec]] | None = None
-    if not any(map(depends_on_data, graph.nodes)):
-        with _noted(shapes):
-            specs = inference.infer(graph, shape_of, dtype_of)
+    with _noted(shapes):
+        specs = None if any(map(depends_on_data, graph.nodes)) else inference.complete(known)
     stored = {node.name: _STYPES.get(stype, stype) for node in arguments
               if (stype := node.tags.get("__storage_type__")) is not None} | dict(stype_dict or {})
     stypes = {node: stored.get(node.name, "default") for node in arguments}
@@ -247,18 +247,18 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
     grads: list[NDArray | None] = []
     reqs = _request(grad_req, names)
     reduction = Reduction.of_arguments(reduce, shard)
-    requested = {node: (Spec(shape_of[node], dtype_of[node]), _variable_place(node, ctx, groups) or ctx, req)
+    requested = {node: (spec_of[node], _variable_place(node, ctx, groups) or ctx, req)
               for node, req in zip(arguments, reqs) if req != "null"}
     in_buckets = {} if reduction is None else bucket_arrays(bucketed(reduction, graph, requested))
     for node, req in zip(arguments, reqs):
-        spec, place = Spec(shape_of[node], dtype_of[node]), _variable_place(node, ctx, groups) or ctx
+        spec, place = spec_of[node], _variable_place(node, ctx, groups) or ctx
         weight, grad = in_buckets.get(node, (None, None))
         stype = stypes[node]
         args.append(sharing.argument("arg_dict", node.name, spec, place, weight).tostype(stype))
         slope = None if req == "null" else sharing.argument("grad_dict", node.name, spec, place, grad)
         grads.append(slope.tostype("row_sparse") if slope is not None and (
             node in by_rows or (stype == "row_sparse" and node not in dense)) else slope)
-    aux = [sharing.state(node.name, Spec(shape_of[node], dtype_of[node]), _variable_place(node, ctx, groups) or ctx)
+    aux = [sharing.state(node.name, spec_of[node], _variable_place(node, ctx, groups) or ctx)
            for node in auxiliary]
     if auxiliary:
         sharing.begin(beginnings(graph), dict(zip([node.name for node in auxiliary], aux)))

@@ -17,7 +17,7 @@ from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.core.registry import register
 from opreg.core.rules import AttrsRule
-from opreg.core.spec import ANY, is_floating, unify
+from opreg.core.spec import ANY, Spec, is_floating, unify
 from opreg.errors import ArgumentError, NotDifferentiableError, ShapeError
 from opreg.ndarray.ndarray import NDArray
 
@@ -73,20 +73,15 @@ def _declared(name: str, fields: Mapping[str, Any], kernel: Callable, backward_k
         names = ("output",) if count == 1 else tuple(f"output{i}" for i in range(count))
         return names + tuple(f"kept{i}" for i in range(len(_saved_inputs(attrs))))
 
-    def dtypes(attrs: Mapping[str, Any], ins: Any, outs: Any) -> tuple[list[Any], list[Any]]:
-        ins, results = _RULES[name](ins, attrs, False)
-        results[-1] = np.dtype(np.int64)
-        return ins, results
-
     def gradients(attrs: Mapping[str, Any], g: Any, ins: Sequence[Any], outs: Sequence[Any], *_: Any) -> list[Any]:
         tops, visible = list(g) if isinstance(g, tuple) else [g], attrs["num_outputs"]
         computed = ins[0]._apply(backward.current, [*tops[:visible], *ins, *outs[visible:]], attrs)
         return list(computed) if len(ins) > 1 else [computed]
 
     op = register(Op(name, schema, lambda *, num_args, subgraphs: [f"arg{i}" for i in range(num_args - len(subgraphs))],
-                     outputs=AttrsRule(outputs), visible=lambda *, num_outputs: num_outputs, types=AttrsRule(dtypes),
+                     outputs=AttrsRule(outputs), visible=lambda *, num_outputs: num_outputs,
                      mode=True, per_instance=True, doc=doc))
-    op.shapes(AttrsRule(lambda attrs, ins, outs: _RULES[name]([*ins], attrs, True)))
+    op.together(AttrsRule(_RULES[name]))
     op.kernel("loop", bound=True)(kernel)
     op.grad(AttrsRule(gradients))
     op.chance(AttrsRule(lambda attrs: any(node.op is not None and effects.draws(node.op, node.attrs)
@@ -154,69 +149,67 @@ def _moved(attrs: Mapping[str, Any]) -> list[int]:
 # ------------------------------------------------------------------------------------------------ inference
 
 
-def _outer(value: Any, length: Any, shapes: bool) -> Any:
-    """The shape of slices that are stacked; a dtype as it is."""
-    return (length, *value) if shapes and value is not None else value
+#: The hidden output that holds a number.
+_NUMBER = Spec((1,), np.dtype(np.int64))
 
 
-def _inner(value: Any, shapes: bool) -> Any:
-    """The shape of a slice; a dtype as it is."""
-    return value[1:] or (1,) if shapes and value is not None else value  # x[i] of a one-dimensional x has shape (1,)
+def _stacked(part: Spec, length: Any) -> Spec:
+    """The spec of slices that are stacked."""
+    return part if part.shape is None else Spec((length, *part.shape), part.dtype)
 
 
-def _through(body: Symbol, known_values: Sequence[Any], shapes: bool) -> tuple[list[Any], list[Any]]:
-    """Infer shapes or dtypes of the inputs and outputs of a body from those of some inputs."""
+def _slice(whole: Spec) -> Spec:
+    """The spec of a slice; ``x[i]`` of a one-dimensional ``x`` has shape (1,)."""
+    return whole if whole.shape is None else Spec(whole.shape[1:] or (1,), whole.dtype)
+
+
+def _through(body: Symbol, known_specs: Sequence[Spec]) -> tuple[list[Spec], list[Spec]]:
+    """Infer specs of the inputs and outputs of a body from those of some inputs."""
     graph = resolved(body)._graph()
     variables = [node for node in graph.nodes if node.op is None]
-    rule: Callable[..., Any] = inference.infer_shapes if shapes else inference.infer_dtypes
-    inferred = rule(graph, {node: value for node, value in zip(variables, known_values) if value is not None})
+    inferred = inference.infer_specs(graph, {node: spec.shape for node, spec in zip(variables, known_specs)},
+                                     {node: spec.dtype for node, spec in zip(variables, known_specs)}, decide=False)
     return [inferred[node][0] for node in variables], [inferred[node][i] for node, i in graph.heads]
 
 
-def _foreach_rule(ins: list, attrs: Any, shapes: bool) -> tuple[list, list]:
+def _foreach_rule(attrs: Any, ins: Sequence[Spec], outs: object) -> tuple[list[Spec], list[Spec]]:
     data, states, captured = attrs["in_data_locs"], attrs["in_state_locs"], attrs["remain_locs"]
     places = (*data, *states, *captured)  # positions of the node's inputs among those of the body
-    inner_values: list[Any] = [None] * len(places)
+    inner = [Spec()] * len(places)
     for i, place in enumerate(places):
-        inner_values[place] = _inner(ins[i], shapes) if i < len(data) else ins[i]
-    inputs, results = _through(attrs["subgraphs"][0], inner_values, shapes)
-    length = next((shape[0] for shape in ins[:len(data)] if shape is not None and shapes), ANY)
-    for i, place in enumerate(places):
-        if i >= len(data) or not shapes:
-            ins[i] = inputs[place]
-        elif ins[i] is None or len(ins[i]) > 1:  # x[i] of a one-dimensional x does not tell its shape
-            ins[i] = _outer(inputs[place], length, shapes)
+        inner[place] = _slice(ins[i]) if i < len(data) else ins[i]
+    inputs, results = _through(attrs["subgraphs"][0], inner)
+    length = next((spec.shape[0] for spec in ins[:len(data)] if spec.shape is not None), ANY)
+    found = []
+    for i, (place, spec) in enumerate(zip(places, ins)):
+        whole = inputs[place] if i >= len(data) else _stacked(inputs[place], length)
+        if i < len(data) and spec.shape is not None and len(spec.shape) < 2:  # a slice does not tell this shape
+            whole = Spec(spec.shape, whole.dtype)
+        found.append(whole)
     count = attrs["num_out_data"]
-    outs = [_outer(result, length, shapes) for result in results[:count]] + results[count:]
-    final_states = [_outer(ins[i], length, shapes) for i in range(len(data), len(data) + len(states))]
-    return ins, [*outs, *final_states, _number(shapes)]
+    saved = [_stacked(spec, length) for spec in found[len(data):len(data) + len(states)]]
+    return found, [*[_stacked(result, length) for result in results[:count]], *results[count:], *saved, _NUMBER]
 
 
-def _while_rule(ins: list, attrs: Any, shapes: bool) -> tuple[list, list]:
-    places, most = attrs["func_input_locs"], attrs["max_iterations"]
-    inputs, results = _through(attrs["subgraphs"][1], [ins[place] for place in places], shapes)
-    for place, value in zip(places, inputs):
-        ins[place] = value
+def _while_rule(attrs: Any, ins: Sequence[Spec], outs: object) -> tuple[list[Spec], list[Spec]]:
+    places, most, found = attrs["func_input_locs"], attrs["max_iterations"], list(ins)
+    inputs, results = _through(attrs["subgraphs"][1], [ins[place] for place in places])
+    for place, spec in zip(places, inputs):
+        found[place] = spec
     count = attrs["num_out_data"]
-    stacked = [ins[places[place]] for place in attrs["func_var_locs"]]
-    outs = [_outer(result, most, shapes) for result in results[:count]] + results[count:]
-    return ins, [*outs, *[_outer(result, most, shapes) for result in stacked], _number(shapes)]
+    saved = [_stacked(found[places[place]], most) for place in attrs["func_var_locs"]]
+    return found, [*[_stacked(result, most) for result in results[:count]], *results[count:], *saved, _NUMBER]
 
 
-def _cond_rule(ins: list, attrs: Any, shapes: bool) -> tuple[list, list]:
-    outs: list[Any] = [None] * attrs["num_outputs"]
+def _cond_rule(attrs: Any, ins: Sequence[Spec], outs: object) -> tuple[list[Spec], list[Spec]]:
+    found, chosen = list(ins), [Spec()] * attrs["num_outputs"]
     for body, places in zip(attrs["subgraphs"], _locations(attrs)):
-        inputs, results = _through(body, [ins[place] for place in places], shapes)
-        for place, value in zip(places, inputs):
-            ins[place] = value
+        inputs, results = _through(body, [found[place] for place in places])
+        for place, spec in zip(places, inputs):
+            found[place] = spec
         if body is not attrs["subgraphs"][0]:
-            outs = [new if old is None else unify(old, new) if shapes else old for old, new in zip(outs, results)]
-    return ins, [*outs, _number(shapes)]
-
-
-def _number(shapes: bool) -> Any:
-    """The shape of the hidden output that holds a number; None for its dtype, which the caller sets."""
-    return (1,) if shapes else None
+            chosen = [Spec(unify(old.shape, new.shape), old.dtype or new.dtype) for old, new in zip(chosen, results)]
+    return found, [*chosen, _NUMBER]
 
 
 _RULES = {"_foreach": _foreach_rule, "_while_loop": _while_rule, "_cond": _cond_rule}

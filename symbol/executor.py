@@ -468,11 +468,11 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         variables = self._arguments + self._auxiliary
         arrays = self.arg_arrays + self.aux_arrays
         graph, named = self._symbol._known_shapes("reshape", (), kwargs)
-        shapes = inference.variable_shapes(graph, named)
-        if not all(is_known(shapes[node]) for node in variables):  # other variables keep their shapes
-            named.update((node, old.shape) for node, old in zip(variables, arrays) if not is_known(shapes[node]))
-            shapes = inference.variable_shapes(graph, named)
-        arrays = [reshaped(node.name, old, shapes[node], partial_shaping or node.name in kwargs, allow_up_sizing)
+        shapes = inference.infer_shapes(graph, named)
+        if not all(is_known(shapes[node][0]) for node in variables):  # other variables keep their shapes
+            named.update((node, old.shape) for node, old in zip(variables, arrays) if not is_known(shapes[node][0]))
+            shapes = inference.infer_shapes(graph, named)
+        arrays = [reshaped(node.name, old, shapes[node][0], partial_shaping or node.name in kwargs, allow_up_sizing)
                   for node, old in zip(variables, arrays)]
         args, aux = arrays[:len(self._arguments)], arrays[len(self._arguments):]
         grads = [None if grad is None else grad if old.shape == arg.shape else

@@ -4,135 +4,148 @@ changes."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 
 from opreg.core.graph import Graph, Node, declared_shape, fail
 from opreg.core.mode import MODE
 from opreg.core.op import Op
+from opreg.core.op import infer_specs as operator_specs
 from opreg.core.rules import Attrs
 from opreg.core.spec import ANY, Shape, Spec, as_dtype, is_known, unify
-from opreg.custom.function import FunctionUse
 from opreg.errors import InferenceError, OpError
 
-__all__ = ["forget", "infer_shapes", "with_empty_dims", "infer_dtypes", "decide_dtypes", "variable_shapes",
-           "variable_dtypes", "infer", "mxnet_shape"]
+__all__ = ["infer_shapes", "with_empty_dims", "infer_dtypes", "infer_specs", "decide_dtypes", "infer", "complete",
+           "mxnet_shape"]
 
-K = TypeVar("K")  # the shape or dtype of an entry; None where it is unknown
+K = TypeVar("K")  # the shape, dtype or spec of an entry, as far as it is known
 
-#: Shapes or dtypes of the outputs of each node, as far as they are inferred.
+#: Values of the outputs of each node, as far as they are inferred.
 Known: TypeAlias = dict[Node, list[K]]
 
-#: The inference rule of an operator: shapes or dtypes of its inputs and outputs from those that are known.
+#: The inference rule of an operator: values of its inputs and outputs from those that are known.
 Rule: TypeAlias = Callable[[Op, list[K], list[K], Attrs], tuple[Sequence[K], Sequence[K]]]
 
 _DEFAULT = np.dtype(np.float32)
 
 
-def _newer_shape(old: Shape | None, new: Shape | None) -> bool:
-    """Whether a new shape has dimensions that the old one lacks."""
+def _merged_shape(old: Shape | None, new: Shape | None) -> Shape | None:
+    """The new shape if it has dimensions that the old one lacks, else the old one."""
     if new is None or old is new:
-        return False
-    return old is None or (not is_known(old) and sum([d is ANY for d in new]) < sum([d is ANY for d in old]))
+        return old
+    if old is None or (not is_known(old) and sum([d is ANY for d in new]) < sum([d is ANY for d in old])):
+        return new
+    return old
 
 
-def _newer_dtype(old: np.dtype | None, new: np.dtype | None) -> bool:
-    return old is None and new is not None
+def _merged_dtype(old: np.dtype | None, new: np.dtype | None) -> np.dtype | None:
+    return new if old is None else old
 
 
-class _Rules(Generic[K]):
-    """Applies rules to the nodes of a graph, once for each combination of operator, attributes and known shapes or
-    dtypes.
+def _merged_spec(old: Spec, new: Spec) -> Spec:
+    """The old spec, with what the new one knows beside; the old object if that is nothing."""
+    shape, dtype = _merged_shape(old.shape, new.shape), _merged_dtype(old.dtype, new.dtype)
+    return old if shape is old.shape and dtype is old.dtype else Spec(shape, dtype)
 
-    The known shapes or dtypes of a node are a list that is never modified. Many nodes share one list, and a new list
-    means that something was inferred.
+
+class _Inference(Generic[K]):
+    """Infers the shapes, dtypes or specs of the entries of a graph: applies the rules of its nodes until nothing new
+    is found. For a chain of nodes, one sweep is enough.
+
+    A rule is applied once for each combination of operator, attributes and known values. The known values of a node are
+    a list that is never modified. Many nodes share one list, and a new list means that something was inferred.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    known_of : dict of Node to list
+        Known values of the outputs of variables, and of other nodes; extended in place.
+    rule, merged : function
+        The rule of an operator, and the function of an old and a new value that returns the old one if the new one
+        tells nothing more.
+    nothing
+        The value of an entry of which nothing is known.
     """
 
-    def __init__(self, known_of: Known[K], rule: Rule[K], newer: Callable[[K, K], bool]):
-        self.known_of, self.rule, self.newer = known_of, rule, newer
+    def __init__(self, graph: Graph, known_of: Known[K], rule: Rule[K], merged: Callable[[K, K], K], nothing: K):
+        self.graph, self.known_of, self.rule, self.merged, self.nothing = graph, known_of, rule, merged, nothing
+        self.given = {*known_of}
         self._seen: dict[tuple[object, ...], tuple[list[K], list[tuple[int, K]], object]] = {}
+        self._users: dict[Node, list[Node]] = {}
+        self._waiting: set[Node] = set()
 
-    def outputs(self, node: Node, outs: list[K] | None) -> tuple[list[K], list[tuple[int, K]]]:
-        """Shapes or dtypes of the outputs, and newly inferred ones of inputs, by index."""
+    def _outputs(self, node: Node, outs: list[K] | None) -> tuple[list[K], list[tuple[int, K]]]:
+        """Values of the outputs, and newly inferred ones of inputs, by index."""
         known_of = self.known_of
         ins = [known_of[source][i] for source, i in node.inputs]
         key = node.op, id(node.attrs), *map(id, ins), id(outs)
         result = self._seen.get(key)
         if result is None:
-            before: list[Any] = [None] * node.count if outs is None else outs
+            before = [self.nothing] * node.count if outs is None else outs
             assert node.op is not None
             try:
                 new_ins, new_outs = self.rule(node.op, list(ins), list(before), node.attrs)
             except Exception as error:
                 fail(error, node)
-            newer = self.newer
-            after = [new if newer(old, new) else old for old, new in zip(before, new_outs)]
+            merged = self.merged
+            after = [old if old is new else merged(old, new) for old, new in zip(before, new_outs)]
             if outs is not None and all(new is old for new, old in zip(after, outs)):
                 after = outs
-            learned = [(i, new) for i, (old, new) in enumerate(zip(ins, new_ins)) if newer(old, new)]
+            learned = [(i, more) for i, (old, new) in enumerate(zip(ins, new_ins))
+                       if old is not new and (more := merged(old, new)) is not old]
             # These references keep the ids in the key valid.
             result = self._seen[key] = after, learned, (ins, outs, node.attrs)
         return result[:2]
 
-    def learn(self, source: Node, i: int, new: K) -> None:
-        """Store the inferred shape or dtype of an output."""
-        self.known_of[source] = [new if k == i else old for k, old in enumerate(self.known_of[source])]
+    def learn(self, source: Node, i: int, new: K, reader: Node | None = None) -> None:
+        """Store what was inferred of an output, and let the nodes that make or read it wait for their rules, except the
+        reader whose rule found it."""
+        known_of = self.known_of
+        known = known_of[source]
+        merged = self.merged(known[i], new)
+        if merged is known[i]:
+            return
+        if not self._users:
+            for user in self.graph.nodes:
+                for place, _ in user.inputs:
+                    self._users.setdefault(place, []).append(user)
+        known_of[source] = [merged] if len(known) == 1 else [*known[:i], merged, *known[i + 1:]]
+        if source.op is not None and source not in self.given:
+            self._waiting.add(source)
+        for user in self._users.get(source, ()):
+            if user is not reader and user in known_of:
+                self._waiting.add(user)
+
+    def run(self) -> Known[K]:
+        """Apply the rules of all nodes that are unknown, and of nodes for which something was learned since."""
+        known_of = self.known_of
+        for node in self.graph.nodes:
+            if node not in known_of:
+                known_of[node], learned = self._outputs(node, None)
+                for number, new in learned:
+                    self.learn(*node.inputs[number], new, node)
+        forwards = False
+        while self._waiting:
+            for node in (self.graph.nodes if forwards else reversed(self.graph.nodes)):
+                if node not in self._waiting:
+                    continue
+                self._waiting.discard(node)
+                outs = known_of[node]
+                known_of[node], learned = self._outputs(node, outs)
+                if known_of[node] is not outs:
+                    self._waiting.update(self._users.get(node, ()))
+                for number, new in learned:
+                    self.learn(*node.inputs[number], new, node)
+            forwards = not forwards
+        return known_of
 
 
-def _propagate(graph: Graph, known_of: Known[K], rule: Rule[K], newer: Callable[[K, K], bool]) -> None:
-    """Apply the rules of all nodes until nothing new is inferred. For a chain of nodes, one sweep is enough."""
-    rules = _Rules(known_of, rule, newer)
-    users: dict[Node, list[Node]] = {}
-    waiting: set[Node] = set()
-
-    def back(node: Node, learned: list[tuple[int, K]]) -> None:
-        """Store what a node's rule inferred of its inputs, and apply the rules of nodes that make or read them
-        again."""
-        if not users:
-            for user in graph.nodes:
-                for source, _ in user.inputs:
-                    users.setdefault(source, []).append(user)
-        for number, new in learned:
-            source, i = node.inputs[number]
-            if newer(known_of[source][i], new):
-                rules.learn(source, i, new)
-                if source.op is not None:
-                    waiting.add(source)
-                waiting.update([user for user in users[source] if user is not node and user in known_of])
-
-    for node in graph.nodes:
-        if node not in known_of:
-            known_of[node], learned = rules.outputs(node, None)
-            if learned:
-                back(node, learned)
-    forwards = False
-    while waiting:
-        for node in (graph.nodes if forwards else reversed(graph.nodes)):
-            if node not in waiting:
-                continue
-            waiting.discard(node)
-            outs = known_of[node]
-            known_of[node], learned = rules.outputs(node, outs)
-            if known_of[node] is not outs:
-                waiting.update(users.get(node, ()))
-            if learned:
-                back(node, learned)
-        forwards = not forwards
-
-
-def forget(graph: Graph) -> None:
-    """Drop shapes and dtypes that earlier inferences stored in users' functions, whose dtypes may depend on them."""
-    for node in graph.nodes:
-        if isinstance(node.attrs, FunctionUse):
-            node.attrs.shapes = node.attrs.dtypes = None
-        for body in node.attrs.get("subgraphs", ()):
-            forget(body._graph())
-
-
-def infer_shapes(graph: Graph, shapes: Mapping[Node, Shape | None], before: Known[Shape | None] | None = None
-                 ) -> Known[Shape | None]:
-    """Infer the shapes of all entries from those of variables, as far as rules determine them.
+def infer_shapes(graph: Graph, shapes: Mapping[Node, Shape | None],
+                 before: Mapping[Node, list[Shape | None]] | None = None) -> Known[Shape | None]:
+    """Infer the shapes of all entries from those of variables, as far as rules determine them. Declared dtypes of
+    variables are used where shapes depend on them.
 
     Parameters
     ----------
@@ -140,20 +153,20 @@ def infer_shapes(graph: Graph, shapes: Mapping[Node, Shape | None], before: Know
         The graph.
     shapes : mapping of variable to shape
         Known shapes; ``__shape__`` attributes of variables are used, too.
-    before : dict, optional
-        Inferred shapes of some of the nodes; extended in place.
+    before : mapping of node to list of shapes, optional
+        Shapes of some of the nodes.
 
     Returns
     -------
     dict of node to list of shapes
         A shape is None if its rank is unknown; an unknown dimension is ``ANY``.
     """
-    shape_of = {} if before is None else before
-    for node in graph.nodes:
-        if node.op is None and node not in shape_of:
-            shape_of[node] = [_variable_shape(node, shapes.get(node))]
-    _propagate(graph, shape_of, lambda op, ins, outs, attrs: op.infer_shapes(ins, outs, attrs), _newer_shape)
-    return shape_of
+    if _is_joint(graph):
+        specs = _together(graph, shapes, {}, {}, {}, False)
+        return {node: [spec.shape for spec in known] for node, known in specs.items()}
+    shape_of: Known[Shape | None] = {node: [_variable_shape(node, shapes.get(node))]
+                                     for node in graph.nodes if node.op is None} | dict(before or {})
+    return _Inference(graph, shape_of, Op.infer_shapes, _merged_shape, None).run()
 
 
 def with_empty_dims(graph: Graph, stated: Mapping[Node, Shape | None], zeros: Mapping[Node, Sequence[int]]
@@ -182,19 +195,69 @@ def with_empty_dims(graph: Graph, stated: Mapping[Node, Shape | None], zeros: Ma
     return shapes
 
 
-def infer_dtypes(graph: Graph, dtypes: Mapping[Node, np.dtype | None], before: Known[np.dtype | None] | None = None
-                 ) -> Known[np.dtype | None]:
-    """Infer the dtypes of all entries, as far as rules determine them; see ``infer_shapes``."""
-    dtype_of = {} if before is None else before
-    for node in graph.nodes:
-        if node.op is None and node not in dtype_of:
-            declared = node.tags.get("__dtype__")
-            dtype = dtypes.get(node)
-            if dtype is None and declared and declared != "-1":
-                dtype = as_dtype(declared)
-            dtype_of[node] = [dtype]
-    _propagate(graph, dtype_of, lambda op, ins, outs, attrs: op.infer_dtypes(ins, outs, attrs), _newer_dtype)
-    return dtype_of
+def infer_dtypes(graph: Graph, dtypes: Mapping[Node, np.dtype | None],
+                 before: Mapping[Node, list[np.dtype | None]] | None = None) -> Known[np.dtype | None]:
+    """Infer the dtypes of all entries from those of variables, as far as they follow without shapes; see
+    ``infer_specs``."""
+    dtype_of: Known[np.dtype | None] = {node: [_variable_dtype(node, dtypes.get(node))]
+                                        for node in graph.nodes if node.op is None} | dict(before or {})
+    return _Inference(graph, dtype_of, Op.infer_dtypes, _merged_dtype, None).run()
+
+
+def infer_specs(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping[Node, np.dtype | None],
+                before: Mapping[Node, list[Spec]] | None = None, decide: bool = True) -> Known[Spec]:
+    """Infer the shapes and dtypes of all entries from those of variables, as far as rules determine them.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    shapes, dtypes : mapping of variable to shape or dtype
+        Those that are known; the attributes ``__shape__`` and ``__dtype__`` of variables are used, too.
+    before : mapping of node to list of Spec, optional
+        Specs of some of the nodes.
+    decide : bool
+        Whether variables whose dtype no rule determines are float32.
+    """
+    before = before or {}
+    new = Graph(graph.heads, [node for node in graph.nodes if node not in before]) if before else graph
+    outside = {node: [spec.dtype for spec in specs] for node, specs in before.items()}
+    if _is_joint(new):
+        return _together(new, shapes, dtypes, before, outside, decide)
+    shape_of = infer_shapes(new, shapes, {node: [spec.shape for spec in specs] for node, specs in before.items()})
+    dtype_of = (decide_dtypes if decide else infer_dtypes)(new, dtypes, outside)
+    shared: dict[tuple[int, int], list[Spec]] = {}
+    spec_of = dict(before)
+    for node in new.nodes:
+        pair = shape_of[node], dtype_of[node]
+        key = id(pair[0]), id(pair[1])
+        if key not in shared:
+            shared[key] = list(map(Spec, *pair))
+        spec_of[node] = shared[key]
+    return spec_of
+
+
+def _together(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping[Node, np.dtype | None],
+              before: Mapping[Node, list[Spec]], outside: Mapping[Node, list[np.dtype | None]], decide: bool
+              ) -> Known[Spec]:
+    """``infer_specs`` for a graph in which shapes and dtypes of a node depend on each other. Such a node finds other
+    dtypes when that of a variable is decided, so these are decided one after the other."""
+    variables = [node for node in graph.nodes if node.op is None]
+    spec_of = dict(before)
+    for node in variables:
+        spec_of[node] = [Spec(_variable_shape(node, shapes.get(node)), _variable_dtype(node, dtypes.get(node)))]
+    inference = _Inference(graph, spec_of, operator_specs, _merged_spec, Spec())
+    inference.run()
+    while decide and (undecided := [node for node in variables if spec_of[node][0].dtype is None]):
+        likely = infer_dtypes(graph, {node: spec_of[node][0].dtype for node in variables}, outside)
+        inference.learn(undecided[0], 0, Spec(None, likely[undecided[0]][0] or _DEFAULT))
+        inference.run()
+    return spec_of
+
+
+def _is_joint(graph: Graph) -> bool:
+    """Whether shapes and dtypes of some node depend on each other."""
+    return any(node.op.rules.specs is not None for node in graph.nodes if node.op is not None)
 
 
 def _variable_shape(node: Node, stated: Shape | None) -> Shape | None:
@@ -206,6 +269,12 @@ def _variable_shape(node: Node, stated: Shape | None) -> Shape | None:
         return unify(stated, declared_shape(declared))
     except OpError as error:
         fail(error, node)
+
+
+def _variable_dtype(node: Node, stated: np.dtype | None) -> np.dtype | None:
+    """The known dtype of a variable: the given one, or that of its attribute ``__dtype__``."""
+    declared = node.tags.get("__dtype__")
+    return as_dtype(declared) if stated is None and declared and declared != "-1" else stated
 
 
 def mxnet_shape(shape: Shape | None) -> Shape | None:
@@ -227,21 +296,22 @@ def infer(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping[Nod
     """
     before = before or {}
     specs = _forwards(graph, shapes, dtypes, before)
-    if specs is not None:
-        return specs
-    new = Graph(graph.heads, [node for node in graph.nodes if node not in before])
-    shape_of: Known[Shape | None] = {}
-    dtype_of: Known[np.dtype | None] = {}
-    for node in new.nodes:  # their inputs among other nodes are known
-        for source, _ in node.inputs:
-            if source in before and source not in shape_of:
-                shape_of[source] = [spec.shape for spec in before[source]]
-                dtype_of[source] = [spec.dtype for spec in before[source]]
-    if any(isinstance(node.attrs, FunctionUse) for node in new.nodes):  # their shapes are found by runs on these dtypes
-        infer_dtypes(new, dtypes, dict(dtype_of))
-    infer_shapes(new, shapes, shape_of)
-    dtype_of = decide_dtypes(new, dtypes, dtype_of)
-    return {**before, **_specs_of(new.nodes, shape_of, dtype_of)}
+    return complete(infer_specs(graph, shapes, dtypes, before)) if specs is None else specs
+
+
+def complete(specs_of: Mapping[Node, list[Spec]]) -> dict[Node, list[Spec]]:
+    """Specs in which unknown dtypes are float32.
+
+    Raises
+    ------
+    InferenceError
+        If a shape is unknown. The error lists the variables.
+    """
+    unknown = [node for node, specs in specs_of.items() if not all(is_known(spec.shape) for spec in specs)]
+    if unknown:
+        raise _unknown(unknown)
+    return {node: specs if all(spec.dtype is not None for spec in specs) else
+            [Spec(spec.shape, spec.dtype or _DEFAULT) for spec in specs] for node, specs in specs_of.items()}
 
 
 def _forwards(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping[Node, np.dtype | None],
@@ -277,58 +347,13 @@ def _forwards(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping
 
 
 def decide_dtypes(graph: Graph, dtypes: Mapping[Node, np.dtype | None],
-                  before: Known[np.dtype | None] | None = None) -> Known[np.dtype | None]:
-    """Infer the dtypes of all entries, with float32 for variables whose dtype no rule determines."""
-    before = before or {}
-    dtype_of = infer_dtypes(graph, dtypes, dict(before))
+                  before: Mapping[Node, list[np.dtype | None]] | None = None) -> Known[np.dtype | None]:
+    """Infer the dtypes of all entries without shapes, with float32 for variables whose dtype no rule determines."""
+    dtype_of = infer_dtypes(graph, dtypes, before)
     variables = {node: dtype_of[node][0] for node in graph.nodes if node.op is None}
-    if None not in variables.values():
+    if all(dtype is not None for dtype in variables.values()):
         return dtype_of
-    return infer_dtypes(graph, _decided(variables), dict(before))
-
-
-def _decided(dtypes: Mapping[Node, np.dtype | None]) -> dict[Node, np.dtype]:
-    return {node: _DEFAULT if dtype is None else dtype for node, dtype in dtypes.items()}
-
-
-def variable_shapes(graph: Graph, shapes: Mapping[Node, Shape | None]) -> dict[Node, Shape | None]:
-    """Infer the shapes of all variables from the known ones, as far as rules determine them."""
-    variables = [node for node in graph.nodes if node.op is None]
-    stated = {node: _variable_shape(node, shapes.get(node)) for node in variables}
-    if all(map(is_known, stated.values())):
-        return stated
-    shape_of = infer_shapes(graph, shapes)
-    return {node: shape_of[node][0] for node in variables}
-
-
-def variable_dtypes(graph: Graph, dtypes: Mapping[Node, np.dtype | None]) -> dict[Node, np.dtype]:
-    """Infer the dtypes of the variables; float32 where no rule determines one."""
-    dtype_of = infer_dtypes(graph, dtypes)
-    return _decided({node: dtype_of[node][0] for node in graph.nodes if node.op is None})
-
-
-def _specs_of(nodes: Sequence[Node], shape_of: Known[Shape | None], dtype_of: Known[np.dtype | None]
-              ) -> dict[Node, list[Spec]]:
-    """Combine shapes and dtypes of nodes to specs. Nodes with the same lists of both share a list of specs.
-
-    Raises
-    ------
-    InferenceError
-        If a shape is unknown. The error lists the variables.
-    """
-    shared: dict[tuple[int, int], list[Spec]] = {}
-    specs_of: dict[Node, list[Spec]] = {}
-    for node in nodes:
-        shapes, dtypes = shape_of[node], dtype_of[node]
-        key = id(shapes), id(dtypes)
-        specs = shared.get(key)
-        if specs is None:
-            if not all(is_known(shape) for shape in shapes):
-                raise _unknown([node for node in nodes if not all(is_known(shape) for shape in shape_of[node])])
-            specs = shared[key] = [Spec(shape, _DEFAULT if dtype is None else dtype)
-                                   for shape, dtype in zip(shapes, dtypes)]
-        specs_of[node] = specs
-    return specs_of
+    return infer_dtypes(graph, {node: dtype or _DEFAULT for node, dtype in variables.items()}, before)
 
 
 def _unknown(nodes: Sequence[Node]) -> InferenceError:

@@ -11,7 +11,7 @@ from opreg.core.mode import MODE
 from opreg.core.op import Op
 from opreg.core.placeholder import Placeholder, is_tag, lookup, sort_attributes, strange
 from opreg.core.rules import Attrs
-from opreg.errors import FileFormatError, Where, did_you_mean, list_names, note, warn
+from opreg.errors import FileFormatError, Where, did_you_mean, note, other_count, warn
 
 from .control_flow import check_locations
 from .infer import mxnet_shape
@@ -214,7 +214,7 @@ class Loader:
             numbers[number] = max(numbers[number], index + 1)
         rows = [self.number(place, "node_row_ptr", row)
                 for row in self.items(place, "node_row_ptr", top.get("node_row_ptr", []))]
-        if len(rows) != len(stored) + 1:  # missing, or not of these nodes: MXNet does not read it, either
+        if len(rows) != len(stored) + 1:  # missing or wrong; MXNet ignores this list, too
             return numbers
         return [max(most, after - before) for most, before, after in zip(numbers, rows, rows[1:])]
 
@@ -273,8 +273,7 @@ class Loader:
         """The inputs of a node in the order of its signature."""
         names = op.signature.inputs(attrs)
         if len(inputs) != len(names):
-            self.fail(stored.place, f"operator {op.name}: expected {len(names)} inputs ({list_names(names)}), got "
-                                    f"{len(inputs)}")
+            self.fail(stored.place, f"operator {op.name}: {other_count(names, len(inputs))}")
         order = stored_order(op, attrs)
         return inputs if order is None else [entry for _, entry in sorted(zip(order, inputs), key=lambda pair: pair[0])]
 

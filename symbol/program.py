@@ -25,7 +25,8 @@ __all__ = ["OBSERVED", "Bound", "Program", "nbytes", "replaced", "uncollected"]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: Runs a trace of users' code by this title; its result, and what says that something it read has changed.
+#: Runs a trace of users' code, named by a title; returns its result, and a function that names a read value that has
+#: changed.
 OBSERVED = Slot("observers")
 
 Change: TypeAlias = Callable[[Node, dict[Entry, Entry]], Sequence[Node] | None]
@@ -136,7 +137,7 @@ class Program:
         Intermediate results that must be computed in these arrays.
     outside : dict of BodyReads or Node to (str, function), or None
         The reads of users' functions outside of themselves while the program was made: for each the name of its
-        operator, and a function that tells whether these values have changed; None where nobody asks.
+        operator, and a function that tells whether these values have changed; None if these reads are not recorded.
     """
 
     bound: Bound
@@ -271,7 +272,7 @@ def uncollected(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _changed(checks: Iterable[Check]) -> str | None:
-    """The first thing that one of several functions says."""
+    """The first text that one of several checks returns; None if all return None."""
     for check in checks:
         label = check()
         if label is not None:

@@ -117,11 +117,9 @@ class SparseExecutor(Parted):
                  numbers: bool | str | None):
         graph, arrays = symbol._graph(), args + aux
         variables = [node for nodes in graph.variables() for node in nodes]
-        shapes = inference.infer_shapes(graph, {node: array.shape for node, array in zip(variables, arrays)},
-                                        {node: [spec.shape for spec in specs] for node, specs in known_specs.items()})
-        dtypes = inference.decide_dtypes(graph, {node: np.dtype(array.dtype) for node, array in zip(variables, arrays)},
-                                         {node: [spec.dtype for spec in specs] for node, specs in known_specs.items()})
-        self._specs = {node: list(map(Spec, shapes[node], dtypes[node])) for node in graph.nodes}
+        self._specs = inference.infer_specs(
+            graph, {node: array.shape for node, array in zip(variables, arrays)},
+            {node: np.dtype(array.dtype) for node, array in zip(variables, arrays)}, known_specs)
         bound = fitted(head_grads, symbol.list_outputs(), [self._specs[node][i] for node, i in graph.heads], ctx,
                        bool(outputs))
         SingleThread.__init__(self)

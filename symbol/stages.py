@@ -14,8 +14,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from opreg.core.declarations import ZERO
 from opreg.core.graph import Entry, Graph, Node, fail, rewrite
 from opreg.core.launch import Call
@@ -124,12 +122,9 @@ class Staged(Parted):
         arguments, auxiliary = graph.variables()
         self._arrays = dict(zip(arguments + auxiliary, args + aux))
         self._wanted = {node: (grad, req) for node, grad, req in zip(arguments, grads, reqs) if grad is not None}
-        shapes = inference.infer_shapes(graph, {node: value.shape for node, value in self._arrays.items()},
-                                        {node: [spec.shape for spec in specs] for node, specs in known_specs.items()})
-        dtypes = inference.decide_dtypes(graph, {node: value._data.dtype for node, value in self._arrays.items()},
-                                         {node: [spec.dtype for spec in specs] for node, specs in known_specs.items()})
-        bound = fitted(head_grads, symbol.list_outputs(),
-                       [Spec(shapes[node][i], dtypes[node][i]) for node, i in graph.heads], ctx, reshaped)
+        specs = inference.infer_specs(graph, {node: value.shape for node, value in self._arrays.items()},
+                                      {node: value._data.dtype for node, value in self._arrays.items()}, known_specs)
+        bound = fitted(head_grads, symbol.list_outputs(), [specs[node][i] for node, i in graph.heads], ctx, reshaped)
         SingleThread.__init__(self)
         BoundArrays.__init__(self, symbol, ctx, args, grads, reqs, aux, bound)
         self._make, self._gradients = make, {True: True, False: None}
@@ -137,12 +132,12 @@ class Staged(Parted):
                    for gradient, (node, _) in zip(bound, graph.heads)]
         self._heads = HeadGradients(targets, bound, self._output_names, ctx)
         self._cut = _Cut(graph, known_specs)
-        self._border = [(new, shapes[old], dtypes[old]) for new, old in self._cut.border]
+        self._border = [(new, specs[old]) for new, old in self._cut.border]
         self._follows = Symbol(self._cut.second)
         self._first = self._bind_first(known_specs) if self._cut.first else None
         self._second_parts: OrderedDict[tuple, Executor] = OrderedDict()
         self._second: Executor | None = None  # the second part of the last forward
-        self.outputs = self._merged([_nothing(shapes[node][i], dtypes[node][i], ctx) for (node, i), early
+        self.outputs = self._merged([_nothing(specs[node][i], ctx) for (node, i), early
                                      in zip(graph.heads, self._cut.early) if not early])
 
     def reduce(self, reduce: Group | Reduction | None) -> None:
@@ -180,8 +175,8 @@ class Staged(Parted):
 
     def _bind_second(self, shapes: Sequence[Sequence[Shape]]) -> Executor:
         second = self._part(self._follows, self._wanted, {
-            node: [Spec(shape, dtype) for shape, dtype in zip(measured, dtypes)]
-            for (node, _, dtypes), measured in zip(self._border, shapes)})
+            node: [Spec(shape, spec.dtype) for shape, spec in zip(measured, specs)]
+            for (node, specs), measured in zip(self._border, shapes)})
         for mode, is_train in self._gradients.items():
             if second._gradients[mode] is not is_train:
                 second._differentiate(mode, is_train)
@@ -197,14 +192,14 @@ class Staged(Parted):
     def _sizes(self, is_train: bool) -> tuple:
         """The shapes of the operators at the border, computed from the current values."""
         border: list[tuple[Shape | None, ...]] = []
-        for node, shapes, _ in self._border:
+        for node, specs in self._border:
             assert node.op is not None
             ins = [self._arrays[source] for source, _ in node.inputs]
             ctx = ins[0]._ctx
             call = Call(node.op, node.attrs, [array._data for array in ins], [], [], ctx.xp, ctx, is_train, wrap=wrap)
             try:
                 measured = shapes_from_data(node.op, call)
-                border.append(tuple([unify(shape, counted) for shape, counted in zip(shapes, measured)]))
+                border.append(tuple([unify(spec.shape, counted) for spec, counted in zip(specs, measured)]))
             except Exception as error:
                 fail(error, node)
         return tuple(border)
@@ -259,7 +254,7 @@ class Staged(Parted):
     def explain(self, is_train: bool | None = None) -> Explanation:
         """Each step of the plans: of the first part, and of the second for each cached set of shapes."""
         is_train = self._mode_of(is_train)
-        names = ", ".join(node.name for node, _, _ in self._border)
+        names = ", ".join(node.name for node, _ in self._border)
         lines = [] if self._first is None else [f"before {names}:", *self._first.explain(is_train).split("\n")]
         for key, part in self._second_parts.items():
             shapes = ", ".join(show(shape) for shapes in key for shape in shapes)
@@ -267,7 +262,8 @@ class Staged(Parted):
         return Explanation(report(lines if self._second_parts else [*lines, f"from {names}: planned when it has run"]))
 
 
-def _nothing(shape: Shape | None, dtype: np.dtype | None, ctx: Context) -> NDArray:
+def _nothing(spec: Spec, ctx: Context) -> NDArray:
     """An empty array, with as many axes as are known."""
+    shape, dtype = spec
     dims = (0,) if shape is None else tuple([0 if dim is ANY else dim for dim in shape])
     return NDArray(zeros(ctx, dims if 0 in dims else (0, *dims[1:]), dtype), ctx)

@@ -23,7 +23,18 @@ from opreg.core.rules import Attrs, Dtypes, Shapes
 from opreg.core.slots import Slot
 from opreg.core.spec import Shape, as_dtype, dtype_flag, is_known, parse_shape, show
 from opreg.core.value import Value
-from opreg.errors import TRIMMED, ArgumentError, AttrError, OpError, did_you_mean, list_names, note, user_line, warn
+from opreg.errors import (
+    TRIMMED,
+    ArgumentError,
+    AttrError,
+    OpError,
+    did_you_mean,
+    list_names,
+    note,
+    other_count,
+    user_line,
+    warn,
+)
 from opreg.ndarray import autograd
 from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.ndarray import AS_NUMPY
@@ -199,7 +210,8 @@ class Symbol(Methods):
         return self.__deepcopy__({})
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> Symbol:
-        copies: dict[Node, Node] = memo.setdefault(Node, {})  # symbols copied together share what they shared
+        # symbols that share nodes still share them after they are copied together
+        copies: dict[Node, Node] = memo.setdefault(Node, {})
         for node in self._graph().nodes:  # names and attributes of a copy may be set
             if node not in copies:
                 copies[node] = node.renewed([(copies[source], i) for source, i in node.inputs])
@@ -415,7 +427,6 @@ class Symbol(Methods):
     def _dtypes(self, what: str, args: Sequence[DTypeLike], keywords: Mapping[str, DTypeLike]
                 ) -> tuple[Dtypes, Dtypes, Dtypes]:
         graph, dtypes = self._known_dtypes(what, args, keywords)
-        inference.forget(graph)
         rule = inference.decide_dtypes if what == "infer_type" else inference.infer_dtypes
         return _of_roles(graph, rule(graph, dtypes))
 
@@ -593,8 +604,7 @@ def _node(op: Op, values: Sequence[Symbol | None], attrs: Attrs, written: Mappin
     where = user_line()
     names = op.signature.inputs(attrs)
     if len(values) != len(names):
-        raise ArgumentError(f"operator {op.name}, node {name!r}: expected {len(names)} inputs ({list_names(names)}), "
-                            f"got {len(values)}")
+        raise ArgumentError(f"operator {op.name}, node {name!r}: {other_count(names, len(values))}")
     inputs: list[Entry] = []
     for key, value in zip(names, values):
         if isinstance(value, Symbol):

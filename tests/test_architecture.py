@@ -136,14 +136,14 @@ def _place(name: str) -> int:
 
 
 @of_each(MODULES)
-def test_points_down(name: str) -> None:
+def test_imports_point_down(name: str) -> None:
     assert _entry(name) != "opreg" or name in ("opreg", "opreg.__main__"), f"{name} has no place on the floors"
     for other, line, _ in _imports(name):
         assert other not in MODULES or _place(other) < _place(name) or _entry(other) == _entry(name), \
             f"{MODULES[name]}:{line}: {name} imports {other}, which stands above it, or beside it"
 
 
-def test_places_are_those_of_modules() -> None:
+def test_floors_list_existing_folders() -> None:
     assert not PLACES.keys() - MODULES.keys(), "a place has no module"
 
 
@@ -273,7 +273,7 @@ def test_the_machine_of_cells_names_no_framework(name: str) -> None:
     "opreg.custom.operator",
     "opreg.ndarray.traced", "opreg.nn.ops.random", "opreg.core.registry", "opreg.symbol.passes.fuse",
     "opreg.symbol.show", "opreg.train.rnn_cell"])
-def test_may_be_imported_first(name: str) -> None:
+def test_every_module_may_be_imported_first(name: str) -> None:
     program = (f"import {name}, opreg, numpy\n"
                "from opreg.core.registry import get\n"
                "get('square').create_operator(None, [(2,)], ['float32'])\n"
@@ -298,7 +298,7 @@ def test_slots_are_filled() -> None:
 
 
 @of_each(MODULES)
-def test_needs_numpy_alone(name: str) -> None:
+def test_opreg_imports_only_numpy(name: str) -> None:
     """Optional libraries are imported at their first use."""
     for other, line, early in _imports(name):
         top = other.partition(".")[0]
@@ -306,7 +306,7 @@ def test_needs_numpy_alone(name: str) -> None:
             f"{MODULES[name]}:{line}: {other} is imported whether it is used or not"
 
 
-def test_front_door_imports_nothing() -> None:
+def test_importing_opreg_loads_nothing() -> None:
     for other, line, early in _imports("opreg"):
         assert not early or other in ("__future__", "opreg.aliases", "opreg.core.slots", *sys.stdlib_module_names), \
             f"opreg/__init__.py:{line}: {other}"
@@ -369,7 +369,7 @@ def known_one_by_one(text: str, space: Mapping[str, object], names: Set[str], na
 
 
 @of_each([name for name in MODULES if re.match(r"opreg\.(symbol|core|backends)\b", name)])
-def test_facts_about_operators_stand_on_them(name: str) -> None:
+def test_facts_about_operators_are_declared_with_them(name: str) -> None:
     """Facts that hold for some operators are traits or rules, so that users' operators can declare them."""
     importlib.import_module("opreg.symbol.control_flow")  # it declares operators at its first use
     known = {name for name in registry.names() if registry.get(name).where is None}
@@ -382,7 +382,7 @@ def test_facts_about_operators_stand_on_them(name: str) -> None:
     "node.built_in == 'Convolution'", "node.op is relu", "relu is not node.op", "node.op in (relu,)",
     "node.op.name in ('sum', other)", "operator == 'sum'", "{'sum': 1}", "{'sum'}", "{relu: 1}", "frozenset({relu})",
     "node.built_in in TABLE"])
-def test_knowing_an_operator_is_seen(text: str) -> None:
+def test_checks_for_operator_names_are_detected(text: str) -> None:
     known = {"Convolution", "relu", "sum"}
     assert known_one_by_one(text, {"relu": registry.get("relu")}, known)
     assert not known_one_by_one("node.op is op and op.rules.grad is not ZERO and len({'other'}) == 1",

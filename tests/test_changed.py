@@ -44,7 +44,7 @@ def tree(tmp_path: Path) -> Path:
     ("tests/nn/test_jit.py", {"tests/nn/test_jit.py": "changed"}),
     ("docs/page.md", {}),
 ])
-def test_a_file_chooses(tree: Path, file: str, expected: dict[str, str]) -> None:
+def test_a_changed_file_chooses_tests(tree: Path, file: str, expected: dict[str, str]) -> None:
     assert choose(tree, [file]) == expected
 
 

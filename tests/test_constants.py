@@ -134,6 +134,7 @@ OTHERWISE = {
     """,
     "arithmetic": """
         custom.composed: _SAMPLES
+        custom.function: _LENGTHS
         backends.axpy: _SIGNS
         backends.numba.vector: _HALF_PI_LOW _QUARTER_PI_LOW
         builtin.layers.rnn_parts: GATES

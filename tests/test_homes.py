@@ -39,17 +39,17 @@ def _found(name: str) -> Any:
 
 
 @pytest.mark.parametrize("idea", ROWS)
-def test_names_are_there(idea: str) -> None:
+def test_names_exist(idea: str) -> None:
     for name in ROWS[idea]:
         _found(name.removeprefix("opreg."))
 
 
-def test_rows_name_places() -> None:
+def test_every_counted_idea_has_a_row() -> None:
     assert len(ROWS) == 19 and all(ROWS.values())
     assert counts.FAMILIES.keys() <= ROWS.keys()
 
 
-def test_places_are_named() -> None:
+def test_all_places_of_an_idea_are_named() -> None:
     """A place is in a module or package that its row names."""
     places = counts.places()
     assert {idea for idea, modules in places.items() if not modules} == NOWHERE

@@ -65,7 +65,7 @@ def _run(code: str, folder: Path) -> str:
 
 
 @of_each(NAMES)
-def test_alias(name: str) -> None:
+def test_aliases_are_the_same_modules(name: str) -> None:
     module = importlib.import_module(f"opreg.{name}")
     found: object = mx
     for word in name.split("."):
@@ -172,7 +172,7 @@ def test_every_door_that_is_a_module_can_be_imported() -> None:
             assert importlib.import_module(f"opreg.{door}") is getattr(mx, door)
 
 
-def test_one_copy(tmp_path: Path) -> None:
+def test_modules_are_loaded_once_under_all_names(tmp_path: Path) -> None:
     """Files of a package with two names are loaded once, whichever name is imported first."""
     print_same = "import opreg.{0} as a, opreg.{1} as b; print(a is b)"
     for names in ("ops.math", "nn.ops.math"), ("sym.passes.fuse", "symbol.passes.fuse"), ("nd.tape", "ndarray.tape"):
@@ -180,7 +180,7 @@ def test_one_copy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("first", ["import opreg", "import symbol.executor, ndarray.random"])
-def test_bare_names(first: str) -> None:
+def test_bare_names_of_packages_are_free(first: str) -> None:
     """In a checkout the folders can be imported by their bare names; each module exists once."""
     code = (f"{first}\nimport symbol.plan, ndarray.tape, opreg as mx\n"
             "print(symbol is mx.sym, ndarray is mx.nd, symbol.plan.Plan is mx.symbol.plan.Plan,"
@@ -205,7 +205,7 @@ def test_own_module_of_that_name(name: str, kind: str, tmp_path: Path) -> None:
         assert _run(f"{code}print(net().list_arguments())", tmp_path).endswith("['data', 'fc_weight', 'fc_bias']\n")
 
 
-def test_words_of_base() -> None:
+def test_names_of_mxnets_base() -> None:
     from opreg.base import MXNetError, NotImplementedForSymbol, _as_list, data_dir, mx_real_t, py_str, string_types
 
     assert mx.base.MXNetError is MXNetError is mx.errors.OpError

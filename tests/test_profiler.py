@@ -71,7 +71,7 @@ def test_executors_are_as_they_were_when_it_ends():
     assert Executor.forward is before
 
 
-def test_monitors_go_on():
+def test_monitors_stay_installed():
     bound, seen = executor(), []
     bound.set_monitor_callback(lambda name, array: seen.append(name))
     profiler.set_state("run")
@@ -268,7 +268,7 @@ def test_nothing_is_noted_before_it_runs():
 @pytest.mark.parametrize("old, new", [
     (lambda: profiler.profiler_set_config("all", "x.json"), "set_config"),
     (lambda: profiler.profiler_set_state("run"), "set_state"), (profiler.dump_profile, "dump")])
-def test_names_of_before(old, new, alone):
+def test_older_names(old, new, alone):
     with pytest.warns(DeprecationWarning, match=rf"profiler\.{new} since"):
         old()
 

@@ -76,7 +76,7 @@ def test_no_module_takes_the_place_of_a_public_name(name: str) -> None:
 
 
 @of_each([each for each in dir(mx) if not each.startswith("_")])
-def test_door_opens(name: str) -> None:
+def test_public_names_are_loaded(name: str) -> None:
     assert getattr(mx, name) is not None
 
 
@@ -121,7 +121,7 @@ def test_import_loads_nothing() -> None:
         "opreg", "opreg.aliases", "opreg.core", "opreg.core.slots"}
 
 
-def test_use_loads_no_option() -> None:
+def test_use_loads_no_optional_library() -> None:
     """Arrays, graphs and operators need only NumPy."""
     loaded = _loaded("import opreg as mx; mx.nd.abs(mx.nd.array([1])); mx.sym.Variable('x').eval(x=mx.nd.array([1]))")
     for name in ("scipy", "cupy", "ml_dtypes", "numba", "matplotlib", "threadpoolctl"):

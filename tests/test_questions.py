@@ -27,13 +27,13 @@ def _questions() -> tuple[Questions, list[tuple[object, ...]]]:
     return question, asked
 
 
-def test_questions_are_asked_of_what_they_are_for() -> None:
+def test_a_question_is_called_with_its_case() -> None:
     question, asked = _questions()
     question.ask(1)
     assert asked == [(1,)]
 
 
-def test_a_failure_is_itself_and_names_its_question() -> None:
+def test_a_failure_keeps_its_type_and_names_its_question() -> None:
     question, asked = _questions()
     with pytest.raises(AssertionError, match="one") as caught:
         question.ask(2)
@@ -49,7 +49,7 @@ def test_failures_are_raised_together() -> None:
         ["asked of 3: divided, by 3"], ["asked of 3: raised"]]
 
 
-def test_all_cases_are_looked_at() -> None:
+def test_all_cases_are_tested() -> None:
     @of_each([1, 2, 3])
     def odd(case: int) -> None:
         """Whether it is odd."""

@@ -225,7 +225,7 @@ def test_executor_manager():
     assert out["fc_weight"].asnumpy().tolist() == [[1, 1]]
 
 
-def test_old_loop():
+def test_training_loop_over_executors():
     """A loop over executors, as programs wrote it before Module, with the helpers of ``model``."""
     from opreg.model import _create_kvstore, _initialize_kvstore, _update_params, _update_params_on_kvstore
 

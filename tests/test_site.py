@@ -45,7 +45,7 @@ def test_every_page_is_there(site: Path) -> None:
     ("reference/nn", "Dense(in_channels, out_channels"),
     ("reference/index", "value_and_grad"),
 ])
-def test_pages_say(site: Path, page: str, said: str) -> None:
+def test_pages_have_the_expected_text(site: Path, page: str, said: str) -> None:
     assert said in text(site / f"{page}.html")
 
 

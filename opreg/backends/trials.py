@@ -62,8 +62,8 @@ def faster(question: str, usual: str, alternative: str, ways: Mapping[str, Calla
     ways : mapping of str to functions without arguments
         The functions to measure, by these names; called only if the question has no stored answer.
     apart : bool
-        Whether threads of one implementation spin for a while after its call and would slow down the other: then all
-        rounds of the usual one come first.
+        Whether threads of one implementation spin after its call and would slow down the other; if so, all rounds of
+        the usual one come first.
     """
     with _LOCK:
         trials_known = _known()

@@ -93,10 +93,11 @@ def gradient_by(op: Op, *backs: Op) -> None:
     op : Op
         The operator.
     *backs : Op
-        Each reads, by their names, inputs of ``op``, outputs of ``op``, and gradients of these: ``g_state`` is that of
-        the output ``state``, any other name that of the first. It has the attributes of ``op`` that are its own. Its
-        outputs have the names of the inputs that they are gradients of; one called ``output`` is that of the first.
-        If it reads all inputs its shapes are derived from those of ``op``, unless it has a rule for them.
+        Operators of gradients. The name of an input of such an operator tells its meaning: an input or output of
+        ``op``, or an output gradient (``g_state`` is that of the output ``state``, any other name that of the first
+        output). The attributes are passed on that both operators have. An output has the name of the input of ``op``
+        that it is the gradient of; one called ``output`` is the gradient of the first input. The shapes of an operator
+        that reads all inputs of ``op`` are derived from those of ``op``, unless it has a rule.
 
     Examples
     --------
@@ -163,7 +164,7 @@ def agreeing(op: Op, place: int, shapes: Callable[..., tuple[Any, Shape | None]]
     op : Op
         The operator.
     place : int
-        Which input that is. Another shape of it is refused, by its name.
+        The index of that input. An input of another shape raises an error that names it.
     shapes : function
         ``shapes(*shapes, **attrs)``, given those of all inputs: the shape of the output, or several, and that of this
         input, None where nothing is known of it.

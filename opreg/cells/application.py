@@ -7,7 +7,7 @@ itself recorded, or traced, and can be differentiated again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from opreg.ndarray.ndarray import NDArray
@@ -165,8 +165,7 @@ def application_op(name: str, optional_out_grads: bool = False) -> Op:
             outputs=lambda *, record: [f"output{i}" for i in range(len(record.heads))],
             visible=lambda *, record: record.visible, mode=True, per_instance=True,
             optional_out_grads=optional_out_grads)
-    op.shapes(lambda ins, outs, *, record: _through(record, ins, inference.infer_shapes))
-    op.types(lambda ins, outs, *, record: _through(record, ins, inference.infer_dtypes))
+    op.together(_through)
     op.chance(lambda *, record: any(effects.draws(node.op, node.attrs) for node in record.body.nodes))
     op.body(lambda inputs, *, record: (record.heads, dict(zip(record.variables, inputs))))
     op.inline(_inlined)
@@ -174,13 +173,13 @@ def application_op(name: str, optional_out_grads: bool = False) -> Op:
     return op
 
 
-def _through(record: Application, ins: Sequence[T | None], rule: Callable[..., Mapping[Node, Sequence[T | None]]]
-             ) -> tuple[list[T | None], list[T | None]]:
-    """Infer shapes or dtypes of inputs and outputs through the body."""
+def _through(ins: Sequence[Spec], outs: Sequence[Spec], *, record: Application) -> tuple[list[Spec], list[Spec]]:
+    """Infer specs of inputs and outputs through the body."""
     inputs = record.variables
-    results = rule(Graph(record.heads), {node: value for node, value in zip(inputs, ins) if value is not None})
-    return ([results[node][0] if node in results else value for node, value in zip(inputs, ins)],
-            [results[node][i] for node, i in record.heads])
+    specs = inference.infer_specs(Graph(record.heads), {node: spec.shape for node, spec in zip(inputs, ins)},
+                                  {node: spec.dtype for node, spec in zip(inputs, ins)}, decide=False)
+    return ([specs[node][0] if node in specs else spec for node, spec in zip(inputs, ins)],
+            [specs[node][i] for node, i in record.heads])
 
 
 def _inlined(inputs: Sequence[Entry], specs: dict[Node, list[Spec]], *, record: Application

@@ -129,7 +129,7 @@ def _kind(value: object) -> str:
 
 
 class _NumberError(ShapeError, TypeError):
-    """A number in the place of a tensor's gradient, which has the wrong shape and the wrong type."""
+    """A scalar was returned as a tensor's gradient, so both the shape and the type are wrong."""
 
 
 def _demand_exact(cell: Cell, place: int | str, value: TensorBase, g: object) -> None:

@@ -42,7 +42,7 @@ def getter_of(cls: type) -> Any:
 
 
 def size_of(cls: type) -> int:
-    """The number of a class's own attributes, without the hook that a trace of another thread may have put there."""
+    """The number of a class's own attributes, not counting a hook that a trace in another thread has installed."""
     with _LOCK:
         return len(cls.__dict__) - (cls in _HOOKED and _HOOKED[cls][1] is None)
 

@@ -123,6 +123,7 @@ class Observer(Values):
         for function in self._caches:
             self._close_cache(function)
         self._met, self._functions, self._owners, self._generators, self._codes = {}, {}, [], [], []
+        self._unnamed = {}
         self._classes, self._caches = {}, []
 
     def _memory_is_read(self) -> bool:
@@ -130,13 +131,30 @@ class Observer(Values):
         owners = [value for value in self._met.values() if "_data" in (attributes_of(value) or ())]
         return not owners and any(isinstance(value, NDArray) for value in self._met.values())
 
+    def _is_unnamed(self, code: types.CodeType) -> bool:
+        """Whether user code is that of a function which no code of the user's names or defines: a library holds it."""
+        return bool(code.co_flags & inspect.CO_OPTIMIZED) and id(code) not in self._inner and \
+            id(code) not in self._functions
+
     def _meet_functions(self) -> None:
-        """Find the functions whose code has run although no code of the user's names them: a library holds them."""
-        codes = [code for code in self._codes if self._users[id(code)] and code.co_flags & inspect.CO_OPTIMIZED
-                 and id(code) not in self._inner and id(code) not in self._functions]
-        for function in gc.get_referrers(*codes) if codes else ():
+        """Note the functions that ran although no code of the user's names them. All objects of the process are
+        searched only for code that did not end in view: that of a suspended generator, or of another thread."""
+        self._find_ended()
+        ran = [function for function in self._unnamed.values() if self._is_unnamed(function.__code__)]
+        found = {id(function.__code__) for function in ran}
+        codes = [code for code in self._codes
+                 if self._users[id(code)] and self._is_unnamed(code) and id(code) not in found]
+        for function in (*ran, *(gc.get_referrers(*codes) if codes else ())):
             if isinstance(function, types.FunctionType):
                 self._runs(function)
+
+    def _find_ended(self) -> None:
+        """Find the functions of frames that have ended: only then Python shows the function of a frame."""
+        for frame in self._ended:
+            for value in gc.get_referents(frame):
+                if type(value) is types.FunctionType and value.__code__ is frame.f_code:
+                    self._unnamed[id(value)] = value
+        self._ended.clear()
 
     # ------------------------------------------------------------------------------------------------ code that runs
 
@@ -144,16 +162,21 @@ class Observer(Values):
         """The profile function; Python calls it at the begin and end of functions: thousands of times, nearly always
         for library code."""
         known, another = self._users.get, self._profile if callable(self._profile) else None
+        ended = self._ended
 
         def profile(frame: types.FrameType, event: str, arg: Any) -> None:
             if another is not None:
                 another(frame, event, arg)
+            if ended:
+                self._find_ended()
             if event == "c_call" and STATE.observer is not None and (
                     arg.__name__ in OUTSIDE or known(id(frame.f_code))):
                 self._outside_called(frame, arg)
             if known(id(frame.f_code)) is not False and self._is_user(frame):
                 if STATE.observer is not None:
                     self._event(frame, event, arg)
+                if event == "return" and self._is_unnamed(frame.f_code):
+                    ended.append(frame)  # until the next event
             elif event == "return" and STATE.observer is not None and frame.f_back is not None and known(
                     id(frame.f_back.f_code)):
                 self._answers(frame, arg)
@@ -291,22 +314,25 @@ class Observer(Values):
     def _begin(self, frame: types.FrameType) -> None:
         """Note that a user's function begins."""
         code, scope = frame.f_code, frame.f_globals
+        count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS) \
+            + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+        values = frame.f_locals if count else {}
+        for name in code.co_varnames[:count]:
+            self.meet(values.get(name))
+        first = values.get(code.co_varnames[0]) if count else None
+        if count:
+            self._begin_method(code, first)
         if (id(code), id(scope)) not in self._scanned:
             self._scanned.add((id(code), id(scope)))
             self._scan(code, scope)
-        count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS) \
-            + bool(code.co_flags & inspect.CO_VARKEYWORDS)
-        if not count:
-            return
-        values = frame.f_locals
-        for name in code.co_varnames[:count]:
-            self.meet(values.get(name))
-        first: Any = values.get(code.co_varnames[0])
         if issubclass(type(first), UnicodeError) and count == 1:
             if any(getattr(handler, "__code__", None) is code for handler in error_handlers()):
                 self._read_setting(error_handlers)
             else:
                 self.comparisons.unseen["codecs.register_error()"] = None
+
+    def _begin_method(self, code: types.CodeType, first: Any) -> None:
+        """Note the members of a class whose code begins, by the first argument: an object of the class, or itself."""
         for cls in (type(first), first) if issubclass(type(first), type) else (type(first),):
             if (id(code), id(cls)) in self._methods or not (hookable(cls) or is_user_module(cls.__module__)):
                 continue

@@ -228,7 +228,7 @@ ARRAYS_AS_TEXT = id(inspect.unwrap(np.array2string).__code__)
 ENVIRONMENT = frozenset(map(id, (type(os.environ).__getitem__.__code__, type(os.environ).__iter__.__code__)))
 #: Code that opens a file to read it, for opreg's readers.
 FILES = id(inspect.unwrap(reading).__code__)
-#: Code that is noted whoever calls it.
+#: Code whose calls are recorded from any caller, also from a library.
 INSIDE = frozenset({ARRAYS_AS_TEXT, FILES, *ENVIRONMENT})
 #: Settings that code reads by a name.
 BY_NAME: dict[str, Any] = {"FloatingPointError": np.geterr, "seterr": np.geterr, "errstate": np.geterr,
@@ -299,9 +299,9 @@ DRAWS = ("it draws random numbers from a generator of Python's or NumPy's, which
 
 
 def is_generator(value: object) -> bool:
-    """Whether a value is a random generator, or what one draws from.
+    """Whether a value is a random generator, a bit generator or a seed sequence.
 
-    NumPy's are imported when this is asked, as an import of them takes as long as one of all Cells.
+    NumPy's classes are loaded by the first call of this function: importing them takes as long as importing all Cells.
     """
     return issubclass(type(value), (random.Random, np.random.RandomState, np.random.Generator, np.random.BitGenerator,
                                     np.random.SeedSequence))

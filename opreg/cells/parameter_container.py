@@ -67,7 +67,7 @@ class ParameterContainer(Buffered):
         EPOCH[0] += 1
 
     def _edited(self, name: str, before: object, now: object) -> None:
-        """A table has another entry, which the attribute of that name is, too."""
+        """Update the attribute of a name after an entry of a table was edited."""
         attributes = self.__dict__
         if before is not None and attributes.get(name) is before:
             attributes[name] = now
@@ -289,7 +289,7 @@ class ParameterContainer(Buffered):
         return OrderedDict((parameter.name, parameter) for parameter in self.get_parameters(recurse))
 
     def parameters_broadcast_dict(self, recurse: bool = True) -> OrderedDict[str, Parameter] | None:
-        """Parameters by name, of one process: all of them."""
+        """All parameters by name; None if there are none."""
         return self.parameters_dict(recurse) or None
 
     def update_parameters_name(self, prefix: str = "", recurse: bool = True, _from_paths: bool = False) -> None:
@@ -308,7 +308,8 @@ class ParameterContainer(Buffered):
                 if refuse:
                     raise ValueError(f"The value of {path} is {parameter}, its name {parameter.name!r} already exists: "
                                      "give each parameter a different name, or none")
-                if first_path.rpartition(".")[0] == path.rpartition(".")[0]:  # of one Cell: the user gave these names
+                # both in one Cell, so the user gave the names
+                if first_path.rpartition(".")[0] == path.rpartition(".")[0]:
                     warn(f"{self.path}: {first_path} and {path} are both named {parameter.name!r}, so all its "
                          f"parameters are named by their paths from now on: give each a different name, or none")
                 for own_path, renamed in self.parameters_and_names():
@@ -332,11 +333,11 @@ class ParameterContainer(Buffered):
     # ----------------------------------------------------------------------------------------- children
 
     def cells(self) -> ValuesView[Cell]:
-        """Its children, each once."""
+        """The child Cells, each once."""
         return self.name_cells().values()
 
     def name_cells(self) -> OrderedDict[str, Cell]:
-        """Its children by name, each once."""
+        """The child Cells by name, each once."""
         children: OrderedDict[str, Cell] = OrderedDict()
         visited: set[int] = set()
         for name, cell in self._cells.items():
@@ -411,7 +412,7 @@ class ParameterContainer(Buffered):
         return new
 
     def _own_tables(self) -> None:
-        """Make the tables of another Cell, which this one is a copy of, its own."""
+        """Replace the tables that a copied Cell shares with its original by copies."""
         for name in TABLES:
             self.__dict__[name] = Table(self, self.__dict__[name])
 

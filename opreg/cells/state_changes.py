@@ -18,9 +18,9 @@ from ..core import effects
 from ..core.attrs import AS_GIVEN
 from ..core.launch import Call, Step, prepare
 from ..core.mode import MODE
-from ..core.op import Op, shapes_from_data
-from ..core.rules import Attrs, Dtypes, Shapes
-from ..core.spec import Shape
+from ..core.op import Op, infer_specs, shapes_from_data
+from ..core.rules import Attrs
+from ..core.spec import Shape, Spec
 from ..core.value import Value
 from ..typing import Array, ArrayModule
 
@@ -49,15 +49,10 @@ def _moving(op: Op) -> Op:
     result.where = op.where
     result.chance(lambda *, inner: effects.draws(op, inner))
 
-    @result.shapes
-    def shapes(ins: Shapes, outs: Shapes, *, inner: Attrs) -> tuple[Shapes, Shapes]:
-        ins, outputs = op.infer_shapes(ins, outs[:len(op.signature.outputs(inner))], inner)
-        return ins, [*outputs, *_states(op, inner, ins)]
-
-    @result.types
-    def types(ins: Dtypes, outs: Dtypes, *, inner: Attrs) -> tuple[Dtypes, Dtypes]:
-        ins, outputs = op.infer_dtypes(ins, outs[:len(op.signature.outputs(inner))], inner)
-        return ins, [*outputs, *_states(op, inner, ins)]
+    @result.together
+    def specs(ins: Sequence[Spec], outs: Sequence[Spec], *, inner: Attrs) -> tuple[list[Spec], list[Spec]]:
+        in_specs, outputs = infer_specs(op, ins, outs[:len(op.signature.outputs(inner))], inner)
+        return in_specs, [*outputs, *_states(op, inner, in_specs)]
 
     if op.rules.data_dependent:
         @result.infer_from_data

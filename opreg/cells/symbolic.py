@@ -18,7 +18,7 @@ from ..core.op import Op
 from ..core.placeholder import resolve
 from ..core.rules import Attrs
 from ..core.states import begin, beginnings
-from ..errors import ArgumentError, did_you_mean
+from ..errors import ArgumentError, did_you_mean, other_count
 from .cell import Cell
 from .initializer import initializer
 from .parameter import Parameter
@@ -86,8 +86,7 @@ class SymbolCell(Cell):
 
     def construct(self, *inputs: Tensor) -> Any:
         if len(inputs) != len(self.inputs):
-            raise ArgumentError(f"{self.path}: expected {len(self.inputs)} inputs ({', '.join(self.inputs)}), got "
-                                f"{len(inputs)}")
+            raise ArgumentError(f"{self.path}: {other_count(self.inputs, len(inputs))}")
         self._complete(inputs)
         by_name = {**self._params, **dict(zip(self.inputs, inputs))}
         results = evaluate_graph(self._graph, lambda node: by_name[node.name])

@@ -258,7 +258,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         return ops._copy(self)
 
     def __deepcopy__(self, memodict: object) -> Tensor:
-        return tensor_over(self._ctx.run(self._data.copy), self._ctx) if self._variable() is None else self.copy()
+        return self.copy()
 
     def __reduce__(self) -> tuple[type[Tensor], tuple[np.ndarray]]:
         return Tensor, (self.asnumpy(),)

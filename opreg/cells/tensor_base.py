@@ -267,4 +267,4 @@ class TensorBase(Methods):
         return self.swapaxes(-1, -2)
 
 
-set_operators(TensorBase)  # in place of the faster ones of ``NDArray``, which differ in meaning
+set_operators(TensorBase)  # these replace the faster operators of ``NDArray``, whose meaning differs

@@ -175,8 +175,8 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
         """The same values, through which no gradient passes."""
         return ops.BlockGrad(self)
 
-    def __deepcopy__(self, memodict: Any) -> TracedTensor:
-        return self
+    def __deepcopy__(self, memodict: object) -> Tensor:
+        return self.copy()
 
     # -------------------------------------------------------------------------------------------- subscripts
 

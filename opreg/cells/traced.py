@@ -305,7 +305,7 @@ def _holds(value: Any, visited: set[int]) -> bool:
     return any(_holds(part, visited) for part in parts)
 
 
-#: Values that are asked for no tensors: those outside of the graph, and what is no user's data.
+#: Types whose values are not searched for tensors.
 _WITHOUT = (type, types.ModuleType, types.CodeType, ParameterContainer, NDArray)
 
 

@@ -40,8 +40,8 @@ def is_user_code(code: types.CodeType) -> bool:
 
 
 def is_aside(frame: types.FrameType | None, outside: types.FrameType | None) -> bool:
-    """Whether a function runs because an object was deleted, a module is imported or annotations of an operator are
-    evaluated inside of the frame ``outside``, which may happen in any call."""
+    """Whether code runs as a side effect inside the frame ``outside``: since an object is deleted, a module is
+    imported, or annotations of an operator are evaluated. Any call may cause these."""
     while frame is not None and frame is not outside:
         code = frame.f_code
         if code is _FINALIZER or code is _ANNOTATIONS or code.co_name == "__del__" or code.co_filename.startswith(

@@ -69,7 +69,7 @@ _OF_FRAMES = frozenset({"__globals__", "f_builtins", "f_globals"})
 _WARNS = frozenset({"catch_warnings", "simplefilter", "warn", "warn_explicit"})
 #: Names by which code reads all members of a module.
 _LISTS = frozenset({"dir", "vars", "__dict__", "getmembers"})
-#: Names of functions that read attributes by names that nobody can tell.
+#: Names of functions that read attributes by names that byte code does not tell.
 _BY_ANY_NAME = frozenset({"attrgetter", "getmembers", "getmembers_static", "methodcaller"})
 #: Attributes of functions and classes outside of their ``__dict__``.
 _OF_FUNCTIONS = frozenset({"__name__", "__qualname__", "__doc__", "__annotations__", "__module__", "__code__",
@@ -208,6 +208,8 @@ class Values:
         self._inner: set[int] = set()  # code that is defined in code that has run
         self._methods: set[tuple[int, int]] = set()  # code that has run, with the class of its first argument
         self._functions: dict[int, list[types.FunctionType]] = {}  # user's functions that code uses, by their code
+        self._unnamed: dict[int, types.FunctionType] = {}  # user's functions that ran and that a library holds
+        self._ended: list[types.FrameType] = []  # their frames, from their end to the next event
         self._names: set[str] = set()  # names of attributes that code reads
         self._texts: set[str] = set()  # texts that may name attributes, if code reads attributes by text
         self._by_text = False
@@ -236,13 +238,13 @@ class Values:
             raise LeftToPython(self.reason, self.reason)
 
     def _close_cache(self, function: Any) -> None:
-        """Note the answers that a function remembers by now: once they are forgotten it computes them anew."""
+        """Record the results in a function's cache: if the cache is cleared, the function computes new ones."""
         for part in gc.get_referents(function):
             if type(part) is dict and part is not vars(function):
                 self.comparisons.entries(part, f"the cache of {function.__name__}")
 
     def _close_tensors(self) -> None:
-        """Note the attributes that tensors have not, by the texts with which code may ask for them."""
+        """Record the attributes that tensors lack and that code may read by text."""
         for value in tuple(self._met.values()):
             if not (isinstance(value, TensorBase) and isinstance(value, NDArray)):
                 continue
@@ -407,7 +409,7 @@ class Values:
         return value
 
     def _read_existing(self, value: Any, label: str) -> None:
-        """A value was read that no function made meanwhile: nor may one keep a tensor on it, if it is an object."""
+        """Record a read of a value that existed before the trace; if it is an object, also the attributes it has."""
         is_new, cls = id(value) not in self._read, type(value)
         self.read(value, label)
         if issubclass(cls, CONTAINERS) and is_new and len(value) <= MOST_ELEMENTS:
@@ -687,13 +689,13 @@ class Values:
             self._owned(owner, known_owner)
 
     def _read_by_any_name(self) -> None:
-        """Code asks for attributes by names that nobody can tell: all are noted of all owners, those to come, too."""
+        """Record all attributes of all owners, also of later ones: code reads attributes by unknown names."""
         if not self._by_any_name:
             self._by_any_name = True
             self._read_by_name(COMPUTED, COMPUTED)
 
     def _read_globals(self, scope: dict[str, Any], key: Any) -> None:
-        """Code looks into its globals: all are noted where it does so by names that are not known."""
+        """Record that code reads a dict of globals: one name, or all of them for an unknown name."""
         if key is COMPUTED:
             self.comparisons.path(scope, "len({})", len(scope), "the names of globals")
         for name in [each for each in scope if each != "__builtins__"] if key is COMPUTED else (key,):
@@ -702,7 +704,7 @@ class Values:
             self._read_existing(value, f"the global {name}")
 
     def _read_modules(self, keys: Collection[Any]) -> None:
-        """Code looks into ``sys.modules``: all of the user's are noted where it does so by names that are not known."""
+        """Record that code reads ``sys.modules``: some names, or for an unknown name all modules of the user."""
         names = set(keys)
         if COMPUTED in names:
             names.remove(COMPUTED)
@@ -850,7 +852,8 @@ class Values:
                 self.comparisons.entry(attributes, name, ABSENT, label)
             by_identity = is_standard(cls.__module__) and class_attribute(cls, "__eq__")[0] is object
             if by_identity and issubclass(type(value), PLAIN):
-                self.comparisons.path(owner, f"{{}}.{name}", value, label)  # Python's own, which nobody notes
+                # an instance of a class of Python's own, whose attributes are not recorded
+                self.comparisons.path(owner, f"{{}}.{name}", value, label)
         elif name not in attributes and (
                 (issubclass(type(value), _BOUND) and value.__self__ is owner) or _is_of_ctypes(type(value))):
             pass  # a method written in C, or a part of C's memory: another object each time

@@ -1,4 +1,5 @@
-"""Names of MindSpore's ``common._stub_tensor`` that programs use; its tensors stood for results that were to come."""
+"""Names of MindSpore's ``common._stub_tensor`` that programs use; there, stub tensors stand for results still being
+computed."""
 
 from __future__ import annotations
 
@@ -10,9 +11,9 @@ T = TypeVar("T")
 
 
 class StubTensor:
-    """The class of such tensors: none is of it here."""
+    """The class of stub tensors; no tensor here is an instance."""
 
 
 def _convert_stub(stub: T) -> T:
-    """The thing itself."""
+    """The argument, unchanged."""
     return stub

@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from ..errors import ArgumentError, did_you_mean, list_names, warn
+from .conversions import AsText
 from .op import Op
 from .rules import Attrs
 from .signature import GIVEN_INPUTS
 
-__all__ = ["split", "superfluous", "non_none", "ordered_inputs", "signature", "LateSignature", "examples", "is_tensor",
-           "no_value"]
+__all__ = ["split", "superfluous", "non_none", "ordered_inputs", "signature", "method_signature", "LateSignature",
+           "examples", "is_tensor", "no_value"]
 
 #: Inputs of a call: by name, or in order for an operator that takes any number.
 Inputs: TypeAlias = dict[str, Any] | list[Any]
@@ -238,49 +239,73 @@ def signature(op: Op, further: Sequence[str] = ("out", "name"), made: bool = Fal
     '(data, gamma=None'
     """
     kinds: Any = inspect.Parameter
-    if op.signature.variadic or op.signature.per_instance:
+    names = _names_of_inputs(op)
+    if names is None:
         parameters, kind = [kinds(op.signature.many, kinds.VAR_POSITIONAL)], kinds.KEYWORD_ONLY
     else:
         kind = kinds.POSITIONAL_OR_KEYWORD
-        needed = _needed(op)
+        needed = names if op.signature.per_instance else _needed(op)
         if made and op.rules.fill is not None:
-            needed = [name for name in op.signature.input_names[:1] if name in needed]
-        first = next((i for i, name in enumerate(op.signature.input_names) if name not in needed), None)
+            needed = [name for name in names[:1] if name in needed]
+        first = next((i for i, name in enumerate(names) if name not in needed), None)
         parameters = [kinds(name, kind, default=kinds.empty if first is None or i < first else None)
-                      for i, name in enumerate(op.signature.input_names)]
+                      for i, name in enumerate(names)]
     if op.op_type is not None:  # attributes of a user's function are keyword-only
         kind = kinds.KEYWORD_ONLY
     for field in op.signature.schema.fields:
         if (field.name == op.signature.variadic and field.required) or (
-                field.name == GIVEN_INPUTS and op.signature.optional):  # what a call says by its inputs
+                # attributes that follow from the inputs of a call
+                field.name == GIVEN_INPUTS and op.signature.optional):
             continue
         if field.name.isidentifier() and field.name not in {p.name for p in parameters}:
             default = kinds.empty if field.required else field.default
             if field.required and parameters and parameters[-1].default is not kinds.empty:
                 kind = kinds.KEYWORD_ONLY
-            parameters.append(kinds(field.name, kind, default=default, annotation=field.kind))
-    names = {parameter.name for parameter in parameters}
-    parameters += [kinds(name, kinds.KEYWORD_ONLY, default=None) for name in further if name not in names]
+            annotation = kinds.empty if field.kind in (Any, AsText) else field.kind
+            parameters.append(kinds(field.name, kind, default=default, annotation=annotation))
+    taken = {parameter.name for parameter in parameters}
+    parameters += [kinds(name, kinds.KEYWORD_ONLY, default=None) for name in further if name not in taken]
     return inspect.Signature(parameters)
 
 
+def _names_of_inputs(op: Op) -> Sequence[str] | None:
+    """Names of the inputs; None if it takes any number, or if a Prop lists others with other attributes."""
+    if op.signature.variadic:
+        return None
+    if not op.signature.per_instance:
+        return op.signature.input_names
+    usual, *others = examples(op)
+    others += [{**usual, name: type(value)(int(value) + 1)} for name, value in usual.items()
+               if type(value) is int or (isinstance(value, str) and value.isdigit())]
+    try:
+        found = {tuple(op.signature.inputs(op.complete(attrs))) for attrs in (usual, *others)}
+    except Exception:  # a user's Prop refuses the attributes
+        return None
+    return [*found.pop()] if len(found) == 1 else None
+
+
+def method_signature(op: Op) -> inspect.Signature:
+    """The signature of a method that calls an operator with ``self`` as the first input."""
+    first, *parameters = signature(op, ()).parameters.values()
+    if first.kind is first.VAR_POSITIONAL:
+        parameters = [first, *parameters]
+    return inspect.Signature([inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY), *parameters])
+
+
 class LateSignature(inspect.Signature):
-    """The signature of a method that calls an operator with ``self`` as the first input. It is made at the first
-    access, since the class exists before the operators."""
+    """A signature that is made at the first access, as of a method of a class that exists before the operators, or of
+    an operator whose Prop is asked for the names of its inputs."""
 
-    __slots__ = ("_find",)
+    __slots__ = ("_make",)
 
-    def __init__(self, find: Callable[[], Op]):
-        self._find = find
+    def __init__(self, make: Callable[[], inspect.Signature]):
+        self._make = make
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("_parameters", "_return_annotation"):
             raise AttributeError(name)
-        first, *parameters = signature(self._find(), ()).parameters.values()
-        if first.kind is first.VAR_POSITIONAL:
-            parameters = [first, *parameters]
-        method = inspect.Signature([inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY), *parameters])
-        self._parameters, self._return_annotation = method.parameters, method.return_annotation
+        made = self._make()
+        self._parameters, self._return_annotation = made.parameters, made.return_annotation
         return getattr(self, name)
 
     def replace(self, **changes: Any) -> inspect.Signature:  # type: ignore[override]

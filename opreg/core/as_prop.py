@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, other_count
 from .rules import Attrs
 from .slots import Slot
 from .spec import ANY, as_dtype
@@ -52,8 +52,7 @@ class Prop:
     def _inferred(self, known_ins: Sequence[Any], rule: Callable[..., tuple[list, list]]) -> tuple[list, list, list]:
         arguments, auxiliary = self.list_arguments(), self.list_auxiliary_states()
         if len(known_ins) not in (len(arguments), len(arguments) + len(auxiliary)):
-            raise ArgumentError(f"operator {self.op.name}: expected {len(arguments)} inputs "
-                                f"({', '.join(arguments)}), got {len(known_ins)}")
+            raise ArgumentError(f"operator {self.op.name}: {other_count(arguments, len(known_ins))}")
         ins = list(known_ins) + [None] * (len(arguments) + len(auxiliary) - len(known_ins))
         ins, outs = rule(ins, [None] * len(self.op.signature.outputs(self.attrs)), self.attrs)
         return ins[:len(arguments)], outs[:self.op.signature.visible(self.attrs)], ins[len(arguments):]

@@ -291,7 +291,7 @@ class _Entries:
 
 
 class _Missing:
-    """Names that a dict has not, for none of which it is asked while it is as long as it was."""
+    """Names that are missing in a dict. They are looked up only if the length of the dict has changed."""
 
     __slots__ = ("names", "missing", "label")
 
@@ -459,8 +459,8 @@ class Comparisons:
             self._paths[id(owner)][1].append((path, HeldValue(value), label))
 
     def size(self, cls: type, size_of: Callable[[type], int], label: str) -> None:
-        """Record the number of a class's own attributes. ``size_of`` tells it, and is asked where the length of
-        ``__dict__`` is another, as while another thread traces."""
+        """Record the number of a class's own attributes. ``size_of`` counts them; it is called only if the length of
+        ``__dict__`` has changed, as it does while another thread traces."""
         if self._is_new(cls, "size"):
             number = size_of(cls)
             self._places.append(lambda text: text.report(
@@ -528,8 +528,8 @@ class Comparisons:
             self._outside.setdefault(id(attributes), (attributes, elements(attributes), label))
 
     def place(self, owner: Any, name: str, label: str) -> None:
-        """The value that a name has in a dict, in a closure variable, or as an attribute of an object, or that of a
-        context variable; for ``places``."""
+        """Record the value of a name in a dict, of a closure variable, of an attribute, or of a context variable, for
+        ``places``."""
         if (id(owner), name) not in self._stores:
             self._alive.append(owner)
             place = Place(owner, name, ABSENT, label)

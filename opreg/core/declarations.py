@@ -16,8 +16,8 @@ from ..typing import Array, ArrayModule
 from .dispatch import apply
 from .invalidation import invalidate
 from .launch import Call, ChannelsLast, Kernel, Rank
-from .rules import Attrs, Rule, Shapes, TypeRule
-from .spec import Shape
+from .rules import Attrs, AttrsRule, Dtypes, Rule, Shapes, TypeRule
+from .spec import Shape, Spec
 
 if TYPE_CHECKING:
     from .op import Op
@@ -58,8 +58,8 @@ class Rules:
     differentiate : function or None
         Applies the gradient rule, if calling it is not enough; the parameters are the operator and those of
         ``Op.differentiate``.
-    tell_dtypes : function of the attributes and dtypes, or None
-        Called with the dtypes of the inputs before shapes are inferred, where shapes are found by a run on them.
+    specs : Rule or None
+        The rule for shapes and dtypes, declared by ``together``.
     check : function of the operator, the decorator's name, and a rule; or None
         Checks the rules of a user's operator when they are declared.
     """
@@ -69,7 +69,7 @@ class Rules:
     call: Callable[..., Any] = apply
     differentiate: Callable[..., Sequence[Any]] | None = None
     check: Check | None = None
-    tell_dtypes: Callable[[Any, list[np.dtype | None]], None] | None = None
+    specs: Rule | None = None
     infer: Rule | None = None
     shapes: Rule | None = None
     fill: Rule | None = None
@@ -146,6 +146,23 @@ class Declarations:
     def shapes(self, function: F) -> F:
         """Declare the shape rule as a function ``f(ins, outs, **attrs) -> (ins, outs)``; unknown shapes are None."""
         return self._declare("shapes", function)
+
+    def together(self, function: F) -> F:
+        """Declare one rule for shapes and dtypes, where either depends on the other: a function
+        ``f(ins, outs, **attrs) -> (ins, outs)`` of specs, as far as they are known."""
+        rule = Rule.of(function)
+
+        def shapes(attrs: Attrs, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+            in_specs, out_specs = rule(attrs, list(map(Spec, ins)), list(map(Spec, outs)))
+            return [spec.shape for spec in in_specs], [spec.shape for spec in out_specs]
+
+        def dtypes(attrs: Attrs, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+            in_specs, out_specs = rule(attrs, [Spec(None, each) for each in ins], [Spec(None, each) for each in outs])
+            return [spec.dtype for spec in in_specs], [spec.dtype for spec in out_specs]
+
+        self._declare("shapes", AttrsRule(shapes))
+        self._declare("types", AttrsRule(dtypes))
+        return self._declare("specs", function, rule)
 
     def fill(self, function: F) -> F:
         """Declare the rule for unknown input shapes: ``f(ins, outs, **attrs)`` returns all input shapes."""

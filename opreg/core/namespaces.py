@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from ..errors import ArgumentError, ShapeError, UnknownOperatorError, did_you_mean
-from .arguments import signature
+from .arguments import LateSignature, signature
 from .op import Op
 from .registry import find, names, nearest, on_names, ops
 from .value import ARITHMETIC, METHODS, Value, arithmetic
@@ -99,7 +99,7 @@ def give_signature(function: Callable, op: Op, name: str, module: str, further: 
     function.__name__ = function.__qualname__ = name
     function.__module__ = module
     function.__doc__ = op.doc
-    function.__signature__ = signature(op, further, made)  # type: ignore[attr-defined]
+    function.__signature__ = LateSignature(lambda: signature(op, further, made))  # type: ignore[attr-defined]
     function.op = op  # type: ignore[attr-defined]
     return function
 

@@ -39,7 +39,7 @@ from .traits import Traits
 if TYPE_CHECKING:
     from .value import Value
 
-__all__ = ["Op", "combined_shape", "filled_shapes", "gradients_by_rule", "runs_body", "shapes_from_data"]
+__all__ = ["Op", "combined_shape", "filled_shapes", "gradients_by_rule", "infer_specs", "runs_body", "shapes_from_data"]
 
 V = TypeVar("V", bound="Value")
 
@@ -211,12 +211,11 @@ class Op(Declarations, PropMethods):
 
     def specs(self, ins: Sequence[Spec | Array], attrs: Attrs) -> list[Spec]:
         """Infer the specs of outputs from those of all inputs, or from arrays, as far as they follow."""
+        if self.rules.specs is not None:
+            return infer_specs(self, ins, [Spec()] * len(self.signature.outputs(attrs)), attrs)[1]
         nothing: list[Any] = [None] * len(self.signature.outputs(attrs))
-        in_dtypes: Dtypes = [array.dtype for array in ins]
-        if self.rules.tell_dtypes is not None:
-            self.rules.tell_dtypes(attrs, in_dtypes)
         _, shapes = self.infer_shapes([array.shape for array in ins], list(nothing), attrs)
-        _, dtypes = self.infer_dtypes(in_dtypes, nothing, attrs)
+        _, dtypes = self.infer_dtypes([array.dtype for array in ins], nothing, attrs)
         return list(map(Spec, shapes, dtypes))
 
     def differentiate(self, g: V | Sequence[V | None] | None, ins: Sequence[V], outs: Sequence[V], attrs: Attrs,
@@ -252,6 +251,16 @@ class Op(Declarations, PropMethods):
     def __call__(self, *values: object, **keywords: Any) -> Any:
         """Apply the operator to arrays, which computes it, or to symbols, which adds a node."""
         return self.rules.call(self, values, keywords)
+
+
+def infer_specs(op: Op, ins: Sequence[Spec | Array], outs: Sequence[Spec], attrs: Attrs
+                ) -> tuple[list[Spec], list[Spec]]:
+    """Infer shapes and dtypes of inputs and outputs of an operator from those that are known."""
+    if op.rules.specs is not None:
+        return op.rules.specs(attrs, [Spec(each.shape, each.dtype) for each in ins], list(outs))
+    in_shapes, out_shapes = op.infer_shapes([each.shape for each in ins], [each.shape for each in outs], attrs)
+    in_dtypes, out_dtypes = op.infer_dtypes([each.dtype for each in ins], [each.dtype for each in outs], attrs)
+    return list(map(Spec, in_shapes, in_dtypes)), list(map(Spec, out_shapes, out_dtypes))
 
 
 def filled_shapes(op: Op, ins: Shapes, outs: Shapes, attrs: Attrs) -> Shapes:

@@ -1,5 +1,5 @@
-"""Patches: methods that a program gives to a class of arrays, tensors or symbols. Traces are made anew, and the
-tensors of traces get them, too."""
+"""Patches: methods that a program gives to a class of arrays, tensors or symbols. A patch discards existing traces,
+and tensors in traces get the methods, too."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ _ORIGINALS: dict[str, _Original] = {}
 
 
 def follow(tensors: type, traced: type) -> None:
-    """From now on give tensors of traces the attributes that a program gives to tensors.
+    """From now on, copy attributes that a program sets on the class of tensors to the class of tensors in traces.
 
-    A method that both have alike, or that is new, is taken over; in the place of one that tensors of traces have for
-    themselves, the new one leaves a compiled function to Python.
+    A new method, or one that both classes share, is copied. A method that the class of traced tensors defines itself
+    is replaced by one that makes a compiled function run as Python.
     """
     _FOLLOWERS[tensors] = traced
 

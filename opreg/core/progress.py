@@ -188,18 +188,18 @@ class Line:
 
 def counted(things: Iterable[T], what: str, total: int | None = None, text: Callable[[T], str] = lambda thing: ""
             ) -> Iterator[T]:
-    """Iterate over things, with a line that shows how many are done.
+    """Iterate over values, with a line on the terminal that shows the number of finished ones.
 
     Parameters
     ----------
     things : iterable
-        The things.
+        The values.
     what : str
         The work that is being done, as text.
     total : int, optional
-        The number of things.
+        The number of values.
     text : function, optional
-        Gives the text to show about the current thing.
+        Returns the text to show for the current value.
     """
     if not is_enabled():
         yield from things

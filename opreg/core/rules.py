@@ -274,7 +274,8 @@ def as_list(values: object) -> list[Any]:
 
 
 def counted(returned: object) -> str:
-    """The number of values that a function returned, for an error; the class of what is no list of them.
+    """The number of values that a function returned, as text for an error; the name of its class if it is no list or
+    tuple.
 
     Examples
     --------

@@ -18,8 +18,8 @@ from ..typing import DTypeLike
 from .mode import MODE
 
 __all__ = [
-    "ANY", "Spec", "Shape", "is_known", "parse_shape", "size", "strides_of", "bytes_of", "unify", "broadcast",
-    "check_axis", "check_axes", "flattened", "reduced_axes", "show", "holds_any", "cut_length",
+    "ANY", "Spec", "Shape", "is_known", "parse_shape", "size", "strides_of", "bytes_of", "unify", "in_common",
+    "broadcast", "check_axis", "check_axes", "flattened", "reduced_axes", "show", "holds_any", "cut_length",
     "DTYPES", "as_dtype", "dtype_flag", "TypeFlag", "common_dtype",
     "is_floating", "is_numpy_float", "is_single_or_double", "is_narrow", "whole_up_to", "limits",
 ]
@@ -183,6 +183,19 @@ def unify(left: Shape | None, right: Shape | None) -> Shape | None:
     if is_known(left):
         return left
     return tuple([b if a is ANY else a for a, b in zip(left, right)])
+
+
+def in_common(shapes: Sequence[Shape]) -> Shape | None:
+    """The dimensions that all shapes have in common, ``ANY`` where they differ; None for different ranks.
+
+    Examples
+    --------
+    >>> in_common([(2, 3), (5, 3)]), in_common([(2,), (2, 2)])
+    ((?, 3), None)
+    """
+    if len({*map(len, shapes)}) > 1:
+        return None
+    return tuple([dims[0] if len({*dims}) == 1 else ANY for dims in zip(*shapes)])
 
 
 def broadcast(*shapes: Shape) -> Shape:

@@ -1,7 +1,7 @@
 """Initial values of the auxiliary states of users' operators, by an initializer that is declared with the operator.
 
-Executors, modules and Cells make the arrays of states and fill them by initializers. These are defined in a higher
-layer than all of them, so they come through a slot.
+Executors, modules and Cells make the arrays of states and fill them by initializers. Initializers are defined in a
+higher layer than executors, so they are reached through a slot.
 """
 
 from __future__ import annotations

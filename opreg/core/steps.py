@@ -188,7 +188,8 @@ def _work_of_partial(step: functools.partial[object], arrays: Sequence[Array]) -
 
 
 def _view(arrays: Sequence[Array], array: Array) -> Callable[[Sequence[Array]], Array] | None:
-    """A function that gives the view of another array that ``array`` is of one of ``arrays``; None if it is of none."""
+    """A function of arrays like ``arrays`` that returns the view of one of them that corresponds to ``array``; None if
+    ``array`` is a view of none of them."""
     number = index_at(arrays, array)
     if number is None:
         return None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from ..errors import ArgumentError, OpError, list_names, note, user_line
+from ..errors import ArgumentError, OpError, note, other_count, user_line
 from ..typing import DTypeLike
 from .graph import Entry, Node, declared_shape, fail
 from .op import Op
@@ -83,8 +83,7 @@ class Tracer:
         attrs = op.complete(keywords)
         names = op.signature.inputs(attrs)
         if len(inputs) != len(names):
-            raise ArgumentError(f"operator {op.name}: expected {len(names)} inputs ({list_names(names)}), got "
-                                f"{len(inputs)}")
+            raise ArgumentError(f"operator {op.name}: {other_count(names, len(inputs))}")
         node = self.add(op, attrs, inputs, keywords)
         return [(node, i) for i in range(op.signature.visible(attrs))]
 

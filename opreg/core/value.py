@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ArgumentError
-from .arguments import LateSignature, ordered_inputs, split
+from .arguments import LateSignature, method_signature, ordered_inputs, split
 from .dispatch import apply
 from .op import Op
 from .patches import Patched
@@ -128,7 +128,7 @@ def _fluent(name: str) -> Callable:
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"The operator ``{name}`` applied to this."
-    method.__signature__ = LateSignature(lambda: get(name))  # type: ignore[attr-defined]
+    method.__signature__ = LateSignature(lambda: method_signature(get(name)))  # type: ignore[attr-defined]
     return method
 
 

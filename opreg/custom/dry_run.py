@@ -27,7 +27,7 @@ Compute: TypeAlias = Callable[[list[NDArray], Context], list[Any]]
 _LIMIT = 1 << 26
 
 
-def dry_run(op_type: str, compute: Compute, specs: Sequence[Spec]) -> list[Spec]:
+def dry_run(op_type: str, compute: Compute, specs: Sequence[Spec], traced: bool = False) -> list[Spec]:
     """Specs of the results of a function of arrays, for inputs of given specs.
 
     The function is run on zeros; if that fails, on positive values, with invertible square matrices. If inputs would be
@@ -42,11 +42,13 @@ def dry_run(op_type: str, compute: Compute, specs: Sequence[Spec]) -> list[Spec]
         Returns a list of arrays.
     specs : sequence of Spec
         Specs of the inputs.
+    traced : bool
+        Whether the function is traced, whatever the size of its inputs.
     """
     nbytes = sum(size(spec.shape) * spec.dtype.itemsize for spec in specs)  # type: ignore
     with restored_generators(), Recording(False, None), np.errstate(all="ignore"):
         try:
-            if nbytes > _LIMIT:
+            if traced or nbytes > _LIMIT:
                 what = f"on values without numbers, since inputs of {nbytes:,} bytes are too large for others,"
                 results = compute(_numberless(specs, cpu()), cpu())
             else:

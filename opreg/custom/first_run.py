@@ -35,7 +35,8 @@ def is_default(method: object) -> bool:
 
 
 def note_given(error: BaseException, where: str, arguments: str) -> None:
-    """Add to an exception of users' code where it was raised, and the specs of the code's arguments."""
+    """Add notes to an exception of users' code: the place where it was raised, and the specs of the code's
+    arguments."""
     note(error, f"in {where}, given {arguments}")
     if isinstance(error, TypeError) and str(error).startswith("Unsupported type") and "NDArray" in str(error):
         note(error, "a RawKernel takes arrays of CuPy alone: give it cupy.from_dlpack(x), which shares the memory")
@@ -59,7 +60,7 @@ def _untouched(mark: Any) -> bool:
     """Whether an output still holds the pattern. On a device, this copies one boolean to the host."""
     if hasattr(mark, "unwritten"):
         return mark.unwritten
-    if isinstance(mark, np.ndarray) and mark[0] != _MARK:  # on the host, one element nearly always tells
+    if isinstance(mark, np.ndarray) and mark[0] != _MARK:  # on the host, comparing one element nearly always suffices
         return False
     same = (mark == _MARK).all()
     return bool(same.get() if hasattr(same, "get") else same)
@@ -154,7 +155,7 @@ def warn_unwritten(warned: set[str], names: Sequence[str], backward: Callable[..
     """Warn once of requested gradients that were not written, unless ``backward`` is only ``pass``."""
     code = getattr(getattr(backward, "__func__", backward), "__code__", None)
     missing = is_default(backward)
-    names = [name for name in names if name not in warned and "label" not in name]  # labels have none
+    names = [name for name in names if name not in warned and "label" not in name]  # labels have no gradients
     if not names or (code is not None and not missing and does_nothing(code)):
         return
     warned.update(names)

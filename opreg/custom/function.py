@@ -18,7 +18,7 @@ from ..core.op import Op, combined_shape, filled_shapes, gradients_by_rule
 from ..core.registry import ops
 from ..core.rules import SAME_TYPE, AttrsRule, Dtypes, Rule, Shapes, TypeRule, as_list, counted
 from ..core.signature import Names
-from ..core.spec import Spec, as_dtype, is_known, show
+from ..core.spec import ANY, Spec, as_dtype, in_common, is_known, show
 from ..core.states import INITIALIZER
 from ..core.value import Value
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, Where, note
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 __all__ = ["DefinedFunction", "FunctionUse", "of_function"]
 
 _FLOAT32, _INT32 = np.dtype(np.float32), np.dtype(np.int32)
+#: Lengths in place of an unknown one. Each divides the next, since functions divide axes; they are far apart, since
+#: functions cut axes to some length.
+_LENGTHS = 12, 60, 1020
 
 
 class DefinedFunction(Schema):
@@ -53,18 +56,19 @@ class DefinedFunction(Schema):
         The declared dtypes, as text.
     by_types : TypeRule or None
         The dtype rule of that text, states included.
-    by_run : Rule
-        The dtype rule without declared dtypes.
+    by_run, shapes_by_run : Rule
+        The dtype rule and the shape rule where none are declared.
     """
 
     op: Op
+    shapes_by_run: Rule | None
 
     def __init__(self, function: Callable, signature: Signature, types: str | None, by_types: TypeRule | None):
         super().__init__(signature.schema.fields)
         self.rule = Rule(function)
         self.given = [name for name in GIVEN if name in self.rule.names]
         self.types, self.by_types = types, by_types
-        self.by_run = AttrsRule(FunctionUse.infer_dtypes)
+        self.by_run = AttrsRule(_alike)
         self._reads: tuple[Any, BodyReads] | None = None
 
     def reads(self) -> BodyReads:
@@ -92,6 +96,11 @@ def _guesses(dtypes: Dtypes) -> list[list[np.dtype]]:
     return [[dtype or (_INT32 if i in chosen else _FLOAT32) for i, dtype in enumerate(dtypes)] for chosen in integers]
 
 
+def _alike(use: FunctionUse, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """Dtypes without declared ones and without shapes for a dry run: all the same, unless they are known to differ."""
+    return SAME_TYPE(ins, outs, use) if len({*ins} - {None}) < 2 else (ins, outs)
+
+
 class FunctionUse(Use):
     """The attributes of one use of an operator that is a function.
 
@@ -99,15 +108,9 @@ class FunctionUse(Use):
     ----------
     defined : DefinedFunction
         The schema.
-    shapes : list of Shape, or None
-        Shapes of the inputs, once they are known.
-    dtypes : list of dtype, or None
-        Dtypes of the inputs, as far as they are known.
     """
 
     defined: DefinedFunction
-    shapes: Shapes | None = None
-    dtypes: Dtypes | None = None
 
     def compute(self, arrays: Sequence[NDArray], ctx: Context, is_train: bool) -> list[Any]:
         """Call the function with NDArrays; an NDArray, another array or a scalar for each output."""
@@ -196,7 +199,6 @@ class FunctionUse(Use):
     def declared_dtypes(self, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
         """Infer dtypes by the declaration."""
         rule: Any = self.defined.by_types
-        self.tell_dtypes(ins)
         signature = self.op.signature
         placed = list(signature.placed(self, ins))
         try:
@@ -228,55 +230,62 @@ class FunctionUse(Use):
 
     # --------------------------------------------------------------------------------------------- inference
 
-    def _dry_run(self, specs: Sequence[Spec]) -> list[Spec]:
+    def _dry_run(self, specs: Sequence[Spec], traced: bool = False) -> list[Spec]:
         """Shapes and dtypes of the results by a dry run, cached for the use."""
-        key = tuple(specs)
+        key = (traced, *specs)
         if key not in self.memo:
-            self.memo[key] = dry_run(str(self.op.op_type),
-                                     lambda arrays, ctx: self.compute(arrays, ctx, MODE.training), specs)
+            self.memo[key] = dry_run(str(self.op.op_type), lambda arrays, ctx: self.compute(
+                arrays, ctx, MODE.training), specs, traced)
         return self.memo[key]
 
-    def infer_shapes(self, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-        """Infer shapes by a dry run."""
-        op = self.op
-        if op.rules.data_dependent:
-            return ins, outs
-        ins = filled_shapes(op, ins, outs, self)
-        if not all(is_known(shape) for shape in ins):
-            return ins, outs
-        self.shapes = list(ins)
-        specs = self._found(ins, self._dtypes(len(ins), len(outs)))
-        return ins, [combined_shape(name, old, spec.shape)
-                     for name, old, spec in zip(op.signature.outputs(self), outs, specs)]
+    def infer_specs(self, ins: Sequence[Spec], outs: Sequence[Spec]) -> tuple[list[Spec], list[Spec]]:
+        """Infer shapes and dtypes by the declared rules, and by a dry run where there are none."""
+        op, rules = self.op, self.op.rules
+        in_shapes, out_shapes = [spec.shape for spec in ins], [spec.shape for spec in outs]
+        in_dtypes, out_dtypes = [spec.dtype for spec in ins], [spec.dtype for spec in outs]
+        by_run = rules.shapes is self.defined.shapes_by_run
+        if self.declares or not by_run or rules.data_dependent:
+            in_dtypes, out_dtypes = op.infer_dtypes(in_dtypes, out_dtypes, self)
+        if not by_run:
+            in_shapes, out_shapes = op.infer_shapes(in_shapes, out_shapes, self)
+        if not by_run or rules.data_dependent:
+            return list(map(Spec, in_shapes, in_dtypes)), list(map(Spec, out_shapes, out_dtypes))
+        in_shapes = filled_shapes(op, in_shapes, out_shapes, self)
+        if all(map(is_known, in_shapes)):
+            found = self._found(in_shapes, in_dtypes)
+            if not self.declares and all(dtype is not None for dtype in in_dtypes):  # float64 equals None
+                out_dtypes = [spec.dtype for spec in found]
+            found_shapes: Shapes = [spec.shape for spec in found]
+        elif op.traits.traced and None not in in_shapes:
+            found_shapes = self._partly_known(in_shapes, in_dtypes)
+        else:
+            found_shapes = [None] * len(outs)
+        out_shapes = [combined_shape(name, old, new)
+                      for name, old, new in zip(op.signature.outputs(self), out_shapes, found_shapes)]
+        return list(map(Spec, in_shapes, in_dtypes)), list(map(Spec, out_shapes, out_dtypes))
 
-    def _dtypes(self, count: int, outputs: int) -> Dtypes:
-        """Dtypes of the inputs: those that are known, and those that are declared or follow from them."""
-        dtypes: Dtypes = [None] * count if self.dtypes is None else list(self.dtypes)
-        if not self.declares:
-            return dtypes
-        return self.op.infer_dtypes(dtypes, [None] * outputs, self)[0]
+    def _partly_known(self, ins: Shapes, dtypes: Dtypes) -> Shapes:
+        """Shapes of the results of a traced function, of inputs with unknown dimensions: a trace for each of several
+        lengths in their place. Dimensions that differ between them are unknown, and if a trace fails, all shapes."""
+        traced_shapes = []
+        for length in _LENGTHS:
+            shapes: Shapes = [tuple([length if dim is ANY else dim for dim in shape or ()]) for shape in ins]
+            try:
+                traced_shapes.append([spec.shape or () for spec in self._found(shapes, dtypes, traced=True)])
+            except Exception:
+                return [None] * len(self.op.signature.outputs(self))
+        return list(map(in_common, zip(*traced_shapes)))
 
-    def _found(self, shapes: Shapes, dtypes: Dtypes) -> list[Spec]:
+    def _found(self, shapes: Shapes, dtypes: Dtypes, traced: bool = False) -> list[Spec]:
         """Specs of the results by a dry run on float32 where a dtype is unknown, or on int32 if the function fails."""
         first, *others = _guesses(dtypes)
         try:
-            return self._dry_run(list(map(Spec, shapes, first)))
+            return self._dry_run(list(map(Spec, shapes, first)), traced)
         except Exception:
             for guess in others:
                 with contextlib.suppress(Exception):
-                    return self._dry_run(list(map(Spec, shapes, guess)))
+                    return self._dry_run(list(map(Spec, shapes, guess)), traced)
             raise
-
-    def tell_dtypes(self, ins: Dtypes) -> None:
-        """Store dtypes of the inputs, as far as they are known, for the dry run that finds shapes."""
-        self.dtypes = ins
-
-    def infer_dtypes(self, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-        """Infer dtypes by the dry run that inferred shapes; without one, all dtypes are the same or unknown."""
-        self.tell_dtypes(ins)
-        if self.shapes is None or any(dtype is None for dtype in ins):
-            return SAME_TYPE(ins, outs, self) if len({*ins} - {None}) < 2 else (ins, outs)
-        return ins, [spec.dtype for spec in self._dry_run(list(map(Spec, self.shapes, ins)))]
 
     # --------------------------------------------------------------------------------------------- gradient
 
@@ -315,8 +324,9 @@ def of_function(name: str | None, function: Callable, outputs: Sequence[str],
     op.signature.optional = signature.optional
     if hasattr(function, "__code__"):
         op.where = Where((function.__code__.co_filename, function.__code__.co_firstlineno))
-    op.shapes(AttrsRule(FunctionUse.infer_shapes))
-    op.rules.tell_dtypes = FunctionUse.tell_dtypes
+    types_rule = op.rules.types
+    op.together(AttrsRule(FunctionUse.infer_specs))
+    op.rules.types, defined.shapes_by_run = types_rule, op.rules.shapes
     op.kernel("function", bound=True)(_steps)
     op.__name__ = op.__qualname__ = name
     op.__module__, op.__doc__, op.__wrapped__ = function.__module__, op.doc, function  # type: ignore[attr-defined]
@@ -381,7 +391,8 @@ def _misfit(call: Call, results: Sequence[object]) -> ShapeError:
 
 
 def _arguments(signature: Signature) -> Names:
-    """Names of the inputs; for any number of them, a function of their number, for optional ones of those given."""
+    """The names of the inputs. For a variable number of inputs it is a function of this number, and for optional
+    inputs a function of the inputs in a call."""
     fixed, many, optional = signature.inputs, signature.many, signature.optional
     if optional:
         return lambda *, given_inputs=(): [name for name in fixed if name not in optional or name in given_inputs]

@@ -48,10 +48,11 @@ class OutsideValues(Protocol):
     """Outside values that users' code reads while a graph is built."""
 
     def version(self) -> object:
-        """A value that stays the same object while all of it stays; None where not everything is known."""
+        """An object that is replaced when one of the values changes; None if not all of them can be compared."""
 
     def check(self) -> Check | None:
-        """A function that names a value that has changed since this call, if any; None if no value can change."""
+        """A function that returns the name of a value that has changed since this call, if any; None if no value can
+        change."""
 
 
 class Use(Attributes):

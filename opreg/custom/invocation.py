@@ -155,7 +155,8 @@ def run_backward(attrs: PropUse, custom_op: CustomOp, traced: bool, req: list[st
 
 def read_by(attrs: PropUse, needed: Sequence[int], read: Sequence[Array], ctx: Context, wrap: Callable[..., NDArray]
             ) -> tuple[list[Any], list[Any], list[Any]]:
-    """Output gradients, inputs and outputs as backward gets them; what its Prop did not ask for says so when used."""
+    """Output gradients, inputs and outputs as backward gets them. An array that the Prop did not request is replaced
+    by a value that raises an error when used."""
     n_out, n_in = len(attrs.outputs), len(attrs.arguments)
     every: list[Any] = [wrap(data, ctx, True) for data in read]
     if len(needed) < 2 * n_out + n_in:

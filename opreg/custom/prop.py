@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..core.arguments import is_tensor
+from ..core.arguments import LateSignature, is_tensor, signature
 from ..core.attrs import AS_GIVEN, REQUIRED, AsText, Field, Schema, to_text
 from ..core.cache import Recent
 from ..core.dispatch import call
@@ -30,6 +30,7 @@ from ..errors import (
     note,
 )
 from .answers import agree_dtypes, agree_shapes, check_dtype, check_groups, check_names, check_shape, check_stypes
+from .custom_op import CustomOpProp
 from .first_run import is_default
 from .gradient import READS, OutGrads, Use, by_rule, check_gradients, derive, read_only
 from .invocation import backward_steps, forward_steps
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from ..ndarray.context import Context
     from ..ndarray.ndarray import NDArray
     from ..typing import Array
-    from .operator import CustomOp, CustomOpProp
+    from .operator import CustomOp
     from .reads import BodyReads
 
 __all__ = ["RegisteredProp", "PropUse", "CallCache", "operator_specs", "of_prop"]
@@ -581,7 +582,9 @@ def of_prop(op_type: str, prop: type[CustomOpProp]) -> Op:
                             loss=AttrsRule(lambda use: not any(i < len(use.outputs) for i in use.needed)), call=call,
                             traced=bool(getattr(prop, "traced", False)),
                             capturable=bool(getattr(prop, "capturable", False)),
-                            cheap=bool(getattr(prop, "cheap", False)), doc=inspect.getdoc(prop) or "")
+                            cheap=bool(getattr(prop, "cheap", False)), doc=_own_doc(prop))
+    op.__doc__, op.__module__ = op.doc, prop.__module__
+    op.__signature__ = LateSignature(lambda: signature(op))  # type: ignore[attr-defined]
     op.shapes(AttrsRule(PropUse.infer_shapes))
     if hasattr(prop, "infer_shape_from_data"):
         op.infer_from_data(AttrsRule(PropUse.shapes_from_data))
@@ -592,6 +595,12 @@ def of_prop(op_type: str, prop: type[CustomOpProp]) -> Op:
     if _has_rule(op_type, prop, "jvp", ("t", "ins", "outs")):
         op.jvp(AttrsRule(lambda use, t, ins, outs: use.ask("jvp", t, ins, outs)))
     return op
+
+
+def _own_doc(prop: type[CustomOpProp]) -> str:
+    """The docstring of a class, or of the first of its bases that has one before ``CustomOpProp``."""
+    bases = prop.__mro__[:prop.__mro__.index(CustomOpProp)]
+    return inspect.cleandoc(next(filter(None, (base.__doc__ for base in bases)), ""))
 
 
 def _has_rule(op_type: str, prop: type[CustomOpProp], name: str, parameters: Sequence[str]) -> bool:

@@ -82,7 +82,7 @@ class PythonOp:
         """Whether ``backward`` reads the output gradients."""
         return self.need_top_grad_
 
-    #: The class of what computes.
+    #: The class of the object that computes.
     _run: type[_PythonOpRun]
 
     @property

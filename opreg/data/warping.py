@@ -12,7 +12,7 @@ import numpy as np
 
 __all__ = ["perspective_matrix", "warp", "warp_perspective"]
 
-#: Steps of a pixel between which interpolation tells, and those of weights.
+#: Number of fractional positions in a pixel that interpolation distinguishes, and number of steps of a weight.
 _STEPS, _UNIT = 32, 1 << 15
 
 

@@ -60,7 +60,7 @@ def main(argv: Sequence[str]) -> int:
         try:
             _run(list(argv))
         finally:
-            if os.getpid() == pid:  # and is no child of the program, which runs these lines, too
+            if os.getpid() == pid:  # not in a forked child of the program, which also gets here
                 # An interrupt comes twice, from MPI's launcher and from the parent: the second one would kill this
                 # process before it has ended MPI, and the other ranks would wait forever.
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -85,7 +85,7 @@ def main(argv: Sequence[str]) -> int:
     os.set_blocking(ours, False)
     try:
         message = os.read(ours, 64)
-    except BlockingIOError:  # a grandchild holds the other end
+    except BlockingIOError:  # a grandchild still holds the other end
         message = b""
     together = TOGETHER in message and APART not in message
     if code < 0 and -code not in ended:

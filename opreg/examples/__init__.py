@@ -1,6 +1,6 @@
 """First programs, which come with the package: ``python -m opreg.examples.digits`` learns to read.
 
-More of them lie in the folder ``examples`` of the sources, and are no part of the package.
+The folder ``examples`` of the sources has more, which are not part of the package.
 """
 
 __all__: list[str] = []

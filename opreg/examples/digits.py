@@ -1,4 +1,4 @@
-"""Learn to read handwritten digits with an operator of one's own.
+"""Learn to read handwritten digits with a user-defined operator.
 
 The loss is a ``CustomOp`` written in NumPy and registered with a decorator; the network is a ``Symbol``; an
 executor trains it. At the end the model is saved in MXNet's files, loaded again, and must answer the same.
@@ -76,14 +76,14 @@ def network() -> mx.Symbol:
 
 
 def batches(digits: Digits, order: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Batches of equal size in the given order; what does not fill one is left out."""
+    """Batches of equal size in the given order; the remaining rows are left out."""
     for start in range(0, len(order) - BATCH + 1, BATCH):
         rows = order[start:start + BATCH]
         yield digits.images[rows], digits.labels[rows]
 
 
 def shifted(images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Each picture moved by at most one pixel either way: a digit stays what it is."""
+    """Each picture moved by at most one pixel in each direction, which does not change its digit."""
     padded = np.pad(images, ((0, 0), (0, 0), (1, 1), (1, 1)))
     down, right = rng.integers(0, 3, (2, len(images)))
     rows, columns = down[:, None] + np.arange(8), right[:, None] + np.arange(8)
@@ -127,7 +127,7 @@ def train(executor: mx.Executor, digits: Digits, held_out: Digits, epochs: int) 
 
 
 def print_some(executor: mx.Executor, held_out: Digits) -> None:
-    """A few digits side by side, with what the network reads."""
+    """Print a few digits side by side, with the network's predictions."""
     images = held_out.images[:BATCH]
     (probabilities,) = executor.forward(data=images)
     read = probabilities.asnumpy()[:5]

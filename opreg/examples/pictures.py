@@ -1,7 +1,7 @@
 """Handwritten digits for examples: load them, and look at one in the terminal.
 
 The pictures are the 1,797 of the UCI repository's "Optical Recognition of Handwritten Digits" test set;
-``data/README.md`` says where they come from and under which licence.
+``data/README.md`` has their source and licence.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TRAIN_SIZE = 1437  # four fifths
 
 
 class Digits(NamedTuple):
-    """Pictures and what they show, in the same order."""
+    """Pictures and their labels, in the same order."""
 
     images: np.ndarray
     """float32, (n, 1, 8, 8): number, channel, row, column; 0 is paper and 1 is full ink."""

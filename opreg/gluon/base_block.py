@@ -315,7 +315,7 @@ class Block:
     # ----------------------------------------------------------------------------------------------- children
 
     def _edited(self, name: str, before: object, now: object) -> None:
-        """Another block, or none, is the child of this name, or another Parameter is registered by it."""
+        """Count a change of a child or a registered Parameter: it was added, replaced or deleted."""
         self.__dict__["_version"] = self._version + 1
 
     def _traced_state(self) -> str:

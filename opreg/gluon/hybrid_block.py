@@ -290,8 +290,7 @@ class HybridBlock(Block):
         super().register_child(block, name)
 
     def _edited(self, name: str, before: object, now: object) -> None:
-        """Another block, or none, is the child of this name, another Parameter is registered by it, or a setting of the
-        operator is another."""
+        """Discard plans after a change of a child, of a registered Parameter, or of a setting of the operator."""
         self._clear_cached_op()
 
     def hybridize(self, active: bool = True, backend: str | None = None, clear: bool = True, **kwargs: Any) -> None:

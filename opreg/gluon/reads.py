@@ -74,8 +74,8 @@ class _Observer(GraphObserver):
         super().meet(value)
 
     def uses(self, cls: type[Block]) -> None:
-        """The trace calls blocks of a class: by the methods of the class, which a program may replace, and, in those
-        of a layer, by functions of operators."""
+        """Record that the trace calls blocks of a class: the methods of the class, which a program may replace, and
+        for layers the operator functions in these methods."""
         for name in _CALLED:
             self.comparisons.path(cls, f"{{}}.{name}", getattr(cls, name), f"{cls.__name__}.{name}")
         code = getattr(getattr(cls, "hybrid_forward", None), "__code__", None)
@@ -89,7 +89,8 @@ class _Observer(GraphObserver):
             return
         super()._answers(frame, answer)
         block: Any = frame.f_locals.get("self")
-        if issubclass(type(block), Block) and issubclass(type(answer), NDArray):  # computed by these parameters
+        # computed while tracing, from these values of the parameters
+        if issubclass(type(block), Block) and issubclass(type(answer), NDArray):
             for parameter in block.collect_params().values():
                 label = f"the values of {parameter.name}"
                 self.comparisons.path(parameter, "{}._data", parameter._data, label)

@@ -35,7 +35,7 @@ from ..core.rules import as_list
 from ..core.spec import Spec, is_floating
 from ..errors import ArgumentError, AttrError, ShapeError, UnknownOperatorError, did_you_mean, note
 from ..symbol import Symbol, Variable
-from ..symbol.infer import infer_dtypes, infer_shapes
+from ..symbol.infer import infer_specs
 
 __all__ = ["Program", "Source", "gradient_inputs"]
 
@@ -256,9 +256,10 @@ class Program:
         if cached is None:
             variables = [node for node in self.graph.nodes if node.op is None]
             specs_by_variable = dict(zip(variables, [specs[i] for i in self._order]))
-            shapes = infer_shapes(self.graph, {node: spec.shape for node, spec in specs_by_variable.items()})
-            dtypes = infer_dtypes(self.graph, {node: spec.dtype for node, spec in specs_by_variable.items()})
-            cached = [Spec(shapes[node][i], dtypes[node][i] or np.dtype(np.float32)) for node, i in self.graph.heads]
+            found = infer_specs(self.graph, {node: spec.shape for node, spec in specs_by_variable.items()},
+                                {node: spec.dtype for node, spec in specs_by_variable.items()}, decide=False)
+            cached = [Spec(found[node][i].shape, found[node][i].dtype or np.dtype(np.float32))
+                      for node, i in self.graph.heads]
             for name, spec in zip(self.source.outputs, cached):
                 if spec.shape is None:
                     raise ShapeError(f"{self.source.title}: the shape of {name!r} depends on values, not from the "

@@ -1,8 +1,8 @@
 """Checkpoints: parameters in files, which are written completely or not at all, and never executed.
 
 A ``.ckpt`` file is a ``.params`` file with one more array, a checksum of the others; without it the file counts as
-damaged. A ``.npz`` file has a checksum for each array. A ``.safetensors`` file has none, and is of the common format.
-MindSpore's checkpoints and files of PyTorch are read, too. The format is recognised by the content.
+damaged. A ``.npz`` file has a checksum for each array. A ``.safetensors`` file has the common format, without a
+checksum. MindSpore's checkpoints and files of PyTorch are read, too. The format is recognised by the content.
 """
 
 from __future__ import annotations
@@ -264,8 +264,8 @@ def read_checkpoint(path: str) -> dict[str, np.ndarray]:
 def _compared(path: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The arrays without the checksum, which is the last one and is verified.
 
-    The checksum is found by its name, or by its value if the name is damaged; if both are damaged, the ending ``.ckpt``
-    tells that it is missing, and in other files a name that is nearly its own.
+    The checksum is found by its name, or by its value if the name is damaged. If both are damaged, a checksum counts
+    as missing in a file that ends in ``.ckpt``, or that has an array with a similar name.
     """
     *rest, last = arrays or [""]
     others = {name: arrays[name] for name in rest}
@@ -327,7 +327,7 @@ def load_param_into_net(net: Cell, parameter_dict: Mapping[str, Parameter | str]
     parameters = {parameter.name: parameter for parameter in net.get_parameters()}
     if strict_load:
         source = {name: name for name in parameters if name in loaded}
-    else:  # a dict has names of one kind; where both fit equally, opreg's are taken
+    else:  # a dict has opreg's names or MindSpore's; if both fit equally, opreg's are assumed
         namings = ({name: name for name in parameters},
                    {name: parameter.mindspore_name for name, parameter in parameters.items()})
         source = max((_sources(names, loaded) for names in namings), key=lambda keys: len({*keys.values()}))

@@ -1,4 +1,4 @@
-"""notebook: what shows in a notebook how a training goes."""
+"""notebook: tables and charts that show the progress of a training in a notebook."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Callbacks that keep what a training measures, as tables, and draw it while it goes on.
+"""Callbacks that store the measurements of a training as tables, and draw charts of them while it runs.
 
-Tables are DataFrames of pandas, which is imported when a table is read. Charts are SVG, shown where IPython is.
+Tables are DataFrames of pandas, which is imported when a table is read. Charts are SVG, and shown if IPython runs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _frame(rows: list[dict[str, Any]]) -> Any:
 
 
 class PandasLogger:
-    """Tables of what is measured, of batches, validations and epochs.
+    """Tables of the measurements of batches, validations and epochs.
 
     Parameters
     ----------
@@ -144,12 +144,12 @@ def _drawn(lines: Mapping[str, Sequence[tuple[float, float]]], title: str) -> st
 
 
 class LiveBokehChart:
-    """A chart that is drawn anew while a training goes on; a subclass adds points to ``lines``.
+    """A chart that is redrawn while a training runs; a subclass adds points to ``lines``.
 
     Parameters
     ----------
     pandas_logger : PandasLogger or None
-        Where what is measured is kept.
+        The logger that stores the measurements.
     metric_name : str
         The metric that the chart shows.
     display_freq : float
@@ -215,7 +215,7 @@ class LiveBokehChart:
 
 
 class LiveTimeSeries(LiveBokehChart):
-    """A chart of numbers over time.
+    """A chart of values over time.
 
     Examples
     --------
@@ -239,12 +239,12 @@ class LiveTimeSeries(LiveBokehChart):
 
 
 class LiveLearningCurve(LiveBokehChart):
-    """A chart of a metric, of what is learned from and of what validates.
+    """A chart of a metric on the training data and on the validation data.
 
     Parameters
     ----------
     metric_name : str
-        Which, as ``"accuracy"``.
+        The name of the metric, such as ``"accuracy"``.
     display_freq : float
         Seconds from one drawing to the next.
     frequent : int
@@ -256,7 +256,7 @@ class LiveLearningCurve(LiveBokehChart):
 
 
 def args_wrapper(*args: Any) -> dict[str, list[Callable[..., None]]]:
-    """Keywords of ``fit`` that call all of several loggers and charts.
+    """Callbacks of several loggers and charts, as keywords of ``fit``.
 
     Examples
     --------

@@ -75,7 +75,7 @@ def _is_dtype(value: Any) -> bool:
 
 
 def refuse_options(name: str, options: dict[str, Any]) -> None:
-    """Refuse options of NumPy's element-wise functions: as missing here, or as wrong if NumPy has none such."""
+    """Raise an error for options of element-wise functions: not implemented here, or unknown to NumPy as well."""
     for option, value in options.items():
         if option not in _OPTIONS or not _OPTIONS[option](value):
             raise ArgumentError(f"np.{name} does not support {option}={value!r}")
@@ -139,8 +139,8 @@ def _is_wide(args: Sequence[Any], keywords: Mapping[str, Any]) -> bool:
 
 @NUMPYS.provide
 def of_numpy(array: NDArray, name: str, result: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-    """The result of a function of NumPy that was given ``array``: arrays are those of ``np``, and so are numbers if
-    ``np`` has the function. An ``out`` stays as it is."""
+    """The result of NumPy's function ``name``, called with ``array``. Arrays in it become arrays of ``np``, and so do
+    scalars if ``np`` has a function of this name. An ``out`` stays as it is."""
     if keywords.get("out") is not None:
         return result
     kinds: tuple[type[np.ndarray] | type[np.generic], ...] = (np.ndarray,)

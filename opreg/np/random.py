@@ -31,7 +31,7 @@ __all__ = ["seed", "uniform", "normal", "randn", "rand", "randint", "choice", "s
 
 
 def seed(seed: int | None = None, ctx: Any = "all") -> None:
-    """Seed the generator of all contexts, or of one; without a number, anew."""
+    """Seed the generators of all contexts, or of one; without a seed, by a random one."""
     drawn.seed(int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed, ctx)
 
 
@@ -55,7 +55,7 @@ IN_GRAPH: Any = object()
 
 
 def _standard(name: str, size: Any, ctx: Any, *parameters: Any) -> Any:
-    """Numbers of the standard distribution of that name, for parameters of any shapes."""
+    """Values of the standard distribution ``name``, for parameters of any shapes."""
     symbols = [as_value(each) for each in parameters if isinstance(each, Symbol)]
     if symbols or ctx is IN_GRAPH:
         return _graph("_numpy_noise", symbols, size, distribution=name)
@@ -67,14 +67,14 @@ def _standard(name: str, size: Any, ctx: Any, *parameters: Any) -> Any:
 
 
 def _graph(operator: str, symbols: Sequence[Any], size: Any, **attrs: Any) -> Any:
-    """The symbol of numbers that are drawn when its graph runs."""
+    """A symbol of random values, which are drawn when its graph runs."""
     size = size if size is None else _shape(size)
     size = () if size is None and not symbols else size
     return symbols_of.surface(operator)(*symbols, num_args=len(symbols), size=size, **attrs).as_np_ndarray()
 
 
 def _at_least_zero(name: str, *parameters: Any, beyond: bool = False) -> None:
-    """Refuse negative parameters, and with ``beyond`` zeros, where their numbers are known."""
+    """Refuse negative parameters, and with ``beyond`` zeros, unless they are symbols."""
     for value in parameters:
         if isinstance(value, Symbol):
             continue
@@ -204,7 +204,7 @@ def bernoulli(prob: Any = None, logit: Any = None, size: Any = None, dtype: DTyp
 
 
 def _for_each(name: str, low: Any, high: Any, batch_shape: Any, ctx: Any) -> Any:
-    """Standard numbers, ``batch_shape`` of them for each place of the parameters."""
+    """Standard random values of the shape ``batch_shape`` for each element of the parameters."""
     batch = () if batch_shape is None else _shape(batch_shape)
     symbols = [as_value(each) for each in (low, high) if isinstance(each, Symbol)]
     if symbols or ctx is IN_GRAPH:
@@ -214,13 +214,13 @@ def _for_each(name: str, low: Any, high: Any, batch_shape: Any, ctx: Any) -> Any
 
 def uniform_n(low: Any = 0.0, high: Any = 1.0, batch_shape: Any = None, dtype: DTypeLike = None,
               ctx: Context | None = None) -> Any:
-    """Uniform numbers, ``batch_shape`` of them for each place of the parameters."""
+    """Uniform values of the shape ``batch_shape`` for each element of the parameters."""
     return _stored(_for_each("uniform", low, high, batch_shape, ctx) * (high - low) + low, dtype, None)
 
 
 def normal_n(loc: Any = 0.0, scale: Any = 1.0, batch_shape: Any = None, dtype: DTypeLike = None,
              ctx: Context | None = None) -> Any:
-    """Normal numbers, ``batch_shape`` of them for each place of the parameters."""
+    """Normal values of the shape ``batch_shape`` for each element of the parameters."""
     return _stored(_for_each("normal", loc, scale, batch_shape, ctx) * scale + loc, dtype, None)
 
 
@@ -279,8 +279,8 @@ def permutation(x: Any, ctx: Context | None = None) -> Any:
 
 def choice(a: Any, size: Any = None, replace: bool = True, p: Any = None, ctx: Context | None = None, out: Any = None
            ) -> Any:
-    """Random elements of an array, or random integers below ``a``; each at most once without ``replace``, and ``p``
-    times as often as others."""
+    """Random elements of an array, or random integers from 0 below ``a``; without ``replace`` each at most once. ``p``
+    has their probabilities."""
     if ctx is IN_GRAPH or any_symbol((a, p)):
         return _chosen(a, size, replace, p)
     rng = np.random.default_rng(int(drawn.randint(0, 2 ** 31 - 1, shape=(1,), dtype="int64").asnumpy()[0]))

@@ -98,7 +98,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 @register
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    """Differences of neighbours among all elements, between what is given for both ends."""
+    """Differences of adjacent elements of the flattened array, with ``to_begin`` before and ``to_end`` after them."""
     ends, attrs = list[Any](), dict[str, Any]()
     for name, end in (("to_begin", to_begin), ("to_end", to_end)):
         if end is not None and not is_number(end):

@@ -43,8 +43,8 @@ def inference_session(model: Any, sess_options: Any = None, **keywords: Any) -> 
     """A session of ONNX Runtime for a model with operators that run as Python.
 
     For each of these nodes a Python operator of the package onnxruntime-extensions is made, which calls the operator
-    that is registered here under its name: import the module that registers it before. The other nodes are ONNX
-    Runtime's own. The file stays as it is.
+    of its name in opreg; so import the module that registers this operator first. The other nodes are ONNX Runtime's
+    own. The file stays as it is.
 
     Parameters
     ----------
@@ -101,7 +101,8 @@ def _package(name: str) -> Any:
 
 
 def _session_type(runtime: Any, errors: list[BaseException]) -> type:
-    """A class of sessions that raise what their Python operators could not: an error there would end the process."""
+    """A class of sessions that raise errors of their Python operators after the run, since an exception inside of one
+    would end the process."""
     running = lock()
 
     def checked(name: str) -> Callable[..., Any]:
@@ -227,7 +228,7 @@ def _outputs_of(node: Any, inputs: Sequence[np.dtype | None]) -> list[np.dtype]:
 
 def _let_python_run(extensions: Any, proto: Any, nodes: Mapping[tuple[int, int], _Kinds], errors: list[BaseException]
                     ) -> None:
-    """Put calls of Python operators in the place of these nodes."""
+    """Replace these nodes by calls of Python operators."""
     for number, (graph, _) in reversed(list(enumerate(_scopes(proto.graph)))):  # bodies before the graphs around
         changed = [copy.deepcopy(part) for place, node in enumerate(graph.node)
                    for part in (_called(extensions, node, nodes[number, place], errors) if (number, place) in nodes

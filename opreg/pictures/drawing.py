@@ -151,7 +151,7 @@ def _labels(node: Node, specs: Sequence[Spec]) -> list[str]:
 
 
 def _says(name: str, node: Node) -> bool:
-    """Whether a name tells all there is to tell about the operator."""
+    """Whether a node's name, without its number, equals the text about its operator."""
     return name.rstrip("0123456789").strip("_") == detail(node).lower().strip("_")
 
 

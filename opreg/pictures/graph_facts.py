@@ -143,15 +143,9 @@ def _symbol(what: str, symbol: Symbol, shape: Mapping[str, Sequence[int]] | None
         for name in hints or {}:
             if name not in variables:
                 raise ArgumentError(f"{what}: {symbol!r} has no argument {name!r}. {did_you_mean(name, variables)}")
-    shapes = inference.infer_shapes(graph, {variables[name]: parse_shape(dims) for name, dims in (shape or {}).items()})
+    shapes = {variables[name]: parse_shape(dims) for name, dims in (shape or {}).items()}
     dtypes = {variables[name]: as_dtype(element_type) for name, element_type in (dtype or {}).items()}
-    rule = inference.decide_dtypes if shape or dtype else inference.infer_dtypes
-    return GraphFacts(symbol, graph, _joined(graph, shapes, rule(graph, dtypes)), set())
-
-
-def _joined(graph: Graph, shapes: Mapping[Node, Sequence[Shape | None]],
-            dtypes: Mapping[Node, Sequence[np.dtype | None]]) -> dict[Node, list[Spec]]:
-    return {node: [Spec(*pair) for pair in zip(shapes[node], dtypes[node])] for node in graph.nodes}
+    return GraphFacts(symbol, graph, inference.infer_specs(graph, shapes, dtypes, decide=bool(shape or dtype)), set())
 
 
 def examples(inputs: Any) -> tuple[Any, ...]:
@@ -175,8 +169,7 @@ def _cell(cell: Cell, inputs: Any) -> GraphFacts:
         if name in variables:
             shapes[variables[name]] = value if isinstance(value, tuple) else value.shape
             dtypes[variables[name]] = np.dtype(np.float32) if isinstance(value, tuple) else value._data.dtype
-    specs = _joined(graph, inference.infer_shapes(graph, shapes),
-                    (inference.decide_dtypes if values else inference.infer_dtypes)(graph, dtypes))
+    specs = inference.infer_specs(graph, shapes, dtypes, decide=bool(values))
     parameters = {parameter.name for parameter in cell.get_parameters()}
     titles = {tuple(path.split(".")): f"{path.rpartition('.')[2]} · {type(member).__name__}"
               for path, member in cell.cells_and_names() if path}
@@ -188,8 +181,8 @@ def _executor(executor: Executor, is_train: bool | None) -> GraphFacts:
     graph = resolve(symbol._graph())
     arguments, states = graph.variables()
     arrays = dict(zip([*arguments, *states], [*executor.arg_arrays, *executor.aux_arrays]))
-    specs = _joined(graph, inference.infer_shapes(graph, {node: array.shape for node, array in arrays.items()}),
-                    inference.decide_dtypes(graph, {node: array._data.dtype for node, array in arrays.items()}))
+    specs = inference.infer_specs(graph, {node: array.shape for node, array in arrays.items()},
+                                  {node: array._data.dtype for node, array in arrays.items()})
     facts = GraphFacts(symbol, graph, specs, set(), None, executor)
     if not isinstance(executor, Staged):  # an executor with several plans is shown as its graph
         facts.plan = executor.plan(executor._keeps_gradients if is_train is None else is_train)

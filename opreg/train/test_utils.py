@@ -43,7 +43,7 @@ __all__ = [  # noqa: PLE0604  names of other modules are text, too
 
 
 def __getattr__(name: str) -> Any:
-    if name == "mx":  # the front door, which stands above; not a variable, as modules are walked through theirs
+    if name == "mx":  # the package opreg; not a variable, since tests walk through the variables of modules
         return sys.modules["opreg"]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -257,7 +257,7 @@ def test_onednn_in_threads() -> None:
 
 
 @FAST
-def test_onednn_remembers_no_more_than_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_of_onednn_primitives_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onednn_convolution, "MOST", 2)
     onednn_convolution._WORKS.by_kind.clear()
     for n in range(5, 10):
@@ -267,7 +267,7 @@ def test_onednn_remembers_no_more_than_so_many(monkeypatch: pytest.MonkeyPatch) 
 
 
 @FAST
-def test_forked_child_does_without(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forked_child_does_not_use_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps that were bound before the fork do not use the library in the child, either."""
     data = symbol.Variable("data")
     executor = symbol.Convolution(data, kernel=(3, 3), num_filter=4, name="c").simple_bind(cpu(), data=(1, 2, 5, 5))
@@ -304,7 +304,7 @@ def test_declines(op: str, ins: Any, attrs: Any, monkeypatch: pytest.MonkeyPatch
 
 
 @FAST
-def test_dense_layers_go_where_convolutions_are():
+def test_onednn_computes_dense_layers_of_plans_with_convolutions():
     """BLAS computes all products of a plan without convolutions, if nothing is tried."""
     data = symbol.Variable("data")
     dense = symbol.FullyConnected(symbol.FullyConnected(data, num_hidden=240), num_hidden=240, name="dense")
@@ -499,7 +499,7 @@ def _bound_convolution(w: Any, relu: bool) -> Any:
 
 @FAST
 @pytest.mark.parametrize("relu", [False, True])
-def test_a_weight_is_kept_as_the_library_lays_it_out(relu: bool) -> None:
+def test_a_weight_is_stored_in_the_layout_of_the_library(relu: bool) -> None:
     """A write that the library does not record is not seen, so the weight is laid out only once."""
     w = array(numbers(32, 16, 3, 3))
     executor = _bound_convolution(w, relu)
@@ -512,7 +512,7 @@ def test_a_weight_is_kept_as_the_library_lays_it_out(relu: bool) -> None:
 @pytest.mark.parametrize("relu", [False, True])
 @settings(max_examples=30, deadline=None)
 @given(changes=st.lists(st.sampled_from(CHANGES), min_size=1, max_size=4))
-def test_a_changed_weight_gives_another_answer(relu: bool, changes: list[Any]) -> None:
+def test_a_changed_weight_changes_the_result(relu: bool, changes: list[Any]) -> None:
     """The output follows every change of the weight, by any writer, before, between and after runs."""
     w = array(numbers(32, 16, 3, 3))
     executor = _bound_convolution(w, relu)
@@ -524,7 +524,7 @@ def test_a_changed_weight_gives_another_answer(relu: bool, changes: list[Any]) -
 
 
 @FAST
-def test_memory_of_others_is_read_anew() -> None:
+def test_weights_in_foreign_memory_are_read_in_each_run() -> None:
     """The weight is in the memory of a NumPy array, which its owner changes."""
     for make in (mx.nd.from_numpy, mx.nd.from_dlpack):
         host = numbers(32, 16, 3, 3)

@@ -165,7 +165,7 @@ def test_a_graph_over_devices_gives_the_numbers_of_the_host(first: int | None, s
     assert executor.arg_dict["two_weight"].context is contexts[1]
 
 
-def test_results_go_to_where_their_arrays_are() -> None:
+def test_results_are_on_the_device_of_their_arrays() -> None:
     """The gradient of a variable that two groups read is on the variable's device; a variable that is an output is
     copied."""
     x = sym.var("x")
@@ -227,7 +227,7 @@ def test_a_plan_on_another_device_is_captured_and_replayed_there() -> None:
 
 @pytest.mark.parametrize("device", [0, 1])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_copies_to_the_host_that_nobody_waits_for(device: int, dtype: str, xp: Gpu) -> None:
+def test_copies_to_the_host_that_do_not_block(device: int, dtype: str, xp: Gpu) -> None:
     x = nd.array([[1, 2, 3], [4, 5, 6]], ctx=mx.gpu(device), dtype=dtype)
     before = xp.synchronisations
     with xp.cuda.Device(device), late():
@@ -246,7 +246,7 @@ def test_copies_to_the_host_that_nobody_waits_for(device: int, dtype: str, xp: G
     np.testing.assert_array_equal(later, x.asnumpy())
 
 
-def test_copies_to_a_given_place(xp: Gpu) -> None:
+def test_copies_into_a_given_array(xp: Gpu) -> None:
     x = nd.array([[1, 2, 3], [4, 5, 6]], ctx=mx.gpu(1))
     place = np.zeros((2, 3), np.float32)
     before = xp.synchronisations

@@ -47,7 +47,7 @@ def _started(**variables: str) -> subprocess.Popen[str]:
                     reason="there is no lesser one to be told of")
 @pytest.mark.skipif(compiler._missing() is not None or shared_library.missing() is not None,
                     reason="needs numba and oneDNN")
-def test_a_lesser_processor_gives_the_same_answers(tmp_path):
+def test_an_emulated_lesser_processor_gives_the_same_results(tmp_path):
     started = (_started(**settings("no-avx512", "small-cache"), OPREG_JIT="numba", OPREG_NUM_THREADS="2",
                         OMP_NUM_THREADS="2", OPREG_CACHE_DIR=str(tmp_path)), _started(OPREG_JIT="numpy"))
     printed = [each.communicate()[0] for each in started]

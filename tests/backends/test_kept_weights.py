@@ -150,7 +150,7 @@ def test_a_compiled_cell_in_inference_is_planned_as_an_executor_is(training):
 @FAST
 @settings(max_examples=25, deadline=None)
 @given(changes=st.lists(st.sampled_from(sorted(WRITES)), min_size=1, max_size=4))
-def test_a_compiled_cell_computes_with_the_weights_that_are_there(changes):
+def test_a_compiled_cell_uses_changed_weights(changes):
     """Inference reads the weights of the Cell, whoever writes them between runs."""
     net = network()
     compiled = jit(net)
@@ -162,7 +162,7 @@ def test_a_compiled_cell_computes_with_the_weights_that_are_there(changes):
 
 @FAST
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_hybridized_block_computes_with_the_weights_that_are_there(change):
+def test_a_hybridized_block_uses_changed_weights(change):
     net = gluon.nn.HybridSequential()
     net.add(gluon.nn.Conv2D(8, 3, in_channels=4), gluon.nn.BatchNorm(in_channels=8), gluon.nn.Activation("relu"))
     net.initialize(mx.init.Uniform(1))
@@ -240,7 +240,7 @@ def test_a_weight_of_a_product_is_laid_out_once(tried):
 
 @FAST
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_product_reads_the_weight_that_is_there(tried, change):
+def test_a_product_uses_a_changed_weight(tried, change):
     """The product reads the current weight, whoever has written it."""
     w = mx.nd.array(np.random.default_rng(6).normal(size=(32, 16, 3, 3)).astype(np.float32))
     executor = _dense(w.reshape((32, -1)))
@@ -253,7 +253,7 @@ def test_a_product_reads_the_weight_that_is_there(tried, change):
 @FAST
 @pytest.mark.parametrize("change", [lambda w: w.set_data(w * 2), lambda w: w.__setitem__((1, 2), 0.5),
                                     lambda w: w.__imul__(-1)])
-def test_a_compiled_dense_layer_reads_the_weight_that_is_there(tried, change):
+def test_a_compiled_dense_layer_uses_a_changed_weight(tried, change):
     net = nn.Dense(36, 32).set_train(False)
     compiled, x = jit(net), Tensor(np.random.default_rng(7).normal(size=(4, 36)).astype(np.float32))
     compiled(x)
@@ -264,7 +264,7 @@ def test_a_compiled_dense_layer_reads_the_weight_that_is_there(tried, change):
 
 @FAST
 @pytest.mark.parametrize("factor", [1.0, 2.0])
-def test_products_in_a_body_read_the_weight_of_the_round(tried, factor):
+def test_products_in_a_loop_read_the_weight_of_each_iteration(tried, factor):
     """The weight of a round is a slice of a larger one, or computed in the round."""
     x, weights = sym.Variable("x"), sym.Variable("w")
     net = sym.contrib.foreach(lambda w, s: (_layer(x, w if factor == 1 else w * factor), s), weights,
@@ -277,7 +277,7 @@ def test_products_in_a_body_read_the_weight_of_the_round(tried, factor):
 
 
 @FAST
-def test_a_product_reads_memory_of_others_anew(tried):
+def test_a_product_reads_foreign_memory_in_each_run(tried):
     host = np.ones((32, 9 * 16), np.float32)
     w = mx.nd.from_numpy(host)
     host.flags.writeable = True

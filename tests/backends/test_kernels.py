@@ -119,7 +119,7 @@ def _is_decided(first: Kernel, second: Kernel) -> bool:
 
 
 @pytest.mark.parametrize("on_gpu", [False, True])
-def test_the_order_of_kernels_is_is_decided(on_gpu):
+def test_the_order_of_kernels_is_total(on_gpu):
     """The order in which a program imports modules decides nothing: every kernel answers independently of others, and
     of two kernels that accept a call one always comes first."""
     with installed() if on_gpu else contextlib.nullcontext():
@@ -170,11 +170,11 @@ print(json.dumps({{op.name: [kernel.name for kernel in op.kernels] for op in ope
 
 
 @pytest.mark.parametrize("first", [each for each in _FIRST if each != "operators"])
-def test_kernels_have_one_order_whatever_is_used_first(first: str) -> None:
+def test_the_order_of_kernels_does_not_depend_on_the_order_of_imports(first: str) -> None:
     assert _attached(first) == _attached("operators")
 
 
-def test_a_kernel_that_somebody_attaches_comes_before_those_of_back_ends_that_are_attached_later() -> None:
+def test_a_kernel_of_a_program_precedes_kernels_of_back_ends_attached_later() -> None:
     op = Op("order_of_kernels", Schema([]), ("data",))
     for name, rank in (("reference", Rank.USER), ("mine", Rank.USER), ("library", Rank.LIBRARY),
                        ("compiled", Rank.COMPILED), ("own", Rank.OPERATOR), ("mine too", Rank.USER)):

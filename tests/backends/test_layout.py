@@ -133,7 +133,7 @@ def test_special_numbers(special):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16"])
-def test_other_dtypes_stay(dtype):
+def test_other_dtypes_keep_their_layout(dtype):
     executor = assert_same(unit(sym.Variable("data"), "a"), (2, 3, 6, 6), dtype=dtype)
     assert not any(last for _, last in steps(executor, True))
     assert "[as declared: oneDNN takes float32" in executor.explain()
@@ -206,14 +206,14 @@ ALONE = {
 
 
 @pytest.mark.parametrize("name", ALONE)
-def test_left_alone(name):
+def test_graphs_that_keep_their_layout(name):
     net, reason = ALONE[name](sym.Variable("data"))
     executor = bound(net, (2, 8, 8, 8))
     assert steps(executor, False) == [("Convolution", False)]
     assert "[as declared: " in executor.explain(False) and reason in executor.explain(False)
 
 
-def test_products_follow():
+def test_the_layout_of_products_is_changed():
     """A convolution that is a product of matrices runs in the library if it follows another one."""
     net = convolution(convolution(sym.Variable("data"), "a"), "b", kernel=(1, 1))
     assert ("Convolution", True) in steps(assert_same(net, (2, 3, 8, 8)), False)[2:]
@@ -268,7 +268,7 @@ def test_users_layout_rules_are_checked():
         bound(between(wrong), (2, 8, 9, 9))
 
 
-def test_small_work_stays(monkeypatch):
+def test_small_convolutions_keep_their_layout(monkeypatch):
     monkeypatch.setattr(onednn_convolution, "LEAST", 1 << 16)
     executor = bound(unit(sym.Variable("data"), "a"), (1, 3, 5, 5))
     assert not any(last for _, last in steps(executor, True)) and "as declared: it is small" in executor.explain()
@@ -350,7 +350,7 @@ def test_copies(shape):
 
 @pytest.mark.parametrize("op, order", [("Convolution", (0, 1)), ("_backward_Convolution_data", (2, 1)),
                                        ("_backward_Convolution_weight", (2, 0))])
-def test_weights_stay_first(op, order):
+def test_weights_keep_channels_first(op, order):
     """Every kernel accepts data with channels last and weights with channels first."""
     x, w, y = numbers(2, 5, 5, 4), numbers(6, 4, 3, 3), numbers(2, 5, 5, 6)
     first = functools.partial(np.moveaxis, source=-1, destination=1)

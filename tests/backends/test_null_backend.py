@@ -36,7 +36,7 @@ def test_it_has_the_number_of_lines_in_contributing():
     assert len([line for line in lines.splitlines() if line.strip()]) <= 60
 
 
-def test_arrays_are_placed_and_have_no_elements():
+def test_arrays_have_addresses_and_no_elements():
     with null.ctx():
         x = mx.nd.array(np.ones((4, 3), np.float32))
     assert x.context is null.ctx() and x.shape == (4, 3) and x[1:].shape == (3, 3) and x.reshape((2, 6)).shape == (2, 6)
@@ -133,7 +133,7 @@ def test_a_transformer_block():
     assert found["_backward_FullyConnected_weight"] == 6 and found["LayerNorm"] == 2
 
 
-def test_the_pass_that_contributors_are_shown(monkeypatch):
+def test_the_pass_of_contributing_md(monkeypatch):
     """The pass removes two casts if no values are lost between them; gradients stay the same."""
     (text,) = re.findall(r"```python\n([^`]*def there_and_back\(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.S)
     space: dict = {}

@@ -157,7 +157,7 @@ def test_functions(name: str, low: float, high: float, ulps: float, dtype: str) 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name,ulps", PAIRS, ids=[row[0] for row in PAIRS])
-def test_functions_of_two(name: str, ulps: float, dtype: str) -> None:
+def test_functions_of_two_arguments(name: str, ulps: float, dtype: str) -> None:
     if dtype == "float64" and (name == "power" or np.finfo(LONG).nmant < 60):
         pytest.skip("has no float64, or cannot be compared")
     x = points(dtype, -9, 9)
@@ -222,7 +222,7 @@ def test_loops_fill_the_registers(dtype: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_choices(dtype: str) -> None:
+def test_comparisons_and_selections(dtype: str) -> None:
     """A NaN counts as true."""
     c, x = specials(dtype), specials(dtype)[::-1].copy()
     np.testing.assert_array_equal(computed(trace(lambda c, x: e.where(c, x, 2.0), 2), c, x), np.where(c, x, 2))
@@ -401,7 +401,8 @@ def test_constants_share_a_function() -> None:
 
 @pytest.mark.parametrize("shape,other", [((1 << 20,), (1 << 20,)), ((1 << 10, 1 << 10), (1 << 10,))],
                          ids=["flat", "rows"])
-def test_threads_change_nothing(shape: tuple, other: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_do_not_depend_on_the_number_of_threads(shape: tuple, other: tuple,
+                                                        monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal(shape).astype("float32"), rng.standard_normal(other).astype("float32")
     expression = trace(lambda x, y: e.exp(x * y) + e.tanh(x), 2)
@@ -493,7 +494,7 @@ def test_an_executor_waits_for_the_compiler_on_request() -> None:
         assert "sigmoid gate: ufuncs; numba declined: numpy is asked for" in executor.explain()
 
 
-def test_an_executor_changes_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_executor_switches_to_compiled_functions(monkeypatch: pytest.MonkeyPatch) -> None:
     """The ufuncs run until the function is compiled; no run waits for it."""
     monkeypatch.setattr(compiler, "_FUNCTIONS", {})
     monkeypatch.setattr(compiler, "_PATIENCE", 1e9)
@@ -587,7 +588,7 @@ def test_rows(row: Any, dtype: str) -> None:
         np.testing.assert_allclose(left, right, rtol=error, atol=error)
 
 
-def test_every_relative_is_compiled() -> None:
+def test_every_operator_of_the_softmax_family_is_compiled() -> None:
     for name in RELATIVES:
         assert compiled_kernel(get(name)) and name in {get(row.op).name for row in ROWS}, name
 
@@ -672,7 +673,7 @@ def test_sums_over_rows_are_the_same_for_any_number_of_threads(monkeypatch: pyte
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
 
 
-def test_rows_change_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_operators_switch_to_compiled_functions(monkeypatch: pytest.MonkeyPatch) -> None:
     """One output that nobody reads, and several outputs."""
     monkeypatch.setattr(compiler, "_FUNCTIONS", {})
     monkeypatch.setattr(compiler, "_PATIENCE", 0)
@@ -817,7 +818,7 @@ class TestOthers:
         assert file.stat().st_uid == 0
 
 
-def test_a_folder_that_cannot_be_written_is_no_matter(folder: Path) -> None:
+def test_an_unwritable_cache_folder_raises_no_error(folder: Path) -> None:
     folder.parent.write_text("")
     assert [compiled(BIG, 1.0) for _ in range(2)] == [0, 0]
 
@@ -838,7 +839,7 @@ def test_the_users_folder(platform: str, variable: str, tmp_path: Path, monkeypa
     assert cache.directory() is None
 
 
-def test_a_function_that_could_not_be_compiled_for_once_is_compiled_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_compilation_is_repeated_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiler, "_FUNCTIONS", {})
     monkeypatch.setattr(compiler, "_PATIENCE", 0.0)
     compile_text, failing = compiler._compile, [True]

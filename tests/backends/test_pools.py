@@ -41,7 +41,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def test_a_thread_that_stands_aside_computes_alone_for_a_while(clock):
+def test_after_another_library_has_computed_products_use_one_thread(clock):
     work = blas.Watched(lambda: None, 1_000_000)
     work()
     assert clock.held == 0
@@ -72,7 +72,7 @@ def _run(network: Symbol) -> None:
     (lambda: _run(sym.Convolution(sym.Variable("x"), kernel=(3, 3), num_filter=8)), True),
     (lambda: _run(sym.FullyConnected(sym.Variable("x"), num_hidden=64)), False),
     (lambda: matmul.matmul(np.ones((64, 96), "float32"), np.ones((96, 64), "float32")), True)])
-def test_blas_stands_aside_where_onednn_computes(compute: Callable[[], object], noted, clock):
+def test_blas_threads_are_not_used_while_onednn_computes(compute: Callable[[], object], noted, clock):
     compute()
     assert (blas.Watched.until > 0) == noted
 

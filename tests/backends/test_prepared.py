@@ -125,7 +125,7 @@ def test_softmax_and_its_gradients(name, rows, dtype):
         assert _same("_backward_log_softmax" if name == "log_softmax" else "_backward_softmax", given, *pairs)
 
 
-def test_softmax_of_some_and_in_other_dtypes():
+def test_softmax_with_lengths_and_in_other_dtypes():
     data, length = _data((2, 3), "float32"), np.ones(2, np.int32)
     for given, arrays in (({"use_length": True}, [data, length]), ({"dtype": "float64"}, [data])):
         assert _same("softmax", given, arrays, arrays)

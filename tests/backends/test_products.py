@@ -140,7 +140,7 @@ def test_sums_of_rows(shape, dtype, bad, keepdims, seed):
 
 
 @pytest.mark.parametrize("attrs", [{"axis": 0, "exclude": True}, {"axis": -1}, {}])
-def test_other_sums_are_left_alone(attrs):
+def test_other_sums_are_not_specialised(attrs):
     data = numbers(3, 4)
     kernel, found = specialised("sum", attrs, data)
     assert kernel == "ufuncs"
@@ -236,7 +236,7 @@ def test_stacks_of_matrices_are_shared_among_threads(a, b, transposed, monkeypat
 
 
 @pytest.mark.parametrize("transposed", ["", "a", "b", "ab"])
-def test_one_thread_and_several_find_the_same_where_either_may_compute(transposed, monkeypatch):
+def test_one_thread_and_several_give_the_same_bits(transposed, monkeypatch):
     """Shapes with other bits for several threads are cut in two, or computed by one thread."""
     monkeypatch.setattr(threads, "count", lambda: 2)
     rng = np.random.default_rng(0)
@@ -260,7 +260,7 @@ def test_shapes_whose_bits_depend_on_threads_stay_with_one(monkeypatch):
 
 
 @pytest.mark.parametrize("sums, kind", [(784, blas.Watched), (704, type(blas.matmul_on_one_thread))])
-def test_sums_of_other_blocks_are_cut_in_two(sums, kind, monkeypatch):
+def test_products_with_thread_dependent_bits_are_split_in_two(sums, kind, monkeypatch):
     """A sum is cut if both parts have the same bits for any number of threads; a sum of whole blocks cannot be cut."""
     monkeypatch.setattr(threads, "count", lambda: 2)
     monkeypatch.setattr(blas, "_same_bits", lambda a, by_a, b, by_b, dtype: b[0] not in (784, 704))
@@ -280,12 +280,12 @@ def test_noise_is_laid_out_like_the_array():
         assert (noise.shape, noise.strides, noise.dtype) == (array.shape, array.strides, array.dtype)
 
 
-def test_one_thread_needs_no_choice(monkeypatch):
+def test_one_thread_needs_no_trial(monkeypatch):
     monkeypatch.setattr(threads, "count", lambda: 1)
     assert blas.multiplier(np, numbers(640, 640), numbers(640, 640)) is np.matmul
 
 
-def test_a_thread_that_had_to_wait_computes_alone_for_a_while(monkeypatch):
+def test_after_a_wait_the_calling_thread_computes_alone_for_a_while(monkeypatch):
     """The thread computes alone for twenty times as long as it has waited."""
     now, held = [100.0], []
 

@@ -61,12 +61,12 @@ def same(found, expected, dtype):
     ((5, 21, 130), 48, {"num_layers": 1, "bidirectional": True}),
 ])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_same_as_the_reference(mode, shape, size, attrs, dtype):
+def test_compiled_layers_equal_the_reference(mode, shape, size, attrs, dtype):
     args = mode, shape, size, dtype
     same(results("numba", *args, **attrs), results("numpy", *args, **attrs), dtype)
 
 
-def test_a_step_asks_nothing_of_the_compiler_before_it_is_wanted(monkeypatch):
+def test_nothing_is_compiled_before_the_first_run(monkeypatch):
     """A numba that cannot be imported causes no error unless it is asked for."""
     monkeypatch.setattr(simd, "register_bytes", lambda: pytest.fail("the compiler is loaded"))
     monkeypatch.setattr(compiler, "_FUNCTIONS", {})
@@ -107,7 +107,7 @@ def test_how_many_threads_there_are_changes_no_bit(mode, monkeypatch):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_weights_that_no_cache_holds_are_packed_for_all_threads(mode, monkeypatch):
+def test_weights_larger_than_the_cache_are_packed_once_for_all_threads(mode, monkeypatch):
     monkeypatch.setattr(recurrent, "_LEAST", 1)
     monkeypatch.setattr(threads, "count", lambda: 3)
     args = mode, (3, 21, 50), 37
@@ -118,14 +118,14 @@ def test_weights_that_no_cache_holds_are_packed_for_all_threads(mode, monkeypatc
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_gradients_nobody_wants_are_left_out(mode):
+def test_unrequested_gradients_are_not_computed(mode):
     args, attrs = (mode, (4, 9, 17), 16), {"num_layers": 2}
     for null in (("data",), ("parameters",), ("state", "data")):
         same(results("numba", *args, null=null, **attrs), results("numpy", *args, null=null, **attrs), "float32")
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_numbers_that_are_none_and_infinite_ones(mode):
+def test_nan_and_infinite_values(mode):
     def change(args):
         args["data"][1, 2, 3], args["data"][2, 0, 1], args["data"][0, 5, 0] = np.nan, np.inf, -np.inf
 
@@ -142,12 +142,12 @@ def test_numbers_that_are_none_and_infinite_ones(mode):
     assert np.allclose(found[place][:, ordinary], expected[place][:, ordinary], atol=1e-5)
 
 
-def test_half_numbers_are_computed_as_single_ones():
+def test_float16_is_computed_in_float32():
     args = "lstm", (3, 5, 6), 7, "float16"
     same(results("numba", *args, num_layers=2), results("numpy", *args, num_layers=2), "float16")
 
 
-def test_dropout_between_layers_drops_the_same():
+def test_dropout_between_layers_equals_the_reference():
     def run(kernels):
         mx.random.seed(5)
         return results(kernels, "gru", (4, 6, 8), 16, num_layers=3, p=0.5)
@@ -155,7 +155,7 @@ def test_dropout_between_layers_drops_the_same():
     same(run("numba"), run("numpy"), "float32")
 
 
-def test_a_program_may_go_back_later_with_other_kernels():
+def test_backward_may_run_with_other_kernels_than_forward():
     """Backward may use another kernel than forward: the saved values do not depend on the kernel."""
     for first, second in (("numpy", "numba"), ("numba", "numpy")):
         args = "lstm", (3, 4, 5), 6

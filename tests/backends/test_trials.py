@@ -57,7 +57,7 @@ def asked(machine: Machine, usual: float, other: float) -> str:
 
 @pytest.mark.parametrize(("usual", "other", "way"), [
     (3e-5, 2e-5, "other"), (2e-5, 3e-5, "usual"), (2e-5, 1.9e-5, "usual"), (1.0, 1.0, "usual")])
-def test_the_faster_way_is_taken(machine, usual, other, way):
+def test_the_faster_implementation_is_chosen(machine, usual, other, way):
     assert asked(machine, usual, other) == way
 
 
@@ -70,7 +70,7 @@ def test_a_trial_ends(machine):
         assert len(machine.calls) == 2 + 2 * rounds
 
 
-def test_ways_that_get_into_each_others_way_are_tried_one_after_the_other(machine):
+def test_implementations_with_spinning_threads_are_tried_separately(machine):
     choice = trials.faster("question", "usual", "other", machine.ways(3e-5, 2e-5), apart=True)
     rounds = 1 + trials._ROUNDS
     assert choice.way == "other" and machine.calls == ["usual"] * rounds + ["other"] * rounds
@@ -112,7 +112,7 @@ def test_damaged_or_foreign_files_are_not_used(machine, monkeypatch, tmp_path, d
     assert asked(machine, 2e-5, 3e-5) == "usual"
 
 
-def test_no_more_than_so_many_are_kept(machine, monkeypatch, tmp_path):
+def test_the_number_of_stored_trials_is_bounded(machine, monkeypatch, tmp_path):
     monkeypatch.setattr(trials, "_MOST", 3)
     for number in range(5):
         trials.faster(str(number), "usual", "other", machine.ways(1.0, 1.0))

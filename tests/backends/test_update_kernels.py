@@ -69,7 +69,7 @@ def moved(name: str, kernels: str, arrays: list[mx.nd.NDArray], inplace: bool = 
 @pytest.mark.parametrize("options", [{}, dict(wd=0.01), dict(wd=0.01, rescale_grad=0.5, clip_gradient=0.3)],
                          ids=["plain", "decayed", "clipped"])
 @pytest.mark.parametrize("name", COMPILED)
-def test_compiled_updates_are_those_of_numpy(name, options, dtype, calls, monkeypatch):
+def test_compiled_updates_equal_numpy(name, options, dtype, calls, monkeypatch):
     monkeypatch.setattr(optimizer_updates, "add_multiple", lambda *_: False)  # BLAS is asked first
     if name == "ftml_update":
         options = {key.replace("clip_gradient", "clip_grad"): value for key, value in options.items()}
@@ -99,7 +99,7 @@ def test_sums_that_blas_adds_at_once_are_not_compiled(options, size, compiled, c
         np.testing.assert_allclose(one, other, rtol=3e-6, atol=1e-7)
 
 
-def test_numbers_that_are_none_stay_so():
+def test_nan_stays_nan():
     arrays = arrays_of("adam_update", "float32")
     arrays[1][:4] = mx.nd.array([np.nan, np.inf, -np.inf, 0.0])
     found = moved("adam_update", "numba", arrays, clip_gradient=0.5)
@@ -120,7 +120,7 @@ def test_a_rate_that_changes_is_read_and_compiles_nothing(calls):
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_many_weights_move_as_one_and_alike_for_any_number_of_threads(count, monkeypatch):
+def test_updates_of_many_weights_equal_single_updates_for_any_number_of_threads(count, monkeypatch):
     monkeypatch.setattr(threads, "count", lambda: count)
     rng = np.random.default_rng(3)
     sizes = [1, 7, 1000, updates._STRETCH, 3 * updates._STRETCH + 1, 0, 200_000]
@@ -176,7 +176,7 @@ def test_read_only_arrays_are_left_to_numpy(calls):
     assert (weight == 2).all() and len(calls) == 1
 
 
-def test_tables_are_forgotten_with_their_arrays(calls):
+def test_tables_are_freed_with_their_arrays(calls):
     weight, gradient = arrays_of("sgd_update", "float32")
     with compiler.use("numba"):
         for _ in range(3):
@@ -187,7 +187,7 @@ def test_tables_are_forgotten_with_their_arrays(calls):
     assert key not in updates._TABLES._kept
 
 
-def test_numpy_computes_until_it_has_taken_as_long_as_compiling(calls):
+def test_functions_are_compiled_after_numpy_has_taken_as_long(calls):
     arrays, before = arrays_of("signum_update", "float64"), set(compiler._FUNCTIONS)
     options = dict(momentum=0.77, wd_lh=0.1, clip_gradient=0.5)
     expected = moved("signum_update", "numpy", arrays, **options)

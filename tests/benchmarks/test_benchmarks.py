@@ -50,7 +50,7 @@ def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
 # ---------------------------------------------------------------------------------------------- the questions
 
 
-def test_all_questions_are_there() -> None:
+def test_all_questions_are_registered() -> None:
     assert "".join(gpu_questions.QUESTIONS) == "abcdefg"
     assert all((function.__doc__ or "").endswith("?") for function in gpu_questions.QUESTIONS.values())
 
@@ -98,7 +98,7 @@ def test_replays_are_compared_with_the_host() -> None:
             assert worst < 1e-4
 
 
-def test_an_exception_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_is_reported_as_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(place: Any) -> str:
         """Is it so?"""
         raise RuntimeError("no such thing\nand more")
@@ -109,7 +109,8 @@ def test_an_exception_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("letter", ["c", "g"])
-def test_a_missing_library_is_an_answer(letter: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_library_is_reported_as_an_answer(letter: str, monkeypatch: pytest.MonkeyPatch,
+                                                    tmp_path: Path) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setitem(sys.modules, "cudnn", None)
     assert "No answer: " in gpu_questions.answered(letter, gpu_questions.Place(None, None, True, tmp_path, {}))
@@ -207,7 +208,7 @@ def test_all_work_by_hand_is_compared() -> None:
 
 
 @of_each(BY_HAND)
-def test_the_work_by_hand_is_that_of_opreg(key: str) -> None:
+def test_hand_written_numpy_equals_opreg(key: str) -> None:
     from benchmarks import run_opreg
 
     (run, check), (mine, wanted) = [module[key](**BY_HAND[key]) for module in (
@@ -218,7 +219,7 @@ def test_the_work_by_hand_is_that_of_opreg(key: str) -> None:
 
 
 @of_each(["gelu", "gelu_training", "norm_softmax", "adam"])
-def test_loops_of_numba_equal_ours(key: str) -> None:
+def test_loops_of_numba_equal_opreg(key: str) -> None:
     pytest.importorskip("numba")
     from benchmarks import run_numba, run_opreg
 
@@ -234,7 +235,7 @@ def test_loops_of_numba_equal_ours(key: str) -> None:
     ("conv_inference", {"batch": 1, "channels": 2, "size": 6, "count": 2}),
     ("attention", {"batch": 1, "heads": 2, "tokens": 5, "size": 3})])
 def test_onnx_runtime_equals_opreg(key: str, sizes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-                                               ) -> None:
+                                  ) -> None:
     pytest.importorskip("onnxruntime")
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     from benchmarks import run_onnx, run_opreg
@@ -373,8 +374,8 @@ def test_planted_mistakes_are_found(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"passes all of {len(planted.CASES)} correct operators" in page
 
 
-def test_models_are_run_beside_their_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                             capsys: pytest.CaptureFixture[str]) -> None:
+def test_imported_models_are_timed_and_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("onnx")
     monkeypatch.setattr(imported, "RUNS", 1)
     symbol = mx.sym.relu(mx.sym.Variable("x0"))

@@ -34,7 +34,7 @@ def made(figures: dict[str, list[float]] | None = None, **changed: Any) -> Resul
 # ------------------------------------------------------------------------------------------------- files
 
 
-def test_results_come_back_from_their_file(tmp_path: Path) -> None:
+def test_results_are_restored_from_their_file(tmp_path: Path) -> None:
     path = tmp_path / "new" / "one.json"
     made().save(path)
     assert results.load(path) == made()
@@ -77,14 +77,14 @@ def test_ratios_that_moved_are_named_with_both_figures(case: str) -> None:
     assert tuple(results.changes(old, made({**old.rows[0].figures, **changed}))) == expected
 
 
-def test_rows_that_came_or_went_are_named() -> None:
+def test_added_and_removed_rows_are_named() -> None:
     old, new = made(), made()
     new.rows[0] = Row("mlp", "larger perceptron", "µs", new.rows[0].figures)
     assert list(results.changes(old, new)) == ["larger perceptron: was not measured before",
                                                "perceptron: is not measured any more"]
 
 
-def test_memory_of_nothing_is_no_ratio() -> None:
+def test_zero_memory_has_no_ratio() -> None:
     assert list(results.changes(made({"opreg": [0.0, 0.0]}), made({"opreg": [0.0, 0.0]}))) == []
 
 
@@ -171,7 +171,7 @@ def test_known_kinds_are_compared_and_replaced(tmp_path: Path, capsys: pytest.Ca
     assert "- perceptron: opreg 0.25 → 0.50" in capsys.readouterr().out and target.read_text() == text
 
 
-def test_rows_measured_again_take_the_place_of_theirs_and_say_so(tmp_path: Path) -> None:
+def test_rows_measured_again_replace_the_old_ones_with_a_remark(tmp_path: Path) -> None:
     folder, users, target = tmp_path / "results", tmp_path / "page.md", tmp_path / "journal.md"
     for path in (users, target):
         path.write_text(f"{page.BEGIN}\n{page.END}\n")
@@ -204,7 +204,7 @@ VERDICTS = [
 
 
 @pytest.mark.parametrize(("sizes", "figures", "expected"), VERDICTS)
-def test_growth_is_said_in_words(sizes: list[int], figures: list[float], expected: str) -> None:
+def test_growth_is_described_in_words(sizes: list[int], figures: list[float], expected: str) -> None:
     assert growth.verdict("nodes", sizes, figures, "ms") == expected
 
 
@@ -251,7 +251,7 @@ def options_of(**changed: Any) -> Any:
                               "processor": [], "cache": "/there", **changed})
 
 
-def test_nothing_tells_workers_of_another_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_emulation_workers_get_no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "NUMBA_CPU_NAME", "ATEN_CPU_CAPABILITY", "OPREG_PROCESSOR"):
         monkeypatch.setenv(name, "x")
     found = measuring.variables(Path(sys.executable), options_of(), 2, "numba")
@@ -300,7 +300,7 @@ def test_interpreters_that_do_not_start_are_passed_over(tmp_path: Path, monkeypa
     assert environments._interpreter("python3.99") == str(places[1])
 
 
-def test_a_worker_is_waited_for_until_it_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_measurement_waits_until_the_worker_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     times, slept = iter([0.0, 0.01, 0.02, 0.02, 9.0]), []
     worker = copy.copy(object.__new__(measuring.Worker))
     worker.process, worker.options = SimpleNamespace(pid=1), options_of()

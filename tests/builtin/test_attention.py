@@ -173,7 +173,7 @@ def test_compiled_blocks_equal_those_of_numpy(heads, attrs, dtype, monkeypatch):
         assert np.isfinite(one).all() and np.allclose(one, other, atol=tolerance, rtol=tolerance)
 
 
-def test_the_gradient_of_one_head_is_summed_of_parts(monkeypatch):
+def test_the_gradient_of_one_head_is_a_sum_over_parts(monkeypatch):
     monkeypatch.setattr(scaled_attention, "_QUERIES", 4)
     monkeypatch.setattr(scaled_attention, "_KEYS", 3)
     arrays = _arrays(heads=1, batch=1, queries=30, keys=40)

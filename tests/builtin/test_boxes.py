@@ -61,7 +61,7 @@ def test_matching(scores: np.ndarray, threshold: float) -> None:
     assert not (scores[rows < 0][:, columns < 0] > threshold).any()
 
 
-def test_offsets_there_and_back() -> None:
+def test_encoded_boxes_are_decoded() -> None:
     rng = np.random.default_rng(0)
     corner = rng.uniform(0, 1, (1, 7, 2))
     anchors = np.concatenate([corner, corner + rng.uniform(0.1, 1, (1, 7, 2))], axis=2)

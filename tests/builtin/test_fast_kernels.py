@@ -35,7 +35,7 @@ def _rnn_inputs(mode: str, batch: int, size: int, both: bool, dtype: str) -> tup
     (32, 128, 128, 128), (32, 256, 256, 64), (64, 256, 256, 256), (128, 128, 128, 128), (4, 1000, 1000, 250),
     (1, 8, 8, 8), (0, 8, 8, 8), (32, 250, 250, 125),
 ])
-def test_products_of_a_step_are_cut_where_that_makes_them_small(batch, features, columns, expected):
+def test_products_of_a_step_are_split_below_the_threading_limit(batch, features, columns, expected):
     attrs = get("RNN").complete({"mode": "lstm", "state_size": columns, "num_layers": 1})
     assert rnn_layer._columns(rnn_parts.kind_of(**attrs), batch, features, columns) == expected
 
@@ -43,7 +43,7 @@ def test_products_of_a_step_are_cut_where_that_makes_them_small(batch, features,
 @pytest.mark.parametrize("both", [False, True])
 @pytest.mark.parametrize("mode", ["rnn_relu", "rnn_tanh", "lstm", "gru"])
 @pytest.mark.parametrize("batch, size, dtype", [(32, 256, "float32"), (32, 250, "float64"), (2, 64, "float32")])
-def test_rnn_of_sizes_that_are_cut(mode, both, batch, size, dtype):
+def test_rnn_with_split_products(mode, both, batch, size, dtype):
     attrs, ins = _rnn_inputs(mode, batch, size, both, dtype)
     if both and batch > 2:
         ins = [each[:, :3] if each.ndim == 3 else each for each in ins]
@@ -54,7 +54,7 @@ def test_rnn_of_sizes_that_are_cut(mode, both, batch, size, dtype):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5 if dtype == "float32" else 1e-12)
 
 
-def test_one_direction_turns_nothing(monkeypatch):
+def test_one_direction_needs_no_reversal(monkeypatch):
     """The time axis is reversed only for the second direction."""
     attrs, ins = _rnn_inputs("lstm", 4, 8, False, "float32")
     monkeypatch.setattr("opreg.builtin.layers.rnn._turned", lambda *given: pytest.fail("turned"))
@@ -64,7 +64,7 @@ def test_one_direction_turns_nothing(monkeypatch):
 
 
 @pytest.mark.parametrize("mode", ["rnn_tanh", "lstm", "gru"])
-def test_gradient_of_rnn_of_sizes_that_are_cut(mode):
+def test_gradient_of_rnn_with_split_products(mode):
     """The gradient along a random direction agrees with a difference."""
     attrs, ins = _rnn_inputs(mode, 32, 256, False, "float64")
     kernel, backward = (get(name).kernels[0].rule.function for name in ("RNN", "_backward_RNN"))
@@ -99,7 +99,7 @@ def test_rnn_writes_its_results_to_given_arrays(mode, dtype, inner):
 
 
 @pytest.mark.parametrize("mode", ["rnn_tanh", "lstm", "gru"])
-def test_nan_stays_in_its_sample(mode):
+def test_nan_does_not_spread_to_other_samples(mode):
     attrs, ins = _rnn_inputs(mode, 4, 64, False, "float32")
     ins[0][1, 2, 0] = np.nan
     y = get("RNN").kernels[0].rule.function(np, *ins, **attrs, is_train=False, rng=None)[0]
@@ -135,7 +135,7 @@ def cut(request, monkeypatch):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", _STEPS)
-def test_many_weights_move_as_one_by_one(name, dtype, cut):
+def test_updates_of_many_weights_equal_single_updates(name, dtype, cut):
     op = get(name)
     rule = op.kernels[0].rule
     attrs = rule.select(op.complete({"lr": 0.1, "wd": 0.01, "rescale_grad": 0.5, "clip_gradient": 0.3}))
@@ -182,7 +182,7 @@ def test_formulas_compute_nothing_for_unrequested_results(name, count, decayed, 
 
 @pytest.mark.parametrize("name, parts", [("multi_sgd_update", 2), ("multi_sgd_mom_update", 3),
                                          ("multi_mp_sgd_update", 3), ("multi_mp_sgd_mom_update", 4)])
-def test_multi_updates_have_rates_of_their_own(name, parts, cut):
+def test_multi_updates_use_one_rate_for_each_weight(name, parts, cut):
     dtype = "float16" if "_mp_" in name else "float32"
     rates = [0.1 if i % 2 else 0.2 for i in range(len(_SIZES))]
 
@@ -241,7 +241,7 @@ def test_an_updater_of_a_list_equals_single_updates(make):
         np.testing.assert_array_equal(one, other)
 
 
-def test_updater_of_a_list_with_one_weight_twice_moves_it_twice():
+def test_updating_a_list_with_one_weight_twice_updates_it_twice():
     updater = optimizers.get_updater(optimizers.SGD(learning_rate=1.0))
     weight, grad = array([1.0, 2.0]), array([1.0, 0.5])
     updater([0, 1], [grad, grad], [weight, weight])

@@ -68,7 +68,7 @@ def test_values_are_those_of_numpy_and_mindspore() -> None:
     assert which.dtype == mx.int64 and ops.unique(Tensor(x))[1].dtype == mx.int32
 
 
-def test_a_graph_is_planned_for_what_comes() -> None:
+def test_a_bound_graph_takes_any_number_of_results() -> None:
     x = mx.sym.var("x")
     made = mx.sym.Group([mx.sym._internal._npi_nonzero(x * 1) * 2,
                          *mx.sym._internal._npi_unique(x, return_counts=True)])
@@ -80,6 +80,6 @@ def test_a_graph_is_planned_for_what_comes() -> None:
             np.testing.assert_array_equal(found, expected)
 
 
-def test_one_number_has_no_places() -> None:
+def test_nonzero_of_a_scalar_is_refused() -> None:
     with pytest.raises(ShapeError, match="expected at least one axis"):
         ops.nonzero(Tensor(2.0))

@@ -115,7 +115,7 @@ def test_reductions(data, shape, kind, keepdims, name):
 @_RULE
 @given(st.data(), array_shapes(min_dims=0, max_dims=3, max_side=4), st.sampled_from(["argmax", "argmin"]),
        st.booleans())
-def test_places(data, shape, name, keepdims):
+def test_argmax_and_argmin(data, shape, name, keepdims):
     axis = data.draw(st.one_of(st.none(), st.integers(-len(shape), len(shape) - 1)) if shape else st.none())
     x = _numbers(shape, "float32")
     _same(_run(f"_npi_{name}", x, axis=axis, keepdims=keepdims), getattr(np, name)(x, axis=axis, keepdims=keepdims))
@@ -230,7 +230,7 @@ def test_moved(x, shift, k):
     ("_np_max", [[1, 3, 3], [2, 2, 2]], [[0, 1 / 2, 1 / 2], [1 / 3, 1 / 3, 1 / 3]]),
     ("_np_min", [[1, 3, 3], [2, 2, 2]], [[1, 0, 0], [1 / 3, 1 / 3, 1 / 3]]),
 ])
-def test_equal_ones_share_a_gradient(name, numbers, shares):
+def test_equal_extrema_share_the_gradient(name, numbers, shares):
     np.testing.assert_allclose(_slope(name, numbers, axis=1)[0], shares)
     np.testing.assert_allclose(_slope(name, np.ones((2, 3)))[0], np.full((2, 3), 1 / 6))
 
@@ -257,7 +257,7 @@ def test_third_derivative():
 # ------------------------------------------------------------------------------------------------- graphs
 
 
-def test_reshape_is_no_step():
+def test_reshape_needs_no_step():
     x = Variable("x")
     made = ops._np_reshape(x + 1.0, newshape=(4, -1)) * 2.0
     executor = made.bind(cpu(), {"x": array(np.ones((2, 6)))})

@@ -22,11 +22,11 @@ def test_example(name: str) -> None:
     assert not said, "".join(said)
 
 
-def test_the_hundred_that_are_used_most_have_one() -> None:
+def test_the_most_used_operators_have_an_example() -> None:
     assert len(DOCUMENTED) >= 100
 
 
 @pytest.mark.parametrize("function", [mx.nd.FullyConnected, mx.nd.concat, mx.nd.NDArray.sum, mx.nd.linalg.inverse,
                                       mx.sym.softmax])
-def test_editors_show_it(function: object) -> None:
+def test_help_shows_the_example(function: object) -> None:
     assert _WORDS in (function.__doc__ or "")

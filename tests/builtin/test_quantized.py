@@ -130,7 +130,7 @@ def _given(*values: Any) -> list[Any]:
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize("layer", ["conv", "fully_connected"])
-def test_sums_of_a_layer_and_its_bias_stand_for_those_of_fractions(layer, dtype):
+def test_integer_sums_represent_the_real_sums(layer, dtype):
     data, weight, bias = _bytes(dtype, 2, 3, 2, 2), _bytes("int8", 4, 3, 2, 2, seed=1), _bytes("int8", 4, seed=2)
     words = {"kernel": (2, 2), "num_filter": 4} if layer == "conv" else {"num_hidden": 4}
     weights = weight if layer == "conv" else weight.reshape(4, 12)

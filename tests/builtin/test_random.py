@@ -73,12 +73,12 @@ class TestLaws:
         assert drawn.dtype == np.dtype(dtype)
         assert fits(drawn.asnumpy(), law)
 
-    def test_like(self, name, parameters, law):
+    def test_samples_like_an_array(self, name, parameters, law):
         drawn = getattr(mx.nd, f"_random_{name}_like")(mx.nd.zeros(MANY, dtype="float64"), *parameters)
         assert drawn.dtype == np.float64
         assert fits(drawn.asnumpy(), law)
 
-    def test_arrays(self, name, parameters, law):
+    def test_parameters_in_arrays(self, name, parameters, law):
         arrays = [mx.nd.array([1, value, value]) for value in parameters]
         drawn = getattr(mx.nd, f"sample_{name}")(*arrays, shape=MANY)
         assert drawn.shape == (3, MANY)
@@ -86,7 +86,7 @@ class TestLaws:
         assert fits(drawn.asnumpy()[2], law)
 
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
-    def test_one_number_without_axes(self, name, parameters, law, dtype):
+    def test_one_sample_without_axes(self, name, parameters, law, dtype):
         held = mx.nd.zeros((), dtype=dtype)
         arrays = [mx.nd.array(value) for value in parameters]
         for drawn in (getattr(mx.nd, f"random_{name}")(*parameters, shape=(), dtype=dtype),
@@ -94,7 +94,7 @@ class TestLaws:
                       getattr(mx.nd, f"sample_{name}")(*arrays, dtype=dtype)):
             assert drawn.shape == () and drawn.dtype == np.dtype(dtype)
 
-    def test_into_an_array(self, name, parameters, law):
+    def test_samples_into_a_given_array(self, name, parameters, law):
         held = mx.nd.zeros((100, 100))
         memory = held._data
         getattr(mx.nd, f"random_{name}")(*parameters, shape=(100, 100), out=held)
@@ -114,7 +114,7 @@ def test_user_functions_name_parameters_as_mxnet_does():
     assert mx.nd.random.poisson(mx.nd.array([1, 50]), shape=(2, 3)).shape == (2, 2, 3)
 
 
-def test_a_number_beside_an_array_counts_everywhere():
+def test_a_scalar_parameter_broadcasts_to_an_array_parameter():
     drawn = mx.nd.random.uniform(mx.nd.array([0, 1]), 2, shape=MANY).asnumpy()
     assert fits(drawn[0], stats.uniform(0, 2)) and fits(drawn[1], stats.uniform(1, 1))
 
@@ -164,7 +164,7 @@ def test_multinomial_never_draws_values_of_probability_zero(row, rows):
     assert (np.array(row)[drawn] > 0).all()
 
 
-def test_multinomial_tells_log_probabilities_and_their_gradient():
+def test_multinomial_returns_log_probabilities_with_gradients():
     chances = mx.nd.array([[0.2, 0.8], [0.5, 0.5]])
     chances.attach_grad()
     with mx.autograd.record():
@@ -180,7 +180,7 @@ def test_multinomial_tells_log_probabilities_and_their_gradient():
 # --------------------------------------------------------------------------------------- without replacement
 
 
-def test_shuffle_keeps_rows_and_takes_all_orders_alike():
+def test_shuffle_keeps_rows_and_draws_all_orders_equally():
     data = mx.nd.array(np.arange(6).reshape(3, 2))
     orders = [tuple(mx.nd.shuffle(data).asnumpy()[:, 0]) for _ in range(1200)]
     seen, counts = np.unique(orders, axis=0, return_counts=True)
@@ -379,7 +379,7 @@ def _train(module, batches):
     return losses
 
 
-def test_a_training_goes_on_with_the_same_numbers():
+def test_a_resumed_training_draws_the_same_values():
     data = mx.sym.Dropout(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=8, name="fc"), p=0.5)
     net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(data, num_hidden=3, name="out"), name="softmax")
     rng = np.random.default_rng(1)
@@ -482,7 +482,7 @@ def test_an_executor_draws_the_same_for_each_backward_of_a_forward(draw, loop):
 
 @pytest.mark.parametrize("draw", [_layer, holes], ids=["layer", "operator"])
 @pytest.mark.parametrize("compiled", [False, True])
-def test_so_does_a_function_that_is_differentiated_twice(draw, compiled):
+def test_a_function_that_is_differentiated_twice_draws_the_same_values(draw, compiled):
     value, back = mx.vjp(mx.jit(lambda x: draw(x)) if compiled else draw, mx.Tensor(np.ones(32, np.float32)))
     behind = generators.snapshot()
     for by in (1, 2):
@@ -493,7 +493,7 @@ def test_so_does_a_function_that_is_differentiated_twice(draw, compiled):
 
 
 @pytest.mark.parametrize("draw", [_layer, holes], ids=["layer", "operator"])
-def test_so_does_a_compiled_function_whose_gradient_is_recorded(draw):
+def test_a_compiled_function_whose_gradient_is_recorded_draws_the_same_values(draw):
     x, compiled = mx.Tensor(np.ones(32, np.float32)), mx.jit(lambda x: draw(x) * x)
     x.attach_grad()
     with mx.autograd.record():
@@ -549,3 +549,19 @@ def test_symbols_take_the_shape_that_their_use_tells(name, keywords):
     with pytest.raises(mx.OpError, match="cannot infer the shapes of"):
         drawn.eval()
     assert getattr(mx.nd.random, name)(**keywords).shape == (1,)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "poisson", "negative_binomial", "generalized_negative_binomial"])
+@pytest.mark.parametrize("is_log", [True, False])
+def test_samples_of_flat_densities_and_of_counts_have_a_zero_gradient(kind, is_log):
+    """In MXNet, too, the gradient of parameters alone is computed."""
+    parameters = [mx.nd.array(values) for values in ([0.5, 0.25], [0.75, 0.875])[:1 if kind == "poisson" else 2]]
+    sample = mx.nd.array([[1.0, 2.0], [0.0, 3.0]])
+    for array in (sample, *parameters):
+        array.attach_grad()
+    for _ in range(2):
+        with mx.autograd.record():
+            density = getattr(mx.nd, f"random_pdf_{kind}")(sample, *parameters, is_log=is_log)
+        density.backward()
+        assert not sample.grad.asnumpy().any()
+        assert parameters[0].grad.asnumpy().all()

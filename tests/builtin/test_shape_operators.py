@@ -223,7 +223,7 @@ def test_reshape_codes_keep_the_number_of_elements(shape, data):
     ("cast_storage", {"stype": "rows"}, [(2, 3)], AttrError, "row_sparse"),
     ("_ravel_multi_index", {"shape": (2, 3)}, [(3, 4)], ShapeError, "a row of indices for each dimension"),
 ])
-def test_arguments_that_do_not_fit_are_refused_in_words(op, attrs, shapes, kind, words):
+def test_invalid_arguments_raise_errors_that_name_the_expected_value(op, attrs, shapes, kind, words):
     def ask(op):
         complete = op.complete(attrs)
         return op.infer_shapes(list(shapes), [None] * len(op.signature.outputs(complete)), complete)

@@ -41,7 +41,7 @@ def _computed(operator: str, x: np.ndarray, weights: list[np.ndarray], slope: np
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("operator", ["Convolution", "Deconvolution"])
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_an_image_alone_is_that_of_a_batch(case: dict[str, Any], operator: str, dtype: str) -> None:
+def test_a_single_image_gives_the_result_of_a_batch(case: dict[str, Any], operator: str, dtype: str) -> None:
     attrs = dict(case)
     size, last = attrs.pop("size"), attrs.get("layout") == "NHWC"
     if last and operator == "Deconvolution":

@@ -39,20 +39,20 @@ def _batch_norm(train: bool, **attrs: Any) -> tuple[Any, ...]:
 # -------------------------------------------------------------------------------------- moving statistics
 
 
-def test_training_moves_the_statistics_towards_those_of_the_batch() -> None:
+def test_training_updates_moving_statistics() -> None:
     _, arrays, _ = _batch_norm(True, momentum=0.8)
     np.testing.assert_allclose(arrays[3].asnumpy(), 0.8 * 5 + 0.2 * X.mean((0, 2)))
     np.testing.assert_allclose(arrays[4].asnumpy(), 0.8 * 7 + 0.2 * X.var((0, 2)))
 
 
 @pytest.mark.parametrize("train, attrs", [(False, {}), (True, {"use_global_stats": True})])
-def test_statistics_stay(train: bool, attrs: dict[str, Any]) -> None:
+def test_inference_and_global_statistics_update_nothing(train: bool, attrs: dict[str, Any]) -> None:
     _, arrays, before = _batch_norm(train, **attrs)
     for after, value in zip(arrays, before):
         np.testing.assert_array_equal(after.asnumpy(), value)
 
 
-def test_an_executor_moves_the_statistics_once_a_forward_pass() -> None:
+def test_an_executor_updates_statistics_once_in_a_forward_pass() -> None:
     before = [X, np.array([2.0, 3, 4]), np.zeros(3), np.full(3, 5.0), np.full(3, 7.0)]
     names = ["data", "gamma", "beta", "moving_mean", "moving_var"]
     net = ops.BatchNorm(*map(Variable, names), momentum=0.5)
@@ -92,7 +92,7 @@ def test_data_of_16_bits_have_statistics_of_32() -> None:
     ("LayerNorm", [(4, 3), (3,), (3,)], {}),
     ("GroupNorm", [(4, 4, 2), (2,), (2,)], {"num_groups": 2}),
 ])
-def test_showing_the_statistics_changes_no_gradient(name: str, shapes: list, attrs: dict[str, Any]) -> None:
+def test_outputting_the_statistics_changes_no_gradient(name: str, shapes: list, attrs: dict[str, Any]) -> None:
     """The gradient of a gradient does not change, either, although no gradient passes through the statistics."""
     rng = np.random.default_rng(1)
     values = [rng.uniform(0.5, 1.5, shape) for shape in shapes]
@@ -113,7 +113,7 @@ def test_showing_the_statistics_changes_no_gradient(name: str, shapes: list, att
         np.testing.assert_allclose(shown, hidden, rtol=1e-9, atol=1e-9)
 
 
-def test_the_regulariser_moves_its_average_and_pulls_towards_the_target() -> None:
+def test_the_regulariser_updates_its_average_and_adds_its_penalty() -> None:
     values = np.random.default_rng(0).uniform(0.1, 0.9, (4, 3))
     data, average = _arrays(values, np.full(3, 0.5))
     data.attach_grad()
@@ -202,7 +202,7 @@ def test_recurrent_dropout_acts_between_layers_only() -> None:
 # ------------------------------------------------------------------------------------------------- losses
 
 
-def test_a_loss_needs_no_gradient_from_above() -> None:
+def test_a_loss_ignores_the_output_gradient() -> None:
     label = np.array([0.0, 2, 1, 2])
     data, labels = _arrays(X[:, :, 0], label)
     data.attach_grad()
@@ -271,7 +271,7 @@ def test_an_unknown_batch_follows_from_the_label(name: str) -> None:
     ("_contrib_interleaved_matmul_selfatt_qk", [(3, 2, 10)], {"heads": 2}, ShapeError, r"\(length, batch, 6size\)"),
     ("_contrib_interleaved_matmul_selfatt_valatt", [(3, 2, 12), (4, 3, 5)], {"heads": 2}, ShapeError, "attention"),
 ])
-def test_refusals_name_the_mistake(name: str, shapes: list, attrs: dict, kind: type[OpError], words: str) -> None:
+def test_errors_name_the_mistake(name: str, shapes: list, attrs: dict, kind: type[OpError], words: str) -> None:
     with pytest.raises(kind, match=words):
         ops.__getattr__(name)(*_arrays(*[np.ones(shape) for shape in shapes]), **attrs)
 
@@ -315,7 +315,7 @@ def test_a_normalised_axis_has_mean_zero_and_deviation_one(shape: tuple[int, ...
 
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(st.integers(1, 4), st.integers(1, 3), st.integers(0, 99))
-def test_lengths_of_a_recurrent_layer_are_those_of_shorter_samples(time: int, batch: int, seed: int) -> None:
+def test_a_recurrent_layer_with_lengths_equals_shorter_samples(time: int, batch: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     data, lengths = rng.standard_normal((time, batch, 2)), rng.integers(1, time + 1, batch).astype("int32")
     parameters, state = rng.standard_normal(126), rng.standard_normal((2, batch, 3))
@@ -329,7 +329,7 @@ def test_lengths_of_a_recurrent_layer_are_those_of_shorter_samples(time: int, ba
 
 
 @pytest.mark.parametrize("name", ["sgd_update", "signsgd_update"])
-def test_rates_of_either_sign_of_zero_are_two(name: str) -> None:
+def test_positive_and_negative_zero_rates_are_distinguished(name: str) -> None:
     """A rate of 0.0 leaves a weight of -0.0, and a rate of -0.0 makes it 0.0, in any order of calls."""
     def updated(lr: float) -> bool:
         (weight,), (grad,) = _arrays(np.array([-0.0])), _arrays(np.array([1.0]))

@@ -33,7 +33,7 @@ BLOCKS = {"convolution": (convolution_rows.ROWS, correlation.BLOCK, "numpy", (30
 
 @of_each([(family, row) for family, (rows, *_) in BLOCKS.items() for row in rows if "float64" in row.dtypes],
          by=lambda case: case[0])
-def test_in_blocks(family, row):
+def test_convolutions_in_blocks_equal_whole_ones(family, row):
     """The sums are the same for any size of blocks: of images, groups or rows."""
     whole = eager(Use.of(row)).outs
     _, holder, name, sizes = BLOCKS[family]
@@ -50,7 +50,7 @@ _numbers = st.integers(1, 3)
 @settings(deadline=None, max_examples=60, derandomize=True)
 @given(st.integers(1, 3), st.integers(1, 2), _numbers, _numbers, st.integers(0, 2), st.integers(1, 2),
        st.integers(0, 3), st.sampled_from([200, 1 << 20]), st.booleans())
-def test_both_ways(images, groups, channels, kernel, pad, dilate, more, block, folded):
+def test_columns_and_rows_give_the_same_convolution(images, groups, channels, kernel, pad, dilate, more, block, folded):
     """The way by rows and the way by columns give the same output and gradients, with single images or several as
     one."""
     win = window((kernel, kernel), (1, 1), (dilate, dilate), (pad, pad))
@@ -87,7 +87,7 @@ def test_span(size, offset, stride, count):
     assert list(zip(range(count)[outputs], range(size)[inputs])) == pairs
 
 
-def test_large_convolution_takes_the_way_by_rows():
+def test_a_large_convolution_is_computed_by_rows():
     """The choice follows measurements: rows for images with many channels, columns for few."""
 
     def by_rows(channels, filters, size, kernel, images=16):
@@ -136,7 +136,7 @@ def test_gradient_of_equal_maxima_goes_to_the_first():
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_halves_are_summed_in_single_precision(dtype):
+def test_float16_is_summed_in_float32(dtype):
     """A sum of 2304 ones in half precision would stop growing before the end."""
     ones = nd.ones((1, 2304), dtype=dtype)
     image = ones.reshape((1, 9, 16, 16))
@@ -222,7 +222,7 @@ def _inferred(op, shapes, attrs):
 
 
 @pytest.mark.parametrize("kind", ["avg", "lp"])
-def test_averages_need_floating_numbers(kind):
+def test_averages_need_a_floating_dtype(kind):
     with pytest.raises(DTypeError, match="int32"):
         nd.Pooling(array(np.ones((1, 1, 4, 4), "int32"), dtype="int32"), kernel=(2, 2), pool_type=kind, p_value=2)
 
@@ -275,7 +275,7 @@ def test_parameters_without_effect_are_taken():
 
 
 @pytest.mark.parametrize("train_mode", [True, False])
-def test_a_maximum_passes_its_gradient_to_its_place_in_each_mode(train_mode):
+def test_maximum_pooling_passes_gradients_to_the_maximum_in_each_mode(train_mode):
     x = array([[[[1, 4], [3, 2]]]])
     x.attach_grad()
     with autograd.record(train_mode=train_mode):

@@ -83,7 +83,7 @@ def answer(function: Any) -> list[float]:
 
 @pytest.mark.filterwarnings("ignore:.*runs as Python")
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_first_call_takes_once(name: str) -> None:
+def test_the_first_call_consumes_iterators_and_generators_once(name: str) -> None:
     plain, compiled = made(PROGRAMS[name], "plain"), made(PROGRAMS[name], "compiled")
     before = np.random.get_state()  # noqa: NPY002
     found: dict[str, list[list[float]]] = {"plain": [], "compiled": []}

@@ -49,7 +49,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_any_sequence_of_changes_answers_as_python(name: str) -> None:
+def test_any_sequence_of_changes_gives_the_results_of_python(name: str) -> None:
     rng = random.Random(name)
     function = FUNCTIONS[name]
     compiled = ms.jit(function)
@@ -84,7 +84,7 @@ def test_a_read_and_a_change_run_as_python_and_say_so() -> None:
         assert read(x).asnumpy() == 10.0
 
 
-def test_a_function_whose_question_has_no_answer_stays_compiled() -> None:
+def test_a_function_that_reads_a_missing_attribute_stays_compiled() -> None:
     @ms.jit
     def function(x: Any) -> Any:
         return x if hasattr(x, "is_cuda") else x + 1.0

@@ -93,7 +93,7 @@ def test_several_outputs_and_those_that_are_no_tensors(run):
     assert seen == [(7, 2, 2)]
 
 
-def test_one_tensor_among_the_outputs_stands_bare(run):
+def test_a_single_output_is_passed_without_a_tuple(run):
     cell = cell_of(lambda self, a: (a * 2, "text"), lambda self, a, out, dout: dout * 5)
     assert numbers(run(grad(lambda a: cell(a)[0]))(x())) == [5] * 3
 
@@ -128,7 +128,7 @@ def test_an_input_that_is_returned_is_another_tensor():
     assert numbers(grad(lambda a: cell(a)[0])(value)) == [7] * 3
 
 
-def test_not_called_when_nobody_wants_a_gradient(run):
+def test_bprop_is_not_called_without_a_requested_gradient(run):
     seen: list[Any] = []
     cell = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: (seen.append(1), (dout,))[1])
     run(lambda a: cell(a))(x())
@@ -136,7 +136,7 @@ def test_not_called_when_nobody_wants_a_gradient(run):
     assert seen == []
 
 
-def test_saved_values_have_memory_of_their_own():
+def test_bprop_may_change_its_arguments_in_place():
     """A bprop may change inputs, output and output gradient in place without effects elsewhere."""
 
     def bprop(self, a, out, dout):
@@ -229,7 +229,7 @@ def test_mistakes_name_the_cell_and_the_input(run, returned, kind, message):
 
 
 @pytest.mark.parametrize("returned", [lambda d: (d, d * 2, None), lambda d: [d, d * 2, None, None]])
-def test_none_behind_the_gradients_can_do_no_harm(run, returned):
+def test_additional_none_after_the_gradients_is_dropped(run, returned):
     """A bprop from another framework, where settings are inputs, returns None for each setting; this causes a
     warning."""
     cell = cell_of(lambda self, a, b: a * b, lambda self, a, b, out, dout: returned(dout))
@@ -243,7 +243,7 @@ def test_none_behind_the_gradients_can_do_no_harm(run, returned):
         set_context(check_bprop=False)
 
 
-def test_exceptions_leave_as_themselves_and_nothing_behind(run):
+def test_exceptions_keep_their_type_and_leave_no_state_behind(run):
     class Mine(Exception):
         pass
 
@@ -338,7 +338,7 @@ class Cube(Cell):
 
 
 @pytest.mark.parametrize("order, expected", [(1, 12.0), (2, 12.0), (3, 6.0)])
-def test_every_order(run, order, expected):
+def test_gradients_of_every_order(run, order, expected):
     function = Cube()
     for _ in range(order):
         function = grad(function)
@@ -464,7 +464,7 @@ def test_weights_must_be_exact(exact, run):
         run(grad(wrong, 0, cell.w))(x())
 
 
-def test_being_exact_may_be_demanded_later():
+def test_check_bprop_may_be_set_after_compilation():
     half = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: (dout.astype("float16"),))
     compiled = jit(grad(half))
     assert numbers(compiled(x())) == [1] * 3

@@ -112,7 +112,7 @@ def test_duplicate_names_are_refreshed_at_the_first_call():
     assert [each.filename for each in said] == [__file__]
 
 
-def test_names_that_nobody_gave_are_refreshed_without_a_word():
+def test_automatic_names_are_refreshed_without_a_warning():
     class Pair(Cell):
         def __init__(self) -> None:
             super().__init__(auto_prefix=False)
@@ -139,7 +139,7 @@ def test_parameter_tuples_and_lists():
         other.listed = [w("a"), w("a")]
 
 
-def test_reassigning():
+def test_attributes_may_be_reassigned():
     cell = Leaf()
     first = cell.w
     cell.w = Tensor([7.0, 8.0, 9.0])
@@ -425,7 +425,7 @@ def test_hooks_of_state_dicts():
         tree.state_dict()
 
 
-def test_numbers_pass_untouched():
+def test_arguments_that_are_no_tensors_are_passed_unchanged():
     seen: list[Any] = []
 
     class Net(Cell):
@@ -602,7 +602,7 @@ def test_assign(run):
         assign(3, Tensor(X))
 
 
-def test_initialised_tensors_say_so():
+def test_tensors_with_an_initializer_know_it():
     found = initializer("ones", (2, 3), ms.float32)
     assert found.has_init and type(found.init).__name__ == "One" and (found.init_data().asnumpy() == 1).all()
     assert not Tensor([1.0]).has_init and not Parameter(found).has_init

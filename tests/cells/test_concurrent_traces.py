@@ -35,7 +35,7 @@ def often() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-def test_the_trace_of_another_thread_is_no_change() -> None:
+def test_a_trace_in_another_thread_does_not_count_as_a_change() -> None:
     """A trace hooks the classes whose attributes it reads."""
     settings = _Settings()
     compiled = jit(lambda x: x * settings.factor + settings.bias)
@@ -58,7 +58,7 @@ def test_the_trace_of_another_thread_is_no_change() -> None:
         del _Settings.__len__  # type: ignore[attr-defined]
 
 
-def test_a_hook_is_no_method_of_the_class(often: None) -> None:
+def test_a_hook_of_a_trace_does_not_count_as_a_method(often: None) -> None:
     def hooking() -> None:
         for _ in range(500):
             unhook(hook(_Settings))  # type: ignore[arg-type]

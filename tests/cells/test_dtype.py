@@ -58,7 +58,7 @@ def test_a_dtype(name: str, text: str, shown: str, kind: type) -> None:
     assert getattr(common, name) is found
 
 
-def test_differ() -> None:
+def test_different_dtypes_are_unequal() -> None:
     everyone = [getattr(dtypes, name) for name in NAMES]
     for i, one in enumerate(everyone):
         for k, other in enumerate(everyone):
@@ -83,12 +83,12 @@ def test_python_types() -> None:
 
 @pytest.mark.parametrize("value", [None, "flaot32", 3, [], {}, str, list, np.generic, np.floating, np.complex64,
                                    np.zeros(2), np.float32(1), np.dtype("datetime64[s]"), object, "complex64", ">f4"])
-def test_no_dtype(value: object) -> None:
+def test_invalid_dtypes_are_refused(value: object) -> None:
     with pytest.raises(DTypeError, match="no dtype"):
         of(value)
 
 
-def test_errors_help() -> None:
+def test_errors_name_the_nearest_dtype() -> None:
     with pytest.raises(DTypeError, match="Did you mean 'float32'"):
         of("flaot32")
     with pytest.raises(DTypeError, match="expected a type"):
@@ -144,7 +144,7 @@ ROWS = [line.split() for line in PROMOTION.strip().splitlines()]
 PAIRS = [(row[0], other, expected) for row in ROWS[1:] for other, expected in zip(ROWS[0], row[1:])]
 
 
-def test_the_table_is_whole() -> None:
+def test_the_table_has_all_dtypes() -> None:
     assert sorted(ROWS[0]) == sorted(row[0] for row in ROWS[1:]) == sorted(NAMES)
     assert len(PAIRS) == len(NAMES) ** 2
 
@@ -246,7 +246,7 @@ def test_other_integers(text: str, dtype: str, answer: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int16", "uint16", "uint32", "uint64"])
-def test_other_integers_are_kept(dtype: str, tmp_path: Path) -> None:
+def test_other_integer_dtypes_stay_unchanged(dtype: str, tmp_path: Path) -> None:
     """Integer dtypes are kept in all kinds of files, in arrays, graphs and texts."""
     largest = np.iinfo(dtype).max
     x = Tensor(np.array([0, largest], dtype))

@@ -33,7 +33,7 @@ def largest(function: Any) -> int:
 
 @pytest.mark.filterwarnings("ignore:.*compiled for more than")
 @pytest.mark.parametrize("way, order", [("value", "up"), ("value", "down"), ("value", "mixed"), ("gradient", "up")])
-def test_many_lengths_share_their_memory(way, order):
+def test_plans_of_many_lengths_share_memory(way, order):
     """All lengths together take at most a few times the memory of the longest one."""
     lengths = np.arange(1000, 1000 + KINDS + 8)
     if order == "mixed":
@@ -52,7 +52,7 @@ def test_many_lengths_share_their_memory(way, order):
     assert largest(function) <= 4 * largest(alone) and function.cache_size == KINDS
 
 
-def test_more_kinds_than_are_kept():
+def test_more_kinds_of_inputs_than_are_cached():
     seen: list[int] = []
 
     @jit
@@ -72,7 +72,7 @@ def test_more_kinds_than_are_kept():
     assert len(seen) == 2 * KINDS
 
 
-def test_pieces_in_use_are_kept():
+def test_recently_used_kinds_stay_cached():
     seen: list[int] = []
 
     @jit
@@ -129,7 +129,7 @@ def test_a_hook_that_calls_its_own_cell():
     assert [each.tolist() for each in found] == [[7.0] * 5] * 3
 
 
-def test_threads_of_several_kinds():
+def test_threads_with_several_kinds_of_inputs():
     import threading
 
     function, wrong = jit(lambda a: (a * 2.0 + 1.0) * a), list[Any]()
@@ -294,7 +294,7 @@ def test_no_cycle_holds_closure_variables(uncollected, make):
     assert not any(each() is not None for each in use())
 
 
-def test_a_kind_that_is_forgotten_frees_its_arrays(uncollected):
+def test_a_dropped_kind_frees_its_arrays(uncollected):
     function = jit(lambda a, k: a * k + Tensor([float(k)]))
     function(ones(3), 1)
     (kind,) = function._cache.kinds.values()

@@ -76,7 +76,7 @@ def test_every_order(run, names, order, expected):
     np.testing.assert_allclose(run(function)(x()).asnumpy(), expected, rtol=1e-5)
 
 
-def test_attributes_of_the_context_are_as_good(run):
+def test_values_stored_as_attributes_of_the_context(run):
     """Tensors may stand in any attribute, alone or nested; second derivatives see them all."""
 
     def forward(ctx: Any, a: Any, factor: float) -> Any:
@@ -107,7 +107,7 @@ def test_parameters_are_arguments(run):
     assert numbers(found) == ([40, 40], ([200, 300],))
 
 
-def test_several_outputs_and_such_that_are_no_tensors(run):
+def test_several_outputs_some_of_which_are_no_tensors(run):
     seen: list[Any] = []
 
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -128,7 +128,7 @@ def test_nested_arguments(run):
     assert numbers(found) == ([10, 10], [0, 0])
 
 
-def test_outputs_that_no_gradient_reaches(run):
+def test_outputs_without_an_output_gradient(run):
     seen: list[Any] = []
 
     def used(materialize: bool) -> Callable:
@@ -163,7 +163,7 @@ def test_outputs_without_gradient(run):
         assert numbers(run(ms.grad(function.apply, (0, 1)))(x(), y())) == ([0, 0], [0, 0])
 
 
-def test_wanted_gradients():
+def test_needs_input_grad_tells_requested_gradients():
     seen: list[Any] = []
 
     def forward(ctx: Any, a: Any, b: Any, scale: float) -> Any:
@@ -243,7 +243,7 @@ def changed(mark: bool = True, give: bool = True) -> type[_Function]:
     return of(forward, lambda ctx, g: (g * ctx.saved_tensors[1], g * ctx.saved_tensors[0]))
 
 
-def test_an_argument_that_is_changed_is_changed_for_everybody(run):
+def test_in_place_changes_of_an_argument_are_visible_to_the_caller(run):
     function = changed()
 
     def through(a: Any, b: Any) -> Any:
@@ -255,7 +255,7 @@ def test_an_argument_that_is_changed_is_changed_for_everybody(run):
     assert numbers(run(ms.grad(through, (0, 1)))(x(), y())) == ([50, 70], [30, 40])
 
 
-def test_changes_that_are_mistakes(run):
+def test_invalid_in_place_changes_are_refused(run):
     """Forward changes an input without mark_dirty, or an array that it does not return."""
     with pytest.raises(RuntimeError, match="The dirty tensors must all be outputs of the forward function"):
         run(ms.grad(lambda a, b: changed(give=False).apply(a + 0, b), 0))(x(), y())
@@ -290,7 +290,7 @@ def test_mistakes_of_backward(run, returned, kind, message):
         run(ms.grad(lambda a: function.apply(a, 2.0)))(x())
 
 
-def test_exceptions_leave_as_themselves(run):
+def test_exceptions_keep_their_type(run):
     def fail(ctx: Any, *_: Any) -> Any:
         raise KeyError("mine")
 

@@ -221,7 +221,7 @@ def test_further_outputs_of_products(run, function):
     assert numbers(run(grad(function, has_aux=True))(x())) == (TWICE, aux if function is two_aux else (aux,))
 
 
-def test_products_need_a_further_output_where_they_are_told_of_one():
+def test_products_with_has_aux_need_a_further_output():
     for make in (lambda: vjp(product, x(), y(), has_aux=True), lambda: jvp(product, (x(), y()), (x(), y()), True),
                  lambda: jacrev(product, has_aux=True)(x(), y())):
         with pytest.raises(ValueError, match="has_aux needs at least 2 outputs"):
@@ -241,7 +241,7 @@ def test_products_run_the_function_once():
     assert numbers(jacrev(drawn)(x())) == np.diag([3] * 3).tolist() and len(seen) == 3
 
 
-def test_the_way_back_may_be_compiled():
+def test_the_vjp_function_may_be_compiled():
     _, back = vjp(lambda a: a * a, x())
     assert numbers(jit(back)(y())) == ((2 * X * Y).tolist(),)
 
@@ -391,7 +391,7 @@ def test_arguments_of_mutable(value, message):
     assert isinstance(mutable((x(), 1)), tuple) and mutable([1], True) == [1] and mutable(3) == 3
 
 
-def test_ids(run):
+def test_return_ids(run):
     net = Line()
     found = run(grad(net, 0, [net.w, net.b], return_ids=True))(x())
     assert found[0][0] == 0 and found[1][0][0] == "w"
@@ -620,7 +620,7 @@ def test_a_weight_that_the_function_itself_freezes(run):
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_a_gradient_that_is_cut_to_whole_numbers_says_so(compiled: bool) -> None:
+def test_a_gradient_truncated_to_integers_causes_a_warning(compiled: bool) -> None:
     run = grad(lambda x: x * 0.5)
     run = jit(run) if compiled else run
     with pytest.warns(UserWarning, match=r"a gradient of int64 is cut to int64: 0\.5 became 0\. Convert .*as") as said:
@@ -631,6 +631,7 @@ def test_a_gradient_that_is_cut_to_whole_numbers_says_so(compiled: bool) -> None
 @pytest.mark.parametrize("function, expected", [
     (lambda x: x * 2.0, [2, 2]), (lambda x: x * 3, [3, 3]), (lambda x: (x.astype("float32") ** 2), [2, 4])])
 @pytest.mark.parametrize("compiled", [False, True])
-def test_one_that_loses_nothing_does_not(function: Callable[..., Any], expected: list[int], compiled: bool) -> None:
+def test_an_exact_integer_gradient_causes_no_warning(function: Callable[..., Any], expected: list[int],
+                                                     compiled: bool) -> None:
     run = grad(function)
     assert (jit(run) if compiled else run)(Tensor([1, 2])).asnumpy().tolist() == expected

@@ -197,7 +197,7 @@ def test_forward_hooks_of_a_cell_with_bprop_run(run):
 # ------------------------------------------------------------------------------------------------ backward
 
 
-def test_backward_hook_sees_both_sides(run):
+def test_a_backward_hook_gets_input_and_output_gradients(run):
     cell, seen = Triple(), []
     handle = cell.register_backward_hook(lambda *given: seen.append((given[0], numbers(given[1:]))))
     gradient = run(grad(lambda a: cell(a * 5) * 2))
@@ -209,7 +209,7 @@ def test_backward_hook_sees_both_sides(run):
 
 
 @pytest.mark.parametrize("how", ["full", "argument", "manager"])
-def test_the_other_convention(run, how):
+def test_hooks_in_the_convention_2_4(run, how):
     cell, seen = Triple(), []
 
     def hook(which: Any, grad_input: Any, grad_output: Any) -> None:
@@ -278,7 +278,7 @@ def test_capture_of_outputs(run):
     assert numbers(seen) == (((X.tolist(),), ((3 * X).tolist(),)), (([2, 2, 2],), ((12 * X).tolist(),)))
 
 
-def test_outputs_that_no_gradient_reaches_are_none(run):
+def test_output_gradients_of_unused_outputs_are_none(run):
     cell, seen = Weighted(), []
     cell.register_full_backward_hook(lambda which, gi, go: seen.append((go[1], numbers(gi))))
     run(grad(lambda a, b: cell(a, b)[0], 0))(x(), x())
@@ -292,7 +292,7 @@ def test_hook_without_inputs_that_need_gradients(run):
     assert len(seen) == 1 and seen[0][1] == [1] * 3 and all(g is None for g in seen[0][0])
 
 
-def test_hooks_of_gradients_that_are_not_wanted(run):
+def test_hooks_of_gradients_that_are_not_requested(run):
     """If only gradients of weights are wanted, a gradient that a hook returns for an input has no effect."""
     cell = Weighted()
     cell.register_full_backward_hook(lambda which, leaving, arriving: (arriving[0], arriving[0]))
@@ -387,7 +387,7 @@ def test_an_argument_with_hooks_that_is_not_differentiated_in_is_compiled():
     assert "runs as Python" not in str(step.explain())
 
 
-def test_hooks_of_a_tensor_from_outside_that_come_and_go(run):
+def test_hooks_of_an_outside_tensor_may_be_added_and_removed(run):
     a = Tensor(2.0)
     gradient = run(lambda: grad(lambda a: a * 3)(a))
     assert numbers(gradient()) == 3
@@ -438,7 +438,7 @@ def test_registered_and_removed_after_compilation():
     assert seen == ["forward", "backward"] * 2 + ["backward"]
 
 
-def test_removing_itself_inside_the_hook(run):
+def test_a_hook_may_remove_itself(run):
     cell, seen = Triple(), []
 
     def hook(*_: Any) -> None:
@@ -547,7 +547,7 @@ def test_kinds_of_errors_of_wrong_returns(run):
 
 @pytest.mark.parametrize("register", ["register_forward_pre_hook", "register_forward_hook", "register_backward_hook",
                                       "register_backward_pre_hook"])
-def test_an_exception_leaves_as_itself_and_nothing_behind(run, register):
+def test_exceptions_keep_their_type_and_leave_no_state_behind(run, register):
     cell = Triple()
 
     class Mine(Exception):
@@ -567,7 +567,7 @@ def test_an_exception_leaves_as_itself_and_nothing_behind(run, register):
     np.testing.assert_allclose(function(x()).asnumpy(), 18 * X)
 
 
-def test_gradients_in_hooks_have_memory_of_their_own(run):
+def test_gradients_in_hooks_are_copies(run):
     """A hook that changes a gradient in place has no effects elsewhere."""
 
     class Sibling(Cell):
@@ -611,7 +611,7 @@ def test_hooks_inside_a_cell_with_bprop():
         assert seen == ["forward"]
 
 
-def test_operators_stay_registered_ones(run):
+def test_a_hook_may_call_operators(run):
     cell = Triple()
     cell.register_forward_hook(lambda which, args, out: ops.exp(out))
     np.testing.assert_allclose(run(grad(lambda a: cell(a)))(x()).asnumpy(), 3 * np.exp(3 * X), rtol=1e-6)
@@ -655,7 +655,7 @@ def test_a_hook_that_every_run_registers_is_reported(how: Callable[[Any, Any], A
     assert [(each.filename, each.lineno) for each in said] == [(__file__, how.__code__.co_firstlineno)]
 
 
-def test_hooks_that_go_again_or_come_once_are_not() -> None:
+def test_hooks_that_are_removed_or_registered_once_are_not_reported() -> None:
     def inside(cell: Any, x: Any) -> None:
         with cell.register_forward_hook(lambda *_: None):
             pass

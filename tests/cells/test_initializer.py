@@ -105,7 +105,7 @@ def test_orthogonal(shape: list[int], gain: float) -> None:
     np.testing.assert_allclose(product, gain**2 * np.eye(len(product)), atol=1e-12)
 
 
-def test_orthogonal_is_even() -> None:
+def test_orthogonal_matrices_are_uniformly_distributed() -> None:
     """No direction is preferred: the sign of each element is equally often positive and negative."""
     signs = sum(np.sign(init.Orthogonal().fill((3, 3), np.float64)) for _ in range(400))
     assert abs(signs).max() < 90  # 4.5 standard deviations
@@ -125,7 +125,7 @@ def test_dirac(shape: tuple[int, ...]) -> None:
         assert x[(i, i, *(length // 2 for length in shape[2:]))] == 1
 
 
-def test_dirac_hands_on() -> None:
+def test_dirac_weights_copy_input_channels() -> None:
     """A convolution with this weight, in two groups, returns its input."""
     x = Tensor(np.random.randn(1, 4, 5, 5).astype(np.float32))  # noqa: NPY002
     weight = initializer(init.Dirac(groups=2), (4, 2, 3, 3))
@@ -184,7 +184,7 @@ def test_dirac_by_name() -> None:
     assert initializer("dirac", (2, 2, 3)).asnumpy().sum() == 2
 
 
-def test_tensors_are_given_back() -> None:
+def test_a_tensor_is_returned_unchanged() -> None:
     x = Tensor(np.float32([1, 2]))
     assert initializer(x) is x and initializer(x, [2]) is x and initializer(x, 2, dtypes.float16) is x
 
@@ -197,7 +197,7 @@ def test_shapes(shape: Any, expected: tuple[int, ...]) -> None:
     assert initializer(2.5, shape).asnumpy().ravel()[0] == 2.5
 
 
-def test_own_subclass() -> None:
+def test_a_users_subclass() -> None:
     """``_initialize`` fills the array in place, as documented; its return value is ignored."""
 
     class Ramp(init.Initializer):
@@ -220,7 +220,7 @@ def test_shows_settings() -> None:
     assert repr(init.HeUniform(0.1)) == "HeUniform(negative_slope=0.1, mode='fan_in', nonlinearity='leaky_relu')"
 
 
-def test_common_has_the_same() -> None:
+def test_common_initializer_has_the_same_names() -> None:
     assert from_common is initializer and common.initializer.Normal is init.Normal
     assert common.set_seed is set_seed and common.dtype.float32 is dtypes.float32
     assert set(common.initializer.__all__) == set(init.__all__) and set(common.dtype.__all__) == set(dtypes.__all__)
@@ -307,7 +307,7 @@ def test_mistakes(mistake: Callable[[], Any], kind: type[Exception], message: st
         mistake()
 
 
-def test_own_error_leaves_as_itself() -> None:
+def test_an_error_of_a_users_initializer_keeps_its_type() -> None:
     class Bad(init.Initializer):
         def _initialize(self, arr: np.ndarray) -> None:
             raise KeyError("mine")
@@ -332,7 +332,7 @@ def test_has_a_row(name: str) -> None:
 
 @pytest.mark.parametrize("kind, shape", ROWS, ids=SHOWN)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_a_seed_decides_all_numbers(kind: init.Initializer, shape: tuple[int, ...], dtype: str) -> None:
+def test_a_seed_determines_all_values(kind: init.Initializer, shape: tuple[int, ...], dtype: str) -> None:
     """Values in an array and in a new tensor are equal; an initializer made from its text draws the same."""
     again, arr = eval(repr(kind), vars(init).copy()), np.full(shape, np.nan, dtype)
     set_seed(3)
@@ -349,7 +349,7 @@ def test_a_seed_decides_all_numbers(kind: init.Initializer, shape: tuple[int, ..
     (init.TruncatedNormal(1.0), [-0.413767, 0.271001]), (init.XavierUniform(), [-0.411827, 0.274088]),
     (init.VarianceScaling(), [-0.332616, 0.21785]), (init.Orthogonal(), [0.946482, 0.322757]),
     (init.Sparse(0.5, 1.0), [0.533354, 0.0])], ids=SHOWN)
-def test_numbers_of_a_seed(kind: init.Initializer, first: list[float]) -> None:
+def test_values_of_a_seed_equal_recorded_ones(kind: init.Initializer, first: list[float]) -> None:
     """Values for a seed stay the same in all versions, so that experiments can be repeated."""
     np.testing.assert_allclose(kind.fill((2, 2), np.float64).ravel()[:2], first, atol=1e-6)
 
@@ -371,6 +371,6 @@ def test_gains_are_those_of_mindspore(words: tuple[Any, ...], gain: float) -> No
     assert common.initializer._calculate_gain(*words) == pytest.approx(gain)
 
 
-def test_a_gain_of_nothing_that_follows_is_refused() -> None:
+def test_a_gain_for_an_unknown_activation_is_refused() -> None:
     with pytest.raises(AttrError, match=r"there is no nonlinearity 'relo'\. Did you mean 'relu'"):
         common.initializer._calculate_gain("relo")

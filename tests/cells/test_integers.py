@@ -205,7 +205,7 @@ STORED = {
 
 
 @pytest.mark.parametrize("name", STORED)
-def test_a_number_that_is_stored(name):
+def test_an_assigned_python_integer(name):
     every = everywhere(lambda *xs: tuple(STORED[name](x, number) for x in xs for number in LARGE),
                        *[Tensor(np.array([0, 1, 2], dtype)) for dtype in DTYPES])
     for (dtype, number), found in zip(itertools.product(DTYPES, LARGE), every, strict=True):
@@ -213,7 +213,7 @@ def test_a_number_that_is_stored(name):
         assert wrapped(number, dtype) in found.asnumpy().ravel().tolist(), f"{name} of {number}, {dtype}"
 
 
-def test_counted_integers():
+def test_arange_of_large_integers():
     for first, last, step in [(2 ** 53 + 1, 2 ** 53 + 9, 3), (-2 ** 53 - 1, -2 ** 53 - 9, -3),
                               (2 ** 63 - 3, 2 ** 63 - 1, 1), (-2 ** 63, 2 ** 63 - 1, 2 ** 62 + 1)]:
         for found in (ops.arange(first, last, step), ms.jit(lambda: ops.arange(first, last, step))()):
@@ -237,7 +237,7 @@ def test_integers_without_a_dtype_are_refused(numbers):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_dtypes_there_and_back(dtype):
+def test_casts_between_integer_dtypes(dtype):
     numbers = extremes(dtype)
     x = Tensor(np.array(numbers, dtype))
     for wide in DTYPES:

@@ -99,7 +99,7 @@ def test_nested_arguments_and_results():
     np.testing.assert_array_equal(found["rest"][0].asnumpy(), 2 * X)
 
 
-def test_results_are_the_callers():
+def test_results_are_not_overwritten_by_later_calls():
     function = jit(lambda a: (a * 2, a))
     first, same = function(x())
     second, _ = function(Tensor([0.0, 0.0, 0.0]))
@@ -241,7 +241,7 @@ def test_training_is_watched():
     assert compiled(x()).asnumpy().tolist() == (2 * X).tolist()
 
 
-def test_other_cells_do_not_matter():
+def test_changes_of_other_cells_cause_no_trace():
     seen: list[Any] = []
     function, other = jit(traces(lambda a: a * 2, seen)), Scale()
     function(x())
@@ -250,7 +250,7 @@ def test_other_cells_do_not_matter():
     assert len(seen) == 1
 
 
-def test_assign_is_stored_when_the_function_has_run():
+def test_assigned_values_are_stored_after_the_run():
     cell = Scale()
 
     @jit
@@ -348,7 +348,7 @@ class Kept:
     lambda kept, a: (setattr(kept, "new", [a]), a * 2)[1],
     lambda kept, a: (vars(kept).update(it=a * 3), a * kept.it)[1],
 ])
-def test_a_tensor_that_is_kept_on_an_object_leaves_the_function_to_python(program: Any) -> None:
+def test_a_function_that_stores_a_tensor_on_an_object_runs_as_python(program: Any) -> None:
     found = []
     for run in (jit, lambda function: function):
         kept = Kept()
@@ -377,7 +377,7 @@ def test_objects_that_a_function_makes_or_only_reads_are_compiled() -> None:
             assert compiled(x()).asnumpy().tolist() == function(x()).asnumpy().tolist()
 
 
-def test_values_of_a_trace_must_not_stay():
+def test_values_of_a_trace_must_not_be_stored_outside():
     """The trace does not see a variable of a context that is not current; a later use of the value raises an error."""
     kept: contextvars.ContextVar[Any] = contextvars.ContextVar("kept")
     context = contextvars.copy_context()
@@ -412,7 +412,7 @@ def _numbers(value: Any) -> Any:
     lambda cache, seen, last, a: (seen.insert(0, {"a": a}), a + 1)[1],
     lambda cache, seen, last, a: (last.append(a), a + 1)[1],
 ])
-def test_a_tensor_that_is_kept_in_a_container_leaves_the_function_to_python(program: Any) -> None:
+def test_a_function_that_stores_a_tensor_in_a_container_runs_as_python(program: Any) -> None:
     states: list[Any] = [({"first": 1.5}, [7], collections.deque([4])) for _ in range(2)]
     found = []
     for run, state in zip((jit, lambda function: function), states):
@@ -515,7 +515,7 @@ def assigns_its_argument(a: Any) -> Any:
     ids=["attribute", "list", "buffer", "hook", "in place", "assigned"])
 @pytest.mark.parametrize("mode", ["jit", "graph mode", "gradient"])
 @pytest.mark.filterwarnings("ignore:the hook .* is registered on")
-def test_functions_that_no_graph_can_hold_are_left_to_python(make, reason, mode):
+def test_functions_that_cannot_be_graphs_run_as_python(make, reason, mode):
     """Each run has the same effects as in Python, and a warning is given once."""
     def run(make_call: Any) -> list[Any]:
         function, parameter, found = make(), Parameter(Tensor(X), name="p"), list[Any]()
@@ -563,7 +563,7 @@ def test_hooks_of_one_run_are_compiled():
             assert net.calls == ["f", "p"] * count and not net.hooks()
 
 
-def test_an_exception_while_tracing_leaves_nothing_behind():
+def test_an_exception_while_tracing_leaves_no_state_behind():
     class Mine(Exception):
         pass
 
@@ -664,7 +664,7 @@ def test_an_empty_dimension_is_known(make, shape):
     assert make().shape == jit(make)().shape == shape
 
 
-def test_gradients_beside_something_empty():
+def test_gradients_with_empty_arguments():
     def loss(x):
         return functions.cat([functions.zeros((0, 2)), x * x]).sum() + functions.ones((0,)).sum()
 

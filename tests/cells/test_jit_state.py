@@ -127,7 +127,7 @@ def answers(function: Any) -> list[Any]:
 
 
 @of_each(itertools.product(FUNCTIONS, STATES), by=lambda case: case[1])
-def test_the_first_caller_does_not_decide_for_later_ones(name, state):
+def test_later_calls_use_their_own_mode(name, state):
     make = FUNCTIONS[name]
     compiled = jit(make())
     with contextlib.suppress(RuntimeError), STATES[state]():  # a gradient inside of no_grad may be refused
@@ -164,7 +164,7 @@ def test_evaluating_then_training(compiles):
         np.testing.assert_allclose(g.asnumpy(), like.asnumpy(), rtol=1e-6)
 
 
-def test_a_run_that_is_started_over_draws_the_numbers_of_an_eager_one():
+def test_a_restarted_run_draws_the_values_of_an_eager_run():
     def function(x):
         noise = opreg.ops.dropout(x, 0.5, training=True)
         return noise + 1 if float(x.sum()) > 0 else noise - 1
@@ -180,7 +180,7 @@ def test_a_run_that_is_started_over_draws_the_numbers_of_an_eager_one():
     assert run(compiled) == run(function)
 
 
-def test_random_numbers_are_drawn_on_every_run():
+def test_random_values_are_drawn_in_every_run():
     function = jit(lambda a: a + opreg.ops.uniform((3,), Tensor(0.0), Tensor(1.0)))
     random.seed(1)
     drawn = [function(x()).asnumpy().tolist() for _ in range(3)]
@@ -195,7 +195,7 @@ def test_random_numbers_are_drawn_on_every_run():
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_symbols_as_cells_compute_as_their_mode_says(training):
+def test_cells_of_symbols_compute_in_the_mode_of_the_call(training):
     """Operators of the Symbol read the Cell's mode, in compiled functions too."""
     hidden = sym.BatchNorm(sym.Variable("data"), fix_gamma=False, name="bn")
     dropped = sym.Dropout(sym.Variable("data"), p=0.5)
@@ -223,7 +223,7 @@ def test_gradients_in_inference_are_those_of_inference():
     np.testing.assert_allclose(found, 2 * value.asnumpy() / np.sqrt(1 + 1e-3), rtol=1e-3)
 
 
-def test_tensors_that_are_recorded_outside_are_read_by_name():
+def test_recorded_outside_tensors_get_their_gradients():
     """A sum or product of such tensors alone is part of the gradient, too."""
     def outer(w: Any) -> Any:
         doubled = w * 2

@@ -192,7 +192,7 @@ def _numbers(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_tensor_that_is_kept_is_that_of_the_last_call(name: str) -> None:
+def test_a_stored_tensor_is_the_one_of_the_last_call(name: str) -> None:
     found = []
     for run in (jit, lambda function: function):
         function, kept = PROGRAMS[name](run)
@@ -220,7 +220,7 @@ def test_an_exception_may_hold_a_tensor() -> None:
     assert _numbers(seen) == [3.0, 12.0]
 
 
-def test_an_exception_leaves_tensors_where_they_were_put() -> None:
+def test_after_an_exception_stored_tensors_stay_in_place() -> None:
     seen: list[Any] = []
 
     def function(x: Any) -> Any:
@@ -232,7 +232,7 @@ def test_an_exception_leaves_tensors_where_they_were_put() -> None:
     assert _numbers(seen) == [3.0]
 
 
-def test_places_that_get_numbers_or_what_was_there_leave_a_function_compiled() -> None:
+def test_storing_scalars_or_old_values_keeps_a_function_compiled() -> None:
     before = Tensor(3.0)
     Holder.last, held = before, Slotted()
     held.last = before

@@ -42,7 +42,7 @@ def test_as_recorded(case: dict[str, Any]) -> None:
     assert show(_array(case)).split("\n") == case["text"]
 
 
-def test_the_table_covers() -> None:
+def test_the_table_covers_every_form() -> None:
     """The cases have every dtype and rank, shortened and whole texts, empty arrays, NaN and infinities."""
     assert {case["dtype"] for case in RECORDED} == {
         "bool", "float16", "float32", "float64", "bfloat16",
@@ -54,7 +54,7 @@ def test_the_table_covers() -> None:
         assert word in text, word
 
 
-def test_print_options_do_not_count() -> None:
+def test_print_options_of_numpy_have_no_effect() -> None:
     with np.printoptions(precision=2, threshold=3, linewidth=20, suppress=True):
         assert show(np.float32([1, 2, 3, 4])) == ("Tensor(shape=[4], dtype=Float32, value= [ 1.00000000e+00,  "
                                                   "2.00000000e+00,  3.00000000e+00,  4.00000000e+00])")
@@ -68,7 +68,7 @@ def test_a_tensor_and_a_tuple_of_them() -> None:
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=4), st.sampled_from(["int32", "float32"]))
-def test_numbers_in_order(shape: list[int], dtype: str) -> None:
+def test_values_are_printed_in_order(shape: list[int], dtype: str) -> None:
     """The text has the elements of the array, without the middle of a long axis, in matching brackets."""
     array = (np.arange(math.prod(shape)) * 0.3).astype(dtype).reshape(shape)
     text = show(array).partition("value=")[2][:-1]

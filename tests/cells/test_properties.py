@@ -300,7 +300,7 @@ def agree(found: Any, expected: Any) -> None:
 @pytest.mark.parametrize("order", [1, 2])
 @RULES
 @given(description=TREES, hooks=HOOKS)
-def test_compiled_is_eager(run, order, description, hooks):
+def test_compiled_cells_equal_eager_ones(run, order, description, hooks):
     agree(answers(description, hooks, run, order), answers(description, hooks, eager, order))
 
 
@@ -359,7 +359,7 @@ class Oops(Exception):
 @RULES
 @given(description=TREES, place=st.integers(0, 8), kind=st.sampled_from([*KINDS, "construct", "bprop"]),
        order=st.integers(1, 2))
-def test_an_exception_anywhere_leaves_nothing_behind(run, description, place, kind, order):
+def test_an_exception_anywhere_leaves_no_state_behind(run, description, place, kind, order):
     def of(spoiled: bool) -> Any:
         shared = weights()
         net = build(description, shared, [])
@@ -443,7 +443,7 @@ def _steps(run: Callable[[Any], Any]) -> Iterator[None]:
 
 @pytest.mark.filterwarnings("ignore:.*runs as Python")  # other hooks on every call
 @pytest.mark.parametrize("run", [eager, jit], ids=["eager", "compiled"])
-def test_hooks_that_come_and_go_leave_nothing(run):
+def test_hooks_that_are_added_and_removed_leave_nothing_behind(run):
     steps, counts = _steps(run), []
     for count in (10, 100):
         for _ in range(count):

@@ -238,7 +238,7 @@ def counted(function: Any, seen: list[int]) -> Any:
     return call
 
 
-def test_unread_state_does_not_matter(seen):
+def test_changes_of_unread_state_cause_no_trace(seen):
     one, other = Scale(), Scale()
     compiled = jit(counted(one, seen))
     compiled(x())
@@ -340,7 +340,7 @@ def test_layers_that_complete_themselves_are_traced_once(seen):
     assert len(seen) <= 2
 
 
-def test_effects_of_a_function_are_no_changes(seen):
+def test_side_effects_of_a_function_cause_no_trace(seen):
     """A list to which tracing appends does not count as changed from outside."""
     log: list[str] = []
 
@@ -365,7 +365,7 @@ def test_an_entry_of_a_large_dict(seen):
     assert compiled(x()).asnumpy().tolist() == (2 * X).tolist() and len(seen) == 2
 
 
-def test_nothing_is_noted_when_nobody_traces():
+def test_nothing_is_recorded_outside_of_a_trace():
     jit(Scale())(x())
     assert "__getattribute__" not in vars(ParameterContainer) and "__getattribute__" not in vars(Cell)
     with pytest.raises(ZeroDivisionError):
@@ -418,7 +418,7 @@ def test_layers_are_read_by_their_settings(seen):
     np.testing.assert_array_equal(compiled(value).asnumpy(), net(value).asnumpy())
 
 
-def test_zeros_of_either_sign_are_two():
+def test_positive_and_negative_zero_are_distinguished():
     cell = Scale(0.0)
     function = jit(cell)
     for scale in (0.0, -0.0, 0.0, -0.0):

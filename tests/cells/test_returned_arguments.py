@@ -60,7 +60,7 @@ def places(function: Callable[..., Any], recorded: bool) -> tuple[list[Any], lis
 
 @pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_result_that_is_an_argument_is_the_callers_own(name: str, recorded: bool) -> None:
+def test_a_returned_argument_is_the_callers_own_tensor(name: str, recorded: bool) -> None:
     function = FUNCTIONS[name]
     compiled = ms.jit(function)
     expected = places(function, recorded)

@@ -646,8 +646,8 @@ METHODS = {
 @pytest.mark.parametrize("before", ["before it is compiled", "later"])
 @pytest.mark.parametrize("way", ["value", "gradient"])
 @pytest.mark.parametrize("name", METHODS)
-def test_a_method_that_is_given_to_tensors_is_that_of_tensors_of_traces(name: str, way: str, before: str,
-                                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_method_added_to_tensors_exists_on_traced_tensors(name: str, way: str, before: str,
+                                                            monkeypatch: pytest.MonkeyPatch) -> None:
     function, method = METHODS[name]
     x = Tensor(np.array([1.0, -2.0, 0.5], np.float32))
     plain = WAYS[way](function)
@@ -724,7 +724,7 @@ class Other(Scaled):
 
 
 @pytest.mark.parametrize("way", ["itself", "inside"])
-def test_another_class_of_a_cell_is_seen(way: str) -> None:
+def test_a_changed_class_of_a_cell_is_noticed(way: str) -> None:
     inner = Scaled()
     net = inner if way == "itself" else ms.nn.SequentialCell(inner)
     compiled, x = jit(net), Tensor([-8.0])
@@ -757,7 +757,7 @@ WRAPPED: dict[str, tuple[str, ...]] = {
 
 @pytest.mark.parametrize("copied", [False, True])
 @pytest.mark.parametrize("name", WRAPPED)
-def test_a_change_by_the_compiled_function_is_one_of_the_function(name: str, copied: bool) -> None:
+def test_setting_an_attribute_of_the_compiled_function_changes_the_function(name: str, copied: bool) -> None:
     setup, *statements = WRAPPED[name]
     plain, compiled = types.ModuleType("plain"), types.ModuleType("compiled")
     for statement in (setup, *statements):
@@ -819,7 +819,7 @@ def test_arguments_that_look_alike_are_different(name: str) -> None:
         assert compiled(x, k).asnumpy() == number(k)
 
 
-def test_another_function_of_a_compiled_one_is_seen() -> None:
+def test_a_replaced_function_of_a_compiled_one_is_noticed() -> None:
     inner = jit(lambda x: x * 2.0)
     outer, x = jit(lambda x: inner(x) + 1.0), Tensor([1.0])
     assert outer(x).asnumpy() == 3.0
@@ -844,7 +844,7 @@ def test_an_edit_of_the_tables_of_a_cell_is_seen(name: str, made: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_body_of_a_traced_operator_sees_numbers_of_arrays(way: str) -> None:
+def test_the_body_of_a_traced_operator_notices_changed_array_elements(way: str) -> None:
     """The operator's graph holds copies of the arrays' values."""
     factors = ms.nd.array([2.0, 3.0, 4.0])
     traced = ms.operator.define(traced=True, name=f"_example_stale_array_{way}")(lambda x: x * factors)

@@ -133,7 +133,7 @@ def test_read(case):
 
 
 @of_each(itertools.product(KEYS, FORMS), by=lambda case: case[0])
-def test_written(case):
+def test_assigned(case):
     name, form = case[0], FORMS[case[1]]
     key = KEYS[name]
     check_write(X, key, np.float32(7.5).reshape(()), form)
@@ -175,7 +175,7 @@ def test_subscripts_as_arguments(name):
     ["float32", "float16", "int32", "int8", "uint8", "int64", "bool"],
     [2, 1.75, True, [1, 2, 3, 4], [[1.5], [2.5]], np.float64(2.5), np.array([1, 0, 3, 4], "int8"), 300, -1,
      np.array([1.75, 2.25, -1.0, 0.0])], [False, True]), by=lambda case: case[0])
-def test_stored_in_another_dtype(kind, value, compiled):
+def test_values_of_another_dtype_are_cast(kind, value, compiled):
     """Fractions are cut off and integers wrap around, as in a cast of NumPy."""
     x = np.zeros((2, 4), kind)
     expected = written(x, slice(None), np.asarray(value).astype(kind))

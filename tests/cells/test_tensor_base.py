@@ -58,7 +58,7 @@ def test_matmul_refuses():
         nn.MatMul()(count(2, 3), count(2, 3))
 
 
-def test_a_gradient_goes_through_a_function(run):
+def test_insert_gradient_of_calls_its_function(run):
     """The function changes gradients of any order, also of nested inputs; other values pass unchanged."""
     triple = ops.InsertGradientOf(lambda g: g * 3)
     x = count(2)
@@ -201,7 +201,7 @@ _SAMPLED = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_gr
 
 
 @pytest.mark.parametrize("case", _SAMPLED["answers"], ids=lambda case: "-".join(map(str, list(case.values())[:4])))
-def test_numbers_at_the_places_of_a_grid(run, case):
+def test_samples_of_a_grid(run, case):
     """Values, and gradients of images and grids, equal MindSpore's."""
     given = _SAMPLED["inputs"][str(case["axes"])]
     x = Tensor(np.array(given["input"], np.float32).reshape(given["shape"]))
@@ -261,7 +261,7 @@ def test_the_value_of_a_parameter_is_a_tensor(run):
     assert numbers(gradients[0]) == [3.0, 8.0]
 
 
-def test_rows_of_cells_are_true_where_they_have_some():
+def test_containers_of_cells_are_true_if_they_are_not_empty():
     assert not nn.CellList() and not nn.SequentialCell() and nn.CellDict()
     assert nn.CellList([nn.ReLU()]) and nn.SequentialCell(nn.ReLU())
 
@@ -366,7 +366,7 @@ def test_results_of_functions(run, function, shape, dtype, expected):
     assert numbers(run(lambda a: (custom(a), a * 1))(count(2))[0]) == expected and seen == [[1, 2]]
 
 
-def test_beside_numbers_and_without_a_gradient(run):
+def test_functions_of_scalars_and_without_gradients(run):
     custom = ops.Custom(lambda a, by: a * by, lambda a, by: a, lambda a, by: a)
     assert numbers(run(lambda a: custom(a, 3))(count(2))) == [3, 6]
     with pytest.raises(NotDifferentiableError, match="Custom <lambda> has no gradient: give one, as bprop="):
@@ -402,7 +402,7 @@ def test_custom_refuses(make, kind, message):
 # ------------------------------------------------------------------------------------ tensors and Parameters
 
 
-def test_the_numbers_of_a_parameter(run):
+def test_the_values_of_a_parameter(run):
     p = Parameter(count(2), name="p")
     assert type(p.data) is Tensor and p.data is not p
     p.data[0] = 9.0
@@ -418,7 +418,7 @@ def test_the_numbers_of_a_parameter(run):
         p.data = count(3)
 
 
-def test_the_numbers_of_a_tensor(run):
+def test_the_values_of_a_tensor(run):
     x = count(2)
     x.data[0] = 9.0
     assert numbers(x) == [9, 2]
@@ -439,7 +439,7 @@ def test_copies_of_parameters(run):
     assert numbers(run(ms.grad(lambda a: p.copy() * a, 0, [p]))(count(2))) == ([1, 2], ([1, 2],))
 
 
-def test_copies_by_the_name_that_mindspore_has_for_what_was_copied():
+def test_deepcopy_takes_memodict():
     for x in (count(2), Parameter(count(2), name="p")):
         copied = x.__deepcopy__(memodict={})
         assert type(copied) is type(x) and copied is not x and numbers(copied) == [1, 2]
@@ -458,13 +458,13 @@ def test_tensors_by_a_function(run):
         ms.tensor()
 
 
-def test_numbers_by_another_name(run):
+def test_tensor_numpy(run):
     for x in (count(2), Parameter(count(2), name="p")):
         assert type(x.numpy()) is np.ndarray and x.numpy().tolist() == [1, 2]
     assert numbers(run(lambda a: a * a.numpy().sum())(count(2))) == [3, 6]
 
 
-def test_programs_keep_things_on_tensors():
+def test_programs_may_set_attributes_of_tensors():
     x = count(2)
     x.tag = "mine"
     assert x.tag == "mine" and not hasattr(count(2), "tag") and not hasattr(x * 2, "tag")
@@ -479,13 +479,13 @@ def test_parameter_update(run):
 
 
 @pytest.mark.parametrize("shape", [2, (2,), [2]])
-def test_a_shape_beside_numbers(shape):
+def test_a_shape_that_contradicts_the_values(shape):
     assert Tensor([1.0, 2.0], shape=shape).shape == Tensor(shape=shape, dtype=ms.float32).shape == (2,)
     with pytest.raises(ValueError, match=r"expected shape \(2,\), the numbers have \(3,\)"):
         Tensor([1.0, 2.0, 3.0], shape=shape)
 
 
-def test_shapes_that_are_open():
+def test_shapes_with_unknown_lengths():
     x = Tensor(shape=[None, 2], dtype=ms.float32)
     assert (x.shape, x.dtype, isinstance(x, Tensor)) == ((-1, 2), ms.float32, True)
     assert repr(x) == "Tensor(shape=[-1, 2], dtype=Float32, value=\n)"
@@ -546,7 +546,7 @@ class Slots(nn.Cell):
 @pytest.mark.parametrize("name, value, kind", [
     ("w", nn.Tanh(), KeyError), ("c", Parameter(count(2), name="z"), KeyError),
     ("w", 3, TypeError), ("c", 3, TypeError), ("w", Parameter(count(2), name="z"), None), ("c", nn.Tanh(), None)])
-def test_a_place_keeps_its_kind(empty, name, value, kind):
+def test_an_attribute_keeps_its_kind(empty, name, value, kind):
     """An attribute of a Parameter or Cell accepts only its kind, also if it is None; it is free once it is deleted."""
     cell = Slots()
     if empty:
@@ -591,7 +591,7 @@ def test_two_parameters_of_one_name():
     assert numbers(net.compile(count(2))(count(2))) == [1, 8]
 
 
-def test_settings_that_change_nothing():
+def test_settings_without_effect():
     ms.set_context(jit_config={"jit_level": "O0"}, jit_level="O1", memory_optimize_level="O0")
     for level in ms.STRICT, ms.context.COMPATIBLE, ms.LAX:
         ms.set_context(jit_syntax_level=level)
@@ -664,7 +664,7 @@ def chosen() -> Any:
 @pytest.mark.parametrize("args, expected", [
     ((1, 2.5), 0), ((1.0, True), 0), ((count(2), count(1)), 1), ((Parameter(count(2)), count(1)), 1),
     (((count(2),), count(1)), 2), ((True, "a"), 3), ((None, {}), 4), ((len, []), 5), ((Tensor([1], ms.int32), 3), 6)])
-def test_the_kinds_of_arguments_choose(args, expected):
+def test_the_types_of_arguments_choose_a_body(args, expected):
     assert chosen()(*args) == expected
 
 
@@ -688,7 +688,7 @@ def test_bodies_that_are_refused():
     (("Int32", "Int64", "Float32"), 1, 1), (("Int32", "Int64", "Float32"), np.int32(1), 0),
     (("Int32", "Float32"), 1, 0), (("Float16", "Float64", "Float32"), 2.5, 1), (("Float16", "UInt8"), 2.5, 0),
     (("Bool", "UInt8"), True, 0), (("String", "UInt8"), 3, 1)])
-def test_widths_of_numbers(widths, value, expected):
+def test_widths_of_scalars(widths, value, expected):
     graph = ops.MultitypeFuncGraph("widths")
     for i, name in enumerate(widths):
         graph.register(name)(lambda value, i=i: i)
@@ -793,7 +793,7 @@ def test_arrays_share_memory():
     assert numbers(shared) == numbers(also) == [5, 1] and ms.is_tensor(shared) and not ms.is_tensor(array)
 
 
-def test_norms_of_all_together(run):
+def test_a_norm_over_all_tensors(run):
     found = run(lambda a, b: ops.clip_by_global_norm([a, b], 1.0))(Tensor([3.0]), Tensor([4.0]))
     np.testing.assert_allclose(numbers(found), [[0.6], [0.8]], rtol=1e-6)
     assert numbers(ops.clip_by_global_norm(Tensor([0.5]), 1.0)) == [0.5]
@@ -808,3 +808,13 @@ def test_round_gives_a_tensor(run: Run, given: Tensor, expected: Any) -> None:
     rounded = run(lambda a: round(a))(given)
     assert isinstance(rounded, Tensor) and rounded.dtype == given.dtype and numbers(rounded) == expected
     assert run(lambda a: round(a, 1))(Tensor(2.64)) == 2.6
+
+
+def test_deep_copies_are_apart_and_have_the_gradient_of_the_original(run):
+    def changed(x):
+        one, (two, named) = copy.deepcopy(x), copy.deepcopy([x, {"a": x}])
+        one[0], two[1] = 5.0, 7.0
+        return x * 1.0, one, two, named["a"]
+
+    assert numbers(run(changed)(count(3))) == ([1, 2, 3], [5, 2, 3], [1, 7, 3], [1, 7, 3])
+    assert numbers(run(ms.grad(lambda x: copy.deepcopy(x) * x))(count(3))) == [2, 4, 6]

@@ -113,7 +113,7 @@ def test_arrays_are_recorded() -> None:
     close(weight.grad, (slope * X).sum(0))
 
 
-def test_results_are_tensors_of_their_own():
+def test_results_share_no_memory():
     given = x()
     assert vmap(lambda a: a)(given) is not given
     flat = vmap(lambda a: a.reshape(3))(given)
@@ -426,7 +426,7 @@ def test_values_of_one_sample_cannot_be_read(run):
     close(run(vmap(lambda a: a * (2 if factor > 1 else 1)))(x()), X * 2)
 
 
-def test_shapes_that_follow_from_numbers():
+def test_shapes_that_depend_on_values():
     @mx.operator.define(name="vmap_positive")
     def positive(a):
         return a.asnumpy()[a.asnumpy() > 0]
@@ -461,7 +461,7 @@ def test_changes_are_refused():
     assert np.array_equal(weight.asnumpy(), W)
 
 
-def test_variables_of_the_function_are_its_own() -> None:
+def test_closure_variables_are_those_of_each_function() -> None:
     """Two functions share their code, and each has variables of its own: a compiled function sees changes of both."""
     def made(factor: float) -> tuple[Any, Any]:
         def scaled(x: Any) -> Any:

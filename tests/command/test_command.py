@@ -117,7 +117,7 @@ def test_hooks_are_called_as_by_the_version_that_mindspore_says(
     assert (done.stdout, done.stderr) == (f"{expected}\n{'document' if 'str' in expected else '2.4'}\n", "")
 
 
-def test_a_convention_that_there_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_hook_convention_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.py").write_text("import mindspore as ms\nms.get_context('mode')\n")
     assert "invalid choice: '3'" in opreg("as-mindspore", "--convention", "3", tmp_path / "a.py").stderr
     monkeypatch.setenv("OPREG_CONVENTION", "3")
@@ -127,7 +127,7 @@ def test_a_convention_that_there_is_not(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("program", [
     "import mindspore.nn.probability", "import mindspore as ms\nms.hal",
     "import mindspore.rewrite", "from mindspore.ops.auto_generate import Add"])
-def test_scripts_of_mindspore_hear_of_mindspore(program: str, tmp_path: Path) -> None:
+def test_errors_in_scripts_of_mindspore_name_mindspore(program: str, tmp_path: Path) -> None:
     """The error names MindSpore, also if MXNet has something of the same name."""
     (tmp_path / "a.py").write_text(program)
     said = opreg("as-mindspore", tmp_path / "a.py").stderr.splitlines()[-1]
@@ -172,7 +172,7 @@ def test_python_2(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("library", ["mxnet", "mindspore"])
-def test_a_file_of_a_library_s_name_in_a_package_is_another(tmp_path: Path, library: str) -> None:
+def test_a_file_named_like_a_library_in_a_package_does_not_replace_it(tmp_path: Path, library: str) -> None:
     """A package for several libraries has one file for each, named like the library that it imports."""
     (tmp_path / "book").mkdir()
     (tmp_path / "book" / "__init__.py").write_text("")
@@ -215,7 +215,7 @@ def test_a_module_is_run_by_its_name(package: Path, name: str, file: str) -> Non
 @pytest.mark.parametrize("name,said", [
     ("work.absent", "No module named 'work.absent'"), ("no_such.module", "No module named 'no_such'"),
     ("mxnet.module", "'module.__main__' of MXNet is no part of opreg. See docs/mxnet.md")])
-def test_a_module_is_not_there(package: Path, name: str, said: str) -> None:
+def test_a_missing_module_is_named(package: Path, name: str, said: str) -> None:
     done = opreg("as-mxnet", "-m", name, folder=package)
     assert done.returncode == 1
     assert done.stderr.splitlines() == [f"ModuleNotFoundError: {said}"]
@@ -343,7 +343,8 @@ NO_SCRIPTS = {"binary.py": (b"\x7fELF\0\1\2\3\xff\xfe", "binary.py:1: expected a
 
 @pytest.mark.parametrize("name", NO_SCRIPTS)
 @pytest.mark.parametrize("command", ["as-mxnet", "as-mindspore", "profile"])
-def test_files_that_are_no_scripts(command: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_that_are_not_scripts_are_refused(command: str, name: str, tmp_path: Path,
+                                                capsys: pytest.CaptureFixture[str]) -> None:
     content, words = NO_SCRIPTS[name]
     if content is not None:
         (tmp_path / name).write_bytes(content)
@@ -455,7 +456,7 @@ def test_plain_names_come_first(capsys: pytest.CaptureFixture[str]) -> None:
     (["profile", "net.json", "--trase=f"], "Did you mean '--trace'"),
     (["--versoin"], "Did you mean '--version'")])
 def test_errors_for_misspelt_options_name_the_nearest(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]
-                                               ) -> None:
+                                                     ) -> None:
     with pytest.raises(SystemExit) as end:
         main(argv)
     told = capsys.readouterr().err

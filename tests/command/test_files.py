@@ -74,7 +74,7 @@ BREAKING = {
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("kind", BREAKING)
-def test_an_operator_that_ends_or_keeps_the_process_has_failed(opreg: Command, kind: str) -> None:
+def test_an_operator_that_exits_or_hangs_fails_the_check(opreg: Command, kind: str) -> None:
     does, in_gradient, said = BREAKING[kind]
     threads = set(threading.enumerate())
     in_forward = "return x * 2" if in_gradient else does
@@ -102,7 +102,7 @@ def test_modules_that_end_the_process_cannot_be_imported(opreg: Command) -> None
 
 
 @pytest.mark.parametrize("words", ["0", "-1", "nan", "inf"])
-def test_seconds_for_a_check(opreg: Command, words: str) -> None:
+def test_the_timeout_of_a_check(opreg: Command, words: str) -> None:
     assert opreg("check", "relu", "--input", "2", "--timeout", words)[0] == 2
 
 
@@ -436,7 +436,7 @@ def test_a_model_of_onnx_becomes_a_graph_a_picture_and_gradients(opreg: Command)
         "run", "net", "--input", "x=x.npy", "--gradients", "g.npy")[2]
 
 
-def test_models_of_onnx_are_models(opreg: Command) -> None:
+def test_commands_for_graphs_read_onnx_models(opreg: Command) -> None:
     """ONNX models are shown, drawn, run and converted like graphs with weights; given shapes fix open lengths."""
     helper = pytest.importorskip("onnx.helper")
     from_array = pytest.importorskip("onnx.numpy_helper").from_array
@@ -486,7 +486,7 @@ def test_convert_reports_changes(opreg: Command) -> None:
                                                            "old    float32 1"]
 
 
-def test_convert_shows_how_far_it_is(opreg: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_convert_shows_its_progress(opreg: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """Progress appears on a line of the error stream if wanted, and is gone at the end."""
     mx.nd.save("a.params", {str(i): mx.nd.ones((4,)) for i in range(9)})
     monkeypatch.setenv("OPREG_PROGRESS", "1")
@@ -554,7 +554,7 @@ def test_misspelt(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Did you mean 'softmax'" in capsys.readouterr().err
 
 
-def test_a_reader_may_stop(tmp_path: Path) -> None:
+def test_a_closed_pipe_ends_the_command(tmp_path: Path) -> None:
     done = subprocess.run(f"{sys.executable} -m opreg ops | head -n 1", shell=True, text=True, capture_output=True,
                           check=True, env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}, cwd=tmp_path)
     assert done.stderr == "" and done.stdout.count("\n") == 1

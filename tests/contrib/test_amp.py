@@ -127,7 +127,7 @@ def test_mistakes(call, kind, words):
         call()
 
 
-def test_init_says_once_what_it_does_not(monkeypatch):
+def test_init_warns_once_that_it_has_no_effect(monkeypatch):
     monkeypatch.setattr(amp, "_STATE", {})
     with pytest.warns(UserWarning, match="convert_symbol and convert_model put casts into a graph"):
         amp.init()
@@ -187,7 +187,7 @@ def test_corrected_gradients_of_one_batch_are_those_of_all():
     np.testing.assert_allclose(module.get_params()[0]["fc_weight"].asnumpy(), before - 0.1 * full / 2, rtol=1e-5)
 
 
-def test_it_learns():
+def test_a_converted_network_learns():
     symbol = sym.LinearRegressionOutput(sym.FullyConnected(sym.var("data"), num_hidden=1, name="fc"), sym.var("y"))
     data = mx.io.NDArrayIter(np.arange(8.0).reshape(8, 1) / 8, np.arange(8.0) / 4 + 1, 2, label_name="y")
     module = SVRGModule(symbol, label_names=["y"], update_freq=2)

@@ -51,7 +51,7 @@ def test_vectors_are_looked_up_and_changed(vectors):
     assert vectors.idx_to_vec.asnumpy().tolist() == [[0, 1], [5, 6], [7, 8]]
 
 
-def test_embeddings_stand_side_by_side(vectors):
+def test_embeddings_are_concatenated(vectors):
     both = CompositeEmbedding(Vocabulary(Counter("bc"), reserved_tokens=["a"]), [vectors, vectors])
     assert both.idx_to_token == ["<unk>", "a", "b", "c"] and both.reserved_tokens == ["a"]
     assert both.idx_to_vec.asnumpy().tolist() == [[9, 9, 9, 9], [1, 2, 1, 2], [3, 4, 3, 4], [9, 9, 9, 9]]
@@ -59,7 +59,7 @@ def test_embeddings_stand_side_by_side(vectors):
     assert known.idx_to_vec.asnumpy().tolist() == [[9, 9], [3, 4]]  # unknown words have the vector of unknown words
 
 
-def test_vectors_of_wanted_words(tmp_path):
+def test_vectors_of_given_words(tmp_path):
     (tmp_path / "vectors.txt").write_text("a,1,2\n")
     found = CustomEmbedding(tmp_path / "vectors.txt", ",", init_unknown_vec=nd.ones,
                             vocabulary=Vocabulary(Counter("b")))
@@ -91,6 +91,6 @@ def test_vectors_are_arrays_of_np_in_its_scope(vectors):
         assert type(vectors.idx_to_vec) is type(vectors.get_vecs_by_tokens(["a"])) is np.ndarray
 
 
-def test_vectors_are_not_fetched():
+def test_vectors_are_not_downloaded():
     with pytest.raises(AttributeError, match="CustomEmbedding reads files"):
         _ = text.embedding.GloVe

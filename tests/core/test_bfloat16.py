@@ -63,7 +63,7 @@ def test_is_floating(text: str, dtype: str, expected: Any, compiled: bool) -> No
     np.testing.assert_allclose(found.float().asnumpy(), expected, rtol=2 ** -7)
 
 
-def test_questions() -> None:
+def test_predicates_of_dtypes() -> None:
     assert x().is_floating_point() and not ms.Tensor([1]).is_floating_point()
 
 

@@ -11,7 +11,7 @@ import opreg as mx
 from opreg.core.cache import Recent, cached
 
 
-def test_entries_used_often_stay() -> None:
+def test_recently_used_entries_stay() -> None:
     cache = Recent(100)
     cache.keep("often", 1)
     for number in range(1000):
@@ -22,7 +22,7 @@ def test_entries_used_often_stay() -> None:
     assert cache[0] is None
 
 
-def test_forgets_all_of_it() -> None:
+def test_clear_empties_the_cache() -> None:
     cache = Recent(4)
     for number in range(4):
         cache.keep(number, number + 1)

@@ -17,7 +17,7 @@ from opreg.core.array_module import CupyBackend
 from opreg.errors import ArgumentError, DeviceError
 
 
-def test_one_object_a_device():
+def test_contexts_of_a_device_are_one_object():
     one = mx.Context("cpu", 1)
     for other in (mx.cpu(1), mx.Context(one), mx.Context("cpu(1)"), mx.cpu(np.int64(1)), copy.copy(one),
                   copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
@@ -112,7 +112,7 @@ def test_arrays_of_all_host_contexts_are_computed_together():
     assert mx.nd.Concat(y, x, dim=0).asnumpy().tolist() == [1, 1, 1, 1]
 
 
-def test_a_device_may_be_named_that_is_not_there():
+def test_a_missing_device_may_be_named():
     """Programs name devices in defaults and lists before they know the machine."""
 
     def train(ctx=mx.gpu(), devices=tuple(mx.gpu(i) for i in range(2))):  # noqa: B008
@@ -138,7 +138,7 @@ DATA = mx.sym.var("data")
     lambda ctx: (DATA * 2).simple_bind(ctx, data=(2,)), lambda ctx: (DATA * 2).bind(ctx, {"data": mx.nd.ones(2)}),
     lambda ctx: (DATA * 2).eval(ctx, data=mx.nd.ones(2)), lambda ctx: in_it(ctx),
 ])
-def test_nothing_lies_on_a_device_that_is_not_there(call):
+def test_using_a_missing_device_is_an_error(call):
     ctx = mx.gpu(mx.num_gpus())
     with pytest.raises(DeviceError, match=r"^gpu: .*CuPy|gpu\(\d+\): this machine has|expected gpu\(") as caught:
         call(ctx)
@@ -220,13 +220,13 @@ NO_NVRTC = RuntimeError("CuPy failed to load libnvrtc.so.12: OSError: libnvrtc.s
                                   "object); install nvidia-cuda-nvrtc-cu12, or CUDA's toolkit 12"),
 ], ids=["package", "version", "no driver", "driver", "no device", "device", "compiler"])
 def test_a_missing_library_of_a_gpu_is_one_sentence_that_names_the_install(module: Any, message: str,
-                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+                                                                           monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", module)
     with pytest.raises(DeviceError) as caught:
         CupyBackend()
     assert str(caught.value) == message
 
 
-def test_a_cupy_that_lacks_nothing_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_complete_cupy_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", module := FakeCuPy("15.0.0rc1"))
     assert CupyBackend().xp is module

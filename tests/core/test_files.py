@@ -47,7 +47,7 @@ def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     return request.param
 
 
-def test_a_file_appears_when_it_is_whole(kind: str, tmp_path: Path) -> None:
+def test_a_file_appears_when_it_is_complete(kind: str, tmp_path: Path) -> None:
     file = tmp_path / "file"
     for content in (b"one", b"and another"):
         write(file, content)
@@ -113,7 +113,7 @@ def test_files_together_appear_all_or_none(kind: str, tmp_path: Path) -> None:
     assert sorted((each.name, each.read_bytes()) for each in tmp_path.iterdir()) == [("a", b"after"), ("b", b"after")]
 
 
-def test_one_that_cannot_appear_keeps_the_others_back(tmp_path: Path) -> None:
+def test_one_failing_file_prevents_the_others(tmp_path: Path) -> None:
     def both() -> None:
         with files.atomic_writes():
             write(tmp_path / "folder", b"")
@@ -125,7 +125,7 @@ def test_one_that_cannot_appear_keeps_the_others_back(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["folder"]
 
 
-def test_names_and_kinds_that_are_no_files(tmp_path: Path) -> None:
+def test_names_that_are_not_regular_files_are_refused(tmp_path: Path) -> None:
     def read(path: str | Path) -> None:
         with files.reading(path):
             pass
@@ -230,7 +230,7 @@ def test_invalid_files_are_refused_by_name(reader: str, no_file: str, tmp_path: 
 @pytest.mark.skipif(os.name != "posix", reason="pipes in folders")
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_commands_refuse_missing_and_unreadable_files(command: list[str], no_file: str, tmp_path: Path,
-                                         capsys: pytest.CaptureFixture) -> None:
+                                                      capsys: pytest.CaptureFixture) -> None:
     ending = {"check": ".npy", "as-mxnet": ".py", "as-mindspore": ".py", "port": ".py", "profile": ".py",
               "launch": ".py"}.get(command[0], ".params" if command[0] in ("params", "convert") else ".json")
     if command[0] == "port" and no_file == "folder":
@@ -302,7 +302,8 @@ def damaged(sound: bytes, rng: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("kind", SOUND)
-def test_damage_is_refused_or_read_in_little_memory(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_files_are_refused_or_read_in_little_memory(kind: str, tmp_path: Path,
+                                                            monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("PIL")
     make, read = SOUND[kind]
     content, rng = make(), random.Random(kind)

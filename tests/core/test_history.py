@@ -36,7 +36,7 @@ def forget():
             op.signature.schema.calls.clear()
 
 
-def test_back_ends_and_functions_are_no_caches():
+def test_caches_do_not_hold_back_ends_or_functions():
     """Back ends have attached kernels, and users hold functions, so clearing caches must not create them again."""
     before = [backend("cpu"), *(getattr(face, name) for face in (nd, sym) for name in ("exp", "slice_axis"))]
     forget()
@@ -432,7 +432,7 @@ def test_calls_registrations_and_failures_in_any_order(users, actions):
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_a_call_hears_of_every_registration(call):
+def test_a_call_uses_the_latest_registration(call):
     actions = [("call", call), ("call", call)]
     for what, version in itertools.product(Registered.VERSIONS, (1, 2, 0)):
         actions += [(what, version), ("call", call)]

@@ -28,7 +28,7 @@ def test_a_large_array_lies_in_the_middle_of_a_page(make):
     assert _place(make()._data) == MIDDLE
 
 
-def test_so_do_results_and_gradients_of_an_executor():
+def test_results_and_gradients_of_an_executor_lie_in_the_middle_of_a_page():
     x = mx.sym.Variable("x")
     executor = mx.sym.softmax(mx.sym.LayerNorm(x, name="norm")).simple_bind(mx.cpu(), x=(LONG // 64, 64))
     executor.forward(is_train=True)

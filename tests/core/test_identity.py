@@ -14,7 +14,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=30)
 
 
 @given(STEPS)
-def test_tables_are_those_of_their_arrays(steps):
+def test_tables_are_not_reused_for_new_arrays_with_an_old_id(steps):
     tables: Tables[float] = Tables()
     arrays = [np.full(2, float(i)) for i in range(4)]
     for number, (place, asked) in enumerate(steps):
@@ -30,7 +30,7 @@ def test_tables_are_those_of_their_arrays(steps):
 
 
 @given(STEPS)
-def test_writes_are_those_of_their_arrays(steps):
+def test_writes_are_not_attributed_to_new_arrays_with_an_old_id(steps):
     since, before = versions.write_count(), len(versions._OWNED)
     arrays, wrote = [np.zeros(2) for _ in range(4)], [False] * 4
     for place, asked in steps:

@@ -54,7 +54,7 @@ def test_a_cell_names_the_nearest_keyword(make: Any, words: str) -> None:
         make()
 
 
-def test_a_cell_of_ones_own_does_too() -> None:
+def test_a_users_cell_names_the_nearest_keyword() -> None:
     class Scaled(nn.Cell):
         def __init__(self, factor: float):
             super().__init__()
@@ -207,7 +207,7 @@ def test_every_use_of_an_undeclared_array_raises_the_error(what: str) -> None:
         y.backward()
 
 
-def test_it_can_be_printed_and_kept_all_the_same() -> None:
+def test_an_undeclared_array_can_be_printed_and_stored() -> None:
     seen = []
 
     def backward(self: Any, req: Any, out_grad: Any, in_data: Any, out_data: Any, in_grad: Any, aux: Any) -> None:
@@ -264,7 +264,7 @@ def test_exceptions_of_properties_are_reported() -> None:
 
 @pytest.mark.parametrize("name, words", [
     ("step", r"call it: optimizer\(grads\)"), ("zero_grad", "they are given: call it"), ("param_groups", "get_lr")])
-def test_optimizers_are_called(name: str, words: str) -> None:
+def test_pytorchs_methods_of_optimizers_are_explained(name: str, words: str) -> None:
     weight = mx.Parameter(mx.Tensor([1.0]), name="w")
     with pytest.raises(AttributeError, match=f"'SGD' object has no attribute '{name}': .*{words}"):
         getattr(nn.SGD([weight], 0.1), name)
@@ -277,7 +277,7 @@ def test_optimizers_of_modules_update(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(other_names.CELLS))
-def test_cells_are_no_modules_of_elsewhere(name: str) -> None:
+def test_methods_of_pytorchs_modules_are_explained_for_cells(name: str) -> None:
     net = nn.Dense(1, 1)
     if not hasattr(net, name):
         with pytest.raises(AttributeError, match=f"'Dense' object has no attribute '{name}': ") as told:
@@ -286,7 +286,7 @@ def test_cells_are_no_modules_of_elsewhere(name: str) -> None:
             assert callable(getattr(net, method))
 
 
-def test_whether_a_name_is_there_is_cheap_to_ask_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_hasattr_of_a_missing_name_is_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test runner asks all modules for names of its own; the nearest valid words are searched only once."""
     looked_for = []
     monkeypatch.setattr(errors.difflib, "get_close_matches", lambda word, *_, **__: looked_for.append(word) or [])

@@ -89,7 +89,7 @@ def test_functions_are_found_where_programs_look_for_them(space):
     assert all(vars(space)[name] is getattr(space, name) for name in names)
 
 
-def test_a_function_that_is_taken_out_stays_out():
+def test_a_deleted_function_stays_deleted():
     space = mx.sym.contrib
     function = vars(space).pop("box_decode")
     try:

@@ -63,7 +63,7 @@ def test_errors_of_numpy_in_a_body_name_the_operator(run, words, arrays, reps):
     ((2 ** 70,), ValueError, r"\(1, 2, 1180591620717411303424, 2\) float32"),
     ((1,) * 40, ValueError, "maximum supported dimension"),
 ])
-def test_results_between_that_are_too_large_name_their_node(reps, kind, words):
+def test_errors_of_too_large_intermediate_results_name_the_node(reps, kind, words):
     huge = mx.sym.tile(mx.sym.Variable("x"), reps=reps, name="huge")
     with pytest.raises(kind, match=f"node 'huge.*{words}") as caught:
         mx.sym.sum(huge).bind(mx.cpu(), {"x": mx.nd.ones((2, 2))}).forward()
@@ -94,7 +94,7 @@ def test_files_that_are_missing(load, tmp_path):
     (np.exceptions.AxisError(3, 2), (ValueError, IndexError)),
     (UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"), ValueError),
     (ExceptionGroup("a", [ValueError("b")]), Exception), (FileNotFoundError(2, "no", "name"), FileNotFoundError)])
-def test_adopted_errors_stay_of_their_kind(error, kind):
+def test_converted_errors_keep_their_type(error, kind):
     error.add_note("a note")
     found = as_op_error(error, "operator mine")
     assert isinstance(found, OpError)
@@ -105,7 +105,7 @@ def test_adopted_errors_stay_of_their_kind(error, kind):
     assert as_op_error(found, "again") is found
 
 
-def test_errors_of_users_leave_as_themselves():
+def test_errors_of_users_keep_their_type():
     class Mine(Exception):
         pass
 
@@ -158,7 +158,7 @@ def test_values_out_of_range_are_refused_when_a_symbol_is_made(name, count, attr
 
 
 @pytest.mark.parametrize("op", [op for op in operators() if op.signature.variadic], ids=str)
-def test_no_operator_makes_names_for_more_inputs_than_anybody_has(op):
+def test_huge_numbers_of_inputs_are_refused(op):
     attrs = {"UpSampling": {"scale": 2, "sample_type": "nearest"}, "_numpy_noise": {"distribution": "normal"}}.get(
         op.name, {})
     words = f"attribute {op.signature.variadic}: expected int from [01] to 65,536, got 65537"
@@ -181,7 +181,7 @@ def test_defaults_may_be_given():
 @pytest.mark.parametrize("attrs, words", [
     ({"adj": (-1, 0)}, r"adj=\(-1, 0\)"), ({"adj": (0,) * 7}, "expected 2 numbers"),
     ({"pad": (1,)}, "pad"), ({"stride": (0, 1)}, "stride")])
-def test_a_target_shape_excuses_no_values_that_mean_nothing(attrs, words):
+def test_invalid_attributes_are_refused_even_with_a_target_shape(attrs, words):
     with pytest.raises(AttrError, match=words):
         mx.nd.Deconvolution(mx.nd.ones((1, 1, 3, 3)), mx.nd.ones((1, 1, 2, 2)), kernel=(2, 2), num_filter=1,
                             target_shape=(3, 3), **attrs)
@@ -205,7 +205,7 @@ def test_long_rows_of_names_are_not_listed():
 
 
 @pytest.mark.parametrize("shape, expected", [(0, (2, 0)), ((0,), (2, 0)), ((2, 0), (2, 2, 0)), ((), (2,)), (3, (2, 3))])
-def test_as_many_as_none_may_be_drawn(shape, expected):
+def test_zero_samples_may_be_drawn(shape, expected):
     chances = mx.nd.array([[.5, .5], [.1, .9]])
     for prob in (False, True):
         found = mx.nd.sample_multinomial(chances, shape=shape, get_prob=prob)

@@ -120,7 +120,7 @@ def test_facts_of_macos_come_from_sysctl(monkeypatch, answers):
 @pytest.mark.parametrize(("text", "changed"), [
     ("", {}), ("l2=256K", {"l2": 256 << 10}), ("cores=1, l1=16k l3=0", {"cores": 1, "l1": 16 << 10, "l3": 0}),
     ("l2=65536", {"l2": 1 << 16})])
-def test_it_can_be_told_otherwise(text, changed):
+def test_the_environment_overrides_the_processor(text, changed):
     assert processor._overridden(USUAL, text) == USUAL._replace(**changed)
 
 
@@ -132,7 +132,7 @@ def test_overridden_properties_are_checked(text, message):
         processor._overridden(USUAL, text)
 
 
-def test_this_one_is_read():
+def test_the_running_processor_is_read():
     found = processor.processor()
     assert isinstance(found, Processor) and found.name
     assert 1 <= found.cores <= (os.cpu_count() or 1)

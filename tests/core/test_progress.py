@@ -80,7 +80,7 @@ def logger(terminal: Terminal) -> Iterator[logging.Logger]:
     own.removeHandler(handler)
 
 
-def test_an_epoch_leaves_a_line(terminal: Terminal) -> None:
+def test_a_finished_epoch_leaves_a_line(terminal: Terminal) -> None:
     module().fit(data(), data(), num_epoch=2)
     first, second, end = terminal.shown
     assert first.startswith("Epoch[0] of 2 100 batches in 0:0") and second.startswith("Epoch[1] of 2 ") and not end
@@ -90,7 +90,7 @@ def test_an_epoch_leaves_a_line(terminal: Terminal) -> None:
     assert any(text.startswith("Epoch[1] of 2 validation ") for text in moving)
 
 
-def test_it_is_written_ten_times_a_second_at_most(terminal: Terminal) -> None:
+def test_the_line_is_written_at_most_ten_times_a_second(terminal: Terminal) -> None:
     module().fit(data(4000), num_epoch=1)  # 1000 batches, each of which looks at the clock
     assert 9 <= terminal.writes <= terminal.now * 10 + 3
 
@@ -105,7 +105,7 @@ def test_a_slow_metric_is_computed_less_often(terminal: Terminal) -> None:
     assert "slow=text" in terminal.getvalue() and terminal.writes <= terminal.now / (20 * 0.02) + 3
 
 
-def test_a_training_outlives_its_terminal(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_training_survives_a_closed_terminal(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     def gone(text: str) -> int:
         raise OSError(5, "Input/output error")
 
@@ -127,7 +127,7 @@ def test_logged_lines_are_printed_once(terminal: Terminal, logger: logging.Logge
     assert not logger.handlers[0].filters
 
 
-def test_messages_stand_above_the_line(terminal: Terminal, logger: logging.Logger) -> None:
+def test_messages_are_printed_above_the_line(terminal: Terminal, logger: logging.Logger) -> None:
     module().fit(data(), num_epoch=1, batch_end_callback=lambda param: logger.info("batch %d", param.nbatch))
     assert terminal.shown[:-2] == [f"batch {i}" for i in range(100)]
     assert terminal.shown[-2].startswith("Epoch[0] of 1 100 batches")
@@ -153,7 +153,7 @@ def test_argument_and_environment_switch_the_line_on_or_off(terminal: Terminal, 
     assert bool(terminal.getvalue()) == wanted
 
 
-def test_quiet_where_there_is_no_terminal(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_line_without_a_terminal(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=(stream := io.StringIO())))
     module().fit(data(40), num_epoch=1)
     module().fit(data(40), num_epoch=1, batch_end_callback=mx.callback.ProgressBar(10))
@@ -196,7 +196,7 @@ def test_a_line_fits_its_terminal(terminal: Terminal, monkeypatch: pytest.Monkey
     assert terminal.shown == [""]
 
 
-def test_counting(terminal: Terminal) -> None:
+def test_counted_shows_progress(terminal: Terminal) -> None:
     """Short work shows no line."""
     assert [*counted(range(3), "run", 3)] == [0, 1, 2]
     assert terminal.getvalue() == ""
@@ -205,7 +205,7 @@ def test_counting(terminal: Terminal) -> None:
     assert terminal.shown == [""]
 
 
-def test_checking(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_shows_progress(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "_PATIENCE", 0.0)
     assert mx.operator.check("square", [1.0, 2.0]).ok
     assert any(text.startswith("checking operator 'square' [-") for text in terminal.getvalue().split("\r"))

@@ -136,7 +136,7 @@ REGISTRATIONS = {each.__name__: each for each in (kernel, kernel_that_declines, 
 
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("registration", REGISTRATIONS)
-def test_seen(registration, use):
+def test_a_later_registration_is_used(registration, use):
     op = operator()
     run = USES[use](op)
     for _ in range(3):
@@ -269,7 +269,7 @@ def test_earlier_records_keep_the_gradient_of_the_replaced_operator(instead):
 
 @pytest.mark.parametrize("name, function", [
     ("_mul_scalar", lambda x: x * 2), ("_rminus_scalar", lambda x: 2 - x), ("_greater_scalar", lambda x: x > 2)])
-def test_operators_of_python_hear_of_it(name, function, instead):
+def test_pythons_operators_use_a_new_registration(name, function, instead):
     x, before = nd.array(X), get(name)
     first = function(x).asnumpy()
 
@@ -294,7 +294,7 @@ def test_operators_of_python_hear_of_it(name, function, instead):
 @pytest.mark.parametrize("name, build", [
     ("_copy", lambda x: sym._copy(x)), ("BlockGrad", lambda x: sym.BlockGrad(x)), ("relu", lambda x: sym.relu(x)),
     ("Cast", lambda x: sym.Cast(x * 2, dtype="float32")), ("zeros_like", lambda x: x + sym.zeros_like(x))])
-def test_passes_know_built_in_operators_alone(name, build, instead):
+def test_passes_ignore_users_operators_with_built_in_names(name, build, instead):
     """A pass for a built-in operator does not apply to a user's operator of the same name."""
     def cast(data, *, dtype: str):
         pass
@@ -333,7 +333,7 @@ def test_an_alias_that_is_given_to_another():
             op.aliases = tuple([name for name in op.aliases if name != "_test_alias"])
 
 
-def test_a_registration_during_the_preparation_of_a_call_counts_for_the_next():
+def test_a_registration_while_a_call_is_prepared_is_used_by_the_next_call():
     op = operator()
 
     def prepare(data):  # as another thread may
@@ -399,7 +399,7 @@ def test_unused_libraries_are_not_notified():
     assert len(told) == 15
 
 
-def test_watching_keeps_nothing_alive():
+def test_dependents_of_an_operator_are_not_kept_alive():
     op = operator()
     run, function = Bound(op), mx.jit(lambda x: op(x))
     run()

@@ -73,7 +73,7 @@ def test_shapes(make, shape):
     assert make(shape).shape == ((2, 3) if np.size(shape) > 1 else (2,))
 
 
-def test_one_number_is_a_tuple_of_it():
+def test_a_scalar_is_a_tuple_of_one():
     line = mx.nd.ones((1, 1, 4))
     assert mx.nd.Pooling(line, kernel=2, pool_type="max").shape == (1, 1, 3)
     assert mx.nd.Pooling(line, kernel="2", pool_type="max").shape == (1, 1, 3)

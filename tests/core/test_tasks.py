@@ -67,7 +67,7 @@ def test_between_tasks(name):
 
 
 @pytest.mark.parametrize("name", SCOPES)
-def test_left_in_another_order(name):
+def test_contexts_may_be_left_in_another_order(name):
     scope, asked = SCOPES[name]
     neutral = asked()
 
@@ -86,7 +86,7 @@ def test_left_in_another_order(name):
 
 
 @pytest.mark.parametrize("name", SCOPES)
-def test_a_task_begins_as_the_one_that_makes_it(name):
+def test_a_task_begins_with_the_mode_of_its_creator(name):
     scope, asked = SCOPES[name]
 
     async def look():
@@ -107,7 +107,7 @@ def test_a_task_begins_as_the_one_that_makes_it(name):
 @pytest.mark.parametrize("start", [
     lambda function: threading.Thread(target=function), lambda function: threading.Thread(
         target=functools.partial(contextvars.copy_context().run, function))], ids=["thread", "with its context"])
-def test_threads_begin_with_nothing(name, start):
+def test_threads_begin_with_the_default_mode(name, start):
     scope, asked = SCOPES[name]
     seen: list[object] = []
     with scope():
@@ -117,7 +117,7 @@ def test_threads_begin_with_nothing(name, start):
     assert seen[1] == asked()
 
 
-def test_a_thread_for_a_task_begins_with_nothing():
+def test_a_thread_started_by_a_task_begins_with_the_default_mode():
     async def together():
         with autograd.record():
             return await asyncio.to_thread(lambda: (autograd.is_recording(), nd.ones(1).asscalar()))
@@ -160,7 +160,7 @@ def test_gradients_of_many_tasks():
     assert not autograd.is_recording()
 
 
-def test_a_task_that_is_cancelled_leaves_nothing():
+def test_a_cancelled_task_leaves_no_mode_behind():
     async def wait():
         with autograd.record(), mx.cpu(2):
             await asyncio.sleep(3600)

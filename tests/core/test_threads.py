@@ -82,7 +82,7 @@ def test_a_second_thread_is_refused(entrance):
     entrance(executor)
 
 
-def test_one_of_many_threads_comes_in():
+def test_only_one_of_many_threads_may_enter():
     """Other threads get an error, and no result is wrong."""
     executor, barrier = held(), threading.Barrier(6)
     Held.leave.set()
@@ -114,7 +114,7 @@ def test_executors_of_one_symbol_run_side_by_side():
         assert other.forward()[0].asnumpy().tolist() == [2, 3]
 
 
-def test_the_same_thread_may_come_in_again():
+def test_the_same_thread_may_enter_again():
     class Inner(mx.operator.CustomOp):
         deeper = True
 
@@ -137,7 +137,7 @@ def test_the_same_thread_may_come_in_again():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_thread_of_the_parent_is_not_in_the_way_of_a_child():
+def test_a_thread_of_the_parent_does_not_block_a_forked_child():
     executor = held()
     with inside(executor.forward):
         child = os.fork()
@@ -208,7 +208,7 @@ def observed(seen: list[bool]) -> str:
     return "test_collector"
 
 
-def test_the_collector_rests_while_binding_and_only_where_no_other_thread_lives(monkeypatch):
+def test_the_garbage_collector_is_off_while_binding_in_a_single_thread(monkeypatch):
     seen: list[bool] = []
     net = sym.Custom(sym.Variable("x"), op_type=observed(seen))
     monkeypatch.setattr(threads, "no_foreign_threads", lambda: True)
@@ -223,7 +223,7 @@ def test_the_collector_rests_while_binding_and_only_where_no_other_thread_lives(
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_the_collector_rests_while_many_modules_are_imported(enabled, tmp_path, monkeypatch):
+def test_the_garbage_collector_is_off_while_many_modules_are_imported(enabled, tmp_path, monkeypatch):
     (tmp_path / "noting_the_collector.py").write_text("import gc\nseen = gc.isenabled()\n")
     (tmp_path / "failing_to_import.py").write_text("raise ValueError('no')\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -245,7 +245,7 @@ def test_the_collector_rests_while_many_modules_are_imported(enabled, tmp_path, 
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="this system does not interrupt a thread")
-def test_an_interruption_is_raised_after_the_last_write(monkeypatch):
+def test_an_interrupt_is_raised_after_the_last_write(monkeypatch):
     """The caller is interrupted while it waits for a helper thread, which is still writing."""
     monkeypatch.setattr(threads, "count", lambda: 2)
     caller, order = threading.get_ident(), []
@@ -277,7 +277,7 @@ def test_an_interruption_is_raised_after_the_last_write(monkeypatch):
     assert (numbers == 20).all()
 
 
-def test_parts_run_and_their_errors_leave(monkeypatch):
+def test_parts_run_and_their_errors_are_raised(monkeypatch):
     monkeypatch.setattr(threads, "count", lambda: 3)
     found: list[int] = []
     threads.run([functools.partial(found.append, i) for i in range(50)])
@@ -312,7 +312,7 @@ def test_helpers_may_be_kept_off_the_callers_core(monkeypatch):
 
 
 @pytest.mark.skipif(len(threads._cores()) < 2, reason="threads can be told of no other core")
-def test_threads_that_may_not_be_told_work_all_the_same(monkeypatch):
+def test_threads_without_affinity_permission_still_work(monkeypatch):
     def refuse(*_):
         raise PermissionError
 

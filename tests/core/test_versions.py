@@ -377,7 +377,7 @@ class Program:
 
 
 @pytest.mark.parametrize("start", range(0, 300, 20))
-def test_any_program(start):
+def test_any_program_of_reads_and_writes(start):
     """Each gradient is that of the recorded values, or is refused if some of them were overwritten."""
     refused = right = 0
     for seed in range(start, start + 20):
@@ -416,7 +416,7 @@ def test_every_way_to_write(way, many):
 
 @pytest.mark.parametrize("way", [name for name in WAYS if name not in (
     "shared", "ufunc", "assigned more", "the same", "listed", "pairs", "a state", "pulled", "an executor's argument")])
-def test_every_way_on_a_device(way):
+def test_every_way_to_write_on_a_device(way):
     with Context("strict", 0):
         x, w = marked(), array(HOST)
         with autograd.record():
@@ -645,7 +645,7 @@ def test_many_rows_from_the_last_to_the_first():
         True, False, False, True]
 
 
-def test_nothing_is_kept_of_memory_that_is_gone():
+def test_records_of_freed_memory_are_dropped():
     x = marked()
     before = len(versions._OWNED), len(versions._VIEWS)
     arrays = [nd.zeros(4, dtype="float64") for _ in range(50)]

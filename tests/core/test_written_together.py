@@ -84,7 +84,7 @@ def test_arrays_that_are_written_again_are_located_once(monkeypatch):
     assert len(located) == len(arrays)
 
 
-def test_memory_that_goes_to_another_array_is_found_anew():
+def test_reused_memory_is_located_again():
     ctx = mx.Context("strict")
     arrays = _arrays(4, 4)
     for _ in range(3):

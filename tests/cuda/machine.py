@@ -241,8 +241,19 @@ def _found(value: Any, kind: type = np.ndarray) -> list[Any]:
 
 
 def _blocks(value: Any) -> list[_Block]:
-    """The blocks of the arrays in a value."""
-    return [memory.block for memory in map(memory_of, _found(value)) if memory is not None]
+    """The blocks of the arrays in a nested value."""
+    found, waiting = [], [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, np.ndarray):
+            memory = memory_of(each)
+            if memory is not None:
+                found.append(memory.block)
+        elif isinstance(each, (tuple, list)):
+            waiting += each
+        elif type(each) is dict:
+            waiting += each.values()
+    return found
 
 
 # ----------------------------------------------------------------------------------------- streams and graphs
@@ -342,6 +353,8 @@ class Stream:
         self.clock: dict[int, int] = {}
         self.capture: _Capture | None = None
         MACHINE.streams.add(self)
+        if not non_blocking:
+            MACHINE.blocking.add(self)
 
     def __enter__(self) -> Stream:
         MACHINE.current(self.device_id).append(self)
@@ -462,6 +475,7 @@ class Machine:
         self.launches = self.synchronisations = 0
         self.blocks: weakref.WeakSet[_Block] = weakref.WeakSet()
         self.streams: weakref.WeakSet[Stream] = weakref.WeakSet()
+        self.blocking: weakref.WeakSet[Stream] = weakref.WeakSet()  # those that the default stream waits for
         self.pool = MemoryPool()
         self.everywhere: Callable[[int], MemoryPointer] | None = None
         self.host: dict[int, int] = {}
@@ -498,10 +512,9 @@ class Machine:
         """Orders the default stream of a device and its blocking streams, which wait for each other."""
         if stream.is_non_blocking:
             return
-        for other in self.streams:
-            if (other.device_id == stream.device_id and not other.is_non_blocking
-                    and (stream.ptr == 0 or other.ptr == 0)):
-                if other.capture is not None and other is not stream:
+        for other in self.blocking:
+            if other is not stream and other.device_id == stream.device_id and (stream.ptr == 0 or other.ptr == 0):
+                if other.capture is not None:
                     raise CUDARuntimeError("cudaErrorStreamCaptureImplicit")
                 _merge(stream.clock, other.clock)
 

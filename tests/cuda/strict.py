@@ -153,11 +153,15 @@ _AT = {
     "maximum": {"int32", "int64", "float32", "float64", "uint32", "uint64"},
     "minimum": {"int32", "int64", "float32", "float64", "uint32", "uint64"},
 }
+#: Types of most values besides arrays, which every function takes.
+_NUMBERS = frozenset({int, float, bool, complex, str, type, type(None), type(Ellipsis)})
 _VIEWS = _words("reshape transpose swapaxes moveaxis squeeze expand_dims broadcast_to view diagonal")
 
 
 def _host(value: Any) -> Any:
     """The host's memory of strict arrays, for NumPy to compute with; host arrays are refused."""
+    if type(value) in _NUMBERS:
+        return value
     if isinstance(value, StrictArray):
         return value._host
     if isinstance(value, (np.ndarray, np.generic)):
@@ -519,6 +523,8 @@ def _picks(key: Any) -> list[np.ndarray]:
 
 
 def _key(key: Any) -> Any:
+    if key is None or type(key) is int:
+        return key
     if isinstance(key, tuple):
         return tuple(_key(each) for each in key)
     if isinstance(key, slice):

@@ -91,6 +91,18 @@ X = np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]])
 
 # ------------------------------------------------------------------------------------ the same as what is called
 
+def paused(x: nd.NDArray) -> nd.NDArray:
+    with autograd.pause(autograd.is_training()):
+        scale = nd.tanh(x)
+    return scale * x
+
+
+def written_detached(x: nd.NDArray) -> nd.NDArray:
+    part = (x * 2).detach()
+    part[0] = 3.0
+    return part * x
+
+
 BODIES: dict[str, tuple[Callable, int]] = {
     "swish": (lambda x: x * nd.sigmoid(x * 2), 1),
     "identity": (lambda x: x, 1),
@@ -105,6 +117,9 @@ BODIES: dict[str, tuple[Callable, int]] = {
     "where": (lambda x: nd.where(x > 0, x, 0.1 * x), 1),
     "one unused": (lambda x, y: x * 3, 2),
     "no gradient": (lambda x: nd.floor(x) + nd.BlockGrad(x) * x, 1),
+    "detached": (lambda x: x.detach() * x + (x * x).detach(), 1),
+    "a written detached array": (written_detached, 1),
+    "paused": (paused, 1),
     "NumPy": (lambda x: np.tanh(x.asnumpy()) * x.asnumpy(), 1),
 }
 
@@ -298,7 +313,7 @@ def test_a_body_is_traced_once(kind: str, traces: list[str]) -> None:
     assert not traces
 
 
-def test_a_gradient_of_its_own_is_used_and_kept() -> None:
+def test_a_declared_gradient_is_used_and_cached() -> None:
     calls = []
     op = defined(lambda x: x * x)
 
@@ -317,7 +332,7 @@ def test_a_gradient_of_its_own_is_used_and_kept() -> None:
     agree(differentiated(op, X)[1:], [np.arange(1, 7).reshape(2, 3) * 7.0])
 
 
-def test_residuals_are_memory_of_the_call() -> None:
+def test_residuals_belong_to_one_call() -> None:
     """The gradient refuses an output that was overwritten; intermediate values cannot be reached from outside."""
     op, x = defined(lambda x: nd.exp(x)), nd.array(X)
     x.attach_grad()
@@ -341,7 +356,7 @@ def test_an_input_that_is_not_read_may_be_changed() -> None:
     assert (x.grad.asnumpy() == 1).all() and (y.grad.asnumpy() == 2).all()
 
 
-def test_intermediate_values_are_not_kept_longer_than_they_are_read() -> None:
+def test_intermediate_values_are_freed_after_their_last_read() -> None:
     def body(x):
         for _ in range(20):
             x = nd.exp(x * 0.5)
@@ -367,7 +382,7 @@ def test_outputs_share_no_memory() -> None:
         assert (x.asnumpy() == X.astype("float32")).all()
 
 
-def test_errors_of_a_body_leave_as_they_are() -> None:
+def test_errors_of_a_body_keep_their_type() -> None:
     op = defined(lambda x: nd.dot(x, x))
     for _ in range(2):
         with pytest.raises(ShapeError, match="dot"):

@@ -162,7 +162,7 @@ def test_an_operator_runs_in_the_mode_of_its_cell(kind: str, way: str) -> None:
 
 
 @pytest.mark.parametrize("kind", TOLD)
-def test_so_it_is_where_the_gradient_is_compiled_along(kind: str) -> None:
+def test_an_operator_in_a_compiled_gradient_runs_in_the_mode_of_its_cell(kind: str) -> None:
     cell = Doubling(TOLD[kind])
     run = _gradient(cell, compiled=True)
     for training in (False, True, False):
@@ -174,7 +174,7 @@ def test_so_it_is_where_the_gradient_is_compiled_along(kind: str) -> None:
 
 @pytest.mark.parametrize("applied", ["ops.Custom", "nd.Custom", "nd.custom"])
 @pytest.mark.parametrize("way", WAYS)
-def test_however_it_is_called(way: str, applied: str) -> None:
+def test_the_mode_does_not_depend_on_how_an_operator_is_called(way: str, applied: str) -> None:
     calls: dict[str, Callable[[Any], Any]] = {
         "ops.Custom": lambda x: ops.Custom(x, op_type="cells_prop"),
         "nd.Custom": lambda x: mx.nd.Custom(x, op_type="cells_prop"),
@@ -212,7 +212,7 @@ def test_it_runs_in_the_mode_of_neighbouring_layers(way: str) -> None:
 
 
 @pytest.mark.parametrize("kind", TOLD)
-def test_outside_of_all_cells_it_runs_in_the_mode_of_its_caller(kind: str) -> None:
+def test_an_operator_outside_of_cells_runs_in_the_mode_of_its_caller(kind: str) -> None:
     op = TOLD[kind]
     compiled = mx.jit(lambda x: op(x))
     for run in (op, compiled):
@@ -223,7 +223,7 @@ def test_outside_of_all_cells_it_runs_in_the_mode_of_its_caller(kind: str) -> No
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_innermost_decides(way: str) -> None:
+def test_the_innermost_cell_decides_the_mode(way: str) -> None:
     """The innermost Cell or ``with`` block decides the mode."""
     class Inner(nn.Cell):
         def construct(self, x: Any) -> Any:
@@ -444,7 +444,7 @@ def test_a_model_trains_evaluates_and_predicts(mode: int) -> None:
 
 
 @pytest.mark.parametrize("kind", TOLD)
-def test_a_symbol_of_a_cell_is_told_by_its_executor(kind: str) -> None:
+def test_a_symbol_of_a_cell_runs_in_the_mode_of_its_executor(kind: str) -> None:
     for cell in (Doubling(TOLD[kind]), Doubling(TOLD[kind]).set_train()):
         executor = cell.to_symbol(x()).simple_bind(mx.cpu(), x=(3,))
         for training in (False, True, False):
@@ -456,7 +456,7 @@ def test_a_symbol_of_a_cell_is_told_by_its_executor(kind: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("loop", ["branch", "scan", "while"])
-def test_parts_of_loops_go_by_modes_of_their_own(loop: str, way: str) -> None:
+def test_cells_in_loops_run_in_their_own_modes(loop: str, way: str) -> None:
     inner = Doubling()
     loops: dict[str, Callable[[Any], Any]] = {
         "branch": lambda x: ops.cond(x.sum() > -9, lambda x: told(inner(x)), lambda x: x, x),
@@ -687,7 +687,7 @@ def _agree(found: list[Any], expected: list[Any]) -> None:
         np.testing.assert_allclose(np.array(_flat(now)), np.array(_flat(before)), 1e-5, 1e-6)
 
 
-def test_a_state_that_is_an_argument_leaves_a_function_to_python() -> None:
+def test_a_function_with_a_state_as_argument_runs_as_python() -> None:
     function = mx.jit(lambda x, n: count(x, n) + n)
     n = Tensor([1.0])
     with mx.autograd.train_mode(), pytest.warns(UserWarning, match="changes an argument in place"):
@@ -831,7 +831,7 @@ def _by_executor(cell: Stack, actions: Any) -> list[Any]:
 @settings(max_examples=100, deadline=None, derandomize=True)  # each compiles a Cell
 @given(st.lists(st.sampled_from(sorted(LAYERS)), min_size=1, max_size=4), st.booleans(), ACTIONS,
        st.sampled_from(["jit of the Cell", "jit of a function", "graph mode"]))
-def test_random_cells_mean_the_same_eagerly_compiled_and_in_executors(names: list[str], shared: bool, actions: Any,
+def test_random_cells_give_the_same_eagerly_compiled_and_in_executors(names: list[str], shared: bool, actions: Any,
                                                                       way: str) -> None:
     eager = Stack(names, shared)
     expected = _played(eager, eager, actions)

@@ -386,7 +386,7 @@ class Asks(Twice):
     lambda given: given["out_data"][0] + 1,
     lambda given: np.asarray(given["out_data"][0]),
 ])
-def test_undeclared_arrays_say_so(run, touch):
+def test_errors_of_undeclared_arrays_explain_themselves(run, touch):
     op = type("Op", (Asks,), {"touch": staticmethod(touch)})
     name = registered(op, declare_backward_dependency=lambda self, og, ins, outs: ins)
     with pytest.raises(OpError, match=r"out_(grad|data)\[0\] is not available in backward: .*declare_backward"):
@@ -549,7 +549,7 @@ def test_wrong_keywords(run, keywords, kind, words):
     assert "test_typed" in str(caught.value) + "".join(getattr(caught.value, "__notes__", ()))
 
 
-def test_dunder_attributes_go_only_where_they_are_wanted():
+def test_dunder_attributes_are_passed_only_to_props_that_take_them():
     with mx.AttrScope(ctx_group="dev1", __lr_mult__="2"):
         net = sym.Custom(sym.Variable("x"), op_type=NAME)
     assert net.attr("ctx_group") == "dev1"
@@ -639,7 +639,7 @@ TYPES = [np.float64, np.dtype("float64"), "float64", 1]
 
 @BOTH
 @pytest.mark.parametrize("answer", TYPES)
-def test_dtypes_may_be_said_in_any_way(run, answer):
+def test_dtypes_may_be_declared_in_any_form(run, answer):
     name = registered(infer_type=lambda self, types: (types, [answer], []))
     assert run(name, nd.ones(2)).dtype is np.float64
 
@@ -715,7 +715,7 @@ PLACES = ["__init__", "list_arguments", "list_outputs", "list_auxiliary_states",
 
 @BOTH
 @pytest.mark.parametrize("place", PLACES)
-def test_exceptions_leave_as_themselves(run, place):
+def test_exceptions_keep_their_type(run, place):
     """The exception is raised at once, unchanged, and in every call; its notes name the operator. Later calls work."""
     if place in ("forward", "backward"):
         name = registered(type("Op", (Twice,), {place: raising}))
@@ -914,7 +914,7 @@ def test_fork():
     assert (g == 2).all()
 
 
-def test_nothing_is_kept():
+def test_nothing_of_a_call_stays_alive():
     """Operators, Props, arrays and executors are freed with their last reference, without the cycle collector."""
     made = []
 
@@ -1178,7 +1178,7 @@ def test_a_definition_is_run_on_zeros_in_graphs_only():
     assert len(seen) == before
 
 
-def test_results_of_a_definition_are_its_own():
+def test_results_of_a_definition_share_no_memory():
     @mx.operator.define(name="test_same")
     def same(x):
         return x
@@ -1363,7 +1363,7 @@ def test_a_rule_with_the_name_of_its_operator(what):
     elsewhere()  # the name has no other meaning there
 
 
-def test_a_definition_that_breaks_its_word():
+def test_a_definition_that_contradicts_its_declarations():
     @mx.operator.define(name="test_breaks")
     def breaks(x):
         return x[0:2]
@@ -1388,7 +1388,7 @@ def test_a_definition_without_gradient_says_how_to_add_one():
 # ------------------------------------------------------------------------------------ built-in ones as records
 
 
-def test_a_built_in_operator_answers_like_a_prop():
+def test_a_built_in_operator_has_the_methods_of_a_prop():
     op = mx.operator.get("Convolution")
     attrs = dict(kernel=(3, 3), num_filter=4)
     assert op.list_arguments(**attrs) == ["data", "weight", "bias"]

@@ -83,7 +83,7 @@ WRONG_TYPES: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize("function, options, words", WRONG_TYPES)
-def test_dtypes_that_cannot_be_meant_are_refused_at_once(function: Any, options: Any, words: str) -> None:
+def test_invalid_dtype_signatures_are_refused_at_declaration(function: Any, options: Any, words: str) -> None:
     with pytest.raises(ArgumentError, match=f"define: {function.__name__}.*{words}"):
         defined(function, **options)
 
@@ -96,11 +96,11 @@ def test_dtypes_that_cannot_be_meant_are_refused_at_once(function: Any, options:
     (_state, {"types": "T,float32->T", "auxiliary": ["mean"]}),
     (lambda x, *, dtype: x.astype(dtype), {"types": "T->@dtype"}), (lambda: nd.ones(2), {"types": "->float32"}),
 ])
-def test_dtypes_that_can_be_meant(function: Any, options: Any) -> None:
+def test_valid_dtype_signatures(function: Any, options: Any) -> None:
     defined(function, **options)
 
 
-def test_states_have_the_dtype_of_the_first_input_where_nothing_is_said() -> None:
+def test_states_have_the_dtype_of_the_first_input_by_default() -> None:
     op = defined(lambda x, ids, mean: x - mean, types="T,int32->T", auxiliary=["mean"])
     assert op.infer_type([np.float64, np.int32])[2] == [np.float64]
 
@@ -188,7 +188,7 @@ def test_attributes_go_by_keyword_alone(made: Any, x: Any, y: Any) -> None:
         made(defined(lambda x, y: x))(x, x, y)
 
 
-def test_signatures_keep_the_star() -> None:
+def test_signatures_show_the_star() -> None:
     op = defined(lambda x, *, beta=1.0, axis: x)
     for function in (op, getattr(nd.custom, op.op_type), getattr(sym.custom, op.op_type)):
         parameters = inspect.signature(function).parameters
@@ -284,7 +284,7 @@ def compressing(shape: Any = _count) -> Any:
 ROWS = [[1.0, -1.0, 2.0], [-1.0, -2.0, 3.0], [1.0, 2.0, 3.0], [-1.0, -1.0, -1.0]]
 
 
-def test_they_follow_in_every_executor_and_in_gradients() -> None:
+def test_value_dependent_shapes_in_every_executor_and_in_gradients() -> None:
     op = compressing()
     net = op(sym.var("x"), name="op") * 2
     executor = net.simple_bind(mx.cpu(), x=(3,))
@@ -393,7 +393,7 @@ GOES: dict[str, Callable[[Any], Callable[[Any], Any]]] = {
 @pytest.mark.parametrize("body", BEHIND)
 @pytest.mark.parametrize("prop", [False, True])
 @pytest.mark.filterwarnings("error:.*runs as Python")
-def test_compiled_functions_go_on_behind_them(prop: bool, body: str, goes: str) -> None:
+def test_compiled_functions_continue_after_value_dependent_shapes(prop: bool, body: str, goes: str) -> None:
     op, asked = compressed(prop), GOES[goes]
 
     def function(x: Any) -> Any:
@@ -427,7 +427,7 @@ def test_there_is_a_plan_for_each_shape_and_the_operator_runs_once_in_each_run()
     assert compiled.explain().count("_guard") == 4  # three, two, one and none
 
 
-def test_training_behind_them_is_the_same_as_eagerly() -> None:
+def test_training_after_value_dependent_shapes_equals_eager_training() -> None:
     op = compressing()
 
     class Net(mx.nn.Cell):
@@ -528,7 +528,7 @@ def test_props_leave_dimensions_open_as_tuples_and_lists(dims: Any) -> None:
     (lambda x: "ab", "returned 'ab', expected a shape"), (lambda x: None, "returned None, expected a shape"),
     (lambda x: (1.5,), r"returned \(1.5,\), expected a shape"),
 ])
-def test_answers_that_are_no_shapes(shape: Any, words: str) -> None:
+def test_invalid_results_of_shape_rules_are_refused(shape: Any, words: str) -> None:
     op = compressing(shape)
     executor = op(sym.var("x")).simple_bind(mx.cpu(), x=(3,))
     with pytest.raises(ArgumentError, match=f"operator {op.op_type!r}: its rule infer_from_data "
@@ -543,7 +543,7 @@ def test_a_rule_that_is_wrong_is_named() -> None:
         executor.forward(x=nd.array(ROWS[0]))
 
 
-def test_dimensions_that_are_known_are_said_beside() -> None:
+def test_known_dimensions_may_be_declared() -> None:
     op = defined(lambda x: nd.array(x.asnumpy()[x.asnumpy()[:, 0] > 0]))
     op.infer(lambda x: (None, x[1]))
     op.infer_from_data(lambda x: (int((x.asnumpy()[:, 0] > 0).sum()), x.shape[1]))

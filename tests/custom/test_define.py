@@ -92,7 +92,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("function, options, words", REFUSED)
-def test_signatures_that_cannot_be_meant(function, options, words):
+def test_impossible_signatures_are_refused(function, options, words):
     with pytest.raises(TypeError, match=f"define: .*{words}"):
         mx.operator.define(function, name="test_define_refused", **options)
     assert "custom.test_define_refused" not in mx.operator.__dict__
@@ -157,7 +157,7 @@ def scaled():
     return defined(scaled, lambda g, ins, outs, *, by: g * by)
 
 
-def test_it_is_called_as_functions_are(scaled):
+def test_a_defined_operator_is_called_like_a_function(scaled):
     x, out = nd.array(X), nd.zeros((2, 3))
     for found in (scaled(x), scaled(x=x), scaled(x, by=2.0), scaled(x, by="2"), scaled(X), scaled(x, name="any")):
         np.testing.assert_array_equal(found.asnumpy(), 2 * X)
@@ -168,7 +168,7 @@ def test_it_is_called_as_functions_are(scaled):
     assert sym.load_json(net.tojson()).attr_dict() == net.attr_dict()
 
 
-def test_it_describes_itself(scaled):
+def test_a_defined_operator_has_a_signature_and_a_repr(scaled):
     for each, further in ((scaled, "out=None, name=None"), (getattr(nd.custom, scaled.op_type), "out=None, name=None"),
                           (getattr(sym.custom, scaled.op_type), "name=None, attr=None")):
         assert str(inspect.signature(each)) == f"(x, *, by: float = 2.0, {further})"
@@ -196,7 +196,7 @@ def test_tensors_stay_tensors(scaled):
     assert (mx.grad(mx.jit(lambda x: scaled(x, by=3).sum()))(x).asnumpy() == 3).all()
 
 
-def test_states_of_its_own():
+def test_auxiliary_states():
     """States move in training only, in every way to run the operator."""
     def centred(x, mean, *, momentum: float = 0.5, is_train):
         if is_train:
@@ -297,7 +297,7 @@ def test_gradients_in_operators_are_differentiated_again():
 
 
 @pytest.mark.parametrize("way", ["numpy", "numbers", "a branch", "an array beside", "numpy of arrays"])
-def test_gradients_that_need_numbers_are_differentiated_once(way):
+def test_gradients_that_read_values_are_differentiated_once(way):
     op, x = defined(square, SQUARED[way]), nd.array(X)
     x.attach_grad()
     with autograd.record():
@@ -411,7 +411,7 @@ def test_functions_that_fail_on_zeros(function, shape):
     assert op(sym.var("x")).infer_shape(x=shape)[1] == [shape]
 
 
-def test_a_function_that_fails_on_all_numbers():
+def test_a_function_that_fails_on_all_test_inputs():
     op = defined(lambda x: x / {}["key"])
     with pytest.raises(KeyError) as caught:
         op(sym.var("x")).infer_shape(x=(2,))
@@ -464,7 +464,7 @@ def test_a_shape_that_changes_from_run_to_run():
         executor.forward()
 
 
-def test_a_dtype_that_nobody_said():
+def test_an_undeclared_result_dtype():
     op = defined(lambda x: x.astype("int32"))
     op.infer(lambda x: x)
     with pytest.raises(mx.MXNetError, match="expected dtype float32, the function returned int32; declare it with"):
@@ -505,7 +505,7 @@ def test_dtypes_follow_from_the_current_shape_and_not_from_an_earlier_one():
 
 
 @pytest.mark.parametrize("error", [MemoryError, RecursionError])
-def test_an_annotation_that_could_not_be_read_for_once_is_an_error(error, monkeypatch):
+def test_an_annotation_that_cannot_be_evaluated_is_an_error(error, monkeypatch):
     failing = [True]
 
     class Once:

@@ -429,7 +429,7 @@ def test_onnx_takes_attributes_of_any_name_and_refuses_operators_that_nobody_reg
 
 
 @pytest.mark.parametrize("auxiliary", [(), ("y",)])
-def test_a_variable_that_nothing_is_known_of_is_refused_by_onnx(auxiliary: tuple[str, ...]) -> None:
+def test_onnx_export_refuses_a_variable_without_shape_and_value(auxiliary: tuple[str, ...]) -> None:
     pytest.importorskip("onnx")
     op = mx.operator.define(lambda x, y: x * y, name=f"_example_first_{next(_NAMES)}", auxiliary=auxiliary)
     for symbol in (node_of(op), sym.broadcast_mul(sym.var("x"), sym.var("y"), name="node")):
@@ -444,7 +444,7 @@ def node_of(op: Operator) -> Any:
 # ------------------------------------------------------------------------------------------- before CustomOp
 
 
-def test_an_operator_of_old_has_the_rules_of_others_and_is_registered_once() -> None:
+def test_a_numpy_op_may_have_rules_and_is_registered_once() -> None:
     class Cube(mx.operator.NumpyOp):
         def forward(self, in_data: Any, out_data: Any) -> None:
             out_data[0][...] = in_data[0] ** 3
@@ -470,7 +470,7 @@ def test_an_operator_of_old_has_the_rules_of_others_and_is_registered_once() -> 
         mx.operator.check(Cube, X)
 
 
-def test_memory_that_backward_may_compute_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cheap_operator_is_computed_again_in_backward(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MXNET_BACKWARD_DO_MIRROR", "1")
     for kind in IN_GRAPHS:
         right(computed(node(operator_of(kind))))

@@ -176,7 +176,7 @@ WORDS = [  # a mistake, the keywords of the call, the class of the error, words 
 
 @BOTH
 @pytest.mark.parametrize("made, keywords, kind, words", WORDS)
-def test_words_of_mistakes(run, made, keywords, kind, words):
+def test_texts_of_errors(run, made, keywords, kind, words):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings about misspelt methods
         name = registered(**made)
@@ -192,7 +192,7 @@ def test_words_of_mistakes(run, made, keywords, kind, words):
     (lambda x: mx.sym.Custom(x, kk=3, op_type=registered(__init__=init(int))), False),
     (lambda x: mx.sym.Custom(3, op_type=registered()), True),
     (lambda x: mx.sym.FullyConnected(data=3, num_hidden=2), True)])
-def test_numbers_are_taken_for_symbols_where_symbols_belong(make, noted):
+def test_a_number_in_place_of_a_symbol_is_refused(make, noted):
     with pytest.raises(ArgumentError) as caught:
         make(mx.sym.var("x"))
     assert any("expected a symbol, got a number" in each for each in caught.value.__notes__) == noted
@@ -201,7 +201,7 @@ def test_numbers_are_taken_for_symbols_where_symbols_belong(make, noted):
 @BOTH
 @pytest.mark.parametrize("mistake", [
     lambda shapes: (lambda: 0)(shapes), lambda shapes: {}["x"], lambda shapes: [][shapes]])
-def test_mistakes_within_a_method_hear_nothing_of_its_parameters(run, mistake):
+def test_errors_inside_a_method_do_not_mention_its_parameters(run, mistake):
     with pytest.raises((TypeError, KeyError)) as caught:
         run(registered(infer_shape=lambda self, shapes: mistake(shapes)))
     assert "expected (self" not in "".join(caught.value.__notes__)
@@ -263,7 +263,7 @@ def test_a_keyword_is_text(run, use, place):
                for each in caught.value.__notes__)
 
 
-def test_other_exceptions_hear_nothing_of_text():
+def test_other_exceptions_do_not_mention_text_attributes():
     def init(self, word, k: int = 1):
         CustomOpProp.__init__(self)
 
@@ -331,7 +331,7 @@ def line_of(function) -> int:
 @pytest.mark.parametrize("value, words", [
     (lambda x: x.sum(axis=0), r"\(3,\)"), (lambda x: np.ones((2, 1)), r"\(2, 1\)"), (lambda x: [1, 2, 3], r"\(3,\)"),
 ])
-def test_a_result_that_is_repeated(run, value, words):
+def test_a_result_that_is_broadcast_causes_a_warning(run, value, words):
     def forward(self, req, ins, outs):
         self.assign(outs[0], req[0], value(ins[0]))
 
@@ -343,7 +343,7 @@ def test_a_result_that_is_repeated(run, value, words):
 
 
 @BOTH
-def test_a_gradient_that_is_repeated(run):
+def test_a_gradient_that_is_broadcast_causes_a_warning(run):
     name = registered(doing(backward=lambda self, req, tops, grads: self.assign(grads[0], req[0], tops[0].sum(axis=0))))
     with pytest.warns(UserWarning, match=r"Op\.backward of .*: in_grad\[0\], 'data', has shape \(2, 3\) and is ass"):
         found = run(name)
@@ -353,7 +353,7 @@ def test_a_gradient_that_is_repeated(run):
 @BOTH
 @pytest.mark.parametrize("value", [
     3, 2.5, np.float32(2), np.ones(1), np.ones((1, 1)), np.ones((1, 2, 3)), nd.ones(1), [1.0], np.ones((2, 3), int)])
-def test_numbers_are_repeated_in_silence(run, value):
+def test_scalars_are_broadcast_without_a_warning(run, value):
     run(registered(doing(lambda self, req, ins, outs: self.assign(outs[0], req[0], value))))
 
 
@@ -376,7 +376,7 @@ def test_imaginary_parts_are_lost(run):
     assert {(each.filename, each.lineno) for each in caught} == {(__file__, line_of(forward) + 1)}
 
 
-def test_assign_is_the_operators_own_again():
+def test_after_the_first_run_assign_is_the_operators_own():
     """The check that watches ``assign`` is gone after the first run, and leaves an operator's own ``assign`` alone."""
     made = []
 
@@ -449,7 +449,7 @@ def passes(self, req, out_grad, in_data, out_data, in_grad, aux):
     (["data", "label"], Twice), (["data", "softmax_label"], Twice),
     (["a"], doing(backward=lambda self, req, tops, grads: self.assign(grads[0], req[0], 0))),
 ])
-def test_gradients_that_nobody_expects(inputs, operator):
+def test_gradients_of_inputs_without_any(inputs, operator):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         gradients_of(registered(operator, inputs), len(inputs))
@@ -475,7 +475,7 @@ def test_all_names_of_mxnet_are_there():
 
 
 @pytest.mark.parametrize("base", [mx.operator.NumpyOp, mx.operator.NDArrayOp])
-def test_operators_from_before_are_named_by_their_class(base):
+def test_errors_of_numpy_ops_name_their_class(base):
     """The error names their class, and the user's line if there is one."""
     class Partial(base):
         def list_arguments(self):

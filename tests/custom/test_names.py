@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,7 @@ def close(found: Any, wanted: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*is replaced by")
 @pytest.mark.parametrize("traced", [False, True])
-def test_an_operator_that_is_registered_anew_is_heard_everywhere(traced: bool, unregistered: None) -> None:
+def test_a_new_registration_replaces_the_operator_everywhere(traced: bool, unregistered: None) -> None:
     name = "_example_first_anew"
 
     def register(k: float) -> None:
@@ -54,7 +55,7 @@ def test_an_operator_that_is_registered_anew_is_heard_everywhere(traced: bool, u
         close(differentiated(t), np.full_like(X, k))
 
 
-def test_names_with_points_and_of_other_case_are_operators_apart(unregistered: None) -> None:
+def test_names_that_differ_in_case_or_dots_are_different_operators(unregistered: None) -> None:
     for name, k in (("_example.first.it", 2.0), ("_Example.first.It", 3.0)):
         op = mx.operator.define(_multiple(k), name=name)
         symbol = sym.Custom(sym.var("x"), op_type=name)
@@ -67,3 +68,48 @@ def test_names_with_points_and_of_other_case_are_operators_apart(unregistered: N
 
 def _multiple(k: float) -> Callable[..., Any]:
     return lambda x: x * k
+
+
+class _Weighted(mx.operator.CustomOpProp):
+    """The sum of two arrays, the second times a number."""
+
+    def __init__(self, by: float = 2.0, kind: Any = "plain") -> None:
+        super().__init__()
+
+    def list_arguments(self) -> list[str]:
+        return ["x", "y"]
+
+
+class _Heir(_Weighted):
+    def list_arguments(self) -> list[str]:
+        return ["z"]
+
+
+class _Several(mx.operator.CustomOpProp):
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count = count
+
+    def list_arguments(self) -> list[str]:
+        return [f"x{i}" for i in range(self.count)]
+
+
+def _sum(x: Any, y: Any, *, by: float = 2.0, kind="plain") -> Any:  # type: ignore[no-untyped-def]
+    """The sum of two arrays, the second times a number."""
+    return x + y * by
+
+
+@pytest.mark.parametrize(("made", "parameters", "doc"), [
+    (_sum, "(x, y, *, by: float = 2.0, kind='plain', ", _sum.__doc__),
+    (_Weighted, "(x, y, *, by: float = 2.0, kind='plain', ", _Weighted.__doc__),
+    (_Heir, "(z, *, by: float = 2.0, kind='plain', ", _Weighted.__doc__),
+    (_Several, "(*data, count: int, ", "")])
+def test_help_shows_inputs_attributes_and_docstring(made: Any, parameters: str, doc: str, unregistered: None) -> None:
+    name = "_example_names_help"
+    if made is _sum:
+        mx.operator.define(made, name=name)
+    else:
+        mx.operator.register(name)(made)
+    for function in (mx.operator.get(f"custom.{name}"), getattr(nd.custom, name), getattr(sym.custom, name)):
+        assert str(inspect.signature(function)).startswith(parameters)
+        assert function.__doc__ == doc

@@ -130,7 +130,7 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("change", ANSWERS)
-def test_answers_may_change(change):
+def test_results_of_a_props_methods_may_change(change):
     class World:
         shape, dtype, operator, outputs, arguments = (2,), np.float32, Scale, ["a"], ["a"]
 
@@ -290,7 +290,7 @@ def test_the_order_of_inputs_may_change():
 @pytest.mark.parametrize("wanted, requests", [((True, True), ["write", "write"]), ((True, False), ["write", "null"]),
                                               ((False, True), ["null", "write"])])
 @pytest.mark.parametrize("req", ["write", "add"])
-def test_gradients_that_are_wanted(wanted, requests, req):
+def test_requested_gradients(wanted, requests, req):
     name = register(DifferenceProp)
     a, b = nd.array([5.0]), nd.array([2.0])
     for each, want in zip((a, b), wanted):
@@ -598,7 +598,7 @@ def test_inputs_stay_read_only():
 # ---------------------------------------------------------------------------------- what is kept, and for how long
 
 
-def test_operators_registered_anew_count():
+def test_a_new_registration_is_used():
     class Tenfold(Scale):
         factor = 10
 
@@ -633,7 +633,7 @@ def test_the_cache_is_bounded():
     assert calls.limit // 2 <= max(len([*each.runs.entries()]) for each in kept) <= calls.limit
 
 
-def test_nothing_of_a_call_is_kept():
+def test_nothing_of_a_call_stays_alive():
     made = []
 
     class Op(Scale):
@@ -770,7 +770,7 @@ class Inherited(ScaleProp):
 
 
 @pytest.mark.parametrize("prop", [Usual, Derived, Inherited, mx.operator.CustomOpProp])
-def test_props_that_answer_alike(prop):
+def test_props_whose_methods_always_return_the_same_are_shared(prop):
     assert answers_alike(prop())
 
 
@@ -880,7 +880,7 @@ UNALIKE = {
 
 
 @pytest.mark.parametrize("kind", UNALIKE)
-def test_props_that_may_answer_otherwise(kind):
+def test_props_whose_methods_may_return_something_else_are_not_shared(kind):
     assert not answers_alike(UNALIKE[kind]())
 
 

@@ -102,7 +102,7 @@ def test_gradients_of_some_rows_reach_a_weight(wanted):
     assert weight.grad.stype == wanted and count.asscalar() == 2
 
 
-def test_a_prop_that_says_nothing_is_given_dense_arrays():
+def test_a_prop_without_storage_types_gets_dense_arrays():
     name, seen = registered(_square, _square_back, None)
     x = nd.array(X).tostype("csr")
     x.attach_grad()
@@ -115,7 +115,7 @@ def test_a_prop_that_says_nothing_is_given_dense_arrays():
 
 @pytest.mark.parametrize("answer", [
     None, (["csr"],), (["csr"], ["dense"], []), (["csr"], ["csr", "csr"]), ("csr", "csr"), (["csr"], [None], [])])
-def test_answers_are_checked(answer):
+def test_returned_storage_types_are_checked(answer):
     name, _ = registered(_square, _square_back, lambda stypes: answer)
     words = f"{name}.*infer_storage_type returned .*, expected lists of 1, 1, 0 storage types, each of csr, default"
     with pytest.raises(ArgumentError, match=words):

@@ -83,7 +83,7 @@ def test_states_begin_with_declared_values(auxiliary: Any, number: float, own: b
     np.testing.assert_array_equal(state.asnumpy(), [number] * 2)
 
 
-def test_a_variable_of_ones_own_says_it_first() -> None:
+def test_the_initializer_of_a_variable_takes_precedence() -> None:
     symbol = net(centring({"mean": "ones"}), mx.sym.var("state", init=mx.init.Constant(5)))
     assert symbol.simple_bind(mx.cpu(), data=(4, 2)).aux_dict["state"].asnumpy().tolist() == [5, 5]
     made = module(symbol)
@@ -109,7 +109,7 @@ def test_a_module_trains_an_operator_with_a_state(op: Any) -> None:
     assert (trained.get_params()[1]["op_mean"].asnumpy() != 0).all()
 
 
-def test_a_weight_whose_name_says_nothing_is_refused_as_ever() -> None:
+def test_a_weight_without_a_known_name_is_refused() -> None:
     made = module(net(centring(["mean"])) * mx.sym.var("factor", shape=(4, 2)))
     with pytest.raises(ArgumentError, match="no initialization is defined for arrays named 'factor'"):
         made.init_params()
@@ -121,7 +121,7 @@ def test_a_weight_whose_name_says_nothing_is_refused_as_ever() -> None:
     ({"mean": 3}, AttrError, "expected one or its name, got 3"),
     ({"mean": lambda name, array: None}, ArgumentError, "expected an initializer or its name"),
 ])
-def test_beginnings_that_cannot_be_meant(auxiliary: Any, kind: Any, words: str) -> None:
+def test_invalid_initial_values_are_refused(auxiliary: Any, kind: Any, words: str) -> None:
     with pytest.raises(kind) as caught:
         centring(auxiliary)
     assert re.search(words, "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())]), re.S)

@@ -185,14 +185,14 @@ def test_run_and_traced_agree(key, req, dtype):
 
 
 @pytest.mark.parametrize("key", BODIES)
-def test_nothing_of_the_body_is_left(key):
+def test_the_body_is_not_called_when_the_graph_runs(key):
     executor = bound(names_of(key)[1], arrays_of(BODIES[key]))
     assert "CustomOp" not in executor.explain()
     assert "CustomOp" not in executor.explain(False)
 
 
 @pytest.mark.parametrize("key", [key for key in BODIES if len(BODIES[key]) == 4])
-def test_gradients_that_nobody_asks_for(key):
+def test_unrequested_gradients_are_not_computed(key):
     arrays = arrays_of(BODIES[key])
     for req in ({"x0": "null", "x1": "write"}, {"x0": "add", "x1": "null"}):
         expected, *others = [results(name, arrays, req)[1] for name in names_of(key)]
@@ -421,7 +421,7 @@ def test_a_traced_operator_inside_another():
     assert net.eval(x=nd.array([2]))[0].asscalar() == 6
 
 
-def test_one_that_is_run_inside_one_that_is_traced():
+def test_an_untraced_operator_inside_a_traced_one():
     inner = names_of("square")[0]
     executor = bound(registered(operator_of(lambda x: nd.Custom(x, op_type=inner) * 3)), [np.array([2.])])
     assert executor.forward(is_train=True)[0].asscalar() == 12
@@ -593,6 +593,11 @@ def _recorded(x):
     return x
 
 
+def _in_another_mode(x):
+    with autograd.predict_mode() if autograd.is_training() else autograd.train_mode():
+        return nd.Dropout(x)
+
+
 REFUSED = {
     "a branch": (lambda x: x if x.sum().asscalar() > 0 else -x, r"asscalar\(\) reads elements"),
     "the truth": (lambda x: x if x[0] > 0 else -x, r"a branch or a loop condition reads elements.*where\(condition"),
@@ -608,6 +613,7 @@ REFUSED = {
     "numbers in NumPy": (lambda x: x.asnumpy().tolist(), r"tolist\(\) reads elements"),
     "a function without operator": (lambda x: np.linalg.svd(x.asnumpy()), "np.linalg.svd has no operator"),
     "autograd": (_recorded, "autograd inside of a body reads elements"),
+    "another mode": (_in_another_mode, "calls Dropout in another mode than its own"),
     "randomness": (lambda x: x * nd.random.uniform(shape=(3,), dtype="float64"), "random numbers"),
     "NumPy's randomness": (lambda x: x * np.random.rand(), "random numbers"),  # noqa: NPY002  what users write
 }
@@ -665,7 +671,7 @@ def test_wrong_shapes_are_refused():
             bound(name, [np.ones(3)])
 
 
-def test_users_exceptions_leave_as_themselves():
+def test_users_exceptions_keep_their_type():
     def forward(x):
         raise KeyError("mine")
 

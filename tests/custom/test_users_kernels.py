@@ -236,7 +236,7 @@ def test_operators_that_read_values_wait_and_no_others(name: str, xp: Gpu) -> No
 
 
 @needs_compiler
-def test_an_executor_waits_for_nothing_after_its_first_run(xp: Gpu) -> None:
+def test_an_executor_does_not_wait_for_the_device_after_its_first_run(xp: Gpu) -> None:
     executor = OPERATORS["SquareInArrays"](sym, sym.var("x") * 2).simple_bind(gpu(1), x=X.shape)
     for _ in range(2):
         before = xp.synchronisations
@@ -263,7 +263,7 @@ class Capsules:
 
 
 @pytest.mark.parametrize("wrapped", [Interface, Capsules, lambda array: array])
-def test_arrays_of_others_are_taken(wrapped: Callable[[Any], Any]) -> None:
+def test_foreign_arrays_are_accepted(wrapped: Callable[[Any], Any]) -> None:
     with gpu(1).device:
         theirs = gpu(1).xp.asarray([1.0, 2.0], "float32")
         other = wrapped(theirs)

@@ -32,7 +32,7 @@ def labels(batches) -> list:
     return [(batch.label[0].asnumpy().tolist(), batch.pad) for batch in batches]
 
 
-def test_digits(digits):
+def test_digits_are_read(digits):
     batches = mx.io.MNISTIter(batch_size=4, shuffle=False, silent=True, **digits)
     assert batches.provide_data == [("data", (4, 1, 2, 3))] and batches.provide_label == [("softmax_label", (4,))]
     for _ in range(2):
@@ -57,7 +57,7 @@ def test_shuffled_digits_keep_their_order(digits):
         assert np.array_equal(batch.data[0].asnumpy()[:, 0, 0, 0] * 256, 6 * batch.label[0].asnumpy())
 
 
-def test_files_that_hold_no_digits(tmp_path, digits):
+def test_invalid_files_of_digits_are_refused(tmp_path, digits):
     for wrong in (b"", b"\0\0\x08", b"\0\0\x09\1\0\0\0\0", b"\0\0\x08\3\0\0", b"\x1f\x8bxx",
                   struct.pack(">HBB3I", 0, 8, 3, 2 ** 31, 2 ** 31, 2 ** 31), struct.pack(">HBBI", 0, 8, 1, 3) + b"ab",
                   struct.pack(">HBBI", 0, 8, 1, 3) + b"abcd", struct.pack(">HBBI", 0, 8, 3, 1) + bytes(7),
@@ -77,7 +77,7 @@ def test_files_that_hold_no_digits(tmp_path, digits):
     (bytes(50_000_000), "expected a file in the format of MNIST"),
     (struct.pack(">HBBI", 0, 8, 1, 3) + bytes(50_000_000), "but more bytes follow"),
     (struct.pack(">HBBI", 0, 8, 1, 100_000_000) + bytes(50_000_000), "header gives shape")])
-def test_no_more_is_unpacked_than_a_head_announces(content, words, tmp_path):
+def test_a_packed_file_is_unpacked_only_up_to_the_size_in_its_header(content, words, tmp_path):
     (tmp_path / "a.gz").write_bytes(gzip.compress(content))
     tracemalloc.start()
     try:
@@ -132,7 +132,7 @@ def test_parts_of_rows(columns):
     ("1 -1:1\n", FileFormatError, "no column -1"),
     ("1 0:1 0:1\n", FileFormatError, "line 1: .*column 0 occurs twice"), ("x\n", FileFormatError, "line 1"),
     ("\n", FileFormatError, "no rows"), ("1 0:1\n2\n", ShapeError, "has 4 rows")])
-def test_objects_that_are_no_rows(text, error, message, columns, tmp_path):
+def test_invalid_row_objects_are_refused(text, error, message, columns, tmp_path):
     (tmp_path / "b.t").write_text(text)
     with pytest.raises(error, match=message):
         mx.io.LibSVMIter(data_libsvm=columns, data_shape=(3,), label_libsvm=str(tmp_path / "b.t"), label_shape=(3,))
@@ -148,7 +148,7 @@ def test_mistakes(columns):
 
 
 @pytest.mark.parametrize("columns_of_a_row", [10 ** 14, 10 ** 30])
-def test_rows_that_no_memory_holds(columns_of_a_row, columns, tmp_path):
+def test_rows_larger_than_memory_are_refused(columns_of_a_row, columns, tmp_path):
     """The error names the shape of the array, and its note the rows that need it."""
     (tmp_path / "a.csv").write_text("1\n")
     for call in (lambda shape: mx.io.LibSVMIter(data_libsvm=columns, data_shape=shape),
@@ -167,7 +167,7 @@ INTEGERS = [("int32", "7", 7), ("int32", "2.0", 2), ("int32", "-1e3", -1000), ("
 
 
 @pytest.mark.parametrize("dtype, text, value", INTEGERS)
-def test_integers_equal_those_of_the_file(dtype, text, value, tmp_path):
+def test_integers_are_read_exactly(dtype, text, value, tmp_path):
     """A fraction, or a number beyond the range, is refused instead of being cut off or wrapped around."""
     (tmp_path / "a.csv").write_text(f"0,1\n{text},1\n")
     (tmp_path / "a.t").write_text(f"0 0:1\n0 0:{text}\n")
@@ -204,7 +204,7 @@ def test_tables_of_every_dtype(tmp_path):
         assert found.dtype == as_dtype(dtype) and found.asnumpy().astype(float).tolist() == [[1, 2], [-3, large]]
 
 
-def test_digits_are_floating_numbers(digits):
+def test_digits_need_a_floating_dtype(digits):
     with pytest.raises(DTypeError, match="dtype=int32"):
         mx.io.MNISTIter(dtype="int32", **digits)
     with pytest.raises(ArgumentError, match="there are 10 images"):

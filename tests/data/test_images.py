@@ -20,7 +20,7 @@ MXNET = np.load(FILE)
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_as_mxnet(name):
+def test_images_equal_those_of_mxnet(name):
     given = answers(mx, name)
     assert f"{name}|{len(given)}" not in MXNET.files
     for number, answer in enumerate(given):
@@ -118,7 +118,7 @@ def test_an_image_with_more_pixels_than_its_file_justifies(kind, options, monkey
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "BMP", "WEBP", "TIFF", "GIF", "PPM"])
-def test_no_damage_of_an_image_does_harm(kind):
+def test_damaged_images_raise_errors(kind):
     """A damaged image is decoded, or refused with an error of opreg, whatever Pillow raises."""
     rng = random.Random(kind)
     sound = saved(kind, (9, 7), "RGB")
@@ -145,7 +145,7 @@ def test_kinds_of_pixels(mode, pixel, color, gray, tmp_path):
     assert mx.image.imread(str(tmp_path / "a.png"), flag=0).asnumpy()[1, 2].tolist() == [gray]
 
 
-def test_names_of_modules():
+def test_modules_have_mxnets_names():
     from opreg.image import ImageIter
     from opreg.image.detection import ImageDetIter
     assert mx.img is mx.image and mx.image.image.ImageIter is ImageIter and mx.image.det.ImageDetIter is ImageDetIter
@@ -180,7 +180,7 @@ class Inverted(mx.image.Augmenter):
         return 255 - src
 
 
-def test_an_augmenter_of_ones_own():
+def test_a_users_augmenter():
     assert Inverted().dumps() == '["inverted", {"shift": [255.0]}]'
     src = mx.nd.array(picture(), dtype="uint8")
     both = mx.image.DetBorrowAug(mx.image.SequentialAug([Inverted(), Inverted()]))

@@ -61,7 +61,7 @@ def rounds(batches, count) -> list:
 
 
 @pytest.mark.parametrize("name", RECORD_ITERS)
-def test_as_mxnet(name, tmp_path):
+def test_batches_equal_those_of_mxnet(name, tmp_path):
     header = mx.recordio.IRHeader(0, 1.0, 0, 0)
     path = write(tmp_path / "one.rec", [mx.recordio.pack(header, MXNET["file .png"].tobytes())])
     given, expected = read_by(mx, name, path), MXNET[f"record {name}"]
@@ -97,7 +97,7 @@ FIRST = [([0, 1, 2, 3], 0), ([4, 5, 6, 7], 0), ([8, 9, 0, 1], 2)]
 
 
 @pytest.mark.parametrize("indexed", [True, False])
-def test_a_round_begins_behind_the_last_samples_of_the_one_before(ten, indexed):
+def test_an_epoch_begins_after_the_samples_that_filled_the_last_batch(ten, indexed):
     batches = iterator(ten, path_imgidx=f"{ten}.idx" if indexed else "")
     assert batches.provide_data == [("data", (4, 3, 4, 4))] and batches.provide_label == [("softmax_label", (4,))]
     assert rounds(batches, 3) == [FIRST, [([2, 3, 4, 5], 0), ([6, 7, 8, 9], 0)], FIRST]
@@ -106,7 +106,7 @@ def test_a_round_begins_behind_the_last_samples_of_the_one_before(ten, indexed):
     assert labels(batches) == FIRST
 
 
-def test_without_filling_zeros_follow(ten):
+def test_without_round_batch_the_last_batch_is_filled_with_zeros(ten):
     assert rounds(iterator(ten, round_batch=False), 2) == [[*FIRST[:2], ([8, 9, 0, 0], 2)]] * 2
 
 
@@ -122,7 +122,7 @@ def test_parts_are_those_of_mxnet(ten, indexed, expected):
         assert [numbers[0] for numbers, _ in labels(batches)] == expected[part]
 
 
-def test_orders_follow_from_the_seed(ten):
+def test_the_seed_determines_the_order(ten):
     first, again, other = (rounds(iterator(ten, 5, shuffle=True, seed=seed), 3) for seed in (1, 1, 2))
     assert first == again and first != other
     orders = [[number for numbers, _ in each for number in numbers] for each in first]
@@ -187,7 +187,7 @@ def test_the_file_of_a_mean_is_made(ten, tmp_path):
         iterator(ten, data_shape=(3, 5, 5), mean_img=mean)
 
 
-def test_labels_of_several_numbers(tmp_path, ten):
+def test_labels_of_several_values(tmp_path, ten):
     path = write(tmp_path / "a.rec", [record([i, i + 0.5], i, np.zeros((4, 4, 3), np.uint8)) for i in range(3)])
     batches = iterator(path, 3, label_width=2, data_name="x", label_name="y")
     assert batches.provide_label == [("y", (3, 2))] and batches.provide_data[0].name == "x"
@@ -232,7 +232,7 @@ def test_damage(ten, tmp_path):
     assert labels(batches) == [([0, 1, 4, 5], 0), ([7, 8, 9, 0], 1)]
 
 
-def test_no_record_is_whole(tmp_path):
+def test_a_file_without_a_complete_record(tmp_path):
     path = write(tmp_path / "a.rec", [b"nonsense"] * 3)
     with pytest.raises(FileFormatError, match="too short"):
         iterator(path)
@@ -256,7 +256,7 @@ def test_mistakes(keywords, error, text, ten):
         mx.io.ImageRecordIter(path_imgrec=ten, **{"batch_size": 4, "data_shape": (3, 4, 4), **keywords})
 
 
-def test_keywords_that_mean_nothing(ten):
+def test_unknown_keywords_cause_a_warning(ten):
     iterator(ten, preprocess_threads=4, verbose=False, ctx="gpu", prefetch_buffer=1, shuffle_chunk_size=4)
     with pytest.warns(UserWarning, match="'and_mirror': it is ignored; did you mean 'rand_mirror'"):
         iterator(ten, and_mirror=1)
@@ -307,7 +307,7 @@ def test_labels_of_boxes_are_those_of_mxnet(tmp_path):
 
 
 @pytest.mark.parametrize("mode, height, width", [("force", 30, 36), ("shrink", 18, 24), ("fit", 27, 36)])
-def test_how_images_with_boxes_fit(mode, height, width, tmp_path):
+def test_resize_modes_of_images_with_boxes(mode, height, width, tmp_path):
     batches = mx.io.ImageDetRecordIter(path_imgrec=boxed(tmp_path / "a.rec"), data_shape=(3, 30, 36), batch_size=2,
                                        resize_mode=mode)
     batch = batches.next()

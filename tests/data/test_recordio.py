@@ -82,7 +82,7 @@ def test_written_files_are_those_of_mxnet(theirs, tmp_path):
 
 @given(records=some.lists(PIECES, max_size=8))
 @settings(max_examples=60, deadline=None)
-def test_records_come_back(records, tmp_path_factory):
+def test_written_records_are_read(records, tmp_path_factory):
     path = tmp_path_factory.mktemp("records") / "a.rec"
     data = write(path, records)
     assert len(data) % 4 == 0 and read(path) == (records, 0)
@@ -120,7 +120,7 @@ def test_flipped_bits_cost_their_record(tmp_path):
             assert skipped == 1 or at not in heads
 
 
-def test_a_filling_that_is_not_of_zeros_is_damage(tmp_path):
+def test_nonzero_padding_is_damage(tmp_path):
     path = tmp_path / "a.rec"
     data = write(path, [b"one", b"two"])
     for bit in range(8):
@@ -134,7 +134,7 @@ def test_a_filling_that_is_not_of_zeros_is_damage(tmp_path):
                                          b"\xff\xff\xff\x1f", b"\xff\xff\xff\xff"]) | some.binary(max_size=5),
                        max_size=12).map(b"".join))
 @settings(max_examples=150, deadline=None)
-def test_nonsense_is_read_to_its_end(data, tmp_path_factory):
+def test_random_bytes_are_read_without_hanging(data, tmp_path_factory):
     path = tmp_path_factory.mktemp("nonsense") / "a.rec"
     found, skipped = read(path, data, "skip")
     assert sum(map(len, found)) <= len(data)
@@ -149,7 +149,7 @@ def test_nonsense_is_read_to_its_end(data, tmp_path_factory):
         assert errors == skipped and len(list(file._io.starts())) <= len(data) // 4 + 1
 
 
-def test_a_length_that_lies_allocates_nothing(tmp_path):
+def test_a_false_length_allocates_nothing(tmp_path):
     path = tmp_path / "a.rec"
     data = write(path, [b"before", b"middle", b"after"])
     lying = data[:20] + struct.pack("<I", (1 << 29) - 1) + data[24:]
@@ -214,7 +214,7 @@ def test_keys_and_records_appear_together(tmp_path):
         assert copy.read_idx("a") == b"first" and copy.keys == ["a", "b"]
 
 
-def test_an_index_that_is_none(tmp_path):
+def test_an_invalid_index_file_is_refused(tmp_path):
     write(tmp_path / "a.rec", [b"x"])
     for text in ("0", "0 16", "x\t0", "0\tx"):
         (tmp_path / "a.idx").write_text(f"\n{text}\n")
@@ -281,7 +281,7 @@ def test_headers_of_images(label):
     assert np.array_equal(header.label, label if np.size(label) else 0)
 
 
-def test_headers_that_are_none():
+def test_invalid_image_headers_are_refused():
     for record in (b"", b"x" * 23, struct.pack("<IfQQ", 5, 0, 0, 0) + b"x" * 19):
         with pytest.raises(FileFormatError, match="too short"):
             mx.recordio.unpack(record)

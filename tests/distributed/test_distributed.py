@@ -72,7 +72,7 @@ print("went on")
 
 @needs_mpi
 @pytest.mark.parametrize("fault", FAULTS)
-def test_others_stop(fault: str, tmp_path: Path) -> None:
+def test_other_ranks_stop_when_one_fails(fault: str, tmp_path: Path) -> None:
     """The error names rank and reason, and all processes end."""
     program, expected = FAULTS[fault]
     done = _stopped(FAULTY.format(fault=program), tmp_path)
@@ -101,7 +101,7 @@ while True:
 
 @needs_mpi
 @pytest.mark.parametrize("fault", ASYNC_FAULTS)
-def test_others_stop_who_wait_for_nobody(fault: str, tmp_path: Path) -> None:
+def test_other_ranks_stop_even_if_they_do_not_wait(fault: str, tmp_path: Path) -> None:
     program, expected = ASYNC_FAULTS[fault]
     done = _stopped(PUSHING.format(fault=program), tmp_path)
     assert expected in done.err, done
@@ -366,7 +366,7 @@ UNFINISHED = {
 @needs_mpi
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="tells whether another program has run")
 @pytest.mark.parametrize("kind", UNFINISHED)
-def test_a_program_that_was_cut_off_is_no_success(kind: str, tmp_path: Path) -> None:
+def test_a_program_that_ends_early_fails_the_job(kind: str, tmp_path: Path) -> None:
     program, said = UNFINISHED[kind]
     script = tmp_path / "program.py"
     script.write_text(f"import os, sys\nrank = int(os.environ['PMI_RANK'])\n{program}\n")
@@ -425,7 +425,7 @@ def test_launches_that_are_refused_before_anything_starts(words: list[str], said
     assert said in err and len(err.splitlines()) == 1
 
 
-def test_names_of_memory_that_somebody_uses_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shared_memory_in_use_is_not_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments, "_FOLDER", str(tmp_path))
     for name in ("shm_mapped", "shm_opened", "shm_unused", "vci_unused"):
         (tmp_path / f"mpich_{name}").write_bytes(b"memory")

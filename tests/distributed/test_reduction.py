@@ -103,7 +103,7 @@ def equal(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_ranks_answer_as_one(seed: int) -> None:
+def test_ranks_give_the_results_of_one_process(seed: int) -> None:
     """The results are equal for any graph, buckets, divided updates, and whoever made the arrays."""
     rng, graph = np.random.default_rng(seed), network(seed)
     ranks, shard = int(rng.integers(2, 5)), ALL_SHARDS[seed % 3]
@@ -188,7 +188,7 @@ def bound(group: ThreadGroup, **words: Any) -> Any:
     return graph.simple_bind(mx.cpu(), requests, data=(3, 6), reduce=Reduction(group, **words))
 
 
-def test_buckets_set_out_while_backward_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_buckets_are_sent_while_backward_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     for rate in ("memory_rate", "product_rate"):
         monkeypatch.setattr(profile, rate, lambda *_: 1e9)
 
@@ -208,7 +208,7 @@ def test_buckets_set_out_while_backward_goes_on(monkeypatch: pytest.MonkeyPatch)
     assert rows["bucket0 (second_weight, second_bias; 40 bytes)"].read == 40
 
 
-def test_gradients_are_computed_where_they_travel() -> None:
+def test_gradients_are_computed_in_the_buckets() -> None:
     def run(group: ThreadGroup) -> Any:
         executor = bound(group)
         executor.forward(is_train=True)
@@ -287,7 +287,7 @@ def states(executor: Any) -> bytes:
 
 
 @pytest.mark.parametrize("shard", ["states", "gradients"])
-def test_states_are_saved_whole_and_read_in_parts(shard: str) -> None:
+def test_sharded_states_are_saved_as_a_whole_and_loaded_in_parts(shard: str) -> None:
     graph = network(1)
     expected = trained(graph, None, optimizer="adam", steps=2)
 
@@ -358,7 +358,7 @@ def test_other_graphs_are_refused(other: str) -> None:
     assert text in str(found.value)
 
 
-def test_weights_that_begin_apart_are_refused() -> None:
+def test_different_initial_weights_are_refused() -> None:
     def run(group: ThreadGroup) -> None:
         executor = bound(group)
         executor.arg_dict["first_bias"][:] = group.rank
@@ -391,7 +391,7 @@ def test_mistakes(mistake: str) -> None:
         bind_with_lamb()
 
 
-def test_bind_has_no_parts_of_gradients() -> None:
+def test_bind_refuses_sharded_gradients() -> None:
     x = sym.var("x")
     with pytest.raises(ArgumentError, match="simple_bind allocates"):
         (x * 2).bind(mx.cpu(), [nd.ones(3)], [nd.ones(3)], reduce=GROUP, shard="gradients")

@@ -38,12 +38,12 @@ def test_shared_memory_is_written_once(function: Any, arity: int, text: str) -> 
     (lambda a, b: (a * 1e30) * b + (a * 1e30) * exp(b), 2),  # might overflow where it did not
     (lambda a, b: a * b - a * b, 2),  # NaN of infinities
 ], ids=range(6))
-def test_nodes_without_a_gain_stay(function: Any, arity: int) -> None:
+def test_rewritings_without_a_gain_are_not_made(function: Any, arity: int) -> None:
     whole = trace(function, arity)
     assert factored(whole) is whole
 
 
-def test_results_that_would_be_one_stay_two() -> None:
+def test_equal_results_stay_separate() -> None:
     first = trace(lambda a, b, c: a * b + a * c, 3).code
     second = trace(lambda a, b, c: a * (b + c), 3).code
     code = [*first, *[Instruction(prim, tuple([arg + len(first) if arg > 2 else arg for arg in args]))
@@ -54,7 +54,7 @@ def test_results_that_would_be_one_stay_two() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.data())
-def test_numbers_stay(data: st.DataObject) -> None:
+def test_rewritten_expressions_keep_their_values(data: st.DataObject) -> None:
     """Random instructions, some of which are results, keep their values."""
     arity = 3
 
@@ -84,7 +84,7 @@ def test_numbers_stay(data: st.DataObject) -> None:
         np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12 * size)
 
 
-def test_a_constant_is_no_register_of_that_number():
+def test_a_constant_is_not_taken_for_the_register_of_its_number():
     expression = trace(lambda a, b: (a * b * 0.5 + a * b * 0.25) * maximum(a, 1.0) * maximum(a, b), 2)
     found = factored(expression)
     assert len(found.code) < len(expression.code)

@@ -157,7 +157,7 @@ def test_a_long_chain_needs_no_recursion():
     assert len(derive(expression, 0).code) > 6000
 
 
-def test_arithmetic_with_neutral_numbers_costs_nothing():
+def test_arithmetic_with_neutral_constants_is_dropped():
     expression = trace(lambda x: ((-0.0 + x + -0.0 - 0) * 1 / 1) ** 1, 1)
     assert expression.code == [] and expression.result == 0
 
@@ -208,7 +208,7 @@ def test_small_integers_wrap_around():
     assert trace(lambda x: -x, 1)(np, np.array([1], "uint8")).tolist() == [255]
 
 
-def test_truth_values_count_as_numbers():
+def test_booleans_are_computed_as_numbers():
     truth = np.array([True, False])
     assert trace(lambda x, y: x + y, 2)(np, truth, truth).tolist() == [2, 0]
 
@@ -277,7 +277,7 @@ def test_the_derivative_with_respect_to_an_input_that_is_not_read_is_zero():
     assert derive(trace(lambda x, y: x, 2), 1).result == 0.0
 
 
-def test_a_new_instruction_takes_part():
+def test_a_new_instruction_is_traced_run_and_differentiated():
     double = primitive("test_double", lambda xp, x, out=None: xp.multiply(x, 2.0, out),
                        lambda g, y, a: (g * 2.0,))
     try:
@@ -405,7 +405,7 @@ QUICKER = {"relu": lambda x: e.maximum(x, 0.0), "clip": lambda x: e.minimum(e.ma
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("shape", [(), (5,), (7, 900)], ids=str)
 @pytest.mark.parametrize("name", QUICKER)
-def test_quicker_ways_give_the_same_bits(name, shape, dtype, monkeypatch):
+def test_faster_implementations_give_the_same_bits(name, shape, dtype, monkeypatch):
     monkeypatch.setattr(schedule, "TILE", 1 << 12)
     x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
     if x.size > 4:
@@ -428,7 +428,7 @@ def test_large_copies_are_shared(source, monkeypatch):
     np.testing.assert_array_equal(target, np.broadcast_to(source(x), x.shape))
 
 
-def test_results_that_no_later_instruction_reads_are_given_up() -> None:
+def test_results_are_freed_after_their_last_read() -> None:
     """At most two arrays are held at a time, for any number of instructions."""
     expression = trace(lambda x: e.exp(e.sin(e.cos(e.exp(e.sin(e.cos(x)))))), 1)
     function, x = expression.on(np, np.dtype("float64")), np.ones(1 << 16)

@@ -28,7 +28,7 @@ def results(op, arrays, attrs):
 @pytest.mark.parametrize("low, high", [
     (0, 256), (-1, 1), (0, 300), (10, 1000), (-1e10, 1e10), (-np.inf, np.inf), (300, 400), (-400, -300), (.5, 2.5),
     (-3.7, 3.7), (-1e30, 1e30)])
-def test_bounds_beyond_a_dtype_are_its_own(kind, low, high):
+def test_bounds_outside_a_dtype_become_its_limits(kind, low, high):
     data, limits = np.array(DATA[kind], kind), np.iinfo(kind)
     least, most = (int(min(max(bound, limits.min), limits.max)) for bound in (low, high))
     expected = np.array([min(max(int(x), least), most) for x in data], kind)
@@ -72,7 +72,7 @@ def test_prepared_calls_equal_the_kernel(kind, scalar):
     ("_hypot_scalar", {"scalar": -4}, lambda x: np.hypot(x, -4)),
     ("norm", {"axis": 0}, lambda x: np.sqrt((x * x).sum(0, keepdims=True))),
 ])
-def test_constants_are_not_cut(kind, op, attrs, expected):
+def test_constants_are_not_truncated(kind, op, attrs, expected):
     data = np.array([1, 2, 3, 7, 20, 99], kind)  # their squares exceed the small dtypes
     with np.errstate(all="ignore"):
         wide = expected(data.astype("float64"))
@@ -106,7 +106,7 @@ def test_a_number_beside_integers_becomes_one_of_their_dtype(op, scalar, expecte
     ("one_hot", [np.array([1.0])], {"depth": 2, "dtype": "uint8", "on_value": None}),
 ])
 @pytest.mark.parametrize("number, stored", [(300, 44), (-1, 255), (2.7, 2)])
-def test_numbers_that_are_stored_wrap_around(op, arrays, attrs, number, stored):
+def test_assigned_values_wrap_around(op, arrays, attrs, number, stored):
     given = {name: number if value is None else value for name, value in attrs.items()}
     assert results(op, arrays, given).ravel()[-1] == stored
 

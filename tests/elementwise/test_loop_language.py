@@ -163,7 +163,7 @@ def test_an_output_may_lie_over_an_input(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_results_that_nobody_reads_are_left_out(seed: int) -> None:
+def test_unread_results_are_not_computed(seed: int) -> None:
     function, inputs = _written(seed + 2000)
     loop = sets(function, 1, inputs).on([(5, 40)] * len(inputs))
     ins = _arrays(loop, seed, np.float64)
@@ -200,7 +200,7 @@ def test_half_precision_is_rounded_once() -> None:
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0,)])
-def test_nothing_is_computed_of_nothing(shape: tuple[int, ...]) -> None:
+def test_loops_over_empty_arrays(shape: tuple[int, ...]) -> None:
     for described in (sets(lambda x: x - row_max(x), -1), sets(lambda x: x - row_sum(x), -1)):
         loop = described.on([shape])
         x = np.zeros(shape, np.float32)
@@ -209,7 +209,7 @@ def test_nothing_is_computed_of_nothing(shape: tuple[int, ...]) -> None:
         assert found.shape == shape and special is not None and special(x).shape == shape
 
 
-def test_many_sets_are_shared_out_in_parts() -> None:
+def test_threads_share_many_sets() -> None:
     loop = sets(lambda x: (x - row_sum(x) / row_size(), row_max(x)), 1).on([(4096, 300)])
     x = np.random.default_rng(0).standard_normal((4096, 300)).astype(np.float32)
     moved, top = run_loop(loop, np, [x], None, x.dtype)
@@ -515,7 +515,7 @@ def test_a_function_of_a_set_is_an_operator(op, axis, keepdims, exclude) -> None
 
 
 @both
-def test_its_shape_follows_where_parts_are_unknown_and_its_mistakes_are_named(op) -> None:
+def test_a_loop_operator_infers_partly_known_shapes_and_names_mistakes(op) -> None:
     assert op.current(sym.Variable("x"), axis=1).infer_shape_partial(x=(3, 4, 0))[1] == [(3, 0)]
     with pytest.raises(ValueError, match="axis"):
         op(array([[1.0]]), axis=2)
@@ -523,7 +523,7 @@ def test_its_shape_follows_where_parts_are_unknown_and_its_mistakes_are_named(op
         op(array([[1.0]]), keepdim=True)
 
 
-def test_there_is_no_largest_of_nothing() -> None:
+def test_the_maximum_of_an_empty_set_is_an_error() -> None:
     for op in (get("max"), get("min"), logsumexp):
         with pytest.raises(ShapeError, match=r"axis 1 of .* has length zero: there is no element to choose"):
             op(array(np.zeros((2, 0))), axis=1)

@@ -177,7 +177,7 @@ def test_plans_are_dropped_with_the_state_they_were_made_of(change):
     np.testing.assert_allclose(nets[1](data).asnumpy(), nets[0](data).asnumpy(), rtol=1e-4, atol=1e-5)
 
 
-def test_a_child_of_a_child_that_is_replaced_counts():
+def test_replacing_a_grandchild_discards_plans():
     inner = nn.HybridSequential()
     inner.add(nn.Dense(2, in_units=2))
     net = nn.HybridSequential()
@@ -234,7 +234,7 @@ def test_a_plan_is_part_of_the_symbol_of_what_was_recorded():
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))])
-def test_copies_have_parameters_of_their_own(copied):
+def test_copies_do_not_share_parameters(copied):
     x, net = _image(), _net()
     net.initialize()
     net.hybridize()
@@ -369,7 +369,7 @@ def test_summary_counts_parameters(capsys):
     assert "Total params: 179" in said and "Non-trainable params: 8" in said
 
 
-def test_constants_keep_their_numbers():
+def test_constants_keep_their_values():
     class Shift(gluon.HybridBlock):
         def __init__(self, **kwargs):
             super().__init__(**kwargs)

@@ -114,7 +114,7 @@ class Machine:
 
 @pytest.mark.filterwarnings("ignore:Parameter .* is not used by any computation")
 @pytest.mark.parametrize("seed", range(24))
-def test_a_hybridized_network_answers_as_an_eager_one(seed: int) -> None:
+def test_a_hybridized_network_equals_an_eager_one_after_changes(seed: int) -> None:
     machine, said = Machine(seed), []
     for _ in range(6):
         said.append(machine.change())

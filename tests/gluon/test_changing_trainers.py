@@ -154,18 +154,18 @@ def _both(kind: str, changes: list[str]) -> None:
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_change_between_steps_is_seen(name: str) -> None:
+def test_changes_between_steps_take_effect(name: str) -> None:
     _both("sgd", [name])
 
 
 @pytest.mark.parametrize("kind", SETTINGS)
 @pytest.mark.parametrize("seed", range(4))
-def test_changes_in_any_order_are_seen(kind: str, seed: int) -> None:
+def test_changes_in_any_order_take_effect(kind: str, seed: int) -> None:
     _both(kind, random.Random(f"{kind}{seed}").choices(list(CHANGES), k=6))
 
 
 @pytest.mark.parametrize("kind", SETTINGS)
-def test_steps_behind_the_first_hold_their_arrays(kind: str) -> None:
+def test_later_steps_reuse_bound_arrays(kind: str) -> None:
     side = Side(kind, True)
     for run in range(2):
         side.step(run)
@@ -174,7 +174,7 @@ def test_steps_behind_the_first_hold_their_arrays(kind: str) -> None:
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda trainer: pickle.loads(pickle.dumps(trainer))],
                          ids=["deepcopy", "pickle"])
-def test_a_copy_of_a_trainer_has_parameters_of_its_own(copied: Callable[[Any], Any]) -> None:
+def test_a_copy_of_a_trainer_shares_no_parameters(copied: Callable[[Any], Any]) -> None:
     side = Side("sgd", True)
     for run in range(3):
         side.step(run)

@@ -19,7 +19,7 @@ def _both(net: Any, *inputs: Any) -> np.ndarray:
     return eager
 
 
-def test_blocks_side_by_side() -> None:
+def test_concurrent_concatenates_outputs_of_blocks() -> None:
     x = mx.nd.random.uniform(shape=(2, 6))
     for kind in (contrib.nn.Concurrent, contrib.nn.HybridConcurrent):
         net = kind(axis=1)
@@ -33,7 +33,7 @@ def test_blocks_side_by_side() -> None:
 
 @pytest.mark.parametrize(("shape", "factors"), [((2, 6, 4), 3), ((2, 12, 3, 5), (2, 3)), ((2, 8, 3, 5), 2),
                                                 ((1, 48, 3, 2, 2), (2, 3, 4))])
-def test_channels_become_pixels(shape: tuple[int, ...], factors: Any) -> None:
+def test_pixel_shuffle_moves_channels_to_pixels(shape: tuple[int, ...], factors: Any) -> None:
     dims = len(shape) - 2
     net = {1: contrib.nn.PixelShuffle1D, 2: contrib.nn.PixelShuffle2D, 3: contrib.nn.PixelShuffle3D}[dims](factors)
     each = factors if isinstance(factors, tuple) else (factors,) * dims
@@ -48,12 +48,12 @@ def test_channels_become_pixels(shape: tuple[int, ...], factors: Any) -> None:
     assert repr(net) == f"PixelShuffle{dims}D({factors if dims == 1 else each})"
 
 
-def test_factors_of_another_count() -> None:
+def test_pixel_shuffle_refuses_a_wrong_number_of_factors() -> None:
     with pytest.raises(mx.errors.ArgumentError, match="expected a number, or 2"):
         contrib.nn.PixelShuffle2D((1, 2, 3))
 
 
-def test_a_norm_over_devices() -> None:
+def test_sync_batch_norm() -> None:
     x = mx.nd.random.normal(3, 2, shape=(4, 5, 6, 6))
     one, other = contrib.nn.SyncBatchNorm(num_devices=1), nn.BatchNorm()
     for layer in (one, other):
@@ -67,7 +67,7 @@ def test_a_norm_over_devices() -> None:
     assert names == ["beta", "gamma", "running_mean", "running_var"]
 
 
-def test_an_embedding_that_is_dense() -> None:
+def test_a_sparse_embedding_with_dense_gradients() -> None:
     layer = contrib.nn.SparseEmbedding(10, 4)
     layer.initialize()
     with mx.autograd.record():
@@ -78,7 +78,7 @@ def test_an_embedding_that_is_dense() -> None:
 
 
 @pytest.mark.parametrize("kind", [contrib.cnn.DeformableConvolution, contrib.cnn.ModulatedDeformableConvolution])
-def test_windows_that_are_not_moved_yet(kind: Any) -> None:
+def test_deformable_convolutions_begin_without_offsets(kind: Any) -> None:
     """Initial offsets are zeros, and initial weights of windows are ones, so the layer is a convolution."""
     x = mx.nd.random.uniform(shape=(2, 3, 8, 8))
     layer = kind(4, kernel_size=3, padding=1, activation="relu")
@@ -100,7 +100,7 @@ def test_windows_that_are_not_moved_yet(kind: Any) -> None:
     assert bare(x).shape == (2, 4, 8, 8) and len(bare.collect_params().keys()) == 2
 
 
-def test_intervals() -> None:
+def test_interval_sampler() -> None:
     assert list(contrib.data.IntervalSampler(13, interval=3)) == [0, 3, 6, 9, 12, 1, 4, 7, 10, 2, 5, 8, 11]
     assert list(contrib.data.IntervalSampler(13, interval=3, rollover=False)) == [0, 3, 6, 9, 12]
     with pytest.raises(mx.errors.ArgumentError, match="interval=5 of length=3"):

@@ -60,13 +60,13 @@ def test_names_of_steps() -> None:
     (lambda: rnn.Conv2DRNNCell((3, 8, 8), 4, (3, 3, 3), 3), r"i2h_kernel=\(3, 3, 3\): expected a number, or 2"),
     (lambda: rnn.VariationalDropoutCell(BidirectionalCell(LSTMCell(2), LSTMCell(2)), drop_states=0.5), "two orders"),
 ])
-def test_cells_that_are_none(call: Callable[[], object], words: str) -> None:
+def test_invalid_settings_of_cells_are_refused(call: Callable[[], object], words: str) -> None:
     with pytest.raises(mx.errors.ArgumentError, match=words):
         call()
 
 
 @pytest.mark.parametrize("states", [0.0, 0.5])
-def test_one_mask_for_all_steps(states: float) -> None:
+def test_variational_dropout_uses_one_mask_for_all_steps(states: float) -> None:
     mx.random.seed(3)
     cell = rnn.VariationalDropoutCell(LSTMCell(8, input_size=5), 0.3, states, 0.5)
     cell.initialize()
@@ -94,7 +94,7 @@ def test_a_loop_equals_single_steps(layout: str, lengths: list[int] | None) -> N
         np.testing.assert_allclose(state.asnumpy(), other.asnumpy(), rtol=1e-5, atol=1e-6)
 
 
-def test_modules_below() -> None:
+def test_submodules_have_mxnets_names() -> None:
     from opreg.gluon.contrib.data.sampler import IntervalSampler
     from opreg.gluon.contrib.rnn.conv_rnn_cell import Conv1DRNNCell
     from opreg.gluon.contrib.rnn.rnn_cell import LSTMPCell

@@ -62,7 +62,7 @@ def _lists(loader: Any) -> list[Any]:
     ("discard", [3, 3], [[[0, 1, 2], [3, 4, 5], [6, 7, 8]]] * 2),
     ("rollover", [3, 3], [[[0, 1, 2], [3, 4, 5], [6, 7, 8]], [[9, 0, 1], [2, 3, 4], [5, 6, 7]]]),
 ])
-def test_samples_that_do_not_fill_a_batch(last_batch: str, length: list[int], rounds: list[Any]) -> None:
+def test_the_last_incomplete_batch(last_batch: str, length: list[int], rounds: list[Any]) -> None:
     sampler = data.BatchSampler(data.SequentialSampler(10), 3, last_batch)
     for expected, found in zip(rounds, length, strict=True):
         assert len(sampler) == found
@@ -111,7 +111,7 @@ def test_datasets_of_datasets() -> None:
         numbers.sample([1, 2])  # type: ignore[arg-type]
 
 
-def test_a_transform_is_called_when_it_is_said() -> None:
+def test_lazy_and_eager_transforms() -> None:
     calls: list[int] = []
     eager = Numbers(3).transform(calls.append, lazy=False)
     assert calls == [0, 1, 2] and len(eager) == 3
@@ -162,7 +162,7 @@ def test_a_batch_made_while_recording_has_gradients() -> None:
     ({"batch_size": 2, "timeout": 0}, "timeout=0"),
     ({"batch_size": 0}, "batch_size=0"),
 ])
-def test_arguments_that_contradict_each_other(arguments: Any, words: str) -> None:
+def test_contradictory_arguments_are_refused(arguments: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         data.DataLoader([1, 2], **arguments)
 
@@ -189,7 +189,7 @@ def test_the_same_batches_in_every_way(way: Any, last_batch: str) -> None:
 
 
 @forked
-def test_batches_that_are_held_keep_their_numbers() -> None:
+def test_held_batches_keep_their_values() -> None:
     """Shared memory of batches is used again only when no array, or view of one, refers to it."""
     loader = data.DataLoader(Numbers(40, lambda number: mx.nd.full((64, 64), number)), 2, num_workers=2)
     held, views = list(loader), []
@@ -204,7 +204,7 @@ def test_batches_that_are_held_keep_their_numbers() -> None:
 
 
 @forked
-def test_memory_is_used_again() -> None:
+def test_workers_reuse_shared_memory() -> None:
     loader = data.DataLoader(Numbers(400, lambda number: mx.nd.full((64, 64), number)), 2, num_workers=2)
     for _ in loader:
         pass
@@ -213,7 +213,7 @@ def test_memory_is_used_again() -> None:
 
 
 @forked
-def test_pieces_of_many_sizes_do_not_pile_up() -> None:
+def test_shared_memory_of_many_sizes_is_freed() -> None:
     loader = data.DataLoader(Numbers(150, lambda number: np.zeros(1024 << number % 15, np.uint8)), 1, num_workers=1)
     for batch in loader:
         assert not batch.asnumpy().any()
@@ -240,7 +240,7 @@ def test_a_worker_s_memory_while_somebody_has_an_array() -> None:
 
 
 @forked
-def test_batches_of_one_s_own() -> None:
+def test_a_users_batchify_function() -> None:
     samples = Numbers(4, lambda number: {"x": np.full((50, 50), number, "float32"), "name": f"n{number}"})
     first, second = data.DataLoader(samples, 2, num_workers=1, batchify_fn=lambda samples: {
         "x": mx.nd.array(np.stack([sample["x"] for sample in samples])).transpose((0, 2, 1)),
@@ -267,7 +267,7 @@ def test_random_values_depend_on_seeds_alone() -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_exceptions_of_samples_leave_unchanged(way: Any) -> None:
+def test_exceptions_of_samples_keep_their_type(way: Any) -> None:
     def sample(number: int) -> int:
         if number == 5:
             raise KeyError("five")
@@ -357,7 +357,7 @@ def test_processes_end_with_their_loader(processes: Callable[[], set[Any]]) -> N
 
 @forked
 @pytest.mark.parametrize("way", ["SIGINT", "SIGTERM", "SIGKILL"])
-def test_an_interrupt_leaves_nothing(way: str, tmp_path: Path) -> None:
+def test_an_interrupt_leaves_no_processes_or_memory(way: str, tmp_path: Path) -> None:
     """Worker processes hold the pipe that is read here, so its end shows that they are gone."""
     (tmp_path / "program.py").write_text(textwrap.dedent("""
         import signal, opreg as mx

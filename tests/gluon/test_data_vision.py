@@ -64,7 +64,7 @@ def test_missing_files_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert list(tmp_path.iterdir()) == []
 
 
-def test_digits_that_do_not_fit(tmp_path: Path) -> None:
+def test_files_of_digits_with_different_counts_are_refused(tmp_path: Path) -> None:
     _digits(tmp_path, "train", False)
     (tmp_path / "train-labels-idx1-ubyte").write_bytes(_idx(LABELS[:4]))
     with pytest.raises(mx.errors.ShapeError, match="6 images and 4 labels"):
@@ -75,7 +75,7 @@ def test_digits_that_do_not_fit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["", "cifar-10-batches-bin"])
-def test_pictures_of_ten_kinds(where: str, tmp_path: Path) -> None:
+def test_cifar10_and_cifar100(where: str, tmp_path: Path) -> None:
     folder = tmp_path / where
     folder.mkdir(exist_ok=True)
     for number in range(1, 6):

@@ -101,7 +101,7 @@ def test_checkpoints(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("mode", "epochs"), [("max", 3), ("auto", 3)])
-def test_training_that_gets_no_better(mode: str, epochs: int) -> None:
+def test_early_stopping_without_improvement(mode: str, epochs: int) -> None:
     made = _estimator()
     stopping = est.EarlyStoppingHandler(made.train_metrics[0], patience=2, mode=mode, min_delta=2.0, baseline=None)
     made.fit(_data(), epochs=9, event_handlers=stopping)

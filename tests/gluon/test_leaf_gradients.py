@@ -286,7 +286,7 @@ def test_random_values_are_those_of_the_forward_pass() -> None:
         np.testing.assert_array_equal(one, other)
 
 
-def test_an_input_may_change_behind_its_forward_pass() -> None:
+def test_an_input_may_change_after_its_forward_pass() -> None:
     found = []
     for changed in (True, False):
         m = Machine(True)

@@ -45,7 +45,7 @@ def test_parameters_are_those_of_mxnet(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_answers_are_those_of_mxnet(name: str) -> None:
+def test_outputs_are_those_of_mxnet(name: str) -> None:
     make, size = SMALL[name]
     net = make()
     net.initialize()
@@ -62,7 +62,7 @@ def test_answers_are_those_of_mxnet(name: str) -> None:
         net.hybridize()
 
 
-def test_pretrained_parameters_lie_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pretrained_parameters_are_read_from_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     x = mx.nd.ones((1, 3, 64, 64))
     net = vision.mobilenet0_25(classes=3)
     net.initialize()
@@ -89,7 +89,7 @@ def test_pretrained_parameters_lie_in_a_folder(tmp_path: Path, monkeypatch: pyte
     (lambda: vision.ResNetV1(vision.BasicBlockV1, [1], [2]), "channels before each stage"),
     (lambda: model_store.short_hash("lenet"), "no parameters of a network 'lenet'"),
 ])
-def test_networks_that_are_none(call: Callable[[], object], words: str) -> None:
+def test_unknown_networks_are_refused(call: Callable[[], object], words: str) -> None:
     with pytest.raises(mx.errors.ArgumentError, match=words):
         call()
 

@@ -151,7 +151,7 @@ def answers():
 
 
 @pytest.mark.parametrize("name", [*LAYERS, *LOSSES, *CELLS])
-def test_answers_are_those_of_mxnet(name, answers):
+def test_losses_are_those_of_mxnet(name, answers):
     found, expected = answers[name], ANSWERS[name]
     for kind in ("values", "gradients"):
         for ours, theirs in zip(found.pop(kind, []), expected.pop(kind, []), strict=True):
@@ -210,7 +210,7 @@ def _step(net, trainer, x, rows=4):
     trainer.step(rows)
 
 
-def test_states_of_a_trainer_go_on_where_they_were(tmp_path):
+def test_saved_states_of_a_trainer_are_restored(tmp_path):
     nets = []
     for interrupted in (False, True):
         net = nn.Dense(2, in_units=3, prefix="net_")
@@ -231,7 +231,7 @@ def test_states_of_a_trainer_go_on_where_they_were(tmp_path):
 
 
 @pytest.mark.parametrize("there", [None, False, True])
-def test_several_contexts_move_together(there):
+def test_several_contexts_are_updated_together(there):
     net = nn.Dense(1, use_bias=False, in_units=2)
     contexts = [mx.cpu(0), mx.cpu(1)]
     net.initialize(mx.init.One(), ctx=contexts)
@@ -342,7 +342,7 @@ def test_updates_of_sparse_parameters_are_placed_as_in_mxnet(stype, grad_stype, 
         assert (each.asnumpy() == -contexts).all()
 
 
-def test_rows_that_a_trainer_keeps_have_no_second_trainer_and_no_updates_elsewhere():
+def test_a_sparse_parameter_has_one_trainer_that_updates_it():
     weight = gluon.Parameter("w", shape=(4, 1), stype="row_sparse", grad_stype="row_sparse")
     weight.initialize(init="zeros")
     trainer = gluon.Trainer([weight], "sgd", update_on_kvstore=False)
@@ -390,7 +390,7 @@ def test_gradients_of_hybridized_blocks_are_those_of_the_mode_of_backward(name, 
         np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-5)
 
 
-def test_a_second_derivative_of_a_hybridized_block_moves_its_statistics_once():
+def test_a_second_derivative_of_a_hybridized_block_updates_its_statistics_once():
     found = []
     for hybrid in (False, True):
         net = nn.BatchNorm(in_channels=2)
@@ -406,7 +406,7 @@ def test_a_second_derivative_of_a_hybridized_block_moves_its_statistics_once():
         np.testing.assert_allclose(other, one, rtol=1e-4, atol=1e-4)
 
 
-def test_returned_gradients_of_a_plan_have_memory_of_their_own() -> None:
+def test_returned_gradients_of_a_plan_are_copies() -> None:
     """A later run of the plan does not change gradients that ``grad`` returned, or that another block's weight got."""
     net = gluon.nn.Dense(3, in_units=2, use_bias=False)
     net.initialize(mx.init.One())

@@ -20,7 +20,7 @@ def _image() -> Any:
     return mx.nd.array(PIXELS, dtype="uint8")
 
 
-def test_images_become_numbers() -> None:
+def test_to_tensor_scales_images() -> None:
     expected = PIXELS.transpose(2, 0, 1).astype("float32") / 255
     np.testing.assert_allclose(transforms.ToTensor()(_image()).asnumpy(), expected, rtol=1e-6)
     batch = transforms.ToTensor()(mx.nd.stack(_image(), _image()))
@@ -75,7 +75,7 @@ def test_brightness_is_a_factor() -> None:
         np.testing.assert_allclose(factors, factors[0, 0, 0], rtol=1e-5)
 
 
-def test_turns() -> None:
+def test_rotations() -> None:
     image = transforms.ToTensor()(_image())
     assert transforms.Rotate(0)(image).shape == image.shape
     assert transforms.RandomRotation((-10, 10), zoom_in=True)(image).shape == image.shape
@@ -90,7 +90,7 @@ def test_turns() -> None:
         transforms.RandomRotation((1, 5), rotate_with_proba=1.5)
 
 
-def test_transforms_one_behind_the_other() -> None:
+def test_composed_transforms() -> None:
     parts = [transforms.Resize(8), transforms.ToTensor(), transforms.CenterCrop(4), transforms.Cast("float16")]
     together = transforms.Compose(parts)
     assert len(parts) == 4, "the list stays as it is"
@@ -103,7 +103,7 @@ def test_transforms_one_behind_the_other() -> None:
     assert transforms.Compose([])(expected) is expected
 
 
-def test_a_transform_that_is_applied_sometimes() -> None:
+def test_random_apply() -> None:
     random.seed(1)
     twice = transforms.RandomApply(lambda image: image * 2, p=0.5)
     found = {float(twice(mx.nd.ones(1)).asscalar()) for _ in range(30)}

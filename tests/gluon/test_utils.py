@@ -45,7 +45,7 @@ def test_gradients_flow_through_parts() -> None:
 
 
 @pytest.mark.parametrize("check", [True, False])
-def test_a_norm_that_is_too_large(check: bool) -> None:
+def test_clip_global_norm_scales_gradients(check: bool) -> None:
     arrays = [mx.nd.full((3, 3), 2), mx.nd.full((4,), 4)]
     norm = utils.clip_global_norm(arrays, 5.0, check_isfinite=check)
     assert float(norm) == 10
@@ -56,7 +56,7 @@ def test_a_norm_that_is_too_large(check: bool) -> None:
     np.testing.assert_allclose(arrays[1].asnumpy(), 2, rtol=1e-6)
 
 
-def test_a_norm_of_gradients_that_are_stored_sparsely() -> None:
+def test_clip_global_norm_of_sparse_gradients() -> None:
     rows, matrix = mx.nd.zeros((4, 2)), mx.nd.array([[0, 2], [4, 0]])
     rows[1] = 4
     arrays = [rows.tostype("row_sparse"), matrix.tostype("csr"), mx.nd.full((4,), 6)]
@@ -68,7 +68,7 @@ def test_a_norm_of_gradients_that_are_stored_sparsely() -> None:
     assert arrays[0].indices.asnumpy().tolist() == [1]
 
 
-def test_a_norm_that_is_none() -> None:
+def test_clip_global_norm_warns_of_nan() -> None:
     arrays = [mx.nd.array([np.nan, 1])]
     with pytest.warns(UserWarning, match="undefined"):
         utils.clip_global_norm(arrays, 1.0)
@@ -76,7 +76,7 @@ def test_a_norm_that_is_none() -> None:
         utils.clip_global_norm([], 1.0)
 
 
-def test_files_that_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_download_finds_existing_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home, here = tmp_path / "home", tmp_path / "here"
     home.mkdir()
     here.mkdir()

@@ -139,7 +139,7 @@ def test_pytorch_checks_its_arguments(torch: Any, name: str) -> None:
     assert isinstance(operator, torch._ops.OpOverload) == traced
 
 
-def test_pytorch_gets_the_gradient_that_was_written(torch: Any) -> None:
+def test_pytorch_uses_the_declared_gradient(torch: Any) -> None:
     operator = mx.operator.to_torch(ruled())
     x, y = (torch.ones(2, 3, requires_grad=True) for _ in range(2))
     operator(x, y, scale=5.0).sum().backward()
@@ -334,7 +334,7 @@ def test_shapes_that_follow_from_numbers_in_pytorch(torch: Any) -> None:
     assert y.shape == (2, 2) and x.grad.tolist() == [[1, 1], [0, 0], [1, 1]]
 
 
-def test_the_same_is_converted_once(torch: Any) -> None:
+def test_conversions_are_cached(torch: Any) -> None:
     name = cube().name.removeprefix("custom.")
     assert mx.operator.to_torch(name) is mx.operator.to_torch(name)
     assert mx.operator.to_torch(name, k=2.0) is not mx.operator.to_torch(name)
@@ -365,7 +365,7 @@ def test_jax_differentiates_compiles_and_maps(jax: Any, name: str) -> None:
     assert ("callback" in str(jax.make_jaxpr(one)(*inputs))) != traced
 
 
-def test_jax_gets_the_gradient_that_was_written(jax: Any) -> None:
+def test_jax_uses_the_declared_gradient(jax: Any) -> None:
     function = mx.operator.to_jax(ruled())
     x = jax.numpy.ones((2, 3))
     gx, gy = jax.grad(lambda x, y: function(x, y, scale=5.0).sum(), (0, 1))(x, x)
@@ -602,7 +602,7 @@ def test_attributes_that_inputs_follow_from_are_fixed(torch: Any) -> None:
 
 
 @pytest.mark.parametrize("library", ["torch", "jax"])
-def test_without_the_library_it_says_so(library: str) -> None:
+def test_a_missing_library_is_named(library: str) -> None:
     program = (f"import sys; sys.modules[{library!r}] = None\n"
                "import opreg as mx\n"
                "assert mx.nd.ones(2).sum().asscalar() == 2\n"

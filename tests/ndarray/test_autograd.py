@@ -120,7 +120,7 @@ def test_gradient_of_integers():
     assert slope(lambda x: x * 2, marked([0, 1], dtype="int32"))[0].tolist() == [2, 2]
 
 
-def test_losses_need_no_gradient_from_above():
+def test_losses_need_no_head_gradient():
     x = marked()
     with autograd.record():
         y = nd.SoftmaxOutput(x, nd.array([0, 2]))
@@ -197,7 +197,7 @@ def test_inputs_without_a_gradient_have_zeros():
     assert not y.grad.asnumpy().any()
 
 
-def test_attach_grad_starts_anew():
+def test_attach_grad_detaches_from_earlier_records():
     x = marked()
     with autograd.record():
         y = x * 2
@@ -296,7 +296,7 @@ def test_a_state_of_an_earlier_pass_is_a_constant():
 
 
 @pytest.mark.parametrize("function", [lambda y, x: y * y, lambda y, x: y * y * x, lambda y, x: y + x])
-def test_parts_recorded_before_are_missing(function):
+def test_parts_recorded_before_attach_grad_have_no_gradient(function):
     x = marked([3.0])
     with autograd.record():
         y = x * x
@@ -355,7 +355,7 @@ def test_grad():
     assert not autograd.grad(z, [unused])[0].asnumpy().any()
 
 
-def test_returned_gradients_have_memory_of_their_own():
+def test_returned_gradients_are_copies():
     x, y, head = marked(), marked(), nd.ones((2, 3))
     with autograd.record():
         z = nd.add_n(x, y)
@@ -503,7 +503,7 @@ def test_refused(call, kind, words):
     assert modes() == (False, False)
 
 
-def test_changes_are_fine_where_nothing_is_recorded():
+def test_unrecorded_arrays_may_be_changed():
     x = marked()
     with autograd.record():
         y = x * x
@@ -647,7 +647,7 @@ def test_higher_orders_through_a_function(make):
     (Kept(remembers, lambda f, dy: 3 * f.x.asnumpy() ** 2 * dy.asnumpy()),
      r"gradient 0 of backward is not computed by operators.*asnumpy\(\)"),
 ])
-def test_functions_whose_gradient_has_none(function, words):
+def test_functions_whose_gradient_is_not_differentiable(function, words):
     x = marked([3.0, -2.0])
     with autograd.record():
         y = function(x)
@@ -701,7 +701,7 @@ def failing(dx):
     (lambda dx: dx.__imul__(2), OpError, "read-only"),
     (failing, KeyError, "mine"),
 ])
-def test_broken_functions(answer, kind, words):
+def test_mistakes_in_autograd_functions(answer, kind, words):
     x = marked()
     with autograd.record():
         y = Broken(answer)(x)
@@ -868,7 +868,7 @@ def test_the_first_autograd():
     (mx.autograd.record, "autograd.record()"), (mx.autograd.pause, "autograd.pause()"),
     (mx.autograd.train_mode, "autograd.train_mode()"), (mx.autograd.predict_mode, "autograd.predict_mode()"),
     (lambda: mx.autograd.record(check_numbers=True), "autograd.record()"), (no_grad, "no_grad()")])
-def test_a_context_in_which_nothing_ran_says_so(make, call):
+def test_a_record_context_that_is_never_entered_causes_a_warning(make, call):
     with pytest.warns(UserWarning, match="was never entered") as said:
         make()
     line = make.__code__.co_firstlineno if make.__name__ == "<lambda>" else said[0].lineno
@@ -885,7 +885,7 @@ def test_a_context_in_which_nothing_ran_says_so(make, call):
     gc.collect()
 
 
-def test_it_names_the_line_that_made_it():
+def test_errors_name_the_line_that_recorded_the_operator():
     def made_here():
         return mx.autograd.record()
 
@@ -906,7 +906,7 @@ def test_an_executor_warns_of_gradients_of_integers():
         executor.backward(nd.ones((2,)))
 
 
-def test_losses_of_masks_are_silent():
+def test_integer_masks_cause_no_warning():
     """No warning is given for a gradient that is lost in a mask, nor in a later pass that returns integers."""
     x, values = mx.sym.var("x"), nd.array([1.0, 2.0])
     executor = (mx.sym.cast(mx.sym.cast(x > 1, dtype="int32"), dtype="float32") * 0.6 * x).bind(

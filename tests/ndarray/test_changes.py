@@ -333,7 +333,7 @@ def test_on_a_device(name):
         np.testing.assert_array_equal(one, other)
 
 
-def test_on_a_device_numbers_are_missed_as_well():
+def test_overwritten_values_on_a_device_are_detected():
     with Context("strict", 0), pytest.raises(OpError, match="changed in place"):
         gradient(written_then_read)
 
@@ -375,7 +375,7 @@ def test_one_buffer_for_many_passes():
     assert h._entry is None
 
 
-def test_memory_is_let_go(uncollected):
+def test_overwritten_memory_is_freed(uncollected):
     x = marked()
     with autograd.record():
         h = zeros(2, 3)
@@ -387,7 +387,7 @@ def test_memory_is_let_go(uncollected):
     assert [ref() for ref in held] == [None] * 3
 
 
-def test_a_part_of_a_result_does_not_keep_it():
+def test_a_view_does_not_keep_its_tape_alive():
     x = marked()
     with autograd.record():
         y = x * 2
@@ -455,7 +455,7 @@ NEEDED = (r"^operator \w+, recorded at .*test_changes\.py:\d+: its gradient need
 
 @pytest.mark.parametrize("function", [*LOST.values(), written_then_read, own_result],
                          ids=[*LOST, "written then read", "own result"])
-def test_numbers_that_the_gradient_needs(function):
+def test_overwriting_values_that_the_gradient_needs_is_an_error(function):
     x = marked()
     with autograd.record():
         y = function(x)
@@ -464,7 +464,7 @@ def test_numbers_that_the_gradient_needs(function):
             call()
 
 
-def test_numbers_changed_after_recording():
+def test_values_overwritten_after_recording():
     z = marked()
     with autograd.record():
         w = z * 2
@@ -486,7 +486,7 @@ NEEDLESS = {
 
 
 @pytest.mark.parametrize("function", NEEDLESS.values(), ids=NEEDLESS)
-def test_numbers_that_no_gradient_needs(function):
+def test_overwriting_values_that_no_gradient_needs(function):
     x = marked()
     with autograd.record():
         y = function(x)
@@ -496,7 +496,7 @@ def test_numbers_that_no_gradient_needs(function):
     np.testing.assert_array_equal(autograd.grad(y, x, create_graph=True)[0].asnumpy(), first)
 
 
-def test_weights_change_when_a_tape_is_used_up():
+def test_weights_may_change_after_backward():
     x = marked()
     for _ in range(3):
         with autograd.record():

@@ -76,7 +76,7 @@ def test_one_array_may_be_several_inputs(xp: Gpu) -> None:
 
 
 @pytest.mark.parametrize("target", ["another", "the input", "unaligned"])
-def test_results_are_written_where_they_are_asked_for(target: str, xp: Gpu) -> None:
+def test_results_are_written_to_out(target: str, xp: Gpu) -> None:
     host = numbers(5, 33)
     x = nd.array(host, ctx=mx.gpu(0))
     memory = nd.zeros((6 * 33,), ctx=mx.gpu(0))

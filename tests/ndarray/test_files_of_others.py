@@ -105,7 +105,7 @@ def test_a_text_in_a_checkpoint_of_mindspore(tmp_path: Path) -> None:
         mx.load_checkpoint(str(path))
 
 
-def test_a_checksum_that_is_another(tmp_path: Path) -> None:
+def test_a_wrong_checksum_is_refused(tmp_path: Path) -> None:
     content = bytearray(CHECKED.read_bytes())
     content[30] ^= 1
     (tmp_path / "a.ckpt").write_bytes(content)
@@ -189,7 +189,7 @@ def zipped(path: Path, content: bytes, **others: bytes) -> Path:
     (os.mkdir, ("made",), "posix.mkdir|nt.mkdir"), (eval, ("1",), "builtins.eval"), (getattr, (1, "real"), "builtins"),
     (np.zeros, (3,), "numpy"), (io.BytesIO, (), "_io.BytesIO"), (mx.nd.zeros, (3,), "opreg"),
 ])
-def test_nothing_of_a_pickle_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: Any,
+def test_no_code_of_a_pickle_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: Any,
                                     arguments: tuple[Any, ...], name: str) -> None:
     monkeypatch.chdir(tmp_path)
     path = zipped(tmp_path / "a.pt", pickle.dumps({"w": Runs(function, *arguments)}))
@@ -199,7 +199,7 @@ def test_nothing_of_a_pickle_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("place", [2**31 - 1, 1 << 27])
-def test_a_place_beyond_the_pickle(tmp_path: Path, place: int) -> None:
+def test_a_storage_beyond_its_file_is_refused(tmp_path: Path, place: int) -> None:
     """A pickle stores objects in numbered places; a reader that allocates them all would need gigabytes."""
     content = pickle.PROTO + b"\2" + pickle.EMPTY_DICT + pickle.LONG_BINPUT + place.to_bytes(4, "little") + pickle.STOP
     with pytest.raises(FileFormatError, match=f"expected an index below {len(content)}, found {place}"):
@@ -230,7 +230,7 @@ def test_tensors_that_share_a_storage_too_often(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shape, words", [((5, 3), ""), ((2 ** 31, 2 ** 31), "for the stored data"),
                                           ((2 ** 62, 2 ** 62), "for the stored data")])
-def test_a_tensor_that_repeats_its_numbers(shape: tuple[int, ...], words: str, tmp_path: Path) -> None:
+def test_expanded_tensors(shape: tuple[int, ...], words: str, tmp_path: Path) -> None:
     """PyTorch's ``expand`` makes such a tensor: one axis has a stride of 0, and the file has to justify its length."""
     save(tmp_path / "a.pt", [Record(np.arange(3, dtype=np.float32).reshape(1, 3))], ["w"])
     with zipfile.ZipFile(tmp_path / "a.pt") as archive:
@@ -291,7 +291,7 @@ def test_damage_of_an_old_version(tmp_path: Path, words: dict[str, Any], message
         load(old(tmp_path / "a.pth", **words))
 
 
-def test_nothing_of_an_old_version_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_code_of_an_old_file_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileFormatError, match=r"a\.pth: expected tensors and dicts of them, found .*mkdir"):
         load(old(tmp_path / "a.pth", pickle.dumps({"w": Runs(os.mkdir, "made")}, 2)))

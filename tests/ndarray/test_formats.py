@@ -84,7 +84,7 @@ def test_permissions_and_links_are_those_of_a_plain_open(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
-def test_a_pipe_is_written_to_and_stays_one(tmp_path):
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
     path = tmp_path / "pipe.params"
     os.mkfifo(path)
     end = os.open(path, os.O_RDWR | os.O_NONBLOCK)
@@ -96,7 +96,7 @@ def test_a_pipe_is_written_to_and_stays_one(tmp_path):
     assert stat.S_ISFIFO(path.stat().st_mode)
 
 
-def test_system_errors_leave_as_themselves(tmp_path):
+def test_system_errors_keep_their_type(tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere'"):
         save(tmp_path / "nowhere" / "net.params", [])
     with pytest.raises(IsADirectoryError):

@@ -54,7 +54,7 @@ def test_a_gradient_is_computed_where_the_optimizer_reads_it():
                                   lambda g: ms.Tensor(g), lambda g: g.detach(), lambda g: g.asnumpy()],
                          ids=["tensor", "array", "view", "view of a view", "buffer", "bits", "copy", "detached",
                               "numbers"])
-def test_kept_results_do_not_change(keep):
+def test_held_gradients_do_not_change(keep):
     layer, optimizer, gradients, inputs = simple()
     optimizer(gradients(inputs[0]))
     found = gradients(inputs[1])
@@ -95,7 +95,7 @@ def test_a_weight_that_is_used_twice_has_the_sum():
     np.testing.assert_array_equal(gradients(y)[0].asnumpy(), found)
 
 
-def test_two_gradients_at_once_lie_apart():
+def test_two_gradients_at_the_same_time_use_separate_memory():
     _, optimizer, gradients, (x, y, *_) = simple()
     optimizer(gradients(x))
     first, second = gradients(y), gradients(y)
@@ -103,7 +103,7 @@ def test_two_gradients_at_once_lie_apart():
     np.testing.assert_array_equal(first[0].asnumpy(), second[0].asnumpy())
 
 
-def test_places_go_with_the_optimizer():
+def test_targets_are_freed_with_the_optimizer():
     layer, optimizer, gradients, (x, *_) = simple()
     optimizer(gradients(x))
     target = layer.weight._gradient_target
@@ -111,7 +111,7 @@ def test_places_go_with_the_optimizer():
     assert target.reserve() is None
 
 
-def test_one_thread_at_a_time_writes_to_a_place():
+def test_one_thread_at_a_time_writes_to_a_target():
     array, target = GradientTarget.of(ms.core.spec.Spec((256, 256), np.dtype(np.float32)))
     inside, held = threading.Event(), []
 

@@ -191,7 +191,7 @@ class Speaker:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(2, 3), (0, 2), ()])
-def test_memory_goes_and_comes_by_dlpack(make, dtype, shape):
+def test_memory_is_shared_by_dlpack_in_both_directions(make, dtype, shape):
     x = make(np.ones(shape), dtype)
     for source in (x, Speaker(x), Speaker(x, max_version=TypeError), x.to_dlpack_for_read()):
         shared = mx.nd.from_dlpack(source)
@@ -202,7 +202,7 @@ def test_memory_goes_and_comes_by_dlpack(make, dtype, shape):
         x[...] = 1
 
 
-def test_a_capsule_keeps_the_memory_alive_and_lets_it_go(make):
+def test_a_capsule_owns_its_memory_until_it_is_freed(make):
     x = make([1, 2, 3], "bfloat16")
     held = x._data
     before = sys.getrefcount(held)
@@ -258,7 +258,7 @@ def test_read_only_arrays_refuse_writes():
     (lambda other: _assigned(Tensor([0.0, 0.0]), other), [1, 2]),
 ])
 @pytest.mark.parametrize("dtype", ["float32", "int32", "float16", "bfloat16"])
-def test_arrays_of_other_libraries_are_taken_for_numbers(use, expected, dtype):
+def test_foreign_arrays_are_accepted_in_arithmetic(use, expected, dtype):
     other = Speaker(mx.nd.array([1, 2], dtype=dtype))
     assert use(other).asnumpy().tolist() == expected
     assert other.array.asnumpy().tolist() == [1, 2]
@@ -269,7 +269,7 @@ def _assigned(array: Any, value: Any) -> Any:
     return array
 
 
-def test_copies_are_left_to_numpy():
+def test_arrays_whose_dlpack_fails_are_copied_by_numpy():
     class Both(Speaker):
         def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
             return np.array([7, 8], dtype)
@@ -289,7 +289,7 @@ LEAVES = {"np.asarray": np.asarray, "np.array": np.array, "np.from_dlpack": np.f
 
 
 @pytest.mark.parametrize("way", LEAVES)
-def test_implicit_exits_from_the_tape_cause_a_warning(way):
+def test_conversions_that_leave_the_tape_cause_a_warning(way):
     x = mx.nd.array([1, 2])
     x.attach_grad()
     with mx.autograd.record():

@@ -98,7 +98,7 @@ MADE = [
 
 
 @pytest.mark.parametrize("make, expected, dtype", MADE)
-def test_made(make, expected, dtype):
+def test_arrays_are_made(make, expected, dtype):
     same(make(), expected, dtype)
 
 
@@ -230,7 +230,7 @@ def test_truth_values_in_subscripts(key, read, rows):
 
 
 @pytest.mark.parametrize("key", [1.5, "a", (nd.array([0, 1]), nd.array([0, 1, 2])), ([0, 1], [0, 1, 2]), {}, (0, 1.5)])
-def test_subscripts_that_name_nothing(key):
+def test_invalid_subscripts_are_refused(key):
     """The error is a ValueError, as in MXNet, and an IndexError, as in NumPy."""
     def write():
         a()[key] = 1
@@ -594,7 +594,7 @@ def test_an_array_as_an_attribute_is_its_number():
 
 @pytest.mark.parametrize("call", [lambda: a() + nd.ones(2), nd.relu, lambda: nd.clip(np.ones(1), 1),
                                   lambda: mx.operator.CustomOp().assign(a(), "write", nd.ones(2))])
-def test_errors_come_alone(call):
+def test_errors_have_no_internal_context(call):
     """The message has no "during handling of the above" about the look-up of the call."""
     with pytest.raises(OpError) as caught:
         call()
@@ -662,7 +662,7 @@ def test_results_of_kernels_become_arrays_of_their_own(kernel, expected, dtype):
         same(x, X)
 
 
-def test_single_numbers():
+def test_a_kernel_that_returns_a_scalar_gives_an_array():
     op = loose(lambda xp, data: data.sum(), "*T->float64")
     op.infer(lambda data: (1,))
     for _ in range(2):
@@ -673,7 +673,7 @@ def test_single_numbers():
     (lambda xp, data: data[0], r"operator loose, kernel reference, output 0: expected shape \(2, 3\), got \(3,\)"),
     (lambda xp, data: (), "expected 1 outputs, got 0"),
 ])
-def test_kernels_that_break_their_word(kernel, words):
+def test_kernels_that_return_wrong_results_are_refused(kernel, words):
     with pytest.raises(OpError, match=words):
         loose(kernel)(a())
 
@@ -699,7 +699,7 @@ def test_functions_have_signatures():
 # ------------------------------------------------------------------------------------------- as other things
 
 
-def test_questions():
+def test_properties():
     x = a()
     assert (x.shape, x.size, x.ndim, len(x), x.dtype) == ((2, 3), 6, 2, 2, np.float32)
     assert (x.context, x.ctx, x.stype, x.writable, x.grad) == (mx.cpu(), mx.cpu(), "default", True, None)
@@ -726,7 +726,7 @@ def test_repr(make, text):
     assert repr(make()) == str(make()) == text
 
 
-def test_numbers():
+def test_scalar_conversions():
     x = nd.array([2.5])
     assert (float(x), int(x), x.asscalar(), x.item()) == (2.5, 2, np.float32(2.5), 2.5)
     assert type(x.asscalar()) is np.float32
@@ -977,7 +977,7 @@ def test_a_symbol_as_a_function_of_arrays():
             call()
 
 
-def test_bulk_changes_nothing():
+def test_engine_bulk_has_no_effect():
     before = mx.engine.set_bulk_size(7)
     with mx.engine.bulk(10):
         x = a() * 2
@@ -1033,7 +1033,7 @@ def test_npz_of_other_dtypes(tmp_path):
         nd.load(path)
 
 
-def test_nothing_to_load(tmp_path):
+def test_missing_and_invalid_files_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError):
         nd.load(tmp_path / "none")
     with pytest.raises(FileFormatError, match="magic"):
@@ -1046,13 +1046,13 @@ def test_nothing_to_load(tmp_path):
     (np.zeros(2), "out: expected dtype float32, got float64", DTypeError),
     (np.broadcast_to(np.float32(0), 2), "out: expected a writable array", mx.MXNetError),
 ])
-def test_a_place_for_a_copy_has_to_fit(out, words, error):
+def test_copyto_refuses_a_target_of_another_shape(out, words, error):
     with pytest.raises(error, match=words):
         mx.nd.array([1, 2]).asnumpy(out=out)
 
 
 @pytest.mark.parametrize("blocking", [True, False])
-def test_a_copy_goes_to_a_place(blocking):
+def test_asnumpy_copies_to_out(blocking):
     x, place = mx.nd.array([1, 2]), np.zeros(2, np.float32)
     assert x.asnumpy(out=place, blocking=blocking) is place and place.tolist() == [1, 2]
     found = x.asnumpy(blocking=blocking)

@@ -109,7 +109,7 @@ def test_functions_without_an_operator_are_refused(name, way):
 
 
 @pytest.mark.parametrize("make", [lambda: nd.array(X, dtype="float64"), lambda: nn.Tensor(X)])
-def test_numpys_own_where_nothing_is_recorded(make):
+def test_unrecorded_arrays_use_numpys_functions(make):
     x = make()
     with autograd.record():  # the array is not recorded
         for found, expected in ((np.exp(x), np.exp(X)), (np.where(x > 0, x, 0), np.where(X > 0, X, 0)),
@@ -135,7 +135,7 @@ def test_numpys_own_where_nothing_is_recorded(make):
     np.testing.assert_array_equal(x.asnumpy(), np.exp(Y))
 
 
-def test_questions_lose_nothing():
+def test_functions_that_return_no_arrays_need_no_gradient():
     x = nd.array(X)
     x.attach_grad()
     with warnings.catch_warnings():

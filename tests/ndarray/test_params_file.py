@@ -267,7 +267,7 @@ def test_arrays_are_writable_and_independent_of_the_buffer(kind):
         (file(names=(b"a",)), r"expected 0 names or none for 0 arrays, found 1"),
     ),
 )
-def test_more_that_is_refused(data, message):
+def test_further_files_that_are_refused(data, message):
     with pytest.raises(FileFormatError, match=message):
         read(data)
 
@@ -546,7 +546,7 @@ def test_npz_methods_that_are_refused(tmp_path):
     ),
     ids=("encrypted", "packed size", "unpacked size", "checksum", "offset"),
 )
-def test_npz_directories_that_lie(tmp_path, where, value, message):
+def test_false_npz_directories_are_refused(tmp_path, where, value, message):
     path = zipped(tmp_path / "a.npz", [("a.npy", GOOD)])
     data = bytearray(path.read_bytes())
     entry = data.index(b"PK\1\2") + where
@@ -611,7 +611,7 @@ def peak_of(load, source):
 
 @CALM
 @given(st.sampled_from(SOUND), st.data())
-def test_no_truncation_does_harm(data, draws):
+def test_truncated_files_raise_errors(data, draws):
     cut = draws.draw(st.integers(0, len(data) - 1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -630,7 +630,7 @@ def damage(data, draws):
 
 @CALM
 @given(st.sampled_from(SOUND), st.data())
-def test_no_changed_byte_does_harm(data, draws):
+def test_changed_bytes_are_read_in_little_memory(data, draws):
     assert peak_of(read, damage(data, draws)) < 8 << 20
 
 
@@ -659,7 +659,7 @@ def test_no_changed_or_missing_byte_of_npz_does_harm(sound_npz, draws):
 
 
 @pytest.mark.parametrize("path", sorted(FILES.glob("bad_*.params")), ids=lambda path: path.stem)
-def test_damaged_files_ask_for_no_memory(path):
+def test_damaged_files_allocate_little_memory(path):
     assert peak_of(load, path) < 1 << 20
 
 

@@ -149,7 +149,7 @@ def test_the_mode_is_part_of_the_kind(train_mode):
     assert not np.allclose(*both)
 
 
-def test_a_rule_that_looks_at_numbers_runs_as_it_is_written(counted):
+def test_a_rule_that_reads_values_runs_as_python(counted):
     tanh = get("tanh")
     rule = tanh.rules.grad
     try:
@@ -169,7 +169,7 @@ def test_a_rule_that_looks_at_numbers_runs_as_it_is_written(counted):
 
 @pytest.mark.parametrize("error", [MemoryError, RecursionError, OSError, RuntimeError])
 @pytest.mark.parametrize("where", ["rule", "kernel"])
-def test_a_rule_that_failed_once_is_traced_the_next_time(where, error, counted):
+def test_a_rule_whose_tracing_failed_is_traced_again(where, error, counted):
     """The rule itself raises an error if it cannot be traced."""
     tanh, backward = get("tanh"), get("_backward_tanh")
     rule, kernels, failing = tanh.rules.grad, list(backward.kernels), [True]
@@ -204,7 +204,7 @@ def test_a_rule_that_failed_once_is_traced_the_next_time(where, error, counted):
         invalidate(tanh)
 
 
-def test_an_interruption_is_not_remembered():
+def test_an_interrupt_is_not_cached():
     tanh, interrupted = get("tanh"), [True]
     rule = tanh.rules.grad
 
@@ -253,7 +253,7 @@ def test_a_rule_that_is_registered_later_counts_from_then_on():
     assert both() == first == pytest.approx((1 - np.tanh(0.5) ** 2,) * 2)
 
 
-def test_users_rules_run_as_they_are_written(counted, unregistered):
+def test_users_rules_run_as_python(counted, unregistered):
     seen = []
 
     def backward(g, ins, outs):
@@ -276,7 +276,7 @@ def test_users_rules_run_as_they_are_written(counted, unregistered):
     assert len(seen) == 2 and counted["traced"] == 0
 
 
-def test_a_gradient_has_memory_of_its_own():
+def test_gradients_share_no_memory():
     x = nd.array([1.0, 2.0])
     x.attach_grad()
     with autograd.record():
@@ -324,7 +324,7 @@ def test_numbers_of_no_dimension_stay_arrays():
     assert float(mx.grad(mx.grad(lambda x: x * x * x))(x).asnumpy()) == 18
 
 
-def test_a_released_tape_says_so():
+def test_a_released_tape_raises_an_error():
     x = nd.array([1.0])
     x.attach_grad()
     with autograd.record():

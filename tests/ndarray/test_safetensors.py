@@ -70,7 +70,7 @@ def test_others_wrote_it(tmp_path: Path) -> None:
         assert record.array is not None and record.array.dtype == arrays[name].dtype
 
 
-def test_numbers_begin_where_their_kind_may(tmp_path: Path) -> None:
+def test_arrays_begin_at_multiples_of_their_item_size(tmp_path: Path) -> None:
     """Elements are aligned for readers that map a file into memory."""
     arrays = every_dtype()
     save(tmp_path / "a.safetensors", [Record(each) for each in arrays.values()], [*arrays])

@@ -80,7 +80,7 @@ def test_steps_with_a_loss_scale(mode: int, name: str, scale: Callable[[], Any])
         np.testing.assert_allclose(net.w.asnumpy().ravel(), weight, rtol=1e-6)
 
 
-def test_a_graph_has_both_ways_of_a_step() -> None:
+def test_a_compiled_step_has_a_branch_for_overflow() -> None:
     net = Product()
     train = step(net, nn.DynamicLossScaleUpdateCell(2.0 ** 12, 2, 2))
     compiled = ms.jit(lambda x, y: train(x, y))
@@ -127,7 +127,7 @@ class OwnStep(nn.TrainOneStepWithLossScaleCell):
         return loss, overflow, sens
 
 
-def test_a_step_of_ones_own(mode: int) -> None:
+def test_a_users_training_step(mode: int) -> None:
     """The step trains like the class that it derives from."""
     results = []
     for kind in (OwnStep, nn.TrainOneStepWithLossScaleCell):
@@ -254,7 +254,7 @@ def test_layers_that_compute_in_half_precision(mode: int, level: str) -> None:
 
 
 @pytest.mark.parametrize("level, halves", [("O0", ""), ("O1", "ab"), ("O2", "ab"), ("O3", "abn")])
-def test_layers_that_compute_in_halves(level: str, halves: str) -> None:
+def test_auto_mixed_precision_chooses_the_dtypes_of_layers(level: str, halves: str) -> None:
     net, seen = Perceptron(), {}
     amp.auto_mixed_precision(net, level)
     for name, cell in (("a", net.a), ("n", net.bn), ("b", net.b)):
@@ -280,7 +280,7 @@ def test_classes_on_lists() -> None:
 
 
 @pytest.mark.parametrize("case", range(len(RECORDED["training"])))
-def test_training_in_halves(mode: int, case: int) -> None:
+def test_training_in_half_precision(mode: int, case: int) -> None:
     level, settings, losses, weights = RECORDED["training"][case]
     settings, scale = dict(settings), 1.0
     if settings.get("loss_scale_manager"):
@@ -316,7 +316,7 @@ def test_model_scales_losses(mode: int, settings: dict[str, Any], scale: float) 
     assert model.eval(BATCHES)["mae"] < 1
 
 
-def test_model_tells_the_manager_of_overflows() -> None:
+def test_model_reports_overflows_to_the_manager() -> None:
     manager, net = amp.DynamicLossScaleManager(16, 2, 2), Product()
     model = ms.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 1e-3), loss_scale_manager=manager)
     model.train(1, [(Tensor(data), Tensor(Y)) for data in (X, HUGE, X)])

@@ -48,7 +48,7 @@ NAMES = ["scale", "a.weight", "a.bias"]
 
 
 @pytest.mark.parametrize("ending", ["ckpt", "npz"])
-def test_there_and_back(tmp_path, ending):
+def test_saved_parameters_are_loaded(tmp_path, ending):
     path = str(tmp_path / f"net.{ending}")
     save_checkpoint(Net(2.0), path)
     found = load_checkpoint(path)
@@ -123,7 +123,7 @@ def test_other_parameter_files_are_read(tmp_path):
         load_checkpoint(path)
 
 
-def test_more_is_saved_and_less_is_read(tmp_path):
+def test_choices_of_saved_and_loaded_parameters(tmp_path):
     path = tmp_path / "x.ckpt"
     save_checkpoint(Net(), path, append_dict={"epoch": 3, "rate": 0.5, "done": True},
                     choice_func=lambda name: name != "a.bias")
@@ -350,7 +350,7 @@ def test_a_flipped_byte_is_found_or_changes_nothing(sound, data):
         name: (value.dtype, value.shape, value.tobytes()) for name, value in ARRAYS.items()}
 
 
-def test_the_ending_that_was_added_is_found(tmp_path):
+def test_load_checkpoint_finds_the_added_suffix(tmp_path):
     save_checkpoint(Net(), str(tmp_path / "net"))
     assert sorted(load_checkpoint(str(tmp_path / "net"))) == sorted(p.name for p in Net().get_parameters())
 
@@ -377,7 +377,7 @@ def test_two_flips_are_found_though_one_hides_the_checksum(tmp_path_factory, end
         name: (value.dtype, value.shape, value.tobytes()) for name, value in ARRAYS.items()}
 
 
-def test_a_checkpoint_without_a_checksum_is_none(tmp_path):
+def test_a_checkpoint_without_a_checksum_is_refused(tmp_path):
     save(str(tmp_path / "w.params"), {"w": ones(2)})
     assert sorted(load_checkpoint(tmp_path / "w.params")) == ["w"]
     (tmp_path / "w.ckpt").write_bytes((tmp_path / "w.params").read_bytes())

@@ -187,7 +187,7 @@ def flat(value: Any) -> list[Any]:
 
 
 @of_each(itertools.product(FUNCTIONS, WAYS), by=lambda case: case[0].__name__)
-def test_as_eagerly(function, way):
+def test_branches_and_loops_equal_eager_code(function, way):
     if function is inner_gradient and way == "no_grad":
         pytest.skip("eagerly refused")
     eager, compiled = (make(function) for make in WAYS[way])
@@ -199,7 +199,7 @@ def test_as_eagerly(function, way):
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
-def test_each_way_is_traced_once(function):
+def test_each_path_is_traced_once(function):
     seen: list[int] = []
 
     def watched(x: Any) -> Any:
@@ -230,7 +230,7 @@ def test_the_count_of_a_mask_is_read(function: Any, ask: Any) -> None:
     assert compiled.explain().count("_guard") <= 13 * 2
 
 
-def test_a_parameter_may_be_asked():
+def test_values_of_parameters_may_be_read():
     class Switch(Cell):
         def __init__(self) -> None:
             super().__init__()
@@ -329,7 +329,7 @@ def test_layers_with_states_before_a_branch():
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
 
 
-def test_an_error_in_a_branch_leaves_as_itself_and_nothing_behind():
+def test_an_error_in_a_branch_keeps_its_type_and_leaves_no_state():
     w = Parameter(Tensor([1.0]), name="w")
 
     def function(x: Any) -> Any:
@@ -435,7 +435,7 @@ class Hooked(Cell):
         return y * x if y.sum() > 0 else y - 1.0
 
 
-def test_a_number_behind_a_hook_is_left_to_python():
+def test_reading_a_value_after_a_hook_runs_as_python():
     """The hook is called as often as eagerly, and the gradient passes through it."""
     def run(make: Callable, values: list[Any]) -> tuple[list[Any], list[Any]]:
         net, log = Hooked(), list[Any]()
@@ -451,7 +451,7 @@ def test_a_number_behind_a_hook_is_left_to_python():
 
 
 @pytest.mark.parametrize("kind", ["forward_pre", "forward", "backward_pre", "backward"])
-def test_hooks_behind_the_numbers_are_compiled(kind):
+def test_hooks_after_read_values_are_compiled(kind):
     """The hooks run once in every call, whichever way it takes and however many guards fail."""
     class Net(Hooked):
         def construct(self, x: Any) -> Any:
@@ -499,7 +499,7 @@ class Own(Cell):
         return (dout * 7.0 if x[0] > 0 else dout * 9.0,)
 
 
-def test_a_bprop_may_ask():
+def test_a_bprop_may_read_values():
     net = Own()
     functions = [net, lambda x: net(x) * x[1], lambda x: net(net(x) - 1.0)]
     for function in functions:
@@ -531,7 +531,7 @@ class _CountsProp(custom.CustomOpProp):
         return Counts()
 
 
-def test_operators_of_ones_own_are_called_once():
+def test_users_operators_are_called_once():
     def function(x: Any) -> Any:
         y = opreg.ops.Custom(x, op_type="nn_test_counts_calls")
         return y if y.sum() > 0 else -y
@@ -542,7 +542,7 @@ def test_operators_of_ones_own_are_called_once():
     assert len(_CountsProp.calls) == len(VALUES)
 
 
-def test_numbers_in_the_bodies_of_loops_are_left_to_python():
+def test_reading_values_in_loop_bodies_runs_as_python():
     def function(x: Any) -> Any:
         return opreg.ops.while_loop(lambda v: v.sum() < 40.0, lambda v: v * 2.0 if v[0] > 3 else v + 3.0, x, 20)
 
@@ -563,7 +563,7 @@ def in_a_loop(x: Any) -> Any:
 
 @pytest.mark.parametrize("function", [in_a_branch, in_a_loop])
 @pytest.mark.parametrize("ask", [lambda function: function, lambda function: grad(lambda x: function(x).sum())])
-def test_bodies_may_ask_for_numbers_from_outside(function: Any, ask: Any) -> None:
+def test_bodies_may_read_outside_values(function: Any, ask: Any) -> None:
     compiled = jit(ask(function))
     np.testing.assert_equal([plain(compiled(Tensor(value))) for value in VALUES],
                             [plain(ask(function)(Tensor(value))) for value in VALUES])
@@ -572,12 +572,12 @@ def test_bodies_may_ask_for_numbers_from_outside(function: Any, ask: Any) -> Non
 @pytest.mark.parametrize("function", [
     lambda x: opreg.ops.cond(x.sum() > 0, lambda: x * int(x.max()), lambda: -x),
     lambda x: opreg.ops.cond(x.sum() > 0, lambda y: y * int((x * y).max()), lambda y: -y, x)])
-def test_numbers_that_branches_compute_are_left_to_python(function: Any) -> None:
+def test_reading_values_computed_in_branches_runs_as_python(function: Any) -> None:
     found = left(jit(function), r"int\(\) asks for numbers in the body of a loop or a branch", *map(Tensor, VALUES))
     np.testing.assert_equal([plain(each) for each in found], [plain(function(Tensor(value))) for value in VALUES])
 
 
-def test_a_symbol_has_no_numbers():
+def test_a_symbol_has_no_values_to_read():
     with pytest.raises(TraceError, match=r"test_control.py:\d+: bool\(\) reads the values of a tensor.*ops.cond"):
         Of(branch).to_symbol(Tensor(VALUES[0]))
 
@@ -590,7 +590,7 @@ def test_compiling_without_running():
         np.testing.assert_allclose(compiled(Tensor(value)).asnumpy(), branch(Tensor(value)).asnumpy())
 
 
-def test_random_ways_through_threads():
+def test_random_paths_in_several_threads():
     """Threads that take different ways do not disturb each other."""
     import threading
 
@@ -611,7 +611,7 @@ def test_random_ways_through_threads():
     assert not wrong
 
 
-def test_ways_are_forgotten_with_the_function():
+def test_variants_are_freed_with_the_function():
     compiled = jit(branches)
     for value in VALUES:
         compiled(Tensor(value))

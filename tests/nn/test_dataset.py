@@ -197,7 +197,7 @@ def test_a_dataset_takes_another_sampler(made: Callable[[], Any]) -> None:
     assert rows(data) == [[i] for i in range(8)]
 
 
-def test_a_sampler_of_ones_own() -> None:
+def test_a_users_sampler() -> None:
     class Backwards(ds.Sampler):
         def __iter__(self) -> Iterator[int]:
             return iter(range(self.dataset_size - 1, -1, -1))
@@ -294,7 +294,7 @@ def test_files_of_cifar(kind: Any, labels: int, files: list[str], columns: list[
 
 @pytest.mark.parametrize("name, other", [
     ("num_parallel_workers", 3), ("prefetch_size", 4), ("enable_shared_mem", False), ("numa_enable", True)])
-def test_settings_are_kept(name: str, other: int) -> None:
+def test_settings_of_config(name: str, other: int) -> None:
     ask, change = getattr(ds.config, f"get_{name}"), getattr(ds.config, f"set_{name}")
     assert ask() != other
     change(other)
@@ -370,7 +370,7 @@ def test_mistakes(call: Callable[[], Any], error: type[Exception], said: str) ->
         call()
 
 
-def test_an_exception_leaves_as_itself() -> None:
+def test_exceptions_keep_their_type() -> None:
     def fails(x: Any) -> Any:
         return 1 / 0
 
@@ -452,7 +452,7 @@ TALL: np.ndarray = np.broadcast_to(np.arange(40, dtype=np.uint8)[:, None, None],
 @pytest.mark.parametrize("ratio, expected", [
     ((1, 2), [15, 16, 18, 19, 20, 21, 23, 24]), ((0.5, 0.5), [11, 13, 16, 18, 21, 23, 26, 28]),
     ((0.1, 0.2), [2, 7, 12, 17, 22, 27, 32, 37]), ((0.3, 2), [5, 10, 14, 18, 22, 26, 30, 34])])
-def test_parts_that_fit_nowhere_become_the_middle(ratio: tuple[float, float], expected: list[int]) -> None:
+def test_crops_that_do_not_fit_become_center_crops(ratio: tuple[float, float], expected: list[int]) -> None:
     """The middle is cut to the ratio, as in MindSpore."""
     part = vision.RandomResizedCrop((8, 4), scale=(5, 6), ratio=ratio)(TALL)
     assert part.shape == (8, 4, 3) and part[:, 0, 0].tolist() == expected
@@ -460,7 +460,7 @@ def test_parts_that_fit_nowhere_become_the_middle(ratio: tuple[float, float], ex
 
 @pytest.mark.parametrize("transform, image", [
     (vision.RandomResizedCrop, np.asarray), (vision.RandomCropDecodeResize, _file)])
-def test_random_parts_have_the_area_and_lie_anywhere(transform: Any, image: Callable[[np.ndarray], Any]) -> None:
+def test_random_crops_have_the_given_area_and_any_position(transform: Any, image: Callable[[np.ndarray], Any]) -> None:
     ds.config.set_seed(1)
     part = transform((10, 5), scale=(0.5, 0.5), ratio=(0.5, 0.5), interpolation=vision.Inter.NEAREST)
     begins = {int(part(image(TALL))[0, 0, 0]) for _ in range(60)}

@@ -50,7 +50,7 @@ def align(**settings: Any) -> Callable[..., Any]:
     (ops.FloatStatus(), [[1.0, np.inf]], [1]), (ops.FloatStatus(), [[[1.0], [2.0]]], [0]),
     (ops.FloatStatus(), [[np.nan]], [1]),
 ])
-def test_numbers(call: Callable[..., Any], inputs: list[Any], expected: list[Any], compiled: bool) -> None:
+def test_values(call: Callable[..., Any], inputs: list[Any], expected: list[Any], compiled: bool) -> None:
     run = ms.jit(lambda *xs: call(*xs)) if compiled else call
     found = run(*[Tensor(np.array(each, np.float32)) for each in inputs]).asnumpy()
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=6e-5)
@@ -105,7 +105,7 @@ def test_boxes_without_overlaps(threshold: float, compiled: bool) -> None:
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("count", [2, 4, 20])
-def test_places_by_chance(count: int, compiled: bool) -> None:
+def test_random_choice_with_mask(count: int, compiled: bool) -> None:
     mask = np.array([[True, False, True], [False, True, True]])
     choose = ops.RandomChoiceWithMask(count)
     run = ms.jit(lambda x: choose(x)) if compiled else choose

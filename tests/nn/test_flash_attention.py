@@ -66,7 +66,7 @@ def tensors(settings: dict[str, Any], dtype: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("layout", ["BSH", "BNSD", "SBH", "BSND"])
 @pytest.mark.parametrize("case", CASES)
-def test_as_written_out(case: str, layout: str) -> None:
+def test_values_equal_explicit_attention(case: str, layout: str) -> None:
     settings, meaning = CASES[case]
     wanted = laid(written_out(QUERY, KEY, VALUE, **meaning), layout)
 
@@ -80,7 +80,7 @@ def test_as_written_out(case: str, layout: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("case", ["alone", "masked", "shifted and masked", "causal from the last"])
-def test_halves(case: str, dtype: str) -> None:
+def test_half_precision(case: str, dtype: str) -> None:
     settings, meaning = CASES[case]
     given = [ms.Tensor(x.astype("f")).astype(getattr(ms, dtype)) for x in (QUERY, KEY, VALUE)]
     found = ops.flash_attention_score(*given, HEADS, input_layout="BNSD", **tensors(settings, "float32"))

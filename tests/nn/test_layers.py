@@ -37,7 +37,7 @@ def inputs_of(row: LayerRow) -> list[Any]:
 
 
 @of_each(itertools.product(ROWS, [False, True]), by=lambda case: case[0].name)
-def test_numbers(row: LayerRow, compiled: bool) -> None:
+def test_values_equal_the_expected_ones(row: LayerRow, compiled: bool) -> None:
     """Outputs and moving statistics equal MindSpore's, or those of NumPy."""
     net, xs = made(row.layer, row.train), inputs_of(row)
     out = flat((net.compile(*xs) if compiled else net)(*xs))
@@ -128,7 +128,7 @@ def test_a_file_holds_its_parameters(name: str, tmp_path: Path) -> None:
 
 
 @of_each([name for name in NAMES if name not in HOLDERS])
-def test_has_a_function(name: str) -> None:
+def test_every_layer_has_a_function_or_is_listed(name: str) -> None:
     assert (name in FUNCTIONS) != (name in WITHOUT_FUNCTION), f"tests/nn/layers.py says of {name} its function, or none"
 
 
@@ -166,7 +166,7 @@ def outcome(call: Any, *xs: Any) -> Any:
 
 
 @of_each([row for row in ROWS if row.name in FUNCTIONS], by=lambda row: row.name)
-def test_is_its_function(row: LayerRow) -> None:
+def test_a_layer_equals_its_function(row: LayerRow) -> None:
     """Layer and function give the same results and errors, in every dtype and for special values."""
     for kind in KINDS:
         net = made(row.layer, row.train)

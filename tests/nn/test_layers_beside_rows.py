@@ -25,7 +25,7 @@ nn: Any = layers
 
 
 @pytest.mark.parametrize("layer", ["LSTM", "GRU", "RNN"])
-def test_layer_is_its_cell(layer: str) -> None:
+def test_a_recurrent_layer_equals_its_cell_at_each_step(layer: str) -> None:
     """A layer over time computes at each step the same as the cell of one step."""
     whole = made(f"{layer}(3, 4)", False)
     step = getattr(nn, layer + "Cell")(3, 4)
@@ -72,7 +72,7 @@ def test_dropout(layer: str, shape: tuple[int, ...], axes: tuple[int, ...], comp
     assert (net(ones).asnumpy() == 1).all()
 
 
-def test_dropout_of_nothing_and_everything() -> None:
+def test_dropout_with_probabilities_zero_and_one() -> None:
     """The probabilities 0 and 1 are allowed."""
     x = Tensor(np.ones((2, 3, 2, 2), "f4"))
     assert (made("Dropout(p=0.0)", True)(x).asnumpy() == 1).all()
@@ -197,7 +197,7 @@ def test_names_that_mindspore_gives(program: str, expected: str) -> None:
     assert [parameter.mindspore_name for parameter in outer.get_parameters()] == names(outer)
 
 
-def test_places_are_names() -> None:
+def test_containers_name_cells_by_position() -> None:
     """Parameters are named by their positions, whatever is added or removed."""
     net = ParameterContainer()
     first = net.l[0]
@@ -415,7 +415,7 @@ def test_mistakes(call: Callable, says: str) -> None:
 @pytest.mark.parametrize("kernel, stride, pad", [(1, 3, 0), (2, 3, 0), (2, 3, 1), (2, 1, 1), (3, 2, 1), (3, 4, 1)])
 @pytest.mark.parametrize("length", [5, 6, 7])
 def test_windows_that_are_rounded_up_begin_before_the_padding_behind(kernel: int, stride: int, pad: int, length: int
-                                                                     ) -> None:
+                                                                    ) -> None:
     x = np.random.default_rng(length).normal(size=(1, 1, length)).astype("float32")
     begins = [at for at in range(-pad, length, stride) if at + kernel < length + pad + stride]
     parts = [x[0, 0, max(at, 0):at + kernel] for at in begins]
@@ -448,7 +448,7 @@ def test_windows_at_random(dims: int, compiled: bool) -> None:
     assert len(seen) > 1
 
 
-def test_the_way_back() -> None:
+def test_max_unpooling_restores_positions() -> None:
     """Transposed pooling puts values back at their positions."""
     x = Tensor(numbers((2, 3, 4, 6), 1))
     y, places = nn.MaxPool2d(2, 2, "pad", return_indices=True)(x)

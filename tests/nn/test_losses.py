@@ -67,7 +67,7 @@ def test_dtype_stays(name, dtype):
     np.testing.assert_allclose(found.asnumpy(), wide.asnumpy(), rtol=4e-3 if dtype == "float16" else 1e-6)
 
 
-def test_edges_stay_finite():
+def test_losses_of_extreme_inputs_are_finite():
     zero_one = Tensor(np.array([0.0, 1.0], np.float32))
     one_zero = Tensor(np.array([1.0, 0.0], np.float32))
     assert np.isfinite(losses.BCELoss()(zero_one, one_zero).asnumpy())
@@ -85,7 +85,7 @@ def test_edges_stay_finite():
     (losses.KLDivLoss("none"), functools.partial(ops.kl_div, reduction="none"), ([0.0, 1.0], [-1.0, 0.0]),
      np.zeros(2, np.float32)),
 ], ids=["l1", "mse", "bce", "kl"])
-def test_a_class_is_its_function(loss, function, inputs, expected):
+def test_a_loss_class_agrees_with_its_function_on_edge_cases(loss, function, inputs, expected):
     """Class and function agree; integers give the losses of floats, and the logarithm of zero is that of 1e-12."""
     given = [Tensor(np.array(each, np.float32 if isinstance(each[0], float) else np.int32)) for each in inputs]
     for call in (loss, function):

@@ -111,7 +111,7 @@ def test_metrics_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[3].endswith(" ms") and ", per step time: " in lines[3]
 
 
-def test_a_monitor_of_two_trainings_counts_anew(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_monitor_restarts_with_each_training(capsys: pytest.CaptureFixture[str]) -> None:
     monitor = ms.LossMonitor()
     for _ in range(2):
         constant().train(1, [([[1.0]], [[3.0]])], callbacks=monitor)
@@ -154,7 +154,7 @@ def test_rows_that_fill_a_batch_are_not_evaluated() -> None:
     assert made.eval(ms.io.NDArrayIter(X, Y, 5))["mae"] == pytest.approx(np.abs(Y).mean())
 
 
-def test_it_learns() -> None:
+def test_a_model_learns() -> None:
     made = model(0.5, metrics={"mse"})
     made.train(300, BATCHES, callbacks=ms.LearningRateScheduler(lambda rate, step: rate))
     assert made.eval(BATCHES)["mse"] < 1e-4
@@ -194,7 +194,7 @@ def test_a_stop_ends_the_epoch_and_the_training() -> None:
                                                "train_step_end", "train_epoch_end", "train_end"]
 
 
-def test_an_eval_network_of_ones_own() -> None:
+def test_a_users_evaluation_network() -> None:
     net = nn.Dense(3, 1, "zeros", "zeros")
     own = nn.WithEvalCell(net, nn.MSELoss())
     assert Model(net, eval_network=own, eval_indexes=[0, 1, 2], metrics={"mae"}).eval(BATCHES)["mae"] > 0
@@ -256,7 +256,7 @@ def test_mistakes(kind: type[Exception], text: str, mistake: Callable[[], object
         mistake()
 
 
-def test_methods_of_old() -> None:
+def test_older_callback_methods() -> None:
     class Old(ms.Callback):
         steps = 0
 
@@ -383,8 +383,8 @@ def test_prints_stand_above_the_progress_line(monkeypatch: pytest.MonkeyPatch) -
     assert "/400  0:0" in terminal.getvalue() and " samples/s  loss=3" in terminal.getvalue()
 
 
-def test_it_is_quiet_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-                                                ) -> None:
+def test_no_progress_line_without_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+                                            ) -> None:
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     model().train(1, BATCHES)
     assert not sys.stderr.getvalue() and not capsys.readouterr().out  # type: ignore[attr-defined]

@@ -135,7 +135,7 @@ def test_no_method_is_silently_mxnets() -> None:
             assert ours is METHODS[name]
 
 
-def test_methods_are_there_whichever_door_opens_first() -> None:
+def test_methods_do_not_depend_on_the_order_of_imports() -> None:
     program = ("from opreg.cells.tensor import Tensor\n"
                "assert Tensor([[1, 2]]).sum().shape == (), Tensor.sum\n"
                "assert Tensor([1.0, 2.0]).max().shape == ()\n")
@@ -201,7 +201,7 @@ def test_methods_table_names_functions() -> None:
     ("ops.narrow(x, 1, 1, 0)", np.zeros((2, 0))),
     ("ops.cosine_embedding_loss(r, r * 2, ops.ones((2, 4)), reduction='none')", np.zeros((2, 4))),
 ])
-def test_answers_that_mindspore_lacks(text: str, value: Any) -> None:
+def test_results_that_mindspore_does_not_compute(text: str, value: Any) -> None:
     values = {name: ms.Tensor(array) for name, array in ARRAYS.items()}
     if value is None:
         with pytest.raises(ValueError, match="differ in length"):
@@ -296,7 +296,7 @@ def test_numbers_outside_an_integer_dtype(text: str, wanted: list[int]) -> None:
     assert compiled(**values).asnumpy().tolist() == wanted
 
 
-def test_a_number_written_into_a_tensor_wraps_around() -> None:
+def test_an_assigned_scalar_wraps_around() -> None:
     x = ms.Tensor(np.zeros(2, np.uint8))
     x[0] = 300
     assert x.asnumpy().tolist() == [44, 0]
@@ -307,7 +307,7 @@ def test_a_number_written_into_a_tensor_wraps_around() -> None:
 # ---------------------------------------------------------------------------------------------------- random
 
 
-def test_random_numbers_repeat_by_seed_and_are_new_on_every_run() -> None:
+def test_random_values_repeat_by_seed_and_differ_in_every_run() -> None:
     draw = ms.jit(lambda: (ops.standard_normal((4,)), ops.randperm(6), ops.randint(0, 100, (3,))))
     ms.random.seed(3)
     first = [each.asnumpy() for each in draw()]
@@ -412,7 +412,7 @@ def test_a_tensor_of_a_tuple(values: Any, dtype: Any) -> None:
     assert found.dtype == dtype and found.asnumpy().tolist() == [0, 1, 2]
 
 
-def test_casts_of_numbers_refuse() -> None:
+def test_scalar_casts_refuse_invalid_values() -> None:
     with pytest.raises(TypeError, match="should be a number, but got Tensor"):
         ops.scalar_cast(ms.Tensor(1), ms.int64)
     with pytest.raises(ValueError, match="the supported type is in the list"):
@@ -450,7 +450,7 @@ def test_a_list_of_a_method_is_given_once_and_by_its_name(text):
     ((1,), {"initial": 6.0}, [6, 7]), ((1, True), {"initial": None, "where": True}, [[5], [7]]),
     ((1, False), {"initial": 2.0, "where": [[True, False, True], [False, True, True]]}, [2, 3]),
 ])
-def test_the_largest_number_with_its_place_or_alone(arguments: Any, keywords: Any, expected: Any) -> None:
+def test_max_returns_values_with_or_without_indices(arguments: Any, keywords: Any, expected: Any) -> None:
     keywords = {name: ms.Tensor(value) if isinstance(value, list) else value for name, value in keywords.items()}
     found = ms.Tensor(np.array([[1.0, 5, 2], [7, 0, 3]], np.float32)).max(*arguments, **keywords)
     if isinstance(expected, tuple):

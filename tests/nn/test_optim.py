@@ -100,7 +100,7 @@ def moved(optimizer: Any, gradients: Any) -> float:
     return float(p.asnumpy()[0])
 
 
-def test_as_documented_where_kernels_depart():
+def test_documented_updates_where_mindspores_kernels_differ():
     """MindSpore's CPU kernels ignore some settings, use one twice, and add epsilon elsewhere in some vector lanes."""
     gradients = 0.7, 0.3, -0.2
     assert moved(lambda p: optim.Momentum(p, 0.1, 0.9, use_nesterov=True), gradients) == pytest.approx(
@@ -189,7 +189,7 @@ def optimizer_of(name: str, params: Any, **more: Any) -> Optimizer:
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_updates_land_where_parameters_live(name):
+def test_updates_write_to_the_parameters_memory(name):
     params = [Parameter(np.ones((3, 4), np.float32), name="w"), Parameter(np.ones(5, np.float32), name="b")]
     optimizer = optimizer_of(name, params)
     memory = [p.asnumpy() for p in optimizer.get_parameters()]
@@ -202,7 +202,7 @@ def test_updates_land_where_parameters_live(name):
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_states_go_on_from_a_file(name, tmp_path):
+def test_states_are_restored_from_a_file(name, tmp_path):
     gradients = [(Tensor(np.cos(np.arange(3) + step).astype("f4")),) for step in range(4)]
     w, v = (Parameter(Tensor([1.0, -2.0, 3.0]), name="w") for _ in range(2))
     straight, first = optimizer_of(name, [w]), optimizer_of(name, [v])
@@ -247,7 +247,7 @@ def test_other_dtypes(name, dtype):
     np.testing.assert_allclose(*found, rtol={"float16": 3e-3, "bfloat16": 2e-2, "float64": 1e-5}[dtype])
 
 
-def test_large_parameters_worked_in_tiles():
+def test_large_parameters_are_updated_in_tiles():
     rng = np.random.default_rng(0)
     values, gradient = rng.standard_normal((2, 300, 1000)).astype(np.float32)
     by_plan, by_hand = Parameter(values, name="w"), Parameter(values, name="w")
@@ -405,7 +405,7 @@ def test_gradients_are_centered_where_a_group_says_so():
     np.testing.assert_array_equal(params[1].asnumpy(), -gradient)
 
 
-def test_an_optimizer_of_ones_own():
+def test_a_users_optimizer():
     class Halving(Optimizer):
         """An optimizer that keeps half of its velocity, and branches on values, as eager code may."""
 
@@ -527,7 +527,7 @@ def test_a_copy_of_an_optimizer_has_parameters_of_its_own():
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["eager", "jit"])
-def test_the_functional_way(wrap):
+def test_functional_training(wrap):
     w = Parameter(np.array([2.0, -1.0], np.float32), name="w")
     optimizer = optim.SGD([w], 0.5)
     both = value_and_grad(lambda x: ops._np_sum(ops.square(w * x)), None, optimizer.parameters)
@@ -797,7 +797,7 @@ def swapped(first, second):
 
 
 @pytest.mark.parametrize("function", [rotated, read_late, swapped], ids=lambda f: f.__name__)
-def test_assignments_that_cross(function):
+def test_assignments_that_swap_parameters(function):
     found = []
     for wrap in (lambda f: f, jit):
         pair = [Parameter(np.array([1.0, 2.0, 3.0], np.float32), name="a"),

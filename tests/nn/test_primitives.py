@@ -86,7 +86,7 @@ def test_in_a_cell() -> None:
     np.testing.assert_allclose(copy.deepcopy(net)(X).asnumpy(), wanted)
 
 
-def test_a_persons_own() -> None:
+def test_a_users_primitive() -> None:
     class Twice(ops.Primitive):
         """Two times the number."""
 
@@ -163,7 +163,7 @@ def test_print(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("kind", ["Scalar", "Image", "Tensor", "Histogram"])
 @pytest.mark.parametrize("run", [lambda function: function, ms.jit])
-def test_summaries_leave_numbers_and_gradients_alone(run: Any, kind: str) -> None:
+def test_summaries_do_not_change_values_or_gradients(run: Any, kind: str) -> None:
     summary = getattr(ops, f"{kind}Summary")()
 
     def function(x: Any) -> Any:
@@ -175,7 +175,7 @@ def test_summaries_leave_numbers_and_gradients_alone(run: Any, kind: str) -> Non
         summary(3, ms.Tensor([3.0]))
 
 
-def test_unread_results_are_printed_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_print_runs_even_if_its_result_is_unread(capsys: pytest.CaptureFixture[str]) -> None:
     def function(x: Any) -> Any:
         y = x + 1
         ops.Print()(x * 2)
@@ -198,7 +198,7 @@ def test_unread_results_are_printed_too(capsys: pytest.CaptureFixture[str]) -> N
     ("ScatterNdUpdate()(p, [[0, 1], [1, 0]], [8.0, 9.0])", [[1, 8], [9, 4]]),
     ("ScatterNdSub()(p, [[0, 1], [0, 1]], [1.0, 2.0])", [[1, -1], [3, 4]]),
 ])
-def test_numbers_put_into_a_parameter(text: str, wanted: Any, compiled: bool) -> None:
+def test_scalars_assigned_to_a_parameter(text: str, wanted: Any, compiled: bool) -> None:
     """The parameter is written in place, and is the result."""
     p = ms.Parameter(X.copy(), name="p")
     put = ms.jit(lambda: eval(f"ops.{text}", {"ops": ops, "p": p})) if compiled else \

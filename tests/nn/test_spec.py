@@ -277,7 +277,7 @@ def test_results_of_backward_pre_hooks(run, returned, expected):
         assert numbers(run(grad(lambda a: cell(a)))(x())) == [expected] * 3
 
 
-def test_a_gradient_returned_where_none_arrives():
+def test_a_hook_returns_a_gradient_for_an_unused_output():
     cell = cell_of(lambda self, a: (a * 2, a * 3))
     cell.register_backward_pre_hook(lambda which, g: (g[0], Tensor([1.0] * 3)))
     assert numbers(grad(lambda a: cell(a)[0])(x())) == [5] * 3
@@ -374,7 +374,7 @@ def _counting(count: Parameter, seen: list[Any]) -> Cell:
 
 
 @pytest.mark.parametrize("order", [1, 2])
-def test_effects_happen_once(run, order):
+def test_side_effects_happen_once(run, order):
     """Two calls whose gradients are still pending have gradients of their own values; nothing runs again for them."""
     count, seen = Parameter(Tensor([0.0]), name="count", requires_grad=False), []
     cell = _counting(count, seen)
@@ -492,7 +492,7 @@ def test_results_of_forward_hooks_are_checked_at_once(run, kind, returned):
     assert any(hook.__qualname__ in note for note in caught.value.__notes__)
 
 
-def test_earlier_tensors_may_come_back(run):
+def test_a_hook_may_return_an_earlier_tensor(run):
     """A hook may return arguments or earlier results of the Cell, and numbers."""
 
     class Named(Cell):
@@ -506,14 +506,14 @@ def test_earlier_tensors_may_come_back(run):
     assert found["how"] == "hooked" and found["count"] == 2 and found["result"].asnumpy().tolist() == (2 * X).tolist()
 
 
-def test_a_pre_hook_that_spoils_the_inputs_is_named(run):
+def test_a_pre_hook_that_returns_invalid_inputs_is_named(run):
     net = nn.SequentialCell(nn.Dense(3, 3))
 
     def cut(cell: Any, args: tuple) -> Any:
         return args[0][:, :2]
 
     net[0].register_forward_pre_hook(cut)
-    line = _line(test_a_pre_hook_that_spoils_the_inputs_is_named, "hook(cut)")
+    line = _line(test_a_pre_hook_that_returns_invalid_inputs_is_named, "hook(cut)")
     with pytest.raises(ValueError, match="2") as caught:
         run(net)(Tensor(X.reshape(1, 3)))
     assert (f"the forward pre-hook {cut.__qualname__} ({__file__}:{line}) of SequentialCell.0 had made Tensor (1, 2) "
@@ -587,7 +587,7 @@ def test_constants_of_calls_are_distinguished_by_type_and_value():
         assert numbers(function(x(), type("Same", (), {"k": k}))) == (k * X).tolist()
 
 
-def test_each_context_has_its_own():
+def test_compiled_functions_compute_in_the_context_of_the_call():
     function = jit(lambda a: a * 2)
     function(x())
     with cpu(1):
@@ -692,6 +692,6 @@ def test_a_forked_process_goes_on():
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_nothing_is_left_behind():
+def test_hooks_and_traces_are_freed():
     assert (STATE.trace, STATE.inside, STATE.nested, STATE.runs, STATE.blocked) == (None, False, False, None, 0)
     assert (MODE.recording, MODE.training) == (False, False)

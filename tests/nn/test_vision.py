@@ -128,7 +128,7 @@ def test_random_rotations_are_counter_clockwise(degrees: Any, low: float, high: 
 @pytest.mark.parametrize("mix, dtypes", [
     (vision.MixUp(4, 0.5), ["float64", "float64"]), (vision.MixUpBatch(0.5), ["uint8", "float32"]),
     (vision.CutMixBatch(vision.ImageBatchFormat.NHWC), ["uint8", "float32"])])
-def test_labels_are_mixed_as_the_images(mix: Callable[..., Any], dtypes: list[str]) -> None:
+def test_labels_are_mixed_in_the_proportion_of_the_images(mix: Callable[..., Any], dtypes: list[str]) -> None:
     seen = set()
     for _ in range(20):
         images, labels = mix(BATCH, LABELS)
@@ -156,7 +156,7 @@ def test_mixes_of_other_layouts_and_batches() -> None:
     vision.RandomCropWithBBox(30, pad_if_needed=True), vision.RandomResizedCropWithBBox((16, 24), (0.1, 1.0), (0.5, 2)),
     vision.RandomHorizontalFlipWithBBox(), vision.RandomVerticalFlipWithBBox(), vision.ResizeWithBBox((40, 10)),
     vision.RandomResizeWithBBox((30, 60))])
-def test_boxes_stay_around_what_they_were_around(operation: Callable[..., tuple[np.ndarray, np.ndarray]]) -> None:
+def test_boxes_follow_their_objects(operation: Callable[..., tuple[np.ndarray, np.ndarray]]) -> None:
     image = np.zeros((20, 24, 3), np.uint8)
     image[6:11, 4:14] = 200
     for _ in range(30):

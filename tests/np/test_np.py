@@ -419,7 +419,7 @@ class _Net(gluon.HybridBlock):
 
 
 @pytest.mark.usefixtures("numpy_manners")
-def test_blocks_make_such_arrays_and_run_as_plans() -> None:
+def test_blocks_make_np_arrays_and_run_as_plans() -> None:
     mx.random.seed(1)
     net = _Net()
     net.initialize()
@@ -490,13 +490,13 @@ def test_optimizers_know_whether_arrays_of_np_were_on() -> None:
 
 
 @pytest.mark.usefixtures("numpy_manners")
-def test_loaders_make_such_arrays() -> None:
+def test_loaders_make_np_arrays() -> None:
     data = gluon.data.ArrayDataset(mnp.ones((4, 2)), mnp.arange(4))
     for x, y in gluon.data.DataLoader(data, batch_size=2):
         assert type(x) is type(y) is mnp.ndarray and x.shape == (2, 2)
 
 
-def test_manners_end_with_their_scope() -> None:
+def test_use_np_ends_with_its_scope() -> None:
     @npx.use_np
     class Asking:
         def ask(self) -> tuple[bool, bool]:
@@ -517,7 +517,7 @@ def test_manners_end_with_their_scope() -> None:
         npx.set_np(shape=False, array=True)
 
 
-def test_symbols_have_numpys_manners() -> None:
+def test_symbols_follow_numpy() -> None:
     x = mx.sym.Variable("x").as_np_ndarray()
     graph = mx.sym.np.where((x + x[0]).sum(axis=1, keepdims=True) > 6, x, mx.sym.np.zeros((2, 3)))
     found = graph.eval(x=mx.nd.array(X))[0].asnumpy()

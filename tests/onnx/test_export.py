@@ -297,7 +297,7 @@ def test_dropout_that_always_draws(words: dict[str, Any], p: float) -> None:
         to_model(mx.sym.Dropout(Variable("x"), p=p, mode="always"), x, opset_version=11)
 
 
-def test_attention_is_onnx_s() -> None:
+def test_attention_is_exported_as_attention() -> None:
     """Attention is one node from opset 23 on, also with shared heads; with dropout it is several."""
     q, k, v = _floats(2, 4, 5, 3), _floats(2, 2, 6, 3), _floats(2, 2, 6, 2)
     seen = _floats(5, 6) > 0
@@ -633,7 +633,7 @@ def test_python_is_a_node_of_our_domain(operators: Any) -> None:
     assert {each.domain for each in to_model(operators[1](Variable("x")), (2, 3)).opset_import} == {"", "opreg"}
 
 
-def test_users_say_their_operators(operators: Any) -> None:
+def test_users_define_the_export_of_their_operators(operators: Any) -> None:
     """A rule of an operator, or a method of a Prop, gives the nodes."""
     _, python = operators
     python.onnx(lambda g, use, x: g("Mul", x, use.attrs["factor"]))
@@ -726,7 +726,7 @@ def _differentiated(symbol: Symbol, arrays: dict[str, np.ndarray]) -> tuple[list
 
 @pytest.mark.parametrize("name", ["two", "kinds", "optional", "many", "loop", "rounds", "numpy", "nested", "heads",
                                   "cut", "looked up"])
-def test_a_traced_operator_there_and_back(name: str) -> None:
+def test_a_traced_operator_is_exported_and_imported(name: str) -> None:
     """An imported model gives the same values and gradients; ONNX Runtime, if installed, gives the same values."""
     symbol, arrays = _traced_operators()[name]
     model = to_model(symbol, *[arrays[each] for each in symbol.list_arguments()])
@@ -754,7 +754,7 @@ KEPT = [
 
 
 @pytest.mark.parametrize("attrs", KEPT, ids=[" ".join(each) or "defaults" for each in KEPT])
-def test_attributes_there_and_back(attrs: dict[str, Any]) -> None:
+def test_attributes_are_exported_and_imported(attrs: dict[str, Any]) -> None:
     """An operator that runs as Python keeps its attributes in models, as in files of graphs."""
     from opreg.operator import define
 
@@ -776,7 +776,7 @@ def test_attributes_there_and_back(attrs: dict[str, Any]) -> None:
     assert all(each == seen[0] for each in seen) and attrs.items() <= seen[0].items()
 
 
-def test_states_of_a_user_there_and_back() -> None:
+def test_states_of_users_operators_are_exported_and_imported() -> None:
     from opreg.operator import define
 
     @define(name="onnx_centred", auxiliary=("mean",))

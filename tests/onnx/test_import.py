@@ -156,7 +156,7 @@ def test_a_symbol_is_the_cell(make: Any) -> None:
 @pytest.mark.parametrize("directions", [1, 2])
 @pytest.mark.parametrize("given", [True, False])
 def test_recurrent_layers_are_one_node(name: str, gates: int, words: dict[str, Any], directions: int, given: bool
-                                       ) -> None:
+                                      ) -> None:
     """The operator RNN computes them for any batch size; lengths of sequences unroll them, with the same values."""
     words = {**words, "hidden_size": 2, "direction": "bidirectional" if directions == 2 else "forward"}
     if "activations" in words:
@@ -253,7 +253,7 @@ def test_an_initializer_that_only_a_mask_is_made_of_is_a_constant(name: str) -> 
     assert moves or not {"Cast", "_npi_equal", "_npi_tril", "_npi_triu"} & set(operators_of(symbol))
 
 
-def test_numbers_that_only_a_run_gives() -> None:
+def test_values_known_only_at_run_time_are_refused_by_name() -> None:
     made = model([helper.make_node("Unique", ["x"], ["i"], sorted=0), helper.make_node("Neg", ["i"], ["y"])],
                  {"x": (2, 2)}, ["y"])
     found = import_to_cell(made)(mx.Tensor(np.array([[2, 1], [2, 0]], np.float32)))
@@ -581,7 +581,7 @@ def test_no_model_at_all(tmp_path: Path) -> None:
         import_model(dense(), shapes={"X": (2, 3)})
 
 
-def test_models_that_ask_for_much() -> None:
+def test_models_that_request_huge_arrays() -> None:
     made = model([helper.make_node("ConstantOfShape", ["s"], ["y"])], {"x": (1,)}, ["y"],
                  {"s": np.array([1 << 40, 1 << 20])})
     with pytest.raises(OpError, match="asks for an array of shape"):
@@ -605,7 +605,7 @@ def test_files_damaged_at_random_do_no_harm() -> None:
     assert run(99) == 0
 
 
-def test_numbers_of_a_damaged_file_take_no_time() -> None:
+def test_huge_attribute_values_are_cut_or_refused() -> None:
     """Lengths, and counts of rounds, beyond an array's length are cut to it, or are errors."""
     np.testing.assert_array_equal(grams(max_gram_length=1 << 60, max_skip_count=1 << 60), [1, 0, 3])
     for counts in ([0, 1 << 60], [-1 << 60, 2], [2, 0]):
@@ -877,7 +877,7 @@ def test_einsum_of_any_lengths(equation: str, shapes: list[tuple[Any, ...]]) -> 
                          "twice"), ("i,i->i", [(3,), (4,)], "3 and 4"),
     ("i...j->ij", [(3, 4, 2)], "leaves out"), ("ij->iji", [("i", 4)], "has an output axis that no tensor has"),
     ("i->...i", [(3,)], "no tensor has")])
-def test_equations_that_do_not_fit(equation: str, shapes: list[tuple[Any, ...]], words: str) -> None:
+def test_invalid_einsum_equations_are_refused(equation: str, shapes: list[tuple[Any, ...]], words: str) -> None:
     inputs = {f"x{i}": shape for i, shape in enumerate(shapes)}
     made = model([helper.make_node("Einsum", [*inputs], ["y"], equation=equation)], inputs, ["y"])
     with pytest.raises(OpError, match=words):
@@ -1189,14 +1189,14 @@ def test_single_bounds_are_attributes(name: str, inputs: list[str], ours: list[s
     np.testing.assert_array_equal(found.asnumpy(), want)
 
 
-def test_a_number_of_more_axes_adds_them() -> None:
+def test_a_scalar_operand_with_more_axes_adds_axes() -> None:
     made = model([helper.make_node("Constant", [], ["one"], value=numpy_helper.from_array(np.ones((1, 1), np.float32))),
                   helper.make_node("Add", ["x", "one"], ["y"])], {"x": (3,)}, ["y"])
     assert import_to_cell(made)(mx.Tensor(numbers(3))).shape == (1, 3)
 
 
 @pytest.mark.parametrize("at", [0, 2, -1])
-def test_one_place_is_a_view(at: int) -> None:
+def test_a_single_index_is_a_view(at: int) -> None:
     made = model([helper.make_node("Gather", ["x", "at"], ["y"], axis=1)], {"x": (2, 3, 4)}, ["y"],
                  {"at": np.array(at)})
     symbol, args, _ = import_model(made)

@@ -261,7 +261,7 @@ def _residual(units, behind):
 
 
 @pytest.mark.parametrize("behind", [False, True], ids=["sum last", "relu behind"])
-def test_a_node_that_nobody_named_is_where_what_it_reads_and_gives_is(behind):
+def test_an_unnamed_node_is_in_the_group_of_its_inputs_and_readers(behind):
     plot = mx.viz.plot_network(_residual(6, behind))
     level = check(plot._drawing)
     units = [(f"stage{stage}", f"unit{unit}") for stage in (1, 2, 3) for unit in (1, 2)]
@@ -393,7 +393,7 @@ def test_a_plan_is_drawn_with_what_is_fused_and_where_results_lie():
 
 @pytest.mark.parametrize("grad_req", ["write", "null"])
 @pytest.mark.parametrize("name", ["mlp", "lenet", "resnet", "transformer"])
-def test_results_that_lie_in_one_place_take_turns(name, grad_req):
+def test_results_in_the_same_memory_have_disjoint_lifetimes(name, grad_req):
     about = json.loads((MODELS / name / "about.json").read_text())
     symbol = load(MODELS / name / f"{name}-symbol.json")
     bound = symbol.simple_bind(mx.cpu(), grad_req=grad_req, **{
@@ -455,7 +455,7 @@ def test_a_cell_without_inputs_is_listed_without_shapes(capsys):
         ["SequentialCell", "0", "0"], ["0 (Dense)", "9", "9"]]
 
 
-def test_a_cell_that_can_be_no_graph_is_run(capsys):
+def test_a_cell_that_cannot_be_a_graph_is_run(capsys):
     class Odd(nn.Cell):
         def construct(self, x):
             return x * float(x.asnumpy().sum())
@@ -494,7 +494,7 @@ def test_numbers_on_a_device_are_shown_and_few_of_them_leave_it():
     assert [shown[0][0], shown[0][-1], shown[-1][0], shown[5][5]] == ["0", "49", "1950", "…"]
 
 
-def test_everything_that_is_looked_at_has_a_picture_or_a_table():
+def test_every_displayed_object_has_a_picture_or_a_table():
     x = mx.sym.Variable("a<b")
     bound = mx.sym.exp(x, name="e<f").simple_bind(mx.cpu(), **{"a<b": (2, 3)})
     assert rows(bound._repr_html_())[1:] == [["argument", "a&lt;b", "(2, 3)", "float32", "cpu(0)", "write"],
@@ -520,7 +520,7 @@ def test_everything_that_is_looked_at_has_a_picture_or_a_table():
     assert report._repr_html_().startswith("<table>")
 
 
-def test_nothing_of_it_is_loaded_before_somebody_looks():
+def test_pictures_are_loaded_at_first_use():
     program = ("import sys, opreg as mx; x = mx.nd.ones((2,)); s = mx.sym.Variable('x') * 2; mx.nn.Dense(2, 3)\n"
                "print(any(name.startswith('opreg.pictures') for name in sys.modules))\n"
                "x._repr_html_(); print('opreg.pictures' in sys.modules)")

@@ -297,7 +297,7 @@ def test_lines_of_targets_of_assignments(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["float(np.ones(2))", "'%d' % np.ones(2)"])
-def test_arrays_of_more_elements_are_none(wrong: str) -> None:
+def test_arrays_of_several_elements_are_not_converted(wrong: str) -> None:
     with pytest.raises(TypeError):
         exec(compiled(f"import numpy as np\nx = {wrong}".encode(), "program.py"), {})
 
@@ -339,7 +339,7 @@ def test_problems_that_are_left_are_reported() -> None:
         == [(1, "md5 is gone", False), (2, "/", True), (4, "__cmp__ is not called by Python 3", False)]
 
 
-def test_neither_python() -> None:
+def test_text_that_is_neither_python_2_nor_3() -> None:
     pytest.importorskip("fissix", reason="reads Python 2")
     with pytest.raises(SyntaxError, match="line 2"):
         port("print 'a'\nx = = 1\n")
@@ -464,7 +464,7 @@ def test_files_without_permission_to_read(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_unwritable_files_are_named_and_the_rest_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str],
-                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+                                                         monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(change) -> None:
         if change.path.name == "a.py":
             raise OSError(28, "No space left on device")
@@ -580,7 +580,7 @@ LONG: dict[str, Callable[[int], str]] = {
 
 
 @pytest.mark.parametrize("kind", LONG)
-def test_work_grows_as_the_file(kind: str, tmp_path: Path) -> None:
+def test_time_grows_in_proportion_to_the_file(kind: str, tmp_path: Path) -> None:
     """The third part of a file takes as many calls of functions as the second."""
     if "print" in LONG[kind](1):
         pytest.importorskip("fissix", reason="reads Python 2")

@@ -100,6 +100,8 @@ ROWS += [
         name="half"),
     Row("moments", [_CUBE], {"axes": (0, 2)}, grad=(0,), second=True,
         expected=lambda x: (np.mean(x, (0, 2)), np.var(x, (0, 2)))),
+    Row("moments", [np.array([[1, 5, 9], [100, 3, 7]], "int32")], {"axes": (0,)},
+        lambda x: (np.array([50, 4, 8], "int32"), np.array([2450, 1, 1], "int32")), name="integers"),
     Row("moments", [_SIGNED], {"axes": (-1,), "keepdims": True}, grad=(0,), second=True,
         expected=lambda x: (np.mean(x, -1, keepdims=True), np.var(x, -1, keepdims=True))),
     Row("argmax", [_SIGNED], expected=_by(np.argmax)),

@@ -166,7 +166,7 @@ ELSEWHERE: dict[str, tuple[Callable[[], Symbol], dict, str]] = {
 
 
 @pytest.mark.parametrize("way", ELSEWHERE)
-def test_graphs_that_are_more_than_attention_stay(way, monkeypatch):
+def test_graphs_that_differ_from_attention_stay(way, monkeypatch):
     write, shapes, moved = ELSEWHERE[way]
     plan, _ = _same(write(), shapes, monkeypatch, moved)
     assert OPERATOR not in plan

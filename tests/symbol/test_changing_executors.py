@@ -112,7 +112,7 @@ class Machine:
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_an_executor_answers_as_one_that_is_bound_anew(seed: int) -> None:
+def test_a_changed_executor_equals_a_newly_bound_one(seed: int) -> None:
     machine, said = Machine(seed), []
     for _ in range(6):
         said.append(machine.change())

@@ -66,7 +66,7 @@ def test_a_network_is_close_to_its_reference(dtype):
     assert [row.resolutions for row in report.rows] == sorted((row.resolutions for row in report.rows), reverse=True)
 
 
-def test_nothing_changes_for_those_who_look():
+def test_checking_changes_no_results():
     """The check changes no result, and no later random number."""
     shapes = {"data": (4, 6)}
     assert_same(bound(network(), shapes, check_kernels=True), bound(network(), shapes))
@@ -197,7 +197,7 @@ def test_reshape_keeps_checking():
     assert executor.kernel_report(False).rows[0].runs == 1
 
 
-def test_users_operators_have_nothing_beside_them():
+def test_users_operators_have_no_reference():
     executor = ran(sym.Custom(sym.tanh(sym.Variable("x")), op_type="test_common_identity"), {"x": (3,)})
     report = executor.kernel_report()
     assert not any("identity" in row.operator for row in report.rows)

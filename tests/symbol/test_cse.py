@@ -113,7 +113,7 @@ def given_shapes(net: Any) -> dict[str, tuple]:
 
 @settings(max_examples=120, deadline=None)
 @given(networks(), st.integers(0, 2**16), st.sampled_from(["write", "add"]), st.booleans())
-def test_no_number_changes(net, seed, grad_req, fused):
+def test_values_do_not_change(net, seed, grad_req, fused):
     shapes, other = given_shapes(net), () if fused else (fuse,)
     ours = bound(net, shapes, other, seed=seed, grad_req=grad_req)
     theirs = bound(net, shapes, (cse, fold_constants, *other), seed=seed, grad_req=grad_req)
@@ -189,7 +189,7 @@ class IdentityProp(mx.operator.CustomOpProp):
         return Identity()
 
 
-def test_places_are_kept_apart():
+def test_nodes_on_different_devices_stay_separate():
     x = sym.Variable("x")
     halves = []
     for group in ("a", "b"):
@@ -213,7 +213,7 @@ def test_backward_reads_results_that_forward_keeps_anyway():
 
 
 @pytest.mark.parametrize("kept", [True, False], ids=["there", "gone"])
-def test_backward_keeps_nothing_longer_for_that(kept):
+def test_merging_does_not_extend_lifetimes(kept):
     """Backward computes a value again if only forward reads it; an output of the graph is kept, and backward reads
     it."""
     names = [sym.Variable(name) for name in ("x", "gamma", "beta", "mean", "var")]
@@ -225,7 +225,7 @@ def test_backward_keeps_nothing_longer_for_that(kept):
     assert forward.count("broadcast_mul") == 1 and backward.count("broadcast_mul") == (not kept)
 
 
-def test_updates_leave_everything_alone():
+def test_operators_that_write_to_inputs_are_not_merged():
     weight, momentum = sym.Variable("weight"), sym.Variable("momentum")
     update = sym.sgd_mom_update(weight, sym.Variable("grad"), momentum, lr=0.5)
     net = sym.Group([momentum * 2.0, update, momentum * 2.0])

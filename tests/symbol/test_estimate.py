@@ -197,7 +197,7 @@ def test_sums_of_gradients_and_zeros_are_counted() -> None:
     assert [(row.read, row.written) for row in own] == [(0, 32)]
 
 
-def test_nothing_runs() -> None:
+def test_an_estimate_runs_nothing() -> None:
     ran = []
 
     @mx.operator.define(name="test_estimate_watch")
@@ -245,7 +245,7 @@ def test_a_users_operator_is_an_island_between_two_graphs() -> None:
 
 
 @pytest.mark.parametrize("train", [False, True])
-def test_a_loop_runs_its_body_in_every_round(train: bool) -> None:
+def test_the_body_of_a_loop_counts_once_for_each_iteration(train: bool) -> None:
     def body(x: Any, state: Any) -> Any:
         return sym.tanh(x) * 2, state
 
@@ -279,7 +279,7 @@ def test_dtypes_without_a_rate_are_bytes_alone() -> None:
 
 @pytest.mark.parametrize("field", ["memory_rate", "product_rates", "launch", "node"])
 @pytest.mark.parametrize("factor", [1.0, 3.0, 1000.0])
-def test_no_time_grows_on_a_better_machine(field: str, factor: float) -> None:
+def test_a_better_machine_is_never_slower(field: str, factor: float) -> None:
     value: Any = getattr(H100, field)
     better = {name: rate * factor for name, rate in value.items()} if field == "product_rates" else \
         value * factor if field == "memory_rate" else value / factor
@@ -320,7 +320,7 @@ def test_a_plan_of_a_gpu_counts_its_kernels() -> None:
             assert len(xp.kernels) == found.launches == executor.estimate().launches
 
 
-def test_graphs_whose_shapes_follow_from_numbers() -> None:
+def test_graphs_whose_shapes_depend_on_values() -> None:
     x, mask = sym.Variable("x"), sym.Variable("mask")
     executor = (sym.contrib.boolean_mask(sym.exp(x), mask) * 2).simple_bind(mx.cpu(), x=(4, 2), mask=(4,))
     before = executor.estimate(machine=UNIT)
@@ -343,7 +343,7 @@ def test_the_table() -> None:
     assert f"{len(found.rows)} steps on H100" in repr(found)
 
 
-def test_a_machine_is_one() -> None:
+def test_machine_must_be_a_machine_or_a_name() -> None:
     with pytest.raises(mx.MXNetError, match=r"'H10': expected a Machine, or the name of one.* mean 'H100'"):
         mlp().estimate(machine="H10")
 

@@ -261,7 +261,7 @@ def test_explain_and_debug_str():
     assert "inference plan" in executor.explain(is_train=False)
 
 
-def test_explain_says_where_results_live():
+def test_explain_shows_the_memory_of_results():
     x = sym.Variable("x")
     inner = sym.exp(sym.dot(x, x, name="product"), name="inner")
     turned = sym.transpose(inner, name="turned")
@@ -289,7 +289,7 @@ def test_a_monitor_receives_identities_and_composed_operators(make):
     assert seen == [("first_output", 3), ("same_output", 3)]
 
 
-def test_a_monitor_hears_of_one_gradient_after_the_other():
+def test_a_monitor_receives_gradients_one_by_one():
     """The names are MXNet's: each has a number for the input whose gradient it is."""
     executor = linear()
     seen = []
@@ -656,7 +656,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("attempt", "error", "words"), [row[1:] for row in MISTAKES], ids=[row[0] for row in MISTAKES])
-def test_mistakes_are_answered(attempt, error, words):
+def test_mistakes_raise_errors_with_a_remedy(attempt, error, words):
     with pytest.raises(error) as caught:
         attempt(linear())
     assert all(word in str(caught.value) for word in words), str(caught.value)

@@ -214,7 +214,7 @@ def test_a_schedule_changes_no_step() -> None:
     assert len(segments) == 1 and weights.optimizer.num_update == 13
 
 
-def test_states_that_are_read_take_the_places_of_old_ones() -> None:
+def test_loaded_states_replace_old_ones() -> None:
     weights = Weights(SIZES, created("adam"))
     for run in range(2):
         weights.step(run)
@@ -255,7 +255,7 @@ def test_gradients_that_are_added_stay() -> None:
         np.testing.assert_allclose(weights.grads[name].asnumpy(), 4 * value, 1e-6)
 
 
-def test_an_array_that_is_there_twice_moves_twice() -> None:
+def test_a_weight_listed_twice_is_updated_twice() -> None:
     loss = sym.MakeLoss(sym.sum(sym.var("a")) + sym.sum(sym.var("b")))
     weight = nd.zeros((2,))
     executor = loss.bind(mx.cpu(), [weight, weight], args_grad=[nd.ones((2,)), nd.ones((2,)) * 2])
@@ -318,7 +318,7 @@ class Upwards(mx.optimizer.SGD):
     (lambda: mx.optimizer.get_updater(Steeper(learning_rate=0.5)), -1.0),
     (lambda: mx.optimizer.get_updater(Upwards(learning_rate=0.5)), 1.0),
 ], ids=["updater", "rate", "update"])
-def test_updates_of_users_count(updater: Callable[[], Any], moved: float) -> None:
+def test_an_update_of_a_users_optimizer_is_called(updater: Callable[[], Any], moved: float) -> None:
     weights = Weights(FEW, created("sgd"))
     weights.executor.set_optimizer(updater())
     loss = sym.MakeLoss(sym.sum(sym.var("data")) * 0 + sym.sum(sym.var("w", shape=(1,))))

@@ -58,7 +58,7 @@ def test_the_member_of_a_fused_group_that_did_it_is_named():
         executor.forward(is_train=True)
 
 
-def test_backward_is_checked_and_forward_was_well():
+def test_an_infinity_in_backward_is_found_after_a_finite_forward():
     executor = _executor(mx.sym.sqrt(mx.sym.var("x"), name="root"), x=_x(4, 0))
     executor.forward(is_train=True)
     with pytest.raises(NonFiniteError, match=r"node 'root_backward', made at .*test_finite.py.*backward step 0"):

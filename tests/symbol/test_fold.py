@@ -118,7 +118,7 @@ def cases(draw):
 
 @settings(deadline=None, max_examples=120, derandomize=True)
 @given(cases(), st.sampled_from([300, 3 << 20]), st.integers(1, 3))
-def test_same_numbers(case, block, count):
+def test_folded_convolutions_give_the_same_values(case, block, count):
     """Results are equal for all shapes, strides, groups, layouts, divisions of the work, and kernels."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(correlation.BLOCK, "numpy", block)
@@ -232,7 +232,7 @@ def test_relu_is_recognised_by_its_expression(zero, steps):
     assert len(operators(executor)) == steps
 
 
-def test_halves_are_left_alone():
+def test_float16_convolutions_are_not_folded():
     """float16 is rounded between the operators."""
     net = sym.relu(unit(sym.Variable("data"), "a"))
     executor = net.simple_bind(mx.cpu(), "null", type_dict={"data": "float16"}, data=(1, 3, 5, 5))
@@ -275,7 +275,7 @@ needs_control = pytest.mark.skipif(blas._functions() is None, reason="this BLAS 
 
 
 @needs_control
-def test_blas_is_given_back(monkeypatch):
+def test_blas_threads_are_restored(monkeypatch):
     """BLAS has as many threads as before, also after an error, and after two threads share work at the same time."""
     get, change = blas._functions()
     before = get()
@@ -303,7 +303,7 @@ def test_blas_is_given_back(monkeypatch):
 
 
 @pytest.mark.parametrize("work, count, parts", [*itertools.product([0, 1 << 20, 1 << 30], [1, 2, 5], [0, 1, 3])])
-def test_all_parts_are_done(work, count, parts, monkeypatch):
+def test_share_runs_all_parts(work, count, parts, monkeypatch):
     monkeypatch.setattr(threads, "count", lambda: count)
     done: list[int] = []
     before = np.getbufsize()
@@ -318,7 +318,7 @@ def _child(pipe: Any) -> None:
 
 @needs_control
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
-def test_forked_child_holds_nothing():
+def test_a_forked_child_holds_no_lock():
     get, change = blas._functions()
     before = get()
     change(2)

@@ -160,7 +160,7 @@ def test_fused_graphs_give_the_same_numbers(net, dtype, seed, special, grad_req)
 
 @settings(max_examples=80, deadline=None)
 @given(networks(), st.sampled_from(["float32", "float64"]), st.integers(0, 2**16), st.sampled_from([1, 3, 8]))
-def test_so_do_tiles_on_threads_that_compute_again_in_backward(net, dtype, seed, tile):
+def test_threads_and_recomputation_give_the_same_values(net, dtype, seed, tile):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fusion, "_LARGE", 1)
         patch.setattr(schedule, "TILE", tile)
@@ -243,7 +243,7 @@ def test_a_value_that_backward_takes_and_does_not_read(kernels, dtype):
     assert len(expressions(executor)[0].results) == 2
 
 
-def test_a_reader_of_a_group_closes_it():
+def test_a_group_ends_at_an_outside_reader():
     x = sym.Variable("x")
     inner = sym.tanh(x * 2.0)
     total = sym.sum(inner, axis=1, keepdims=True)
@@ -296,7 +296,7 @@ def test_values_of_rows_are_not_computed_for_every_element():
     assert [each.arity for each in expressions(executor, False)] == [1, 2]
 
 
-def test_groups_have_an_end():
+def test_the_size_of_groups_is_limited():
     x = sym.Variable("x")
     net = functools.reduce(lambda y, _: sym.sin(y) * 1.5, range(100), x)
     executor = assert_same(net, {"x": (4,)})
@@ -315,7 +315,7 @@ def test_large_values_are_computed_again_and_small_ones_kept():
     assert ["tanh" in [prim.name for prim, _ in expressions(each)[1].code] for each in (small, large)] == [False, True]
 
 
-def test_dear_values_are_kept():
+def test_expensive_values_are_stored():
     net = sym.tanh(sym.erf(sym.Variable("x"))) * sym.Variable("y")
     forward, backward = expressions(bound(net, {"x": (512, 512), "y": (512, 512)}))
     assert len(forward.results) > 1
@@ -469,7 +469,7 @@ def test_parts_run_on_threads_and_all_are_done(many):
     assert len(set(seen)) == 3
 
 
-def test_parts_may_run_parts(many):
+def test_parts_may_be_nested(many):
     done = []
     threads.run([lambda: threads.run([lambda: done.append(1)] * 4)] * 5)
     assert len(done) == 20
@@ -499,7 +499,7 @@ def test_how_many_threads_there_are(monkeypatch, variables, expected):
     assert threads.count.__wrapped__() == expected
 
 
-def test_without_a_word_there_are_as_many_as_processors(monkeypatch):
+def test_by_default_there_are_as_many_threads_as_processors(monkeypatch):
     monkeypatch.delenv("OPREG_NUM_THREADS", raising=False)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert 1 <= threads.count.__wrapped__() <= (os.cpu_count() or 1)

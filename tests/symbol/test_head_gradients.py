@@ -49,7 +49,7 @@ def test_backward_without_arguments_uses_bound_head_gradients(form):
         np.testing.assert_allclose(stepped(executor), expected(executor, gradient), rtol=1e-4, atol=1e-5)
 
 
-def test_bind_takes_them_too():
+def test_bind_takes_head_gradients():
     gradient, x, dx = head(), head(2), mx.nd.zeros(SHAPE)
     executor = net().bind(mx.cpu(), {"x": x}, args_grad={"x": dx}, head_grads={"y_output": gradient})
     np.testing.assert_allclose(stepped(executor), expected(executor, gradient), rtol=1e-4, atol=1e-5)
@@ -62,7 +62,7 @@ def test_gradients_of_arguments_go_into_arrays_that_stay():
         net().bind(mx.cpu(), [mx.nd.ones(SHAPE)], [np.zeros(SHAPE, "float32")])
 
 
-def test_it_is_read_where_it_lies():
+def test_a_bound_head_gradient_is_read_in_place():
     gradient = head()
     executor = bound(gradient)
     assert executor.head_grads == [gradient]
@@ -75,7 +75,7 @@ def test_it_is_read_where_it_lies():
     assert any(array is gradient._data for array in plan.arrays.values())
 
 
-def test_others_that_backward_is_given_are_copied_into_it():
+def test_head_gradients_passed_to_backward_are_copied_into_the_bound_array():
     gradient, other = head(1), head(2)
     for form in (other, [other], {"y_output": other}, other.astype("float64"), other.asnumpy()):
         executor, plan = bound(gradient), None
@@ -127,19 +127,19 @@ def test_one_array_for_two_outputs():
     np.testing.assert_allclose(stepped(bound([gradient, gradient], two())), 5 * gradient.asnumpy(), rtol=1e-6)
 
 
-def test_losses_take_none():
+def test_losses_have_no_head_gradients():
     executor = bound(head(), mx.sym.MakeLoss(mx.sym.Variable("x") * 2))
     np.testing.assert_array_equal(stepped(executor), np.full(SHAPE, 2))
 
 
-def test_without_gradients_they_count_for_nothing():
+def test_head_gradients_without_gradients_have_no_effect():
     executor = bound(head(), grad_req="null")
     executor.forward(is_train=True)
     executor.backward()
     assert executor.grad_arrays == [None]
 
 
-def test_they_may_be_arguments_and_gradients_of_the_same_executor():
+def test_head_gradients_may_be_arguments_or_gradients_of_the_executor():
     x = head()
     executor = net().bind(mx.cpu(), {"x": x}, {"x": mx.nd.zeros(SHAPE)}, head_grads=x)
     np.testing.assert_allclose(stepped(executor), expected(executor, x), rtol=1e-4, atol=1e-5)
@@ -185,7 +185,7 @@ def test_bind_refuses(head_grads, error, words):
         net().bind(mx.cpu(), [mx.nd.ones(SHAPE)], [mx.nd.ones(SHAPE)], head_grads=head_grads())
 
 
-def test_reshape_keeps_the_front():
+def test_reshape_uses_the_front_of_head_gradients():
     gradient = head()
     executor = bound(gradient)
     same, smaller = executor.reshape(x=SHAPE), executor.reshape(x=(3, 4))

@@ -83,7 +83,7 @@ KINDS = {"plain": {}, "checked": {"check_kernels": True}, "recomputed": {"recomp
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 @pytest.mark.parametrize("net", NETS.values(), ids=NETS)
-def test_an_executor_and_its_arrays(net, kind, uncollected):
+def test_an_executor_is_freed_with_its_arrays(net, kind, uncollected):
     executor = net(sym.Variable("x")).simple_bind(mx.cpu(), x=(3, 2), group2ctx={"far": mx.cpu(1)}, **kind)
     executor.arg_dict["x"][:] = np.arange(6).reshape(3, 2) / 8
     for is_train in (False, True):
@@ -97,7 +97,7 @@ def test_an_executor_and_its_arrays(net, kind, uncollected):
     assert not any(each() is not None for each in held), [type(each()).__name__ for each in held if each() is not None]
 
 
-def test_a_plan_that_gave_way(uncollected):
+def test_a_replaced_plan_is_freed(uncollected):
     """A plan is freed when a plan for a monitor, or for gradients as in inference, replaces it."""
     executor = sym.tanh(sym.exp(sym.Variable("x")) * 2).simple_bind(mx.cpu(), x=(3,))
     executor.forward(is_train=True)

@@ -227,7 +227,7 @@ def test_elements_of_data_with_one_axis_have_one():
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("case", CASES)
-def test_a_cached_op_goes_round_by_round(case, sign):
+def test_a_cached_op_runs_a_loop_eagerly(case, sign):
     """A CachedOp calls each operator of each round, so that autograd records them."""
     arrays = values(sign)
     outs, grads = eagerly(case, arrays)
@@ -258,7 +258,7 @@ def test_a_body_that_leaves_a_state_unused():
 
 @pytest.mark.parametrize("F", [nd, sym])
 @pytest.mark.parametrize("many", [False, True])
-def test_loop_variables_come_back_as_they_were_given(F, many):
+def test_loop_variables_keep_their_nesting(F, many):
     start = nd.ones((1,)) if F is nd else sym.Variable("x")
     for func in (lambda x: (x, x), lambda x: (x, [x])):
         _, last = F.contrib.while_loop(lambda x: x < 2, func, [start] if many else start, max_iterations=2)

@@ -111,7 +111,7 @@ def turned_networks(draw):
 @pytest.mark.parametrize("watched", [False, True])
 @settings(max_examples=150, deadline=None)
 @given(net=turned_networks(), seed=st.integers(0, 2**16))
-def test_no_one_loses_what_he_reads_by_a_view(watched, net, seed):
+def test_memory_read_through_a_view_is_not_overwritten(watched, net, seed):
     rng = np.random.default_rng(seed)
     names = net.list_arguments()
     arrays = {name: mx.nd.array(rng.standard_normal((4, 4)), dtype="float64") for name in names}

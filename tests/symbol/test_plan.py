@@ -102,7 +102,7 @@ def test_joined_functions_run_in_order_and_hold_their_arrays(kernels: str) -> No
     np.testing.assert_array_equal(out, 8 * x + 7)
 
 
-def test_products_and_losses_know_nothing_of_modes() -> None:
+def test_steps_of_products_and_losses_do_not_depend_on_modes() -> None:
     y = sym.relu(sym.FullyConnected(sym.Variable("x"), num_hidden=96))
     y = sym.SoftmaxOutput(sym.FullyConnected(y, num_hidden=10), name="softmax")
     with compiler.use("numpy"):
@@ -126,7 +126,7 @@ def _watched(name: str, seen: list[str]) -> Any:
 
 
 @both
-def test_a_watch_is_called_around_each_step_and_leaves_no_trace(kernels: str) -> None:
+def test_an_instrument_is_called_around_each_step_and_can_be_removed(kernels: str) -> None:
     executor = chain(sym.Variable("x"), 3).simple_bind(mx.cpu(), x=(4,))
     plan, seen = executor.plan(True), list[str]()
     executor.forward(is_train=True)
@@ -156,7 +156,7 @@ def test_a_watch_is_called_around_each_step_and_leaves_no_trace(kernels: str) ->
     np.testing.assert_array_equal(executor.outputs[0].asnumpy(), watched)
 
 
-def test_watches_of_all_plans_see_those_before_and_behind() -> None:
+def test_instruments_of_all_plans_see_existing_and_later_plans() -> None:
     old, seen = chain(sym.Variable("x"), 2).simple_bind(mx.cpu(), x=(4,)), list[int]()
     old.forward()
     take_off = instrument_all(lambda number, step: None, lambda steps, run: (seen.append(len(steps)), run()))
@@ -238,7 +238,7 @@ def test_inside_a_quiet_call_and_while_recording(kernels: str) -> None:
 
 
 @both
-def test_a_monitor_comes_and_goes(kernels: str) -> None:
+def test_a_monitor_can_be_set_and_removed(kernels: str) -> None:
     executor, seen = bound(chain(sym.Variable("x"), 8), x=np.ones(3, "float32")), []
     for _ in range(2):
         executor.forward()
@@ -383,7 +383,7 @@ def test_specs_of_earlier_nodes_are_kept() -> None:
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_the_collector_is_as_it_was(enabled: bool) -> None:
+def test_the_garbage_collector_is_restored(enabled: bool) -> None:
     was = gc.isenabled()
     try:
         (gc.enable if enabled else gc.disable)()

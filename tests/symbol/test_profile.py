@@ -104,7 +104,7 @@ def test_runs_are_a_positive_number(runs):
 
 
 @pytest.mark.parametrize("grad_req", ["write", "add"])
-def test_nothing_is_different_afterwards(grad_req):
+def test_a_profile_changes_no_state(grad_req):
     """Outputs, gradients, states and random numbers do not change."""
     ours, theirs = executor(grad_req=grad_req), executor(grad_req=grad_req)
     for each in (ours, theirs):
@@ -131,7 +131,7 @@ def test_updates_are_undone():
     np.testing.assert_array_equal(bound_to.arg_dict["mom"].asnumpy(), before)
 
 
-def test_a_backward_that_was_to_follow_still_comes_right():
+def test_backward_after_a_profile_is_right():
     x = sym.Variable("x")
     bound_to = bound(sym.tanh(sym.exp(x)), {"x": (3,)})
     bound_to.forward(is_train=True)
@@ -223,11 +223,11 @@ def test_folded_convolutions_count_the_convolution():
     assert row.operators == ("Convolution", "relu") and row.flops == 2 * (2 * 4 * 3 * 3) * 3 * 9
 
 
-def test_others_have_none():
+def test_other_operators_have_no_flops():
     assert get("softmax").rules.work([(3, 4)], [(3, 4)], get("softmax").complete({})) is None
 
 
-def test_users_declare_theirs():
+def test_users_operators_declare_flops():
     @mx.operator.define(name="test_profile_double")
     def double(x):
         return x + x

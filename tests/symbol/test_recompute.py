@@ -96,7 +96,7 @@ def test_norms_dropout_and_activations(norm, dtype, tolerance):
     assert nbytes(ours) <= nbytes(theirs)
 
 
-def test_masks_do_not_change():
+def test_dropout_masks_do_not_change():
     """Backward multiplies by the mask of forward, although other random numbers are drawn between them."""
     executor = bound(sym.Dropout(sym.tanh(sym.Variable("x")), p=0.5) * sym.Variable("w"), {"x": (64,), "w": (64,)},
                      recompute=True, dtype="float32")
@@ -110,7 +110,7 @@ def test_masks_do_not_change():
         np.testing.assert_allclose(executor.grad_dict["w"].asnumpy(), factor * np.tanh(x), rtol=1e-5)
 
 
-def test_states_move_once():
+def test_states_are_updated_once():
     ours, theirs = both(network(3, norm=batch_norm, p=0.2), {"data": (8, 16)}, 1e-9)
     assert any("moving" in name for name in ours.aux_dict)
     for _ in range(2):
@@ -132,7 +132,7 @@ def test_nothing_is_computed_again_from_states_that_have_moved():
 # --------------------------------------------------------------------------------------------- the memory
 
 
-def test_a_norm_an_activation_and_dropout_halve():
+def test_recomputing_norm_activation_and_dropout_halves_memory():
     ours, theirs = both(network(12, norm=batch_norm, p=0.2), {"data": (32, 64)}, 1e-7)
     assert nbytes(ours) < 0.6 * nbytes(theirs)
     assert "Dropout" not in again(ours) and "BatchNorm" not in again(ours)
@@ -144,7 +144,7 @@ def test_products_are_not_computed_again():
     assert nbytes(ours) <= nbytes(theirs)
 
 
-def test_one_kept_value_takes_the_place_of_several():
+def test_one_stored_value_replaces_several():
     """Three activations read one product, which is kept in place of the activations."""
     x = sym.Variable("x")
     y = sym.dot(x, sym.Variable("w"))
@@ -162,7 +162,7 @@ def test_one_activation_of_a_product_stays():
     assert nbytes(ours) == nbytes(theirs)
 
 
-def test_long_chains_are_kept_in_parts():
+def test_long_chains_are_recomputed_in_parts():
     net = sym.Variable("x")
     for _ in range(144):
         net = sym.softmax(sym.tanh(net))
@@ -171,7 +171,7 @@ def test_long_chains_are_kept_in_parts():
     assert len(again(ours)) < 2 * 144
 
 
-def test_all_of_a_deep_network_takes_the_root():
+def test_memory_of_a_deep_network_grows_with_the_square_root():
     ours, theirs = (bound(network(64, act="relu"), {"data": (64, 64)}, recompute=choice, grad_req="write")
                     for choice in ("all", False))
     assert_same(ours, theirs, 1e-6)
@@ -296,11 +296,11 @@ def test_a_tagged_product_is_computed_again():
 
 
 @pytest.mark.parametrize("name", ["Dropout", "BatchNorm", "_contrib_BatchNormWithReLU"])
-def test_rules_are_there(name):
+def test_operators_have_recompute_rules(name):
     assert get(name).rules.recompute is not None
 
 
-def test_rules_know_when_they_do_not_know():
+def test_recompute_rules_may_decline():
     """In float16 the statistics have another dtype than the data, or were rounded, so the rule does not apply."""
     for norm in (batch_norm, NORMS["LayerNorm"]):
         ours, _ = both(network(2, norm=norm), {"data": (4, 8)}, 1e-2, dtype="float16")

@@ -178,7 +178,7 @@ def test_launches_of_a_step_and_the_text_of_explain(name: str) -> None:
     assert said(executor) == lines(text)
 
 
-def test_executors_of_the_host_are_as_they_were() -> None:
+def test_executors_on_the_host_record_nothing() -> None:
     make, arrays = NETS["a product between"]
     bound = Bound(make(), arrays, mx.cpu())
     for _ in range(4):
@@ -286,7 +286,7 @@ def test_an_operator_that_may_be_captured_and_waits_for_the_device_is_an_island(
 
 @needs_compiler
 @pytest.mark.parametrize("capturable", [False, True])
-def test_functions_of_users(capturable: bool) -> None:
+def test_users_functions_are_captured_or_islands(capturable: bool) -> None:
     @mx.operator.define(name="shifted", capturable=capturable)
     def shifted(x: Any, *, by: float = 1.0) -> Any:
         return x + by
@@ -475,7 +475,7 @@ def test_steps_on_the_host_are_islands() -> None:
     assert text[0] == "forward, 1 graph, 2 islands:" and text[1] == "_fused graph 0"
 
 
-def test_the_step_that_spoils_a_capture_in_silence_is_found() -> None:
+def test_the_step_that_silently_invalidates_a_capture_is_found() -> None:
     """A query whether a stream is done invalidates the capture without an error, and only the next launch fails."""
     asked = []
 
@@ -695,7 +695,7 @@ def test_a_replay_reads_new_values_of_bound_arrays() -> None:
 
 
 @needs_compiler
-def test_graphs_go_with_their_executors() -> None:
+def test_graphs_are_freed_with_their_executors() -> None:
     bound = Bound(rows(), NETS["rows"][1], mx.gpu(0))
     for _ in range(4):
         bound.step()

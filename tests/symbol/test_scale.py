@@ -87,7 +87,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_cost_grows_in_proportion(case: str) -> None:
+def test_time_and_memory_grow_in_proportion_to_the_graph(case: str) -> None:
     make = CASES[case]
     for n in (128, 512):
         make(n)()  # work that is done once in a process

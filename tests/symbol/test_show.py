@@ -32,7 +32,7 @@ def model(name):
 # ------------------------------------------------------------------------------------------------ debug_str
 
 
-def test_debug_str_speaks_as_mxnet_does():
+def test_debug_str_equals_mxnets():
     norm = sym.BatchNorm(sym.Variable("x"), moving_mean=sym.Variable("mean"), eps=0.1, name="bn")
     both = sym.SliceChannel(norm, num_outputs=2, name="sp")
     total = sym.elemwise_add(both[0], both[1], name="sum")
@@ -68,7 +68,7 @@ Inputs:
 """
 
 
-def test_a_variable_alone_has_nothing_to_say():
+def test_debug_str_of_a_variable():
     assert sym.Variable("x").debug_str() == "Variable:x\n"
 
 

@@ -64,7 +64,7 @@ def symbol(net: Any) -> Any:
 
 @pytest.mark.parametrize("request_", ["write", "add"])
 @pytest.mark.parametrize("net", [*NETS.values(), *SEVERAL.values()], ids=[*NETS, *SEVERAL])
-def test_as_on_the_tape(net, request_):
+def test_stages_equal_the_tape(net, request_):
     grad = nd.zeros(X.shape)
     executor = symbol(net).bind(mx.cpu(), {"x": nd.array(X), "i": nd.zeros((4,))}, {"x": grad}, request_)
     for mask in MASKS:
@@ -119,7 +119,7 @@ def test_plans_of_the_last_shapes_are_kept(monkeypatch):
     assert executor._second is not one
 
 
-def test_backward_by_itself_runs_forward_first():
+def test_backward_without_forward_runs_forward_first():
     executor = bound()
     executor.arg_dict["i"][:] = [0, 1, 1, 0]
     top = nd.ones((2, 3))

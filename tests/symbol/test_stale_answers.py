@@ -160,7 +160,7 @@ def test_backward_belongs_to_the_forward_that_ran() -> None:
 
 @pytest.mark.parametrize("owner", ["class", "operator"])
 @pytest.mark.parametrize("way", ["executor", "eager", "recorded before"])
-def test_methods_that_are_replaced_are_those_of_now(way: str, owner: str) -> None:
+def test_replaced_methods_are_called(way: str, owner: str) -> None:
     made = []
 
     class Op(mx.operator.CustomOp):
@@ -253,7 +253,7 @@ def test_a_body_that_changes_its_own_reads_is_not_traced_in_each_run() -> None:
 
 
 @pytest.mark.parametrize("name", ["arg_arrays", "grad_arrays", "aux_arrays", "outputs"])
-def test_an_array_that_takes_a_place_in_a_list_is_warned_of(name: str) -> None:
+def test_replacing_an_array_in_a_list_causes_a_warning(name: str) -> None:
     executor = mx.sym.BatchNorm(mx.sym.Variable("x"), name="norm").simple_bind(mx.cpu(), x=(2, 3))
     arrays = getattr(executor, name)
     with pytest.warns(UserWarning, match=rf"{name}\[0\] = … changes only this list"):

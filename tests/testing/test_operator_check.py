@@ -476,7 +476,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], str, str, str]] = 
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_finds(name: str) -> None:
+def test_mistakes_are_found(name: str) -> None:
     make, inputs, verdict, words, change = MISTAKES[name]
     found = mx.operator.check(make(), *inputs)
     assert not found.ok and not found
@@ -486,7 +486,7 @@ def test_finds(name: str) -> None:
     assert found[verdict].example
 
 
-def test_there_are_thirty() -> None:
+def test_there_are_thirty_mistakes() -> None:
     assert len(MISTAKES) >= 30
 
 
@@ -699,7 +699,7 @@ DECLARED = ["a function with a state", "a function that minds its mode", "a Prop
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_passes(name: str) -> None:
+def test_correct_operators_pass(name: str) -> None:
     make, inputs, attrs = RIGHT[name]
     found = mx.operator.check(make(), *inputs, **attrs)
     found.raise_if_failed()
@@ -747,7 +747,7 @@ def test_a_device_is_compared_with_the_host(monkeypatch: pytest.MonkeyPatch) -> 
 # ------------------------------------------------------------------------------------------------- what is said
 
 
-def test_an_example_is_small() -> None:
+def test_the_smallest_failing_inputs_are_shown() -> None:
     data = np.random.default_rng(0).normal(size=(8, 5))
     found = mx.operator.check(prop(backward=_without_top), data)["gradient"]
     assert found.example.startswith("x = [[") and found.example.count(",") == 0
@@ -871,7 +871,7 @@ def test_operators_that_cannot_be_checked_are_refused(what: Any, inputs: tuple[A
         mx.operator.check(what, *inputs)
 
 
-def test_leaves_nothing_behind() -> None:
+def test_a_check_leaves_no_state_behind() -> None:
     mx.random.seed(3)
     np.random.seed(3)  # noqa: NPY002
     random.seed(3)
@@ -901,7 +901,7 @@ def test_weights_of_a_cell_that_a_function_calls_stay() -> None:
     np.testing.assert_array_equal(norm.moving_mean.asnumpy(), mean)
 
 
-def test_warnings_come_as_if_it_had_not_been() -> None:
+def test_a_check_does_not_suppress_later_warnings() -> None:
     op = prop(Product, backward=_forgets_one)
     mx.operator.check(op, X, Y)
     x, y = mx.nd.array(X), mx.nd.array(Y)

@@ -59,7 +59,7 @@ def run(folder: Path, *options: str, module: str = MODULE, others: bool = False)
                           env={**os.environ, **({} if others else {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})})
 
 
-def test_it_is_an_entry_point() -> None:
+def test_the_plugin_is_an_entry_point() -> None:
     (found,) = [each for each in entry_points(group="pytest11") if each.name == "opreg"]
     assert found.value == "opreg.pytest_plugin"
 
@@ -70,7 +70,7 @@ def test_each_operator_of_a_module_is_a_test(tmp_path: Path, what: str) -> None:
     assert found.returncode == 0 and "3 passed" in found.stdout, found.stdout + found.stderr
 
 
-def test_they_are_chosen_as_others_are(tmp_path: Path) -> None:
+def test_operator_tests_are_selected_like_others(tmp_path: Path) -> None:
     listed = run(tmp_path, "--opreg-check", "plugged", "--collect-only", "-k", "gate or twice").stdout
     assert [line for line in listed.splitlines() if "::" in line] == ["plugged::plugged_gate", "plugged::plugged_twice"]
 
@@ -99,7 +99,7 @@ def test_impossible_arguments_are_refused(tmp_path: Path, what: str, module: str
     assert found.returncode == 4 and words in found.stderr + found.stdout, found.stdout + found.stderr
 
 
-def test_it_costs_nothing_by_default(tmp_path: Path) -> None:
+def test_the_plugin_loads_nothing_by_default(tmp_path: Path) -> None:
     (tmp_path / "test_one.py").write_text(textwrap.dedent("""
         import sys
 

@@ -116,7 +116,7 @@ def test_gradients_of_built_in_operators(name):
                                      [np.abs(rng.normal(size=each)) + 0.1 for each in states])
 
 
-def test_a_failure_can_be_had_again():
+def test_a_failure_can_be_repeated_by_its_seed():
     net = registered("again", square, lambda assign, g, x, dx: assign(g * x * 3))
     texts = []
     for _ in range(3):
@@ -131,7 +131,7 @@ def test_a_failure_can_be_had_again():
     assert str(caught.value) == texts[1]
 
 
-def test_an_operator_of_float32_alone():
+def test_a_float32_only_operator():
     """An operator without float64 is checked in the dtype that it has."""
     class Prop(mx.operator.CustomOpProp):
         def infer_type(self, types):
@@ -151,7 +151,7 @@ def test_an_operator_of_float32_alone():
     tools.check_numeric_gradient(sym.Custom(sym.var("x"), op_type="_checks_float32"), {"x": X})
 
 
-def test_keywords_are_not_swallowed():
+def test_unknown_keywords_are_refused():
     for call in (tools.check_consistency, tools.rand_ndarray):
         with pytest.raises(TypeError, match="rotl"):
             call((1, 2), [], rotl=1)
@@ -235,7 +235,7 @@ def test_tolerances_of_two_dtypes_are_those_of_the_coarser():
     tools.assert_almost_equal(np.array([1.0]), np.array([1.1]), rtol={np.dtype("float64"): 0.2})
 
 
-def test_random_things():
+def test_random_test_data():
     assert len(tools.rand_shape_nd(4)) == 4 and len(tools.rand_shape_3d()) == 3 and min(tools.rand_shape_2d()) > 0
     made = tools.rand_ndarray((2, 3), dtype="float64")
     assert made.dtype == np.float64 and (abs(made.asnumpy()) <= 1).all()

@@ -60,7 +60,7 @@ def test_bilinear_is_the_window_of_an_enlargement():
     ("a_bias", 0), ("a_gamma", 1), ("a_beta", 0), ("bn_moving_mean", 0), ("bn_moving_var", 1), ("bn_running_var", 1),
     ("x_min", 0), ("x_max", 1), ("a_weight", 7),
 ])
-def test_names_have_the_kind_of_an_array(name, value):
+def test_names_tell_the_role_of_an_array(name, value):
     for desc in (name, mx.init.InitDesc(name)):
         assert (filled(mx.init.Constant(7), (3,), desc) == value).all()
 
@@ -111,7 +111,7 @@ def test_every_initializer_has_a_row():
 
 
 @_NAMED
-def test_a_seed_decides_all_numbers(initializer, shape):
+def test_a_seed_determines_all_values(initializer, shape):
     """All values are written, in the array's dtype."""
     for dtype in (np.float32, np.float64):
         first, second = (nd.full(shape, np.nan, dtype=dtype) for _ in range(2))

@@ -36,7 +36,7 @@ def test_the_last_batch(handle, rounds):
     assert seen(batches) == rounds[0]
 
 
-def test_only_a_round_that_was_gone_through_leaves_rows_to_the_next():
+def test_only_a_finished_epoch_leaves_rows_to_the_next():
     batches = mx.io.NDArrayIter(ROWS, NUMBERS, 3, last_batch_handle="roll_over")
     batches.reset()
     for rows in ([[0, 2, 4], [6, 8, 10]], [[12, 0, 2], [4, 6, 8]]):
@@ -58,7 +58,7 @@ def test_rows_that_are_written_between_rounds_are_seen(make, shuffle):
     assert sorted((b.data[0].asscalar(), b.label[0].asscalar()) for b in batches) == [(2, 9), (8, 9)]
 
 
-def test_rows_lie_where_the_layout_says():
+def test_the_layout_gives_the_axis_of_rows():
     data = np.arange(24.0).reshape(2, 6, 2)
     batches = mx.io.NDArrayIter(data, np.arange(6.0), 4, layout="TNC")
     assert batches.provide_data == [("data", (2, 4, 2))] and batches.provide_data[0].layout == "TNC"
@@ -139,7 +139,7 @@ def test_resized_and_prefetched_batches():
     assert not thread.is_alive()
 
 
-def test_an_error_in_a_prefetched_iterator_arrives():
+def test_an_error_in_a_prefetched_iterator_is_raised():
     class Broken(mx.io.NDArrayIter):
         def next(self):
             raise ZeroDivisionError("in the reader")

@@ -26,7 +26,7 @@ def store_of(kind="local", **values):
     return store
 
 
-def test_two_bits_a_number():
+def test_two_bit_compression():
     """Each context keeps the remainder below the threshold for the next push."""
     store = store_of("device", w=[0.0, 0.0, 0.0])
     store.set_gradient_compression({"type": "2bit", "threshold": 0.5})
@@ -77,7 +77,7 @@ def test_updates_of_weights_are_placed_as_in_mxnet(kind, devices, size, expected
     assert not mx.model._create_kvstore(kind, devices, {"w": weight})[1]
 
 
-def test_states_come_back(tmp_path):
+def test_saved_optimizer_states_are_loaded(tmp_path):
     def pushed(store, times):
         for _ in range(times):
             store.push("w", nd.ones(2))
@@ -172,7 +172,7 @@ class Sums(mx.kv.KVStoreBase):
 
 @pytest.mark.parametrize("contexts", [1, 2])
 @pytest.mark.parametrize("store", [lambda: mx.kv.create("local"), lambda: mx.kv.create("device"), Sums, lambda: None])
-def test_a_store_changes_no_answer(store, contexts):
+def test_training_with_a_store_gives_the_same_weights(store, contexts):
     expected, given = stepped(module_with("local")), store()
     found = stepped(module_with(given, contexts, "sgd"))
     for name, value in expected.items():

@@ -52,7 +52,7 @@ METRICS = [
 @pytest.mark.parametrize("name, keywords, label, pred, value", METRICS,
                          ids=[f"{name}-{keywords}" for name, keywords, *_ in METRICS])
 class TestMetrics:
-    def test_value(self, name, keywords, label, pred, value):
+    def test_values_equal_the_expected_ones(self, name, keywords, label, pred, value):
         metric = mx.metric.create(name, **keywords)
         assert math.isnan(metric.get()[1])
         for _ in range(2):  # the same batch again changes no mean
@@ -151,7 +151,7 @@ def test_metrics_are_made_from_their_configurations(make):
     assert mx.metric.create('["acc", {"axis": 0}]').axis == 0
 
 
-def test_a_metric_in_the_manner_of_old_programs():
+def test_a_metric_with_the_older_interface():
     """The metric counts in attributes of its own, and has its own ``reset``, without global statistics."""
 
     class Two(mx.metric.EvalMetric):

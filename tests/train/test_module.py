@@ -139,7 +139,7 @@ def test_batches_of_another_size_go_through_the_same_weights():
     assert module.output_shapes == [("softmax_output", (2, 3))]
 
 
-def test_checkpoints_go_on_where_they_were(tmp_path):
+def test_training_continues_from_checkpoints(tmp_path):
     prefix = str(tmp_path / "net")
     settings = dict(optimizer="adam", optimizer_params={"learning_rate": 0.02}, initializer=mx.init.Xavier())
     straight = mx.mod.Module(classifier())
@@ -264,7 +264,7 @@ def bound(net, shape=(2, 3), labels=None, init="one", **more):
     return module
 
 
-def test_weights_begin_small_when_nobody_says():
+def test_default_initial_weights_are_small():
     module = mx.mod.Module(classifier())
     module.bind([("data", (4, 20))])
     module.init_params()
@@ -311,7 +311,7 @@ def test_batches_are_whatever_has_data(caplog):
     assert caplog.text.count("the training batch has no labels; softmax_label keep their values") == 1
 
 
-def test_executors_of_many_shapes_are_not_kept_for_ever():
+def test_the_number_of_cached_executors_is_bounded():
     module = bound(sym.broadcast_mul(sym.var("data"), sym.var("w_weight", shape=(1, 3))), shape=(1, 3))
     for rows in [*range(1, 60), 7]:
         module.forward(mx.io.DataBatch([nd.full((rows, 3), rows)]))
@@ -320,7 +320,7 @@ def test_executors_of_many_shapes_are_not_kept_for_ever():
     assert module.get_params()[0]["w_weight"].asnumpy().tolist() == [[1, 1, 1]]
 
 
-def test_an_optimizer_that_is_given_keeps_its_factors():
+def test_a_given_optimizer_keeps_its_rescale_grad():
     """A module sets names and factors for an optimizer given by name; a given object keeps its own decay of biases, as
     in MXNet."""
     net = sym.LinearRegressionOutput(sym.FullyConnected(sym.var("data"), num_hidden=1, name="fc"), sym.var("y"))
@@ -335,7 +335,7 @@ def test_an_optimizer_that_is_given_keeps_its_factors():
     assert found == pytest.approx([1.6, 1.7])
 
 
-def test_requests_for_other_networks_count_for_nothing():
+def test_grad_req_of_other_networks_is_ignored():
     """Networks that are trained together, for example for several lengths, share one dict."""
     module = mx.mod.Module(sym.FullyConnected(sym.var("data"), num_hidden=2, name="fc"), label_names=None)
     with pytest.warns(UserWarning, match="bind: grad_req: there is no 'parameters' in the graph") as caught:
@@ -429,7 +429,7 @@ def test_checkpoint_functions(tmp_path):
         ["m-0001.params", "m-0002.params", "m-0004.params", "m-0012.params"]
 
 
-def test_callbacks_write_a_line_when_it_is_time(caplog):
+def test_callbacks_log_at_their_interval(caplog):
     metric = mx.metric.create("mse")
     meter, bar = mx.callback.Speedometer(4, frequent=2), mx.callback.ProgressBar(4, length=8)
     train = mx.callback.log_train_metric(3, auto_reset=True)
@@ -452,7 +452,7 @@ def test_callbacks_write_a_line_when_it_is_time(caplog):
     assert lines[-1].startswith("Iter[0] Batch [1]\tSpeed: ")
 
 
-def test_a_monitor_looks_in_every_so_often(caplog):
+def test_a_monitor_is_called_at_its_interval(caplog):
     monitor = mx.mon.Monitor(2, pattern="fc1_(output|weight|bias)|softmax_output", sort=True)
     module = mx.mod.Module(classifier())
     with caplog.at_level(logging.INFO):

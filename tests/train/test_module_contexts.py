@@ -57,7 +57,7 @@ def test_a_batch_is_divided_along_the_axis_of_samples(layout, axis):
     np.testing.assert_array_equal(np.concatenate([each.asnumpy() for each in halves], axis), positive)
 
 
-def test_time_is_not_divided():
+def test_the_time_axis_is_not_divided_among_contexts():
     module = bound(sym.cumsum(sym.var("data"), axis=0), DataDesc("data", (4, 2, 1), layout="TNC"))
     module.forward(DataBatch([nd.ones((4, 2, 1))]))
     for part in module.get_outputs(merge_multi_context=False)[0]:

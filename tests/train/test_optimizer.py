@@ -87,13 +87,13 @@ class TestOptimizers:
             found = steps(updater(name, **{**keywords, **_SETTINGS}), weights())
             assert np.allclose(found, all_set, rtol=1e-5, atol=1e-6)
 
-    def test_float16_moves_in_float32(self, name, keywords, alone, all_set):
+    def test_float16_weights_are_updated_in_float32(self, name, keywords, alone, all_set):
         held = weights("float16")
         found = steps(updater(name, multi_precision=True, **keywords), held)
         assert held[0].dtype == np.float16
         assert np.allclose(found, alone, rtol=1e-2, atol=2e-3)
 
-    def test_states_go_on_where_they_were(self, name, keywords, alone, all_set):
+    def test_saved_states_are_restored(self, name, keywords, alone, all_set):
         straight = updater(name, **keywords)
         expected = steps(straight, weights(), 0, 5)
         first, second = updater(name, **keywords), updater(name, **keywords)
@@ -228,7 +228,7 @@ def test_a_graph_moves_a_weight():
         bound = net.bind(mx.cpu(), {**values, **more})
         np.testing.assert_allclose(bound.forward()[0].asnumpy(), MOVED[6][-1][0], rtol=1e-5)
 
-def test_group_adagrad_has_one_size_a_row():
+def test_group_adagrad_has_one_step_size_for_each_row():
     weight, history = nd.array([[1, 2], [3, 4]]), np.zeros((2, 1))
     move = mx.optimizer.get_updater(mx.optimizer.create("groupadagrad", learning_rate=0.1))
     expected = weight.asnumpy()
@@ -516,7 +516,7 @@ def test_schedule_errors(call, words):
     ("mp_sgd_mom_update", 2, dict(wd=0.1, momentum=0.9)),
     ("ftrl_update", 2, {}),
 ])
-def test_tiles_equal_the_whole(name, states, attrs):
+def test_updates_in_tiles_equal_updates_of_whole_arrays(name, states, attrs):
     rng = np.random.default_rng(0)
     size = 70_001  # two tiles and a part
     arrays = [np.abs(rng.normal(size=size)).astype("f") for _ in range(2 + states)]

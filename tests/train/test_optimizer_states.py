@@ -24,7 +24,7 @@ from tests.train.test_optimizer import steps, updater, weights
 nd = mx.nd
 
 
-def test_states_hold_names_and_nothing_that_runs():
+def test_saved_states_contain_no_code():
     move = mx.optimizer.get_updater(mx.optimizer.create("adam"))
     move("layer_weight", nd.ones(2), nd.ones(2))
     saved = move.get_states(dump_optimizer=True)
@@ -155,7 +155,7 @@ def test_states_that_are_wrong_change_nothing(content, words):
     assert vars(move.optimizer) == before and move.states == states
 
 
-def test_states_are_those_that_were_crafted_above():
+def test_the_crafted_states_are_valid_before_damage():
     move = updater("adam")
     move.set_states(crafted(settings={"lr": 0.5, "clip_gradient": None, "lazy_update": False, "num_update": 3}))
     assert move.optimizer.num_update == 3 and move.optimizer.lr == 0.5 and move.optimizer.lazy_update is False

@@ -78,7 +78,7 @@ def test_fused_and_single_cells_compute_the_same(mode, layers, both):
     lambda: rnn.FusedRNNCell(5, prefix="f_"), lambda: rnn.ResidualCell(rnn.GRUCell(5)),
     lambda: rnn.BidirectionalCell(rnn.LSTMCell(3, prefix="l_"), rnn.RNNCell(2, prefix="r_")),
 ])
-def test_layouts_and_lists_are_the_same_numbers(make):
+def test_layouts_and_lists_give_the_same_values(make):
     whole, weights = run(make())
     steps, _ = run(make(), weights=weights, merge=False)
     assert all(np.allclose(whole[0][:, t], steps[t], atol=1e-6) for t in range(3))
@@ -131,7 +131,7 @@ def test_convolutions_of_single_pixels_are_products(conv, plain):
 
 @pytest.mark.parametrize("cell, gates, states", [
     (rnn.ConvRNNCell, 1, 1), (rnn.ConvLSTMCell, 4, 2), (rnn.ConvGRUCell, 3, 1)])
-def test_convolving_cells_see_windows(cell, gates, states):
+def test_convolutional_cells_read_windows(cell, gates, states):
     made = cell(input_shape=(2, 3, 16, 10), num_hidden=5, i2h_stride=(2, 2), h2h_kernel=(3, 5), h2h_dilate=(2, 1))
     outputs, after = made.unroll(2, [sym.var("a"), sym.var("b")])
     net = sym.Group(outputs)
@@ -158,7 +158,7 @@ def test_programs_unroll_with_variables_of_their_own():
         ["in_t0_data", "in_t1_data"]
 
 
-def test_zoneout_keeps_some_numbers_of_the_step_before():
+def test_zoneout_keeps_some_elements_of_the_previous_step():
     cell = rnn.ZoneoutCell(rnn.RNNCell(50, prefix="q_"), zoneout_states=0.5)
     outputs, states = cell.unroll(2, sym.var("data"), merge_outputs=True)
     executor = sym.Group([outputs, *states]).simple_bind(mx.cpu(), data=(4, 2, 5))
@@ -221,7 +221,7 @@ def test_checkpoints_hold_weights_by_gate(tmp_path):
 # -------------------------------------------------------------------------------------------------- sentences
 
 
-def test_words_become_numbers():
+def test_words_are_encoded_as_numbers():
     encoded, vocab = rnn.encode_sentences([["a", "b"], ["c", "a"]], invalid_label=1, start_label=0)
     assert encoded == [[0, 2], [3, 0]] and vocab == {"\n": 1, "a": 0, "b": 2, "c": 3}
     assert rnn.encode_sentences([["a", "x"]], vocab, unknown_token="c")[0] == [[0, 3]]
@@ -254,7 +254,7 @@ def test_buckets_without_sentences_are_left_out():
         rnn.BucketSentenceIter([[1, 2, 3]], 1, buckets=[2])
 
 
-def test_a_language_is_learned():
+def test_a_language_model_learns():
     # Every word is followed by the next number.
     sentences = [[first + i for i in range(length)] for first in range(1, 4) for length in (4, 6) for _ in range(8)]
     batches = rnn.BucketSentenceIter(sentences, 4, buckets=[4, 6], invalid_label=0)
@@ -293,7 +293,7 @@ def test_cell_errors(call, kind, words):
         call()
 
 
-def test_a_cell_inside_another_leaves_states_to_it():
+def test_a_wrapped_cell_leaves_initial_states_to_its_wrapper():
     base = rnn.RNNCell(4)
     rnn.ResidualCell(base)
     with pytest.raises(OpError, match="the cell that wraps this one"):
@@ -321,7 +321,7 @@ class Written(mx.rnn.BaseRNNCell):
 
 
 @pytest.mark.parametrize("activation, function", [("tanh", np.tanh), (mx.sym.square, np.square)])
-def test_cells_that_programs_write(activation, function):
+def test_users_cells(activation, function):
     outputs, _ = Written(2, activation).unroll(2, mx.sym.var("x"), layout="NTC", merge_outputs=True)
     assert "own_t1_out_output" in outputs.get_internals().list_outputs()
     x, w, b = np.arange(6.0).reshape(1, 2, 3) / 10, np.ones((2, 3)), np.array([0.5, 0])

@@ -82,7 +82,7 @@ CHANCES = [([60, 40], 0.0455), ([50, 50], 1.0), ([40, 30, 30], 0.3679), ([30, 30
 
 
 @pytest.mark.parametrize("counts, chance", CHANCES)
-def test_chances_of_samples(counts, chance):
+def test_chi_square_check(counts, chance):
     samples = np.repeat(np.arange(len(counts)), counts)
     even = [1 / len(counts)] * len(counts)
     found, seen, expected = chi_square_check(lambda n: samples, list(range(len(counts))), even, 100)
@@ -129,7 +129,7 @@ def test_optimizers_are_compared():
         compare_optimizer(make(), make(learning_rate=0.2), (3, 4), "float32", compare_states=False)
 
 
-def test_numbers_one_by_one():
+def test_elements_are_compared_one_by_one():
     values = np.array([[1.0, 4.0], [9.0, 16.0]], "float32")
     assert mx.test_utils.assign_each(values, np.sqrt).tolist() == [[1.0, 2.0], [3.0, 4.0]]
     assert mx.test_utils.assign_each2(values, values + 1, lambda x, y: x * y).tolist() == [[2.0, 20.0], [90.0, 272.0]]

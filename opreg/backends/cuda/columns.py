@@ -23,7 +23,7 @@ __all__ = ["LEAST", "Tile", "bound_columns", "columns_source", "tile_of"]
 
 #: How many rows a block reduces at least.
 LEAST = 64
-# Threads of a block; of these, how many read a row of the tile together at most.
+# Threads of a block, and the largest number of them that read one row of a tile together.
 _BLOCK, _WIDE = 256, 32
 
 

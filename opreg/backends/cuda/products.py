@@ -57,7 +57,7 @@ DTYPES: dict[str, tuple[DataType, ComputeType, DataType]] = {
 _WORKSPACE = 32 << 20
 # The alignment in bytes that the library assumes by default, for arrays and its workspace.
 _ALIGNED = 256
-# Why a stack is refused that may be multiplied by parts, and the greatest number of parts.
+# The reason that refuses a stack as a whole while parts of it may be multiplied, and the largest number of parts.
 _APART, _PARTS = "the matrices are not equally far apart", 8
 
 

@@ -27,8 +27,8 @@ __all__ = ["KINDS", "Shape", "Text", "bound_rows", "bound_rows_with_sums", "coun
 
 # Threads of a block if each warp computes a row, and the greatest number of elements that a thread holds in registers.
 _WARPS, _REGISTERS = 128, 32
-# The number of rows that a team of threads adds at least, if there are enough rows for all multiprocessors; and the
-# greatest team: the threads of a larger one have too few registers for sums beside the row.
+# The least number of rows whose results a team of threads adds, if there are enough rows for all multiprocessors; and
+# the largest team, since the threads of a larger one have too few registers for the sums beside the row.
 _EACH, _ADDING = 16, 256
 #: Names of the reductions in ``device.cuh``.
 KINDS = {"row_sum": "Sum", "row_max": "Largest", "row_min": "Smallest", "row_product": "Product"}

@@ -62,7 +62,7 @@ OFFSETS = f"""extern "C" __global__ void __launch_bounds__({_ADDING}) offsets(un
 }}
 """
 
-#: The text of the kernel ``deal``, which moves keys, and the places that they had at first, to where they belong.
+#: The text of the kernel ``deal``, which moves keys and their original positions to the sorted positions.
 DEAL = f"""extern "C" __global__ void __launch_bounds__({_BLOCK}) deal(
     const unsigned* keys, const unsigned* places, const unsigned* counts, unsigned* to_keys, unsigned* to_places,
     unsigned count, unsigned tiles, unsigned shift) {{
@@ -91,7 +91,7 @@ def bound_sort(xp: ArrayModule, keys: Array, largest: int, scratch: Callable[[in
     largest : int
         The greatest key that there may be.
     scratch : function of number, shape and dtype
-        Gives memory; three numbers from 0 on are used.
+        Gives memory for the numbers 0 to 3.
     """
     count, tiles = keys.size, -(-keys.size // _TILE)
     word = np.dtype(np.uint32)

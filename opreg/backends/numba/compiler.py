@@ -186,8 +186,8 @@ def _forked() -> None:
         function.thread = None
 
 
-if hasattr(os, "register_at_fork"):  # without this, a child forked during a compilation could never compile
-    # Before numba imports it: if that happened while a fork waits, only half of its handlers would run.
+if hasattr(os, "register_at_fork"):  # otherwise a child forked during a compilation could never compile
+    # ``logging`` registers handlers for forks; imported by numba while a fork waits, only half of them would run.
     importlib.import_module("logging")
     os.register_at_fork(before=_COMPILING.acquire, after_in_parent=_COMPILING.release, after_in_child=_forked)
 
@@ -245,7 +245,7 @@ def _code_file(source: str, dtype: np.dtype) -> CodeFile:
 
 
 if TYPE_CHECKING:
-    Emitted = tuple[Signature, Callable[..., Value]]  # what an intrinsic of numba returns
+    Emitted = tuple[Signature, Callable[..., Value]]  # the result of an intrinsic of numba
 
 
 def _fill_registers(function: ir.Function) -> None:

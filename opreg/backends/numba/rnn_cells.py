@@ -61,7 +61,7 @@ def rnn_tanh_forward(x: FloatValue) -> tuple[FloatValue, ...]:
 
 
 def rnn_tanh_backward(y: FloatValue, dy: FloatValue, dh: FloatValue) -> tuple[FloatValue, ...]:
-    """The gradient of what the function is applied to; zero."""
+    """The gradient of the pre-activation; then zero, since it is the only path to the previous state."""
     return (dh + dy) * _tanh_derivative(y), dh.constant(0.0)
 
 
@@ -71,7 +71,7 @@ def rnn_relu_forward(x: FloatValue) -> tuple[FloatValue, ...]:
 
 
 def rnn_relu_backward(y: FloatValue, dy: FloatValue, dh: FloatValue) -> tuple[FloatValue, ...]:
-    """The gradient of what the function is applied to; zero."""
+    """The gradient of the pre-activation; then zero, since it is the only path to the previous state."""
     return (dh + dy) * y.as_number(y > 0.0), dh.constant(0.0)
 
 

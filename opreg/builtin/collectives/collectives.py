@@ -39,11 +39,11 @@ def _collective(name: str, run: Callable[..., Array], back: Callable[..., Any] |
     name : str
         Name of the operator.
     run : callable
-        ``f(group, data, out, **attrs)`` returns the result, which is ``out`` where it could be written there.
+        ``f(group, data, out, **attrs)`` returns the result: ``out`` if it could be written there, else a new array.
     back : callable or str
         The gradient rule, or the name of the adjoint.
     shape : callable
-        ``f(data, size)``, the shape of the result among so many ranks; that of the data by default.
+        ``f(data, size)``, the shape of the result for a group of ``size`` ranks; by default that of the data.
     grad_reads : bool
         See ``Op``.
     """

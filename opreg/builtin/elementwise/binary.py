@@ -59,8 +59,8 @@ def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: C
     or with ``wraps=False`` only the result does."""
     @cached(1024)
     def among(scalar: float, dtype: np.dtype) -> Expression:
-        """With integers the number is an integer; if the result is one, the number is cast to the dtype as in MXNet, so
-        that a too large number wraps around."""
+        """The expression for integer arrays: the scalar is truncated. If the result is an integer, the scalar is cast
+        to the dtype as in MXNet, so that one that is too large wraps around."""
         rounded = expression({"scalar": float(math.trunc(scalar)) if math.isfinite(scalar) else scalar})
         if wraps and rounded.exact and dtype.kind != "b":
             typed = expression({"scalar": float(np.int64(scalar).astype(dtype))})

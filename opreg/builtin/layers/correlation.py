@@ -288,8 +288,8 @@ class _Plan:
 
 
 def _deposit(x: Array, buffer: Array, reads: Iterator[tuple[tuple, tuple]], overwrite: bool) -> None:
-    """Add the buffer's elements to the input positions that they were read from; ``fresh`` tells that these are
-    unset."""
+    """Add the buffer's elements to the input positions that they were read from; with ``overwrite`` these positions
+    are unset."""
     for to, source in reads:
         part = x[source]
         if overwrite and part.shape == x.shape:

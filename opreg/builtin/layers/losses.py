@@ -207,8 +207,8 @@ def plain_classes(call: Call) -> str | None:
 
 
 def plain_scale(call: Call) -> tuple[Shape, float]:
-    """Rows and classes, and places if there are several in a row, and the factor of a gradient for which
-    ``plain_classes`` finds no reason against."""
+    """The shape (rows, classes), or (rows, classes, places), and the factor of the gradient, for a call that
+    ``plain_classes`` accepts."""
     attrs, (output, label) = call.attrs, call.ins
     view = softmax_view(output.shape, attrs["multi_output"], attrs["preserve_shape"])
     return view, attrs["grad_scale"] / _divisor(np, label, attrs["normalization"], attrs["ignore_label"],
@@ -439,7 +439,7 @@ formed(backward_softmax_cross_entropy, "(1) (batch, classes) (batch) -> (batch, 
 gradient_by(softmax_cross_entropy, backward_softmax_cross_entropy)
 
 
-@backward_softmax_cross_entropy.grad  # the gradient of SoftmaxOutput, in the body, has none
+@backward_softmax_cross_entropy.grad  # the body uses the gradient of SoftmaxOutput, which is not differentiable
 def backward_softmax_cross_entropy_grad(h, ins, outs):
     g, data, label = ins
     slope = ops._backward_softmax_cross_entropy(ops.ones_like(g), data, label)

@@ -86,14 +86,14 @@ def _check_statistics(data: Shape, others: Sequence[Shape], over: Over, axis: in
 
 def _over_sets(op: Op, data: int, statistics: Sequence[int], count: int, compute: Callable[..., Any]
                ) -> Callable[..., Any]:
-    """Declare the kernel of an operator on sets of elements, which is returned, and the shapes unless there is a rule.
+    """Declare the kernel of an operator on sets of elements, and its shape rule if it has none; returns the kernel.
 
     Parameters
     ----------
     op : Op
         The operator.
     data : int
-        The input that says what the sets are.
+        The input whose shape determines the sets.
     statistics : sequence of int
         Inputs that have an element for each set.
     count : int

@@ -200,8 +200,8 @@ def backward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], paramete
 def _through_time(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, residuals: Residuals,
                   dy: Array, ends: tuple[Array, Array | None], counts: Array | None
                   ) -> tuple[Array, Array, Array, Array | None, Array | None]:
-    """Gradients of what the gates' functions are applied to, by input and by state; of the first states and cells;
-    of what is projected."""
+    """Gradients of the arguments of the gates' functions, in the part from the input and in the part from the state;
+    of the first states and cells; and of the states before projection."""
     directions, time, batch, _ = dy.shape
     db, extra = _slopes(xp, kind, residuals)
     product = _Product(xp, kind, xp.stack([of_gates(kind, part["state"], parameters) for part in parts]), batch)
@@ -254,11 +254,12 @@ def _through_time(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], par
 
 
 def _slopes(xp: ArrayModule, kind: Kind, residuals: Residuals) -> tuple[Array, Array]:
-    """Derivatives of all steps: factors that take output gradients to those of the gates' arguments.
+    """Derivatives of all steps: factors that turn output gradients into gradients of the gates' arguments.
 
-    The first is (direction, gate, time, batch, features). In an LSTM it is for the gradient of the cells, of the out
-    gate for that of the output, and the second takes one from output to cells. In a GRU it is by state, and the second
-    is for the candidate by input.
+    The first array is (direction, gate, time, batch, features). In an LSTM its factors apply to the gradient of the
+    cells, and those of the output gate to the gradient of the output; the second array turns the gradient of the
+    output into that of the cells. In a GRU the first array is for the part from the state, and the second for the
+    candidate's part from the input.
     """
     gates, before, states = residuals.gates, residuals.states[:, :-1], residuals.states[:, 1:]
     before_cells, cells = residuals.cells[:, :-1], residuals.cells[:, 1:]

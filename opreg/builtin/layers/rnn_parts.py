@@ -131,7 +131,7 @@ class Residuals(NamedTuple):
 
 
 def _kept_shapes(kind: Kind, time: int, batch: int, layer: int) -> list[Shape]:
-    """The shape of each of these, zero sizes for what there is not."""
+    """The shapes of the arrays in ``Residuals``; an array that a layer lacks has no elements."""
     d, cell = kind.directions, kind.size if kind.gates > 1 else 0
     return [(d, kind.gates, time, batch, cell), (d, time + 1, batch, cell), (d, time + 1, batch, kind.out),
             (time, batch, d * kind.out if kind.p and layer < kind.layers - 1 else 0)]

@@ -402,7 +402,7 @@ def attention_gradients(g, query, key, value, logsum, delta, mask=None, draw=Non
     many, scale = query.shape[1] // max(key.shape[1], 1), scale_of(scale, query.shape[3])
     all_keys, all_values = [ops.repeat(x, repeats=many, axis=1) if many > 1 else x for x in (key, value)]
     scores = ops._npi_matmul(query * scale, _turned(all_keys))
-    if not use_mask:  # what comes first of the two that there may be is the other
+    if not use_mask:  # without a mask, the optional input is the random draw
         mask, draw = None, mask
     if mask is not None and _truths(mask):
         if fill == -math.inf:
@@ -609,9 +609,9 @@ def _work(scores: Scores) -> int:
 
 
 def _soften(xp: ArrayModule, weights: Array, top: Array, total: Array) -> Array:
-    """Let scores of a block become exponentials, and the largest score and the sum of each row so far those with these.
+    """Replace the scores of a block by exponentials, and update the largest score and the sum of each row by them.
 
-    It returns by what was summed before is multiplied.
+    It returns the factor by which the earlier sums are multiplied.
     """
     largest = xp.maximum(weights.max(axis=-1, keepdims=True), top)
     base = _base(xp, largest)

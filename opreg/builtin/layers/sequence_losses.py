@@ -120,7 +120,7 @@ class _Spelling:
 
 
 def _ctc_step(xp: ArrayModule, logs: Array, skips: Array, shift: int) -> Array:
-    """Log sums over the ways into each word, or with ``shift=-1`` out of it."""
+    """Logarithms of the sums over the transitions into each word, or with ``shift=-1`` out of it."""
     by_one = xp.full_like(logs, -xp.inf)
     by_two = xp.full_like(logs, -xp.inf)
     if shift > 0:

@@ -91,6 +91,6 @@ class SmallPlan:
 
 @cached(1024)
 def small_plan(x: Shape, w: Shape, y: Shape, win: Window, groups: int) -> SmallPlan | None:
-    """The plan of a convolution whose columns are few; None for another."""
+    """The plan of a convolution with few elements in its columns; None for a larger one."""
     elements = x[0] * groups * math.prod(w[1:]) * math.prod(y[2:])
     return SmallPlan(x, w, y, win, groups) if 0 < elements <= MOST else None

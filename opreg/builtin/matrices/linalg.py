@@ -187,7 +187,7 @@ def syrk(A, *, transpose: bool = False, alpha: float = 1.0):
     return ops._linalg_gemm2(A, A, transpose_a=transpose, transpose_b=not transpose, alpha=alpha)
 
 
-# One product, where the body's derivative has two.
+# The gradient takes one product; the derivative of the body takes two.
 @syrk.grad
 def syrk_grad(g, ins, outs, *, transpose, alpha):
     both = ops.elemwise_add(g, transposed(g))
@@ -470,7 +470,7 @@ def sumlogdiag(A):
 _one_each(sumlogdiag)
 
 
-# One step, where a body has three.
+# The kernel is one step; a body would be three.
 computed(sumlogdiag, lambda xp, A: xp.sum(xp.log(A.diagonal(0, -2, -1)), axis=-1))
 
 

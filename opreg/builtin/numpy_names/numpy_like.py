@@ -130,7 +130,7 @@ reshaping(coded_reshape, _coded)
 
 
 def _product_shape(a: Shape, b: Shape) -> Shape:
-    """The shape of ``a @ b``; of a vector on either side, an axis is missing."""
+    """The shape of ``a @ b``; a vector on either side leaves out an axis."""
     if not a or not b:
         raise ShapeError(f"matmul: expected at least one axis each, got shapes {show(a)} and {show(b)}")
     if a[-1] != b[-2 if len(b) > 1 else 0]:
@@ -139,7 +139,7 @@ def _product_shape(a: Shape, b: Shape) -> Shape:
 
 
 def _as_matrices(a: Array, b: Array) -> tuple[Array, Array]:
-    """Vectors as the row and the column they stand for."""
+    """The factors as matrices: a vector on the left as a row, one on the right as a column."""
     return a.reshape(1, a.shape[0]) if a.ndim == 1 else a, b.reshape(b.shape[0], 1) if b.ndim == 1 else b
 
 
@@ -153,7 +153,7 @@ def _folded(a: Array, b: Array) -> tuple[Array, Array]:
 def _into(xp: ArrayModule, a: Array, b: Array, shape: Shape, out: Array | None) -> Array:
     """The product of two arrays of matrices, as ``shape``, which may lack axes of length one."""
     if xp is np and b.ndim == 2 and a.ndim > 2 and 2 * a.shape[-2] <= b.shape[1]:
-        a = np.ascontiguousarray(a)  # BLAS packs b anew for each matrix of a: to copy these few rows takes less
+        a = np.ascontiguousarray(a)  # BLAS would pack b for each matrix of a; copying the few rows of a costs less
     a, b = _folded(a, b)
     full = broadcast(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1])
     target = None if out is None or not out.flags.c_contiguous else out.reshape(full)
@@ -176,7 +176,8 @@ matmul.infer(_product_shape)
 def matmul_fill(ins, outs):
     a, b = ins
     axis = len(b) - 2 if b and len(b) > 1 else 0
-    if not a or not b or (a[-1] is ANY) == (b[axis] is ANY):  # where they differ, the rule of shapes says so
+    # the shape rule raises an error if both are known and differ
+    if not a or not b or (a[-1] is ANY) == (b[axis] is ANY):
         return [a, b]
     size = b[axis] if a[-1] is ANY else a[-1]
     return [(*a[:-1], size), (*b[:axis], size, *b[axis + 1:])]
@@ -341,7 +342,7 @@ def subscript_assign_infer(data, value, *, key):
     return data
 
 
-# A single number is no array with a view: NumPy stores none of one axis there.
+# A single element is selected as a scalar, to which NumPy assigns no array with an axis.
 declare_writes(subscript_assign, lambda xp, data, value, *, key: (
     data, key, value.reshape(()) if value.size == 1 else value))
 

@@ -1,7 +1,8 @@
 """Element-wise operators with NumPy's dtypes, under MXNet's names for them: functions that are floating give float32 of
 integers, and numbers beside arrays give the dtypes that arrays of ``np`` give.
 
-Each is a body of the operator of ``nd`` of that name, between casts that plans leave out where dtypes agree.
+The body of each casts the inputs, applies the operator of ``nd`` with that name, and casts the result; plans leave out
+casts that change nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Operators with NumPy's rules that insert elements along an axis and delete some, under MXNet's names for them.
 
-Values go to the end of the array first; a lookup along the axis then puts all elements in their order. It has a
-gradient, so insertions have one by the array and by the values.
+Values go to the end of the array first; a lookup along the axis then puts all elements in their order. This lookup has
+a gradient, so insertions have gradients of the array and of the values.
 """
 
 from __future__ import annotations

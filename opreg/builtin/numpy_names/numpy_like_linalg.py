@@ -286,7 +286,7 @@ def norm(data, *, ord: Number = 2.0, axis: Axes = None, flag: int = -1, keepdims
         return _vector_norm(data, 2.0, axis, keepdims)
     places = _places(data.shape, axis)
     if len(places) == 2:
-        order = axis if isinstance(axis, tuple) else places  # rows and columns may be the other way round
+        order = axis if isinstance(axis, tuple) else places  # a tuple may name columns before rows
         return _matrix_norm(data, ord, [check_axis(each, len(data.shape)) for each in order], keepdims, flag == 2)
     if len(places) != 1 or flag == 2:
         raise AttrError(f"axis={axis}: expected one axis or two, got {len(places)}")

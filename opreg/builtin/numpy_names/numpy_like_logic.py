@@ -97,8 +97,8 @@ def _ufunc_scalar(name: str, function: str, number: Callable, types: str | Calla
 
 
 def _comparable_number(xp: ArrayModule, dtype: np.dtype, scalar: float) -> float:
-    """A number to compare with: beside integers an integer, so that large ones differ, or an infinity where their dtype
-    does not reach."""
+    """The scalar to compare an array with. For integer arrays it is an integer, so that large values stay distinct, or
+    an infinity if it lies outside the range of the dtype."""
     if dtype.kind not in "iu" or math.isnan(scalar):
         return float(scalar)
     if not fits(scalar, dtype):

@@ -76,8 +76,8 @@ def _floats(*values: Any) -> list[Any]:
 
 
 def _promoting(name: str, operator: str, truth: str, doc: str) -> None:
-    """Declare arithmetic of two arrays that may differ in dtype: the widest floating one, or else the one that holds
-    all values; of truth values it is ``truth``."""
+    """Declare arithmetic of two arrays that may differ in dtype. The result has the widest floating dtype, or else the
+    dtype that holds all values; for booleans the operator ``truth`` is used."""
 
     @composed(name=name, cheap=True)
     def op(lhs, rhs):
@@ -108,11 +108,11 @@ _promoting("_npi_hypot", "broadcast_hypot", "broadcast_hypot", "``sqrt(lhs ** 2 
 
 
 def _numbered(name: str, op: Op, swapped: bool) -> None:
-    """Declare the form of a function of two arrays with a number in the place of one."""
+    """Declare the form of a two-array function in which one array is a scalar."""
 
     @composed(name=name, cheap=True)
     def form(data, *, scalar: Number = 1.0, is_int: bool = True):
-        """A number beside an array."""
+        """An array and a scalar."""
         (value,) = _floats(data)
         number = np.array(scalar, value.dtype)
         return op(number, value) if swapped else op(value, number)

@@ -92,8 +92,8 @@ def topk_types(ins, outs, *, ret_typ, dtype):
 
 
 def _ranking(op: Op, ret_typ: Returned = "both") -> None:
-    """Declare shapes and kernel of an operator that puts numbers in order, of which it gives ``ret_typ``, unless an
-    attribute says that."""
+    """Declare shapes and kernel of an operator that sorts elements. ``ret_typ`` tells what it returns, unless the
+    operator has an attribute for this."""
     along(op, flat=True)
 
     @op.infer

@@ -213,7 +213,7 @@ def _moments(x: Any) -> Any:
 
 @looped(moments)
 def moments_loop(*, axes, keepdims):
-    return sets(_moments, axes, keepdims=keepdims)
+    return sets(_moments, axes, keepdims=keepdims, whole="float64")
 
 
 @moments.grad  # its loop has two results, and derivatives of loops follow for one

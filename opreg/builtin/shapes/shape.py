@@ -25,7 +25,8 @@ __all__ = ["copying", "reshape_codes", "copy_view", "unchanged", "constant", "ou
            "repeated_parts", "reshaping", "as_view", "viewing"]
 
 
-#: Up to how many elements the last axis of a large view is copied a place at a time, and what a large view has.
+#: A view of more than the second number of elements, whose last axis has at most the first number of them, is copied
+#: one position of this axis at a time.
 _SHORT, _LARGE = 4, 1 << 12
 
 
@@ -135,8 +136,8 @@ def reshaped(xp: ArrayModule, data: Array, shape: Shape, out: Array | None = Non
 
 
 def repeated_parts(shape: Shape, axes: Sequence[int]) -> list[Any]:
-    """Keys of parts that are written one after the other, to fill an array with values that repeat along axes: many
-    rows of up to eight numbers are faster so, a repetition at a time."""
+    """Keys of the parts in which an array is filled with values that repeat along axes. Many rows of up to eight
+    elements are filled faster one position at a time."""
     last = max(axes, default=0)
     if not axes or math.prod(shape[last:]) > 8 or math.prod(shape[:last]) < 256 * max(shape[last], 1):
         return [...]

@@ -56,8 +56,8 @@ def cutting(op: Op, cut: Callable[..., Cut]) -> Op:
     op : Op
         The operator. Only the shape of a second input is read.
     cut : function
-        ``cut(*shapes, **attrs)`` returns the slices along the first axes. In place of the second input's shape it may
-        get that of the output, which has the same lengths.
+        ``cut(*shapes, **attrs)`` returns the slices along the first axes. It may get the shape of the output, which
+        has the same lengths, in place of the second input's shape.
 
     Returns
     -------
@@ -165,16 +165,17 @@ along(cutting(slice_axis, _axis_cut), of=1)
 
 
 def _like_shape(data: Shape, like: Shape, *, axes: int | Sequence[int]) -> Shape:
-    """The shape ``data`` with the lengths of ``like`` along ``axes``, or along all axes."""
+    """The shape ``data`` with the lengths of ``like`` along ``axes``, or along all axes; negative axes count from the
+    end of ``data`` for both, as in MXNet."""
     named = (axes,) if isinstance(axes, int) else axes
     if not named and len(data) != len(like):
         raise ShapeError(f"{show(data)} and {show(like)} differ in rank; name the axes to cut")
     result = list(data)
     for name in named or range(len(data)):
-        axis, other = check_axis(name, len(data), "axes"), check_axis(name, len(like), "axes")
-        if like[other] > data[axis]:
-            raise ShapeError(f"axis {name} has length {data[axis]}, cannot cut {like[other]} from it")
-        result[axis] = like[other]
+        axis = check_axis(check_axis(name, len(data), "axes"), len(like), "axes")
+        if like[axis] > data[axis]:
+            raise ShapeError(f"axis {name} has length {data[axis]}, cannot cut {like[axis]} from it")
+        result[axis] = like[axis]
     return tuple(result)
 
 

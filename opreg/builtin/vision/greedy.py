@@ -143,7 +143,7 @@ def _chosen(remaining: Array, clash: Clash, group: Array | None, most: int) -> l
 
 
 def _alive(hits: Sequence[int]) -> list[int]:
-    """The numbers of those that remain, given for each the ones that it removes, as bits."""
+    """The indices of the boxes that remain; ``hits`` has for each box, as bits, the boxes that it removes."""
     alive, remaining_bits = [], (1 << len(hits)) - 1
     while remaining_bits:
         first = remaining_bits & -remaining_bits

@@ -38,7 +38,7 @@ def _counts(xp: ArrayModule, length: Array, cells: int, samples: int, diagonal: 
     if samples > 0:
         return xp.full(length.shape, samples, dtype=length.dtype), samples
     most = math.ceil(diagonal / cells)
-    counts = xp.fmin(xp.ceil(length / cells), most)  # NaN, of which no sample is counted, has the most
+    counts = xp.fmin(xp.ceil(length / cells), most)  # a NaN gets the largest count; none of its samples is used
     return counts, int(counts.max()) if xp is np else most
 
 

@@ -82,9 +82,9 @@ class _Embedding(Vocabulary):
 
 
 class CustomEmbedding(_Embedding):
-    """Vectors of a file with a word and its numbers on each line, as those of GloVe and FastText are.
+    """Word vectors from a file, as of GloVe or FastText; each line has a word and its vector.
 
-    A line of one number is a heading, and of a word that is there twice the first line counts.
+    A line with a word and a single number is a heading and is skipped. For a repeated word the first line counts.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ class MappableDataset(Dataset):
         return self._sampler
 
     def use_sampler(self, new_sampler: Sampler | Iterable[int] | None) -> None:
-        """Have another sampler say the rows and their order; None means all rows in their order.
+        """Set the sampler, which chooses rows and their order; None means all rows in their order.
 
         Examples
         --------

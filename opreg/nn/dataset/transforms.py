@@ -169,9 +169,10 @@ _COMPARISONS: dict[Relational, Callable[[Any, Any], Any]] = {
 
 
 class Slice:
-    """A part of a column: for each axis an index, a list of indices, a slice, or None or ``...`` for the whole.
+    """A part of a column, given for each axis by an index, a list of indices, a slice, or None or ``...`` for the
+    whole axis.
 
-    An axis stays where it has an index. Axes behind the last are whole.
+    An axis with an index is kept, with length one. Axes without an entry are taken as a whole.
 
     Examples
     --------

@@ -34,9 +34,9 @@ def flash_attention_score(query: TensorLike, key: TensorLike, value: TensorLike,
 
     - 0: with an ``attn_mask``, keys more than ``pre_tokens`` before the query's place and ``next_tokens`` behind it;
     - 1: none;
-    - 2: those behind the query's place; 3: the same, the last query having the place of the last key. The mask is not
-      read;
-    - 4: as 0, the last query having the place of the last key. The mask is not read.
+    - 2: keys behind the query's position; 3: the same, with the last query at the position of the last key. The mask
+      is not read;
+    - 4: as 0, with the last query at the position of the last key. The mask is not read.
 
     A query without any key weighs all keys alike. The output has the layout of the queries. All floating dtypes are
     accepted.

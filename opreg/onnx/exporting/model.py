@@ -15,7 +15,7 @@ from opreg.ndarray.context import cpu
 from opreg.ndarray.io import load as load_arrays
 from opreg.symbol import Symbol
 from opreg.symbol.executor import Executor
-from opreg.symbol.infer import infer_dtypes, infer_shapes
+from opreg.symbol.infer import infer_shapes, infer_specs
 from opreg.symbol.json import load as load_symbol
 
 from ...cells.cell import Cell
@@ -24,7 +24,7 @@ from ...cells.traced import trace_function
 from ...cells.tree import LEAF, Structure, flatten
 from ...core.graph import Entry, Graph, Node
 from ...core.mode import Recording
-from ...core.spec import ANY, Shape, as_dtype, is_known
+from ...core.spec import ANY, Shape, Spec, as_dtype, is_known
 from ...errors import ArgumentError, OpError, did_you_mean
 from ...interop.translation import Untranslatable
 from ..package import onnx as package
@@ -365,7 +365,7 @@ def _of_function(function: Any, examples: Sequence[Any], dynamic: Dynamic, opset
     traces = [first]
     if scales:
         traces = []
-        if outputs is not None:  # what an imported model knows of open lengths
+        if outputs is not None:  # an imported model can be traced with open lengths
             with contextlib.suppress(OpError):
                 traces = [traced([each.open for each in given])]
         traces = traces or [traced([each.sizes(scales, which) for each in given]) for which in range(2)]
@@ -505,16 +505,16 @@ def _variables(g: Builder, program: _Program, graphs: Sequence[Graph], scales: M
     """Values of the variables, the variables that are inputs, and the shapes of all nodes at each sample size."""
     inputs = {node: each for each, node in program.inputs}
     numbers = {node: number for number, node in enumerate(graphs[0].nodes)}
-    shapes: list[dict[Node, Any]] = []
+    kinds: dict[Node, Any] = {node: value.dtype for node, value in program.values.items() if node in numbers}
+    kinds.update({node: each.dtype for node, each in inputs.items() if each.dtype is not None and node in numbers})
+    specs: list[dict[Node, list[Spec]]] = []
     for which, graph in enumerate(graphs):
         stated: dict[Node, Any] = {graph.nodes[numbers[node]]: value.shape for node, value in program.values.items()
                                    if node in numbers}
         stated.update({graph.nodes[numbers[node]]: each.sizes(scales, which) for node, each in inputs.items()
                        if node in numbers and each.shape is not None})
-        shapes.append(infer_shapes(graph, stated))
-    kinds: dict[Node, Any] = {node: value.dtype for node, value in program.values.items() if node in numbers}
-    kinds.update({node: each.dtype for node, each in inputs.items() if each.dtype is not None and node in numbers})
-    dtypes = infer_dtypes(graphs[0], kinds)
+        specs.append(infer_specs(graph, stated, {graph.nodes[numbers[node]]: dtype for node, dtype in kinds.items()},
+                                 decide=False))
     values: dict[Entry, Value] = {}
     given: list[tuple[_Input, Value]] = []
     for each, _ in program.inputs:
@@ -525,19 +525,19 @@ def _variables(g: Builder, program: _Program, graphs: Sequence[Graph], scales: M
             values[node, 0] = g.constant(array, node.name)
             continue
         given_as = inputs.get(node)
-        results = [shape[graph.nodes[numbers[node]]][0] for shape, graph in zip(shapes, graphs)]
+        results = [each[graph.nodes[numbers[node]]][0].shape for each, graph in zip(specs, graphs)]
         if given_as is None:
             raise ArgumentError(f"onnx.export: {program.title}: there is no value for {node.name!r}")
         if any(shape is None or not is_known(shape) for shape in results) and given_as.shape is None:
             continue  # a label, which no exported node may read
-        values[node, 0] = Value(g, given_as.name, results, dtypes[node][0] or np.dtype(np.float32))
+        values[node, 0] = Value(g, given_as.name, results, specs[0][node][0].dtype or np.dtype(np.float32))
     for each, node in program.inputs:
         if node not in numbers:
             results = [each.sizes(scales, which) for which in range(len(graphs))]
             given.append((each, Value(g, each.name, results, each.dtype or np.dtype(np.float32))))
         elif (node, 0) in values:
             given.append((each, values[node, 0]))
-    return values, given, shapes
+    return values, given, [{node: [spec.shape for spec in known] for node, known in each.items()} for each in specs]
 
 
 def _read(nodes: Sequence[NodeProto]) -> set[str]:

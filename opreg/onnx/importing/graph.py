@@ -517,7 +517,7 @@ class Node:
         return apply
 
     def _check_kinds(self) -> None:
-        """Raise the error of an attribute that is of another kind than its operator's."""
+        """Raise an error for an attribute whose type is not the one that its operator declares."""
         schema = self._schema()
         for each in self.proto.attribute if schema is not None else ():
             attribute = schema.attributes.get(each.name)
@@ -562,7 +562,7 @@ class Node:
         if trace is not None and isinstance(value, TracedTensor):
             result = numbers_of(trace, value)
             if result is not None or (trace.parent is not None and not trace.assigns):
-                return result  # in the body of a loop or a branch, where they vary
+                return result  # values vary in the body of a loop or branch
         try:
             return value.asnumpy()
         except TraceError:

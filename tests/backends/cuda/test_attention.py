@@ -73,7 +73,7 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], int, np.ndarray | None,
 @needs_compiler
 @pytest.mark.parametrize("dtype", ALLOWED)
 @pytest.mark.parametrize("name", CASES)
-def test_it_computes_what_the_host_does(name: str, dtype: str) -> None:
+def test_attention_kernels_equal_the_host(name: str, dtype: str) -> None:
     query, key, features, mask, attrs = CASES[name]
     arrays = {"q": numbers(*query), "k": numbers(*key, seed=1), "v": numbers(*key[:3], features, seed=2)}
     if mask is not None:
@@ -87,7 +87,7 @@ def test_it_computes_what_the_host_does(name: str, dtype: str) -> None:
 
 
 @needs_compiler
-def test_tf32_allows_factors_of_fewer_digits() -> None:
+def test_tf32_allows_less_precise_products() -> None:
     arrays = dict(zip("qkv", (numbers(1, 1, 20, 16, seed=seed) for seed in range(3))))
     expected = Run(mx.cpu(), "float64", arrays)
     with gpus():
@@ -95,7 +95,7 @@ def test_tf32_allows_factors_of_fewer_digits() -> None:
 
 
 @needs_compiler
-def test_rows_without_keys_are_no_numbers() -> None:
+def test_queries_without_keys_give_nan() -> None:
     arrays = {**dict(zip("qkv", (numbers(1, 1, 8, 8, seed=seed) for seed in range(3)))), "mask": seen(8, 8)}
     arrays["mask"][2] = False
     with np.errstate(invalid="ignore"):
@@ -132,7 +132,7 @@ def test_the_gradient_drops_what_forward_dropped(dtype: str) -> None:
 
 
 @needs_compiler
-def test_memory_grows_with_the_length_alone() -> None:
+def test_memory_grows_linearly_with_the_length() -> None:
     """A step reads each input once and writes each output, and nothing of the size of the scores is in the plan."""
     length, size = 512, 16
     with gpus():
@@ -151,7 +151,7 @@ def test_memory_grows_with_the_length_alone() -> None:
 @pytest.mark.parametrize(("shape", "dtype", "reason"), [
     ((1, 1, 4, 12), "float16", "sizes 12 and 12: expected multiples of 8, up to 128"),
     ((1, 1, 4, 16), "float64", "dtype float64: dtypes of 16 and 32 bits are compiled")])
-def test_it_declines_with_the_reason(shape: tuple[int, ...], dtype: str, reason: str) -> None:
+def test_unsupported_arrays_are_declined_with_a_reason(shape: tuple[int, ...], dtype: str, reason: str) -> None:
     with gpus():
         net = mx.sym.contrib.scaled_dot_product_attention(*map(mx.sym.var, "qkv"))
         executor = net.simple_bind(mx.gpu(0), type_dict=dict.fromkeys("qkv", dtype), **dict.fromkeys("qkv", shape))
@@ -184,7 +184,7 @@ def launch(device: Host, name: str, queries: int = 19, keys: int = 13) -> list[n
 
 @needs_compiler
 @pytest.mark.parametrize("name", KERNELS)
-def test_no_access_is_out_of_bounds_and_no_order_of_threads_matters(name: str) -> None:
+def test_no_access_out_of_bounds_and_no_race_between_threads(name: str) -> None:
     found = []
     for sanitizer, order in (("address", "forward"), ("thread", "reversed")):
         device = Host()
@@ -200,7 +200,8 @@ def test_no_access_is_out_of_bounds_and_no_order_of_threads_matters(name: str) -
 @pytest.mark.parametrize(("replaced", "by", "sanitizer", "message"), [
     ("first + row < from.rows", "first + row <= from.rows", "address", "heap-buffer-overflow"),
     ("        __syncthreads();\n        Sums scores", "        Sums scores", "thread", "data race")])
-def test_such_mistakes_are_found(replaced: str, by: str, sanitizer: str, message: str) -> None:
+def test_the_emulator_finds_planted_races_and_bad_accesses(replaced: str, by: str, sanitizer: str,
+                                                           message: str) -> None:
     device = Host()
     launch(device, "attention")
     device.rewrite(replaced, by)

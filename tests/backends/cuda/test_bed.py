@@ -60,7 +60,7 @@ def test_the_default_stream_waits_for_those_that_block(cupy: Any) -> None:
         assert (x * 10).get().tolist() == [10] * 4
 
 
-def test_numbers_of_the_host_are_read_when_they_are_given(cupy: Any) -> None:
+def test_host_values_are_copied_at_the_call(cupy: Any) -> None:
     """The device reads pageable memory at once, and pinned memory when the copy runs."""
     source = np.ones(4)
     pinned = np.frombuffer(cupy.cuda.alloc_pinned_memory(source.nbytes), source.dtype, 4)
@@ -176,7 +176,7 @@ def test_a_template(cupy: Any) -> None:
         assert x.get().tolist() == [0, 2, 4, 6]
 
 
-def test_a_text_that_is_no_kernel(cupy: Any) -> None:
+def test_source_without_a_kernel_is_refused(cupy: Any) -> None:
     with pytest.raises(cupy.cuda.compiler.CompileException, match="nonsense"):
         cupy.RawKernel('extern "C" __global__ void f(int* x) { nonsense; }', "f").compile()
 

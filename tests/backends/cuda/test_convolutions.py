@@ -89,7 +89,7 @@ def test_dtypes_are_computed_as_they_are_and_sums_in_float32_at_least(dtype: str
     assert ("b" in graphs[0][1]) == (dtype != "float32")
 
 
-def test_tf32_and_what_gives_other_bits_in_every_run_are_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tf32_and_nondeterministic_engines_are_excluded(monkeypatch: pytest.MonkeyPatch) -> None:
     net = mx.sym.Convolution(x, w, kernel=(3, 3), num_filter=4, no_bias=True)
     arrays = {"x": numbers(2, 3, 6, 6), "w": numbers(4, 3, 3, 3)}
 
@@ -107,7 +107,7 @@ def test_tf32_and_what_gives_other_bits_in_every_run_are_forbidden(monkeypatch: 
 
 @needs_compiler
 @pytest.mark.parametrize(("dtype", "last"), [("float16", True), ("float32", False)])
-def test_a_plan_has_channels_last_where_the_library_is_better_at_them(dtype: str, last: bool) -> None:
+def test_plans_use_channels_last_where_the_library_is_faster(dtype: str, last: bool) -> None:
     net = mx.sym.Convolution(x, w, kernel=(3, 3), num_filter=4, pad=(1, 1), no_bias=True)
     net = mx.sym.Activation(net, act_type="relu")
     net = mx.sym.Pooling(net, kernel=(2, 2), stride=(2, 2), pool_type="max")
@@ -120,7 +120,7 @@ def test_a_plan_has_channels_last_where_the_library_is_better_at_them(dtype: str
     assert found.text.count("as declared: cuDNN computes float32 with channels first") == (0 if last else 6)
 
 
-def test_gradients_are_added_to_old_ones() -> None:
+def test_request_add_adds_to_the_gradient() -> None:
     net = mx.sym.Convolution(x, w, b, kernel=(3, 3), num_filter=4)
     compare(net, {"x": numbers(2, 3, 6, 6), "w": numbers(4, 3, 3, 3), "b": numbers(4)}, req="add")
     assert ran() == ["conv_fprop", "conv_dgrad", "conv_wgrad"]
@@ -179,7 +179,7 @@ def test_convolutions_of_a_kind_are_planned_once() -> None:
 ])
 def test_declined_convolutions_run_as_before_and_explain_gives_the_reason(words: dict[str, Any], dtype: str,
                                                                           shape: tuple[int, ...], reason: str
-                                                                          ) -> None:
+                                                                         ) -> None:
     kernel = (3,) * (len(shape) - 2)
     net = mx.sym.Convolution(x, w, kernel=kernel, num_filter=4, no_bias=True, **words)
     found = compare(net, {"x": numbers(*shape), "w": numbers(4, 3, *kernel)}, dtype)
@@ -188,7 +188,7 @@ def test_declined_convolutions_run_as_before_and_explain_gives_the_reason(words:
 
 
 @pytest.mark.parametrize("function", ["_build", "load"])
-def test_memory_that_ended_is_no_answer(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_allocation_is_not_cached(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exhausted memory raises an error, and the next executor uses the library again."""
     works, failing = getattr(cudnn, function), [True]
 

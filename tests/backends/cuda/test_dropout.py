@@ -94,7 +94,7 @@ def launch(device: Host, dtype: Any, count: int, start: int | np.ndarray, share:
 
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float16", BFLOAT, "float32", "float64"], ids=str)
-def test_numbers_are_dropped_and_the_counter_moves_on(dtype: Any) -> None:
+def test_elements_are_dropped_and_the_counter_advances(dtype: Any) -> None:
     device = Host()
     cases = [(count, start, launch(device, dtype, count, start, lanes=lanes))
              for count, start, lanes in ((1, 0, None), (7, 5, None), (4099, 2 ** 32 - 3, None), (4099, 1, 1))]
@@ -107,7 +107,7 @@ def test_numbers_are_dropped_and_the_counter_moves_on(dtype: Any) -> None:
 
 
 @needs_compiler
-def test_a_launch_that_is_repeated_goes_on() -> None:
+def test_a_repeated_launch_draws_new_values() -> None:
     device = Host()
     _, _, mask, counter = launch(device, "float32", 1000, 0)
     device.launches *= 3
@@ -119,8 +119,8 @@ def test_a_launch_that_is_repeated_goes_on() -> None:
 @needs_compiler
 @pytest.mark.parametrize("order", ["forward", "reversed"])
 @pytest.mark.parametrize("counts", [(9000, 9000), (9000, 700), (700, 9000, 300)], ids=str)
-def test_launches_beside_each_other_draw_each_its_own_stretch_of_the_sequence(counts: tuple[int, ...],
-                                                                              order: str) -> None:
+def test_concurrent_launches_draw_from_separate_ranges(counts: tuple[int, ...],
+                                                       order: str) -> None:
     device = Host()
     counter = array([KEY, 5], np.uint64)
     masks = []
@@ -235,7 +235,7 @@ def test_backward_multiplies_by_the_mask_of_the_last_forward_also_where_that_is_
 
 
 @needs_compiler
-def test_numbers_along_axes_share_their_fate() -> None:
+def test_elements_along_given_axes_are_dropped_together() -> None:
     with gpus() as xp:
         found = mask_of(bound(p=0.5, axes=(1,)))
         assert xp.kernels == ["claim", "dropout", "elementwise"]
@@ -264,7 +264,7 @@ def test_dropout_of_nothing_declines_with_the_reason() -> None:
 
 
 @needs_compiler
-def test_numbers_that_are_its_own_are_not_compared_with_those_of_the_reference() -> None:
+def test_random_values_are_not_compared_with_the_reference() -> None:
     with gpus():
         assert set(np.unique(mask_of(bound(p=0.5, axes=(1,), check_kernels=True)))) == {0.0, 2.0}
 
@@ -299,7 +299,7 @@ def test_the_gradient_draws_again_what_forward_dropped(shape: tuple[int, ...], n
 
 
 @needs_compiler
-def test_no_mask_moves_through_memory() -> None:
+def test_masks_are_not_stored_in_memory() -> None:
     """A sum with what dropout leaves reads both arrays and writes one; its gradient reads one and writes one."""
     x, y = mx.sym.var("x"), mx.sym.var("y")
     net = mx.sym.BlockGrad(y) + mx.sym.Dropout(x, p=0.25)
@@ -316,7 +316,7 @@ def test_no_mask_moves_through_memory() -> None:
 
 @needs_compiler
 @pytest.mark.parametrize("read", ["mask", "axes"])
-def test_a_mask_that_is_read_stays(read: str) -> None:
+def test_a_mask_that_another_operator_reads_is_stored(read: str) -> None:
     drop = mx.sym.Dropout(mx.sym.var("x"), p=0.5, axes=(1,) if read == "axes" else (), name="drop")
     ((node, _),) = drop._entries
     net = mx.sym.Symbol([(node, 0), (node, 1)]) if read == "mask" else drop

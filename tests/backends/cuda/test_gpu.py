@@ -176,7 +176,7 @@ def _compare(row: Row, dtype: str) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", sorted({case["op"] for case in CASES if not case["imperative"]}))
-def test_the_oracles_answers(name: str) -> None:
+def test_recorded_results_of_mxnet(name: str) -> None:
     """All recorded uses of an operator give MXNet's results in executors."""
     for case in CASES:
         if case["op"] == name and not case["imperative"]:
@@ -207,7 +207,7 @@ extern "C" __global__ void twice(float* x, int n) {
 """
 
 
-def test_the_variable_asks_for_the_real_thing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_variable_requests_a_real_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a GPU an error is raised; the stand-in does not take its place."""
     asked = SimpleNamespace(RawModule=None)
     monkeypatch.setenv("OPREG_TEST_GPU", "real")

@@ -67,7 +67,7 @@ def lookups_of(device: Host, dtype: Any, kinds: list[str]) -> list[tuple[str, np
 
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float16", BFLOAT, "float32", "float64"], ids=str)
-def test_numbers_are_looked_up_and_added_up_as_the_reference_does(dtype: Any) -> None:
+def test_lookups_and_their_gradients_equal_the_reference(dtype: Any) -> None:
     device = Host()
     cases = lookups_of(device, dtype, ["int32", "float32", "int64"])
     device.run("address")
@@ -90,7 +90,7 @@ def test_sums_are_the_same_in_any_order_of_blocks_and_threads_without_races() ->
 
 
 @needs_compiler
-def test_an_index_that_is_not_brought_inside_is_found() -> None:
+def test_a_kernel_that_does_not_clip_indices_is_detected() -> None:
     device = Host()
     ask(device, "take", {"axis": 0, "mode": "clip"}, [array(np.ones((3, 4)), np.float32), array([3], "int32")],
         array(np.ones((1, 4)), np.float32))
@@ -118,7 +118,7 @@ def test_they_compile_for_gpus_without_spilling(architecture: int) -> None:
 
 @needs_nvrtc
 @pytest.mark.parametrize("mode", ["clip", "wrap"])
-def test_no_number_costs_a_division(mode: str) -> None:
+def test_a_thread_divides_once_for_its_first_element(mode: str) -> None:
     """Each thread divides once for its first element, and counts on for the next ones."""
     single, half, index = np.dtype("float32"), np.dtype("float16"), np.dtype("int64")
     texts = [lookups.keys_source(index, mode, 1)]
@@ -141,7 +141,7 @@ def test_an_embedding_learns_as_on_the_host() -> None:
 
 
 @needs_compiler
-def test_indices_that_are_to_be_refused_are_left_to_the_reference() -> None:
+def test_indices_that_raise_errors_are_left_to_the_reference() -> None:
     call = SimpleNamespace(attrs={"mode": "raise"}, ins=[array(np.ones((4, 1)), np.float32), array(np.ones(4), "int32"),
                                                          None], outs=[array(np.ones((2, 1)), np.float32)])
     (kernel,) = [each for each in REGISTERED["_backward_take"].kernels if each.name == "cuda"]

@@ -34,7 +34,7 @@ CLASSES = np.array([0, 4, 2.9, -0.5, -1, 5, 1, 3, 2])
     ("SVMOutput", {"margin": 0.5, "regularization_coefficient": 2.0}, CLASSES, ["rows"]),
     ("SVMOutput", {"use_linear": True}, CLASSES, ["rows"]),
     ("softmax_cross_entropy", {}, CLASSES, ["rows", "rows", "rows"])])  # costs of rows, their sum; the gradient
-def test_losses_are_the_hosts(name: str, attrs: dict[str, Any], label: np.ndarray, kernels: list[str], dtype: str
+def test_losses_equal_the_host(name: str, attrs: dict[str, Any], label: np.ndarray, kernels: list[str], dtype: str
                               ) -> None:
     net = getattr(mx.sym, name)(mx.sym.var("x"), mx.sym.var("label"), **attrs)
     ran = compared(net, {"x": SCORES, "label": label}, dtype, tolerance=1e-5 if dtype == "float32" else 5e-3)
@@ -54,8 +54,8 @@ def test_softmax_along_any_axis(name: str, attrs: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("shape", "label", "attrs"), [
     ((2, 5, 6), (2, 6), {}), ((2, 5, 3, 4), (2, 3, 4), {"normalization": "batch", "grad_scale": 0.5}),
     ((2, 5, 3, 4), (2, 12), {}), ((3, 4, 2, 2), (3, 1, 2, 2), {"normalization": "batch"})])
-def test_softmax_output_of_places_is_computed_by_columns(shape: tuple[int, ...], label: tuple[int, ...],
-                                                         attrs: dict[str, Any], dtype: str) -> None:
+def test_multi_output_softmax_is_computed_by_columns(shape: tuple[int, ...], label: tuple[int, ...],
+                                                     attrs: dict[str, Any], dtype: str) -> None:
     net = mx.sym.SoftmaxOutput(mx.sym.var("x"), mx.sym.var("label"), multi_output=True, **attrs)
     ran = compared(net, {"x": RNG.standard_normal(shape), "label": RNG.integers(-1, 6, label)}, dtype,
                    tolerance=1e-5 if dtype == "float32" else 5e-3)

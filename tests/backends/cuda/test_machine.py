@@ -58,7 +58,7 @@ def capture(stream: Stream, work: Callable[[], Any]) -> Graph:
 # --------------------------------------------------------------------------------------------------- capture
 
 
-def test_work_is_noted_and_not_run(xp: Gpu, stream: Stream) -> None:
+def test_captured_work_is_recorded_and_not_run(xp: Gpu, stream: Stream) -> None:
     x, y, rate = on_device([1, 2, 3]), on_device([0, 0, 0]), [2.0]
 
     def work() -> None:
@@ -95,8 +95,8 @@ def test_work_is_noted_and_not_run(xp: Gpu, stream: Stream) -> None:
     (lambda xp, a: xp.linalg.inv(a.reshape(1, 2)[:, :1]), NotImplementedError, "cuSOLVER"),
     (lambda xp, a: backend("gpu").generator(0).random(3), NotImplementedError, "cuRAND"),
 ], ids=lambda value: None if callable(value) else "")
-def test_calls_that_cupy_refuses_leave_the_capture_whole(work: Any, error: type[Exception], match: str, xp: Gpu,
-                                                    stream: Stream) -> None:
+def test_calls_that_cupy_refuses_leave_the_capture_valid(work: Any, error: type[Exception], match: str, xp: Gpu,
+                                                         stream: Stream) -> None:
     a = on_device([1, 2])
     xp.add(a, 1.0)
 
@@ -115,7 +115,7 @@ def test_calls_that_cupy_refuses_leave_the_capture_whole(work: Any, error: type[
     (lambda cuda, stream: cuda.Device().synchronize(), False),
     (lambda cuda, stream: cuda.alloc_pinned_memory(8), False),
 ])
-def test_to_wait_spoils_a_capture(work: Any, silent: bool, xp: Gpu, stream: Stream) -> None:
+def test_waiting_invalidates_a_capture(work: Any, silent: bool, xp: Gpu, stream: Stream) -> None:
     a = on_device([1, 2])
 
     def waits() -> None:
@@ -179,7 +179,7 @@ def test_a_graph_does_not_keep_its_pool(xp: Gpu, stream: Stream) -> None:
         graph.launch()
 
 
-def test_memory_of_a_graph_that_others_take(xp: Gpu, stream: Stream) -> None:
+def test_memory_of_a_graph_that_other_arrays_reuse(xp: Gpu, stream: Stream) -> None:
     a, pool = on_device([1, 2]), MemoryPool()
     with xp.cuda.using_allocator(pool.malloc):
         graph = capture(stream, lambda: xp.add(a + 1.0, 1.0, out=a))
@@ -191,7 +191,7 @@ def test_memory_of_a_graph_that_others_take(xp: Gpu, stream: Stream) -> None:
     assert other.get().tolist() == [0, 0]
 
 
-def test_memory_is_given_out_again_and_holds_nothing(xp: Gpu) -> None:
+def test_reused_memory_is_uninitialized(xp: Gpu) -> None:
     pool = MemoryPool()
     with xp.cuda.using_allocator(pool.malloc):
         a = xp.ones(2, "float32")
@@ -246,7 +246,7 @@ def test_pinned_memory_that_is_written_too_early(xp: Gpu) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_compiled_functions_stay_after_a_child_has_ended() -> None:
+def test_compiled_functions_survive_the_end_of_a_forked_child() -> None:
     place = folder()
     child = multiprocessing.get_context("fork").Process(target=int)
     child.start()

@@ -103,7 +103,7 @@ def test_layer_norm_of_rows(shape: tuple[int, ...], dtype: str) -> None:
 
 
 @needs_compiler
-def test_16_bits_have_statistics_of_32() -> None:
+def test_statistics_of_16_bit_arrays_are_float32() -> None:
     width, values = 3, arrays((8, 3, 10), 3)
     data = mx.sym.Cast(mx.sym.var("x"), dtype="float16")
     symbol = mx.sym.Cast(mx.sym.BatchNorm(data, *[mx.sym.var(each) for each in (

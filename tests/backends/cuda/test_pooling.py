@@ -87,7 +87,7 @@ def test_windows_are_pooled_as_the_reference_does(dtype: Any) -> None:
 
 
 @needs_compiler
-def test_nan_does_not_count_and_has_no_gradient() -> None:
+def test_maxima_ignore_nan_and_pass_it_no_gradient() -> None:
     data = array(np.full((1, 1, 8), np.nan), np.float32)
     data[0, 0, 2:5] = [1, 1, -np.inf]
     attrs = {"kernel": (2,), "stride": (2,), "pool_type": "max"}

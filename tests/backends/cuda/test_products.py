@@ -107,8 +107,8 @@ def test_graphs_on_a_gpu_multiply_by_the_library_and_give_the_hosts_numbers(name
 
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
-def test_a_dense_layer_has_its_bias_and_the_gradient_of_that_in_the_launches_of_products(dtype: str, lt: Installed
-                                                                                         ) -> None:
+def test_launches_of_products_include_the_bias_and_its_gradient(dtype: str, lt: Installed
+                                                               ) -> None:
     net = mx.sym.FullyConnected(x, w, b, num_hidden=24)
     arrays = {"x": numbers(10, 8), "w": numbers(24, 8), "b": numbers(24)}
     found = compare(net, arrays, dtype)
@@ -206,7 +206,7 @@ def _check_rounding(make: Any, shape: tuple[int, ...], environment: bool, monkey
         assert rounds(executor) == rounds(larger) == (environment if choice is None else choice)
 
 
-def test_whether_tf32_is_allowed_is_a_truth_value() -> None:
+def test_tf32_must_be_a_bool() -> None:
     with pytest.raises(ArgumentError, match="tf32='on': expected True, False or None"):
         x.simple_bind(mx.cpu(), x=(1,), tf32="on")
 
@@ -306,7 +306,7 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_matrices_are_described_as_they_lie_or_not_at_all(name: str) -> None:
+def test_matrices_are_described_by_their_strides_or_declined(name: str) -> None:
     make, expected = LAYOUTS[name]
     a = view(make())
     product = describe(a, view(np.ones((5, 2))), view(np.ones((a.shape[0], 2))))
@@ -357,7 +357,7 @@ def header(name: str) -> str:
     ("cublasLt.h", cublaslt.DescriptorAttribute, "CUBLASLT_MATMUL_DESC_"),
     ("cublasLt.h", cublaslt.LayoutAttribute, "CUBLASLT_MATRIX_LAYOUT_"),
     ("cublasLt.h", cublaslt.PreferenceAttribute, "CUBLASLT_MATMUL_PREF_")])
-def test_numbers_are_those_of_the_header(file: str, kind: type[enum.IntEnum], prefix: str) -> None:
+def test_constants_equal_those_of_the_header(file: str, kind: type[enum.IntEnum], prefix: str) -> None:
     text = header(file)
     if not text:
         pytest.skip(f"needs {file}")
@@ -444,7 +444,7 @@ def test_kernels_that_multiply_are_parts_of_graphs(name: str, dtype: str, lt: In
 @pytest.mark.parametrize(("a", "b"), [
     ((4, 3), (3, 5)), ((3,), (3, 5)), ((4, 3), (3,)), ((3,), (3,)), ((2, 3), (6, 3, 5)), ((6, 2, 3), (3, 1)),
     ((2, 1, 4, 3), (1, 5, 3, 2)), ((0, 3), (3, 2)), ((2, 0), (0, 3))], ids=str)
-def test_a_product_is_numpys(a: tuple[int, ...], b: tuple[int, ...], lt: Installed) -> None:
+def test_a_product_equals_numpy(a: tuple[int, ...], b: tuple[int, ...], lt: Installed) -> None:
     """Products of vectors, of stacks that broadcast, and of arrays that only the array module multiplies; also into a
     view."""
     left, right = (mx.nd.array(numbers(*shape), mx.gpu(0), "float64")._data for shape in (a, b))

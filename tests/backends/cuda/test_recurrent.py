@@ -59,7 +59,7 @@ def inputs(attrs: dict[str, Any], dtype: str) -> list[np.ndarray]:
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("mode", MODES)
-def test_steps_are_those_of_the_reference(mode: str, dtype: str) -> None:
+def test_recurrent_steps_equal_the_reference(mode: str, dtype: str) -> None:
     attrs, rng = attributes(mode), np.random.default_rng(0)
     ins, device = inputs(attrs, dtype), AtOnce()
     found = run(device, recurrent.forward, ins, True, rng, None, attrs)
@@ -82,7 +82,7 @@ def test_they_compile_for_gpus_without_spilling(architecture: int) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize(("mode", "dtype"), [("lstm", "float32"), ("gru", "float16")])
-def test_layers_of_an_executor_are_those_of_the_host(mode: str, dtype: str) -> None:
+def test_recurrent_layers_of_an_executor_equal_the_host(mode: str, dtype: str) -> None:
     attrs = attributes(mode, layers=2)
     values = dict(zip(("data", "parameters", "state", "state_cell"), inputs(attrs, "float32")))
     net = mx.sym.RNN(*map(mx.sym.var, values), **{key: attrs[key] for key in (

@@ -55,7 +55,7 @@ def fold(device: Host, expression: Any, ins: list[Any], roles: list[RowLayout], 
 
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float16", BFLOAT, "float32", "float64"], ids=str)
-def test_every_function_of_axes_is_numpys(dtype: Any) -> None:
+def test_every_reduction_equals_numpy(dtype: Any) -> None:
     device, rng, cases = Host(), np.random.default_rng(0), []
     names = FUNCTIONS if dtype == "float32" else ("mean", "max")
     for name, (shape, axes) in itertools.product(names, AXES):
@@ -92,7 +92,7 @@ def spread(x: Any, y: Any, mean: Any) -> Any:
 
 @needs_compiler
 @pytest.mark.parametrize("order", ["forward", "reversed"])
-def test_sets_have_numbers_of_their_own_in_any_order_of_blocks(order: str) -> None:
+def test_reductions_of_sets_are_the_same_in_any_order_of_blocks(order: str) -> None:
     device, rng, cases = Host(), np.random.default_rng(1), []
     expression = traced(spread, 3)
     for shape, axes in (((6, 9000), (1,)), ((400, 6), (0,)), ((4, 5, 60), (0, 2)), ((3, 300, 5), (1,))):

@@ -33,7 +33,7 @@ LEFT = {"Dropout", "_contrib_scaled_dot_product_attention"}
 @pytest.mark.skipif(host.COMPILER is None, reason="needs a C++ compiler")
 @pytest.mark.parametrize("processors", [1, 132])
 @pytest.mark.parametrize("row", named(ROWS_OF_KERNELS))
-def test_a_row_on_a_gpu(row: Row, processors: int) -> None:
+def test_an_operator_row_equals_the_host_on_a_gpu(row: Row, processors: int) -> None:
     with gpus(processors) as xp:
         compare(row, Context("gpu", 0), 2e-4, [graph])
         assert xp.kernels or row.op in LEFT
@@ -63,7 +63,7 @@ ADDING: dict[str, tuple[list[Any], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("dtype", ["int8", "float16", "bfloat16", "float32", "uint64"])
 @pytest.mark.parametrize("name", ["_backward_take", "_backward_gather_nd"])
-def test_numbers_of_any_dtype_are_added_at_indices(name: str, dtype: str) -> None:
+def test_values_of_any_dtype_are_added_at_indices(name: str, dtype: str) -> None:
     """CuPy itself adds neither bfloat16 nor small integers at indices."""
     inputs, attrs = ADDING[name]
     found = []
@@ -76,7 +76,7 @@ def test_numbers_of_any_dtype_are_added_at_indices(name: str, dtype: str) -> Non
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_times_of_16_bits_are_added_up(dtype: str) -> None:
+def test_sums_of_16_bit_times_are_finite(dtype: str) -> None:
     with gpus():
         row = next(row for row in FIXED if row.op == "_contrib_hawkesll")
         use = Use.of(row, dtype)

@@ -93,7 +93,7 @@ def test_arrays_of_two_contexts_are_refused(stype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32"])
-def test_sums_are_those_of_each_row_alone(dtype):
+def test_sums_of_rows_do_not_mix_rows(dtype):
     """A sum that is the difference of two running sums would lose the small numbers behind a large one."""
     large = np.zeros((3, 4), dtype)
     large[0], large[2] = 60000, [1, 0, 2, 4]

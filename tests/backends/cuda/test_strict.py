@@ -77,12 +77,12 @@ def _ways(row: Row) -> tuple[Any, ...]:
 
 
 @of_each(FIXED, by=lambda row: row.op)
-def test_fixed(row: Row) -> None:
+def test_operators_equal_the_host(row: Row) -> None:
     compare(row, STRICT, None, _ways(row))
 
 
 @of_each(itertools.product(DRAWN, (eager, graph)), by=lambda case: case[0].op)
-def test_random(case: tuple[Row, Any]) -> None:
+def test_random_operators_run(case: tuple[Row, Any]) -> None:
     _draw(*case, STRICT)
 
 
@@ -97,13 +97,13 @@ def _all_rows(name: str, ctx: Context) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", sorted({row.op for row in ROWS}))
-def test_gpu(name: str) -> None:
+def test_operators_run_on_a_gpu(name: str) -> None:
     """All rows of an operator on a real GPU."""
     _all_rows(name, Context("gpu", 0))
 
 
 @pytest.mark.parametrize("name", ["Convolution", "_random_uniform"])
-def test_questions_to_a_gpu(name: str) -> None:
+def test_the_tests_for_a_gpu_pass_on_the_stand_in(name: str) -> None:
     """The questions to a GPU, asked on the stand-in, so that the test is right when there is a GPU."""
     _all_rows(name, STRICT)
 
@@ -126,12 +126,12 @@ def test_questions_to_a_gpu(name: str) -> None:
     lambda a: xp.concatenate([a], 0, None, "float32"), lambda a: StrictGenerator(0).choice(3),
     lambda a: StrictGenerator(0).normal(),
 ])
-def test_refuses(leak: Any) -> None:
+def test_the_stand_in_refuses_what_cupy_refuses(leak: Any) -> None:
     with pytest.raises((StrictError, AttributeError, IndexError)):
         leak(xp.asarray([1.0, 2.0]))
 
 
-def test_computes() -> None:
+def test_the_stand_in_computes_what_cupy_computes() -> None:
     a = xp.asarray([[1.0, 2.0], [3.0, 4.0]])
     before = xp.launches
     total = (a * 2 + a.T).sum()
@@ -194,7 +194,7 @@ def test_subscripts(key: Any) -> None:
     assert x[there].asnumpy().tolist() == host[[2, 0]].tolist()
 
 
-def test_tables_are_cupys() -> None:
+def test_tables_equal_those_of_cupy() -> None:
     cupy = pytest.importorskip("cupy", exc_type=Exception)
     for name in UFUNCS:
         assert isinstance(getattr(cupy, name), cupy.ufunc), name

@@ -77,7 +77,7 @@ def check(executor: Any, xp: Gpu, is_train: bool, heads: Sequence[Any] | None) -
 
 
 @pytest.mark.parametrize("row", named(ROWS_OF_KERNELS))
-def test_a_row(row: Row, gpu: Gpu) -> None:
+def test_bytes_of_an_operator_equal_the_estimate(row: Row, gpu: Gpu) -> None:
     use = Use.of(row, row.dtypes[0])
     grads = row.train and differentiated(row)
     executor = bind(use, mx.gpu(0), dict.fromkeys(use.wanted, "write") if grads else None)
@@ -134,7 +134,7 @@ OTHERS = ("flat", "softmax", "layer norm", "batch norm")
 @pytest.mark.parametrize(("name", "dtype"), [(name, dtype) for name in NETWORKS
                                              for dtype in ("float32", "bfloat16", "float64")
                                              if dtype == "float32" or name in OTHERS])
-def test_a_network(name: str, dtype: str, gpu: Gpu) -> None:
+def test_bytes_of_a_network_equal_the_estimate(name: str, dtype: str, gpu: Gpu) -> None:
     net, shape = NETWORKS[name]
     executor = net.simple_bind(mx.gpu(0), type_dict={"x": dtype}, x=shape)
     for array in executor.arg_arrays:
@@ -170,7 +170,7 @@ def test_cheap_values_are_computed_again_in_backward(dtype: str, gpu: Gpu) -> No
     assert moved == [[(whole, 6 * whole)], [(7 * whole, whole)]]
 
 
-def test_a_pass_that_is_not_said_is_found(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_undeclared_pass_over_memory_is_detected(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "_passes", lambda expression, shape: [1] * len(expression.inputs))
     with pytest.raises(AssertionError, match="read"):
-        test_a_network("softmax", "float32", gpu)
+        test_bytes_of_a_network_equal_the_estimate("softmax", "float32", gpu)

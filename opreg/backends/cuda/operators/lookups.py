@@ -34,12 +34,12 @@ _BLOCK, _SUMMING = 256, 128
 INDICES = {**STORED, "int8": "signed char", "uint8": "unsigned char", "int32": "int", "int64": "long long"}
 #: From this number of indices on they are sorted before rows are added, so that no block searches all of them.
 SORTED = 1 << 12
-# Sorted rows that are added in one stretch: longer runs of one index are added by stretches first.
+# Rows with one index are added in stretches of this length; then the sums of the stretches are added.
 _STRETCH = 64
 
 
 def _named(dtype: np.dtype, mode: str) -> list[str]:
-    """The text of a function that converts a stored value to an index along an axis of a given length."""
+    """The text of the function ``named``, which converts a stored value to an index along an axis of a given length."""
     stored = INDICES[dtype.name]
     number = "wide(index)" if dtype.name in STORED else "index"
     inside = {"clip": ["return place < 0 ? 0 : place >= length ? length - 1 : place;"], "none": ["return place;"],
@@ -54,7 +54,8 @@ def _named(dtype: np.dtype, mode: str) -> list[str]:
 
 
 def _flat(dtype: np.dtype, mode: str, axes: int) -> list[str]:
-    """``_named`` and a function for one value per axis, ``count`` elements apart: the index over all of these axes."""
+    """The texts of ``named`` and of ``place_of``, which computes a flat index from one index per axis; these lie
+    ``count`` elements apart."""
     parameters = ["long long at", "long long count", *[f"long long n{axis}" for axis in range(axes)]]
     more = [f"    place = place * n{axis} + named(indices[{axis} * count + at], n{axis});" for axis in range(1, axes)]
     return [*_named(dtype, mode), "__device__ __forceinline__ long long place_of("
@@ -93,7 +94,7 @@ def _parameters(digits: Sequence[str]) -> str:
 
 
 def _numbers(items: int, distance: int, sizes: Sequence[int]) -> list[int]:
-    """The values of these parameters, for a distance to the next item."""
+    """The values of the parameters that ``_counted`` declares, for a distance to the next item."""
     digits = []
     for size in reversed(sizes):
         digits.append(distance % size)
@@ -230,8 +231,9 @@ def picked_source(dtype: np.dtype, index: np.dtype, mode: str) -> str:
 @cached(64)
 def put_source(dtype: np.dtype, index: np.dtype, mode: str, from_data: bool, lanes: int = 1, last: bool = True,
                on: float = 1.0, off: float = 0.0) -> str:
-    """The text of the kernel ``put``, which writes along an axis, at each index, ``on`` or an element of an array, and
-    ``off`` elsewhere, so many ``lanes`` at a time; ``last`` says whether it is the last axis."""
+    """The text of the kernel ``put``: along an axis it writes ``on``, or an element of an array, at each index, and
+    ``off`` elsewhere. A thread writes ``lanes`` elements at a time; ``last`` tells whether the axis is the last
+    one."""
     stored, kind = STORED[dtype.name], computed_in(dtype)
     source = f"const {stored}* g, " if from_data else ""
     number = "g[set]" if from_data else f"narrow<{stored}>({literal(on, kind)})"
@@ -351,13 +353,13 @@ def _axis(call: Call, shape: Shape) -> tuple[int, Shape]:
 
 
 def _first(call: Call, shape: Shape) -> tuple[int, Shape]:
-    """One table; each row of indices refers to one leading axis."""
+    """The number of tables, one, and the sizes of the leading axes, each of which has a row of indices."""
     return 1, shape[:call.ins[1].shape[0]]
 
 
 def _by_table(op: Op, values: int, index: int, mode: str | None, places: Places, sums: bool = False) -> None:
-    """Give an operator that copies rows of tables, or with ``sums`` adds rows to those of its output, the kernel
-    ``cuda``."""
+    """Attach the kernel ``cuda`` to an operator that copies rows of tables, or with ``sums`` adds rows to its
+    output."""
 
     def table_steps(call: Call) -> list[Callable]:
         data, run = call.ins[values], _add_up if sums else _look_up
@@ -372,15 +374,15 @@ def _mode(call: Call) -> str:
     return "wrap" if mode == "index" else mode  # indices are not checked on devices
 
 
-#: The text of a kernel, its items, the digits of its loop, and further numbers.
+#: The text of a kernel, the number of its items, the sizes of the digits of its loop, and further arguments.
 Items = tuple[str, int, Sequence[int], Sequence[int]]
 
 
 def _by_item(op: Op, index: int, mode: str | None, name: str, axis: int,
              items: Callable[[Call, str, int, int], Items]) -> None:
-    """Give an operator that reads or writes one element along an axis for each index the kernel ``cuda``;
-    ``items(call, mode, length, inner)`` describes the function ``name``, given the length of the axis and the number of
-    elements behind it."""
+    """Attach the kernel ``cuda`` to an operator that reads or writes, for each index, one element along an axis.
+    ``items(call, mode, length, inner)`` describes its function ``name``; ``length`` is that of the axis, and ``inner``
+    the number of elements of the axes behind it."""
 
     def item_steps(call: Call) -> list[Callable]:
         out = call.outs[0]

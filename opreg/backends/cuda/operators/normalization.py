@@ -24,7 +24,7 @@ from ..sets import bound_sets
 __all__: list[str] = []
 
 _ELEMENT, _SET, _CYCLE = RowLayout.ELEMENT, RowLayout.ROW, RowLayout.CYCLE
-# One of so many samples is read first, for estimates of the means.
+# Means are first estimated from one sample in 16.
 _PART = 16
 
 
@@ -91,7 +91,7 @@ def _near(call: Call, x: Array, keep: Shape, axes: Sequence[int]) -> tuple[list[
     """Steps that compute estimates of the means, and their array: the means of a part of the samples.
 
     With these, mean and variance of the differences are computed in one pass over the data. The rounding error of a
-    variance grows by at most as many units in the last place as there are such parts.
+    variance grows by at most ``_PART`` units in the last place.
     """
     part = x[:-(-x.shape[0] // _PART)]
     near = call.scratch(600, keep, np.dtype(np.float64 if x.dtype.itemsize == 8 else np.float32))

@@ -28,7 +28,7 @@ from ..sets import bound_sets
 __all__: list[str] = []
 
 _ELEMENT, _ROW, _COLUMN = RowLayout.ELEMENT, RowLayout.ROW, RowLayout.COLUMN
-#: A row expression, and the shape to which data are reshaped, in which rows lie along the second axis.
+#: A row expression, and the shape to which data are reshaped; rows lie along the second axis of this shape.
 Rows = tuple[RowExpression, Shape]
 
 
@@ -120,7 +120,7 @@ def _backward_layer_norm(g: Any, x: Any, gamma: Any, mean: Any, inverse: Any) ->
 
 
 def _with_sums(g: Any, x: Any, gamma: Any, mean: Any, inverse: Any) -> Any:
-    """The gradient, and what is added over rows for those of gamma and beta."""
+    """The gradient of the data, and the terms whose sums over rows are the gradients of gamma and beta."""
     normal = (x - mean) * inverse
     return _normal_slope(g * gamma, normal, inverse), g * normal, g
 

@@ -394,8 +394,8 @@ class _PoolingKernels(_Kernels[Pooling]):
         return [ins[0], out] if self.part == "forward" else [out, *ins[:2]]
 
     def fits(self, ins: Sequence[Array]) -> bool:
-        """Whether no maximum is the lowest float32: that is the maximum of a window of NaN only, which passes on no
-        gradient here, but does in the library."""
+        """Whether no maximum is the lowest float32, which is the maximum of a window with only NaN: for such a window
+        the library computes a gradient, and this operator none."""
         return self.read < 3 or bool(ins[2].min(initial=0) > LOWEST)
 
 

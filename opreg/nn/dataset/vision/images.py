@@ -106,12 +106,12 @@ def two(owner: str, size: Sizes) -> tuple[int, int]:
 
 
 def filled(value: Fill, channels: int) -> np.ndarray:
-    """The value of a new pixel of so many channels."""
+    """The value of a new pixel, one for each channel."""
     return np.broadcast_to(np.asarray(value), (channels,)) if np.ndim(value) == 0 else np.asarray(value)[:channels]
 
 
 def settled(numbers: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Numbers in the dtype of an image; those of integers are rounded to even, and clipped."""
+    """Values cast to the dtype of an image; for integers they are rounded to even and clipped."""
     if dtype.kind not in "iu":
         return numbers.astype(dtype)
     limits = np.iinfo(dtype)
@@ -120,7 +120,7 @@ def settled(numbers: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def reach(owner: str, name: str, value: float | Sequence[float], middle: float = 1.0, least: float = 0.0,
           most: float = float("inf")) -> tuple[float, float]:
-    """The range of a random number: from its ends, or from how far it goes on both sides of its middle."""
+    """The range of a random value, given by its ends, or by its half width around ``middle``."""
     low, high = (max(middle - value, least), middle + value) if isinstance(value, (int, float)) else value
     if not least <= low <= high <= most:
         raise ArgumentError(f"{owner}: {name} must be a range from {least} to {most}, the smaller end first, got "

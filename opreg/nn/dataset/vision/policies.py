@@ -110,7 +110,7 @@ _WITHOUT_INVERT = [name for name in _OPERATIONS if name != "Invert"]
 
 def _strengths(count: int, shear: float, across: float, down: float, angle: float, factor: float, bits: int,
                lightest: int) -> dict[str, np.ndarray]:
-    """For each operation that has strengths, ``count`` of them, from none to the greatest, in float32."""
+    """``count`` strengths for each operation with strengths, from zero to the largest, in float32."""
     steps = np.arange(count, dtype=np.float32)
 
     def up_to(end: float) -> np.ndarray:
@@ -142,7 +142,7 @@ class AutoAugment(_Drawn):
     policy : AutoAugmentPolicy
         The policy.
     interpolation : Inter
-        Kind of interpolation of what moves pixels.
+        Kind of interpolation for operations that move pixels.
     fill_value : int, or sequence for the channels
         Value outside of the image.
     """

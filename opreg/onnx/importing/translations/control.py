@@ -33,7 +33,7 @@ def _one(node: Node, array: Any, what: str) -> Any:
     Raises
     ------
     ShapeError, DTypeError
-        If it holds more or fewer, or none that is a number.
+        If it has another number of elements, or an element that is no number.
     """
     if array.size != 1:
         raise ShapeError(f"{node.op_type}: its {what} has shape {array.shape}, expected one number")

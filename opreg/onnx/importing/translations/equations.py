@@ -93,7 +93,7 @@ def _transposed(value: Any, letters: str, order_letters: Sequence[str]) -> Any:
 
 
 def _summed(term: _Named, remaining: Collection[str]) -> _Named:
-    """The sum over axes whose letters nobody needs."""
+    """The sum over axes whose letters are not in ``remaining``."""
     gone = tuple(at for at, letter in enumerate(term.letters) if letter not in remaining)
     letters = "".join(letter for letter in term.letters if letter in remaining)
     return _Named(letters, ops._np_sum(term.value, axis=gone) if gone else term.value)
@@ -132,7 +132,7 @@ def _product(node: Node, left: _Named, right: _Named, later: Collection[str]) ->
 
 
 def _joined(value: Any, at: int, count: int) -> Any:
-    """A tensor with some axes from one on made a single one; of no axes it has one of one element."""
+    """A tensor in which ``count`` axes from ``at`` on are joined to one; for no axes, a new axis of length one."""
     if count == 0:
         return ops.expand_dims(value, axis=at)
     for _ in range(count - 1):  # lengths that are open stay so

@@ -40,13 +40,13 @@ def _transformed(scores: Any, name: str) -> Any:
 
 
 def _table(node: Node, numbers: Any, shape: tuple[int, ...] | None = None, dtype: Any = np.float32) -> Any:
-    """A constant of an attribute's numbers."""
+    """A constant with the values of an attribute."""
     values = np.asarray(numbers, dtype)
     return node.lift(values if shape is None else values.reshape(shape))
 
 
 def _labelled(node: Node, places: Any, ints: Any, texts: Any) -> Any:
-    """The labels of classes by their numbers."""
+    """The labels of classes, from their indices."""
     if texts:
         return np.array(texts, object)[node.host(places)]
     return ops.take(_table(node, ints, dtype=np.int64), places, axis=0)

@@ -1,4 +1,4 @@
-"""Row of ONNX Runtime's mixture of experts: two layers each, of which a router chooses for every token."""
+"""Row of ONNX Runtime's mixture of experts: an expert has two layers, and a router chooses experts for every token."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__: list[str] = []
 
 DOMAIN = "com.microsoft"
 
-#: Activations of the first layer, but for ``swiglu``, which takes two of them.
+#: Activations of the first layer, except ``swiglu``, which has two factors.
 _ACTIVATIONS: dict[str, Callable[[Node, Any], Any]] = {
     "relu": lambda node, x: ops.relu(x), "relu2": lambda node, x: ops.square(ops.relu(x)),
     "gelu": lambda node, x: gelu(node, x, approximate="tanh"), "silu": swish,
@@ -31,7 +31,7 @@ def mixture_of_experts(node: Node, x: Any, router: Any, first: Any, first_bias: 
                        k: int = 1, normalize_routing_weights: int = 0, swiglu_fusion: int = 0,
                        swiglu_limit: float = math.inf, swiglu_limit_after_activation: int = 0, use_sparse_mixer: int = 0
                        ) -> Any:
-    if second is None:  # behind a bias that may be left out
+    if second is None:  # it is required, although it follows an optional bias
         raise node.model.fail(node.title, "fc2_experts_weights is missing")
     if swiglu_limit_after_activation:
         raise ArgumentError("MoE: swiglu_limit_after_activation is not computed")

@@ -33,7 +33,7 @@ def _refused(node: Node, **options: Any) -> None:
 
 
 def _parted(x: Any, axis: int, *sizes: int) -> list[Any]:
-    """Parts of so many numbers each, which lie side by side along an axis."""
+    """Split an array along an axis into parts of the given sizes."""
     ends = [0, *itertools.accumulate(sizes)]
     return [ops.slice_axis(x, axis=axis, begin=begin, end=end) for begin, end in itertools.pairwise(ends)]
 
@@ -160,7 +160,8 @@ def multi_head_attention(node: Node, query: Any, key: Any = None, value: Any = N
 
 
 def _rotated(node: Node, x: Any, at: Any, cos: Any, sin: Any, interleaved: int) -> Any:
-    """Heads whose first numbers are turned by the angles of their places, (batch, length)."""
+    """Heads with rotary position embedding: the first elements of each are rotated by the angles of the positions
+    ``at``, (batch, length)."""
     half, size = node.length(cos, 1), node.length(x, 3)
     if 2 * half > size:
         raise ShapeError(f"{node.op_type}: {half} angles for heads of {size} numbers")
@@ -189,7 +190,7 @@ def rotary_embedding(node: Node, x: Any, at: Any, cos: Any, sin: Any, *, interle
     if node.rank(x) == 3:
         size = node.length(x, 2)
         heads = heads_of(node, "input", x, num_heads if rotary_embedding_dim else size // (2 * node.length(cos, 1)))
-    if node.rank(at) == 1:  # the place of the first
+    if node.rank(at) == 1:  # the position of the first token
         at = ops.broadcast_add(ops.expand_dims(places(node, heads), axis=0), node.cast(at, np.int64))
     y = _rotated(node, heads, at, cos, sin, interleaved)
     return _flat(y) if node.rank(x) == 3 else y
@@ -260,7 +261,7 @@ def _room(node: Node, total: int, past: Any, new: Any) -> int:
 
 
 def _stored(node: Node, past: Any, new: Any, before: Any, room: int) -> Any:
-    """A cache with room for so many keys or values, the new ones behind those of each sequence that it had before."""
+    """A cache for ``room`` keys or values of a sequence, in which the new ones follow the ``before`` earlier ones."""
     count = 0 if past is None else node.length(past, 2)
     if past is None or not count:
         past = ops.slice_axis(ops.zeros_like(new), axis=2, begin=0, end=1)

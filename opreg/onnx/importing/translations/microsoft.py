@@ -33,7 +33,7 @@ row("DequantizeLinear", domain=DOMAIN)(dequantize)
 
 def _real(node: Node, numbers: Any, scale: Any, zero: Any) -> Any:
     """The real values of quantized numbers."""
-    if numbers is None or scale is None:  # inputs behind a zero point that may be left out
+    if numbers is None or scale is None:  # these inputs are required, although they follow an optional zero point
         raise node.model.fail(node.title, "an input is missing")
     return node.lift(dequantize(node, numbers, scale, zero))
 
@@ -165,7 +165,7 @@ def dynamic_quantize_lstm(node: Node, x: Any, w: Given, r: Given, b: Any = None,
 
 
 def _by_direction(node: Node, value: Any) -> Any:
-    """A scale or zero point of each direction, or of each of its gates' numbers, shaped to broadcast."""
+    """A scale or zero point for each direction, or for each element of its gates, shaped to broadcast."""
     if value is None:
         return None
     directions, *gates = node.shape(value)

@@ -42,7 +42,8 @@ def _spread(node: Node, x: Any, value: Any, axis: int, block: int) -> Any:
 
 
 def _held(value: Any) -> Any:
-    """A constant of a dtype in which nothing is computed as float32, which holds all numbers of few bits."""
+    """A constant, cast to float32 if no operator computes in its dtype; such a dtype has few bits, so float32 holds
+    its values."""
     return value.astype(np.float32) if isinstance(value, np.ndarray) and not computes(value.dtype) else value
 
 
@@ -146,7 +147,7 @@ def _requantized(node: Node, numbers: Any, zero: Any) -> Any:
 
 
 def _single(node: Node, value: Any) -> Any:
-    """A tensor, of one element without axes."""
+    """A tensor; one with a single element gets no axes."""
     return ops._np_reshape(node.lift(value), newshape=()) if math.prod(node.shape(value)) == 1 else node.lift(value)
 
 
