@@ -89,7 +89,7 @@ class TapeNode:
         The context, and the instruction of user code that called the operator.
     prepared : Runner or None
         The prepared call, if it is known.
-    number : int
+    number : float
         A time stamp, larger than those of all earlier nodes; renewed when the node is released.
     """
 
@@ -98,6 +98,7 @@ class TapeNode:
     checked: Checked | None = None
     gradient_target: GradientTarget | None = None
     op: Any  # Op, Taped or None
+    number: float
 
     def __init__(self, op: Op | Taped | None, attrs: Any, inputs: tuple[TapeEntry, ...], ins: Sequence[Array] | None,
                  outs: Sequence[Array] | None, count: int, ctx: Context, frame: FrameType | None,

@@ -429,10 +429,12 @@ def did_you_mean(word: str, options: Iterable[str], *, limit: int = 12) -> str:
     return " ".join(parts) or f"None of {len(words)} valid names is near it."
 
 
-def refuse_misspelt(what: str, given: Iterable[str], names: Sequence[str], *, stacklevel: int = 1) -> None:
+def refuse_misspelt(what: str, given: Iterable[str], names: Sequence[str], *, may_miss: bool = False,
+                    stacklevel: int = 1) -> None:
     """Raise an error for an unknown name that may be a misspelt missing one; warn of other unknown names.
 
-    Programs give several graphs one dict, so a name that is like none is ignored.
+    Programs give several graphs one dict, so a name that is like none is ignored. With ``may_miss`` the caller expects
+    that names are missing, as those of a new last layer, and every unknown name is ignored.
 
     Raises
     ------
@@ -446,14 +448,16 @@ def refuse_misspelt(what: str, given: Iterable[str], names: Sequence[str], *, st
     opreg.errors.ArgumentError: args: there is no 'wieght' in the graph. Did you mean 'weight'? Valid: data, weight.
     """
     given_names, valid = dict.fromkeys(given), dict.fromkeys(names)
-    missing = [name for name in valid if name not in given_names]
-    for name in given_names:
-        if name in valid:
-            continue
-        text = f"{what}: there is no {name!r} in the graph"
+    unknown = [name for name in given_names if name not in valid]
+    missing = [] if may_miss else [name for name in valid if name not in given_names]
+    for name in unknown:
         if nearest(name, missing):
-            raise ArgumentError(f"{text}. {did_you_mean(name, names)}")
-        warnings.warn(f"{text}: it is ignored", UserWarning, stacklevel=stacklevel + 1)
+            raise ArgumentError(f"{what}: there is no {name!r} in the graph. {did_you_mean(name, names)}")
+    if unknown:
+        listed = ", ".join([repr(name) for name in unknown[:6]])
+        text = f"there is no {listed} in the graph: it is ignored" if len(unknown) == 1 else \
+            f"the graph does not have {listed}{', …' if len(unknown) > 6 else ''}: {len(unknown)} names are ignored"
+        warnings.warn(f"{what}: {text}", UserWarning, stacklevel=stacklevel + 1)
 
 
 def refuse_keywords(function: str, keywords: Iterable[str], valid: Iterable[str]) -> None:

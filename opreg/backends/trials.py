@@ -8,7 +8,6 @@ bits. With ``OPREG_TUNE=0`` nothing is measured and no file is read; then the de
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import os
 import time
@@ -100,7 +99,7 @@ def _tried(usual: str, alternative: str, ways: Mapping[str, Callable[[], object]
 def _name() -> str:
     """The name of the file for this processor, this number of threads and this version of NumPy."""
     key = repr((processor(), threads.count(), np.__version__))
-    return f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.choices"
+    return f"{cache.hash_of(key)}.choices"
 
 
 @functools.cache

@@ -6,6 +6,7 @@ rule calls Python. The same rule serves eager and graph gradients.
 
 from __future__ import annotations
 
+import copy
 import functools
 import weakref
 from collections.abc import Callable, Sequence
@@ -31,7 +32,8 @@ from .python_op import call
 from .state import STATE
 from .tensor import FRESH, TENSORS, Tensor, copy_on_write, lent_raw, tensor, tensor_over
 from .tensor_base import TensorBase, is_number
-from .trace import FunctionTracer, TracedTensor
+from .trace import FunctionTracer
+from .traced_tensor import TracedTensor
 from .tree import constants, flatten, key_of, rebuild, tensors
 
 if TYPE_CHECKING:
@@ -94,7 +96,7 @@ def _reference(cell: Cell) -> Callable[[], Cell]:
     return (lambda: cell) if STATE.trace is None else STATE.trace.reference(cell)
 
 
-def _now(hooks: Hooks) -> Callable[[], list[Hook]]:
+def _current_hooks(hooks: Hooks) -> Callable[[], list[Hook]]:
     """A function that returns the hooks that are registered at that time.
 
     A trace does not keep hooks alive, since it becomes invalid when one is removed. It does keep hooks that are
@@ -115,7 +117,7 @@ def _itself(hook: Hook) -> Hook:
 
 def forward_pre(cell: Cell, args: Args, kwargs: Keywords) -> tuple[Args, Keywords]:
     """Run the forward pre-hooks of a Cell; returns the new inputs."""
-    hooks, of = _now(cell._hooks["forward_pre"]), _reference(cell)
+    hooks, of = _current_hooks(cell._hooks["forward_pre"]), _reference(cell)
 
     def chain(args: Args, kwargs: Keywords) -> tuple[Args, Keywords]:
         cell = of()
@@ -164,7 +166,7 @@ def changed_inputs(cell: Cell, before: object, after: object) -> str | None:
 
 def forward(cell: Cell, args: Args, kwargs: Keywords, out: Any, failed: bool = False) -> Any:
     """Run the forward hooks of a Cell; returns the new output. After a failure only ``always_call`` hooks run."""
-    hooks, of = _now(cell._hooks["forward"]), _reference(cell)
+    hooks, of = _current_hooks(cell._hooks["forward"]), _reference(cell)
 
     def chain(args: Args, kwargs: Keywords, out: Any) -> Any:
         error, only = None, failed
@@ -208,14 +210,14 @@ class Link:
         Output gradients, with None for a missing one.
     title : str or function
         Its name in errors.
-    count : int
-        Number of tensors at the inputs.
+    count, out_count : int
+        Number of tensors at the inputs, and at the outputs.
     """
 
-    __slots__ = ("backward", "backward_pre", "ins", "outs", "out_grads", "title", "count")
+    __slots__ = ("backward", "backward_pre", "ins", "outs", "out_grads", "title", "count", "out_count")
 
     def __init__(self, backward: Chain | None, backward_pre: Chain | None, title: Title):
-        self.count = 0
+        self.count = self.out_count = 0
         self.backward, self.backward_pre, self.title = backward, backward_pre, title
         self.ins: Sequence[Spec] = ()
         self.outs: Sequence[Spec] = ()
@@ -313,7 +315,7 @@ def _before_inputs(attrs: Attrs, out_grads: Sequence[Any], needs: Sequence[bool]
                            ) -> Sequence[Any]:
     """Gradient of the tag at a Cell's inputs, or of a single tag."""
     link, leaving = attrs["link"], out_grads
-    out_grads, link.out_grads = link.out_grads, ()
+    out_grads, link.out_grads = link.out_grads or (None,) * link.out_count, ()
     return through(link.backward, (out_grads, leaving), (link.outs, link.ins), 1, link.title)
 
 
@@ -453,11 +455,13 @@ def tag_inputs(cell: Cell, args: Args) -> tuple[Args, Link, Sequence[TensorBase]
 def tag_outputs(out: T, link: Link, tagged: Sequence[TensorBase]) -> T:
     """The outputs of a Cell, tagged."""
     if out.__class__ in TENSORS:
+        link.out_count = 1
         return _tagged(OUTPUT_TAG, (out,), tagged[:1], link)[0]
     leaves: list[TensorBase] = []
     structure = flatten(out, leaves)
     if not leaves:
         return out
+    link.out_count = len(leaves)
     return rebuild(structure, iter(_tagged(OUTPUT_TAG, leaves, tagged[:1], link)))
 
 
@@ -602,18 +606,73 @@ def register_hook(self: Any, hook: Callable[[Tensor], Tensor | None]) -> HookHan
     owner = hooks_of(entry)
     if owner is None:
         owner = TensorHooks()
-        link = Link(owner, None, "a tensor's hook")
         if trace is not None:
-            if entry in trace.arguments:
-                trace.arguments[entry] = owner
-            else:
-                self._entry = _tagged(INPUT_TAG, [self], (), link)[0]._entry
+            _hook_traced(trace, self, owner)
         elif entry[0].op is FRESH or (entry[0].op is None and not isinstance(entry[0], tape.Leaf)):
             entry[0].attrs = owner  # for an argument that is differentiated the hook sees the whole gradient
+        elif entry[0].op is None:
+            self._entry = tape.TapeNode(INPUT_TAG, _tag_attrs(owner, 0, 1), (entry,), (), (), 1, self._ctx, None), 0
         else:
-            self._entry = tape.TapeNode(INPUT_TAG, {"link": link, "count": 1, "given": 1}, (entry,), (), (), 1,
-                                         self._ctx, None), 0
+            _hook_recorded(entry, owner)
     return HookHandle.add(owner, owner.hooks, hook)
+
+
+def _tag_attrs(owner: TensorHooks, number: int, count: int) -> dict[str, Any]:
+    """Attributes of a tag at the outputs of a node, with hooks for the output of that number."""
+    return {"link": Link(OutputHooks({number: owner}), None, "a tensor's hook"), "count": count, "given": count}
+
+
+def _hook_recorded(entry: tape.TapeEntry, owner: TensorHooks) -> None:
+    """Put hooks after an output of a recorded call: the call moves to a new node, and its old node, which all readers
+    refer to, becomes the tag."""
+    node, number = entry
+    if node.op is INPUT_TAG and isinstance(hooks := node.attrs["link"].backward, OutputHooks):
+        hooks.owners[number] = owner
+        return
+    call = copy.copy(node)
+    call.number = node.number - 0.5  # before the tag, behind all earlier nodes
+    node.op, node.attrs, node.prepared = INPUT_TAG, _tag_attrs(owner, number, node.count), None
+    node.inputs, node.ins, node.outs = tuple([(call, i) for i in range(node.count)]), (), ()
+
+
+def _hook_traced(trace: FunctionTracer, value: Any, owner: TensorHooks) -> None:
+    """Put hooks between a traced tensor and all of its readers, including those from before the registration."""
+    entry = value._entry
+    if entry in trace.arguments:
+        trace.arguments[entry] = owner
+        return
+    node: Any  # None for an array from outside
+    node, number = entry if trace.read(value) is value else (None, 0)
+    if node is not None and node.op is INPUT_TAG and isinstance(hooks := node.attrs["link"].backward, OutputHooks):
+        hooks.owners[number] = owner
+        return
+    known = node is not None and (node.op is None or node in trace.nodes)
+    outputs = [trace.wrap((node, i)) for i in range(len(trace.specs[node]))] if known else [value]
+    tags = _tag_attrs(owner, number if known else 0, len(outputs))
+    tags["link"].specs(INPUT_TAG, outputs)
+    results = trace.call(INPUT_TAG, outputs, tags)
+    tagged = (results if isinstance(results, tuple) else (results,))[number if known else 0]
+    if not known or tagged._entry[0] is not trace.nodes[-1] or tagged._entry[0].op is not INPUT_TAG:
+        value._entry = tagged._entry
+    elif node.op is None:
+        value._entry = tagged._entry
+        trace.read_through(entry, tagged._entry)
+    else:
+        trace.move_behind(node, tagged._entry[0])
+
+
+class OutputHooks:
+    """The hooks of the outputs of a node, by their numbers."""
+
+    def __init__(self, owners: dict[int, TensorHooks]):
+        self.owners = owners
+
+    def __call__(self, _: Gradients, gradients: Gradients) -> Gradients:
+        changed = list(gradients)
+        for number, owner in self.owners.items():
+            if changed[number] is not None:
+                (changed[number],) = owner((), (changed[number],))
+        return tuple(changed)
 
 
 def registered_hooks(self: Any) -> list[Callable]:
@@ -626,8 +685,11 @@ def hooks_of(entry: Any) -> TensorHooks | None:
     """The hooks of the tensor with that entry, or None."""
     if STATE.trace is not None and entry in STATE.trace.arguments:
         return STATE.trace.arguments[entry]
-    attrs: Any = entry[0].attrs if entry is not None else None
-    owner = attrs["link"].backward if entry is not None and entry[0].op is INPUT_TAG else attrs
+    owner: Any = entry[0].attrs if entry is not None else None
+    if entry is not None and entry[0].op is INPUT_TAG:
+        owner = owner["link"].backward
+        if isinstance(owner, OutputHooks):
+            return owner.owners.get(entry[1])
     return owner if isinstance(owner, TensorHooks) else None
 
 

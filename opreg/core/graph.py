@@ -81,6 +81,13 @@ class Node:
         return Node(self.op, self.name if name is None else name, self.attrs if attrs is None else attrs, inputs,
                     self.keywords, {**self.tags, **tags} if tags else self.tags, self.where)
 
+    def exchange(self, other: Node) -> None:
+        """Exchange all content of two nodes, so that readers of one read the other."""
+        for slot in ("op", "name", "attrs", "keywords", "tags", "inputs", "where", "_count"):
+            mine, yours = getattr(self, slot), getattr(other, slot)
+            setattr(self, slot, yours)
+            setattr(other, slot, mine)
+
     def in_training(self, is_train: bool | None) -> bool:
         """Whether it computes as in training, given the mode of its plan."""
         return bool(is_train) and INFERENCE not in self.tags

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from ..aliases import inner
 from ..cells.buffers import Buffer as Buffer  # repeated as a sign to type checkers that it is public
@@ -17,27 +18,46 @@ from ..cells.symbolic import SymbolCell as SymbolCell
 from ..cells.symbolic import from_symbol as from_symbol
 from ..cells.tensor import Tensor as Tensor
 from ..errors import did_you_mean
-from . import layers, loss_scale, losses, metrics, optim, train
 from . import ops as ops
-from .layers import *  # noqa: F403
-from .loss_scale import *  # noqa: F403
-from .losses import *  # noqa: F403
-from .metrics import *  # noqa: F403
-from .optim import *  # noqa: F403
 from .parallel import DistributedGradReducer as DistributedGradReducer
-from .train import *  # noqa: F403
 
-if not TYPE_CHECKING:  # type checkers read the star imports
-    __all__ = ["Buffer", "Cell", "DistributedGradReducer", "HookHandle", "convention", "Jvp", "Vjp", "Parameter",  # noqa: PLE0604
-               "ParameterTuple", "SymbolCell", "from_symbol",
-               "Tensor", "ops", *layers.__all__, *losses.__all__, *metrics.__all__, *optim.__all__, *train.__all__,
-               *loss_scale.__all__]
+if TYPE_CHECKING:
+    from . import layers as layers
+    from . import loss_scale as loss_scale
+    from . import losses as losses
+    from . import metrics as metrics
+    from . import optim as optim
+    from . import train as train
+    from .layers import *  # noqa: F403
+    from .loss_scale import *  # noqa: F403
+    from .losses import *  # noqa: F403
+    from .metrics import *  # noqa: F403
+    from .optim import *  # noqa: F403
+    from .train import *  # noqa: F403
+else:
+    _HERE = ["Buffer", "Cell", "DistributedGradReducer", "HookHandle", "convention", "Jvp", "Vjp", "Parameter",
+             "ParameterTuple", "SymbolCell", "from_symbol", "Tensor", "ops"]
+    #: Modules that have the other names of this one. Tensors, compiled functions and Gluon need none of them, so they
+    #: are loaded when one of their names is first used.
+    _FAMILIES = ("layers", "losses", "metrics", "optim", "train", "loss_scale")
+
+    def _names() -> list[str]:
+        """All names of this module, with its families loaded."""
+        if "__all__" not in globals():
+            families = [importlib.import_module(f".{family}", __name__) for family in _FAMILIES]
+            found = {name: getattr(family, name) for family in families for name in family.__all__}
+            globals().update(found, __all__=[*_HERE, *found])
+        return globals()["__all__"]
 
     def _said(name: str) -> str:
-        return (f"opreg.nn has no {name!r}. {did_you_mean(name, __all__)} What MindSpore has beside is listed in "
+        return (f"opreg.nn has no {name!r}. {did_you_mean(name, _names())} What MindSpore has beside is listed in "
                 "docs/mindspore_names.md")
 
-    __getattr__ = inner(__name__, _said)
+    _other = inner(__name__, _said)
+
+    def __getattr__(name: str) -> Any:
+        _names()
+        return globals()[name] if name in globals() else _other(name)
 
     def __dir__() -> list[str]:
-        return sorted(__all__)
+        return sorted(_names())

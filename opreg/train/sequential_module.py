@@ -11,7 +11,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..core.spec import Shape
 from ..data.batches import DataDesc, Descriptions
-from ..errors import ArgumentError, did_you_mean
+from ..errors import ArgumentError, did_you_mean, refuse_misspelt
 from .base_module import SMALL, BaseModule, GradReq, Logger, Params, Settings, Store
 from .base_optimizer import Optimizer
 from .initializer import InitializerLike
@@ -132,7 +132,7 @@ class SequentialModule(BaseModule):
         Raises
         ------
         ArgumentError
-            When two modules have weights of the same name, or a given name belongs to no module.
+            When two modules have weights of the same name, or a weight is missing.
         """
         if self.params_initialized and not force_init:
             return
@@ -145,9 +145,9 @@ class SequentialModule(BaseModule):
                     raise ArgumentError(f"SequentialModule: the modules {owners[name]} and {i} both have a weight "
                                         f"{name!r}")
                 owners[name] = i
-        for name in (*(arg_params or ()), *(aux_params or ())):
-            if name not in owners and not allow_extra:
-                raise ArgumentError(f"init_params: no module has a weight {name!r}. {did_you_mean(name, owners)}")
+        if not allow_extra:
+            refuse_misspelt("init_params", (*(arg_params or ()), *(aux_params or ())), list(owners),
+                            may_miss=allow_missing, stacklevel=2)
         self.params_initialized = True
 
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:

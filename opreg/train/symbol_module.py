@@ -20,7 +20,7 @@ from ..core.files import atomic_write, atomic_writes, reading
 from ..core.states import beginnings
 from ..data.batches import DataDesc, Descriptions
 from ..distributed import world
-from ..errors import ArgumentError, ShapeError, did_you_mean
+from ..errors import ArgumentError, ShapeError, did_you_mean, refuse_misspelt
 from . import optimizer as optimizers
 from . import parts
 from .base_module import SMALL, BaseModule, GradReq, Logger, Params, Settings, Store
@@ -346,12 +346,12 @@ class Module(BaseModule):
         force_init : bool
             Whether to repeat it if it was done already.
         allow_extra : bool
-            Whether names that the network lacks are allowed.
+            Whether to ignore names that the network lacks without a warning.
 
         Raises
         ------
         ArgumentError
-            The error names the missing or unexpected weights.
+            A weight is missing. If a given name is near the missing one, the error names both.
         """
         if self.params_initialized and not force_init:
             warnings.warn("the weights are set already, init_params leaves them; force_init=True sets them again",
@@ -364,10 +364,9 @@ class Module(BaseModule):
         todo: list[tuple[NDArray, NDArray | InitDesc]] = []  # write nothing before all is checked
         for what, arrays, names, params in (("weight", first.arg_dict, self._param_names, arg_params),
                                             ("auxiliary state", first.aux_dict, self._aux_names, aux_params)):
-            for name in params or ():
-                if name not in arrays and not allow_extra:
-                    raise ArgumentError(f"init_params: the network has no {what} {name!r}. "
-                                        f"{did_you_mean(name, arrays)}")
+            if not allow_extra:
+                given = [name for name in params or () if name in names or name not in arrays]
+                refuse_misspelt("init_params", given, names, may_miss=allow_missing, stacklevel=2)
             for name in names:
                 if params is not None and name in params:
                     if params[name].shape != arrays[name].shape:

@@ -6,27 +6,33 @@ number that its row says; outputs of forward hooks and pre-hooks are part of wha
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import opreg
 from opreg.cells.cell import Cell
+from opreg.cells.context_settings import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.cells.dtype import float16, float64
 from opreg.cells.function import _Function
 from opreg.cells.grad import GradOperation, grad, value_and_grad
+from opreg.cells.handles import convention
 from opreg.cells.hooks import HookBackward, InsertGradientOf
 from opreg.cells.jit import jit
 from opreg.cells.parameter import Parameter
-from opreg.cells.state import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.cells.tensor import Tensor
 from opreg.cells.vmap import vmap
 from opreg.nn import ops
 from opreg.nn.compiler_settings import recompute
 from opreg.nn.grad_func import custom_vjp
 from opreg.nn.layers import CellList, Dense, SequentialCell
+from tests.questions import of_each
+from tests.recorded.mindspore_bprop import BPROP_PROGRAMS, MODES, OTHERWISE, asked
 from tests.running import fit
 
 X, Y = np.array([[0.4, -1.1, 0.8], [1.3, 0.2, -0.6]]), np.array([[0.9, 0.5, -1.2], [-0.3, 1.4, 0.7]])
@@ -369,7 +375,7 @@ def same(found: Any, expected: Any) -> None:
         np.testing.assert_allclose(one.asnumpy(), other.asnumpy(), 1e-12, 1e-13, err_msg=f"gradient {i}")
 
 
-@pytest.mark.filterwarnings("ignore:.*runs as Python")  # numbers that a bprop asks for
+@pytest.mark.filterwarnings("ignore:.*runs as Python")  # values that a bprop reads
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_eager_compiled_and_central_differences(name: str) -> None:
     program = PROGRAMS[name]
@@ -434,3 +440,20 @@ def test_with_auxiliary_results(name: str) -> None:
     np.testing.assert_array_equal(aux.asnumpy(), net(*tensors).asnumpy() * 2)
     (again, _), others = jit(value_and_grad(loss, positions, weights or None, has_aux=True))(*tensors)
     same([again, *listed(others)], [plain, *gradients])
+
+
+#: Answers of MindSpore 2.10 in PyNative mode, by program.
+RECORDED = {name: answer for (name, mode), answer in json.loads(
+    (Path(__file__).parent.parent / "recorded" / "mindspore_bprop.json").read_text())["cases"] if mode == MODES[0]}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # several outputs, whose gradients are summed; hooks in jit
+@of_each([(name, mode) for name in BPROP_PROGRAMS for mode in MODES], by=lambda case: case[1])
+def test_programs_have_the_gradients_and_calls_of_mindspore_in_both_modes(name: str, mode: str) -> None:
+    expected = RECORDED[name]
+    with convention("2.4"):
+        answer = json.loads(json.dumps(asked(opreg, name, mode)))
+    assert answer.get("result") == (OTHERWISE.get(name) or expected.get("result"))
+    assert expected.get("error") in [None, *answer.get("error", ())]
+    if mode == MODES[0] and name not in OTHERWISE:
+        assert answer["called"] == expected["called"]

@@ -91,6 +91,33 @@ def test_vectors_are_arrays_of_np_in_its_scope(vectors):
         assert type(vectors.idx_to_vec) is type(vectors.get_vecs_by_tokens(["a"])) is np.ndarray
 
 
-def test_vectors_are_not_downloaded():
-    with pytest.raises(AttributeError, match="CustomEmbedding reads files"):
-        _ = text.embedding.GloVe
+@pytest.mark.parametrize("name, file", [("glove", "glove.6B.50d.txt"), ("fasttext", "wiki.simple.vec")])
+def test_published_vectors_are_read_from_a_local_folder(tmp_path, monkeypatch, name, file):
+    """Nothing is downloaded: the error says where to put a file, and the nearest one there."""
+    monkeypatch.setenv("MXNET_HOME", str(tmp_path))
+    folder = tmp_path / "embeddings" / name
+    assert text.embedding.get_pretrained_file_names(name) == []
+    with pytest.raises(text.vocab.TextError, match=f"put {file!r} into .*{name}"):
+        text.embedding.create(name, pretrained_file_name=file)
+    folder.mkdir(parents=True)
+    (folder / file).write_text("a 1 2\nb 3 4\n")
+    assert text.embedding.get_pretrained_file_names()[name] == [file]
+    with pytest.raises(text.vocab.TextError, match=f"Did you mean '{file}'"):
+        text.embedding.create(name, pretrained_file_name=file + "x")
+    for root in (None, folder.parent):
+        more = {} if root is None else {"embedding_root": root}
+        found = text.embedding.create(name.upper(), pretrained_file_name=file, **more,
+                                      vocabulary=Vocabulary(Counter("bb")))
+        assert found.get_vecs_by_tokens("b").asnumpy().tolist() == [3, 4] and len(found) == 2
+
+
+def test_embeddings_of_users_are_made_by_their_names(tmp_path):
+    @text.embedding.register
+    class _ExampleEmbedding(CustomEmbedding):
+        pass
+
+    (tmp_path / "vectors.txt").write_text("a 1 2\n")
+    made = text.embedding.create("_exampleembedding", pretrained_file_path=tmp_path / "vectors.txt")
+    assert isinstance(made, _ExampleEmbedding)
+    with pytest.raises(KeyError, match=r"no embedding 'glov'\. Did you mean 'glove'"):
+        text.embedding.get_pretrained_file_names("glov")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import errno
 import logging
+import warnings
 
 import numpy as np
 import pytest
@@ -47,7 +48,7 @@ def trained(context=None, epochs=8, **more):
     return module
 
 
-def test_fit_learns_and_says_so(caplog):
+def test_fit_learns_and_logs_its_metric(caplog):
     with caplog.at_level(logging.INFO):
         module = trained(eval_data=batches(count=32))
     assert dict(module.score(batches(), ["acc", "ce"]))["accuracy"] > 0.97
@@ -285,6 +286,35 @@ def test_weights_with_an_initializer_of_their_own_need_no_other(net, value):
     for init in (mx.init.Uniform(5), None):
         (found,) = bound(net, init=init).get_params()[0].values()
         assert (found.asnumpy() == value).all()
+
+
+@pytest.mark.parametrize("settings, names, words", [
+    ({}, ["old_weight"], "there is no 'old_weight' in the graph: it is ignored"),
+    ({}, ["a", "b"], "the graph does not have 'a', 'b': 2 names are ignored"),
+    ({"allow_missing": True}, ["fc9_weight"], "there is no 'fc9_weight'"),
+    ({"allow_extra": True}, ["old_weight"], None),
+])
+@pytest.mark.parametrize("sequential", [False, True])
+def test_weights_of_another_network_are_ignored(sequential, settings, names, words):
+    """A checkpoint begins the training of a network that has another last layer, by init_params and by fit."""
+    weights = trained(epochs=1).get_params()[0]
+    given = {name: value for name, value in weights.items() if not settings.get("allow_missing") or "fc1" in name}
+    module = mx.mod.Module(classifier())
+    if sequential:
+        module = mx.mod.SequentialModule().add(module, take_labels=True)
+    module.bind(batches().provide_data, batches().provide_label)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        module.init_params(mx.init.One(), {**given, **{name: nd.ones(2) for name in names}}, {}, **settings)
+    assert [words in str(warning.message) for warning in caught] == ([True] if words else [])
+    assert np.array_equal(module.get_params()[0]["fc1_weight"].asnumpy(), weights["fc1_weight"].asnumpy())
+
+
+def test_a_misspelt_weight_is_an_error_unless_weights_may_be_missing():
+    weights = trained(epochs=1).get_params()[0]
+    weights["fc2_wieght"] = weights.pop("fc2_weight")
+    with pytest.raises(ArgumentError, match=r"there is no 'fc2_wieght' in the graph\. Did you mean 'fc2_weight'"):
+        trained(epochs=1).set_params(weights, {})
 
 
 def test_weights_that_are_set_are_left_alone_and_so_are_all_when_one_is_wrong():

@@ -12,7 +12,6 @@ warning and no cache. Second, the file must be undamaged: it begins with the has
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import os
 import pickle
@@ -20,25 +19,28 @@ import stat
 import sys
 import warnings
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opreg.core.cache import cached
 from opreg.core.files import atomic_write
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numba.core.codegen import CPUCodegen
     from numba.core.compiler import CompileResult
     from numba.core.cpu import CPUContext
     from numba.core.typing import Signature
 
-__all__ = ["CodeFile", "directory", "store", "read_cached"]
+__all__ = ["CodeFile", "directory", "hash_of", "store", "read_cached"]
 
 _MAGIC = b"opreg machine code 1\n"
 
 
 def directory() -> Path | None:
     """Directory of cached machine code; None if the system gives none."""
+    from pathlib import Path
+
     chosen = os.environ.get("OPREG_CACHE_DIR")
     if chosen:
         return Path(chosen).absolute()
@@ -52,6 +54,13 @@ def directory() -> Path | None:
     # A relative path would let the owner of the current directory supply the code.
     path = Path(named if named and os.path.isabs(named) else os.path.expanduser(base)) / "opreg" / "code"
     return path if path.is_absolute() else None
+
+
+def hash_of(key: str) -> str:
+    """A hash of a key, as the name of a file."""
+    import hashlib
+
+    return hashlib.sha256(key.encode()).hexdigest()[:40]
 
 
 def _strange(status: os.stat_result) -> str | None:
@@ -129,7 +138,7 @@ class CodeFile:
         if folder is None:
             return None
         key = self._text, str(signature), codegen.magic_tuple(), sys.implementation.cache_tag
-        return folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:40]}.code"
+        return folder / f"{hash_of(repr(key))}.code"
 
     def load_overload(self, signature: Signature, target_context: CPUContext) -> CompileResult | None:
         """The cached overload; None if the file is absent or cannot be trusted. In the latter case it is deleted."""
@@ -183,4 +192,6 @@ def _unfollowed(path: str, flags: int) -> int:
 
 def _digest(path: Path, content: bytes) -> bytes:
     """The hash of a file's name and content."""
+    import hashlib
+
     return hashlib.sha256(path.name.encode() + content).digest()

@@ -19,7 +19,6 @@ Machine code is cached in files for later programs; see ``cache``.
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -29,7 +28,6 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -137,7 +135,7 @@ class Function:
     def __init__(self, source: str, dtype: np.dtype, length: int):
         self.source, self.dtype, self.length = source, dtype, length
         self.left = _PATIENCE
-        self.thread: threading.Thread | None = None  # compiles it, once that was requested
+        self.thread: threading.Thread | None = None  # the thread that compiles it, after a request
         self.address: int | None = None
         self.compiled: CFunc | None = None  # owns the machine code
 
@@ -146,7 +144,7 @@ class Function:
         with _COMPILING:
             if self.address is None:
                 compiled = self.compiled = _compile(self.source, self.dtype)
-                _caller()  # now, so that no run waits for it
+                _caller()  # compiled here, so that no run waits for it
                 self.address = compiled.address
 
     def ask(self) -> None:
@@ -187,8 +185,9 @@ def _forked() -> None:
 
 
 if hasattr(os, "register_at_fork"):  # otherwise a child forked during a compilation could never compile
-    # ``logging`` registers handlers for forks; imported by numba while a fork waits, only half of them would run.
-    importlib.import_module("logging")
+    if _missing() is None:
+        # ``logging`` registers handlers for forks; imported by numba while a fork waits, only half of them would run.
+        importlib.import_module("logging")
     os.register_at_fork(before=_COMPILING.acquire, after_in_parent=_COMPILING.release, after_in_child=_forked)
 
 
@@ -232,6 +231,9 @@ def _defined(source: str, scope: Mapping[str, object]) -> Callable[..., None]:
 @functools.cache
 def _version() -> bytes:
     """A hash of everything else that the machine code of a text depends on, except signature and processor."""
+    import hashlib
+    from pathlib import Path
+
     numba = importlib.import_module("numba")
     files = __file__, *(str(module.__file__) for module in (values, vector, simd, rnn_cells, pointers, gemm, special))
     zeros = [special.of_equal_zeros(name, dtype) for name in ("maximum", "minimum") for dtype in FORMATS]

@@ -1,8 +1,8 @@
 """Matrix products inside compiled functions, for recurrences whose products are too small for a call of BLAS.
 
 The right matrix is packed first, into panels of a few columns: as many as fit into two registers. The rows of a panel
-are consecutive in memory, so that it is read in order. A tile is some rows of the left matrix times a panel; its sums
-stay in registers to the end, and are then added to the output.
+are consecutive in memory, so that it is read in order. A tile is some rows of the left matrix times one or two
+neighbouring panels; its sums stay in registers to the end, and are then added to the output.
 
 The code of a tile is emitted instruction by instruction, since the compiler does not hold the sums of a plain loop in
 registers. With the loop over columns as the outer one, 32 x 128 by 128 x 512 takes 19 times as long in float32 and 8
@@ -35,10 +35,12 @@ __all__ = ["DEPTH", "FEW", "pack", "padded", "product", "transposed", "pack_tran
 
 #: Rows of the smaller tile. If the number of rows is a multiple of it, no row is computed singly.
 FEW = 4
-# Rows of the larger tile with 32 registers and with 16. The sums take two registers per row; two more hold a row of the
-# panel, and one an element of the left matrix. With more rows, sums would be stored and loaded again at every step.
-_MOST, _MOST_OF_16 = 8, 6
-_VECTORS = 2
+# Registers of a row of a panel, and panels of a tile with 32 registers: with two, fewer elements are loaded for a sum.
+_VECTORS, _PANELS = 2, 2
+# Rows of the larger tile of one panel with 32 registers and with 16, and of that of two panels. The sums take two
+# registers per row and panel; a row of the panels takes as many, and an element of the left matrix one. With more rows,
+# sums would be stored and loaded again at every step.
+_MOST, _MOST_OF_16, _MOST_OF_TWO = 8, 6, 6
 #: Rows of a panel that stay in the first-level cache while many tiles read them.
 DEPTH = 128
 
@@ -53,10 +55,54 @@ def padded(columns: int, dtype: np.dtype) -> int:
     return -(-columns // width(dtype)) * width(dtype)
 
 
-def _tiles(dtype: np.dtype) -> tuple[int, list[Callable[..., None]]]:
-    """The number of rows of the larger tile, and the three tiles: the larger one, the smaller one, and a single row."""
-    most = _MOST if registers() > 16 else _MOST_OF_16
-    return most, [_tile(dtype, rows) for rows in (most, FEW, 1)]
+@cached(16)
+def _rows(dtype: np.dtype, panels: int) -> Callable[..., None]:
+    """A function for texts that adds the product of a matrix and neighbouring panels to columns of a matrix.
+
+    Its parameters are those of a tile, and the number of rows.
+    """
+    numba = importlib.import_module("numba")
+    large = _MOST_OF_16 if registers() <= 16 else _MOST if panels == 1 else _MOST_OF_TWO
+    tall, short, single = [_tile(dtype, rows, panels) for rows in (large, FEW, 1)]
+
+    @numba.njit(error_model="numpy")
+    def add_rows(a: Array, a0: int, apart: int, step: int, features: int, b: Array, b0: int, c: Array, c0: int,
+                 wide: int, rows: int) -> None:
+        rest = rows % large
+        if rows > large and (rest + large) % FEW < rest % FEW:  # one large tile fewer leaves fewer single rows
+            rest += large
+        whole, half = rows - rest, rows - rest % FEW
+        for row in range(0, whole, large):
+            tall(a, a0 + row * apart, apart, step, features, b, b0, c, c0 + row * wide, wide)
+        for row in range(whole, half, FEW):
+            short(a, a0 + row * apart, apart, step, features, b, b0, c, c0 + row * wide, wide)
+        for row in range(half, rows):
+            single(a, a0 + row * apart, apart, step, features, b, b0, c, c0 + row * wide, wide)
+
+    return add_rows
+
+
+@cached(16)
+def _panels(dtype: np.dtype) -> Callable[..., None]:
+    """A function for texts that adds the product of a matrix and panels to a matrix, several panels at a time.
+
+    Its parameters are those of a tile, and the numbers of panels and of rows.
+    """
+    numba = importlib.import_module("numba")
+    columns, count = width(dtype), _PANELS if registers() > 16 else 1
+    several, one = _rows(dtype, count), _rows(dtype, 1)
+
+    @numba.njit(error_model="numpy")
+    def add_panels(a: Array, a0: int, apart: int, step: int, features: int, b: Array, b0: int, c: Array, c0: int,
+                   wide: int, panels: int, rows: int) -> None:
+        whole = panels // count * count
+        for panel in range(0, whole, count):
+            several(a, a0, apart, step, features, b, b0 + panel * features * columns, c, c0 + panel * columns, wide,
+                    rows)
+        for panel in range(whole, panels):
+            one(a, a0, apart, step, features, b, b0 + panel * features * columns, c, c0 + panel * columns, wide, rows)
+
+    return add_panels
 
 
 def product(dtype: np.dtype) -> Callable[..., None]:
@@ -67,22 +113,12 @@ def product(dtype: np.dtype) -> Callable[..., None]:
     panels that begin at ``b[b0]``, and the product is added to rows at a distance of ``wide`` that begin at ``c[c0]``.
     """
     numba = importlib.import_module("numba")
-    columns = width(dtype)
-    large, (tall, short, single) = _tiles(dtype)
-    ends = _ends(large)
+    add_panels = _panels(dtype)
 
     @numba.njit(error_model="numpy")
     def add_product(a: Array, a0: int, apart: int, features: int, b: Array, b0: int, c: Array, c0: int, wide: int,
                     panels: int, rows: int) -> None:
-        whole, half = ends(rows)
-        for panel in range(panels):
-            at, to = b0 + panel * features * columns, c0 + panel * columns
-            for row in range(0, whole, large):
-                tall(a, a0 + row * apart, apart, 1, features, b, at, c, to + row * wide, wide)
-            for row in range(whole, half, FEW):
-                short(a, a0 + row * apart, apart, 1, features, b, at, c, to + row * wide, wide)
-            for row in range(half, rows):
-                single(a, a0 + row * apart, apart, 1, features, b, at, c, to + row * wide, wide)
+        add_panels(a, a0, apart, 1, features, b, b0, c, c0, wide, panels, rows)
 
     return add_product
 
@@ -142,46 +178,20 @@ def transposed(dtype: np.dtype) -> Callable[..., None]:
     wide`` values.
     """
     numba = importlib.import_module("numba")
-    columns, prepare = width(dtype), pack(dtype)
-    large, (tall, short, single) = _tiles(dtype)
-    ends = _ends(large)
+    columns, prepare, add_panels = width(dtype), pack(dtype), _panels(dtype)
 
     @numba.njit(error_model="numpy")
     def add_transposed(a: Array, a0: int, many: int, features: int, b: Array, across: int, work: Array, work0: int,
                        c: Array, c0: int, wide: int, rows: int) -> None:
-        whole, half = ends(rows)
         for start in range(0, features, DEPTH):
-            deep, here = min(DEPTH, features - start), a0 + start * many
+            deep = min(DEPTH, features - start)
             prepare(b, start * across, deep, across, work, work0)
-            for row in range(0, whole, large):
-                for to in range(0, wide, columns):
-                    tall(a, here + row, 1, many, deep, work, work0 + to * deep, c, c0 + row * wide + to, wide)
-            for row in range(whole, half, FEW):
-                for to in range(0, wide, columns):
-                    short(a, here + row, 1, many, deep, work, work0 + to * deep, c, c0 + row * wide + to, wide)
-            for row in range(half, rows):
-                for to in range(0, wide, columns):
-                    single(a, here + row, 1, many, deep, work, work0 + to * deep, c, c0 + row * wide + to, wide)
+            add_panels(a, a0 + start * many, 1, many, deep, work, work0, c, c0, wide, wide // columns, rows)
 
     return add_transposed
 
 
-@cached(16)
-def _ends(large: int) -> Callable[[int], tuple[int, int]]:
-    """A function for texts that gives the row where the large tiles end, and the row where the small ones end."""
-    numba = importlib.import_module("numba")
-
-    @numba.njit(error_model="numpy")
-    def ends(rows: int) -> tuple[int, int]:
-        rest = rows % large
-        if rows > large and (rest + large) % FEW < rest % FEW:  # one large tile fewer leaves fewer single rows
-            rest += large
-        return rows - rest, rows - rest % FEW
-
-    return ends
-
-
-def _tile(dtype: np.dtype, rows: int) -> Callable[..., None]:
+def _tile(dtype: np.dtype, rows: int, panels: int) -> Callable[..., None]:
     """The instructions of a tile: ``tile(a, a0, row, step, features, b, b0, c, c0, wide)``.
 
     In ``a``, the distance from row to row is ``row``, and that of neighbouring values in a row ``step``.
@@ -209,8 +219,10 @@ def _tile(dtype: np.dtype, rows: int) -> Callable[..., None]:
                 base = builder.gep(base, [offset])
             return base
 
-        def vectors(base: Value) -> list[Value]:
-            return [builder.bitcast(at(base, constant(i * count)), vector.as_pointer()) for i in range(_VECTORS)]
+        def vectors(base: Value, apart: Value) -> list[Value]:
+            starts = [at(base, builder.mul(apart, constant(panel))) for panel in range(panels)]
+            return [builder.bitcast(at(start, constant(i * count)), vector.as_pointer())
+                    for start in starts for i in range(_VECTORS)]
 
         def loaded(places: list[Value]) -> list[Value]:
             return [builder.load(place, align=dtype.itemsize) for place in places]
@@ -220,19 +232,22 @@ def _tile(dtype: np.dtype, rows: int) -> Callable[..., None]:
             return builder.shuffle_vector(first, unset, first_lane)
 
         lines = [at(a, a0, builder.mul(apart, constant(row))) for row in range(rows)]
-        targets = [vectors(at(c, c0, builder.mul(wide, constant(row)))) for row in range(rows)]
+        next_panel = builder.mul(features, constant(_VECTORS * count))
+        targets = [vectors(at(c, c0, builder.mul(wide, constant(row))), constant(_VECTORS * count))
+                   for row in range(rows)]
         start = [loaded(target) for target in targets]
         before, loop, done = builder.block, builder.append_basic_block(), builder.append_basic_block()
         builder.branch(loop)
 
         builder.position_at_end(loop)
         k = builder.phi(features.type)
-        sums = [[builder.phi(vector) for _ in range(_VECTORS)] for _ in range(rows)]
-        panel = loaded(vectors(at(b, b0, builder.mul(k, constant(_VECTORS * count)))))
+        sums = [[builder.phi(vector) for _ in range(panels * _VECTORS)] for _ in range(rows)]
+        right_row = loaded(vectors(at(b, b0, builder.mul(k, constant(_VECTORS * count))), next_panel))
         here, more = builder.mul(k, step), []
         for row in range(rows):
             left = broadcast(builder.load(at(lines[row], here)))
-            more.append([builder.call(multiply_add, [left, right, total]) for right, total in zip(panel, sums[row])])
+            more.append([builder.call(multiply_add, [left, right, total])
+                         for right, total in zip(right_row, sums[row])])
         following = builder.add(k, constant(1))
         builder.cbranch(builder.icmp_signed("<", following, features), loop, done)
         for value, first, next_one in [(k, constant(0), following), *itertools.chain(*map(zip, sums, start, more))]:

@@ -19,7 +19,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from ctypes import POINTER, byref, c_char, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from opreg.core.spec import Shape
@@ -122,9 +121,9 @@ def _candidates() -> Iterator[str]:
     name = {"win32": "dnnl.dll", "darwin": "libdnnl.3.dylib"}.get(sys.platform, "libdnnl.so.3")
     for root in (sys.prefix, site.USER_BASE):
         for folder in ("lib", "Library/bin"):
-            path = Path(root or sys.prefix, folder, name)
-            if path.is_file():
-                yield str(path)
+            path = os.path.join(root or sys.prefix, folder, name)
+            if os.path.isfile(path):
+                yield path
     yield name
     if sys.platform in ("win32", "darwin"):  # elsewhere it starts compilers, to find the file that this name finds
         from ctypes.util import find_library

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
+from opreg.base import data_dir
 from opreg.errors import did_you_mean, warn
 from opreg.gluon.structure import faced
 from opreg.ndarray.creation import zeros
 from opreg.ndarray.ndarray import NDArray, array
+from opreg.train.named import get_create_func, get_register_func, get_registry
 
 from .vocab import TextError, Vocabulary
 
-__all__ = ["CompositeEmbedding", "CustomEmbedding"]
-
-_FETCHED = ("GloVe", "FastText", "create", "register", "get_pretrained_file_names")
+__all__ = ["CompositeEmbedding", "CustomEmbedding", "FastText", "GloVe", "create", "get_pretrained_file_names",
+           "register"]
 
 
 class _Embedding(Vocabulary):
@@ -164,9 +165,99 @@ class CompositeEmbedding(_Embedding):
         self._take_over(vocabulary, token_embeddings if isinstance(token_embeddings, list) else [token_embeddings])
 
 
-def __getattr__(name: str) -> NoReturn:
-    if name in _FETCHED:
-        raise AttributeError(f"contrib.text.embedding.{name}: vectors are not downloaded; CustomEmbedding reads files "
-                             f"of "
-                             "GloVe and FastText")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}. {did_you_mean(name, __all__)}")
+class _Published(CustomEmbedding):
+    """Published vectors, whose files are in a local folder: nothing is downloaded."""
+
+    def __init__(self, pretrained_file_name: str, embedding_root: str | Path | None = None,
+                 init_unknown_vec: Callable[..., NDArray] = zeros, vocabulary: Vocabulary | None = None, **kwargs: Any):
+        folder = _folder(type(self).__name__, embedding_root)
+        path = folder / pretrained_file_name
+        if not path.is_file():
+            raise TextError(f"{type(self).__name__}: vectors are not downloaded: put {pretrained_file_name!r} into "
+                            f"{str(folder)!r}, or give the folder above by embedding_root=. "
+                            f"{did_you_mean(pretrained_file_name, _files(folder))}")
+        super().__init__(path, " ", "utf8", init_unknown_vec, vocabulary, **kwargs)
+
+
+class GloVe(_Published):
+    """Vectors of GloVe, from a file in the folder ``glove`` of a local folder.
+
+    Parameters
+    ----------
+    pretrained_file_name : str
+        The name of the file.
+    embedding_root : str or path
+        The folder above ``glove``: ``embeddings`` in ``MXNET_HOME`` by default.
+    init_unknown_vec, vocabulary, **kwargs
+        Those of `CustomEmbedding`.
+
+    Raises
+    ------
+    TextError
+        The file is missing; the error says where to put it.
+    """
+
+    def __init__(self, pretrained_file_name: str = "glove.840B.300d.txt", *args: Any, **kwargs: Any):
+        super().__init__(pretrained_file_name, *args, **kwargs)
+
+
+class FastText(_Published):
+    """Vectors of FastText, from a file in the folder ``fasttext`` of a local folder, as those of `GloVe`."""
+
+    def __init__(self, pretrained_file_name: str = "wiki.simple.vec", *args: Any, **kwargs: Any):
+        super().__init__(pretrained_file_name, *args, **kwargs)
+
+
+def _folder(name: str, root: str | Path | None = None) -> Path:
+    """The folder with the vectors of a name."""
+    return Path(data_dir(), "embeddings", name.lower()) if root is None else Path(root).expanduser() / name.lower()
+
+
+def _files(folder: Path) -> list[str]:
+    """The names of the files in a folder, which may be missing."""
+    return sorted(path.name for path in folder.glob("*") if path.is_file())
+
+
+def register(embedding_cls: type) -> type:
+    """Register a class of embeddings for `create`; a decorator.
+
+    Examples
+    --------
+    >>> @register
+    ... class _ExampleVectors(CustomEmbedding):
+    ...     pass
+    """
+    entered: type = get_register_func(_Embedding, "token embedding")(embedding_cls)
+    return entered
+
+
+def create(embedding_name: str, **kwargs: Any) -> Any:
+    """Make an embedding by the name of its class, with the keywords of the class.
+
+    Raises
+    ------
+    NotRegistered
+        There is no such class; the error gives the nearest name.
+    """
+    return get_create_func(_Embedding, "token embedding")(embedding_name, **kwargs)
+
+
+def get_pretrained_file_names(embedding_name: str | None = None) -> Any:
+    """The names of the files in the local folder of a class of embeddings; without a name a dict of all classes.
+
+    Raises
+    ------
+    KeyError
+        There is no class of this name.
+    """
+    classes = get_registry(_Embedding)
+    if embedding_name is None:
+        return {name: _files(_folder(name)) for name in classes}
+    if embedding_name not in classes:
+        raise KeyError(f"get_pretrained_file_names: no embedding {embedding_name!r}. "
+                       f"{did_you_mean(embedding_name, classes)}")
+    return _files(_folder(embedding_name))
+
+
+register(GloVe)
+register(FastText)
