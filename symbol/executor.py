@@ -57,7 +57,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
     head_grads : list of NDArray
         Gradients of the outputs that were bound; None for an output whose gradient is an argument of ``backward``.
     outputs : list of NDArray
-        Arrays that each forward overwrites.
+        Arrays that each forward overwrites. An output that is a variable has the memory of the variable's array.
     """
 
     def __init__(self, symbol: Symbol, bound: Bound, args: list[NDArray], grads: list[NDArray | None],

@@ -332,11 +332,18 @@ class Symbol(Methods):
         return by_name
 
     def _set_attr(self, **attrs: str) -> None:
-        """Set attributes of the node; ``name`` renames it."""
+        """Set attributes of the node; ``name`` renames it.
+
+        Raises
+        ------
+        AttrError
+            For a value that is no text, and for an attribute by which the operator computes: a node never changes.
+        """
         for name, value in attrs.items():
             if not isinstance(value, str):
                 raise AttrError(f"attribute {name} must be text, got {value!r}")
         node = self._entries[0][0]
+        _refuse_declared(node.op, node.name, attrs, node.keywords)
         node.name = attrs.pop("name", node.name)
         node.tags = {**node.tags, **{hide(name): value for name, value in attrs.items()}}
 
@@ -549,6 +556,8 @@ def _node(op: Op, values: Sequence[Symbol | None], attrs: Attrs, written: Mappin
     """A symbol of a new node. An input that is None becomes a variable, named after the node and the input."""
     name = new_name(name, _NUMPY_PREFIX.sub("", hint.lower()))
     tags = attributes(tags)
+    if tags:
+        _refuse_declared(op, name, tags, written)
     where = user_line()
     names = op.signature.inputs(attrs)
     if len(values) != len(names):
@@ -567,6 +576,19 @@ def _node(op: Op, values: Sequence[Symbol | None], attrs: Attrs, written: Mappin
     visible = op.signature.visible(attrs)
     kind = next((type(value) for value in values if isinstance(value, Symbol) and type(value) is not Symbol), Symbol)
     return kind(((node, 0),) if visible == 1 else [(node, i) for i in range(visible)])
+
+
+def _refuse_declared(op: Op | None, name: str, tags: Mapping[str, str], keywords: Mapping[str, Any]) -> None:
+    """Refuse tags that say another value of an attribute that the operator declares: files would hold that value, and
+    the graph computes with the one of the call."""
+    schema = () if op is None else op.signature.schema
+    for key in [each for each in tags if each in schema]:
+        assert op is not None
+        fields = op.signature.schema
+        text = fields.texts({key: keywords[key] if key in keywords else fields[key].default}).get(key)
+        if tags[key] != text:
+            raise AttrError(f"operator {op.name}, node {name!r}: {key}={tags[key]!r} is set beside the call that made "
+                            f"the node, which has {key}={text}. Call the operator with {key}={tags[key]}")
 
 
 def _tag(value: Any) -> str:

@@ -134,6 +134,7 @@ class Update:
         self.reason = "planned when it has run"
         self._rows: Sequence[Row] = []
         self._states: list[object] = [_UNKNOWN] * len(self.names)
+        self._table: object = _UNKNOWN  # the updater's states by index; loading states makes another dict
         self._optimizer: object = _UNKNOWN
         self._edition = -1
         self._groups: list[_Group] = []
@@ -157,11 +158,12 @@ class Update:
             return None
         states = map(updater.states.get, self.indices, itertools.repeat(_MISSING))
         if (self._optimizer is not updater.optimizer or self._edition != EDITION[0]
+                or self._table is not updater.states
                 or not all(map(operator.is_, states, self._states))):
             self.forget()
             self._rows = updater.rows(self.indices, self._grads, self._weights)
             self._states = [updater.states[index] for index in self.indices]
-            self._optimizer, self._edition = updater.optimizer, EDITION[0]
+            self._optimizer, self._edition, self._table = updater.optimizer, EDITION[0], updater.states
         alike = updater.count_updates(self._rows)
         if not self._still_fits(alike):
             self._plan(alike)

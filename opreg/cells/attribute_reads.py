@@ -23,9 +23,9 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..core.bytecode_names import COMPUTED, loads
 from ..core.cache import cached
-from ..core.comparisons import ABSENT, CONTAINERS, PLAIN, Comparisons
+from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, Comparisons
 from .buffers import BufferContainer
-from .class_hooks import attributes_of, hook, hookable, runs_python, size_of
+from .class_hooks import attributes_of, getter_of, hook, hookable, runs_python, size_of
 from .outside import is_opaque
 from .reads import TABLES
 from .tensor_base import TensorBase
@@ -203,6 +203,8 @@ class AttributeReads(abc.ABC):
         for base in cls.__mro__:
             if is_user_module(base.__module__):
                 self.comparisons.size(base, size_of, label)
+                if getter_of(base) is not None:
+                    self.comparisons.answer(base, getter_of, f"{cls.__name__}.__getattribute__")
                 for name, member in tuple(vars(base).items()):  # special methods that are not seen as they run
                     if name.startswith("__") and isinstance(member, _OTHER_METHODS):
                         self.comparisons.path(base, f"{{}}.__dict__.get({name!r}, absent)", member, label)
@@ -229,7 +231,7 @@ class AttributeReads(abc.ABC):
     def _add_owner(self, owner: Any) -> None:
         """Note that code uses a module, class, function or tensor: its attributes are read by the names in the code."""
         self._owners.append(owner)
-        if isinstance(owner, (type, types.ModuleType, types.FunctionType, threading.local)):
+        if issubclass(type(owner), (type, types.ModuleType, types.FunctionType, threading.local)):
             self._add_holder(owner)
         if self._by_any_name:
             self._read_by_name(owner, COMPUTED)
@@ -353,6 +355,24 @@ class AttributeReads(abc.ABC):
                         self.comparisons.path(owner, f"getattr({{}}, {name!r}, absent)", value, label)
                         self.read(value, label)
 
+    def _read_all_attributes(self, owner: Any) -> None:
+        """Compare all attributes of an object, a class or a module of the user's: code that calls
+        ``object.__getattribute__`` reads past all hooks."""
+        cls = type(owner)
+        if issubclass(cls, (type, types.ModuleType)):
+            self._read_by_name(owner, COMPUTED)
+        elif hookable(cls) and is_user_module(cls.__module__):
+            attributes = attributes_of(owner, {})
+            if issubclass(cls, BufferContainer):
+                for name in [each for each in attributes if not each.startswith("_")]:
+                    self._read_cell_attribute(owner, name, attributes[name], True)
+            elif self.comparisons.content(attributes, f"attributes of a {cls.__name__}"):
+                for name, value in attributes.items():
+                    if name in self._names or name in self._texts or not (
+                            issubclass(type(value), (*CONTAINERS, *BUFFERS)) and len(value) > MOST_ELEMENTS):
+                        self.read(value, f"{cls.__name__}.{name}")
+            self._read_by_name(cls, COMPUTED)
+
     def _read_field(self, owner: Any, name: str) -> None:
         """Compare an attribute of a C type."""
         label = f"{type(owner).__name__}.{name}"
@@ -371,6 +391,8 @@ class AttributeReads(abc.ABC):
 
     def _read_class_attribute(self, cls: type, name: str) -> None:
         """Compare an attribute of a class, found in it or in a base of the user's."""
+        if name == "__getattribute__":  # perhaps a hook
+            return
         base, member = class_attribute(cls, name)
         label = f"{cls.__name__}.{name}"
         if name == "__subclasses__":
@@ -446,7 +468,7 @@ class AttributeReads(abc.ABC):
             (self._read_existing if self.comparisons.is_outside(attributes_of(owner)) else self.read)(value, label)
         attributes, member = attributes_of(owner, {}), class_attribute(cls, name)[1]
         special = name.startswith("__") and name not in attributes and (
-            value is ABSENT or not isinstance(value, PLAIN))
+            value is ABSENT or not issubclass(type(value), PLAIN))
         if special or not name.isidentifier() or runs_python(cls):
             return
         if value is ABSENT:
@@ -459,15 +481,16 @@ class AttributeReads(abc.ABC):
             self._read_class_attribute(cls, name)  # reads in its code are noted
             if not hasattr(type(member), "__set__"):  # an attribute of the object takes its place
                 self.comparisons.entry(attributes, name, ABSENT, label)
-            if isinstance(value, PLAIN) and is_standard(cls.__module__) and class_attribute(cls, "__eq__")[0] is object:
+            by_identity = is_standard(cls.__module__) and class_attribute(cls, "__eq__")[0] is object
+            if by_identity and issubclass(type(value), PLAIN):
                 # an instance of a class of Python's own, whose attributes are not recorded
                 self.comparisons.path(owner, f"{{}}.{name}", value, label)
         elif name not in attributes and (
-                (isinstance(value, BOUND) and value.__self__ is owner) or is_of_ctypes(type(value))):
+                (issubclass(type(value), BOUND) and value.__self__ is owner) or is_of_ctypes(type(value))):
             pass  # a method written in C, or a part of C's memory: another object each time
         elif name in attributes and (_is_descriptor(member) or class_attribute(cls, "__getattr__")[1] is not ABSENT):
             self._read_stored_attribute(owner, name, value, label)
-        elif name in attributes or not isinstance(value, types.MethodType):
+        elif name in attributes or type(value) is not types.MethodType:
             self.comparisons.path(owner, f"{{}}.{name}", value, label)
         else:
             self.comparisons.path(owner, f"{{}}.{name}.__func__", value.__func__, label)

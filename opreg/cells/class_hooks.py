@@ -15,7 +15,7 @@ from ..core.comparisons import ABSENT, HEAP_TYPE
 from ..core.locks import lock
 from .state import STATE
 
-__all__ = ["attributes_of", "hook", "hookable", "runs_python", "size_of", "unhook"]
+__all__ = ["attributes_of", "getter_of", "hook", "hookable", "runs_python", "size_of", "unhook"]
 
 _LOCK = lock()
 #: By class: the number of hooks, and the ``__getattribute__`` that the class itself defines, if any.
@@ -31,12 +31,14 @@ def hookable(cls: type) -> bool:
 
 def runs_python(cls: type) -> bool:
     """Whether a class has a ``__getattribute__`` written in Python, other than the hook."""
+    getter = next(filter(None, map(getter_of, cls.__mro__)), None)
+    return isinstance(getter, types.FunctionType)
+
+
+def getter_of(cls: type) -> Any:
+    """The ``__getattribute__`` that a class itself defines, without the hook; None if it defines none."""
     with _LOCK:  # another thread may be between the two halves of ``hook``
-        for base in cls.__mro__:
-            getter = _HOOKED[base][1] if base in _HOOKED else base.__dict__.get("__getattribute__")
-            if getter is not None:
-                return isinstance(getter, types.FunctionType)
-    return False
+        return _HOOKED[cls][1] if cls in _HOOKED else cls.__dict__.get("__getattribute__")
 
 
 def size_of(cls: type) -> int:

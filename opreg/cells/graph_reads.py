@@ -36,8 +36,8 @@ class GraphObserver(Observer):
     def _note_answer(self, frame: FrameType, answer: Any) -> None:
         """Note what a library function has returned, and the arrays that an executor has computed it from."""
         super()._note_answer(frame, answer)
-        owner = frame.f_locals.get("self")
-        if isinstance(owner, Executor):
+        owner: Any = frame.f_locals.get("self")
+        if issubclass(type(owner), Executor):
             for array in (*owner.arg_arrays, *owner.aux_arrays):
                 self.meet(array)
 

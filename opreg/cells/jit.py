@@ -306,15 +306,15 @@ class Cache:
 def _key(args: Args, kwargs: Keywords) -> tuple[Hashable, Sequence[Tensor]]:
     """The key of arguments, and the tensors among them."""
     if not kwargs:
-        alone = len(args) == 1 and args[0].__class__ is tuple  # gradients, as an optimizer receives them
+        alone = len(args) == 1 and type(args[0]) is tuple  # gradients, as an optimizer receives them
         leaves: Sequence[Any] = args[0] if alone else args
         kinds: list[Hashable] = [tuple] if alone else []
         for leaf in leaves:
-            if leaf.__class__ not in TENSORS:
+            if type(leaf) not in TENSORS:
                 break
-            data = leaf._data  # type: ignore[attr-defined]
+            data = leaf._data
             kinds += data.shape, data.dtype
-            if leaf._entry is not None and has_hooks(leaf):  # type: ignore[attr-defined, arg-type]
+            if leaf._entry is not None and has_hooks(leaf):
                 kinds.append("hooks")
         else:
             return tuple(kinds), leaves
@@ -324,7 +324,7 @@ def _key(args: Args, kwargs: Keywords) -> tuple[Hashable, Sequence[Tensor]]:
 def _flattened(args: Args, kwargs: Keywords) -> tuple[Hashable, list[Tensor], Structure]:
     """The key of arguments, the tensors among them, and their nesting."""
     arrays: list[Tensor | np.ndarray] = []
-    structure = tree.flatten([list(args), kwargs], arrays, lambda value: isinstance(value, np.ndarray))
+    structure = tree.flatten([list(args), kwargs], arrays, lambda value: issubclass(type(value), np.ndarray))
     leaves = [tensor(array) for array in arrays]
     key = tree.key_of(structure), *[(leaf._data.shape, leaf._data.dtype, has_hooks(leaf)) for leaf in leaves]
     return key, leaves, structure

@@ -65,6 +65,8 @@ __all__ = ["Observer"]
 #: Functions that read an attribute by a name that code may have computed.
 _BY_NAME = frozenset({"getattr", "hasattr", "vars"})
 _IMPORTS = frozenset({"__import__"})
+#: Methods of ``object`` that read attributes of any object.
+_PAST_HOOKS = frozenset({"__getattribute__", "__getstate__"})
 #: Modules that read source files to show a line of them.
 _SHOWING = frozenset({"linecache", "tokenize", "traceback", "warnings"})
 # The code that stores the value of a cached property in its object's ``__dict__``; the property is noted by itself.
@@ -107,9 +109,11 @@ class Observer(CodeReads):
             self.reason = self.reason or DRAWS
         if "_data" in self._names and self._memory_is_read():
             self.reason = self.reason or "it reads the memory of a tensor by _data"
-        if "__get__" in self._names:
-            for value in tuple(self._met.values()):
-                self._read_slots(value)
+        past_hooks = not self._names.isdisjoint(_PAST_HOOKS)
+        for value in tuple(self._met.values()) if past_hooks or "__get__" in self._names else ():
+            self._read_slots(value)
+            if past_hooks:
+                self._read_all_attributes(value)
         self._meet_functions()
         if self._by_text:
             self._close_tensors()
@@ -150,7 +154,7 @@ class Observer(CodeReads):
         """Find the functions of frames that have ended: only then Python shows the function of a frame."""
         for frame in self._ended:
             for value in gc.get_referents(frame):
-                if isinstance(value, types.FunctionType) and value.__code__ is frame.f_code:
+                if type(value) is types.FunctionType and value.__code__ is frame.f_code:
                     self._unnamed[id(value)] = value
         self._ended.clear()
 
@@ -247,7 +251,7 @@ class Observer(CodeReads):
             self._read_globals(frame.f_globals, key_of(frame))
         elif function is __import__:
             self._read_modules({call_arguments(frame, _IMPORTS)[0]})
-        if not isinstance(getattr(function, "__self__", None), (types.ModuleType, type, types.NoneType)):
+        if not issubclass(type(getattr(function, "__self__", None)), (types.ModuleType, type, types.NoneType)):
             self._note_method_call(frame, function)
         setting = INSTEAD.get(function, function)
         title = title_of(function) or SETTINGS.get(setting) or ("a thread" if function.__name__ in THREADS else "")
@@ -274,7 +278,7 @@ class Observer(CodeReads):
     def _note_method_call(self, frame: types.FrameType, method: Any) -> None:
         """Note a call of a C method of an outside object: its result depends on the object's content."""
         owner, name = method.__self__, method.__name__
-        if id(owner) not in self._read or isinstance(owner, PLAIN):
+        if id(owner) not in self._read or issubclass(type(owner), PLAIN):
             return
         base = class_attribute(type(owner), name)[0]
         if base is None or not (is_opaque(base) or type(owner) is CACHED) or does_not_answer(name):
@@ -323,7 +327,7 @@ class Observer(CodeReads):
         if (id(code), id(scope)) not in self._scanned:
             self._scanned.add((id(code), id(scope)))
             self._read_code(code, scope)
-        if isinstance(first, UnicodeError) and count == 1:
+        if issubclass(type(first), UnicodeError) and count == 1:
             if any(getattr(handler, "__code__", None) is code for handler in error_handlers()):
                 self._read_setting(error_handlers)
             else:
@@ -332,7 +336,7 @@ class Observer(CodeReads):
     def _begin_method(self, code: types.CodeType, first: Any) -> None:
         """Note the members of a class with this code, which begins to run. The first argument is an object of the
         class, or the class."""
-        for cls in (type(first), first) if isinstance(first, type) else (type(first),):
+        for cls in (type(first), first) if issubclass(type(first), type) else (type(first),):
             if (id(code), id(cls)) in self._methods or not (hookable(cls) or is_user_module(cls.__module__)):
                 continue
             self._methods.add((id(code), id(cls)))  # an operator such as a + b may call it without a name
@@ -369,7 +373,7 @@ class Observer(CodeReads):
         self._noted[place] = user
         if not issubclass(cls, BufferContainer):
             if user or is_user_module(cls.__module__) or (
-                    id(owner) in self._read and not isinstance(value, dict)):  # such as a Logger
+                    id(owner) in self._read and not issubclass(type(value), dict)):  # such as a Logger
                 self._read_object_attribute(owner, name, value)
             return
         attributes = attributes_of(owner)

@@ -303,8 +303,8 @@ def is_generator(value: object) -> bool:
 
     NumPy's classes are loaded by the first call of this function: importing them takes as long as importing all Cells.
     """
-    return isinstance(value, (random.Random, np.random.RandomState, np.random.Generator, np.random.BitGenerator,
-                              np.random.SeedSequence))
+    return issubclass(type(value), (random.Random, np.random.RandomState, np.random.Generator, np.random.BitGenerator,
+                                    np.random.SeedSequence))
 
 
 def state_of(generator: Any) -> Any:

@@ -214,6 +214,8 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
     try:
         with trace, _NeutralScope(ctx), observer if path is not None else contextlib.nullcontext():
             observer.meet(function)
+            for constant in tree.constants_of(arguments) if path is not None else ():
+                observer.read(constant, "an argument")
             out = function(*args, **kwargs)
             if isinstance(out, Iterator):
                 out = list(out)  # new nodes belong to the trace, too
@@ -275,23 +277,24 @@ def _same_structure(before: Structure, after: Structure) -> bool:
                                                                                    after[2]))
 
 
-def _holds(value: object, visited: set[int]) -> bool:
+def _holds(value: Any, visited: set[int]) -> bool:
     """Whether a value is a traced tensor, or holds one: a container, a function, a generator, an object; values in
     ``visited`` are skipped."""
-    if isinstance(value, TracedTensor):
+    cls = type(value)  # not what an object says of itself
+    if issubclass(cls, TracedTensor):
         return id(value) not in visited
-    if id(value) in visited or isinstance(value, _WITHOUT):
+    if id(value) in visited or issubclass(cls, _WITHOUT):
         return False
     visited.add(id(value))
-    if isinstance(value, CONTAINERS):
+    if issubclass(cls, CONTAINERS):
         parts = elements(value)
-    elif isinstance(value, types.FunctionType):
+    elif issubclass(cls, types.FunctionType):
         parts = gc.get_referents(value.__closure__, *(value.__closure__ or ()), value.__defaults__)
-    elif isinstance(value, types.GeneratorType):
+    elif issubclass(cls, types.GeneratorType):
         parts = list(value.gi_frame.f_locals.values()) if value.gi_frame else []
-    elif isinstance(value, (Iterator, functools.partial, types.MethodType, types.BuiltinMethodType)):
+    elif issubclass(cls, (Iterator, functools.partial, types.MethodType, types.BuiltinMethodType)):
         parts = gc.get_referents(value)
-    elif is_user_module(type(value).__module__):
+    elif is_user_module(cls.__module__):
         parts = [attributes_of(value)]
     else:
         return False

@@ -97,7 +97,7 @@ class Structure(tuple):
 LEAF = Structure(("tensor",))
 
 
-def flatten(value: object, leaves: list[Any], is_leaf: Callable[[object], bool] | None = None) -> Structure:
+def flatten(value: Any, leaves: list[Any], is_leaf: Callable[[object], bool] | None = None) -> Structure:
     """The structure of a tree; its tensors are appended to ``leaves``.
 
     Examples
@@ -107,23 +107,24 @@ def flatten(value: object, leaves: list[Any], is_leaf: Callable[[object], bool] 
     >>> flatten((Tensor(1), {"a": 2}), leaves), len(leaves)
     (('tuple', None, (('tensor',), ('dict', ('a',), (('constant', 2),)))), 1)
     """
-    if isinstance(value, (TensorBase, NDArray)) or (is_leaf is not None and is_leaf(value)):
+    cls = type(value)  # objects may answer anything as their __class__, or raise an error
+    if issubclass(cls, (TensorBase, NDArray)) or (is_leaf is not None and is_leaf(value)):
         leaves.append(value)
         return LEAF
-    if isinstance(value, Mutable) and not isinstance(value, (int, float)):
-        plain = next(kind for kind in _MUTABLE if isinstance(value, kind))
+    if issubclass(cls, Mutable) and not issubclass(cls, (int, float)):
+        plain = next(kind for kind in _MUTABLE if issubclass(cls, kind))
         return Structure(("mutable", None, (flatten(plain(value), leaves, is_leaf),)))
-    if isinstance(value, tuple):
-        kind = type(value) if hasattr(value, "_fields") else None
+    if issubclass(cls, tuple):
+        kind = cls if hasattr(value, "_fields") else None
         return Structure(("tuple", kind, tuple([flatten(part, leaves, is_leaf) for part in value])))
-    if isinstance(value, list):
+    if issubclass(cls, list):
         return Structure(("list", None, tuple([flatten(part, leaves, is_leaf) for part in value])))
-    if isinstance(value, dict):
+    if issubclass(cls, dict):
         return Structure(("dict", tuple(value), tuple([flatten(part, leaves, is_leaf) for part in value.values()])))
-    fields = getattr(type(value), "__dataclass_fields__", None)
+    fields = getattr(cls, "__dataclass_fields__", None)
     if fields is not None:
         parts = [flatten(getattr(value, name), leaves, is_leaf) for name in fields]
-        return Structure(("dataclass", type(value), tuple(parts)))
+        return Structure(("dataclass", cls, tuple(parts)))
     return Structure(("constant", value))
 
 
@@ -222,18 +223,24 @@ def _is_number_or_array(value: object) -> bool:
 
 def constants(value: object) -> list[object]:
     """The leaves of a tree that are no tensors, in order."""
-    values: list[object] = []
+    return list(constants_of(flatten(value, [])))
 
-    def collect(structure: Structure) -> None:
-        if structure is not LEAF:
-            if structure[0] == "constant":
-                values.append(structure[1])
-            else:
-                for part in structure[2]:
-                    collect(part)
 
-    collect(flatten(value, []))
-    return values
+def constants_of(structure: Structure) -> Iterator[Any]:
+    """The constants in a structure, in order.
+
+    Examples
+    --------
+    >>> list(constants_of(flatten((1, [2, {"a": 3}]), [])))
+    [1, 2, 3]
+    """
+    if structure is LEAF:
+        return
+    if structure[0] == "constant":
+        yield structure[1]
+    else:
+        for part in structure[2]:
+            yield from constants_of(part)
 
 
 def count(structure: Structure) -> int:
@@ -271,8 +278,9 @@ def key_of(structure: Structure) -> Hashable:
 
 
 def _key(constant: Any) -> Hashable:
-    if isinstance(constant, slice):
+    cls = type(constant)
+    if cls is slice:
         return slice, *map(_key, (constant.start, constant.stop, constant.step))
-    if isinstance(constant, range):
+    if cls is range:
         return range, repr(constant)
-    return plain_key(constant) if isinstance(constant, PLAIN) else (type(constant), id(constant))
+    return plain_key(constant) if issubclass(cls, PLAIN) else (cls, id(constant))

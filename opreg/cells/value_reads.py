@@ -125,12 +125,12 @@ class ValueReads(AttributeReads):
 
     def _read_existing(self, value: Any, label: str) -> None:
         """Record a read of a value that existed before the trace; if it is an object, also the attributes it has."""
-        is_new = id(value) not in self._read
+        is_new, cls = id(value) not in self._read, type(value)
         self.read(value, label)
-        if isinstance(value, CONTAINERS) and is_new and len(value) <= MOST_ELEMENTS:
+        if issubclass(cls, CONTAINERS) and is_new and len(value) <= MOST_ELEMENTS:
             for element in elements(value):
                 self._read_existing(element, label)
-        elif is_user_module(type(value).__module__) and not isinstance(value, (BufferContainer, TensorBase, type)):
+        elif is_user_module(cls.__module__) and not issubclass(cls, (BufferContainer, TensorBase, type)):
             self.comparisons.attributes(attributes_of(value), f"an attribute of {label}")
             if is_new and attributes_of(value) is None:
                 self._add_holder(value)
@@ -138,66 +138,66 @@ class ValueReads(AttributeReads):
     def read(self, value: Any, label: str) -> None:
         """Note that a value from outside was read: its contents are compared, too."""
         cls = type(value)
-        if isinstance(value, PLAIN) and not hookable(cls) and cls is not np.void:
+        if issubclass(cls, PLAIN) and not hookable(cls) and cls is not np.void:
             return
         self.meet(value)
         if id(value) in self._read:
             return
         self._read.add(id(value))
         if hookable(cls) and is_user_module(cls.__module__):
-            self.comparisons.path(value, "{}.__class__", cls, f"the class of {label}")
-        if isinstance(value, np.ndarray) and value.dtype.hasobject and value.size <= MOST_ELEMENTS:
-            if self.comparisons.content(value, label):
-                for element in value.flat:
-                    self.read(element, label)
-        elif isinstance(value, CONTAINERS):
+            self.comparisons.path(value, "type({})", cls, f"the class of {label}")
+        if issubclass(cls, (np.ndarray, np.void)) and value.dtype.hasobject and value.size <= MOST_ELEMENTS:
             if self.comparisons.content(value, label):
                 for element in elements(value):
                     self.read(element, label)
-            if isinstance(value, collections.defaultdict):
+        elif issubclass(cls, CONTAINERS):
+            if self.comparisons.content(value, label):
+                for element in elements(value):
+                    self.read(element, label)
+            if issubclass(cls, collections.defaultdict):
                 self.comparisons.path(value, "{}.default_factory", value.default_factory, label)
                 self.read(value.default_factory, label)
-        elif isinstance(value, BUFFERS) or cls is np.void or (
-                is_of_ctypes(cls) and not isinstance(value, type)):
+        elif issubclass(cls, BUFFERS) or cls is np.void or (
+                is_of_ctypes(cls) and not issubclass(cls, type)):
             self.comparisons.content(value, label)
             self._add_owner(value)
-            if isinstance(value, ctypes._Pointer) and "contents" not in self._names:
+            if issubclass(cls, ctypes._Pointer) and "contents" not in self._names:
                 self.comparisons.unseen[f"what {label} points to"] = None
             if hasattr(value, "_mask"):  # attributes of a masked array
                 self.comparisons.path(value, "{}._mask", value._mask, label)
                 self.read(value._mask, label)
-        elif isinstance(value, functools.partial):
+        elif issubclass(cls, functools.partial):
             for name in ("func", "args", "keywords"):
                 self.comparisons.path(value, f"{{}}.{name}", getattr(value, name), label)
                 self.read(getattr(value, name), label)
-        elif isinstance(value, (*BOUND, types.MethodType)):
+        elif issubclass(cls, (*BOUND, types.MethodType)):
             self.read(value.__self__, label)
-        elif isinstance(value, _VIEWS):
+        elif issubclass(cls, _VIEWS):
             for part in gc.get_referents(value):
                 self.read(part, label)
-        elif isinstance(value, weakref.ReferenceType):
+        elif issubclass(cls, weakref.ReferenceType):
             self.comparisons.path(value, "{}()", value(), label)
             self.read(value(), label)
-        elif isinstance(value, types.CellType):
+        elif issubclass(cls, types.CellType):
             self._read_variable(value, label)
-        elif isinstance(value, contextvars.ContextVar):
+        elif issubclass(cls, contextvars.ContextVar):
             self.comparisons.path(value, "{}.get(absent)", value.get(ABSENT), label)
             self.comparisons.place(value, value.name, label)
             try:
                 self.read(value.get(), label)  # get() may return the default of a ContextVar
             except LookupError:
                 pass
-        elif isinstance(value, io.IOBase):
+        elif issubclass(cls, io.IOBase):
             printed = value in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
             if not printed and not value.closed and value.readable():
                 self._leave(f"it reads from a file, {label}")
-        elif isinstance(value, weakref.ProxyTypes):
+        elif issubclass(cls, weakref.ProxyTypes):
             self.reason = self.reason or f"it reads through a weak proxy, {label}"
-        elif isinstance(value, Iterator) and not (
+        elif issubclass(cls, Iterator) and not (
                 is_user_module(cls.__module__) and isinstance(class_attribute(cls, "__next__")[1], types.FunctionType)):
             self._leave(f"it takes from an iterator, {label}")
-        elif isinstance(value, types.SimpleNamespace) or (
-                isinstance(value, Collection) and hasattr(value, "__dict__")
+        elif issubclass(cls, types.SimpleNamespace) or (
+                issubclass(cls, Collection) and hasattr(value, "__dict__")
                 and is_standard(cls.__module__)):
             self.read(vars(value), label)  # ChainMap, UserDict, os.environ of the standard library
         elif package_of(cls) in _COMPUTING and hasattr(value, "__dict__") and not isinstance(
@@ -208,15 +208,16 @@ class ValueReads(AttributeReads):
 
     def _read_opaque(self, value: Any, label: str) -> None:
         """Note that an object of a C type was read: its bytes are compared, if it has some, and its attributes."""
-        if isinstance(value, BaseException) or has_fields(type(value)):
+        cls = type(value)
+        if issubclass(cls, BaseException) or has_fields(cls):
             self._add_owner(value)
-        if not is_opaque(type(value)) or callable(value):
+        if not is_opaque(cls) or callable(value):
             return
         try:
             memoryview(value).nbytes  # noqa: B018
         except (TypeError, ValueError, BufferError):
-            if hasattr(type(value), "__getitem__") or hasattr(type(value), "__len__"):
-                self.comparisons.unseen[f"elements of {label}, a {type(value).__name__}"] = None
+            if hasattr(cls, "__getitem__") or hasattr(cls, "__len__"):
+                self.comparisons.unseen[f"elements of {label}, a {cls.__name__}"] = None
         else:
             self.comparisons.content(value, label)
 
@@ -228,18 +229,22 @@ class ValueReads(AttributeReads):
         if cls in _SIMPLE or id(value) in self._met:
             return
         self._met[id(value)] = value
-        if isinstance(value, BufferContainer):
+        if issubclass(cls, np.void) and value.dtype.hasobject:
+            self.read(value, "a record")  # nothing notes how code takes the objects from it
+        if issubclass(cls, BufferContainer):
             self.comparisons.path(cls, "{}.__call__", cls.__call__, f"{cls.__name__}.__call__")
         if cls is decimal.Decimal or value is decimal.Decimal or value is decimal:
             self._read_setting(decimal_context)
-        if isinstance(value, _GETTERS):
+        if issubclass(cls, _GETTERS):
             self._read_by_any_name()
-        elif isinstance(value, types.ModuleType):
+        elif cls is types.WrapperDescriptorType:
+            self._names.add(value.__name__)  # a variable stands for object.__getattribute__
+        elif issubclass(cls, types.ModuleType):
             self._add_owner(value)
             if value is random or value.__name__ == "numpy.random":
                 self._names.add("random")
-        elif isinstance(value, type):
-            if isinstance(value, abc.ABCMeta):  # register() changes the result of isinstance()
+        elif issubclass(cls, type):
+            if issubclass(cls, abc.ABCMeta):  # register() changes the result of isinstance()
                 self._read_setting(abc.get_cache_token)
             if is_user_module(value.__module__):
                 self._add_owner(value)
@@ -247,19 +252,19 @@ class ValueReads(AttributeReads):
                 self.meet(type(value))
                 if issubclass(value, tuple) and hasattr(value, "_fields"):  # its constructor is generated
                     self.comparisons.path(value, "{}.__new__.__defaults__", value.__new__.__defaults__, value.__name__)
-        elif isinstance(value, types.FunctionType):
+        elif issubclass(cls, types.FunctionType):
             self._functions.setdefault(id(value.__code__), []).append(value)
             if (id(value.__code__), id(value.__globals__)) in self._scanned or not _MISTAKES.isdisjoint(
                     self._names) or is_standard_code(value.__code__):  # made by decorators of the standard library
                 self._read_function(value)
             self._add_owner(value)
-        elif isinstance(value, (types.MethodType, types.BuiltinMethodType, classmethod, staticmethod)):
+        elif issubclass(cls, (types.MethodType, types.BuiltinMethodType, classmethod, staticmethod)):
             self.meet(getattr(value, "__self__", None))
             self.meet(getattr(value, "__func__", None))
-        elif isinstance(value, functools.partial):
+        elif issubclass(cls, functools.partial):
             for part in (value.func, *value.args, *value.keywords.values()):
                 self.meet(part)
-        elif isinstance(value, CONTAINERS):
+        elif issubclass(cls, CONTAINERS):
             for element in elements(value) if len(value) <= MOST_ELEMENTS else ():
                 self.meet(element)
             if hookable(cls) and is_user_module(cls.__module__):
@@ -268,7 +273,7 @@ class ValueReads(AttributeReads):
             self._generators.append((value, state_of(value)))
             if hookable(cls) and is_user_module(cls.__module__):
                 self._hook_class(cls)
-        elif isinstance(value, TensorBase):
+        elif issubclass(cls, TensorBase):
             if hasattr(value, "_version"):  # a Parameter: its shape, its dtype
                 self.reads.visit(value)
             if getattr(value, "__dict__", None):
@@ -276,7 +281,7 @@ class ValueReads(AttributeReads):
         elif getattr(cls, "compiled", False) is True:
             self.comparisons.path(value, "{}.function", value.function, "what a compiled function compiles")
             self.meet(value.function)
-        elif isinstance(value, BufferContainer) and not is_user_module(cls.__module__):
+        elif issubclass(cls, BufferContainer) and not is_user_module(cls.__module__):
             self._read_layer(value)
             self._add_owner(value)
         elif hookable(cls) and (package_of(cls) not in LIBRARIES or _is_above_engine(cls.__module__)):
@@ -285,9 +290,9 @@ class ValueReads(AttributeReads):
                 self._classes[cls] = None
             if not self._names.isdisjoint(OF_CLASS):
                 self.meet(cls)
-            if isinstance(value, logging.Logger):
+            if issubclass(cls, logging.Logger):
                 self._add_owner(value)
-        elif cls is threading.local or isinstance(value, enum.Enum):
+        elif cls is threading.local or issubclass(cls, enum.Enum):
             self._add_owner(value)
         if cls is CACHED:
             self._caches.append(value)

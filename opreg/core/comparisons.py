@@ -63,18 +63,19 @@ def different(now: object, before: object) -> bool:
     """
     if now is before:
         return False
-    if now.__class__ is not before.__class__ or not isinstance(before, PLAIN):
+    kind = type(before)  # objects may answer anything as their __class__, or raise an error
+    if type(now) is not kind or not issubclass(kind, PLAIN):
         return True
-    if before.__class__ in _BY_VALUE:
-        return now != before if isinstance(before, (str, bytes)) else repr(now) != repr(before)
+    if kind in _BY_VALUE:
+        return now != before if kind is str or kind is bytes else repr(now) != repr(before)
     return plain_key(now) != plain_key(before)
 
 
 def plain_key(value: Any) -> Hashable:
     """A key of a plain value, an element of ``PLAIN``: equal keys mean the same class and value.
 
-    An object of a class derived from numbers or text counts by its identity if it has attributes. The key holds no
-    reference to it.
+    An object of a class derived from numbers or text counts by its identity if it has attributes, and a record if it
+    holds objects. The key holds no reference to it.
 
     Examples
     --------
@@ -87,8 +88,8 @@ def plain_key(value: Any) -> Hashable:
     (True, False)
     """
     cls = type(value)
-    if isinstance(value, np.void):  # its text has no more digits than NumPy's print options say
-        return cls, value.dtype, value.tobytes()
+    if issubclass(cls, np.void):  # its text has no more digits than NumPy's print options say
+        return (cls, id(value)) if value.dtype.hasobject else (cls, value.dtype, value.tobytes())
     if cls in _BY_VALUE or not cls.__flags__ & HEAP_TYPE:
         return cls, repr(value)
     base = next((base for base in cls.__mro__ if base in _BY_VALUE), None)
@@ -112,8 +113,9 @@ class HeldValue:
 
     def __init__(self, value: Any):
         self.value, self.weak = value, False
-        lasting = isinstance(value, (*PLAIN, type, types.ModuleType, types.CodeType, types.BuiltinFunctionType)) or (
-            isinstance(value, types.FunctionType) and value.__closure__ is None)
+        cls = type(value)
+        lasting = issubclass(cls, (*PLAIN, type, types.ModuleType, types.CodeType, types.BuiltinFunctionType)) or (
+            cls is types.FunctionType and value.__closure__ is None)
         if not lasting:
             try:
                 self.value, self.weak = weakref.ref(value), True
@@ -128,15 +130,25 @@ class HeldValue:
 
 
 def elements(container: Any) -> list[Any]:
-    """The elements of a container; for a dict, its keys and then its values.
+    """The elements of a container; for a dict, its keys and then its values. Numbers in the fields of records count as
+    the bytes of each field.
 
     Examples
     --------
     >>> elements({"a": 1}), elements((1, 2))
     (['a', 1], [1, 2])
     """
-    if isinstance(container, np.ndarray):
-        return list(container.flat)
+    if issubclass(type(container), (np.ndarray, np.void)):
+        fields = container.dtype.fields
+        if fields is None:
+            return list(container.flat) if container.dtype.hasobject else [container.tobytes()]
+        found: list[Any] = []
+        for name, (dtype, *_) in fields.items():
+            part = container[name]
+            is_value = issubclass(type(container), np.void) and (
+                dtype == np.dtype(object) or not issubclass(type(part), (np.ndarray, np.void)))
+            found += [part] if is_value else elements(part)
+        return found
     for base in type(container).__mro__:  # not the methods that a derived class overrides
         if base is dict or base is collections.OrderedDict:
             return [*base.keys(container), *base.values(container)]
@@ -233,7 +245,7 @@ class _Text:
         if value is None or value is True or value is False:
             return f"{expression} is not {value}"
         name = self.name(value)
-        if isinstance(value, PLAIN):
+        if issubclass(type(value), PLAIN):
             return f"(v := {expression}) is not {name} and different(v, {name})"
         return f"{expression} is not {name}"
 
@@ -419,7 +431,7 @@ class Comparisons:
         self._stores: dict[tuple[int, str], Place] = {}
         self._elements, self._bytes = MOST_ELEMENTS, MOST_BYTES  # remaining budget
 
-    def _is_new(self, place: object, *key: str) -> bool:
+    def _is_new(self, place: object, *key: Hashable) -> bool:
         """Whether a place was not recorded before."""
         full_key = id(place), *key
         if full_key in self._keys:
@@ -462,6 +474,13 @@ class Comparisons:
                 f"len({text.name(cls)}.__dict__) != {number} and {text.name(size_of)}({text.name(cls)}) != {number}",
                 label))
 
+    def answer(self, owner: object, function: Callable[[Any], object], label: str) -> None:
+        """Record the object that a function returns for an owner."""
+        if self._is_new(owner, "answer", function):
+            value = function(owner)
+            self._places.append(lambda text: text.report(
+                f"{text.name(function)}({text.name(owner)}) is not {text.name(value)}", label))
+
     def content(self, value: Any, label: str) -> bool:
         """Record the elements of a container, or the bytes of a buffer. Returns whether they are within the limits."""
         if not self._is_new(value, "content"):
@@ -475,12 +494,13 @@ class Comparisons:
                 self._outside.setdefault(id(value), (value, elements(value), label))
                 self._contents.append(_Elements(value, label, self._early.pop(id(value), None)))
             return True
-        if isinstance(value, np.ndarray) and value.dtype.hasobject and value.size <= self._elements:
+        of_numpy = isinstance(value, (np.ndarray, np.void))
+        if of_numpy and value.dtype.hasobject and value.size <= self._elements:
             self._elements -= value.size
             self._contents.append(_Elements(value, label))
             return True
-        size = value.nbytes if isinstance(value, (np.ndarray, np.void)) else memoryview(value).nbytes
-        if size > self._bytes or (isinstance(value, np.ndarray) and value.dtype.hasobject):
+        size = value.nbytes if of_numpy else memoryview(value).nbytes
+        if size > self._bytes or (of_numpy and value.dtype.hasobject):
             self.unseen[f"{label}, an array of {size} bytes; elements of a Tensor are seen"] = None
             return False
         self._bytes -= size

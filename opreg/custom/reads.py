@@ -154,11 +154,12 @@ class _Places:
 
     def value(self, value: Any, label: str, names: frozenset[str]) -> None:
         """Record the reads of a value, by code that loads attributes of these names."""
-        if isinstance(value, (types.ModuleType, *CONTAINERS)):  # these may contain themselves
+        cls = type(value)  # objects may answer anything as their __class__, or raise an error
+        if issubclass(cls, (types.ModuleType, *CONTAINERS)):  # these may contain themselves
             if (id(value), names) in self._met:
                 return
             self._met[id(value), names] = value
-        if isinstance(value, types.FunctionType):
+        if issubclass(cls, types.FunctionType):
             if not is_ours(value.__code__):
                 self.function(value)
                 for name in names.intersection(vars(value)):
@@ -167,22 +168,22 @@ class _Places:
                         self._attributes.add((id(value), name))
                         self.comparisons.entry(vars(value), name, vars(value)[name], f"{label}.{name}")
                         self.value(vars(value)[name], f"{label}.{name}", names)
-        elif isinstance(value, Op):
+        elif issubclass(cls, Op):
             if value.traits.traced:
-                self.function(value.__wrapped__)  # type: ignore[attr-defined]
-        elif isinstance(value, types.ModuleType):
+                self.function(value.__wrapped__)
+        elif issubclass(cls, types.ModuleType):
             self._module(value, names)
-        elif isinstance(value, type) and not _is_constant(value) and value.__module__ != "builtins":
+        elif issubclass(cls, type) and not _is_constant(value) and value.__module__ != "builtins":
             self.kind(value)
-        elif isinstance(value, (*CONTAINERS, np.ndarray)) and type(value) not in _EXACT:
+        elif issubclass(cls, (*CONTAINERS, np.ndarray)) and cls not in _EXACT:
             self.known = False
-        elif isinstance(value, CONTAINERS):
+        elif issubclass(cls, CONTAINERS):
             self.known = self.comparisons.content(value, label) and self.known
             for element in elements(value):
                 self.value(element, label, names)
-        elif isinstance(value, np.ndarray):
+        elif issubclass(cls, np.ndarray):
             self.known = self.comparisons.content(value, label) and not value.dtype.hasobject and self.known
-        elif isinstance(value, types.SimpleNamespace) or _is_plain(type(value)):
+        elif issubclass(cls, types.SimpleNamespace) or _is_plain(cls):
             self._object(value, label)
         elif not _is_constant(value):
             self.known = False
@@ -193,9 +194,9 @@ class _Places:
             return
         self._seen.append(value)
         attributes = vars(value)
-        self.comparisons.path(value, "{}.__class__", type(value), label)
+        self.comparisons.path(value, "type({})", type(value), label)
         self.comparisons.path(value, "{}.__dict__", attributes, label)
-        if not isinstance(value, types.SimpleNamespace):
+        if not issubclass(type(value), types.SimpleNamespace):
             self.kind(type(value))
         self.value(attributes, label, frozenset())
 
@@ -259,16 +260,17 @@ def _is_plain(kind: type) -> bool:
         for base in kind.__mro__)
 
 
-def _is_constant(value: object) -> bool:
+def _is_constant(value: Any) -> bool:
     """Whether no part of a value that a body could read may change."""
-    if isinstance(value, PLAIN):
-        return (isinstance(value, (np.generic, np.dtype)) and not isinstance(value, np.void)) or type(value) in PLAIN
-    if isinstance(value, type):
+    cls = type(value)
+    if issubclass(cls, PLAIN):
+        return (issubclass(cls, (np.generic, np.dtype)) and not issubclass(cls, np.void)) or cls in PLAIN
+    if issubclass(cls, type):
         return value in _FUNCTIONS or package_of(value) in ("opreg", "numpy") or (
             value.__module__ == "builtins" and issubclass(value, BaseException))
-    if isinstance(value, types.BuiltinFunctionType):
+    if issubclass(cls, types.BuiltinFunctionType):
         return value in _FUNCTIONS or value.__module__ in ("math", "_operator")
-    return isinstance(value, (np.ufunc, type(np.sum)))
+    return issubclass(cls, (np.ufunc, type(np.sum)))
 
 
 def _globals(code: types.CodeType) -> list[str]:

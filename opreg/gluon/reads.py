@@ -88,9 +88,9 @@ class _Observer(GraphObserver):
             self.comparisons.path(mode, "{}()", answer, f"{mode.__name__}()")
             return
         super()._note_answer(frame, answer)
-        block = frame.f_locals.get("self")
+        block: Any = frame.f_locals.get("self")
         # computed while tracing, from these values of the parameters
-        if isinstance(block, Block) and isinstance(answer, NDArray):
+        if issubclass(type(block), Block) and issubclass(type(answer), NDArray):
             for parameter in block.collect_params().values():
                 label = f"the values of {parameter.name}"
                 self.comparisons.path(parameter, "{}._data", parameter._data, label)

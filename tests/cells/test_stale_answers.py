@@ -79,6 +79,29 @@ SEEN: dict[str, Row] = {
            ("an object", "a = A()\na.__k__ = 1.0", "a.__k__", ("a.__k__ = 2.0",)),
            ("the class of an object", "A.__k__, a = 1.0, A()", "a.__k__", ("A.__k__ = 2.0", "a.__k__ = 4.0")),
            ("a function", "def f(): pass\nf.__k__ = 1.0", "f.__k__", ("f.__k__ = 2.0",)))},
+    **{f"attribute behind __getattribute__ {name}": row(
+        f"class A:\n    c = 2.0\n    def __init__(self): self.k, self.few = 1.0, [1.0]\n{method}\na = A()", read,
+        "vars(a).update(k=2.0)", "A.c = 4.0", "object.__getattribute__(a, 'few')[0] = 8.0", "vars(a).update(c=16.0)")
+       for name, method, read in (
+           ("of object", "    def __getattribute__(self, n): return object.__getattribute__(self, n)",
+            "(a.k * a.c * a.few[0])"),
+           ("without a class", "    def __getattribute__(self, n):\n        if n == '__class__': raise OSError(n)\n"
+            "        return object.__getattribute__(self, n)", "(a.k * a.c * a.few[0])"),
+           ("of a base", "    def __getattribute__(self, n): return super().__getattribute__(n)",
+            "(a.k * a.c * a.few[0])"),
+           ("that code calls", "    def read(self, n): return object.__getattribute__(self, n)",
+            "(a.read('k') * a.read('c') * a.read('few')[0])"),
+           ("by a variable", "read = object.__getattribute__",
+            "(read(a, 'k') * read(a, 'c') * read(a, 'few')[0])"))},
+    "another __getattribute__": row(
+        "class A:\n    k = 1.0\n    def __getattribute__(self, n): return super().__getattribute__(n)\na = A()", "a.k",
+        "A.__getattribute__ = lambda self, n: 2.0"),
+    **{f"object in {name}": row(
+        "class A:\n    def __init__(self, k): self.k = k\n"
+        "records = np.zeros(2, [('n', 'f4'), ('o', object)])\nrecords['o'][:] = A(1.0), A(1.0)\nrecord = records[1]",
+        read, "records['o'][1].k = 2.0", "records['o'][1] = A(4.0)")
+       for name, read in (("records", "records[1]['o'].k"), ("a record", "record['o'].k"),
+                          ("a field", "records['o'][1].k"), ("a record array", "records.view(np.recarray).o[1].k"))},
     "slot by its descriptor": row("class A: __slots__ = ('k',)\nclass B(A): pass\na, b = A(), B()\na.k = b.k = 1.0",
                                   "(A.k.__get__(a) * A.k.__get__(b))", "a.k = 2.0", "b.k = 4.0"),
     "partial method that is changed": row(

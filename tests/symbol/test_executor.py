@@ -772,3 +772,24 @@ def test_outputs_by_the_name_that_programs_of_mxnet_call():
     bound.forward()
     (y,) = bound._get_outputs()
     assert y is bound.outputs[0] and y.asnumpy().tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("way", ["bind", "simple_bind", "sparse", "by values"])
+def test_an_output_that_is_a_variable_has_the_memory_of_its_array(way: str) -> None:
+    x, w = sym.var("x"), sym.var("w")
+    heads = [x, x * w, x, *([sym.contrib.boolean_mask(w, x)] if way == "by values" else [])]
+    arrays = {"x": nd.ones(3), "w": nd.full(3, 2.0).tostype("row_sparse" if way == "sparse" else "default")}
+    net = sym.Group(heads)
+    executor = net.simple_bind(mx.cpu(), x=(3,), w=(3,)) if way == "simple_bind" else net.bind(
+        mx.cpu(), arrays, {"x": nd.zeros(3)})
+    executor.forward(is_train=True, x=nd.ones(3))
+    outputs = executor.outputs
+    executor.arg_dict["x"][:] = 7.0
+    assert outputs[0].asnumpy().tolist() == outputs[2].asnumpy().tolist() == [7.0] * 3
+    outputs[0][1] = 9.0
+    assert executor.arg_dict["x"].asnumpy().tolist() == [7.0, 9.0, 7.0]
+    np.testing.assert_array_equal(executor.forward()[1].asnumpy(),
+                                  executor.arg_dict["x"].asnumpy() * executor.arg_dict["w"].asnumpy())
+    executor.forward(is_train=True, x=nd.ones(3))
+    executor.backward([nd.ones(each.shape) for each in executor.outputs])
+    np.testing.assert_array_equal(executor.grad_dict["x"].asnumpy(), 2.0 + executor.arg_dict["w"].asnumpy())

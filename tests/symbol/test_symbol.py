@@ -496,3 +496,18 @@ def test_attributes_of_a_node_that_are_no_text_are_written_down():
     module.bind([("data", (300, 200))])
     module.init_params()
     assert 0.4 < module.get_params()[0]["fc_weight"].asnumpy().std() < 0.6
+
+
+def test_an_attribute_that_changes_what_a_node_computes_is_refused_apart_from_its_call() -> None:
+    x = sym.Variable("x")
+    y = sym.FullyConnected(x, num_hidden=3, name="y")
+    said = r"operator FullyConnected, node 'y': num_hidden='5' is set beside the call .* has num_hidden=3\. Call .*=5"
+    with pytest.raises(mx.errors.AttrError, match=said):
+        y._set_attr(num_hidden="5")
+    with pytest.raises(mx.errors.AttrError, match=said), mx.AttrScope(num_hidden="5"):
+        sym.FullyConnected(x, num_hidden=3, name="y")
+    y._set_attr(num_hidden="3", no_bias="False", lr_mult="2")
+    with mx.AttrScope(num_hidden="3", no_bias="False"):
+        z = sym.FullyConnected(x, num_hidden=3, name="z")
+    for net in (y, z):
+        assert net.infer_shape(x=(2, 4))[1] == mx.sym.load_json(net.tojson()).infer_shape(x=(2, 4))[1] == [(2, 3)]
