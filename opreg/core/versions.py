@@ -379,7 +379,7 @@ def write_count() -> int:
     return tick()
 
 
-def written(array: Array, since: int) -> Write | None:
+def written(array: Array, since: float) -> Write | None:
     """The last write to elements of a raw array, if there was one after the number ``since``.
 
     The caller must have held the raw array, or a view of it, since then: writes to an array that only its holder refers
