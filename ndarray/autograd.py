@@ -460,6 +460,8 @@ class Function:
         ctx = arrays[0]._ctx if arrays else current_context()
         results = [array(output, ctx, output.dtype) if isinstance(output, (np.ndarray, np.generic)) else output
                    for output in (outputs if many else [outputs])]
+        if not many and outputs is None:
+            raise ArgumentError(f"{type(self).__name__}.forward returned None, expected an NDArray or a list of them")
         _listed(results, f"{type(self).__name__}.forward")
         if MODE.recording:
             fresh = [result.detach() for result in results]

@@ -47,6 +47,8 @@ SURFACE = Slot("arrays")
 py_slice = slice
 #: The codes of storage types in MXNet's files.
 _STORAGE_TYPE_STR_TO_ID = {"undefined": -1, "default": 0, "row_sparse": 1, "csr": 2}
+#: The storage types of arrays.
+STORAGE_TYPES = tuple(kind for kind, number in _STORAGE_TYPE_STR_TO_ID.items() if number >= 0)
 #: Converts an array to another storage type.
 CAST_STORAGE = Slot("arrays")
 #: Makes a matrix of the storage type ``csr``.

@@ -103,8 +103,8 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     **{name: ("opreg.cells.tensor", name) for name in ("Tensor", "tensor", "from_numpy", "is_tensor")},
     "_Function": ("opreg.cells.function", "_Function"),
     **{name: ("opreg.cells.parameter", name) for name in ("Parameter", "ParameterTuple")},
-    **{name: ("opreg.cells.state", name) for name in ("set_context", "get_context", "GRAPH_MODE", "PYNATIVE_MODE",
-                                                   "STRICT", "COMPATIBLE", "LAX")},
+    **{name: ("opreg.cells.context_settings", name) for name in (
+        "set_context", "get_context", "GRAPH_MODE", "PYNATIVE_MODE", "STRICT", "COMPATIBLE", "LAX")},
     **{name: ("opreg.nn.parallel", name) for name in (
         "ParallelMode", "set_auto_parallel_context", "get_auto_parallel_context", "reset_auto_parallel_context")},
     "parallel": ("opreg.nn.strategies", None),

@@ -1,6 +1,13 @@
 # Made from the declarations by `python -m opreg.builtin --stubs`; not edited by hand.
 
 from opreg import base as base
+from opreg.cells.context_settings import set_context as set_context
+from opreg.cells.context_settings import get_context as get_context
+from opreg.cells.context_settings import GRAPH_MODE as GRAPH_MODE
+from opreg.cells.context_settings import PYNATIVE_MODE as PYNATIVE_MODE
+from opreg.cells.context_settings import STRICT as STRICT
+from opreg.cells.context_settings import COMPATIBLE as COMPATIBLE
+from opreg.cells.context_settings import LAX as LAX
 from opreg.cells import dtype as dtype
 from opreg.cells.dtype import float16 as float16
 from opreg.cells.dtype import float32 as float32
@@ -53,13 +60,6 @@ from opreg.cells.sparse import COOTensor as COOTensor
 from opreg.cells.sparse import CSRTensor as CSRTensor
 from opreg.cells.sparse import RowTensor as RowTensor
 from opreg.cells.sparse import SparseTensor as SparseTensor
-from opreg.cells.state import set_context as set_context
-from opreg.cells.state import get_context as get_context
-from opreg.cells.state import GRAPH_MODE as GRAPH_MODE
-from opreg.cells.state import PYNATIVE_MODE as PYNATIVE_MODE
-from opreg.cells.state import STRICT as STRICT
-from opreg.cells.state import COMPATIBLE as COMPATIBLE
-from opreg.cells.state import LAX as LAX
 from opreg.cells.tensor import Tensor as Tensor
 from opreg.cells.tensor import tensor as tensor
 from opreg.cells.tensor import from_numpy as from_numpy

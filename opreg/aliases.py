@@ -63,7 +63,7 @@ _DEEPER = {
                         "rnns": "opreg.nn.layers.recurrent", "rnn_cells": "opreg.nn.layers.recurrent",
                         "transformer": "opreg.nn.layers.attention",
                         **dict.fromkeys(("dense", "embedding", "image", "padding"), "opreg.nn.layers")},
-    "opreg.nn.losses": {"loss": "opreg.nn.losses", "_Loss": "opreg.nn.losses:LossBase"},  # its old name
+    "opreg.nn.losses": {"loss": "opreg.nn.losses", "_Loss": "opreg.nn.losses:LossBase"},  # MXNet's old name of Loss
     "opreg.nn.ops": {**dict.fromkeys(("operations", "functional", "composite", "function", *_FILES_OF_OPS),
                                      "opreg.nn.ops"), "grad": "opreg.nn.ops:grad",
                      "_primitive_cache": "opreg.nn.ops.primitive"},
@@ -155,9 +155,9 @@ class _Aliases:
 
     def find_spec(self, name: str, path: Iterable[str] | None = None, target: ModuleType | None = None
                   ) -> ModuleSpec | None:
-        if path is None and name not in self.targets:  # somebody's top-level module
+        if path is None and name not in self.targets:  # a top-level module of another package
             return None
-        if self.withheld(name):  # without a name it leaves ``from opreg import gluon``, too
+        if self.withheld(name):  # an error without ``name`` also passes through ``from opreg import gluon``
             raise ModuleNotFoundError(why(name))
         return None if self.target(name) == name else ModuleSpec(name, self)  # type: ignore[arg-type]
 
@@ -197,7 +197,7 @@ class _Absent:
             try:
                 ask(last)
             except AttributeError as error:
-                raise ModuleNotFoundError(str(error)) from None  # without a name, as above
+                raise ModuleNotFoundError(str(error)) from None  # without ``name``, as above
 
 
 _ALIASES = _Aliases()

@@ -16,13 +16,13 @@ from opreg.ndarray.context import *  # noqa: F403
 from opreg.ndarray.context import __all__ as _PLACES
 
 if TYPE_CHECKING:
-    from opreg.cells.state import COMPATIBLE as COMPATIBLE
-    from opreg.cells.state import GRAPH_MODE as GRAPH_MODE
-    from opreg.cells.state import LAX as LAX
-    from opreg.cells.state import PYNATIVE_MODE as PYNATIVE_MODE
-    from opreg.cells.state import STRICT as STRICT
-    from opreg.cells.state import get_context as get_context
-    from opreg.cells.state import set_context as set_context
+    from opreg.cells.context_settings import COMPATIBLE as COMPATIBLE
+    from opreg.cells.context_settings import GRAPH_MODE as GRAPH_MODE
+    from opreg.cells.context_settings import LAX as LAX
+    from opreg.cells.context_settings import PYNATIVE_MODE as PYNATIVE_MODE
+    from opreg.cells.context_settings import STRICT as STRICT
+    from opreg.cells.context_settings import get_context as get_context
+    from opreg.cells.context_settings import set_context as set_context
     from opreg.nn.parallel import ParallelMode as ParallelMode
     from opreg.nn.parallel import get_auto_parallel_context as get_auto_parallel_context
     from opreg.nn.parallel import reset_auto_parallel_context as reset_auto_parallel_context

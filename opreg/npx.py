@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .core.registry import ops
+from .core.registry import get, ops
 from .ndarray import function as surfaces
 from .ndarray import io
 from .ndarray.context import Context, cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus
@@ -21,8 +21,7 @@ from .ndarray.creation import waitall
 from .ndarray.ndarray import NDArray
 from .np import random
 from .np.values import as_value
-from .symbol import function as symbols
-from .symbol.symbol import Symbol
+from .symbol.symbol import Symbol, create
 from .util import is_np_array, is_np_shape, reset_np, set_np, use_np, use_np_array, use_np_shape
 
 seed = random.seed
@@ -64,8 +63,9 @@ def _taking(name: str, operator: str) -> Callable[..., Any]:
     def function(*args: Any, **keywords: Any) -> Any:
         args = tuple(map(_converted, args))
         keywords = {key: _converted(value) for key, value in keywords.items()}
-        graph = any(isinstance(value, Symbol) for value in (*args, *keywords.values()))
-        return (symbols if graph else surfaces).surface(operator)(*args, **keywords)
+        if any(isinstance(value, Symbol) for value in (*args, *keywords.values())):
+            return create(get(operator), args, keywords, name)
+        return surfaces.surface(operator)(*args, **keywords)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"The operator ``{operator}`` on arrays or symbols of ``np``."

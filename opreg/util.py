@@ -35,7 +35,7 @@ class _Switch(Scope):
     def _next(self, mode: Mode) -> Mode:
         return mode.but(**dict.fromkeys(self._chosen, self._active))
 
-    def _again(self) -> _Switch:
+    def _new_scope(self) -> _Switch:
         return type(self)(self._active)
 
 

@@ -29,10 +29,11 @@ from opreg.errors import (
 )
 from opreg.ndarray import finite
 from opreg.ndarray.context import Context, current_context
-from opreg.ndarray.ndarray import NDArray, array
+from opreg.ndarray.ndarray import _STORAGE_TYPE_STR_TO_ID, STORAGE_TYPES, NDArray, array
 from opreg.typing import Array, DTypeLike
 
 from . import infer as inference
+from .argument_specs import known_dtypes, known_shapes
 from .arrays import Gradients, Requests, Values, front, zeros
 from .executor import Executor
 from .head_gradients import OutGrads, fitted
@@ -51,8 +52,8 @@ if TYPE_CHECKING:
 __all__ = ["bind", "simple_bind", "make"]
 
 _GROUP = "__ctx_group__"
-#: Storage types by MXNet's codes, as variables store them.
-_STYPES = {"0": "default", "1": "row_sparse", "2": "csr"}
+#: Storage types by the text of MXNet's codes, as variables store them.
+_STYPES = {str(_STORAGE_TYPE_STR_TO_ID[kind]): kind for kind in STORAGE_TYPES}
 
 
 # ------------------------------------------------------------------------------------------------- what is given
@@ -227,9 +228,9 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
     _check_names("simple_bind", arguments + auxiliary)
     shapes = _shapes(keywords, names + [node.name for node in auxiliary])
     with _noted(shapes):
-        _, known_shapes = symbol._known_shapes("simple_bind", (), shapes)
-        _, known_dtypes = symbol._known_dtypes("infer_type", (), dict(type_dict or {}))
-        known = inference.infer_specs(graph, known_shapes, known_dtypes)
+        _, stated_shapes = known_shapes(graph, symbol, "simple_bind", (), shapes)
+        _, stated_dtypes = known_dtypes(graph, symbol, "infer_type", (), dict(type_dict or {}))
+        known = inference.infer_specs(graph, stated_shapes, stated_dtypes)
     spec_of = {node: known[node][0] for node in arguments + auxiliary}
     unknown = [node for node, spec in spec_of.items() if not is_known(spec.shape)]
     if unknown:

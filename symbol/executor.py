@@ -19,6 +19,7 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.ndarray.nesting import arrays_in
 
 from . import infer as inference
+from .argument_specs import known_shapes
 from .arrays import BoundArrays, Listed, reshaped, zeros_in_shape
 from .compile import simplified
 from .head_gradients import HeadGradients, OutGrads
@@ -377,7 +378,8 @@ class Executor(SingleThread, BoundArrays, PlanReports):
     def _repeat(self, mode: bool, forward: Callable[[], None]) -> None:
         """Run a forward again for its backward, with the random numbers of the caller's last one, and without changing
         auxiliary states."""
-        states = [array for array in self.aux_arrays if not array._sparse]  # a write replaces those that are
+        # a write to a sparse array replaces its data
+        states = [array for array in self.aux_arrays if not array._sparse]
         before = [array._ctx.run(array._data.copy) for array in states]
         try:
             with generators.same_draws(self._draws(mode)):
@@ -467,7 +469,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
                 raise ArgumentError(f"reshape: there is no argument {name!r}. {did_you_mean(name, arguments)}")
         variables = self._arguments + self._auxiliary
         arrays = self.arg_arrays + self.aux_arrays
-        graph, named = self._symbol._known_shapes("reshape", (), kwargs)
+        graph, named = known_shapes(self._symbol._graph(), self._symbol, "reshape", (), kwargs)
         shapes = inference.infer_shapes(graph, named)
         if not all(is_known(shapes[node][0]) for node in variables):  # other variables keep their shapes
             named.update((node, old.shape) for node, old in zip(variables, arrays) if not is_known(shapes[node][0]))

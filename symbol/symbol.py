@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 
@@ -19,9 +20,9 @@ from opreg.core.other_names import elsewhere
 from opreg.core.placeholder import placeholder, resolve
 from opreg.core.registry import user_operator
 from opreg.core.reports import SVG, report
-from opreg.core.rules import Attrs, Dtypes, Shapes
+from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
-from opreg.core.spec import Shape, as_dtype, dtype_flag, is_known, parse_shape, show
+from opreg.core.spec import dtype_flag, is_known, show
 from opreg.core.value import Value
 from opreg.errors import (
     TRIMMED,
@@ -37,10 +38,11 @@ from opreg.errors import (
 )
 from opreg.ndarray import autograd
 from opreg.ndarray.context import Context, current_context
-from opreg.ndarray.ndarray import AS_NUMPY
+from opreg.ndarray.ndarray import _STORAGE_TYPE_STR_TO_ID, AS_NUMPY, STORAGE_TYPES
 from opreg.typing import DTypeLike, ShapeLike
 
-from . import infer as inference
+from .argument_specs import Dims, inferred_dtypes, inferred_shapes
+from .infer import mxnet_shape
 from .naming import HIDDEN, attributes, hide, new_name
 
 if TYPE_CHECKING:
@@ -59,9 +61,6 @@ __all__ = ["Symbol", "Variable", "var", "Group", "create", "Custom", "output_nam
            "NotImplementedForSymbol"]
 
 T = TypeVar("T")
-
-#: A shape as the caller of ``infer_shape`` gives it: 0 or -1 for an unknown dimension, None for an unknown shape.
-Dims: TypeAlias = Sequence[int] | None
 
 #: Gives the function of ``sym`` that has a name.
 SURFACE = Slot("graphs")
@@ -82,6 +81,8 @@ class NotImplementedForSymbol(OpError, NotImplementedError, TypeError):
     """An operation on a symbol needs the values of an array."""
 
 
+#: Prefix of the operators of ``np`` and ``npx``. The names of their nodes begin with the function: ``mean0``.
+_NUMPY_PREFIX = re.compile("^_np[ix]?_")
 # First parts of the names of nodes that Python's operators make.
 _HINTS = {
     "elemwise_add": "_plus", "elemwise_sub": "_minus", "elemwise_mul": "_mul", "elemwise_div": "_div",
@@ -229,7 +230,8 @@ class Symbol(Methods):
         name = keywords.pop("name", None)
         for value in (*args, *keywords.values()):
             if not isinstance(value, Symbol):
-                raise TypeError(f"compose: expected symbols, got {type(value).__name__}")
+                raise TypeError(f"compose: expected symbols, got {type(value).__name__}; eval and bind compute the "
+                                "symbol on arrays, as in symbol.eval(data=x)")
         if args and keywords:
             raise TypeError("compose: pass symbols by position or by name, not both")
         arguments = self.list_arguments()
@@ -340,41 +342,6 @@ class Symbol(Methods):
 
     # --------------------------------------------------------------------------------------------- inference
 
-    def _by_name(self, what: str, args: Sequence[T | None], keywords: Mapping[str, T | None]
-                 ) -> tuple[Graph, dict[Node, T]]:
-        graph = resolve(self._graph(), strict=False)
-        arguments, auxiliary = graph.variables()
-        if args and keywords:
-            raise ArgumentError(f"{what}: pass values by position or by name, not both")
-        if len(args) > len(arguments):
-            raise ArgumentError(f"{what}: {self!r} has {len(arguments)} arguments, got {len(args)} values")
-        by_name = {node.name: node for node in arguments + auxiliary}
-        values = {node: value for node, value in zip(arguments, args) if value is not None}
-        for name, value in keywords.items():
-            if name not in by_name:
-                raise ArgumentError(f"{what}: {self!r} has no argument {name!r}. {did_you_mean(name, by_name)}")
-            if value is not None:
-                values[by_name[name]] = value
-        return graph, values
-
-    def _known_shapes(self, what: str, args: Sequence[Dims], keywords: Mapping[str, Dims]
-                      ) -> tuple[Graph, dict[Node, Shape | None]]:
-        """The graph, its operators looked up in the registry, and the shapes of variables that the caller gave."""
-        for name, shape in [*enumerate(args), *keywords.items()]:
-            if shape is not None and (not isinstance(shape, (tuple, list))
-                                      or not all(isinstance(dim, (int, np.integer)) for dim in shape)):
-                raise TypeError(f"{what}: the shape of {name} must be a tuple of ints, got {shape!r}")
-        graph, stating = self._by_name(what, args, keywords)
-        shapes = {node: parse_shape(shape) for node, shape in stating.items()}
-        if what != "infer_shape_partial" and any(0 in shape for shape in stating.values()):
-            zeros = {node: [i for i, dim in enumerate(shape) if dim == 0] for node, shape in stating.items()}
-            shapes = inference.with_empty_dims(graph, shapes, zeros)
-        return graph, shapes
-
-    def _shapes(self, what: str, args: Sequence[Dims], keywords: Mapping[str, Dims]) -> tuple[Shapes, Shapes, Shapes]:
-        graph, shapes = self._known_shapes(what, args, keywords)
-        return _of_roles(graph, inference.infer_shapes(graph, shapes))
-
     def infer_shape(self, *args: Dims, **keywords: Dims) -> tuple[list | None, list | None, list | None]:
         """Infer the shapes of arguments, outputs and auxiliary states from the shapes of some arguments.
 
@@ -388,7 +355,7 @@ class Symbol(Methods):
             If shapes contradict each other. The error names the node.
         """
         with TRIMMED:
-            groups = self._shapes("infer_shape", args, keywords)
+            groups = inferred_shapes(self._graph(), self, "infer_shape", args, keywords)
         names = (self.list_arguments(), self.list_outputs(), self.list_auxiliary_states())
         unknown = [f"{name}: {show(shape)}" for group, shapes in zip(names, groups)
                    for name, shape in zip(group, shapes) if not is_known(shape)]
@@ -403,32 +370,20 @@ class Symbol(Methods):
     def infer_shape_partial(self, *args: Dims, **keywords: Dims) -> tuple[list, list, list]:
         """Like ``infer_shape``, with 0 for unknown dimensions and ``()`` for unknown shapes; under ``np_shape`` -1 and
         None."""
-        return tuple([inference.mxnet_shape(shape) for shape in group]  # type: ignore[return-value]
-                     for group in self._shapes("infer_shape_partial", args, keywords))
+        return tuple([mxnet_shape(shape) for shape in group]  # type: ignore[return-value]
+                     for group in inferred_shapes(self._graph(), self, "infer_shape_partial", args, keywords))
 
     def infer_type(self, *args: DTypeLike, **keywords: DTypeLike) -> tuple[list, list, list]:
         """Infer the dtypes of arguments, outputs and auxiliary states, as NumPy classes; float32 where no rule
         determines one."""
-        groups = self._dtypes("infer_type", args, keywords)
+        groups = inferred_dtypes(self._graph(), self, "infer_type", args, keywords)
         return tuple([np.float32 if dtype is None else dtype.type for dtype in group]  # type: ignore
                      for group in groups)
 
     def infer_type_partial(self, *args: DTypeLike, **keywords: DTypeLike) -> tuple[list, list, list]:
         """Like ``infer_type``, with None where no rule determines a dtype."""
-        groups = self._dtypes("infer_type_partial", args, keywords)
+        groups = inferred_dtypes(self._graph(), self, "infer_type_partial", args, keywords)
         return tuple([None if dtype is None else dtype.type for dtype in group] for group in groups)  # type: ignore
-
-    def _known_dtypes(self, what: str, args: Sequence[DTypeLike], keywords: Mapping[str, DTypeLike]
-                      ) -> tuple[Graph, dict[Node, np.dtype]]:
-        """The graph, its operators looked up in the registry, and the dtypes of variables that the caller gave."""
-        graph, stating = self._by_name(what, args, keywords)
-        return graph, {node: as_dtype(dtype) for node, dtype in stating.items()}
-
-    def _dtypes(self, what: str, args: Sequence[DTypeLike], keywords: Mapping[str, DTypeLike]
-                ) -> tuple[Dtypes, Dtypes, Dtypes]:
-        graph, dtypes = self._known_dtypes(what, args, keywords)
-        rule = inference.decide_dtypes if what == "infer_type" else inference.infer_dtypes
-        return _of_roles(graph, rule(graph, dtypes))
 
     # ------------------------------------------------------------------------------------------------- files
 
@@ -571,13 +526,6 @@ class Symbol(Methods):
 # ------------------------------------------------------------------------------------------------ making
 
 
-def _of_roles(graph: Graph, answers: Mapping[Node, list[T]]) -> tuple[list[T], list[T], list[T]]:
-    """Inferred shapes or dtypes of arguments, outputs and auxiliary states, divided by role."""
-    arguments, auxiliary = graph.variables()
-    return ([answers[node][0] for node in arguments], [answers[node][i] for node, i in graph.heads],
-            [answers[node][0] for node in auxiliary])
-
-
 def output_name(entry: Entry) -> str:
     """The name of an entry: that of its variable, or of its node and output joined by ``_``."""
     node, index = entry
@@ -599,7 +547,7 @@ def _doubled(texts: dict[str, str]) -> dict[str, str]:
 def _node(op: Op, values: Sequence[Symbol | None], attrs: Attrs, written: Mapping[str, Any], name: str | None,
           tags: dict[str, str] | None, hint: str) -> Symbol:
     """A symbol of a new node. An input that is None becomes a variable, named after the node and the input."""
-    name = new_name(name, hint.lower())
+    name = new_name(name, _NUMPY_PREFIX.sub("", hint.lower()))
     tags = attributes(tags)
     where = user_line()
     names = op.signature.inputs(attrs)
@@ -725,6 +673,13 @@ def Variable(name: str, attr: Mapping[str, str] | None = None, shape: ShapeLike 
         Its dtype.
     init : Initializer or str, optional
         The initializer of its values.
+    stype : str, optional
+        Its storage type: "default", "row_sparse" or "csr". The attribute ``__storage_type__`` is MXNet's number.
+
+    Raises
+    ------
+    ArgumentError
+        For an unknown storage type, or a keyword that is not written as ``__keyword__``.
 
     Examples
     --------
@@ -745,7 +700,11 @@ def Variable(name: str, attr: Mapping[str, str] | None = None, shape: ShapeLike 
     if init is not None:
         tags["__init__"] = _tag(init)
     if stype is not None:
-        tags["__storage_type__"] = to_text(stype)
+        number = _STORAGE_TYPE_STR_TO_ID.get(stype) if isinstance(stype, str) else stype
+        if number is None:
+            raise ArgumentError(f"Variable({name!r}): there is no storage type {stype!r}. "
+                                f"{did_you_mean(str(stype), STORAGE_TYPES)}")
+        tags["__storage_type__"] = str(number)
     for key, value in kwargs.items():
         if not (key.startswith("__") and key.endswith("__")):
             raise ArgumentError(f"Variable({name!r}): there is no keyword {key!r}; write your own attributes as "

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from _pytest.doctest import DoctestModule
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from opreg.core import generators, registry
 from opreg.core.array_module import backend
@@ -27,6 +28,10 @@ from .cuda.compiled import folder
 os.environ.setdefault("OPREG_TUNE", "0")
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
+if hasattr(providers, "_get_local_constants"):
+    # Hypothesis draws constants that stand in the modules imported so far: examples would depend on the tests that ran
+    # before, and each process would parse all modules for them.
+    providers._get_local_constants = lambda: providers._local_constants
 
 
 #: Programs that import CuPy and PyTorch, which are usually not installed.
@@ -116,12 +121,13 @@ def _used_by(item: pytest.Function, known: dict[int, frozenset[str]]) -> frozens
     return known[id(info)]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skips ``gpu`` tests without a GPU, and ``simulated`` tests with a real one; marks tests on the stand-in as
-    ``stand_in``, and those that need facts which no real GPU provides as ``simulated``."""
+    ``stand_in``, and those that need facts which no real GPU provides as ``simulated``, if a device or ``-m`` asks."""
     known: dict[int, frozenset[str]] = {}
     place = os.environ.get("OPREG_TEST_GPU")
-    for item in items:
+    is_asked = place is not None or any(name in config.option.markexpr for name in ("stand_in", "simulated"))
+    for item in items if is_asked else ():
         used = _used_by(item, known) if isinstance(item, pytest.Function) else frozenset()
         if "gpus" in used:
             item.add_marker("stand_in")

@@ -37,7 +37,7 @@ OTHERWISE = {
         cells.class_hooks: _IMMUTABLE
         nn.dataset.config: _FIRST_SEED
         nn.model.summaries: _DTYPES
-        cells.state: GRAPH_MODE PYNATIVE_MODE STRICT COMPATIBLE LAX
+        cells.context_settings: GRAPH_MODE PYNATIVE_MODE STRICT COMPATIBLE LAX
         symbol.json_loader: VERSION
         builtin.quantized.ranges: ENDS EDGES
         builtin.quantized.conversion: _SMOOTH
@@ -117,7 +117,8 @@ OTHERWISE = {
         pictures.layered: _BETWEEN _BESIDE _LANE _LEAST_GAP _MOST_GAP _FAR _LARGE _SWEEPS _FEW_SWEEPS
         pictures.measures: CHAR LINE LABEL_CHAR LABEL_HEIGHT PADDING TITLE _LONGEST
         pictures.overview: _MOST
-        pictures.pages: _MANY _SEVERAL _CLOSED
+        pictures.drawing: SEVERAL
+        pictures.pages: _MANY _CLOSED
         pictures.svg: _ARROW
         pictures.tables: _MOST _ENDS _ROWS _DRAWN
         pictures.timeline: _HEIGHT _USED _LEFT _TOP _WIDE _NARROW _FULL _READABLE
@@ -168,7 +169,7 @@ def _numeric(value: ast.expr) -> bool:
 
 
 def _named(target: ast.expr, value: ast.expr) -> list[str]:
-    """Names that are assigned numbers."""
+    """Names of constants that are numbers."""
     if isinstance(target, ast.Name):
         return [target.id] if _numeric(value) else []
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):

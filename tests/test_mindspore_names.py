@@ -24,7 +24,7 @@ def test_page_is_current() -> None:
     assert PAGE.read_text() == page(), "PYTHONPATH=. python tests/recorded/mindspore_names.py > docs/mindspore_names.md"
 
 
-def test_modules_that_are_said_to_be_absent_are() -> None:
+def test_modules_in_the_list_of_absent_ones_are_absent() -> None:
     assert set(ABSENT_MODULES) <= set(absent())
 
 

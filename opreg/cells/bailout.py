@@ -1,8 +1,8 @@
-"""Bailouts: exceptions that stop a run of a compiled function, so that another variant can start it over.
+"""Bailouts: exceptions that stop a run or a trace of a compiled function.
 
 A compiled function assumes the results of hooks and the values that Python has read. A run that finds others stops
 before it has stored anything. The function starts over in a variant that assumes the new ones; Python functions that
-were called already are not called again.
+were called already are not called again. A trace stops at code that no graph can have, and the function runs as Python.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from ..core.spec import Spec
+from ..errors import OpError
 
 if TYPE_CHECKING:
     from .guards import Answer, Fork
     from .python_op import RecordedRun
+    from .reads import Reads
     from .tensor import Tensor
 
-__all__ = ["Bailout", "HookSignatureChanged", "HookSignatures", "ReadChanged"]
+__all__ = ["Bailout", "HookSignatureChanged", "HookSignatures", "LeftToPython", "ReadChanged"]
 
 
 class Bailout(Exception):
@@ -38,6 +40,22 @@ class ReadChanged(Bailout):
     def __init__(self, fork: Fork, answer: Answer):
         super().__init__(f"the number asked for at {fork.where} is {answer!r}")
         self.fork, self.answer = fork, answer
+
+
+class LeftToPython(OpError, TypeError):
+    """A function cannot be a graph: it is not compiled, but runs as Python code.
+
+    Attributes
+    ----------
+    reason : str
+        The operation that no graph can do, and its place.
+    reads : Reads or None
+        State that was read before that.
+    """
+
+    def __init__(self, text: str, reason: str, reads: Reads | None = None):
+        super().__init__(text)
+        self.reason, self.reads = reason, reads
 
 
 class HookSignatures:

@@ -27,7 +27,8 @@ from .parameter import Parameter, tensor_type
 from .state import STATE, checks_bprop
 from .tensor import Tensor, copy_on_write, tensor, tensor_over
 from .tensor_base import TensorBase, is_number
-from .trace import FunctionTracer, TracedTensor
+from .trace import FunctionTracer
+from .traced_tensor import TracedTensor
 from .tree import LEAF, Structure, flatten, names, rebuild
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from ..errors import ArgumentError, did_you_mean
 from .handles import Hook, HookHandle, Hooks
 from .tensor import Tensor, has_values
 
-__all__ = ["Buffer", "Buffered", "IncompatibleKeys"]
+__all__ = ["Buffer", "BufferContainer", "IncompatibleKeys"]
 
 
 class Buffer:
@@ -49,7 +49,7 @@ class IncompatibleKeys(NamedTuple):
     unexpected_keys: list[str]
 
 
-class Buffered:
+class BufferContainer:
     """Base of containers with buffers, and with parameters and buffers as a dict."""
 
     _params: OrderedDict[str, Any]  # Parameters

@@ -16,12 +16,13 @@ from ..custom.signature import warn_misspelt
 from ..errors import ArgumentError, DTypeError, OpError, did_you_mean, is_it, is_ours, note, refuse_keywords
 from . import bprop, hooks
 from . import dtype as dtypes
+from .context_settings import compiles, get_context
 from .handles import Hook
 from .hooks import KINDS, HookHandle, Hooks
 from .jit import Cache, Jitted
 from .parameter import Parameter
 from .parameter_container import ParameterContainer
-from .state import STATE, compiles, get_context
+from .state import STATE
 from .tensor_base import TensorBase
 from .traced import symbol_of
 from .tree import mapped

@@ -21,6 +21,7 @@ from ..core.versions import LATEST, WATCHED, Targets, owner_of, wrote
 from ..errors import OpError
 from ..typing import Array
 from . import tree
+from .bailout import LeftToPython
 from .bound_trace import BoundTrace
 from .observer import Observer
 from .parameter import Parameter
@@ -28,7 +29,6 @@ from .plan_memory import PlanMemories, PlanMemory
 from .reads import Reads
 from .state import STATE
 from .tensor import Tensor, tensor, tensor_over
-from .trace import LeftToPython
 from .traced import Traced
 from .tree import Structure
 
@@ -114,7 +114,7 @@ class Compiled:
             if plan.memory.take():
                 try:
                     idle.remove(plan)
-                except ValueError:  # another thread has taken it meanwhile
+                except ValueError:  # another thread has removed this plan
                     plan.memory.free()
                 else:
                     return plan
@@ -272,7 +272,7 @@ class Compiled:
                 for at, data in plan.landing.items())):
             plan = self._run_apart_from_leaves(run, ins[run.count:])
         elif run.spent:
-            self._run_again(run, ins[run.count:])
+            self._repeat_forward(run, ins[run.count:])
         for slot, g in zip(plan.seeds, out_grads):
             slot[...] = g._data
         run.spent = True  # buffers that backward steps reused are lost
@@ -288,7 +288,7 @@ class Compiled:
                 else tensor_over(for_tape(plan.gradients[place], inner[at]), plan.ctx)
                 for at, place in enumerate(plan.places)]
 
-    def _run_again(self, run: _Run, weights: Sequence[NDArray]) -> None:
+    def _repeat_forward(self, run: _Run, weights: Sequence[NDArray]) -> None:
         """Run the first half again with the weights and random values of that run; states and assigned parameters are
         not changed."""
         plan = run.plan
@@ -307,7 +307,7 @@ class Compiled:
         """Run the first half again in a plan that computes gradients in its own memory, because the gradients of leaves
         have other values, or because this backward pass reads or sums them."""
         before = run.plan
-        self.apart = tape.PASS.last is not run.node()  # else the leaves have other arrays now
+        self.apart = tape.PASS.last is not run.node()  # otherwise the arrays of the leaves have been replaced
         self.idle_recorded = {}
         idle = self.idle_recorded[run.needs] = []
         apart, self.apart = self.apart, True
@@ -319,7 +319,7 @@ class Compiled:
             slot[...] = value
         before.free(run.idle)
         run.plan, run.idle = plan, idle
-        self._run_again(run, weights)
+        self._repeat_forward(run, weights)
         return plan
 
     @property

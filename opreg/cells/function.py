@@ -23,7 +23,8 @@ from .parameter import Parameter
 from .state import STATE
 from .tensor import FRESH, Tensor, copy_on_write, tensor, tensor_over
 from .tensor_base import TensorBase
-from .trace import FunctionTracer, TracedTensor
+from .trace import FunctionTracer
+from .traced_tensor import TracedTensor
 from .tree import LEAF, Structure, count, flatten, names, rebuild
 
 __all__ = ["_Function"]

@@ -10,12 +10,13 @@ from ..core.mode import MODE, Mode, Scope, UserScope
 from ..core.registry import ops
 from ..errors import ArgumentError, OpError
 from . import tree
+from .context_settings import compiles
 from .jacobian import Jvp, Vjp  # noqa: F401  programs import these names from here
 from .jit import Jitted, jit
 from .parameter import Parameter, Parameters, parameters
 from .positions import Positions, check_positions, positions_of
 from .pullback import check_not_blocked, differentiate, name_of
-from .state import STATE, compiles
+from .state import STATE
 from .tensor import TENSORS, tensor
 from .tensor_base import TensorBase
 from .typing import TensorLike
@@ -39,7 +40,7 @@ class no_grad(UserScope, Scope):
     def _next(self, mode: Mode) -> Mode:
         return mode.but(recording=False, paused=mode.paused or bool(mode.recording), blocked=mode.blocked + 1)
 
-    def _again(self) -> no_grad:
+    def _new_scope(self) -> no_grad:
         return no_grad()
 
 

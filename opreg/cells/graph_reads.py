@@ -33,9 +33,9 @@ class GraphObserver(Observer):
     def __init__(self) -> None:
         super().__init__(Reads())
 
-    def _answers(self, frame: FrameType, answer: Any) -> None:
+    def _note_answer(self, frame: FrameType, answer: Any) -> None:
         """Note what a library function has returned, and the arrays that an executor has computed it from."""
-        super()._answers(frame, answer)
+        super()._note_answer(frame, answer)
         owner = frame.f_locals.get("self")
         if isinstance(owner, Executor):
             for array in (*owner.arg_arrays, *owner.aux_arrays):
@@ -48,9 +48,9 @@ class GraphObserver(Observer):
 
 
 class _BodyObserver(GraphObserver):
-    def _answers(self, frame: FrameType, answer: Any) -> None:
+    def _note_answer(self, frame: FrameType, answer: Any) -> None:
         if id(frame.f_code) not in _MODES:
-            super()._answers(frame, answer)
+            super()._note_answer(frame, answer)
 
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ def observed(title: str, trace: Callable[[], T]) -> tuple[T, Check | None]:
     observer = _BodyObserver()
     with observer:
         result = trace()
-    warn_of_reads(f"{title} is bound with what it found while it was traced", observer)
+    warn_of_reads(f"{title} uses the values that it read while it was traced", observer)
     return result, observer.check()
 
 

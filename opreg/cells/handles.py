@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 from ..core.mode import MODE, Mode, Scope
 from ..errors import note, user_line, warn
-from .state import STATE, check_setting
+from .context_settings import check_setting
+from .state import STATE
 
 __all__ = ["Hook", "Hooks", "HookHandle", "HookOwner", "convention", "running_hook", "KINDS"]
 
@@ -144,5 +145,5 @@ class convention(Scope):
     def _next(self, mode: Mode) -> Mode:
         return mode.but(convention=self._name)
 
-    def _again(self) -> convention:
+    def _new_scope(self) -> convention:
         return convention(self._name)

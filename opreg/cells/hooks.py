@@ -32,7 +32,8 @@ from .python_op import call
 from .state import STATE
 from .tensor import FRESH, TENSORS, Tensor, copy_on_write, lent_raw, tensor, tensor_over
 from .tensor_base import TensorBase, is_number
-from .trace import FunctionTracer, TracedTensor
+from .trace import FunctionTracer
+from .traced_tensor import TracedTensor
 from .tree import constants, flatten, key_of, rebuild, tensors
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _reference(cell: Cell) -> Callable[[], Cell]:
     return (lambda: cell) if STATE.trace is None else STATE.trace.reference(cell)
 
 
-def _now(hooks: Hooks) -> Callable[[], list[Hook]]:
+def _current_hooks(hooks: Hooks) -> Callable[[], list[Hook]]:
     """A function that returns the hooks that are registered at that time.
 
     A trace does not keep hooks alive, since it becomes invalid when one is removed. It does keep hooks that are
@@ -116,7 +117,7 @@ def _itself(hook: Hook) -> Hook:
 
 def forward_pre(cell: Cell, args: Args, kwargs: Keywords) -> tuple[Args, Keywords]:
     """Run the forward pre-hooks of a Cell; returns the new inputs."""
-    hooks, of = _now(cell._hooks["forward_pre"]), _reference(cell)
+    hooks, of = _current_hooks(cell._hooks["forward_pre"]), _reference(cell)
 
     def chain(args: Args, kwargs: Keywords) -> tuple[Args, Keywords]:
         cell = of()
@@ -165,7 +166,7 @@ def changed_inputs(cell: Cell, before: object, after: object) -> str | None:
 
 def forward(cell: Cell, args: Args, kwargs: Keywords, out: Any, failed: bool = False) -> Any:
     """Run the forward hooks of a Cell; returns the new output. After a failure only ``always_call`` hooks run."""
-    hooks, of = _now(cell._hooks["forward"]), _reference(cell)
+    hooks, of = _current_hooks(cell._hooks["forward"]), _reference(cell)
 
     def chain(args: Args, kwargs: Keywords, out: Any) -> Any:
         error, only = None, failed
@@ -622,8 +623,8 @@ def _tag_attrs(owner: TensorHooks, number: int, count: int) -> dict[str, Any]:
 
 
 def _hook_recorded(entry: tape.TapeEntry, owner: TensorHooks) -> None:
-    """Put hooks behind an output of a recorded call: the call moves to a new node, and its old node, which all
-    readers know, becomes the tag."""
+    """Put hooks after an output of a recorded call: the call moves to a new node, and its old node, which all readers
+    refer to, becomes the tag."""
     node, number = entry
     if node.op is INPUT_TAG and isinstance(hooks := node.attrs["link"].backward, OutputHooks):
         hooks.owners[number] = owner
@@ -635,16 +636,17 @@ def _hook_recorded(entry: tape.TapeEntry, owner: TensorHooks) -> None:
 
 
 def _hook_traced(trace: FunctionTracer, value: Any, owner: TensorHooks) -> None:
-    """Put hooks between a traced tensor and all of its readers, also those before the registration."""
+    """Put hooks between a traced tensor and all of its readers, including those from before the registration."""
     entry = value._entry
     if entry in trace.arguments:
         trace.arguments[entry] = owner
         return
-    node, number = entry
-    if trace.read(value) is not value or not (node.op is None or node in trace.nodes):  # it belongs to another trace
+    # An array from outside has no entry, and a tensor of a surrounding trace is a variable of this one.
+    if trace.read(value) is not value or not (entry[0].op is None or entry[0] in trace.nodes):
         (tagged,) = _tagged(INPUT_TAG, [value], (), Link(owner, None, "a tensor's hook"))
         value._entry = tagged._entry
         return
+    node, number = entry
     if node.op is INPUT_TAG and isinstance(hooks := node.attrs["link"].backward, OutputHooks):
         hooks.owners[number] = owner
         return

@@ -27,7 +27,10 @@ from opreg.ndarray.ndarray import NDArray
 from ..core.bytecode_names import COMPUTED, call_arguments, key_of, loads
 from ..core.comparisons import ABSENT, PLAIN
 from ..errors import Where, is_ours
+from .attribute_reads import class_attribute
+from .buffers import BufferContainer
 from .class_hooks import attributes_of, hookable, unhook
+from .code_reads import CodeReads, imported_by
 from .outside import (
     ABOUT,
     ARRAYS_AS_TEXT,
@@ -53,10 +56,9 @@ from .outside import (
     title_of,
     unknown,
 )
-from .parameter_container import ParameterContainer
 from .state import STATE
 from .user_code import is_aside, is_of_library, is_user_code, is_user_module
-from .values import CACHED, Values, class_attribute, imported_by
+from .value_reads import CACHED
 
 __all__ = ["Observer"]
 
@@ -69,8 +71,8 @@ _SHOWING = frozenset({"linecache", "tokenize", "traceback", "warnings"})
 _CACHES = functools.cached_property.__get__.__code__
 
 
-class Observer(Values):
-    """A context in which the reads that ``Values`` describes are noted, in one thread."""
+class Observer(CodeReads):
+    """A context in which the reads that ``CodeReads`` describes are noted, in one thread."""
 
     def __enter__(self) -> Observer:
         common = [random._inst, np.random.mtrand._rand]
@@ -107,7 +109,7 @@ class Observer(Values):
             self.reason = self.reason or "it reads the memory of a tensor by _data"
         if "__get__" in self._names:
             for value in tuple(self._met.values()):
-                self._slots(value)
+                self._read_slots(value)
         self._meet_functions()
         if self._by_text:
             self._close_tensors()
@@ -115,7 +117,7 @@ class Observer(Values):
             self._close_class(cls)
         for owner in [each for each in self._owners if isinstance(each, types.ModuleType)]:
             for name in self._names.intersection(vars(owner)):  # functions that a module makes at their first use
-                self._owned(owner, name)
+                self._read_attribute(owner, name)
         for function in self._caches:
             self._close_cache(function)
         self._met, self._functions, self._owners, self._generators, self._codes = {}, {}, [], [], []
@@ -142,7 +144,7 @@ class Observer(Values):
                  if self._users[id(code)] and self._is_unnamed(code) and id(code) not in found]
         for function in (*ran, *(gc.get_referrers(*codes) if codes else ())):
             if isinstance(function, types.FunctionType):
-                self._runs(function)
+                self._read_function(function)
 
     def _find_ended(self) -> None:
         """Find the functions of frames that have ended: only then Python shows the function of a frame."""
@@ -167,39 +169,39 @@ class Observer(Values):
                 self._find_ended()
             if event == "c_call" and STATE.observer is not None and (
                     arg.__name__ in OUTSIDE or known(id(frame.f_code))):
-                self._outside_called(frame, arg)
+                self._note_outside_call(frame, arg)
             if known(id(frame.f_code)) is not False and self._is_user(frame):
                 if STATE.observer is not None:
-                    self._event(frame, event, arg)
+                    self._note_event(frame, event, arg)
                 if event == "return" and self._is_unnamed(frame.f_code):
                     ended.append(frame)  # until the next event
             elif event == "return" and STATE.observer is not None and frame.f_back is not None and known(
                     id(frame.f_back.f_code)):
-                self._answers(frame, arg)
+                self._note_answer(frame, arg)
             elif event == "call" and STATE.observer is not None and id(frame.f_code) in INSIDE:
-                self._runs_inside(frame)
+                self._note_library_call(frame)
 
         return profile
 
-    def _event(self, frame: types.FrameType, event: str, arg: Any) -> None:
+    def _note_event(self, frame: types.FrameType, event: str, arg: Any) -> None:
         """Handle an event: a user's function begins or ends, or calls a function written in C."""
         if event == "call":
-            self._begin(frame)
+            self._note_begin(frame)
         elif event == "return":
             self.meet(arg)
             for name in imported_by(frame.f_code, frame.f_globals):
-                self._imported(name)
+                self._read_module(name)
                 if name not in sys.modules:
                     self.comparisons.entry(sys.modules, name, ABSENT, f"the module {name}")
 
-    def _answers(self, frame: types.FrameType, answer: Any) -> None:
+    def _note_answer(self, frame: types.FrameType, answer: Any) -> None:
         """Note the result of a library function called by the user's code."""
         setting = SETTING_READERS.get(id(frame.f_code))
         if id(frame.f_code) in OF_TRACES:
             self.reason = self.reason or OF_TRACES[id(frame.f_code)]
         elif setting is None:
             if frame.f_code.co_name in ABOUT:
-                self._answers_about(frame)
+                self._note_answer_about(frame)
             elif frame.f_code is importlib.import_module.__code__:
                 self._read_modules({getattr(answer, "__name__", COMPUTED)})
             self.meet(answer)
@@ -210,13 +212,13 @@ class Observer(Values):
         elif answer is not None or not frame.f_code.co_argcount:
             self._read_setting(setting, *map(frame.f_locals.get, frame.f_code.co_varnames[:frame.f_code.co_argcount]))
 
-    def _answers_about(self, frame: types.FrameType) -> None:
+    def _note_answer_about(self, frame: types.FrameType) -> None:
         """Note a call of a library function whose result depends on the content of an argument."""
         code = frame.f_code
         about: Any = frame.f_locals.get(code.co_varnames[0])
         if code is inspect.signature.__code__ or code is typing.get_type_hints.__code__:
             if isinstance(about, types.FunctionType):
-                self._runs(about)
+                self._read_function(about)
                 self.comparisons.entry(vars(about), "__signature__", vars(about).get("__signature__", ABSENT),
                                        f"the signature of {about.__qualname__}")
             self.read(getattr(about, "__annotations__", None), f"annotations of {about!r}")
@@ -225,7 +227,7 @@ class Observer(Values):
         elif (title := f"{frame.f_globals.get('__name__')}.{code.co_name}") in AT_PLACES:
             self.comparisons.unseen[f"{title}()"] = None
 
-    def _runs_inside(self, frame: types.FrameType) -> None:
+    def _note_library_call(self, frame: types.FrameType) -> None:
         """Note a library function whose result depends on a setting or a file, called somewhere inside of libraries."""
         if id(frame.f_code) == ARRAYS_AS_TEXT:
             if self._caller(frame, ours=True) is not None:
@@ -236,7 +238,7 @@ class Observer(Values):
         elif self._caller(frame) is not None:
             self.read(os.environ, "os.environ")
 
-    def _outside_called(self, frame: types.FrameType, function: Any) -> None:
+    def _note_outside_call(self, frame: types.FrameType, function: Any) -> None:
         """Note a call of a C function whose result may depend on time, files, randomness or an object's content, by the
         user's code or a library that it calls."""
         if function is getattr or function is hasattr or function is vars:
@@ -246,7 +248,7 @@ class Observer(Values):
         elif function is __import__:
             self._read_modules({call_arguments(frame, _IMPORTS)[0]})
         if not isinstance(getattr(function, "__self__", None), (types.ModuleType, type, types.NoneType)):
-            self._object_called(frame, function)
+            self._note_method_call(frame, function)
         setting = INSTEAD.get(function, function)
         title = title_of(function) or SETTINGS.get(setting) or ("a thread" if function.__name__ in THREADS else "")
         caller = self._caller(frame)
@@ -269,7 +271,7 @@ class Observer(Values):
         elif caller is frame:  # logging reads the clock, too
             self.comparisons.unseen[title] = None
 
-    def _object_called(self, frame: types.FrameType, method: Any) -> None:
+    def _note_method_call(self, frame: types.FrameType, method: Any) -> None:
         """Note a call of a C method of an outside object: its result depends on the object's content."""
         owner, name = method.__self__, method.__name__
         if id(owner) not in self._read or isinstance(owner, PLAIN):
@@ -307,7 +309,7 @@ class Observer(Values):
                 code, frame.f_globals.get("__name__"))
         return user
 
-    def _begin(self, frame: types.FrameType) -> None:
+    def _note_begin(self, frame: types.FrameType) -> None:
         """Note that a user's function begins."""
         code, scope = frame.f_code, frame.f_globals
         count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS) \
@@ -320,7 +322,7 @@ class Observer(Values):
             self._begin_method(code, first)
         if (id(code), id(scope)) not in self._scanned:
             self._scanned.add((id(code), id(scope)))
-            self._scan(code, scope)
+            self._read_code(code, scope)
         if isinstance(first, UnicodeError) and count == 1:
             if any(getattr(handler, "__code__", None) is code for handler in error_handlers()):
                 self._read_setting(error_handlers)
@@ -328,7 +330,8 @@ class Observer(Values):
                 self.comparisons.unseen["codecs.register_error()"] = None
 
     def _begin_method(self, code: types.CodeType, first: Any) -> None:
-        """Note the members of a class whose code begins, by the first argument: an object of the class, or itself."""
+        """Note the members of a class with this code, which begins to run. The first argument is an object of the
+        class, or the class."""
         for cls in (type(first), first) if isinstance(first, type) else (type(first),):
             if (id(code), id(cls)) in self._methods or not (hookable(cls) or is_user_module(cls.__module__)):
                 continue
@@ -336,9 +339,9 @@ class Observer(Values):
             for base in cls.__mro__:
                 for name, member in tuple(vars(base).items()):
                     if getattr(getattr(member, "__func__", member), "__code__", None) is code:
-                        self._class_attribute(cls, name)
+                        self._read_class_attribute(cls, name)
                         if class_attribute(cls, name)[0] is not base:  # called by super()
-                            self._class_attribute(base, name)
+                            self._read_class_attribute(base, name)
                     elif isinstance(member, property):
                         for function in (member.fget, member.fset, member.fdel):
                             if getattr(function, "__code__", None) is code:
@@ -346,7 +349,7 @@ class Observer(Values):
             if "super" in loads(code).scope:
                 for base in cls.__mro__:
                     for name in loads(code).names.intersection(vars(base)):
-                        self._class_attribute(base, name)
+                        self._read_class_attribute(base, name)
 
     # --------------------------------------------------------------------------------- attributes, as they are read
 
@@ -360,22 +363,22 @@ class Observer(Values):
             return
         self.meet(owner)  # the hook may be that of another thread's trace, which may end before this one
         is_read = not user or frame.f_lasti not in loads(frame.f_code).changes
-        value = self._first(place, value, is_read)
+        value = self._first_value(place, value, is_read)
         if not is_read:
             return
         self._noted[place] = user
-        if not issubclass(cls, ParameterContainer):
+        if not issubclass(cls, BufferContainer):
             if user or is_user_module(cls.__module__) or (
                     id(owner) in self._read and not isinstance(value, dict)):  # such as a Logger
-                self._of_object(owner, name, value)
+                self._read_object_attribute(owner, name, value)
             return
         attributes = attributes_of(owner)
         if name == "__dict__" and user:
             for attribute in attributes:
                 if not attribute.startswith("_"):
-                    self._of_cell(owner, attribute, attributes[attribute], user)
+                    self._read_cell_attribute(owner, attribute, attributes[attribute], user)
         elif name in attributes:
-            self._of_cell(owner, name, value, user)
+            self._read_cell_attribute(owner, name, value, user)
         elif "_params" in attributes and value is not ABSENT and not name.startswith("__"):
             base, stored_value = class_attribute(cls, name)
             if base is not None and is_user_module(base.__module__):
@@ -384,5 +387,5 @@ class Observer(Values):
                     self.comparisons.path(owner, f"{{}}.{name}", value, f"{owner.path}.{name}")
                     self.read(value, f"{owner.path}.{name}")
                 else:
-                    self._class_attribute(cls, name)
+                    self._read_class_attribute(cls, name)
 

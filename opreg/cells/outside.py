@@ -44,8 +44,8 @@ from ..core.bytecode_names import HANDLERS
 from ..core.comparisons import package_of
 from ..core.files import reading
 from ..core.mode import is_np_array, is_np_shape
+from .context_settings import get_context
 from .initializer import get_seed
-from .state import get_context
 
 __all__ = ["ABOUT", "ARRAYS_AS_TEXT", "SETTING_READERS", "AT_PLACES", "BY_NAME", "CLOCKS", "DRAWS", "FILES",
            "INSIDE", "INSTEAD", "OF_TRACES", "OUTSIDE", "QUESTIONS", "SETTINGS", "STATES", "SYMBOLS",

@@ -19,9 +19,10 @@ from ..errors import ArgumentError, DTypeError, OpError, ShapeError
 from ..typing import DTypeLike
 from . import dtype as dtypes
 from .buffers import Buffer as _Buffer  # noqa: F401  the name MindSpore has for it here
+from .context_settings import EPOCH
 from .handles import HookHandle, Hooks
 from .initializer import InitializerLike, initializer
-from .state import EPOCH, STATE
+from .state import STATE
 from .subscripts import subscript
 from .tensor import TENSORS, Tensor, copy_on_write, has_values, tensor
 from .tensor_base import TensorBase, is_number

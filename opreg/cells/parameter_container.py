@@ -16,11 +16,12 @@ from ..core.other_names import CELLS
 from ..core.reports import report
 from ..core.spec import is_floating
 from ..errors import did_you_mean, warn
-from .buffers import Buffer, Buffered
+from .buffers import Buffer, BufferContainer
+from .context_settings import EPOCH
 from .hooks import Hooks
 from .parameter import Parameter, ParameterTuple, is_prefix
 from .reads import TABLES, attribute
-from .state import EPOCH, STATE
+from .state import STATE
 from .tables import Table
 from .tensor import Tensor, has_values
 from .tensor_base import TensorBase
@@ -41,7 +42,7 @@ class _TakenError(TypeError, KeyError):
     """A name is used by an object of another kind; programs catch a TypeError or a KeyError."""
 
 
-class ParameterContainer(Buffered):
+class ParameterContainer(BufferContainer):
     """Parameters, children and buffers by attribute, with paths and names.
 
     Parameters

@@ -24,7 +24,8 @@ from .parameter import Parameter
 from .state import STATE
 from .tensor import TENSORS, Tensor, argument, fresh, tensor, tensor_over, zeros_as
 from .tensor_base import TensorBase
-from .trace import FunctionTracer, TracedTensor
+from .trace import FunctionTracer
+from .traced_tensor import TracedTensor
 from .tree import Structure
 from .typing import TensorLike
 
@@ -88,7 +89,7 @@ class _Inputs:
         """Gradients of the leaves in the structure of the inputs, with None in the place of values that are no
         tensors."""
         leaves = iter(gradients)
-        nested = {i: tree.rebuild(structure if structure is tree.LEAF else tree.emptied(structure), leaves)
+        nested = {i: tree.rebuild(structure if structure is tree.LEAF else tree.without_constants(structure), leaves)
                  for i, structure in self._structures.items()}
         return [nested[i] for i in positions]
 
@@ -129,7 +130,7 @@ class Pullback:
         keep : bool
             Whether the backward pass will run again.
         """
-        grads, by_weight = self._back(None if seed is None else _seeds(self.heads, seed), keep)
+        grads, by_weight = self._input_gradients(None if seed is None else _seeds(self.heads, seed), keep)
         if by_weight:
             by_weight = [_hooked(weight, g) if g is None or weight._hooks else g
                          for weight, g in zip(self._weights, by_weight)]
@@ -137,7 +138,7 @@ class Pullback:
             grads = self._inputs.arranged(grads, self._positions)
         return grads, by_weight
 
-    def _back(self, out_grads: Sequence[Tensor] | None, keep: bool
+    def _input_gradients(self, out_grads: Sequence[Tensor] | None, keep: bool
               ) -> tuple[Sequence[TensorBase], Sequence[Any]]:
         """Gradients of the leaves, and of the weights, with None for untrained ones."""
         raise NotImplementedError
@@ -191,7 +192,7 @@ class _OnTape(Pullback):
                 weight._entry = entry
         self.out = out if again else _unrecorded(out)
 
-    def _back(self, out_grads: Sequence[Tensor] | None, keep: bool
+    def _input_gradients(self, out_grads: Sequence[Tensor] | None, keep: bool
               ) -> tuple[Sequence[TensorBase], Sequence[TensorBase | None]]:
         heads, variables, entries, leaves = self.heads, self._variables, self._entries, self._inputs.leaves
         for head in heads:
@@ -245,7 +246,7 @@ class _InTrace(Pullback):
         self.out = inputs.call(function, arguments)
         self.heads = [trace.read(head) for head in _heads(function, self.out, first_only)]
 
-    def _back(self, out_grads: Sequence[Tensor] | None, keep: bool
+    def _input_gradients(self, out_grads: Sequence[Tensor] | None, keep: bool
               ) -> tuple[Sequence[TensorBase], Sequence[TensorBase | None]]:
         trace, leaves = STATE.trace, self._inputs.leaves
         assert trace is not None
@@ -301,6 +302,10 @@ def differentiate(function: Callable, args: Sequence[Any], kwargs: Mapping[str, 
         _WARNED.add(name_of(function))
         warnings.warn(f"grad of {name_of(function)}: it returns {len(back.heads)} tensors; the gradient is that of "
                       f"their sum. With has_aux=True only the first is differentiated.", UserWarning, stacklevel=4)
+    if back.out is None and name_of(function) not in _WARNED:
+        _WARNED.add(name_of(function))
+        warnings.warn(f"grad of {name_of(function)}: it returned None, so its gradients are zero. Is a return missing?",
+                      UserWarning, stacklevel=4)
     return back.out, *back(seed)
 
 
@@ -333,7 +338,7 @@ def _hooked(weight: Parameter, g: TensorBase | None) -> TensorBase:
 
 
 def _unrecorded(out: Any) -> Any:
-    """The value without its record on the tape, which is used up."""
+    """Return the value without its record on the tape, which one backward pass has used."""
     if out.__class__ is Tensor:
         return tensor_over(out._data, out._ctx)
     return tree.mapped(lambda leaf: leaf if isinstance(leaf, Parameter) or leaf._entry is None else

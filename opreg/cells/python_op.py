@@ -25,7 +25,7 @@ from ..errors import ArgumentError
 from .bailout import HookSignatureChanged, HookSignatures
 from .state import STATE
 from .tensor import TENSORS, Tensor, tensor, tensor_over, zeros_as
-from .trace import TracedTensor
+from .traced_tensor import TracedTensor
 
 __all__ = ["call", "PYTHON", "Record", "RecordedRun"]
 

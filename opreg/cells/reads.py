@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import functools
 import weakref
+from types import FrameType
 from typing import Any, Protocol
 
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.comparisons import ABSENT, Check, Comparisons, HeldElements, HeldValue
-from .state import EPOCH, Watcher, get_context
+from .context_settings import EPOCH, get_context
 
-__all__ = ["Owner", "TABLES", "Reads", "attribute"]
+__all__ = ["Owner", "TABLES", "Reads", "Watcher", "attribute"]
 
 #: Attributes of a Cell that its results do not depend on, or that ``_state`` includes.
 _INNER = frozenset({
@@ -25,6 +26,19 @@ _INNER = frozenset({
     "__dict__"})
 #: Attributes that are containers, whose elements change only with the version.
 TABLES = frozenset({"_params", "_cells", "_buffers"})
+
+
+class Watcher(Protocol):
+    """An observer of Python code; it is told the values that code uses, their attributes that are read, and whether
+    arrays are copied."""
+
+    copies: bool
+
+    def meet(self, value: Any) -> None:
+        """Note that code uses a value."""
+
+    def attribute(self, owner: Any, name: str, value: Any, frame: FrameType) -> None:
+        """Note that an attribute of an object is read in a frame."""
 
 
 class Owner(Protocol):

@@ -64,8 +64,9 @@ def _moving(op: Op) -> Op:
     def steps(call: Call) -> list[Step]:
         inner, count = call.attrs["inner"], len(op.signature.outputs(call.attrs["inner"]))
         states = call.places()[count:]
-        inside = Call(op, inner, _with(op, inner, call.ins, states), call.outs[:count], call.reqs[:count], call.xp,
-                      call.ctx, call.is_train, call.rng, call.specs[:count], call.scratch, call.wrap, call.memo)
+        ins = _replace_states(op, inner, call.ins, states)
+        inside = Call(op, inner, ins, call.outs[:count], call.reqs[:count], call.xp, call.ctx,
+                      call.is_train, call.rng, call.specs[:count], call.scratch, call.wrap, call.memo)
         copies = [functools.partial(state.__setitem__, Ellipsis, before)
                   for state, before in zip(states, _states(op, inner, call.ins))]
         return [*copies, *prepare(inside).steps()[0]]
@@ -74,7 +75,7 @@ def _moving(op: Op) -> Op:
     def grad(g: Any, ins: Sequence[Value], outs: Sequence[Value], *, inner: Attrs, needs: Sequence[bool],
              is_train: bool) -> Sequence[Value | None]:
         count = len(op.signature.outputs(inner))
-        return op.differentiate(g[0] if count == 1 else tuple(g[:count]), _with(op, inner, ins, outs[count:]),
+        return op.differentiate(g[0] if count == 1 else tuple(g[:count]), _replace_states(op, inner, ins, outs[count:]),
                                 outs[:count], inner, needs, is_train)
 
     return result
@@ -85,7 +86,7 @@ def _states(op: Op, attrs: Attrs, ins: Sequence[T]) -> list[T]:
     return [ins[place] for place in effects.changed_states(op, attrs)]
 
 
-def _with(op: Op, attrs: Attrs, ins: Sequence[T], states: Sequence[T]) -> list[T]:
+def _replace_states(op: Op, attrs: Attrs, ins: Sequence[T], states: Sequence[T]) -> list[T]:
     """The inputs with new states in their places."""
     inputs = list(ins)
     for place, state in zip(effects.changed_states(op, attrs), states):

@@ -10,6 +10,7 @@ import numpy as np
 from opreg.ndarray import zeros
 from opreg.ndarray.computation import compute
 from opreg.ndarray.context import current_context
+from opreg.symbol.argument_specs import inferred_shapes
 from opreg.symbol.symbol import Symbol
 
 from ..core.dispatch import apply
@@ -64,7 +65,7 @@ class SymbolCell(Cell):
             return
         known = {name: value.shape for name, value in zip(self.inputs, values)}
         known.update({name: parameter.shape for name, parameter in self._params.items() if parameter is not None})
-        shapes, _, aux_shapes = self.symbol._shapes("from_symbol", (), known)
+        shapes, _, aux_shapes = inferred_shapes(self.symbol._graph(), self.symbol, "from_symbol", (), known)
         by_name = dict(zip(self.symbol.list_arguments() + self.symbol.list_auxiliary_states(), shapes + aux_shapes))
         states = beginnings(self._graph)
         for name in missing:

@@ -7,18 +7,16 @@ at once, so an error is raised in the line that causes it.
 from __future__ import annotations
 
 import contextlib
-import sys
 import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
 from opreg.ndarray.bodies import Use, trace_body
-from opreg.ndarray.context import Context, current_context
-from opreg.ndarray.ndarray import NDArray, numbers_of
-from opreg.ndarray.scalars import ScalarConversions
+from opreg.ndarray.context import current_context
+from opreg.ndarray.ndarray import NDArray
 
 from ..core.attrs import AS_GIVEN, to_text
 from ..core.backward_graph import grow
@@ -27,225 +25,22 @@ from ..core.effects import changed_states, varies
 from ..core.graph import INFERENCE, Entry, Node
 from ..core.mode import MODE
 from ..core.op import Op
-from ..core.patches import follow
 from ..core.registry import ops
 from ..core.rules import Attrs
-from ..core.spec import Shape, Spec, is_known, show, unify
-from ..core.tracing import RuleTracer, Sized, TraceError, Tracer
-from ..errors import OpError, user_line
-from . import dtype as dtypes
-from . import printing
-from .bailout import HookSignatures
+from ..core.spec import Shape, Spec, is_known, unify
+from ..core.tracing import RuleTracer, TraceError, Tracer
+from ..errors import user_line
+from .bailout import HookSignatures, LeftToPython
 from .guards import GUARD, TENSOR_READS, Answer, Measure, NotComputable, Path, TensorRead, TraceValues, calls, effects
 from .reads import Owner, Reads
 from .state import STATE, untraced
 from .state_changes import moving
-from .subscripts import mask_of, subscript
-from .tensor import Tensor, masked, picked, tensor, tensor_over
-from .tensor_base import TensorBase
-from .typing import TensorLike
-from .user_code import is_user_code
+from .tensor import tensor, tensor_over
+from .traced_tensor import TRACE_IS_OVER, TracedTensor
 
-__all__ = ["FunctionTracer", "TracedTensor", "LeftToPython", "create"]
+__all__ = ["FunctionTracer", "create"]
 
 _FLOAT32 = np.dtype(np.float32)
-
-
-class LeftToPython(OpError, TypeError):
-    """A function cannot be a graph: it is not compiled, but runs as Python code.
-
-    Attributes
-    ----------
-    reason : str
-        The operation that no graph can do, and its place.
-    reads : Reads or None
-        State that was read before that.
-    """
-
-    def __init__(self, text: str, reason: str, reads: Reads | None = None):
-        super().__init__(text)
-        self.reason, self.reads = reason, reads
-
-
-class TracedTensor(Sized, ScalarConversions, TensorBase):
-    """A traced tensor: its shape and dtype are known, its values are not."""
-
-    __slots__ = ("_entry", "_spec", "_home", "__weakref__")
-    __hash__ = object.__hash__
-    __round__ = TensorBase.__round__
-    _rank = 3
-    has_init = False
-
-    def __init__(self, trace: FunctionTracer, entry: Entry, spec: Spec):
-        self._home, self._entry, self._spec = trace.ref, entry, spec
-
-    if not TYPE_CHECKING:  # type checkers know all attributes of the class
-
-        def __getattr__(self, name):
-            """Refuse an attribute that the class lacks; a program may have put it on the caller's tensor."""
-            trace = None if STATE.trace is None else STATE.trace.root
-            if trace is not None and id(self) in trace.argument_ids and is_user_code(sys._getframe(1).f_code):
-                trace.missing_attributes.add(name)
-            raise AttributeError(f"'Tensor' object has no attribute {name!r}", name=name, obj=self)
-
-        def __setattr__(self, name, value):
-            if name not in TracedTensor.__slots__:
-                (STATE.trace or self._trace).leave(f"it puts the attribute {name!r} on a tensor")
-            object.__setattr__(self, name, value)
-
-    @property
-    def _trace(self) -> FunctionTracer:
-        """Its trace, which it does not keep alive."""
-        trace = self._home()
-        if trace is None:
-            raise TraceError(f"{self._title()} {_OVER}")
-        return trace
-
-    def _apply(self, op: Op, values: Sequence[Any], keywords: Attrs) -> Any:
-        return (STATE.trace or self._trace).call(op, values, keywords)
-
-    def _trace_call(self, op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[types.SimpleNamespace, Sequence[Any]]:
-        return (STATE.trace or self._trace).trace_call(op, attrs, values)
-
-    def _lift(self, value: TensorLike) -> Tensor:
-        return tensor(value)
-
-    def _shape_is(self, other: Any) -> bool:
-        theirs = other._spec.shape if isinstance(other, TracedTensor) else other.shape
-        return is_known(self._spec.shape) and is_known(theirs) and self._spec.shape == theirs
-
-    def _watched(self) -> str:
-        return "trace"
-
-    # -------------------------------------------------------------------------------------------- questions
-
-    @property
-    def _dt(self) -> np.dtype:
-        return np.dtype(np.float32) if self._spec.dtype is None else self._spec.dtype
-
-    @property
-    def dtype(self) -> dtypes.DType:
-        """The dtype, such as ``ms.float32``."""
-        return dtypes.of(self._dt)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Dimensions."""
-        shape = self._spec.shape
-        if not is_known(shape):
-            raise TraceError(f"the shape of {self._title()} is not known: give example inputs, as in cell.to_symbol(x)")
-        return shape
-
-    def dim(self) -> int:
-        """Number of dimensions."""
-        return len(self.shape)
-
-    @property
-    def context(self) -> Context:
-        """The current context, in which a trace computes."""
-        return current_context()
-
-    _ctx = ctx = context
-
-    def __repr__(self) -> str:
-        return printing.show(self.asnumpy()) if self.has_text else self._title()
-
-    def __str__(self) -> str:
-        return str(self.asnumpy()) if self.has_text else self._title()
-
-    def _title(self) -> str:
-        """Its text without its numbers."""
-        shape = "?" if self._spec.shape is None else show(self._spec.shape)
-        return f"<tensor of a trace, shape {shape}, {self._dt}, {self._entry[0].name}>"
-
-    @property
-    def has_text(self) -> bool:
-        """Whether the text of a tensor shows its values: in the trace of a function, but not in that of a Symbol."""
-        return STATE.trace is not None and not STATE.trace.root.symbolic
-
-    def value(self) -> TracedTensor:
-        """This tensor."""
-        return self
-
-    def copy(self) -> Tensor:
-        """A tensor with the same values."""
-        return ops._copy(self)
-
-    def detach(self) -> Tensor:
-        """The same values, through which no gradient passes."""
-        return ops.BlockGrad(self)
-
-    def __deepcopy__(self, memodict: object) -> Tensor:
-        return self.copy()
-
-    # -------------------------------------------------------------------------------------------- subscripts
-
-    def __getitem__(self, key: Any) -> Tensor:
-        mask = mask_of(key, self.shape)
-        if mask is not None:
-            return masked(self, mask)
-        key = subscript(key, self.shape)
-        if isinstance(key, TensorBase):
-            return picked(self, key)
-        return ops._subscript(self, key=key)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        key = subscript(key, self.shape)
-        if isinstance(key, TensorBase):
-            key = subscript(key.asnumpy(), self.shape)
-        value = value if isinstance(value, TensorBase) else tensor(numbers_of(value, self._dt))
-        self._become(ops._subscript_assign(self, value._cast(self._dt), key=key))
-
-    def _become(self, changed: TracedTensor) -> None:
-        """Replace the value of this tensor from here on."""
-        trace = STATE.trace or self._trace
-        if id(self) in trace.argument_ids:
-            trace.leave("it changes an argument in place")
-        self._entry, self._spec = changed._entry, changed._spec
-
-    # --------------------------------------------------------------------------------------------- numbers
-
-    def _look(title: str) -> Callable[[TracedTensor], Any]:  # type: ignore[misc]
-        def method(self: TracedTensor) -> Any:
-            """The values; reading them adds a guard."""
-            return (STATE.trace or self._trace).ask(self, title)
-
-        return method
-
-    __bool__, __int__, __float__, __index__ = map(_look, ("bool()", "int()", "float()", "an index"))
-    asscalar = _look("asscalar()")
-
-    def asnumpy(self, out: np.ndarray | None = None, blocking: bool = True) -> np.ndarray:
-        """The values as a NumPy array; reading them adds a guard."""
-        trace = STATE.trace or self._trace
-        if out is not None:
-            trace.leave("asnumpy(out=) writes to an array of NumPy")
-        return trace.ask(self, "asnumpy()")
-
-    def item(self, index: int | tuple[int, ...] | None = None) -> Any:
-        """The only element, or the one at a flat or full index, as a Python number."""
-        if index is None:
-            return (STATE.trace or self._trace).ask(self, "item()")
-        return (self[index] if isinstance(index, tuple) else self.reshape((-1,))[index]).item()
-
-    # ---------------------------------------------------------------------------------------- what cannot be
-
-    def _refuse(what: str, instead: str) -> Callable[..., NoReturn]:  # type: ignore[misc]
-        def method(self: TracedTensor, *_: object, **__: object) -> NoReturn:
-            """Refused: it would leave the graph."""
-            raise TraceError(f"{what} of a tensor would leave the graph of a compiled function. {instead}")
-
-        return method
-
-    __array__ = _refuse("NumPy", "Use functions of ops, or a CustomOp; or x.asnumpy() for a value outside of the graph")
-    backward = attach_grad = _refuse("backward()", "Use grad, which compiles too")
-
-
-follow(Tensor, TracedTensor)
-
-
-#: Error text for a value whose trace has ended.
-_OVER = "belongs to another compiled function, which is over: nothing may keep it beyond the call"
 
 #: Largest number of values that Python may read in one trace.
 MOST_READS = 1000
@@ -280,8 +75,8 @@ class FunctionTracer(Tracer):
         State of Cells and Parameters that was read: when it changes, the trace becomes invalid.
     outer, slots : dict of variable to TracedTensor
         In a body: the outer values of its variables, captured ones and inputs.
-    argument_ids : set of int
-        Identities of the arguments of the function.
+    caller_tensors : dict of int to Tensor
+        By identity of an argument of the function, the tensor of the caller.
     missing_attributes : set of str
         Attributes that the function asks an argument for, and that the class of tensors lacks.
     assigns : bool
@@ -327,7 +122,7 @@ class FunctionTracer(Tracer):
         self.cells: list[Running] = [] if parent is None else parent.cells
         self.signatures: HookSignatures = HookSignatures() if parent is None else parent.signatures
         self.arguments: dict[Entry, Any] = {} if parent is None else parent.arguments
-        self.argument_ids: set[int] = set()
+        self.caller_tensors: dict[int, Any] = {}
         self.missing_attributes: set[str] = set()
         self.hooked: set[Entry] = set()
         self.assigns: bool = parent is None or parent.assigns
@@ -446,7 +241,7 @@ class FunctionTracer(Tracer):
         if value._home is self.ref or value._entry[0] in self.specs:
             return value
         if self.parent is None:
-            raise TraceError(f"{value._title()} {_OVER}")
+            raise TraceError(f"{value._title()} {TRACE_IS_OVER}")
         key = id(value)
         if key not in self.variables:
             outside = self.parent._mine(value)
@@ -686,8 +481,8 @@ class FunctionTracer(Tracer):
         self.nodes.insert(0, new)
 
     def move_behind(self, node: Node, tag: Node) -> None:
-        """Let the new last node, which reads all outputs of a node, stand between it and all other readers: the two
-        exchange what they apply."""
+        """Put the new last node, which reads all outputs of a node, between that node and all other readers, by
+        exchanging the contents of the two nodes."""
         del self.nodes[-1]
         self.nodes.insert(self.nodes.index(node), tag)
         node.exchange(tag)

@@ -12,8 +12,8 @@ from opreg.ndarray.ndarray import NDArray
 from ..core.comparisons import PLAIN, plain_key
 from .tensor_base import TensorBase
 
-__all__ = ["flatten", "rebuild", "mapped", "emptied", "tensors", "variables", "varies", "constants", "count", "names",
-           "key_of", "LEAF", "Structure", "Mutable", "mutable"]
+__all__ = ["flatten", "rebuild", "mapped", "without_constants", "tensors", "variables", "varies", "constants", "count",
+           "names", "key_of", "LEAF", "Structure", "Mutable", "mutable"]
 
 class Mutable:
     """An input in which functions are differentiated, although it is no tensor; see ``mutable``."""
@@ -168,12 +168,12 @@ def mapped(function: Callable[[Any], object], value: Any) -> Any:
     return rebuild(structure, iter([function(leaf) for leaf in leaves]))
 
 
-def emptied(structure: Structure) -> Structure:
+def without_constants(structure: Structure) -> Structure:
     """The plain structure with None in the places of values that are no tensors, in which gradients are nested.
 
     Examples
     --------
-    >>> emptied(flatten({"a": 2}, []))
+    >>> without_constants(flatten({"a": 2}, []))
     ('dict', ('a',), (('constant', None),))
     """
     if structure is LEAF:
@@ -181,8 +181,8 @@ def emptied(structure: Structure) -> Structure:
     if structure[0] == "constant":
         return Structure(("constant", None))
     if structure[0] == "mutable":
-        return emptied(structure[2][0])
-    return Structure((structure[0], structure[1], tuple(map(emptied, structure[2]))))
+        return without_constants(structure[2][0])
+    return Structure((structure[0], structure[1], tuple(map(without_constants, structure[2]))))
 
 
 def tensors(value: object) -> list[Any]:

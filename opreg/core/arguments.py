@@ -149,8 +149,9 @@ def no_value(op: Op, name: str, value: object) -> ArgumentError:
     """The error for a value that cannot be an input."""
     if hasattr(value, "list_arguments"):
         return ArgumentError(f"operator {op.name}: input {name} is a Symbol, which has no values to compute with. "
-                             f"Write sym.{op.name} for a symbol of the result, or bind and run the symbol for its "
-                             f"values")
+                             f"Write sym.{op.name} for a symbol of the result; decorate the function around it by "
+                             "operator.define(traced=True), and it takes symbols; or bind and run the symbol for its "
+                             "values")
     if hasattr(value, "asnumpy"):
         return ArgumentError(f"operator {op.name}: input {name} is an array, expected a symbol. Write nd.{op.name} to "
                              f"compute now, or pass a Variable here and the array to bind")
@@ -181,7 +182,8 @@ def _split_many(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_val
 
 
 def _placed(op: Op, values: Sequence[Any], named: Attrs, attrs: Attrs) -> dict[str, Any]:
-    """Positional inputs by name, beside those that go by keyword, of an operator whose inputs depend on attributes."""
+    """Match positional inputs with names, where others are given by keyword and the attributes decide which inputs
+    there are."""
     names = op.signature.inputs(op.complete(non_none(**attrs)))
     placed = dict(zip(names, values))
     if len(values) > len(names):

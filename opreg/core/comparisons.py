@@ -19,6 +19,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from .cache import cached
+
 __all__ = ["ABSENT", "BUFFERS", "CONTAINERS", "HEAP_TYPE", "MOST_ELEMENTS", "PLAIN", "Comparisons", "HeldValue",
            "HeldElements", "Place", "elements", "package_of", "plain_key", "put_back"]
 
@@ -195,6 +197,13 @@ def _gone(error: Exception) -> str:
     return "a variable of an enclosing function"
 
 
+@cached(256)
+def _code(text: str) -> types.CodeType:
+    """The code of a function from its source, which is the same for most traces of a function."""
+    module = compile(text, "<comparisons of a compiled function>", "exec")
+    return next(const for const in module.co_consts if isinstance(const, types.CodeType))
+
+
 class _Text:
     """The source of a function, and the objects that its names refer to."""
 
@@ -234,9 +243,7 @@ class _Text:
         lines = "\n".join(f"        {line}" for line in self.lines)
         text = (f"def changed():\n    try:\n{lines}\n"
                 "    except (AttributeError, KeyError, ValueError) as error:\n        return gone(error)\n")
-        exec(compile(text, "<comparisons of a compiled function>", "exec"), self.objects)
-        function: Check = self.objects.pop("changed")  # else it and its globals would be a cycle
-        return function
+        return types.FunctionType(_code(text).replace(), self.objects)  # a copy, as Python caches places in the code
 
 
 class _Elements:
@@ -273,7 +280,7 @@ class _Entries:
         self.keys, self.values = tuple(entries), tuple(entries.values())
 
     def write(self, text: _Text) -> None:
-        """The line that compares them."""
+        """Write the line that compares the entries."""
         name, keys, values = map(text.name, (self.entries, self.keys, self.values))
         text.report(f"not all(map(identical, map({name}.get, {keys}), {values}))", self.label)
 
@@ -357,7 +364,7 @@ class Place(NamedTuple):
             return self.owner.get(self.name, ABSENT)
         try:
             if isinstance(self.owner, contextvars.ContextVar):
-                return self.owner.get()  # perhaps its default
+                return self.owner.get()  # get() may return the default of a ContextVar
             if isinstance(self.owner, types.CellType):
                 return self.owner.cell_contents
             if isinstance(self.owner, (type, threading.local)):

@@ -222,7 +222,7 @@ class Scope:
     """A context manager that changes the mode, and may be entered again inside of itself.
 
     Subclasses set ``_chosen``, the names of the attributes that they change, and ``_key``, by which the inner mode is
-    cached, and define ``_next`` and ``_again``.
+    cached, and define ``_next`` and ``_new_scope``.
     """
 
     __slots__ = ("_entered",)
@@ -250,7 +250,7 @@ class Scope:
         # Other choices may have been made inside, which stay.
         thread["set"](before if mode is after else mode.but(**{name: getattr(before, name) for name in self._chosen}))
 
-    def _again(self) -> Scope:
+    def _new_scope(self) -> Scope:
         """A scope with the same choices, for one call."""
         raise NotImplementedError
 
@@ -259,14 +259,14 @@ class Scope:
         if inspect.iscoroutinefunction(function):
             @functools.wraps(function)
             async def awaited(*args: P.args, **keywords: P.kwargs) -> Any:
-                with self._again():
+                with self._new_scope():
                     return await function(*args, **keywords)
 
             return awaited  # type: ignore[return-value]  # it is called as the function is
 
         @functools.wraps(function)
         def called(*args: P.args, **keywords: P.kwargs) -> R:
-            with self._again():
+            with self._new_scope():
                 return function(*args, **keywords)
 
         return called
@@ -299,7 +299,7 @@ class Recording(Scope):
         mode = thread["now"]()
         thread["set"](mode.outside or mode.left())
 
-    def _again(self) -> Recording:
+    def _new_scope(self) -> Recording:
         return self
 
 

@@ -75,6 +75,9 @@ class _NameElsewhere:
     def __init__(self, name: str, words: str):
         self.name, self.words = name, words.replace("F.", "mx.nd.")
 
+    def __set__(self, value: object, _: object) -> NoReturn:
+        self.__get__(value, type(value))
+
     def __get__(self, value: object, kind: type) -> NoReturn:
         text = f"'{kind.__name__}' object has no attribute {self.name!r}: write {self.words} here"
         raise AttributeError(text, name=self.name, obj=value)

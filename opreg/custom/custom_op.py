@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..core.arguments import is_tensor
 from ..core.dispatch import write
 from ..core.spec import show
 from ..core.versions import must_record_write, wrote
@@ -152,6 +153,9 @@ class CustomOpProp:
         warn_misspelt(cls, CustomOpProp)
 
     def __init__(self, need_top_grad: bool = True):
+        if is_tensor(need_top_grad):
+            raise ArgumentError(f"{type(self).__name__} describes an operator and takes no arrays: call nd.Custom(…, "
+                                "op_type=name) with the name that it is registered under")
         self.need_top_grad_ = need_top_grad
 
     def list_arguments(self) -> list[str]:
@@ -166,6 +170,7 @@ class CustomOpProp:
         """Names of the auxiliary states."""
         return []
 
+    @default
     def infer_shape(self, in_shape: list[Any]) -> Any:
         """Shapes of arguments, outputs and auxiliary states, from those of the arguments."""
         first = None if hasattr(self, "infer_shape_from_data") else in_shape[0]

@@ -91,12 +91,12 @@ def run_forward(attrs: PropUse, custom_op: CustomOp, is_train: bool, req: list[s
         raise
 
 
-def _run_anew(attrs: PropUse, make: Callable[[], CustomOp], *lists: Any) -> None:
+def _run_new_operator(attrs: PropUse, make: Callable[[], CustomOp], *lists: Any) -> None:
     """Call ``forward`` of an operator that is made for this run; ``backward`` will be its, too."""
     run_forward(attrs, make(), *lists)
 
 
-def _run_back_anew(attrs: PropUse, call: Call, *lists: Any) -> None:
+def _run_latest_backward(attrs: PropUse, call: Call, *lists: Any) -> None:
     """Call ``backward`` of the operator whose ``forward`` ran last."""
     custom_op = attrs.create(call.ctx, call.memo, ())
     run_backward(attrs, custom_op, False, *lists)
@@ -113,7 +113,7 @@ def forward_steps(call: Call) -> list[Callable]:
     run: Callable[[], object] = functools.partial(run_forward, attrs, custom_op, *arguments)
     later = run
     if ANEW in call.memo:
-        later = functools.partial(_run_anew, attrs, attrs.maker(ctx, call.memo, call.ins), *arguments)
+        later = functools.partial(_run_new_operator, attrs, attrs.maker(ctx, call.memo, call.ins), *arguments)
     check_keywords(custom_op.forward, _FORWARD, title)
 
     def unwritten(indices: list[int], returned: object) -> list[Callable]:
@@ -131,7 +131,7 @@ def _automatic(attrs: PropUse, req: list[str], out_grad: list, in_data: list, ou
     """The backward of a traced operator without one: the derivative of its forward."""
     for array in (*out_grad, *in_data):
         if isinstance(array, _Undeclared):
-            array.asnumpy()  # raises its error
+            array.asnumpy()  # raises the error that this gradient or input is undeclared
     gradients = derive(attrs.inner, tuple(out_grad), [*in_data, *aux], [request != "null" for request in req])
     for dst, request, value in zip(in_grad, req, gradients):
         if value is not None:
@@ -180,7 +180,7 @@ def backward_steps(call: Call) -> list[Callable]:
     in_grad, aux = [wrap(a, ctx) for a in raws], [wrap(a, ctx) for a in states]
     reading = read_by(attrs, needed, call.ins[:len(needed)], ctx, wrap)
     if ANEW in call.memo and not attrs.op.traits.traced:
-        run: Callable[[], object] = functools.partial(_run_back_anew, attrs, call, reqs, *reading, in_grad, aux)
+        run: Callable[[], object] = functools.partial(_run_latest_backward, attrs, call, reqs, *reading, in_grad, aux)
     else:
         run = functools.partial(run_backward, attrs, custom_op, attrs.op.traits.traced, reqs, *reading, in_grad, aux)
     check_keywords(custom_op.backward, _BACKWARD, title)

@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 _NOTHING = object()
 #: Words for text in errors of Python and NumPy.
-_OF_TEXT = re.compile(r"\bstr\b|\btext\b|<U")
+_OF_TEXT = re.compile(r"\bstr\b|\btext\b|<U|multiply sequence")
 #: Python's errors for an index beyond the end of a list.
 _PAST_THE_END = {"list index out of range", "list assignment index out of range"}
 _LISTS = ("list_arguments", "list_outputs", "list_auxiliary_states")
@@ -195,6 +195,8 @@ class PropUse(Use):
     def infer_shapes(self, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
         """Infer shapes of inputs and outputs by the Prop, as far as it knows them."""
         arguments = ins[:len(self.arguments)]
+        if self.registered.plain_shapes and arguments and arguments[0] is None:  # the default method, backwards
+            arguments[0] = next((shape for shape in outs if shape is not None), None)
         complete = all(map(is_known, arguments))
         answer = self._answer("infer_shape", [[] if shape is None else list(shape) for shape in arguments], complete)
         return (ins, outs) if answer is _NOTHING else self.shapes_by(answer, ins, outs, complete)
@@ -233,8 +235,11 @@ class PropUse(Use):
     def dtypes_by(self, answer: object, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
         """Dtypes of inputs and outputs from an answer of ``infer_type``, if it was called."""
         inputs = ins[:len(self.arguments)]
-        if self.registered.plain_types and inputs:  # the answer of the default method
-            arguments, results, states = inputs, inputs[:1] * len(outs), inputs[:1] * len(self.auxiliary)
+        if self.registered.plain_types and inputs:  # the answer of the default method, backwards, too
+            first = inputs[0]
+            if first is None:
+                first = next((dtype for dtype in (*outs, *ins[len(inputs):]) if dtype is not None), None)
+            arguments, results, states = [first, *inputs[1:]], [first] * len(outs), [first] * len(self.auxiliary)
         else:
             title = self.title("infer_type")
             groups = check_groups(title, "infer_type", answer, self._name_lists)
@@ -476,8 +481,8 @@ class RegisteredProp(Schema):
         Caches of eager calls, by their keywords.
     told : set of str
         Inputs for which a warning was issued that their gradient is not written.
-    plain_types : bool
-        Whether ``infer_type`` is the default.
+    plain_types, plain_shapes : bool
+        Whether ``infer_type`` and ``infer_shape`` are the defaults.
     """
 
     op: Op
@@ -496,6 +501,7 @@ class RegisteredProp(Schema):
         self.calls = Recent(_KEPT)
         self.warned: set[str] = set()
         self.plain_types = is_default(prop.infer_type)
+        self.plain_shapes = is_default(prop.infer_shape) and not hasattr(prop, "infer_shape_from_data")
 
     @functools.cached_property
     def outside(self) -> BodyReads | None:

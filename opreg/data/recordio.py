@@ -289,9 +289,11 @@ class MXRecordIO:
         """Append a record, of fewer than 2**29 bytes."""
         self._ready(True)
         data: object = buf
-        if not isinstance(data, (bytes, bytearray, memoryview)) or len(data) > _LENGTH:
-            what = f"{len(data)}" if hasattr(data, "__len__") else type(data).__name__
-            raise ArgumentError(f"{self.uri}: a record is fewer than 2**29 bytes, got {what}")
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            hint = "; encode text, text.encode()" if isinstance(data, str) else ""
+            raise ArgumentError(f"{self.uri}: expected a record as bytes, got {type(data).__name__}{hint}")
+        if len(data) > _LENGTH:
+            raise ArgumentError(f"{self.uri}: a record is fewer than 2**29 bytes, got {len(data)}")
         self._io.write(0, b"".join(_record_parts(bytes(data))))
 
     def read(self) -> bytes | None:

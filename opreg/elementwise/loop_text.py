@@ -27,6 +27,7 @@ from ..core.threads import parts_of, run
 from ..typing import Array, ArrayModule
 from .expression import Primitive
 from .loops import Loop
+from .output_memory import OutputMemory
 from .rows import REDUCTIONS, RowExpression, RowLayout
 
 __all__ = ["LONG", "Layout", "bound_loop", "computed_in", "loop_text", "specialised_loop", "run_loop"]
@@ -121,7 +122,7 @@ class _Writer:
         self.constants: dict[str, int] = {}
         self.memory: dict[int, str] = {}  # names, by register, except of inputs' own memory
         self.free: list[str] = []
-        self.lent: dict[str, int] = {}  # the register that an output's memory is used for
+        self.outputs = OutputMemory(rows.expression.results, self.arity, self.last, layout.shared)
         self.first = next((i for i, along in enumerate(rows.inputs) if along is RowLayout.ELEMENT), None)
 
     # A product that is only summed is not stored.
@@ -264,8 +265,8 @@ class _Writer:
             place = f"y{j}"
             if not self.layout.direct[j] or self.layout.shared[j] or not isinstance(result, int):
                 continue
-            if result == register or (place not in self.lent and self.last[register] == result - self.arity):
-                self.lent[place] = register
+            if result == register or (j not in self.outputs.lent and self.last[register] == result - self.arity):
+                self.outputs.lent[j] = register
                 self.memory[register] = place
                 return place
         return "None"
@@ -307,28 +308,22 @@ class _Writer:
             place = self.memory.get(register)
             if self.last[register] != position or place is None or not self._is_full(register):
                 continue
-            if place in self.lent:
-                del self.lent[place]
-            elif place not in self.free and not place.startswith("y"):
+            if not (self.outputs.give_back(register) or place in self.free or place.startswith("y")):
                 self.free.append(place)
 
     def _place(self, register: int, position: int, dying: Sequence[int]) -> str:
         """The memory for a register with a value per element: its own output, another output until the result of that
         is computed, a free temporary, or a new one."""
         self._release(position, dying)
-        results = self.rows.expression.results
-        open_outs = [j for j, direct in enumerate(self.layout.direct)
-                     if direct and self.rows.results[j] is RowLayout.ELEMENT and f"y{j}" not in self.lent
-                     and all(self.last.get(i, -1) <= position for i in self.layout.shared[j])]
-        for j in open_outs:
-            if results[j] == register and results.index(register) == j:
-                return f"y{j}"
-        for j in open_outs:
-            final = results[j]
-            if isinstance(final, int) and final >= self.arity and register < final \
-                    and self.last[register] <= final - self.arity and results.index(final) == j:
-                self.lent[f"y{j}"] = register
-                return f"y{j}"
+
+        def fits(j: int) -> bool:
+            return bool(self.layout.direct[j]) and self.rows.results[j] is RowLayout.ELEMENT
+
+        output = self.outputs.own(register, position)
+        if output is None or not fits(output):
+            output = self.outputs.borrowed(register, position, fits)
+        if output is not None:
+            return f"y{output}"
         if self.free:
             return self.free.pop()
         name = f"t{position}"

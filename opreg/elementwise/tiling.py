@@ -23,6 +23,7 @@ from ..core.rules import as_list
 from ..core.spec import Shape
 from ..typing import Array, ArrayModule
 from .expression import Expression, Primitive
+from .output_memory import OutputMemory
 from .special_functions import of_equal_zeros
 
 __all__ = ["Schedule", "pieces", "scheduled", "steps"]
@@ -115,7 +116,7 @@ class Schedule:
     """
 
     __slots__ = ("xp", "steps", "temporaries", "constants", "filled", "fills", "copies", "_known", "_free", "_place",
-                 "_dtypes", "_last", "_first", "_lent", "_many")
+                 "_dtypes", "_last", "_first", "_outputs", "_many")
 
     def __init__(self, expression: Expression, xp: ArrayModule, ins: Sequence[np.dtype], outs: Sequence[np.dtype],
                  shared: Sequence[Sequence[int]], many: bool):
@@ -133,25 +134,23 @@ class Schedule:
         self._dtypes = list(ins)
         self._last = {arg: position for position, (_, args) in enumerate(code) for arg in args if arg.__class__ is int}
         self._first = arity + len(outs)  # index of the first temporary
-        self._lent: dict[int, int] = {}  # by output, the register that uses its memory until its own result comes
-        # An output may be written from the last step on that reads the inputs in its memory.
-        opens = [max([self._last.get(i, -1) for i in numbers], default=-2) for numbers in shared]
+        self._outputs = OutputMemory(expression.results, arity, self._last, shared)
         targets: dict[int | float, int] = {}
         for j, result in enumerate(expression.results):
             if result.__class__ is int and result >= arity:
                 targets.setdefault(result, j)
         for position, (prim, args) in enumerate(code):
-            self._instruct(position, prim, args, targets.get(arity + position), opens, expression, outs)
+            self._instruct(position, prim, args, targets.get(arity + position), expression, outs)
         for j, result in enumerate(expression.results):
             if targets.get(result) == j:
                 continue
             home = self._constant(result, outs[j]) if isinstance(result, float) else self._place[result]
             # An input is copied before it can be overwritten, unless the copy itself would overwrite another input.
-            late = opens[j] > -2 or (isinstance(result, int) and result >= arity)
+            late = bool(shared[j]) or (isinstance(result, int) and result >= arity)
             (self.copies if late else self.fills).append((home, arity + j))
 
     def _instruct(self, position: int, prim: Primitive, args: Sequence[int | float], goal: int | None,
-                  opens: Sequence[int], expression: Expression, outs: Sequence[np.dtype]) -> None:
+                  expression: Expression, outs: Sequence[np.dtype]) -> None:
         """Schedule one instruction; ``goal`` is the output that its result is for, if any."""
         register = expression.arity + position
         source = next(self._dtypes[arg] for arg in args if arg.__class__ is int)
@@ -159,12 +158,10 @@ class Schedule:
         function, named = prim.resolve(self.xp), prim.name in _LIMITS
         read = [self._place[arg] if arg.__class__ is int else self._constant(arg, source, named) for arg in args]
         self._release(position, args)
-        lender = self._lender(register, dtype, opens, expression, outs) if goal is None else None
-        if goal is not None and opens[goal] <= position and goal not in self._lent:
-            home = expression.arity + goal
-        elif lender is not None:
-            home = expression.arity + lender
-            self._lent[lender] = register
+        output = (self._outputs.borrowed(register, position, lambda j: outs[j] == dtype) if goal is None else
+                  self._outputs.own(register, position))
+        if output is not None:
+            home = expression.arity + output
         else:
             home = self._temporary(dtype)
             if goal is not None:
@@ -180,15 +177,6 @@ class Schedule:
             self._add(np.minimum, True, [*read, self._constant(1.0, source, True)], home)
             function, read = np.ceil, [home]
         self._add(function, named, read, home)
-
-    def _lender(self, register: int, dtype: np.dtype, opens: Sequence[int], expression: Expression,
-                outs: Sequence[np.dtype]) -> int | None:
-        """The output whose memory a register may use until the output's own result is computed, or None; preferably one
-        whose result is computed where the register is last read."""
-        lenders = [(self._last[register] != final - expression.arity, j) for j, final in enumerate(expression.results)
-                   if isinstance(final, int) and register < final and j not in self._lent and dtype == outs[j]
-                   and opens[j] <= register - expression.arity and self._last[register] <= final - expression.arity]
-        return min(lenders)[1] if lenders else None
 
     def _add(self, function: Callable, named: bool, read: Sequence[int], home: int) -> None:
         self.steps.append((function, named, operator.itemgetter(*read, home)))
@@ -206,11 +194,9 @@ class Schedule:
     def _release(self, position: int, args: Sequence[int | float]) -> None:
         """Free the memory of registers that are read for the last time here."""
         for arg in set(args):
-            if arg.__class__ is int and self._last[arg] == position:
-                if arg in self._lent.values():
-                    self._lent = {j: register for j, register in self._lent.items() if register != arg}
-                elif self._place[arg] >= self._first:
-                    self._free.setdefault(self._dtypes[arg], []).append(self._place[arg])
+            if arg.__class__ is int and self._last[arg] == position and not self._outputs.give_back(arg) \
+                    and self._place[arg] >= self._first:
+                self._free.setdefault(self._dtypes[arg], []).append(self._place[arg])
 
     def _temporary(self, dtype: np.dtype) -> int:
         if not self._free.get(dtype):

@@ -10,7 +10,7 @@ import numpy as np
 from opreg.ndarray import autograd
 from opreg.ndarray.context import Context, cpu, current_context
 from opreg.ndarray.creation import zeros
-from opreg.ndarray.ndarray import _STORAGE_TYPE_STR_TO_ID, NDArray, array
+from opreg.ndarray.ndarray import STORAGE_TYPES, NDArray, array
 from opreg.symbol.symbol import Symbol, Variable
 
 from ..core.mode import MODE
@@ -30,7 +30,6 @@ Dims: TypeAlias = Sequence[int]
 T = TypeVar("T")
 
 _REQUESTS = ("write", "add", "null")
-_STORAGE = tuple(kind for kind, number in _STORAGE_TYPE_STR_TO_ID.items() if number >= 0)
 
 
 def _contexts(ctx: Contexts) -> list[Context]:
@@ -101,8 +100,8 @@ class Parameter:
                  init: InitializerLike = None, allow_deferred_init: bool = False, differentiable: bool = True,
                  stype: str = "default", grad_stype: str = "default"):
         for what, value in (("grad_stype", grad_stype), ("stype", stype)):
-            if value not in _STORAGE:
-                raise BlockError(f"Parameter {name!r}: {what} {value!r}. {did_you_mean(str(value), _STORAGE)}")
+            if value not in STORAGE_TYPES:
+                raise BlockError(f"Parameter {name!r}: {what} {value!r}. {did_you_mean(str(value), STORAGE_TYPES)}")
         self.name, self.init, self.lr_mult, self.wd_mult = name, init, lr_mult, wd_mult
         self._dtype, self._stype, self._grad_stype = dtype, stype, grad_stype
         self._shape: Any = (shape,) if isinstance(shape, int) else shape
@@ -311,7 +310,7 @@ class Parameter:
         if self._var is None:
             self._var = Variable(self.name, shape=self.shape, dtype=self.dtype, lr_mult=self.lr_mult,
                                  wd_mult=self.wd_mult, init=self.init,  # type: ignore[arg-type]  # a function
-                                 stype=_STORAGE_TYPE_STR_TO_ID[self._stype])
+                                 stype=self._stype)
         return self._var
 
     # --------------------------------------------------------------------------------------- how it begins

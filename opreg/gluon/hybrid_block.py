@@ -141,7 +141,7 @@ class HybridBlock(Block):
             visit(block)
         return tuple(counts)
 
-    def _still(self) -> None:
+    def _check_graph(self) -> None:
         """Drop the graph if a block inside, or a value that the trace read from outside, has changed."""
         reads = self._seen
         if reads is not None and reads.changed is not None and reads.changed() is not None:
@@ -156,7 +156,7 @@ class HybridBlock(Block):
 
     def _get_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:
         """The variables of inputs, and the outputs as one symbol; traces if there is no graph."""
-        self._still()
+        self._check_graph()
         graph: tuple[list[Symbol], Symbol] = self._cached_graph
         if not graph:
             flat, in_format = flatten(args, "input")
@@ -226,7 +226,7 @@ class HybridBlock(Block):
 
     def _call_cached_op(self, *args: Any) -> Any:
         """Run as a plan."""
-        self._still()
+        self._check_graph()
         plans, graph = self._cached_op, self._cached_graph
         if plans is None or not graph or plans.symbol is not graph[1]:  # perhaps another thread has forgotten the graph
             plans = self._build_cache(*args)
@@ -353,7 +353,7 @@ class HybridBlock(Block):
         BlockError
             When the block was not yet hybridized and called.
         """
-        self._still()
+        self._check_graph()
         if self._cached_op is None:
             raise BlockError("Please first call block.hybridize() and then run forward with this block at least once "
                              "before calling export.")

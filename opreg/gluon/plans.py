@@ -9,19 +9,20 @@ from typing import Any
 
 from opreg.ndarray.cached_op import CachedOp
 from opreg.ndarray.context import Context
-from opreg.ndarray.ndarray import NDArray, wrap
+from opreg.ndarray.ndarray import NDArray
 from opreg.symbol import infer as inference
 from opreg.symbol.symbol import Symbol
 
 from ..cells import tree
+from ..cells.bailout import LeftToPython
 from ..cells.compiled import Compiled, CompiledOnDevice
 from ..cells.graph_reads import warn_of_reads
 from ..cells.jit import KINDS
 from ..cells.observer import Observer
 from ..cells.plan_memory import PlanMemories
 from ..cells.symbolic import evaluate_graph
-from ..cells.tensor import Tensor, tensor
-from ..cells.trace import FunctionTracer, LeftToPython
+from ..cells.tensor import as_array, tensor
+from ..cells.trace import FunctionTracer
 from ..cells.traced import Traced
 from ..core.cache import Recent
 from ..core.graph import Entry, Graph, Node, rewrite
@@ -95,9 +96,9 @@ class BlockPlans:
         given = [tensor(value) for value in data]
         results = function(*given) if compiled is None else compiled.call(function, given)
         if compiled is not None and len(results) == len(compiled.traced.heads):
-            return [_array(value) for value in results]
+            return [as_array(value) for value in results]
         itself = dict(zip(map(id, given), data))  # results that are inputs are the caller's arrays, as without a plan
-        return [itself[id(value)] if id(value) in itself else _array(value) if isinstance(value, Tensor) else value
+        return [itself[id(value)] if id(value) in itself else as_array(value)
                 for value in results]
 
     def _given(self, data: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
@@ -177,12 +178,3 @@ class BlockPlans:
 def _is_open(node: Node) -> bool:
     """Whether an operator makes an array of a shape in which 0 is an unknown length."""
     return node.op is not None and not node.inputs and 0 in (node.attrs.get("shape") or ())
-
-
-def _array(value: Tensor) -> NDArray:
-    """An array over a tensor's memory, with the tensor's record on the tape."""
-    result = wrap(value._data, value._ctx)
-    result._entry = value._entry
-    return result
-
-

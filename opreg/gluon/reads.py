@@ -18,7 +18,7 @@ from .base_block import Block
 __all__ = ["FOUND", "BlockReads", "observed"]
 
 #: Says of a block, in a warning, how it is used.
-FOUND = "is hybridized with what it found while it was traced"
+FOUND = "uses the values that it read while it was traced"
 
 #: Functions whose result depends on the caller's mode, by the identity of their code.
 _MODES = {id(function.__code__): function for function in (is_recording, is_training, is_np_shape)}
@@ -80,14 +80,14 @@ class _Observer(GraphObserver):
             self.comparisons.path(cls, f"{{}}.{name}", getattr(cls, name), f"{cls.__name__}.{name}")
         code = getattr(getattr(cls, "hybrid_forward", None), "__code__", None)
         for name in loads(code).names if code is not None and is_ours(code) else ():
-            self._owned(symbol, name)
+            self._read_attribute(symbol, name)
 
-    def _answers(self, frame: FrameType, answer: Any) -> None:
+    def _note_answer(self, frame: FrameType, answer: Any) -> None:
         mode = _MODES.get(id(frame.f_code))
         if mode is not None:
             self.comparisons.path(mode, "{}()", answer, f"{mode.__name__}()")
             return
-        super()._answers(frame, answer)
+        super()._note_answer(frame, answer)
         block = frame.f_locals.get("self")
         # computed while tracing, from these values of the parameters
         if isinstance(block, Block) and isinstance(answer, NDArray):

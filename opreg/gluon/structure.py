@@ -9,7 +9,7 @@ from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol
 
-from ..cells.trace import TracedTensor
+from ..cells.traced_tensor import TracedTensor
 from ..core.mode import MODE
 from .errors import BlockError
 

@@ -105,7 +105,7 @@ class SymbolBlock(HybridBlock):
         inputs, out = self._cached_graph
         return f"{type(self).__name__}(\n{out!r} : {len(inputs)} -> {len(out._entries)}\n)"
 
-    def _still(self) -> None:
+    def _check_graph(self) -> None:
         """Do nothing: the graph never changes."""
 
     def _clear_cached_op(self) -> None:

@@ -61,7 +61,8 @@ class Trainer:
         if isinstance(params, (dict, ParameterDict)):
             params = [params[name] for name in sorted(params.keys())]
         if not isinstance(params, (list, tuple)):
-            raise BlockError(f"First argument must be a list or dict of Parameters, got {type(params)}.")
+            raise BlockError(f"First argument must be a list or dict of Parameters, got {type(params)}. "
+                             "net.collect_params() has those of a block")
         for parameter in params:
             if not isinstance(parameter, Parameter):
                 raise BlockError("First argument must be a list or dict of Parameters, got list of "

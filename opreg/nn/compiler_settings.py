@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar, overload
 
-from ..cells.state import set_context
+from ..cells.context_settings import set_context
 from ..errors import ArgumentError, did_you_mean
 
 __all__ = ["JitConfig", "add_flags", "constexpr", "jit_class", "recompute", "set_device"]

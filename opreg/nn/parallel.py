@@ -10,8 +10,9 @@ from opreg.symbol.passes.reduce_gradients import allreduce_together
 from opreg.symbol.reduction import Reduction, grouped
 
 from ..cells.cell import Cell
+from ..cells.context_settings import EPOCH, no_setting
 from ..cells.parameter import Parameter
-from ..cells.state import EPOCH, STATE, no_setting
+from ..cells.state import STATE
 from ..cells.tensor import Tensor
 from ..cells.tensor_base import TensorBase
 from ..core.spec import size

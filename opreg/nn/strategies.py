@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..aliases import inner
-from ..cells.state import no_setting
+from ..cells.context_settings import no_setting
 from ..distributed import world
 from ..errors import did_you_mean
 from .parallel import get_auto_parallel_context, is_chosen

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy
 
-from opreg import np, symbol
+from opreg import np
+from opreg.core.registry import get
 from opreg.errors import did_you_mean
-from opreg.symbol.symbol import Symbol
+from opreg.symbol.symbol import Symbol, create
 
 from . import functions
 from . import random as distributions
@@ -23,7 +24,9 @@ _FLOAT32 = numpy.dtype(numpy.float32)
 
 def _made(operator: str, dtype: Any, **attrs: Any) -> NumpySymbol:
     """The symbol of an operator without inputs."""
-    result: NumpySymbol = symbol.function.surface(operator)(**attrs, dtype=dtype or _FLOAT32).as_np_ndarray()
+    keywords = {**attrs, "dtype": dtype or _FLOAT32}
+    symbol = create(get(operator), (), keywords, operator.removeprefix("_npi_").removeprefix("_"))
+    result: NumpySymbol = symbol.as_np_ndarray()
     return result
 
 

@@ -19,8 +19,10 @@ from .labels import detail, kind_of
 from .measures import LINE, shortened
 from .names import Path, by_cells, by_names, short_name
 
-__all__ = ["Box", "Drawing", "Wire", "of_graph", "of_plan", "places", "spec_text", "step_facts"]
+__all__ = ["SEVERAL", "Box", "Drawing", "Wire", "of_graph", "of_plan", "places", "spec_text", "step_facts"]
 
+#: Number of nodes from which a plan has one line from forward to backward, and a page has an overview.
+SEVERAL = 60
 #: Attributes of fused nodes that only plans use.
 _OWN = frozenset(("members", "operators", "origins", "parts"))
 #: Facts about a node: pairs of name and text.
@@ -70,14 +72,22 @@ class Box:
 
 
 class Wire(NamedTuple):
-    """A wire from an output of a node to an input of another, given by node numbers; ``lines`` is the number of wires
-    it stands for."""
+    """A wire from an output of a node to an input of another, given by node numbers.
+
+    Attributes
+    ----------
+    lines : int
+        Number of the wires that it stands for.
+    frames : bool
+        Whether it connects the outermost groups that contain one of its ends only, instead of the ends.
+    """
 
     source: int
     output: int
     target: int
     position: int
     lines: int = 1
+    frames: bool = False
 
 
 @dataclass
@@ -92,6 +102,8 @@ class Drawing:
         Titles of the groups that are known, instead of guessed from names.
     nodes : dict of Node to int
         Number of each drawn node.
+    bundled : int
+        Number of nested groups, from the outside, between which one line stands for all wires.
     """
 
     title: str
@@ -99,6 +111,7 @@ class Drawing:
     wires: list[Wire] = field(default_factory=list)
     cells: dict[Path, str] = field(default_factory=dict)
     nodes: dict[Node, int] = field(default_factory=dict)
+    bundled: int = 0
 
     def numbers(self) -> dict[int, int]:
         """The number of each node, by ``id`` of its box."""
@@ -260,6 +273,7 @@ def of_plan(title: str, plan: Plan, segments: Sequence[tuple[str, Segment]], hid
         drawing.add(node, Box(node.name, _step_written(node, lines, 0, ()), kind, _labels(node, specs), path, facts,
                               None if storage is None else memory.get(storage), False,
                               functools.partial(_step_written, node, lines, int(len(halves) > 1))))
+    drawing.bundled = int(len(drawing.boxes) > SEVERAL)
     return drawing
 
 

@@ -156,10 +156,23 @@ class _Part:
                 self.thing[numbers[0]] = "box", numbers[0]
                 self.inside["box", numbers[0]] = numbers
         self.inside = dict(sorted(self.inside.items(), key=lambda pair: pair[1][0]))
+        if len(path) < drawing.bundled:
+            self.wires = list(self._bundles())
 
     def _thing(self, number: int) -> _Thing:
         inside, depth = self.places[number], len(self.path)
         return ("group", inside[depth], 0) if len(inside) > depth else ("box", number)
+
+    def _bundles(self) -> Iterator[Wire]:
+        """The wires, those between two groups as one wire."""
+        bundles: dict[object, list[Wire]] = {}
+        for wire in self.wires:
+            ends = self.thing.get(wire.source), self.thing.get(wire.target)
+            between = ends[0] != ends[1] and all(end is not None and end[0] == "group" for end in ends)
+            bundles.setdefault(ends if between else wire, []).append(wire)
+        for wires in bundles.values():
+            yield wires[0] if len(wires) == 1 else wires[0]._replace(
+                lines=sum(wire.lines for wire in wires), frames=True)
 
     def _take_apart(self) -> None:
         """Dissolve groups that lines leave and re-enter, if they are only guessed from names."""
@@ -210,7 +223,7 @@ class _Part:
         for wire in self.wires:
             ends = {self.thing[number] for number in (wire.source, wire.target) if number in self.own}
             for thing in ends:
-                if thing[0] == "group":
+                if thing[0] == "group" and not (wire.frames and len(ends) == 2):
                     touching.setdefault(thing, []).append(wire)
         result = Level(self.path, self.drawing.cells.get(self.path, self.path[-1] if self.path else ""))
         number_of: dict[_Thing, int] = {}
@@ -266,16 +279,18 @@ class _Part:
             if source is not None and source == target:
                 continue  # the wire stays inside a group
             into = None if target is None else result.items[target].level
-            ends_here = target is not None and into is None
+            ends_here = target is not None and (into is None or wire.frames)
             if not ends_here and (output, target) in visited:
                 continue
             visited.add((output, target))
             start, end = 0.0, 0.0 if target is None else None
             if source is not None:
                 level = result.items[source].level
-                start = (starts(self.drawing.boxes[wire.source])[wire.output] if level is None
-                         else level.outs[output] - level.width / 2)
-            if into is not None:
+                if level is None:
+                    start = starts(self.drawing.boxes[wire.source])[wire.output]
+                elif not wire.frames:
+                    start = level.outs[output] - level.width / 2
+            if into is not None and not wire.frames:
                 end = into.ins[output] - into.width / 2
             links.append(Link(port(ports_in, output, "top") if source is None else source,
                               port(ports_out, output, "bottom") if target is None else target, start, end, output))

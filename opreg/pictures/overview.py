@@ -104,6 +104,7 @@ def _drawn(drawing: Drawing, level: Level, things: list[tuple[Level, Box | Level
         result.drawing.boxes.append(box)
     result.drawing.wires = [Wire(place[source], 0, place[target], position, len(outputs[source, target]))
                             for position, (source, target) in enumerate(sorted(outputs))]
+    result.drawing.bundled = max(len(box.path) for box in result.drawing.boxes)
     return result
 
 

@@ -233,14 +233,15 @@
     }, {once: true});
   });
 
-  // A wide picture begins smaller, but its labels stay readable, and its first node is in view.
+  // A wide picture begins smaller, but its labels stay readable, and its first operator is in view.
   if (levels[0].width > around.clientWidth) zoom(Math.max(around.clientWidth / levels[0].width, readable));
-  const first = levels[0].items.reduce((one, other) => other.row < one.row ? other : one, levels[0].items[0]);
-  if (first) around.scrollLeft = first.x * scale - around.clientWidth / 3;
   const above = document.querySelector(".overview .opreg-graph");
-  if (above) {
-    above.style.minWidth = `${above.width.baseVal.value * readable}px`;
-    const pane = above.parentNode, box = above.querySelector(".node").getBoundingClientRect();
-    pane.scrollLeft = box.left - pane.getBoundingClientRect().left - pane.clientWidth / 3;
+  if (above) above.style.minWidth = `${above.width.baseVal.value * readable}px`;
+  for (const picture of all(".opreg-graph")) {
+    const boxes = Array.from(picture.querySelectorAll(".node:not(.variable)"), (node) => node.getBoundingClientRect());
+    if (!boxes.length) continue;
+    const first = boxes.reduce((one, other) => other.top < one.top ? other : one);
+    const pane = picture.parentNode;
+    pane.scrollLeft += first.left + first.width / 2 - pane.getBoundingClientRect().left - pane.clientWidth / 2;
   }
 })();

@@ -21,7 +21,7 @@ from opreg.symbol.inspect.profile import Profile
 from opreg.symbol.inspect.work import time_text
 from opreg.symbol.symbol import Symbol
 
-from .drawing import Drawing
+from .drawing import SEVERAL, Drawing
 from .graph_facts import GraphFacts, facts_of
 from .layout import Level, lay_out
 from .measures import PADDING, TITLE, shortened
@@ -31,8 +31,8 @@ from .timeline import timelines
 
 __all__ = ["Page", "page"]
 
-#: Numbers of nodes from which a page starts with closed groups, and with an overview.
-_MANY, _SEVERAL = 2000, 60
+#: Number of nodes from which a page starts with closed groups.
+_MANY = 2000
 #: Height of a closed group.
 _CLOSED = 34.0
 _HERE = FilePath(__file__).parent
@@ -130,7 +130,7 @@ def _title(value: object, facts: GraphFacts) -> str:
 
 
 def _written(facts: GraphFacts, drawing: Drawing, level: Level, profile: Profile | None) -> str:
-    above = overview(drawing, level) if len(drawing.boxes) > _SEVERAL else None
+    above = overview(drawing, level) if len(drawing.boxes) > SEVERAL else None
     style = f"{_file('page.css')}\n{STYLE}\n{_dark()}"
     script = _file("page.js")
     arenas = [] if facts.plan is None else timelines(facts.plan, facts.segments)
@@ -151,7 +151,7 @@ def _written(facts: GraphFacts, drawing: Drawing, level: Level, profile: Profile
         f'<header><h1>{html_text(drawing.title)}</h1><p class="about">{html_text(_about(facts, drawing, profile))}'
         '</p><div class="tools"><input type="search" placeholder="Search" aria-label="Search">'
         f'<span class="found" aria-live="polite"></span>{tools}</div></header>',
-        f'<main>{_above(above)}<section class="graph"><h2>Graph</h2><div class="scroll">',
+        f'<main>{_overview_section(above)}<section class="graph"><h2>Graph</h2><div class="scroll">',
         svg(level, drawing.numbers(), style=False),
         '</div></section><section class="details"><h2>Details</h2><p class="hint">Click on a node to see what is known '
         'of it, on the title of a group to close or open it.</p></section>',
@@ -190,7 +190,7 @@ def _about(facts: GraphFacts, drawing: Drawing, profile: Profile | None) -> str:
     return ", ".join(parts)
 
 
-def _above(overview: Overview | None) -> str:
+def _overview_section(overview: Overview | None) -> str:
     """The section of the overview, if there is one."""
     if overview is None:
         return ""

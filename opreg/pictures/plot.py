@@ -223,7 +223,7 @@ def _quoted(text: str) -> str:
     return f'"{inside}"'
 
 
-def _with(attrs: Mapping[str, object]) -> str:
+def _dot_attributes(attrs: Mapping[str, object]) -> str:
     return "[" + " ".join(f"{name}={_quoted(str(value))}" for name, value in attrs.items()) + "]"
 
 
@@ -238,11 +238,11 @@ def _dot(facts: GraphFacts, title: str, node_attrs: Mapping[str, str]) -> str:
         label = node.name if node.op is None else f"{node.name}\n{detail(node)}"
         style = {"label": label, "shape": "oval" if node.op is None else "box", "style": "filled",
                  "fillcolor": COLOURS.get(kind_of(node), COLOURS["other"]), **node_attrs}
-        lines.append(f"    {_quoted(names[node])} {_with(style)}")
+        lines.append(f"    {_quoted(names[node])} {_dot_attributes(style)}")
         for source, index in node.inputs:
             if source not in facts.hidden:
                 flow = {"dir": "back", "arrowtail": "open", "label": facts.by_sample(source, index)}
-                edges.append(f"    {_quoted(names[node])} -> {_quoted(names[source])} {_with(flow)}")
+                edges.append(f"    {_quoted(names[node])} -> {_quoted(names[source])} {_dot_attributes(flow)}")
     return "\n".join([*lines, *edges, "}"]) + "\n"
 
 

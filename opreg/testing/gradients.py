@@ -87,7 +87,7 @@ def _jittered(use: Subject) -> Subject:
                        if is_numpy_float(each.dtype) else each for each in use.arrays])
 
 
-def _off(use: Subject, coarse: bool, ones: bool = False) -> tuple[int, Slope, list[Slope]] | None:
+def _find_disagreement(use: Subject, coarse: bool, ones: bool = False) -> tuple[int, Slope, list[Slope]] | None:
     """The first input whose gradient disagrees with central differences, its worst element, and the elements measured.
 
     Output gradients are random, or ``ones``, which make the numbers of a report easier to read.
@@ -116,7 +116,7 @@ def _inference(wide: Subject, coarse: bool) -> Subject | None:
     if len(wide.arrays) == wide.count or not wide.train:
         return None
     inference = wide.in_mode(False)
-    return inference if _off(inference, coarse) is None else None
+    return inference if _find_disagreement(inference, coarse) is None else None
 
 
 def _check_inference_gradient(wide: Subject, coarse: bool) -> None:
@@ -125,8 +125,8 @@ def _check_inference_gradient(wide: Subject, coarse: bool) -> None:
     if not (isinstance(wide, Use) and wide.op.where is not None and wide.train) or not any(
             map(disagreement, wide.run().outs, inference.run().outs)):
         return
-    off = _off(inference, coarse)
-    if off is not None and _off(_jittered(inference), coarse) is not None:
+    off = _find_disagreement(inference, coarse)
+    if off is not None and _find_disagreement(_jittered(inference), coarse) is not None:
         i, worst, _ = off
         raise Failed(f"outside of training the gradient of {wide.names[i]!r}"
                      f"{position(worst.flat, wide.arrays[i].shape)} is {worst.exact:.6g}, central differences say "
@@ -163,13 +163,13 @@ def gradient(use: Subject) -> str | None:
                          f"{place_of(use, i)}: give it a number there, as mx.nd.where(x == 0, 0, …) does for 0 / 0")
         if np.isinf(grad).any():
             raise Skipped(f"the gradient of {use.names[i]!r} is infinite here: give it other values")
-    off = _off(wide, coarse)
-    if off is None or _off(_jittered(wide), coarse) is None:  # steps and corners have no derivative
+    off = _find_disagreement(wide, coarse)
+    if off is None or _find_disagreement(_jittered(wide), coarse) is None:  # steps and corners have no derivative
         _check_inference_gradient(wide, coarse)
         return "in float32, since some part computes in it" if coarse else None
     if _inference(wide, coarse) is not None:
         return _INFERENCE_ONLY
-    plain = _off(wide, coarse, ones=True)
+    plain = _find_disagreement(wide, coarse, ones=True)
     i, worst, every = plain or off
     above = "" if plain else ", for output gradients other than one"
     raise Failed(f"the gradient of {use.names[i]!r}{position(worst.flat, use.arrays[i].shape)} is {worst.exact:.6g}, "
@@ -223,7 +223,7 @@ def second_order(use: Subject) -> str | None:
         raise Skipped("it does not compute in float64, which central differences need")
     wide.run(out_grads, grads=True)
     remaining = None
-    if _off(wide, coarse) is not None:
+    if _find_disagreement(wide, coarse) is not None:
         remaining = _inference(wide, coarse)
         if remaining is None:
             raise Skipped("the gradient has no derivative here")
@@ -366,8 +366,8 @@ def _check_gradient(use: Use, title: str, name: str) -> None:
     outs = [*wide.arrays, *wide.run().outs, *differentiated(wide)[1].grads.values()]
     if not all(np.isfinite(output).all() for output in outs if is_numpy_float(output.dtype)):
         return
-    off = _off(wide, coarse)
-    if off is None or _off(_jittered(wide), coarse) is None or _inference(wide, coarse) is not None:
+    off = _find_disagreement(wide, coarse)
+    if off is None or _find_disagreement(_jittered(wide), coarse) is None or _inference(wide, coarse) is not None:
         return
     i, worst, _ = off
     raise Failed(f"with {title} the gradient of {use.names[i]!r}{position(worst.flat, use.arrays[i].shape)} is "

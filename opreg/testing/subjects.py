@@ -6,6 +6,7 @@ import contextlib
 import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -114,7 +115,7 @@ class TensorUse(Subject):
 
     def _run(self, head_grads: Heads, grads: bool, raw: Sequence[np.ndarray] | None, ctx: Context,
              between: Callable[[], object] | None) -> Result:
-        values = [tensor_over(_on(each, ctx), ctx) for each in (raw or self._copies())[:len(self.places)]]
+        values = [tensor_over(_array_on(each, ctx), ctx) for each in (raw or self._copies())[:len(self.places)]]
         self._place_weights(raw or self._copies(), ctx)
         self.seed()
         gradients: dict[int, np.ndarray] = {}
@@ -123,8 +124,9 @@ class TensorUse(Subject):
             if between is not None:
                 between()
                 self._place_weights(raw or self._copies(), ctx)
-            heads = ([tensor_over(_on(g, ctx), ctx) for g in head_grads if g is not None] if head_grads is not None else
-                     [tensor_over(_on(np.ones_like(out.asnumpy()), ctx), ctx) for out in outs if is_floating(out._dt)])
+            seeds = ([np.ones_like(out.asnumpy()) for out in outs if is_floating(out._dt)] if head_grads is None else
+                     [g for g in head_grads if g is not None])
+            heads = [tensor_over(_array_on(seed, ctx), ctx) for seed in seeds]
             if heads and back is not None:
                 arrived = back(*heads)
                 gradients = {i: each.asnumpy() for i, each in zip(self.wanted, arrived)}
@@ -157,7 +159,7 @@ class TensorUse(Subject):
 
     def _place_weights(self, arrays: Sequence[np.ndarray], ctx: Context) -> None:
         for weight, numbers in zip((*self.parameters, *self.states), arrays[len(self.places):]):
-            weight._data, weight._ctx = _on(numbers, ctx), ctx
+            weight._data, weight._ctx = _array_on(numbers, ctx), ctx
 
     def _call(self, values: Sequence[Any]) -> list[Any]:
         args = list(self.args)
@@ -260,6 +262,8 @@ def subject(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Subje
             with contextlib.suppress(Exception):  # a Cell that cannot be copied is checked itself
                 inner = copy.deepcopy(inner)
         if not any(_is_array(value) for value in inputs):
+            inputs = [_as_array(value) if _is_numeric_list(value) else value for value in inputs]
+        if not any(_is_array(value) for value in inputs):
             raise ArgumentError(f"check: {title} has no input: call check({name}, x) with a typical x")
         return TensorUse(inner, inputs, attrs, title)
     raise ArgumentError(f"check: expected an operator, its name or Prop, an autograd.Function, a Cell or a function of "
@@ -347,6 +351,12 @@ def _is_array(value: object) -> bool:
     return isinstance(value, (NDArray, TensorBase, np.ndarray))
 
 
+def _is_numeric_list(value: object) -> bool:
+    """Whether a value is a list of numbers, or of such lists."""
+    return isinstance(value, list) and bool(value) and all(
+        isinstance(member, Real) or _is_numeric_list(member) for member in value)
+
+
 def _as_array(value: Any) -> np.ndarray:
     """An input as a NumPy array; lists and scalars become float32, as in ``nd.array``."""
     if isinstance(value, (NDArray, Tensor)):
@@ -368,5 +378,5 @@ def _parameters(function: Callable[..., Any], count: int, skipped: int = 0) -> t
     return (*names[:count], *[f"input {i}" for i in range(len(names), count)])
 
 
-def _on(numbers: np.ndarray, ctx: Context) -> Any:
+def _array_on(numbers: np.ndarray, ctx: Context) -> Any:
     return numbers if ctx.backend_name == "cpu" else ctx.backend.asarray(numbers, device=ctx.device_id)

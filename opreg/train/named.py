@@ -139,7 +139,7 @@ class NotRegistered(ArgumentError, AssertionError):
     programs of MXNet catch."""
 
 
-def _of(base_class: type, kind: str | None = None) -> Named:
+def _registry_of(base_class: type, kind: str | None = None) -> Named:
     return BASES.setdefault(base_class, Named(kind or base_class.__name__.lower()))
 
 
@@ -157,7 +157,7 @@ def get_registry(base_class: type) -> dict[str, type]:
     >>> get_registry(Fruit), get_create_func(Fruit, "fruit")("apple", size=3).size
     ({'apple': <class 'opreg.train.named.Apple'>}, 3)
     """
-    return dict(_of(base_class))
+    return dict(_registry_of(base_class))
 
 
 def get_register_func(base_class: type, nickname: str) -> Callable[..., Any]:
@@ -170,7 +170,7 @@ def get_register_func(base_class: type, nickname: str) -> Callable[..., Any]:
     nickname : str
         The kind of the classes, for messages.
     """
-    named = _of(base_class, nickname)
+    named = _registry_of(base_class, nickname)
 
     def register(klass: Any, name: str | None = None) -> Any:
         if not (isinstance(klass, type) and issubclass(klass, base_class)):
@@ -201,7 +201,7 @@ def get_create_func(base_class: type, nickname: str) -> Callable[..., Any]:
     An object of the base class is returned unchanged; a dict or JSON gives name and keywords. It raises NotRegistered
     for an unregistered name.
     """
-    named = _of(base_class, nickname)
+    named = _registry_of(base_class, nickname)
 
     def create(*args: Any, **kwargs: Any) -> Any:
         spec, *rest = args or (kwargs.pop(nickname, None),)

@@ -17,6 +17,7 @@ import pytest
 
 import opreg
 from opreg.cells.cell import Cell
+from opreg.cells.context_settings import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.cells.dtype import float16, float64
 from opreg.cells.function import _Function
 from opreg.cells.grad import GradOperation, grad, value_and_grad
@@ -24,7 +25,6 @@ from opreg.cells.handles import convention
 from opreg.cells.hooks import HookBackward, InsertGradientOf
 from opreg.cells.jit import jit
 from opreg.cells.parameter import Parameter
-from opreg.cells.state import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.cells.tensor import Tensor
 from opreg.cells.vmap import vmap
 from opreg.nn import ops
@@ -375,7 +375,7 @@ def same(found: Any, expected: Any) -> None:
         np.testing.assert_allclose(one.asnumpy(), other.asnumpy(), 1e-12, 1e-13, err_msg=f"gradient {i}")
 
 
-@pytest.mark.filterwarnings("ignore:.*runs as Python")  # numbers that a bprop asks for
+@pytest.mark.filterwarnings("ignore:.*runs as Python")  # values that a bprop reads
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_eager_compiled_and_central_differences(name: str) -> None:
     program = PROGRAMS[name]

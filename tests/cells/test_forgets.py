@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from opreg.cells.cell import Cell
+from opreg.cells.context_settings import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.cells.grad import grad, value_and_grad
 from opreg.cells.jit import KINDS, jit
 from opreg.cells.parameter import Parameter, assign
-from opreg.cells.state import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.cells.tensor import Tensor
 from opreg.core.registry import ops
 from opreg.ndarray import autograd, cpu

@@ -14,11 +14,12 @@ import opreg
 import opreg.symbol as sym
 from opreg import random
 from opreg.cells.cell import Cell
+from opreg.cells.context_settings import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.cells.grad import grad, no_grad
 from opreg.cells.hooks import convention
 from opreg.cells.jit import jit
 from opreg.cells.parameter import Parameter
-from opreg.cells.state import GRAPH_MODE, PYNATIVE_MODE, STATE, set_context
+from opreg.cells.state import STATE
 from opreg.cells.symbolic import from_symbol
 from opreg.cells.tensor import Tensor
 from opreg.core.registry import ops

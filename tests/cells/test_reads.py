@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from opreg.cells.cell import Cell
+from opreg.cells.context_settings import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.cells.grad import grad
 from opreg.cells.jit import WASTED, jit
 from opreg.cells.parameter import Parameter
 from opreg.cells.parameter_container import ParameterContainer
-from opreg.cells.state import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.cells.tensor import Tensor
 from opreg.nn.layers import CellList, Dense, Identity, ReLU, SequentialCell
 

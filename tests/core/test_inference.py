@@ -7,7 +7,7 @@ import pytest
 
 import opreg as mx
 from opreg import sym
-from opreg.core.registry import get
+from opreg.core.registry import declare, get
 from opreg.core.rules import TypeRule
 from opreg.core.spec import ANY, is_known
 from opreg.errors import AttrError, DTypeError, ShapeError
@@ -113,7 +113,7 @@ def test_from_the_output_to_the_input(make, declared, out, expected):
     (lambda x, y: sym.random_pdf_exponential(x, y), {"x": (2, 3), "y": (0, )}, (2,)),
     (lambda x, y: get("_slice_assign")(x, y, begin=(1,), end=(3,)), {"x": (4, 2)}, (2, 2)),
 ])
-def test_from_one_input_to_another(make, given, expected):
+def test_the_shape_of_an_input_is_inferred_from_another_input(make, given, expected):
     net = make(sym.Variable("x"), sym.Variable("y"))
     assert dict(zip(net.list_arguments(), net.infer_shape(**given)[0]))["y"] == expected
 
@@ -178,3 +178,23 @@ def test_an_error_names_the_input_of_another_kind():
 def test_a_dtype_of_another_kind_is_refused(text, given, words):
     with pytest.raises(DTypeError, match=words):
         TypeRule(text)(_dtypes(given), [None], {})
+
+
+def test_equal_layers_are_inferred_once() -> None:
+    """A rule is called for the given shape and once for an equal inferred one, however many operators stand between."""
+    calls = []
+
+    @declare(name="_example_halved")
+    def halved(data):
+        """Half of the rows."""
+
+    @halved.infer
+    def halved_infer(data):
+        calls.append(data)
+        return (data[0] // 2, *data[1:])
+
+    net = sym.Variable("x")
+    for _ in range(20):
+        net = sym.concat(halved(net), halved(net), dim=0)
+    assert net.infer_shape(x=(8, 3))[1] == [(8, 3)]
+    assert calls == [(8, 3)] * 2

@@ -286,6 +286,58 @@ def test_methods_of_pytorchs_modules_are_explained_for_cells(name: str) -> None:
             assert callable(getattr(net, method))
 
 
+def _prop_of_text() -> str:
+    def __init__(self, alpha):  # without annotation
+        mx.operator.CustomOpProp.__init__(self)
+        self.alpha = alpha * 2.0
+
+    return prop(__init__=__init__)
+
+
+def _plain(x: Any) -> Any:
+    return x * nd.sigmoid(x)
+
+
+def _without_return() -> Any:
+    class Function(mx.autograd.Function):
+        def forward(self, x: Any) -> None:
+            x * 2
+
+    return Function()(nd.ones(2))
+
+
+@pytest.mark.parametrize("make, kind, words", [
+    (lambda: _plain(sym.Variable("x")), ArgumentError, r"decorate the function around it by operator.define"),
+    (lambda: nd.Custom(nd.ones(2), op_type=_prop_of_text(), alpha=0.1), TypeError, "multiply sequence"),
+    (lambda: mx.operator.CustomOpProp(nd.ones(2)), ArgumentError, r"takes no arrays: call nd.Custom\("),
+    (lambda: (sym.Variable("x") * 2)(nd.ones(2)), TypeError, r"expected symbols, got NDArray; eval and bind"),
+    (_without_return, ArgumentError, "Function.forward returned None, expected an NDArray or a list of them"),
+    (lambda: setattr(nd.ones(2), "requires_grad", True), AttributeError, r"'requires_grad': write x.attach_grad\(\)"),
+    (lambda: setattr(mx.Tensor([1.0]), "device", "cpu"), AttributeError, "'device': write x.context"),
+    (lambda: mx.gluon.Trainer(mx.gluon.nn.Dense(3), "sgd"), mx.base.MXNetError, r"net.collect_params\(\) has those"),
+    (lambda: nn.Adam(nn.Dense(2, 2)), TypeError, r"net.trainable_params\(\) lists those"),
+])
+def test_errors_of_beginners_say_what_to_write(make: Any, kind: type, words: str) -> None:
+    with pytest.raises(kind, match=words) as told:
+        make()
+    if words == "multiply sequence":
+        assert "passed as text, as in MXNet: alpha='0.1'" in told.value.__notes__[-1]
+
+
+def test_a_gradient_of_none_warns() -> None:
+    def body(x: Any) -> None:
+        x * 2
+
+    body.__name__ = f"body{next(_NUMBERS)}"
+    with pytest.warns(UserWarning, match="it returned None, so its gradients are zero. Is a return missing"):
+        gradient = mx.grad(body)(mx.Tensor([1.0]))
+    assert gradient.asnumpy().tolist() == [0.0]
+
+
+def test_a_plain_function_is_checked_on_lists() -> None:
+    assert mx.operator.check(lambda x: x * x, [[0.5, 1.0]]).ok
+
+
 def test_repeated_hasattr_of_a_missing_name_is_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test runner asks all modules for names of its own; the nearest valid words are searched only once."""
     looked_for = []

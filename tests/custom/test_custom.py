@@ -654,6 +654,17 @@ def test_dtypes_that_do_not_follow_from_inputs():
     assert net.simple_bind(mx.cpu(), x=(2,), y=(3,)).arg_dict["y"].dtype is np.int32
 
 
+@pytest.mark.parametrize("methods", [{}, {"traced": True}, {"list_arguments": lambda self: ["data", "other"]}])
+def test_default_inference_goes_backwards(methods):
+    inputs = [sym.var("x"), *[sym.var("z", shape=(2,), dtype="float16")] * ("list_arguments" in methods)]
+    net = sym.Custom(sym.Custom(*inputs, op_type=registered(**methods)), op_type=registered())
+    symbol = net + sym.var("y", shape=(2, 3), dtype="float16")
+    assert symbol.infer_shape_partial()[0][0] == (2, 3)
+    assert symbol.infer_type_partial()[0][0] == np.float16
+    executor = symbol.simple_bind(mx.cpu(), grad_req="null", x=(2, 3))
+    assert {array.dtype for array in executor.arg_arrays} == {np.float16}
+
+
 def test_default_inference():
     prop = mx.operator.CustomOpProp()
     assert prop.infer_shape([[2, 3]]) == ([[2, 3]], ([2, 3],), ())
@@ -843,7 +854,7 @@ def test_nesting(run):
     untouched()
 
 
-def test_it_runs_in_the_callers_thread():
+def test_a_custom_operator_runs_in_the_callers_thread():
     seen = []
 
     class Op(Twice):

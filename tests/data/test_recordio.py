@@ -165,7 +165,7 @@ def test_the_next_record_is_found_across_blocks(tmp_path):
         assert read(path, bytes(size) + write(path, [b"found"]), "skip") == ([b"found"], 1)
 
 
-def test_reading_goes_on_behind_a_refused_record(tmp_path):
+def test_reading_continues_after_a_refused_record(tmp_path):
     path = tmp_path / "a.rec"
     data = write(path, [b"one", b"two"])
     path.write_bytes(b"????" + data[4:])
@@ -234,7 +234,7 @@ def _in_child(file, indexed, answers):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_another_process(tmp_path):
+def test_files_in_a_forked_process(tmp_path):
     names = str(tmp_path / "a.idx"), str(tmp_path / "a.rec")
     with mx.recordio.MXIndexedRecordIO(*names, "w") as file:
         for key in range(3):
@@ -261,8 +261,8 @@ def test_mistakes(tmp_path):
     with pytest.raises(FileNotFoundError):
         mx.recordio.MXRecordIO(path, "r")
     file = mx.recordio.MXRecordIO(path, "w")
-    for wrong in ("text", 3, None):
-        with pytest.raises(ArgumentError, match="fewer than"):
+    for wrong, words in (("text", r"got str; encode text, text\.encode\(\)"), (3, "got int"), (None, "got NoneType")):
+        with pytest.raises(ArgumentError, match=f"expected a record as bytes, {words}"):
             file.write(wrong)
     for call in (file.read, lambda: pickle.dumps(file)):
         with pytest.raises(ArgumentError, match="writ"):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from opreg.cells.cell import Cell
+from opreg.cells.context_settings import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.cells.jit import jit
 from opreg.cells.parameter import Parameter
-from opreg.cells.state import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.cells.tensor import Tensor
 from opreg.core.registry import ops
 from opreg.nn import optim
@@ -192,7 +192,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("row", REFUSED, ids=range(len(REFUSED)))
-def test_refused(row):
+def test_errors_of_wrong_arguments(row):
     make, kind, text = row
     with pytest.raises(kind, match=text):
         make()

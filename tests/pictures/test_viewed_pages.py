@@ -172,7 +172,7 @@ def test_many_nodes_begin_with_an_overview_whose_boxes_lead_to_groups(shown):
     units = [f"unit{unit}" for unit in range(4)]
     assert sorted(boxes) == sorted([["data"], ["last", "tanh"], *([[unit, "9 nodes"] for unit in units] * 2)])
     assert browser.eval("Array.from(document.querySelectorAll('.overview .count')).map((each) => each.textContent)"
-                        ) == ["2"] * 6
+                        ) == ["2"] * 7
     browser.click("[name=close]")
     browser.click(".overview .group .box")
     assert browser.eval("""(() => {
@@ -244,7 +244,7 @@ def test_memory_is_shown_over_time(shown):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_is_light_or_dark_as_the_reader_prefers_and_says(shown, scheme):
+def test_a_page_is_light_or_dark_as_the_browser_prefers_or_the_reader_chooses(shown, scheme):
     browser = shown(of_cells(), scheme=scheme)
 
     def colours():

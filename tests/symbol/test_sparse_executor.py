@@ -148,7 +148,7 @@ def test_reports_name_operators_that_run_one_by_one():
         executor.plan(True)
 
 
-def test_it_is_reshaped():
+def test_a_sparse_executor_is_reshaped():
     symbol, stypes, _ = graph_of("a linear model")
     executor, _ = executors(symbol, stypes, "write")
     other = executor.reshape(x=(2, 4))
@@ -158,3 +158,18 @@ def test_it_is_reshaped():
     assert other.outputs[0].shape == (2, 2) and other.grad_dict["x"].stype == "csr"
     expected = nd.ones((2, 4)).asnumpy() @ executor.arg_dict["w"].asnumpy() + executor.arg_dict["b"].asnumpy()
     np.testing.assert_allclose(other.outputs[0].asnumpy(), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("stype, number", [("default", "0"), ("row_sparse", "1"), ("csr", "2")])
+def test_the_storage_type_of_a_variable_is_a_number_in_files(stype, number):
+    """MXNet reads the attribute as a number, and stops at other text. Files with names are read, too."""
+    symbol = sym.dot(sym.var("x", stype=stype), sym.var("w"))
+    assert symbol.attr_dict()["x"] == {"__storage_type__": number}
+    text = symbol.tojson()
+    for graph in (text, text.replace(f'"{number}"', f'"{stype}"')):
+        assert sym.load_json(graph).simple_bind(mx.cpu(), x=(2, 3), w=(3, 2)).arg_dict["x"].stype == stype
+
+
+def test_a_misspelt_storage_type_is_an_error():
+    with pytest.raises(ArgumentError, match=r"no storage type 'row-sparse'\. Did you mean 'row_sparse'"):
+        sym.var("x", stype="row-sparse")

@@ -265,7 +265,7 @@ class DataLoader:
         batches, self._ready = self._ready, None
         return batches
 
-    def _here(self) -> Iterator[Any]:
+    def _batches_in_process(self) -> Iterator[Any]:
         for samples in self._batch_sampler:
             yield self._finish(self._batchify_fn([self._dataset[number] for number in samples]))
 
@@ -274,7 +274,7 @@ class DataLoader:
 
     def refresh(self) -> None:
         """Start prefetching a round, which the next iteration takes."""
-        self._ready = self._here() if self._workers is None else iter(
+        self._ready = self._batches_in_process() if self._workers is None else iter(
             _Batches(self._workers, self._batch_sampler, self._prefetch, self._timeout, self._finish))
 
     def clean(self) -> None:

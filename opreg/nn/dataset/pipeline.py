@@ -90,7 +90,7 @@ class Dataset:
         if len(set(self._names)) != len(self._names):
             raise ArgumentError(f"a dataset has each column only once, got {list(self._names)}")
 
-    def _then(self, rows: Rows, size: Callable[[], int] | None, names: Sequence[str] | None = None) -> Dataset:
+    def _derive(self, rows: Rows, size: Callable[[], int] | None, names: Sequence[str] | None = None) -> Dataset:
         """A dataset whose rows are computed from this one's."""
         dataset = Dataset(self._names if names is None else names, rows, size)
         dataset._batch_size, dataset._repeats = self._batch_size, self._repeats
@@ -181,14 +181,14 @@ class Dataset:
         if count == -1:
             return self
         _positive("take", count)
-        return self._then(lambda epoch: itertools.islice(self._rows(epoch), count),
-                          lambda: min(count, self.get_dataset_size()))
+        return self._derive(lambda epoch: itertools.islice(self._rows(epoch), count),
+                            lambda: min(count, self.get_dataset_size()))
 
     def skip(self, count: int) -> Dataset:
         """The rows of an epoch without the first ``count``."""
         _positive("skip", count, 0)
-        return self._then(lambda epoch: itertools.islice(self._rows(epoch), count, None),
-                          lambda: max(0, self.get_dataset_size() - count))
+        return self._derive(lambda epoch: itertools.islice(self._rows(epoch), count, None),
+                            lambda: max(0, self.get_dataset_size() - count))
 
     def repeat(self, count: int | None = None) -> Dataset:
         """The rows repeated ``count`` times in one epoch; unchanged for None and -1, which mean no limit of epochs."""
@@ -200,7 +200,7 @@ class Dataset:
             for i in range(count):
                 yield from self._rows(epoch.inner(count, i))
 
-        dataset = self._then(rows, lambda: self.get_dataset_size() * count)
+        dataset = self._derive(rows, lambda: self.get_dataset_size() * count)
         dataset._repeats = self._repeats * count
         return dataset
 
@@ -221,7 +221,7 @@ class Dataset:
             for at in random.permutation(len(buffer)):
                 yield buffer[at]
 
-        return self._then(rows, self.get_dataset_size)
+        return self._derive(rows, self.get_dataset_size)
 
     def split(self, sizes: Sequence[int | float], randomize: bool = True) -> list[Dataset]:
         """Datasets with given numbers of rows, or given fractions of the rows.
@@ -252,7 +252,7 @@ class Dataset:
             row_at = {i: row for i, row in enumerate(self._rows(Epoch(0, seed))) if i in wanted_rows}
             return iter([row_at[place] for place in places])
 
-        return self._then(rows, lambda: len(places))
+        return self._derive(rows, lambda: len(places))
 
     def concat(self, datasets: Dataset | Sequence[Dataset]) -> Dataset:
         """The rows of this dataset, then those of others, which have the same columns."""
@@ -260,8 +260,8 @@ class Dataset:
         for dataset in joined[1:]:
             if dataset._names != self._names:
                 raise ArgumentError(f"concat: expected the columns {list(self._names)}, got {list(dataset._names)}")
-        return self._then(lambda epoch: itertools.chain.from_iterable(dataset._rows(epoch) for dataset in joined),
-                          lambda: sum(dataset.get_dataset_size() for dataset in joined))
+        return self._derive(lambda epoch: itertools.chain.from_iterable(dataset._rows(epoch) for dataset in joined),
+                            lambda: sum(dataset.get_dataset_size() for dataset in joined))
 
     def __add__(self, datasets: Dataset | Sequence[Dataset]) -> Dataset:
         return self.concat(datasets)
@@ -282,8 +282,8 @@ class Dataset:
     def project(self, columns: str | Sequence[str]) -> Dataset:
         """Rows with the given columns only, in that order."""
         places = self._places(columns, "project")
-        return self._then(lambda epoch: (tuple(row[i] for i in places) for row in self._rows(epoch)),
-                          self.get_dataset_size, [self._names[i] for i in places])
+        return self._derive(lambda epoch: (tuple(row[i] for i in places) for row in self._rows(epoch)),
+                            self.get_dataset_size, [self._names[i] for i in places])
 
     def rename(self, input_columns: str | Sequence[str], output_columns: str | Sequence[str]) -> Dataset:
         """The same rows, with other names for columns."""
@@ -294,7 +294,7 @@ class Dataset:
         names = list(self._names)
         for place, name in builtins.zip(places, new):
             names[place] = name
-        return self._then(self._rows, self.get_dataset_size, names)
+        return self._derive(self._rows, self.get_dataset_size, names)
 
     def map(self, operations: Any, input_columns: str | Sequence[str] | None = None,
             output_columns: str | Sequence[str] | None = None, num_parallel_workers: int | None = None, *,
@@ -347,7 +347,7 @@ class Dataset:
         def rows(epoch: Epoch) -> Iterator[Row]:
             return map_rows("map", workers, changed, self._rows(epoch), epoch)
 
-        dataset = self._then(rows, self.get_dataset_size, names)
+        dataset = self._derive(rows, self.get_dataset_size, names)
         return dataset if column_order is None else dataset.project(column_order)
 
     def filter(self, predicate: Callable[..., Any], input_columns: str | Sequence[str] | None = None,
@@ -360,7 +360,7 @@ class Dataset:
                 if _called([predicate], tuple(row[i] for i in places), f"filter of row {at}")[0]:
                     yield row
 
-        return self._then(rows, None)
+        return self._derive(rows, None)
 
     def flat_map(self, func: Callable[..., Dataset]) -> Dataset:
         """The rows of the datasets that a function returns for each row."""
@@ -441,7 +441,7 @@ class Dataset:
                 return sum(1 for _ in rows(Epoch()))
             return count // batch_size if drop_remainder else -(-count // batch_size)
 
-        dataset = self._then(rows, size, names)
+        dataset = self._derive(rows, size, names)
         dataset._batch_size = -1 if callable(batch_size) else batch_size
         return dataset
 
@@ -540,7 +540,7 @@ class Dataset:
                 if some and not drop_remainder:
                     yield batch(bucket, some)
 
-        return self._then(rows, None)
+        return self._derive(rows, None)
 
 
 def zip(datasets: Sequence[Dataset]) -> Dataset:

@@ -39,7 +39,7 @@ class _MappedDataset:
         return self._function(row.number, row.given)
 
 
-def _only(rows: list[Any]) -> Any:
+def _first_row(rows: list[Any]) -> Any:
     return rows[0]
 
 
@@ -71,7 +71,7 @@ def map_rows(owner: str, workers: int, function: Callable[[int, Any], Any], rows
     if not workers:
         yield from (function(number, row) for number, row in enumerate(rows))
         return
-    processes = Processes(workers, _MappedDataset(function), _only, owner, "row")
+    processes = Processes(workers, _MappedDataset(function), _first_row, owner, "row")
     ordered: deque[int] = deque()
     try:
         for number, row in enumerate(rows):

@@ -101,29 +101,29 @@ def item(input: TensorLike) -> Number:
 # ------------------------------------------------------------------------------------------------------ reductions
 
 
-def _over(dim: Axes) -> Axes:
+def _reduced_axes(dim: Axes) -> Axes:
     """Axes; an empty tuple means all of them."""
     return None if dim == () else dim
 
 
 def all(input: TensorLike, dim: Axes = None, keepdim: bool = False) -> Tensor:
     """Whether no element is zero."""
-    return ops.all(tensor(input) != 0, _over(dim), keepdim)
+    return ops.all(tensor(input) != 0, _reduced_axes(dim), keepdim)
 
 
 def any(input: TensorLike, dim: Axes = None, keepdim: bool = False) -> Tensor:
     """Whether any element is not zero."""
-    return ops.any(tensor(input) != 0, _over(dim), keepdim)
+    return ops.any(tensor(input) != 0, _reduced_axes(dim), keepdim)
 
 
 def amax(input: TensorLike, dim: Axes = (), keepdim: bool = False) -> Tensor:
     """The largest element; equal ones share the gradient."""
-    return ops.amax(input, _over(dim), keepdim)
+    return ops.amax(input, _reduced_axes(dim), keepdim)
 
 
 def amin(input: TensorLike, dim: Axes = (), keepdim: bool = False) -> Tensor:
     """The smallest element; equal ones share the gradient."""
-    return ops.amin(input, _over(dim), keepdim)
+    return ops.amin(input, _reduced_axes(dim), keepdim)
 
 
 def _extreme(name: str, input: TensorLike, dim: Any, keepdim: bool) -> Any:
@@ -167,7 +167,7 @@ def argmin(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> 
 def mean(input: TensorLike, dim: Axes = None, keepdim: bool = False, *, dtype: TensorDType = None) -> Tensor:
     """The mean; with ``dtype``, of the elements cast to it."""
     x = tensor(input)
-    return ops.mean(x if dtype is None else x.astype(dtype), _over(dim), keepdim)
+    return ops.mean(x if dtype is None else x.astype(dtype), _reduced_axes(dim), keepdim)
 
 
 def prod(input: TensorLike, dim: int | None = None, keepdim: bool = False, *, dtype: TensorDType = None) -> Tensor:
@@ -179,34 +179,34 @@ def prod(input: TensorLike, dim: int | None = None, keepdim: bool = False, *, dt
 
 def nansum(input: TensorLike, dim: Axes = None, keepdim: bool = False, *, dtype: TensorDType = None) -> Tensor:
     """The sum of the elements that are not NaN."""
-    return ops.nansum(input, _over(dim), keepdim, dtype=dtype)
+    return ops.nansum(input, _reduced_axes(dim), keepdim, dtype=dtype)
 
 
 def var(input: TensorLike, dim: Axes = None, *, correction: int = 1, keepdim: bool = False) -> Tensor:
     """The variance, with the number of elements less ``correction`` as its divisor."""
-    return ops.var(input, _over(dim), correction, keepdim)
+    return ops.var(input, _reduced_axes(dim), correction, keepdim)
 
 
 def std(input: TensorLike, dim: Axes = None, *, correction: int = 1, keepdim: bool = False) -> Tensor:
     """The square root of ``var``."""
-    return ops.std(input, _over(dim), correction, keepdim)
+    return ops.std(input, _reduced_axes(dim), correction, keepdim)
 
 
 def var_mean(input: TensorLike, dim: Axes = None, *, correction: int = 1, keepdim: bool = False
              ) -> tuple[Tensor, Tensor]:
     """``var`` and ``mean``."""
-    return ops.var_mean(input, _over(dim), correction, keepdim)
+    return ops.var_mean(input, _reduced_axes(dim), correction, keepdim)
 
 
 def std_mean(input: TensorLike, dim: Axes = None, *, correction: int = 1, keepdim: bool = False
              ) -> tuple[Tensor, Tensor]:
     """``std`` and ``mean``."""
-    return ops.std_mean(input, _over(dim), correction, keepdim)
+    return ops.std_mean(input, _reduced_axes(dim), correction, keepdim)
 
 
 def count_nonzero(input: TensorLike, dim: Axes = None) -> Tensor:
     """The number of nonzero elements; int64."""
-    return ops.sum((tensor(input) != 0)._cast(_INT64), _over(dim))
+    return ops.sum((tensor(input) != 0)._cast(_INT64), _reduced_axes(dim))
 
 
 def norm(input: TensorLike, p: Number | str = "fro", dim: Axes = None, keepdim: bool = False, *,
@@ -220,7 +220,7 @@ def norm(input: TensorLike, p: Number | str = "fro", dim: Axes = None, keepdim: 
     """
     if isinstance(p, str) and p != "fro":
         raise ArgumentError(f"norm: p must be a number or 'fro', got {p!r}")
-    return ops.vector_norm(floating(input), 2 if isinstance(p, str) else p, _over(dim), keepdim, dtype=dtype)
+    return ops.vector_norm(floating(input), 2 if isinstance(p, str) else p, _reduced_axes(dim), keepdim, dtype=dtype)
 
 
 def median(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> Any:

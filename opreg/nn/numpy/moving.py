@@ -158,7 +158,7 @@ def rot90(a: TensorLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
 # ------------------------------------------------------------------------------------------------ put together
 
 
-def _together(tensors: Sequence[TensorLike], what: str) -> list[Tensor]:
+def _promote(tensors: Sequence[TensorLike], what: str) -> list[Tensor]:
     """The tensors, cast to their common dtype."""
     lifted = [as_tensor(tensor) for tensor in tensors]
     if not lifted:
@@ -171,7 +171,7 @@ def _together(tensors: Sequence[TensorLike], what: str) -> list[Tensor]:
 
 def concatenate(arrays: Sequence[TensorLike], axis: int | None = 0) -> Tensor:
     """The tensors concatenated along an axis, or flattened first."""
-    parts = _together(arrays, "concatenate")
+    parts = _promote(arrays, "concatenate")
     return ops.concat([x.reshape((-1,)) for x in parts] if axis is None else parts, axis or 0)
 
 
@@ -182,27 +182,27 @@ def append(arr: TensorLike, values: TensorLike, axis: int | None = None) -> Tens
 
 def stack(arrays: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """The tensors stacked along a new axis."""
-    return ops.stack(_together(arrays, "stack"), axis)
+    return ops.stack(_promote(arrays, "stack"), axis)
 
 
 def hstack(tup: Sequence[TensorLike]) -> Tensor:
     """The tensors concatenated along the second axis; vectors along the first."""
-    return ops.hstack(_together(tup, "hstack"))
+    return ops.hstack(_promote(tup, "hstack"))
 
 
 def vstack(tup: Sequence[TensorLike]) -> Tensor:
     """The tensors concatenated along the first axis; vectors are rows."""
-    return ops.vstack(_together(tup, "vstack"))
+    return ops.vstack(_promote(tup, "vstack"))
 
 
 def dstack(tup: Sequence[TensorLike]) -> Tensor:
     """The tensors concatenated along the third axis."""
-    return ops.dstack(_together(tup, "dstack"))
+    return ops.dstack(_promote(tup, "dstack"))
 
 
 def column_stack(tup: Sequence[TensorLike]) -> Tensor:
     """The tensors concatenated along the second axis; vectors are columns."""
-    parts = _together(tup, "column_stack")
+    parts = _promote(tup, "column_stack")
     return ops.concat([x.reshape((-1, 1)) if x.ndim < 2 else x for x in parts], 1)
 
 

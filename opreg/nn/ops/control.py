@@ -19,7 +19,8 @@ from opreg.symbol.symbol import Symbol
 from ...cells.state import STATE
 from ...cells.tensor import Tensor
 from ...cells.tensor_base import TensorBase
-from ...cells.trace import FunctionTracer, TracedTensor
+from ...cells.trace import FunctionTracer
+from ...cells.traced_tensor import TracedTensor
 from ...cells.tree import flatten, rebuild
 from ...cells.typing import TensorLike
 from ...core.mode import Recording

@@ -142,9 +142,9 @@ class _Mapped:
         function, trees = (self.ops, args) if self.ops is not None else (args[0], args[1:])
         if not trees:
             raise ArgumentError(f"{type(self).__name__}: there are no inputs to map over")
-        return self._over(function, trees)
+        return self._map_trees(function, trees)
 
-    def _over(self, function: Callable, trees: Sequence[Any]) -> Any:
+    def _map_trees(self, function: Callable, trees: Sequence[Any]) -> Any:
         raise NotImplementedError
 
     def _rows(self, trees: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -164,7 +164,7 @@ class Map(_Mapped):
     ((4, 6), (1, 2))
     """
 
-    def _over(self, function: Callable, trees: Sequence[Any]) -> Any:
+    def _map_trees(self, function: Callable, trees: Sequence[Any]) -> Any:
         return tuple([function(*row) for row in self._rows(trees)])
 
 
@@ -177,7 +177,7 @@ class HyperMap(_Mapped):
     (-1, (-2, -3))
     """
 
-    def _over(self, function: Callable, trees: Sequence[Any]) -> Any:
+    def _map_trees(self, function: Callable, trees: Sequence[Any]) -> Any:
         if not isinstance(trees[0], (tuple, list)):
             return function(*trees)
-        return tuple([self._over(function, row) for row in self._rows(trees)])
+        return tuple([self._map_trees(function, row) for row in self._rows(trees)])

@@ -457,15 +457,15 @@ def trapz(y: TensorLike, x: TensorLike | None = None, *, dx: float = 1.0, dim: i
         places = floating(x)
         places = places.reshape(tuple([-1 if i == axis else 1 for i in range(heights.ndim)])) if places.ndim == 1 \
             else places
-        wide = _after(places, axis, 1) - _before(places, axis, 1)
-    return ops._np_sum((_after(heights, axis, 1) + _before(heights, axis, 1)) * wide, axis=axis) / 2
+        wide = _drop_first(places, axis, 1) - _drop_last(places, axis, 1)
+    return ops._np_sum((_drop_first(heights, axis, 1) + _drop_last(heights, axis, 1)) * wide, axis=axis) / 2
 
 
-def _after(x: Tensor, axis: int, count: int) -> Tensor:
+def _drop_first(x: Tensor, axis: int, count: int) -> Tensor:
     return ops.slice_axis(x, axis=axis, begin=count, end=None)
 
 
-def _before(x: Tensor, axis: int, count: int) -> Tensor:
+def _drop_last(x: Tensor, axis: int, count: int) -> Tensor:
     return ops.slice_axis(x, axis=axis, begin=0, end=-count)
 
 
@@ -474,7 +474,7 @@ def logcumsumexp(input: TensorLike, axis: int) -> Tensor:
     x = floating(input)
     axis, count = one_axis(axis, x.ndim, "logcumsumexp"), 1
     while count < x.shape[axis]:
-        both = logaddexp(_after(x, axis, count), _before(x, axis, count))
+        both = logaddexp(_drop_first(x, axis, count), _drop_last(x, axis, count))
         x = ops.concat(ops.slice_axis(x, axis=axis, begin=0, end=count), both, dim=axis, num_args=2)
         count *= 2
     return x

@@ -122,7 +122,7 @@ def crop_and_resize(image: TensorLike, boxes: TensorLike, box_indices: TensorLik
           for place in (y.expand_dims(2), across.expand_dims(1))]
     found = (_numbers(flat, [math.floor(place + 0.5) for place in at], lengths) if method == "nearest"
              else _interpolated(flat, at, lengths))
-    found = math.where(_inside(at, lengths).expand_dims(1), found, scalar(extrapolation_value, found._dt))
+    found = math.where(_in_image(at, lengths).expand_dims(1), found, scalar(extrapolation_value, found._dt))
     return found.reshape((count, channels, height, width)).transpose((0, 2, 3, 1))
 
 
@@ -151,7 +151,7 @@ def _one_of(name: str, value: str, valid: tuple[str, ...], function: str = "grid
         raise ArgumentError(f"{function}: {name} must be one of {', '.join(valid)}, got {value!r}")
 
 
-def _inside(places: list[Tensor], lengths: Sequence[int]) -> Tensor:
+def _in_image(places: list[Tensor], lengths: Sequence[int]) -> Tensor:
     """Whether coordinates are within the image."""
     return functools.reduce(operator.and_, [(place >= 0) & (place <= n - 1) for place, n in zip(places, lengths)])
 
@@ -177,4 +177,4 @@ def _numbers(flat: Tensor, places: list[Tensor], lengths: tuple[int, ...]) -> Te
         index = index * n + cast(math.clamp(place, 0, n - 1), np.int64)
     shape = (*flat.shape[:2], index.shape[-1])
     numbers = gather_elements(flat, 2, index.expand_dims(1).broadcast_to(shape))
-    return math.where(_inside(places, lengths).expand_dims(1), numbers, scalar(0, numbers._dt))
+    return math.where(_in_image(places, lengths).expand_dims(1), numbers, scalar(0, numbers._dt))

@@ -24,7 +24,7 @@ def _one(name: str) -> Parameter:
     return Parameter(tensor(np.ones(1, np.float32)), name=name)
 
 
-def _once(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+def _cache_by_argument(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     """The function, computed once for each distinct argument: parameters share learning rates."""
     updated: dict[int, tuple[Tensor, Tensor]] = {}
 
@@ -77,7 +77,7 @@ class Adam(Rule):
         store(self.beta1_power, power1)
         store(self.beta2_power, power2)
         correction = (ops.sqrt(1.0 - power2) / (1.0 - power1)).reshape(())
-        corrected = _once(lambda lr: lr * correction)
+        corrected = _cache_by_argument(lambda lr: lr * correction)
         for i, (p, g, lr) in enumerate(self._prepared(gradients)):
             m = self._mean(self.moment1[i], g, self.beta1)
             v = self._mean(self.moment2[i], g * g, self.beta2)
@@ -316,7 +316,7 @@ class AdaMax(Rule):
     def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
         power = self.beta1_power * self.beta1
         store(self.beta1_power, power)
-        corrected = _once(lambda lr: lr / (1.0 - power.reshape(())))
+        corrected = _cache_by_argument(lambda lr: lr / (1.0 - power.reshape(())))
         for i, (p, g, lr) in enumerate(self._prepared(gradients)):
             m = self._mean(self.moment1[i], g, self.beta1)
             v = largest(self.moment2[i], g, self.beta2)

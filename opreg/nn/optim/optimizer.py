@@ -215,7 +215,8 @@ class Optimizer(Cell):
         if parameters is None:
             raise ValueError(f"{self.cls_name}: {what} must not be None")
         if isinstance(parameters, Parameter) or not isinstance(parameters, Iterable):
-            raise TypeError(f"{self.cls_name}: {what} must be a list, got {type(parameters).__name__}")
+            raise TypeError(f"{self.cls_name}: {what} must be a list, got {type(parameters).__name__}; "
+                            "net.trainable_params() lists those of a Cell")
         members = list(parameters)
         if not members:
             raise ValueError(f"{self.cls_name}: {what} must not be empty; does the network have trainable parameters?")
@@ -308,15 +309,15 @@ class Optimizer(Cell):
 
     def get_lr(self) -> Tensor | tuple[Tensor, ...]:
         """The learning rate of this step; with different rates of groups a tuple, one for each parameter."""
-        rates = self._now(self._rates)
+        rates = self._current_settings(self._rates)
         return tuple(rates) if self.is_group_lr else rates[0]
 
     def get_weight_decay(self) -> Tensor | tuple[Tensor, ...]:
         """The weight decay of this step times the loss scale; with groups a tuple, one for each parameter."""
-        now = [tensor(decay * self.loss_scale, np.float32) for decay in self._now(self._given_decays)]
+        now = [tensor(decay * self.loss_scale, np.float32) for decay in self._current_settings(self._given_decays)]
         return tuple(now) if self.is_group else now[0]
 
-    def _now(self, settings: Sequence[Any]) -> list[Any]:
+    def _current_settings(self, settings: Sequence[Any]) -> list[Any]:
         """Settings at this step; each Cell among them is called once."""
         values: dict[int, Tensor] = {}
         for setting in settings:
@@ -346,7 +347,7 @@ class Optimizer(Cell):
         """Gradients plus the weight decay times the parameter."""
         if not self.exec_weight_decay:
             return tuple(gradients)
-        weights = zip(self.parameters, gradients, self._now(self._decays), self._decaying)
+        weights = zip(self.parameters, gradients, self._current_settings(self._decays), self._decaying)
         return tuple([g + p * (decay * self.loss_scale) if flag else g for p, g, decay, flag in weights])
 
     def gradients_centralization(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -419,7 +420,7 @@ class Optimizer(Cell):
         if decay:
             gradients = self.decay_weight(gradients)
         gradients = self.scale_grad(self.gradients_centralization(gradients))
-        rates = self._now(self._rates)
+        rates = self._current_settings(self._rates)
         assign(self.global_step, self.global_step + 1)
         return zip(self.parameters, gradients, rates)
 

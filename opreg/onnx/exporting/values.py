@@ -32,25 +32,25 @@ class Length:
     def __repr__(self) -> str:
         return "?"
 
-    def _with(self, other: Any, what: Callable[[Any, Any], Any]) -> Any:
+    def _combine(self, other: Any, what: Callable[[Any, Any], Any]) -> Any:
         others = other.sizes if isinstance(other, Length) else (other,) * len(self.sizes)
         return length_of([what(size, other) for size, other in zip(self.sizes, others)])
 
     def __mul__(self, other: Any) -> Any:
-        return self._with(other, operator.mul)
+        return self._combine(other, operator.mul)
 
     __rmul__ = __mul__
 
     def __add__(self, other: Any) -> Any:
-        return self._with(other, operator.add)
+        return self._combine(other, operator.add)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        return self._with(other, operator.sub)
+        return self._combine(other, operator.sub)
 
     def __floordiv__(self, other: Any) -> Any:
-        return self._with(other, operator.floordiv)
+        return self._combine(other, operator.floordiv)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Length) and self.sizes == other.sizes and not any(size is ANY for size in self.sizes)

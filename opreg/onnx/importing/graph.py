@@ -15,7 +15,7 @@ import numpy as np
 from opreg.cells.state import STATE
 from opreg.cells.tensor import Tensor
 from opreg.cells.tensor_base import TensorBase
-from opreg.cells.trace import TracedTensor
+from opreg.cells.traced_tensor import TracedTensor
 from opreg.core.op import Op
 from opreg.core.placeholder import Placeholder, lookup
 from opreg.core.registry import ops

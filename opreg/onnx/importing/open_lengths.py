@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from opreg.cells.parameter import Parameter
-from opreg.cells.trace import FunctionTracer, TracedTensor
+from opreg.cells.trace import FunctionTracer
+from opreg.cells.traced_tensor import TracedTensor
 from opreg.core.graph import Entry
 from opreg.core.spec import ANY
 

@@ -196,7 +196,7 @@ def scan_of_batches(node: Node, lengths: Host, *values: Any, body: Graph, num_sc
     batch = node.shape(values[-1])[0]
     each = []
     for i in range(batch):
-        rows = [_at(node, value, 0, i) for value in values]
+        rows = [_slice_at(node, value, 0, i) for value in values]
         each.append(_scanned(node, rows, body, num_scan_inputs, directions, None, None, None))
     return tuple([_stacked(node, column, None) for column in zip(*each)])
 
@@ -208,7 +208,7 @@ def scan(node: Node, *values: Any, body: Graph, num_scan_inputs: int, scan_input
                     scan_output_axes, scan_output_directions)
 
 
-def _at(node: Node, value: Any, axis: int, place: int) -> Any:
+def _slice_at(node: Node, value: Any, axis: int, place: int) -> Any:
     shape = node.lengths(value)
     return ops._np_reshape(ops.slice_axis(value, axis=axis, begin=place, end=place + 1),
                            newshape=tuple([dim for i, dim in enumerate(shape) if i != axis]))
@@ -241,7 +241,7 @@ def _scanned(node: Node, values: list[Any], body: Graph, count: int, directions:
     length, = lengths
     columns = [[] for _ in infos]
     for step in range(length):
-        rows = [_at(node, value, axis, length - 1 - step if back else step)
+        rows = [_slice_at(node, value, axis, length - 1 - step if back else step)
                 for value, axis, back in zip(data, along, backwards)]
         results = node.body(body, [*states, *rows])
         states = results[:len(states)]
@@ -344,7 +344,7 @@ def split_to_sequence(node: Node, x: Any, lengths: Host = None, *, axis: int = 0
     whole = node.shape(x)[axis]
     if lengths is None:
         parts = list(parts_of(node, x, [1] * whole, axis, whole))
-        return parts if keepdims else [_at(node, part, axis, 0) for part in parts]
+        return parts if keepdims else [_slice_at(node, part, axis, 0) for part in parts]
     if lengths.ndim == 0:
         each = int(lengths)
         if each < 1:

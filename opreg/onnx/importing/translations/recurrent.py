@@ -126,8 +126,8 @@ def _times(x: Any, weight: Any, bias: Any) -> Any:
 _GATES = {"lstm": (0, 2, 3, 1), "gru": (1, 0, 2), "rnn_tanh": (0,), "rnn_relu": (0,)}
 
 
-def _at_once(node: Node, mode: str, layer: _Layer, x: Any, w: Any, r: Any, b: Any, lengths: Any, *initial: Any
-             ) -> tuple[Any, ...]:
+def _fused_layer(node: Node, mode: str, layer: _Layer, x: Any, w: Any, r: Any, b: Any, lengths: Any, *initial: Any
+                 ) -> tuple[Any, ...]:
     """All steps by one operator RNN: all outputs and the last states."""
     directions, size = len(layer.backwards), node.shape(r)[-1]
 
@@ -175,7 +175,7 @@ def rnn(node: Node, x: Any, w: Any, r: Any, b: Any = None, lengths: Given = None
     layer = _Layer(node, ["Tanh"], direction, activations, activation_alpha, activation_beta, clip, layout)
     for name in ("tanh", "relu"):
         if (activations or name == "tanh") and _is_plain(node, layer, direction, [name], activations, x):
-            return _at_once(node, f"rnn_{name}", layer, x, w, r, b, lengths, h)
+            return _fused_layer(node, f"rnn_{name}", layer, x, w, r, b, lengths, h)
 
     def step(place: int, x_t: Any, states: Sequence[Any]) -> list[Any]:
         bias = _biases(layer, b, place, 1)
@@ -192,7 +192,7 @@ def gru(node: Node, x: Any, w: Any, r: Any, b: Any = None, lengths: Given = None
         linear_before_reset: int = 0, output_sequence: int = 0) -> Any:
     layer = _Layer(node, ["Sigmoid", "Tanh"], direction, activations, activation_alpha, activation_beta, clip, layout)
     if linear_before_reset and _is_plain(node, layer, direction, ["sigmoid", "tanh"], activations, x):
-        return _at_once(node, "gru", layer, x, w, r, b, lengths, h)
+        return _fused_layer(node, "gru", layer, x, w, r, b, lengths, h)
 
     def step(place: int, x_t: Any, states: Sequence[Any]) -> list[Any]:
         wz, wr, wh = layer.gates(layer.part(w, place), 3)
@@ -217,7 +217,7 @@ def lstm(node: Node, x: Any, w: Any, r: Any, b: Any = None, lengths: Given = Non
                    layout)
     if p is None and not input_forget and _is_plain(node, layer, direction, ["sigmoid", "tanh", "tanh"], activations,
                                                     x):
-        return _at_once(node, "lstm", layer, x, w, r, b, lengths, h, c)
+        return _fused_layer(node, "lstm", layer, x, w, r, b, lengths, h, c)
 
     def step(place: int, x_t: Any, states: Sequence[Any]) -> list[Any]:
         ws, rs = layer.gates(layer.part(w, place), 4), layer.gates(layer.part(r, place), 4)

@@ -1,0 +1,121 @@
+"""Settings of the program: the mode in which Cells run, the device of new tensors, conventions of hooks and bprop."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from opreg.ndarray.context import Context, set_default_context
+
+from ..core.mode import MODE
+from ..errors import ArgumentError, did_you_mean
+
+__all__ = ["EPOCH", "GRAPH_MODE", "PYNATIVE_MODE", "STRICT", "COMPATIBLE", "LAX", "set_context", "get_context",
+           "no_setting", "check_setting", "compiles"]
+
+#: The mode in which calling an outermost Cell compiles it.
+GRAPH_MODE = 0
+#: The mode in which calling a Cell runs its Python code.
+PYNATIVE_MODE = 1
+#: Levels of ``jit_syntax_level``, accepted without effect.
+STRICT, COMPATIBLE, LAX = 0, 1, 2
+
+#: Count of all changes that may invalidate compiled functions: attributes of Cells, hooks, settings. While it is the
+#: same nothing has to be compared.
+EPOCH = [0]
+
+_VALID: dict[str, tuple[Any, ...]] = {
+    "mode": (GRAPH_MODE, PYNATIVE_MODE),
+    "device_target": ("CPU", "GPU"),
+    "convention": ("document", "2.4"),
+    "check_bprop": (False, True),
+}
+
+
+def _chosen(variable: str, name: str) -> str:
+    """The value of a setting from an environment variable; the default is its first valid value."""
+    setting = os.environ.get(variable) or _VALID[name][0]
+    if setting not in _VALID[name]:
+        raise ArgumentError(f"{variable} must be one of {', '.join(map(str, _VALID[name]))}, got {setting!r}")
+    return str(setting)
+
+
+_CONTEXT: dict[str, Any] = {"mode": PYNATIVE_MODE, "device_target": "CPU", "device_id": 0,
+                            "convention": _chosen("OPREG_CONVENTION", "convention"), "check_bprop": False}
+#: Accepted without effect, since programs set them.
+_INERT = frozenset({
+    "save_graphs", "save_graphs_path", "enable_graph_kernel", "graph_kernel_flags", "max_call_depth",
+    "pynative_synchronize", "max_device_memory", "mempool_block_size", "memory_optimize_level", "enable_compile_cache",
+    "compile_cache_path", "runtime_num_threads", "inter_op_parallel_num", "deterministic", "jit_config", "jit_level",
+    "jit_syntax_level", "reserve_class_name_in_scope", "precompile_only", "debug_level", "ascend_config", "gpu_config",
+    "grad_for_scalar", "enable_sparse", "aoe_config", "aoe_tune_mode", "disable_format_transform",
+    "enable_auto_mixed_precision", "enable_reduce_precision", "env_config_path", "jit_enable_inplace_ops",
+    "load_compile_cache", "op_timeout", "print_file_path", "save_compile_cache", "variable_memory_max_size"})
+
+
+def set_context(**settings: object) -> None:
+    """Set the mode in which outermost Cells run, and the device.
+
+    Parameters
+    ----------
+    mode : int
+        ``GRAPH_MODE`` compiles them, ``PYNATIVE_MODE``, the default, runs their Python code.
+    device_target : {"CPU", "GPU"}
+        The device of new tensors.
+    device_id : int
+        Number of the GPU.
+    convention : {"document", "2.4"}
+        The convention of ``register_backward_hook``; see there. The environment variable ``OPREG_CONVENTION`` sets the
+        default, which is ``document`` otherwise.
+    check_bprop : bool
+        Whether a ``bprop`` must return tensors with exactly the shapes and dtypes of the inputs. Otherwise its results
+        are summed to the shape and cast to the dtype of the inputs, and None stands for zeros.
+
+    Examples
+    --------
+    >>> set_context(mode=PYNATIVE_MODE)
+    >>> get_context("mode")
+    1
+    """
+    for name, value in settings.items():
+        if name in _INERT:
+            continue
+        if name not in _CONTEXT:
+            raise no_setting("set_context", name, _CONTEXT)
+        check_setting(name, value)
+        if name == "device_id" and type(value) is not int:
+            raise ArgumentError(f"set_context: device_id must be an int, got {value!r}")
+    chosen = {**_CONTEXT, **{name: value for name, value in settings.items() if name in _CONTEXT}}
+    if chosen["device_target"] != _CONTEXT["device_target"] or chosen["device_id"] != _CONTEXT["device_id"]:
+        place = Context("gpu", chosen["device_id"]) if chosen["device_target"] == "GPU" else Context("cpu", 0)
+        place.backend.zeros((1,), np.dtype(np.float32), place.device_id)  # raises if the device is missing
+        set_default_context(place)
+    if chosen != _CONTEXT:
+        _CONTEXT.update(chosen)
+        EPOCH[0] += 1
+
+
+def no_setting(function: str, name: str, settings: Iterable[str]) -> ArgumentError:
+    """The error for a name that is none of a function's settings."""
+    return ArgumentError(f"{function}: there is no setting {name!r}. {did_you_mean(name, settings)}")
+
+
+def check_setting(name: str, value: object) -> None:
+    """Refuse an invalid value of a setting."""
+    if name in _VALID and value not in _VALID[name]:
+        raise ArgumentError(f"set_context: {name} must be one of {', '.join(map(str, _VALID[name]))}, got {value!r}")
+
+
+def get_context(name: str) -> Any:
+    """A setting of ``set_context``, or of the context around the call."""
+    if name not in _CONTEXT:
+        raise no_setting("get_context", name, _CONTEXT)
+    return (MODE.now().convention if name == "convention" else None) or _CONTEXT[name]
+
+
+def compiles() -> bool:
+    """Whether calling an outermost Cell compiles it."""
+    return _CONTEXT["mode"] == GRAPH_MODE
