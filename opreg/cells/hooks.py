@@ -641,24 +641,25 @@ def _hook_traced(trace: FunctionTracer, value: Any, owner: TensorHooks) -> None:
     if entry in trace.arguments:
         trace.arguments[entry] = owner
         return
-    node: Any  # None for an array from outside
-    node, number = entry if trace.read(value) is value else (None, 0)
-    if node is not None and node.op is INPUT_TAG and isinstance(hooks := node.attrs["link"].backward, OutputHooks):
+    # An array from outside has no entry, and a tensor of a surrounding trace is a variable of this one.
+    if trace.read(value) is not value or not (entry[0].op is None or entry[0] in trace.nodes):
+        (tagged,) = _tagged(INPUT_TAG, [value], (), Link(owner, None, "a tensor's hook"))
+        value._entry = tagged._entry
+        return
+    node, number = entry
+    if node.op is INPUT_TAG and isinstance(hooks := node.attrs["link"].backward, OutputHooks):
         hooks.owners[number] = owner
         return
-    known = node is not None and (node.op is None or node in trace.nodes)
-    outputs = [trace.wrap((node, i)) for i in range(len(trace.specs[node]))] if known else [value]
-    tags = _tag_attrs(owner, number if known else 0, len(outputs))
-    tags["link"].specs(INPUT_TAG, outputs)
-    results = trace.call(INPUT_TAG, outputs, tags)
-    tagged = (results if isinstance(results, tuple) else (results,))[number if known else 0]
-    if not known or tagged._entry[0] is not trace.nodes[-1] or tagged._entry[0].op is not INPUT_TAG:
+    link = Link(OutputHooks({number: owner}), None, "a tensor's hook")
+    tagged = _tagged(INPUT_TAG, [trace.wrap((node, i)) for i in range(len(trace.specs[node]))], (), link)[number]
+    tag = tagged._entry[0]
+    if node.op is None or tag is not trace.nodes[-1] or tag.op is not INPUT_TAG:
         value._entry = tagged._entry
-    elif node.op is None:
-        value._entry = tagged._entry
-        trace.read_through(entry, tagged._entry)
-    else:
-        trace.move_behind(node, tagged._entry[0])
+    if tag is trace.nodes[-1] and tag.op is INPUT_TAG:
+        if node.op is None:
+            trace.read_through(entry, tagged._entry)
+        else:
+            trace.move_behind(node, tag)
 
 
 class OutputHooks:

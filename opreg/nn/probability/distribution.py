@@ -162,7 +162,7 @@ class Distribution(Cell):
         if not isinstance(value, TensorBase):
             raise TypeError(f"{self.name}: For value, input type must be a Tensor or Parameter, got "
                             f"{type(value).__name__}")
-        return value.astype(self.parameter_type)  # type: ignore[return-value]
+        return value.astype(self.parameter_type)
 
     def _parameters(self, args: Sequence[Any], keywords: Mapping[str, Any], given: bool = True) -> list[Tensor]:
         """Parameters in order: those of a call, or those of the Cell."""
@@ -180,7 +180,7 @@ class Distribution(Cell):
                                 f"{'None' if value is None else type(value).__name__} since it is not specified during "
                                 "initialization.")
             result.append(value.astype(self.parameter_type))
-        return result  # type: ignore[return-value]
+        return result
 
     def _missing(self, what: str) -> Any:
         raise NotImplementedError(f"{what} is not implemented for {type(self).__name__} distribution.")
@@ -267,7 +267,7 @@ class Normal(Distribution):
     def _mean(self, mean: Tensor, sd: Tensor) -> Tensor:  # type: ignore[override]
         return mean + ops.zeros_like(sd)
 
-    _mode = _mean
+    _mode = _mean  # type: ignore[assignment]
 
     def _var(self, mean: Tensor, sd: Tensor) -> Tensor:  # type: ignore[override]
         return ops.square(sd + ops.zeros_like(mean))
@@ -308,12 +308,12 @@ class Uniform(Distribution):
         super().__init__(seed, dtype, name, {"low": low, "high": high})
 
     @property
-    def low(self) -> Tensor | None:
+    def low(self) -> TensorBase | None:
         """The lower limit."""
         return self._given[0]
 
     @property
-    def high(self) -> Tensor | None:
+    def high(self) -> TensorBase | None:
         """The upper limit."""
         return self._given[1]
 
@@ -365,7 +365,7 @@ class Exponential(Distribution):
         super().__init__(seed, dtype, name, {"rate": rate})
 
     @property
-    def rate(self) -> Tensor | None:
+    def rate(self) -> TensorBase | None:
         """The rate."""
         return self._given[0]
 
@@ -428,7 +428,7 @@ class Bernoulli(Distribution):
         super().__init__(seed, dtype, name, {"probs": probs})
 
     @property
-    def probs(self) -> Tensor | None:
+    def probs(self) -> TensorBase | None:
         """The probabilities of 1."""
         return self._given[0]
 
@@ -495,7 +495,7 @@ class Categorical(Distribution):
         return f"probs = {probs}"
 
     @property
-    def probs(self) -> Tensor | None:
+    def probs(self) -> TensorBase | None:
         """The probabilities."""
         return self._given[0]
 
