@@ -1,7 +1,8 @@
 """How cost grows: with a graph's nodes, with the batch, with the parameters of an update, with threads.
 
 ``benchmarks.run_growth`` measures each size, in one process for a column or in one process for each size. The result is
-stated in words: whether cost grows in proportion, with the cost of one more, or where it does not.
+stated in words: the cost of one more node, sample, parameter or thread if cost grows in proportion, and otherwise the
+sizes at which it grows faster or slower.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class ProposalTarget(mx.operator.CustomOp):
 
     def forward(self, is_train, req, in_data, out_data, aux):
         proposals, objects = (each.asnumpy() for each in in_data)
-        proposals = np.vstack([proposals, np.pad(objects[:, :4], ((0, 0), (1, 0)))])  # objects propose themselves
+        proposals = np.vstack([proposals, np.pad(objects[:, :4], ((0, 0), (1, 0)))])  # the objects are proposals, too
         overlaps = bbox_overlaps(proposals[:, 1:], objects[:, :4])
         nearest, overlap = overlaps.argmax(axis=1), overlaps.max(axis=1)
 

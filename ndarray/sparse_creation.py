@@ -135,7 +135,7 @@ def _stored_of(stype: str, source: Any, shape: tuple[int, ...] | None, dtype: DT
 
 def _agreeing(shape: tuple[int, ...], expected: tuple[int, ...] | None) -> tuple[int, ...]:
     if expected is not None and shape != expected:
-        raise ShapeError(f"shape: the numbers have {show(shape)}, got {show(expected)}")
+        raise ShapeError(f"shape: the values have {show(shape)}, got {show(expected)}")
     return shape
 
 

@@ -108,6 +108,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     **{name: ("opreg.nn.parallel", name) for name in (
         "ParallelMode", "set_auto_parallel_context", "get_auto_parallel_context", "reset_auto_parallel_context")},
     "parallel": ("opreg.nn.strategies", None),
+    "_checkparam": ("opreg.nn.checkparam", None),
     **{name: ("opreg.nn.strategies", name) for name in (
         "set_algo_parameters", "get_algo_parameters", "reset_algo_parameters")},
     **{name: ("opreg.cells.grad", name) for name in (
@@ -154,8 +155,7 @@ _ABSENT_OF_MINDSPORE = {
        for name in ("DecodeVideo", "VideoDecoder", "read_video")},
     **dict.fromkeys(("Profiler", "profiler.Profiler", "profiler.profiling"),
                     "profiler.profile() collects the events of a stretch of code"),
-    **dict.fromkeys(("_checkparam", "_c_expression"),
-                    "it is internal to MindSpore, and errors.ArgumentError is what checks of one's own raise"),
+    "_c_expression": "it is internal to MindSpore",
     **dict.fromkeys(("set_ps_context", "context.set_ps_context"),
                     "each process has all weights; see docs/distributed.md"),
     **dict.fromkeys(("nn.thor", "nn.optim.thor", "train.train_thor"), "nn.Momentum and nn.Lamb are optimizers to take"),
@@ -164,7 +164,6 @@ _ABSENT_OF_MINDSPORE = {
     "boost": "each process trains a whole network, by nn.TrainOneStepCell or Model",
     "hal": "num_gpus() and gpu(0) are what devices are asked by",
     "rewrite": "cell.to_symbol() is a graph",
-    "nn.probability": "ops has distributions to draw from",
     "load": "cell.to_symbol() is a graph, which is saved",
 }
 

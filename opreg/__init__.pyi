@@ -101,6 +101,7 @@ from opreg.nn.amp import DynamicLossScaleManager as DynamicLossScaleManager
 from opreg.nn.amp import FixedLossScaleManager as FixedLossScaleManager
 from opreg.nn.amp import LossScaleManager as LossScaleManager
 from opreg.nn.amp import build_train_network as build_train_network
+from opreg.nn import checkparam as _checkparam
 from opreg.nn.checkpoint import save_checkpoint as save_checkpoint
 from opreg.nn.checkpoint import load_checkpoint as load_checkpoint
 from opreg.nn.checkpoint import load_param_into_net as load_param_into_net
@@ -147,6 +148,7 @@ from opreg.nn.metrics import rearrange_inputs as rearrange_inputs
 from opreg.nn import mint as mint
 from opreg.nn.model import Callback as Callback
 from opreg.nn.model import CheckpointConfig as CheckpointConfig
+from opreg.nn.model import DatasetHelper as DatasetHelper
 from opreg.nn.model import EarlyStopping as EarlyStopping
 from opreg.nn.model import History as History
 from opreg.nn.model import LambdaCallback as LambdaCallback
@@ -159,6 +161,7 @@ from opreg.nn.model import RunContext as RunContext
 from opreg.nn.model import SummaryCollector as SummaryCollector
 from opreg.nn.model import SummaryRecord as SummaryRecord
 from opreg.nn.model import TimeMonitor as TimeMonitor
+from opreg.nn.model import data_sink as data_sink
 from opreg.nn import numpy as numpy
 from opreg.nn import ops as ops
 from opreg.nn.parallel import ParallelMode as ParallelMode
@@ -219,31 +222,31 @@ from opreg.util import use_np_array as use_np_array
 
 __all__ = [
     "__version__", "Accuracy", "AttrScope", "BleuScore", "COMPATIBLE", "COOTensor", "CSRTensor", "Callback",
-    "CheckpointConfig", "ConfusionMatrix", "ConfusionMatrixMetric", "Context", "CosineSimilarity", "Dice",
-    "DynamicLossScaleManager", "EarlyStopping", "Executor", "F1", "Fbeta", "FixedLossScaleManager", "GRAPH_MODE",
-    "HausdorffDistance", "History", "JitConfig", "LAX", "LambdaCallback", "LearningRateScheduler", "Loss",
-    "LossMonitor", "LossScaleManager", "MAE", "MSE", "MXNetError", "MeanSurfaceDistance", "Metric", "Model",
+    "CheckpointConfig", "ConfusionMatrix", "ConfusionMatrixMetric", "Context", "CosineSimilarity", "DatasetHelper",
+    "Dice", "DynamicLossScaleManager", "EarlyStopping", "Executor", "F1", "Fbeta", "FixedLossScaleManager",
+    "GRAPH_MODE", "HausdorffDistance", "History", "JitConfig", "LAX", "LambdaCallback", "LearningRateScheduler",
+    "Loss", "LossMonitor", "LossScaleManager", "MAE", "MSE", "MXNetError", "MeanSurfaceDistance", "Metric", "Model",
     "ModelCheckpoint", "NDArray", "OcclusionSensitivity", "OpError", "PYNATIVE_MODE", "ParallelMode", "Parameter",
     "ParameterTuple", "Perplexity", "Precision", "ROC", "Recall", "ReduceLROnPlateau", "RootMeanSquareDistance",
     "RowTensor", "RunContext", "STRICT", "SparseTensor", "SummaryCollector", "SummaryRecord", "Symbol", "Tensor",
     "TimeMonitor", "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "_Function",
-    "_no_grad", "amp", "attribute", "auc", "autograd", "base", "bfloat16", "bool_", "build_train_network", "byte",
-    "caches", "callback", "common", "communication", "context", "contrib", "cpu", "cpu_pinned", "current_context",
-    "dataset", "distributed", "double", "dtype", "dtype_to_nptype", "dtype_to_pytype", "engine", "error", "errors",
-    "executor", "executor_manager", "experimental", "export", "float16", "float32", "float64", "float_", "from_numpy",
-    "get_algo_parameters", "get_auto_parallel_context", "get_context", "get_grad", "get_metric_fn", "get_rng_state",
-    "get_seed", "gluon", "gpu", "grad", "half", "image", "img", "init", "initial_seed", "initializer", "int16",
-    "int32", "int64", "int8", "int_", "intc", "intp", "io", "is_np_array", "is_np_shape", "is_tensor", "jacfwd",
-    "jacrev", "jit", "jit_class", "jvp", "kv", "kvstore", "load_checkpoint", "load_param_into_net", "log", "long",
-    "lr_scheduler", "manual_seed", "metric", "mint", "mod", "model", "module", "mon", "monitor", "ms_class",
-    "ms_function", "mutable", "name", "names", "nd", "ndarray", "nn", "no_grad", "notebook", "np", "np_array",
-    "np_shape", "npx", "num_gpus", "numpy", "numpy_extension", "onnx", "operator", "ops", "opt", "optimizer",
-    "parallel", "profiler", "pytype_to_dtype", "random", "rearrange_inputs", "recompute", "recordio", "registry",
-    "reset_algo_parameters", "reset_auto_parallel_context", "rnd", "rnn", "rtc", "runtime", "save_checkpoint", "seed",
-    "set_algo_parameters", "set_auto_parallel_context", "set_context", "set_device", "set_np_shape", "set_rng_state",
-    "set_seed", "short", "single", "sym", "symbol", "tensor", "test_utils", "train", "ubyte", "uint", "uint16",
-    "uint32", "uint64", "uint8", "uintc", "uintp", "use_np", "use_np_array", "use_np_shape", "ushort", "util",
-    "value_and_grad", "visualization", "viz", "vjp", "vmap",
+    "_checkparam", "_no_grad", "amp", "attribute", "auc", "autograd", "base", "bfloat16", "bool_",
+    "build_train_network", "byte", "caches", "callback", "common", "communication", "context", "contrib", "cpu",
+    "cpu_pinned", "current_context", "data_sink", "dataset", "distributed", "double", "dtype", "dtype_to_nptype",
+    "dtype_to_pytype", "engine", "error", "errors", "executor", "executor_manager", "experimental", "export",
+    "float16", "float32", "float64", "float_", "from_numpy", "get_algo_parameters", "get_auto_parallel_context",
+    "get_context", "get_grad", "get_metric_fn", "get_rng_state", "get_seed", "gluon", "gpu", "grad", "half", "image",
+    "img", "init", "initial_seed", "initializer", "int16", "int32", "int64", "int8", "int_", "intc", "intp", "io",
+    "is_np_array", "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit", "jit_class", "jvp", "kv", "kvstore",
+    "load_checkpoint", "load_param_into_net", "log", "long", "lr_scheduler", "manual_seed", "metric", "mint", "mod",
+    "model", "module", "mon", "monitor", "ms_class", "ms_function", "mutable", "name", "names", "nd", "ndarray", "nn",
+    "no_grad", "notebook", "np", "np_array", "np_shape", "npx", "num_gpus", "numpy", "numpy_extension", "onnx",
+    "operator", "ops", "opt", "optimizer", "parallel", "profiler", "pytype_to_dtype", "random", "rearrange_inputs",
+    "recompute", "recordio", "registry", "reset_algo_parameters", "reset_auto_parallel_context", "rnd", "rnn", "rtc",
+    "runtime", "save_checkpoint", "seed", "set_algo_parameters", "set_auto_parallel_context", "set_context",
+    "set_device", "set_np_shape", "set_rng_state", "set_seed", "short", "single", "sym", "symbol", "tensor",
+    "test_utils", "train", "ubyte", "uint", "uint16", "uint32", "uint64", "uint8", "uintc", "uintp", "use_np",
+    "use_np_array", "use_np_shape", "ushort", "util", "value_and_grad", "visualization", "viz", "vjp", "vmap",
 ]
 
 __version__: str

@@ -25,9 +25,10 @@ _FILES_OF_OPS = ("base", "array_func", "array_ops", "clip_func", "comm_ops", "co
 
 #: Names in MindSpore's ``train``, and the module that has each here.
 TRAINING = {
-    **dict.fromkeys(("Callback", "CheckpointConfig", "EarlyStopping", "History", "LambdaCallback",
+    **dict.fromkeys(("Callback", "CheckpointConfig", "DatasetHelper", "EarlyStopping", "History", "LambdaCallback",
                      "LearningRateScheduler", "LossMonitor", "Model", "ModelCheckpoint", "ReduceLROnPlateau",
-                     "RunContext", "SummaryCollector", "SummaryRecord", "TimeMonitor"), "opreg.nn.model"),
+                     "RunContext", "SummaryCollector", "SummaryRecord", "TimeMonitor", "data_sink"),
+                    "opreg.nn.model"),
     **dict.fromkeys(("Accuracy", "BleuScore", "ConfusionMatrix", "ConfusionMatrixMetric", "CosineSimilarity", "Dice",
                      "F1", "Fbeta", "HausdorffDistance", "Loss", "MAE", "MSE", "MeanSurfaceDistance", "Metric",
                      "OcclusionSensitivity", "Perplexity", "Precision", "ROC", "Recall", "RootMeanSquareDistance",
@@ -61,9 +62,10 @@ _DEEPER = {
                         "rnns": "opreg.nn.layers.recurrent", "rnn_cells": "opreg.nn.layers.recurrent",
                         "transformer": "opreg.nn.layers.attention",
                         **dict.fromkeys(("dense", "embedding", "image", "padding"), "opreg.nn.layers")},
-    "opreg.nn.losses": {"loss": "opreg.nn.losses", "_Loss": "opreg.nn.losses:LossBase"},  # its old name
+    "opreg.nn.losses": {"loss": "opreg.nn.losses", "_Loss": "opreg.nn.losses:LossBase"},  # MXNet's old name of Loss
     "opreg.nn.ops": {**dict.fromkeys(("operations", "functional", "composite", "function", *_FILES_OF_OPS),
-                                     "opreg.nn.ops"), "grad": "opreg.nn.ops:grad"},
+                                     "opreg.nn.ops"), "grad": "opreg.nn.ops:grad",
+                     "_primitive_cache": "opreg.nn.ops.primitive"},
     "opreg.nn.ops:grad": {"grad_func": "opreg.nn.grad_func"},
     "opreg.nn.optim": dict.fromkeys(("ada_grad", "adadelta", "adafactor", "adam", "adamax", "asgd", "ftrl", "lamb",
                                      "lazyadam", "momentum", "proximal_ada_grad", "rmsprop", "rprop", "sgd"),
@@ -82,7 +84,7 @@ _DEEPER = {
     "opreg.nn.communication": {"management": "opreg.nn.communication"},
     "opreg.onnx.onnx2mx": dict.fromkeys(("import_model", "import_to_gluon"), "opreg.onnx.importing"),
     "opreg.onnx.mx2onnx": {"_export_model": "opreg.onnx.exporting"},
-    "opreg.train": {"_utils": "opreg.train.folders",
+    "opreg.train": {"_utils": "opreg.train.folders", "dataset_helper": "opreg.nn.model.feeding",
                     **dict.fromkeys(("amp", "loss_scale_manager"), "opreg.nn.amp"),
                     "serialization": "opreg.nn.checkpoint", "summary": "opreg.nn.model.summaries",
                     "metrics": "opreg.nn.metrics", **_TRAINING_NAMES,
@@ -152,9 +154,9 @@ class _Aliases:
 
     def find_spec(self, name: str, path: Iterable[str] | None = None, target: ModuleType | None = None
                   ) -> ModuleSpec | None:
-        if path is None and name not in self.targets:  # somebody's top-level module
+        if path is None and name not in self.targets:  # a top-level module of another package
             return None
-        if self.withheld(name):  # without a name it leaves ``from opreg import gluon``, too
+        if self.withheld(name):  # an error without ``name`` also passes through ``from opreg import gluon``
             raise ModuleNotFoundError(why(name))
         return None if self.target(name) == name else ModuleSpec(name, self)  # type: ignore[arg-type]
 
@@ -194,7 +196,7 @@ class _Absent:
             try:
                 ask(last)
             except AttributeError as error:
-                raise ModuleNotFoundError(str(error)) from None  # without a name, as above
+                raise ModuleNotFoundError(str(error)) from None  # without ``name``, as above
 
 
 _ALIASES = _Aliases()

@@ -33,11 +33,11 @@ integer_types = (int, np.int32, np.int64)
 numeric_types = (float, int, np.generic)
 string_types = (str,)
 
-#: Numbers of C, which are Python's here: nothing is handed to a library.
+#: MXNet's C types of numbers, which are Python's here, since no C library is called.
 mx_uint = mx_int = mx_int64 = int
 mx_float = mx_float_p = float
 
-#: The dtype of arrays that nothing else is said of.
+#: The default dtype of arrays.
 mx_real_t = np.float32
 
 

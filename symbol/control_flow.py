@@ -167,8 +167,7 @@ def _through(body: Symbol, known_specs: Sequence[Spec]) -> tuple[list[Spec], lis
     """Infer specs of the inputs and outputs of a body from those of some inputs."""
     graph = resolved(body)._graph()
     variables = [node for node in graph.nodes if node.op is None]
-    inferred = inference.infer_specs(graph, {node: spec.shape for node, spec in zip(variables, known_specs)},
-                                     {node: spec.dtype for node, spec in zip(variables, known_specs)}, decide=False)
+    inferred = inference.infer_body(graph, variables, known_specs)
     return [inferred[node][0] for node in variables], [inferred[node][i] for node, i in graph.heads]
 
 

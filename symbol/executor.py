@@ -378,7 +378,8 @@ class Executor(SingleThread, BoundArrays, PlanReports):
     def _repeat(self, mode: bool, forward: Callable[[], None]) -> None:
         """Run a forward again for its backward, with the random numbers of the caller's last one, and without changing
         auxiliary states."""
-        states = [array for array in self.aux_arrays if not array._sparse]  # a write replaces those that are
+        # a write to a sparse array replaces its data
+        states = [array for array in self.aux_arrays if not array._sparse]
         before = [array._ctx.run(array._data.copy) for array in states]
         try:
             with generators.same_draws(self._draws(mode)):

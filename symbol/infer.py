@@ -16,8 +16,8 @@ from opreg.core.rules import Attrs
 from opreg.core.spec import ANY, Shape, Spec, as_dtype, is_known, unify
 from opreg.errors import InferenceError, OpError
 
-__all__ = ["infer_shapes", "with_empty_dims", "infer_dtypes", "infer_specs", "decide_dtypes", "infer", "complete",
-           "mxnet_shape"]
+__all__ = ["infer_shapes", "with_empty_dims", "infer_dtypes", "infer_specs", "infer_body", "decide_dtypes", "infer",
+           "complete", "mxnet_shape"]
 
 K = TypeVar("K")  # the shape, dtype or spec of an entry, as far as it is known
 
@@ -152,8 +152,7 @@ class _Inference(Generic[K]):
         return known_of
 
 
-def infer_shapes(graph: Graph, shapes: Mapping[Node, Shape | None],
-                 before: Mapping[Node, list[Shape | None]] | None = None) -> Known[Shape | None]:
+def infer_shapes(graph: Graph, shapes: Mapping[Node, Shape | None]) -> Known[Shape | None]:
     """Infer the shapes of all entries from those of variables, as far as rules determine them. Declared dtypes of
     variables are used where shapes depend on them.
 
@@ -163,8 +162,6 @@ def infer_shapes(graph: Graph, shapes: Mapping[Node, Shape | None],
         The graph.
     shapes : mapping of variable to shape
         Known shapes; ``__shape__`` attributes of variables are used, too.
-    before : mapping of node to list of shapes, optional
-        Shapes of some of the nodes.
 
     Returns
     -------
@@ -174,8 +171,14 @@ def infer_shapes(graph: Graph, shapes: Mapping[Node, Shape | None],
     if _is_joint(graph):
         specs = _together(graph, shapes, {}, {}, {}, False)
         return {node: [spec.shape for spec in known] for node, known in specs.items()}
+    return _shapes_alone(graph, shapes, {})
+
+
+def _shapes_alone(graph: Graph, shapes: Mapping[Node, Shape | None], before: Mapping[Node, list[Shape | None]]
+                  ) -> Known[Shape | None]:
+    """``infer_shapes`` for a graph in which no shape depends on a dtype."""
     shape_of: Known[Shape | None] = {node: [_variable_shape(node, shapes.get(node))]
-                                     for node in graph.nodes if node.op is None} | dict(before or {})
+                                     for node in graph.nodes if node.op is None} | dict(before)
     return _Inference(graph, shape_of, Op.infer_shapes, _merged_shape, None).run()
 
 
@@ -234,7 +237,7 @@ def infer_specs(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mappi
     outside = {node: [spec.dtype for spec in specs] for node, specs in before.items()}
     if _is_joint(new):
         return _together(new, shapes, dtypes, before, outside, decide)
-    shape_of = infer_shapes(new, shapes, {node: [spec.shape for spec in specs] for node, specs in before.items()})
+    shape_of = _shapes_alone(new, shapes, {node: [spec.shape for spec in specs] for node, specs in before.items()})
     dtype_of = (decide_dtypes if decide else infer_dtypes)(new, dtypes, outside)
     shared: dict[tuple[int, int], list[Spec]] = {}
     spec_of = dict(before)
@@ -266,8 +269,26 @@ def _together(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping
 
 
 def _is_joint(graph: Graph) -> bool:
-    """Whether shapes and dtypes of some node depend on each other."""
-    return any(node.op.rules.specs is not None for node in graph.nodes if node.op is not None)
+    """Whether shapes and dtypes of some node depend on each other; in a loop, those of a node in its body."""
+    for node in graph.nodes:
+        if node.op is not None and node.op.rules.specs is not None:
+            bodies = node.attrs.get("subgraphs", ())
+            if not bodies or any(_is_joint(body._graph()) for body in bodies):
+                return True
+    return False
+
+
+def infer_body(graph: Graph, variables: Sequence[Node], known_specs: Sequence[Spec]) -> Known[Spec]:
+    """Infer the specs of all entries of a body from those of its variables; only shapes or dtypes if nothing else is
+    known, as in a question about these."""
+    shapes = {node: spec.shape for node, spec in zip(variables, known_specs)}
+    dtypes = {node: spec.dtype for node, spec in zip(variables, known_specs)}
+    if not _is_joint(graph):
+        if all(dtype is None for dtype in dtypes.values()):
+            return {node: list(map(Spec, known)) for node, known in _shapes_alone(graph, shapes, {}).items()}
+        if all(shape is None for shape in shapes.values()):
+            return {node: [Spec(None, dtype) for dtype in known] for node, known in infer_dtypes(graph, dtypes).items()}
+    return infer_specs(graph, shapes, dtypes, decide=False)
 
 
 def _variable_shape(node: Node, stated: Shape | None) -> Shape | None:

@@ -162,7 +162,7 @@ class RecordedSegment(Segment):
                 and not all(map(_keeps_state, step.run)):
             return "draws random numbers"
         if not all(getattr(function, "capturable", True) for function in step.run):
-            return "is given numbers of the host"
+            return "takes values from the host"
         if not all(isinstance(out, self._xp.ndarray) for out in step.outs if out is not None):
             return "computes elsewhere"
         return None

@@ -30,7 +30,8 @@ from .sharding import Gather, Sharding
 __all__ = ["Index", "Update", "Updater"]
 
 _MISSING, _UNKNOWN = object(), object()
-#: The memory of an array: of a dense one without a call of Python.
+#: Functions that return the memory of an array: the first reads an attribute of dense arrays, the second takes any
+#: array.
 _RAW, _STORED = operator.attrgetter("_data"), operator.attrgetter("_memory")
 
 #: A key of a weight.

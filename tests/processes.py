@@ -1,4 +1,4 @@
-"""Programs in processes of their own, forked from one that has imported opreg: the import takes longer than most of
+"""Programs in separate processes, forked from one that has imported opreg, since the import takes longer than most of
 these programs."""
 
 from __future__ import annotations

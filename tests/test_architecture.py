@@ -22,8 +22,8 @@ from tests.questions import of_each
 
 ROOT = Path(__file__).parent.parent
 
-#: The floors of the house, lowest first: what stands on a line may import from the lines above it. A folder stands for
-#: all that is in it, but for what has a line of its own. Within a folder imports make no circles.
+#: The floors, lowest first: modules on a line may import from the lines above it. A folder includes all of its
+#: modules, except those with their own line. Within a folder imports make no circles.
 FLOORS = """
     opreg._extends opreg.aliases opreg.core.slots opreg.engine opreg.log opreg.typing
     opreg.core.cache opreg.core.reports
@@ -52,7 +52,7 @@ FLOORS = """
     opreg.command opreg.examples opreg.reference opreg.stubs
     opreg.pytest_plugin
 """
-#: Modules that import inside of functions what is not an optional library, and why.
+#: Modules that import something other than an optional library inside of functions, and the reason.
 LATE = {
     "opreg.command": "a subcommand is imported when it is asked for",
     "opreg.pytest_plugin": "tests of operators are made where somebody asks for them",
@@ -225,7 +225,7 @@ INTERFACES = {
     "MXNet": ("opreg.train", "opreg.gluon", "opreg.np", "opreg.npx", "opreg.util", "opreg.base", "opreg.error",
               "opreg.rtc", "opreg.notebook", "opreg.contrib"),
 }
-#: The machine of Cells, and what training shares.
+#: The machinery of Cells, and the modules that the frameworks' training shares.
 SHARED = ("opreg.cells", "opreg.data", "opreg.fills", "opreg.training_line")
 
 

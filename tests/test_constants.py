@@ -169,7 +169,7 @@ def _numeric(value: ast.expr) -> bool:
 
 
 def _named(target: ast.expr, value: ast.expr) -> list[str]:
-    """Names that are assigned numbers."""
+    """Names of constants that are numbers."""
     if isinstance(target, ast.Name):
         return [target.id] if _numeric(value) else []
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):

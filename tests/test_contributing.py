@@ -104,7 +104,7 @@ def test_a_row_of_a_layer() -> None:
     assert row.layer == "MatMul(True, False)"
 
 
-def test_the_lines_that_an_addition_takes() -> None:
+def test_additions_take_as_many_lines_as_the_page_says() -> None:
     table = dict(re.findall(r"^\| ([^|]+) \| (\d+) \|", PAGE, re.MULTILINE))
     most = {"operator of rows, as softmax": ("share_loop", 10), "reduction": ('"rms"', 5),
             "optimizer's update": ("@update(", 8), "pass": ("Program:", 40)}

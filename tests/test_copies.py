@@ -262,6 +262,6 @@ def test_small_things(again):
     for thing in (mx.cpu(2), mx.io.DataDesc("data", (2, 3), "float16"), mx.float32, mx.init.InitDesc("a", {"b": "c"}),
                   mx.operator.get("Convolution")):
         assert again(thing) == thing
-    # To a state of random numbers, a copy is the same state.
+    # A copy of a random state is an equal state.
     mx.random.set_state(again(mx.random.get_state()))
     mx.set_rng_state(again(mx.get_rng_state()))

@@ -96,14 +96,14 @@ def test_the_page_on_other_libraries_shows_the_output():
     assert runner.summarize(verbose=False).failed == 0 and len(blocks) == 9
 
 
-def test_links_lead_somewhere():
+def test_targets_of_links_exist():
     for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md"),
                  *ROOT.glob("opreg/examples/data/*.md")):
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def test_files_that_pages_name_are_there():
+def test_files_that_pages_name_exist():
     """A page names a file by its path, or by its name alone if this is unique."""
     folders = ("opreg", "ndarray", "symbol", "tests", "benchmarks", "examples", "docs")
     there = {str(path.relative_to(ROOT)) for folder in folders for path in (ROOT / folder).rglob("*.py")}

@@ -155,7 +155,7 @@ def test_helpers_that_programs_take_from_private_modules(tmp_path: Path) -> None
         _make_directory("  ")
 
 
-def test_a_function_with_a_module_below_it(tmp_path: Path) -> None:
+def test_a_function_and_a_module_of_one_name(tmp_path: Path) -> None:
     """MindSpore has a function and a module of one name; the name stays the function."""
     printed = _run("""if True:
         import opreg as ms
@@ -220,7 +220,7 @@ def test_names_of_mxnets_base() -> None:
 
 
 @pytest.mark.parametrize("collects", [True, False])
-def test_the_collector_is_as_it_was_when_operators_are_loaded(collects: bool) -> None:
+def test_loading_operators_restores_the_garbage_collector(collects: bool) -> None:
     code = (f"import gc, opreg; {'gc.enable()' if collects else 'gc.disable()'}; opreg.nd.Convolution; "
             "print(gc.isenabled())")
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

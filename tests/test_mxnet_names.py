@@ -56,7 +56,7 @@ def test_missing_names_are_explained() -> None:
     assert not stale, "these are here now"
 
 
-def test_modules_that_are_absent_say_so() -> None:
+def test_an_error_says_that_a_module_of_mxnet_is_absent() -> None:
     """The page and the error message name each of these modules."""
     for name in ("tvmop", "library", "torch"):
         assert f"`{name}`" in PAGE

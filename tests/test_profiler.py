@@ -42,7 +42,7 @@ def names(category="operator"):
 HALVES = ["forward of softmax_output", "backward of softmax_output"]
 
 
-def test_operators_are_noted_while_it_runs():
+def test_operators_are_recorded_while_the_profiler_runs():
     bound = executor()
     expected = bound.forward(is_train=True)[0].asnumpy()
     assert not names()
@@ -60,7 +60,7 @@ def test_operators_are_noted_while_it_runs():
     assert names("executor") == HALVES
 
 
-def test_executors_are_as_they_were_when_it_ends():
+def test_the_profiler_restores_the_methods_of_executors():
     before = Executor.forward
     profiler.set_state("run")
     assert Executor.forward is not before
@@ -207,7 +207,7 @@ class SigmoidProp(mx.operator.CustomOpProp):
 
 
 @pytest.mark.parametrize("recorded", [True, False], ids=["recorded", "bound"])
-def test_users_operators_and_what_they_call(recorded):
+def test_users_operators_and_their_calls_are_profiled(recorded):
     x = mx.nd.array([0.0, 1.0])
     bound = mx.sym.Custom(mx.sym.var("x"), op_type="profiled_sigmoid").bind(mx.cpu(), {"x": x}, {"x": mx.nd.zeros(2)})
     x.attach_grad()
@@ -256,7 +256,7 @@ def test_new_events_follow_a_reset():
     assert "log" in text and "exp" not in text
 
 
-def test_nothing_is_noted_before_it_runs():
+def test_nothing_is_recorded_before_the_profiler_runs():
     with profiler.Event("early"):
         pass
     profiler.Domain("d").new_counter("c").set_value(1)
@@ -305,7 +305,7 @@ def test_only_requested_gradients_are_computed(settings, graphs, arrays, memory)
     assert ("exp" in names(), bool(found.moments)) == (arrays, memory)
 
 
-def test_a_stretch_of_code_gives_its_events(tmp_path):
+def test_profile_collects_the_events_of_a_block_of_code(tmp_path):
     cell, x = mx.nn.Dense(3, 2), mx.Tensor([[1.0, 2.0, 3.0]])
     with profiler.profile() as p:
         cell(x)

@@ -41,7 +41,7 @@ def _own(name: str) -> Iterator[tuple[str, Any]]:
 
 
 @of_each(PUBLIC)
-def test_all_is_there(name: str) -> None:
+def test_names_in_all_exist(name: str) -> None:
     module = importlib.import_module(name)
     listed = getattr(module, "__all__", None)
     assert listed is not None, f"{name} has no __all__"
@@ -128,7 +128,7 @@ def test_use_loads_no_optional_library() -> None:
         assert name not in loaded
 
 
-#: Functions that take any keywords, since they stand in for others, or say that they cannot.
+#: Functions that take any keywords: they wrap other functions, or only raise an error.
 ANY_KEYWORDS = {
     "opreg.cells.tensor.__new__",  # ``__init__`` looks at them
     "opreg.nn.layers.basic.__init__",  # Identity, as MindSpore's
@@ -152,7 +152,7 @@ def test_no_function_swallows_keywords(name: str) -> None:
                 or re.match("_(?!_)", function.name):
             continue
         words = {node.id for part in function.body for node in ast.walk(part) if isinstance(node, ast.Name)}
-        if ast.unparse(function.body) == "...":  # said for type checkers
+        if ast.unparse(function.body) == "...":  # an overload for type checkers
             continue
         refuses = isinstance(function.body[-1], ast.Raise)
         assert refuses or function.args.kwarg.arg in words or f"{name}.{function.name}" in ANY_KEYWORDS, \

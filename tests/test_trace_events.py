@@ -158,7 +158,7 @@ def test_threads_are_rows_with_their_names():
     assert {span.name for span in events.spans if span.thread == named["beside"]} == {"exp", "_plus_scalar"}
 
 
-def test_results_equal_those_without_it():
+def test_results_are_equal_while_events_are_collected():
     executor = (mx.sym.exp(mx.sym.var("x")) * 2 + 1).bind(mx.cpu(), {"x": mx.nd.array([1, 2])})
     x = mx.nd.array([1, 2])
 

@@ -62,7 +62,7 @@ def twice(x: NDArray) -> NDArray:
 
 @twice.grad
 def twice_grad(g: NDArray, ins: Sequence[NDArray], outs: Sequence[NDArray]) -> NDArray:
-    """Two times what arrives."""
+    """Twice the output gradient."""
     return g * 2
 
 
@@ -104,7 +104,7 @@ def compiled(x: Tensor) -> Tensor:
 
 
 def own_operators() -> list[NDArray]:
-    """Operators of one's own on arrays, tensors and symbols, and functions made of functions."""
+    """Users' operators on arrays, tensors and symbols, and functions made from functions."""
     x, t, s = mx.nd.ones(2), Tensor([1.0, 2.0]), mx.sym.var("s")
     arrays: list[NDArray] = [cube(x), cube(x, scale=2.0), cube(np.ones(2)), total_of(x, x, by=2), twice(x),
                              halved(x, mx.nd.zeros(1)), cube(x=x), cube(scale=2.0, x=x), halved(x=x, runs=x * 0),
@@ -226,7 +226,7 @@ def cells() -> Tensor:
 
 
 def functions(x: Tensor) -> Tensor:
-    """Functions of tensors and of what becomes one."""
+    """Functions of tensors and of values that become tensors."""
     value, place = ops.max(x, axis=0)
     one: Tensor = ops.atleast_1d(np.float32(2.5))
     several: list[Tensor] = ops.atleast_1d([1, [2, 3]])

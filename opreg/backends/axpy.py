@@ -91,7 +91,7 @@ def attach(op: Op, expression: Callable[[Attrs], Expression],
             return "for arrays that are assigned"
         a, b = call.ins[terms.a], call.ins[terms.b]
         if not a.shape == b.shape == out.shape or a.dtype != out.dtype or address_of(a) != address_of(out):
-            return "the sum does not stand where the array does"
+            return "the sum is not written to the array's memory"
         if np.may_share_memory(b, out):
             return "both arrays share memory"
         added = multiple(out, 1.0, b)

@@ -41,7 +41,7 @@ def looped(op: Op) -> Callable[[F], F]:
         if not op.rules.shaped:
             op.infer(lambda *shapes, **attrs: rule(attrs).results(shapes))
 
-        @op.kernel()  # no body: loops run here
+        @op.kernel()  # no body: it is the loop
         def loop_xp(xp: ArrayModule, *arrays: Array, out: Any = None, **attrs: Any) -> Any:
             loop = loop_of(attrs, arrays)
             outs = None if out is None else list(out) if isinstance(out, tuple) else [out]
@@ -63,7 +63,7 @@ def looped(op: Op) -> Callable[[F], F]:
             read = () if described.reduces else call.ins[:len(described.rows.inputs)]
             if all(array is None or array.flags.c_contiguous for array in (*read, *call.outs)):
                 return None
-            return "an array does not lie in one piece"
+            return "an array is not contiguous"
 
         @op.kernel("ufuncs", bound=True, accepts=accepts, rank=Rank.OPERATOR)
         def loop_ufuncs(call: Call) -> list[Callable[[], object]]:

@@ -37,7 +37,7 @@ def declare_reads(op: Op, where: Callable[..., tuple]) -> None:
     >>> column(nd.array([[1.0, 2.0], [3.0, 4.0]]), at=1).asnumpy().tolist()
     [2.0, 4.0]
     """
-    @op.kernel()  # no body: others read at places by it
+    @op.kernel()  # no body: bodies use it to read at indices
     def reading_xp(xp: ArrayModule, *arrays: Array, out: Array | None = None, **attrs: object) -> Array:
         data, key = where(xp, *arrays, **attrs)
         part = data[key]
@@ -68,7 +68,7 @@ def declare_writes(op: Op, where: Callable[..., tuple]) -> None:
     >>> framed(nd.array([1.0, 2.0])).asnumpy().tolist()
     [0.0, 1.0, 2.0, 0.0]
     """
-    @op.kernel()  # no body: others write at places by it
+    @op.kernel()  # no body: bodies use it to write at indices
     def writing_xp(xp: ArrayModule, *arrays: Array, out: Array | None = None, **attrs: object) -> Array:
         around, key, numbers = where(xp, *arrays, **attrs)
         if not isinstance(around, tuple):

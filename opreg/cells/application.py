@@ -177,8 +177,7 @@ def application_op(name: str, optional_out_grads: bool = False) -> Op:
 def _through(ins: Sequence[Spec], outs: Sequence[Spec], *, record: Application) -> tuple[list[Spec], list[Spec]]:
     """Infer specs of inputs and outputs through the body."""
     inputs = record.variables
-    specs = inference.infer_specs(Graph(record.heads), {node: spec.shape for node, spec in zip(inputs, ins)},
-                                  {node: spec.dtype for node, spec in zip(inputs, ins)}, decide=False)
+    specs = inference.infer_body(Graph(record.heads), inputs, ins)
     return ([specs[node][0] if node in specs else spec for node, spec in zip(inputs, ins)],
             [specs[node][i] for node, i in record.heads])
 
@@ -187,7 +186,7 @@ def _inlined(inputs: Sequence[Entry], specs: dict[Node, list[Spec]], *, record: 
              ) -> tuple[list[Node], list[Entry]]:
     """The nodes of the body over these inputs, and the entries of its outputs."""
     became: dict[Entry, Entry] = {(node, 0): entry for node, entry in zip(record.variables, inputs)}
-    assert record.body is not None  # it is in a graph
+    assert record.body is not None  # only a record with a body is in a graph
     inner = record.body.specs
     if not all(is_known(spec.shape) for values in inner.values() for spec in values):
         known_specs = {node: specs[source][i] for node, (source, i) in zip(record.variables, inputs)}

@@ -431,7 +431,8 @@ class AttributeReads(abc.ABC):
             self.comparisons.path(cls, f"getattr({{}}, {name!r}, absent)", ABSENT, label)
             return
         self.comparisons.path(base, f"{{}}.__dict__.get({name!r}, absent)", member, label)
-        self.comparisons.path(type(member), "getattr({}, '__set__', absent)", ABSENT, label)  # it would come first
+        # a data descriptor precedes the instance's attribute
+        self.comparisons.path(type(member), "getattr({}, '__set__', absent)", ABSENT, label)
 
     def _read_object_attribute(self, owner: Any, name: str, value: Any) -> None:
         """Note that user code reads an attribute of an object that is no Cell."""

@@ -364,7 +364,7 @@ def mapped(function: Callable[..., Any], values: Sequence[BatchedValue], size: i
             name = f"sample{i}" if outer is None else outer.unique("sample")
             slot = trace.input(name, value.shape[1:], value._dt)
             trace.samples[slot._entry] = BatchedValue(value, True)
-            trace.argument_ids.add(id(slot))
+            trace.caller_tensors[id(slot)] = slot
             arguments.append(slot)
         else:
             arguments.append(value)

@@ -114,7 +114,7 @@ class Compiled:
             if plan.memory.take():
                 try:
                     idle.remove(plan)
-                except ValueError:  # another thread has taken it meanwhile
+                except ValueError:  # another thread has removed this plan
                     plan.memory.free()
                 else:
                     return plan
@@ -307,7 +307,7 @@ class Compiled:
         """Run the first half again in a plan that computes gradients in its own memory, because the gradients of leaves
         have other values, or because this backward pass reads or sums them."""
         before = run.plan
-        self.apart = tape.PASS.last is not run.node()  # else the leaves have other arrays now
+        self.apart = tape.PASS.last is not run.node()  # otherwise the arrays of the leaves have been replaced
         self.idle_recorded = {}
         idle = self.idle_recorded[run.needs] = []
         apart, self.apart = self.apart, True

@@ -71,7 +71,7 @@ def observed(title: str, trace: Callable[[], T]) -> tuple[T, Check | None]:
     observer = _BodyObserver()
     with observer:
         result = trace()
-    warn_of_reads(f"{title} is bound with what it found while it was traced", observer)
+    warn_of_reads(f"{title} uses the values that it read while it was traced", observer)
     return result, observer.check()
 
 

@@ -623,8 +623,8 @@ def _tag_attrs(owner: TensorHooks, number: int, count: int) -> dict[str, Any]:
 
 
 def _hook_recorded(entry: tape.TapeEntry, owner: TensorHooks) -> None:
-    """Put hooks behind an output of a recorded call: the call moves to a new node, and its old node, which all
-    readers know, becomes the tag."""
+    """Put hooks after an output of a recorded call: the call moves to a new node, and its old node, which all readers
+    refer to, becomes the tag."""
     node, number = entry
     if node.op is INPUT_TAG and isinstance(hooks := node.attrs["link"].backward, OutputHooks):
         hooks.owners[number] = owner
@@ -636,7 +636,7 @@ def _hook_recorded(entry: tape.TapeEntry, owner: TensorHooks) -> None:
 
 
 def _hook_traced(trace: FunctionTracer, value: Any, owner: TensorHooks) -> None:
-    """Put hooks between a traced tensor and all of its readers, also those before the registration."""
+    """Put hooks between a traced tensor and all of its readers, including those from before the registration."""
     entry = value._entry
     if entry in trace.arguments:
         trace.arguments[entry] = owner

@@ -40,7 +40,8 @@ from .plan_memory import PlanMemories
 from .reads import Reads
 from .state import STATE
 from .tensor import TENSORS, Tensor, tensor
-from .traced import attribute_of, trace_function
+from .traced import trace_function
+from .traced_tensor import has_attribute
 from .tree import Structure
 
 __all__ = ["Jitted", "Cache", "jit", "ms_function"]
@@ -112,7 +113,7 @@ class _Kind:
             return True
         ctx = leaves[0]._ctx if leaves else current_context()
         return (ctx is compiled.ctx and (compiled.training is None or compiled.training is MODE.now().training)
-                and not (self.missing_attributes and attribute_of(leaves, self.missing_attributes)))
+                and not any(has_attribute(leaf, name) for name in self.missing_attributes for leaf in leaves))
 
     def renewed(self) -> str | None:
         """The change that makes all variants invalid, as text; None if one is valid."""
@@ -151,7 +152,7 @@ class Cache:
         self.kinds: dict[Hashable, _Kind] = {}
         self.memories = PlanMemories()
         self._now = 0
-        self._lock = rlock()  # one thread at a time calls hooks
+        self._lock = rlock()  # held while hooks are called
         self._warned: set[str] = set()
         watch(self)
 
@@ -266,7 +267,7 @@ class Cache:
         path.end(compiled)
         kind.missing_attributes |= traced.missing_attributes
         if traced.reads.comparisons.unseen:
-            self._warn(function, "is compiled with what it found while it was traced, and does not see changes of "
+            self._warn(function, "uses the values that it read while it was traced, and does not see changes of "
                                  + "; ".join(traced.reads.comparisons.unseen))
         return compiled
 

@@ -330,7 +330,8 @@ class Observer(CodeReads):
                 self.comparisons.unseen["codecs.register_error()"] = None
 
     def _begin_method(self, code: types.CodeType, first: Any) -> None:
-        """Note the members of a class whose code begins, by the first argument: an object of the class, or itself."""
+        """Note the members of a class with this code, which begins to run. The first argument is an object of the
+        class, or the class."""
         for cls in (type(first), first) if isinstance(first, type) else (type(first),):
             if (id(code), id(cls)) in self._methods or not (hookable(cls) or is_user_module(cls.__module__)):
                 continue

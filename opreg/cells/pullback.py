@@ -338,7 +338,7 @@ def _hooked(weight: Parameter, g: TensorBase | None) -> TensorBase:
 
 
 def _unrecorded(out: Any) -> Any:
-    """The value without its record on the tape, which is used up."""
+    """Return the value without its record on the tape, which one backward pass has used."""
     if out.__class__ is Tensor:
         return tensor_over(out._data, out._ctx)
     return tree.mapped(lambda leaf: leaf if isinstance(leaf, Parameter) or leaf._entry is None else

@@ -121,7 +121,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
             else:
                 host = _host(input_data, target)
             if shape is not None and _lengths(shape) != host.shape:
-                raise ShapeError(f"Tensor: expected shape {show(_lengths(shape))}, the numbers have {show(host.shape)}")
+                raise ShapeError(f"Tensor: expected shape {show(_lengths(shape))}, the values have {show(host.shape)}")
             host = quiet(np.array, host, target or as_dtype(host.dtype), order="C")
         self._data = host if ctx.backend_name == "cpu" else ctx.backend.asarray(host, None, ctx.device_id)
         self._ctx, self._entry = ctx, None

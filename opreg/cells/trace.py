@@ -75,8 +75,8 @@ class FunctionTracer(Tracer):
         State of Cells and Parameters that was read: when it changes, the trace becomes invalid.
     outer, slots : dict of variable to TracedTensor
         In a body: the outer values of its variables, captured ones and inputs.
-    argument_ids : set of int
-        Identities of the arguments of the function.
+    caller_tensors : dict of int to Tensor
+        By identity of an argument of the function, the tensor of the caller.
     missing_attributes : set of str
         Attributes that the function asks an argument for, and that the class of tensors lacks.
     assigns : bool
@@ -122,7 +122,7 @@ class FunctionTracer(Tracer):
         self.cells: list[Running] = [] if parent is None else parent.cells
         self.signatures: HookSignatures = HookSignatures() if parent is None else parent.signatures
         self.arguments: dict[Entry, Any] = {} if parent is None else parent.arguments
-        self.argument_ids: set[int] = set()
+        self.caller_tensors: dict[int, Any] = {}
         self.missing_attributes: set[str] = set()
         self.hooked: set[Entry] = set()
         self.assigns: bool = parent is None or parent.assigns
@@ -481,8 +481,8 @@ class FunctionTracer(Tracer):
         self.nodes.insert(0, new)
 
     def move_behind(self, node: Node, tag: Node) -> None:
-        """Let the new last node, which reads all outputs of a node, stand between it and all other readers: the two
-        exchange what they apply."""
+        """Put the new last node, which reads all outputs of a node, between that node and all other readers, by
+        exchanging the contents of the two nodes."""
         del self.nodes[-1]
         self.nodes.insert(self.nodes.index(node), tag)
         node.exchange(tag)

@@ -9,7 +9,7 @@ import inspect
 import operator
 import types
 import weakref
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,7 +44,7 @@ from .user_code import is_user_module
 if TYPE_CHECKING:
     from .cell import Cell
 
-__all__ = ["Traced", "attribute_of", "symbol_of", "trace_function"]
+__all__ = ["Traced", "symbol_of", "trace_function"]
 
 
 class Traced:
@@ -202,7 +202,8 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
     trace = FunctionTracer(title)
     trace.signatures = signatures or trace.signatures
     inputs = [trace.input(name, shape, dtype) for name, (shape, dtype) in zip(_names(function, arguments), specs)]
-    trace.path, trace.symbolic, trace.owner, trace.argument_ids = path, path is None, owner, set(map(id, inputs))
+    trace.path, trace.symbolic, trace.owner = path, path is None, owner
+    trace.caller_tensors = dict(zip(map(id, inputs), leaves))
     trace.assigns, trace.mode = path is not None, mode if path is None else None
     trace.hooked = {value._entry for value, leaf in zip(inputs, leaves) if has_hooks(leaf)}
     nodes = [value._entry[0] for value in inputs]
@@ -219,12 +220,10 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
             if not trace.left and any(handle.registered for handle in trace.registered):
                 trace.left = "it registers a hook, which every run would do again"
             if path is not None:
-                trace.left = (trace.left or attribute_of(leaves, trace.missing_attributes)
-                              or _changed_by(trace, arguments, traced_arguments, inputs))
+                trace.left = trace.left or _changed_by(trace, arguments, traced_arguments, inputs)
     except Exception as error:
         if path is not None and _holds(list(error.args) + [vars(error)], set()):
             trace.left = trace.left or "it keeps a tensor in the exception that it raises"
-        trace.left = trace.left or attribute_of(leaves, trace.missing_attributes)
         trace.left = trace.left or (_outside_place(trace) if path is not None else "")
         if not trace.left and not observer.left:
             note(error, f"while {title} was compiled")
@@ -243,12 +242,6 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
         trace.left = trace.left or observer.reason
         raise LeftToPython(f"{title} cannot be compiled to a graph: {trace.left}", trace.left, trace.reads)
     return Traced(trace, inputs, out, ctx)
-
-
-def attribute_of(leaves: Sequence[Tensor], names: Collection[str]) -> str:
-    """The attribute with one of these names that a program has put on a tensor, as text; empty without any."""
-    return next((f"it reads the attribute {name!r} of an argument" for name in sorted(names)
-                 if any(name in vars(leaf) for leaf in leaves)), "")
 
 
 def _changed_by(trace: FunctionTracer, arguments: Structure, value: object, inputs: Sequence[object]) -> str:

@@ -36,10 +36,15 @@ from .user_code import is_user_code
 if TYPE_CHECKING:
     from .trace import FunctionTracer
 
-__all__ = ["TRACE_IS_OVER", "TracedTensor"]
+__all__ = ["TRACE_IS_OVER", "TracedTensor", "has_attribute"]
 
 #: Error text for a value whose trace has ended.
 TRACE_IS_OVER = "belongs to another compiled function, which is over: nothing may keep it beyond the call"
+
+
+def has_attribute(tensor: object, name: str) -> bool:
+    """Whether a program has put an attribute of this name on a tensor."""
+    return name in getattr(tensor, "__dict__", ())
 
 
 class TracedTensor(Sized, ScalarConversions, TensorBase):
@@ -59,7 +64,9 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
         def __getattr__(self, name):
             """Refuse an attribute that the class lacks; a program may have put it on the caller's tensor."""
             trace = None if STATE.trace is None else STATE.trace.root
-            if trace is not None and id(self) in trace.argument_ids and is_user_code(sys._getframe(1).f_code):
+            if trace is not None and id(self) in trace.caller_tensors and is_user_code(sys._getframe(1).f_code):
+                if has_attribute(trace.caller_tensors[id(self)], name):
+                    trace.leave(f"it reads the attribute {name!r} of an argument")
                 trace.missing_attributes.add(name)
             raise AttributeError(f"'Tensor' object has no attribute {name!r}", name=name, obj=self)
 
@@ -174,7 +181,7 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
     def _become(self, changed: TracedTensor) -> None:
         """Replace the value of this tensor from here on."""
         trace = STATE.trace or self._trace
-        if id(self) in trace.argument_ids:
+        if id(self) in trace.caller_tensors:
             trace.leave("it changes an argument in place")
         self._entry, self._spec = changed._entry, changed._spec
 

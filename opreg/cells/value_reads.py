@@ -184,7 +184,7 @@ class ValueReads(AttributeReads):
             self.comparisons.path(value, "{}.get(absent)", value.get(ABSENT), label)
             self.comparisons.place(value, value.name, label)
             try:
-                self.read(value.get(), label)  # perhaps its default
+                self.read(value.get(), label)  # get() may return the default of a ContextVar
             except LookupError:
                 pass
         elif isinstance(value, io.IOBase):

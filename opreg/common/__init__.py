@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..aliases import inner
 from ..cells import dtype as _dtypes
-from ..cells import parameter as parameter  # said twice, it is public to type checkers
+from ..cells import parameter as parameter  # ``as parameter`` makes it public to type checkers
 from ..cells import tensor as tensor
 from ..cells.dtype import *  # noqa: F403
 from ..cells.initializer import get_seed as get_seed

@@ -182,7 +182,8 @@ def _split_many(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_val
 
 
 def _placed(op: Op, values: Sequence[Any], named: Attrs, attrs: Attrs) -> dict[str, Any]:
-    """Positional inputs by name, beside those that go by keyword, of an operator whose inputs depend on attributes."""
+    """Match positional inputs with names, where others are given by keyword and the attributes decide which inputs
+    there are."""
     names = op.signature.inputs(op.complete(non_none(**attrs)))
     placed = dict(zip(names, values))
     if len(values) > len(names):

@@ -280,7 +280,7 @@ class _Entries:
         self.keys, self.values = tuple(entries), tuple(entries.values())
 
     def write(self, text: _Text) -> None:
-        """The line that compares them."""
+        """Write the line that compares the entries."""
         name, keys, values = map(text.name, (self.entries, self.keys, self.values))
         text.report(f"not all(map(identical, map({name}.get, {keys}), {values}))", self.label)
 
@@ -364,7 +364,7 @@ class Place(NamedTuple):
             return self.owner.get(self.name, ABSENT)
         try:
             if isinstance(self.owner, contextvars.ContextVar):
-                return self.owner.get()  # perhaps its default
+                return self.owner.get()  # get() may return the default of a ContextVar
             if isinstance(self.owner, types.CellType):
                 return self.owner.cell_contents
             if isinstance(self.owner, (type, threading.local)):

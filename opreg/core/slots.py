@@ -42,9 +42,9 @@ def import_all(modules: Iterable[str]) -> None:
             importlib.import_module(module)
     finally:
         if collects:
-            if not gc.get_freeze_count():  # a user's stay frozen
+            if not gc.get_freeze_count():  # objects that a program has frozen stay frozen
                 gc.freeze()
-                gc.unfreeze()  # now they are of the oldest generation, without a look at each
+                gc.unfreeze()  # moves all objects to the oldest generation without visiting them
             gc.enable()
 
 

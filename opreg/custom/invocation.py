@@ -131,7 +131,7 @@ def _automatic(attrs: PropUse, req: list[str], out_grad: list, in_data: list, ou
     """The backward of a traced operator without one: the derivative of its forward."""
     for array in (*out_grad, *in_data):
         if isinstance(array, _Undeclared):
-            array.asnumpy()  # raises its error
+            array.asnumpy()  # raises the error that this gradient or input is undeclared
     gradients = derive(attrs.inner, tuple(out_grad), [*in_data, *aux], [request != "null" for request in req])
     for dst, request, value in zip(in_grad, req, gradients):
         if value is not None:

@@ -154,7 +154,7 @@ class _Places:
 
     def value(self, value: Any, label: str, names: frozenset[str]) -> None:
         """Record the reads of a value, by code that loads attributes of these names."""
-        if isinstance(value, (types.ModuleType, *CONTAINERS)):  # which may hold themselves
+        if isinstance(value, (types.ModuleType, *CONTAINERS)):  # these may contain themselves
             if (id(value), names) in self._met:
                 return
             self._met[id(value), names] = value
@@ -236,7 +236,7 @@ class _Places:
             for name in names.intersection(vars(module)):
                 self.comparisons.entry(vars(module), name, vars(module)[name], f"{module.__name__}.{name}")
         elif module.__name__.partition(".")[0] == "opreg":
-            for name in names.intersection(vars(module)):  # a program may put another there
+            for name in names.intersection(vars(module)):  # a program may replace these functions
                 value = vars(module)[name]
                 self.comparisons.entry(vars(module), name, value, f"{module.__name__}.{name}")
                 if isinstance(value, types.ModuleType):

@@ -121,8 +121,8 @@ def read(function: Any, auxiliary: Sequence[str] = ()) -> Signature:
     optional = [name for name in optional if name not in states]
     if many is not None:
         if optional:
-            raise ArgumentError(f"{title}: inputs that may be left out, as {optional[0]}, and any number of inputs, "
-                                f"*{many}, do not go together: a call could not say which it gives")
+            raise ArgumentError(f"{title}: an operator cannot have both inputs that may be left out, as {optional[0]}, "
+                                f"and any number of inputs, *{many}: a call could not say which it gives")
         fields.append(Field("num_args", int, REQUIRED, Few))
     if optional:
         fields.append(Field(GIVEN_INPUTS, tuple[str, ...], ()))

@@ -186,8 +186,8 @@ def part(owner: str, count: int, num_parts: int, part_index: int) -> slice:
     [slice(0, 2, None), slice(2, 5, None)]
     """
     if not 0 <= part_index < num_parts:
-        raise ArgumentError(f"{owner}: part_index={part_index} of num_parts={num_parts}: expected an integer from 0 to "
-                            f"before the number of parts")
+        raise ArgumentError(f"{owner}: part_index={part_index} of num_parts={num_parts}: expected an integer from 0 on "
+                            "that is less than the number of parts")
     if num_parts > count:
         raise ArgumentError(f"{owner}: num_parts={num_parts}, but there are {count} rows")
     return slice(count * part_index // num_parts, count * (part_index + 1) // num_parts)

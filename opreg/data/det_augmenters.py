@@ -105,7 +105,7 @@ def _bounds(what: str, bounds: float | Sequence[float]) -> Sequence[float]:
 class _RandomWindow(DetAugmenter):
     """Base of augmenters that draw a window with area and aspect ratio within bounds."""
 
-    _least_area = 0.0  # and never as little
+    _least_area = 0.0  # an upper bound of the area up to this disables the augmenter
 
     def __init__(self, aspect_ratio_range: float | Sequence[float], area_range: float | Sequence[float],
                  max_attempts: int, **others: Any):
@@ -316,7 +316,7 @@ def CreateDetAugmenter(data_shape: Sequence[int], resize: int = 0, rand_crop: fl
                                                        min_eject_coverage, max_attempts, 1 - rand_crop))
     if rand_mirror > 0:
         augmenters.append(DetHorizontalFlipAug(0.5))
-    if rand_pad > 0:  # late, so that less is done to the added pixels
+    if rand_pad > 0:  # last of the geometric augmenters, so that few of them process the added pixels
         pad = DetRandomPadAug(aspect_ratio_range, (1.0, area_range[1]), max_attempts, pad_val)
         augmenters.append(DetRandomSelectAug([pad], 1 - rand_pad))
     last = [ForceResizeAug((data_shape[2], data_shape[1]), inter_method), CastAug(),

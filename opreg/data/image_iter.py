@@ -100,7 +100,7 @@ class ImageIter(DataIter):
                                 f"{did_you_mean(last_batch_handle, handles)}")
         if not 0 <= part_index < num_parts:
             raise ArgumentError(f"ImageIter: part_index={part_index} of num_parts={num_parts}: expected an integer "
-                                f"from 0 to before the number of parts")
+                                "from 0 on that is less than the number of parts")
         data_shape = tuple(data_shape)
         self.check_data_shape(data_shape)
         self.data_shape, self.label_width, self.path_root = data_shape, label_width, path_root

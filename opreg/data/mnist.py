@@ -66,7 +66,7 @@ def _read(path: str | os.PathLike, file: BinaryIO, most: int) -> np.ndarray:
     if axes > _AXES or count > most:
         raise FileFormatError(f"{path}: its header gives shape {shape}, expected at most {_AXES} axes and {most} "
                               "numbers")
-    data = file.read(count + 1)  # one byte more reads a compressed file to its end, where the checksum is
+    data = file.read(count + 1)  # reading past the data checks the checksum of a compressed file
     if len(data) != count:
         behind = f"only {len(data)}" if len(data) < count else "more"
         raise FileFormatError(f"{path}: its header gives shape {shape}, but {behind} bytes follow")
@@ -109,7 +109,7 @@ class MNISTIter(SingleArrayIter):
         leave("MNISTIter", [name for name in keywords if name not in _IDLE], ("shuffle", "batch_size", "flat", "seed"))
         if not 0 <= part_index < num_parts:
             raise ArgumentError(f"MNISTIter: part_index={part_index} of num_parts={num_parts}: expected an integer "
-                                f"from 0 to before the number of parts")
+                                "from 0 on that is less than the number of parts")
         kind = as_dtype(dtype)
         if not is_floating(kind):
             raise DTypeError(f"MNISTIter: dtype={kind}: values from 0 to 1 need a floating dtype")

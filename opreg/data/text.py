@@ -236,7 +236,7 @@ class LibSVMIter(_RowsOfFiles):
             raise ArgumentError("LibSVMIter: round_batch has to be True")
         if not 0 <= part_index < num_parts:
             raise ArgumentError(f"LibSVMIter: part_index={part_index} of num_parts={num_parts}: expected an integer "
-                                f"from 0 to before the number of parts")
+                                "from 0 on that is less than the number of parts")
         dtype = as_dtype(dtype)
         data, label = _columns(data_libsvm, data_shape, dtype, part_index, num_parts)
         if label_libsvm is not None:

@@ -18,7 +18,7 @@ from .base_block import Block
 __all__ = ["FOUND", "BlockReads", "observed"]
 
 #: Says of a block, in a warning, how it is used.
-FOUND = "is hybridized with what it found while it was traced"
+FOUND = "uses the values that it read while it was traced"
 
 #: Functions whose result depends on the caller's mode, by the identity of their code.
 _MODES = {id(function.__code__): function for function in (is_recording, is_training, is_np_shape)}

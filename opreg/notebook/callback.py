@@ -184,7 +184,7 @@ class LiveBokehChart:
         """Show the chart, where somebody sees it: in a notebook."""
         shell: Any = sys.modules.get("IPython")
         display: Any = sys.modules.get("IPython.display")
-        if shell is None or display is None or shell.get_ipython() is None:  # that it is imported shows nothing
+        if shell is None or display is None or shell.get_ipython() is None:  # IPython is imported, but does not run
             return
         if self._handle is None:
             self._handle = display.display(self, display_id=True)

@@ -25,7 +25,8 @@ _FLOAT32 = numpy.dtype(numpy.float32)
 def _made(operator: str, dtype: Any, **attrs: Any) -> NumpySymbol:
     """The symbol of an operator without inputs."""
     keywords = {**attrs, "dtype": dtype or _FLOAT32}
-    result: NumpySymbol = create(get(operator), (), keywords, operator.removeprefix("_npi_").removeprefix("_")).as_np_ndarray()
+    symbol = create(get(operator), (), keywords, operator.removeprefix("_npi_").removeprefix("_"))
+    result: NumpySymbol = symbol.as_np_ndarray()
     return result
 
 

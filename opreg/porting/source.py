@@ -258,7 +258,7 @@ class Source:
         return self._assigned[scope].get(name, [])
 
     def once(self, question: Hashable, answer: Callable[[], bool]) -> bool:
-        """The cached answer to a yes-or-no question about the file; no, while the same question is being answered."""
+        """The cached answer to a yes-or-no question about the file. While the answer is being computed, it is no."""
         if question not in self._answers:
             self._answers[question] = False
             self._answers[question] = answer()

@@ -33,6 +33,7 @@ from opreg.nn.metrics import names as names
 from opreg.nn.metrics import rearrange_inputs as rearrange_inputs
 from opreg.nn.model import Callback as Callback
 from opreg.nn.model import CheckpointConfig as CheckpointConfig
+from opreg.nn.model import DatasetHelper as DatasetHelper
 from opreg.nn.model import EarlyStopping as EarlyStopping
 from opreg.nn.model import History as History
 from opreg.nn.model import LambdaCallback as LambdaCallback
@@ -45,14 +46,15 @@ from opreg.nn.model import RunContext as RunContext
 from opreg.nn.model import SummaryCollector as SummaryCollector
 from opreg.nn.model import SummaryRecord as SummaryRecord
 from opreg.nn.model import TimeMonitor as TimeMonitor
+from opreg.nn.model import data_sink as data_sink
 
 __all__ = [
     "Accuracy", "BleuScore", "Callback", "CheckpointConfig", "ConfusionMatrix", "ConfusionMatrixMetric",
-    "CosineSimilarity", "Dice", "DynamicLossScaleManager", "EarlyStopping", "F1", "Fbeta", "FixedLossScaleManager",
-    "HausdorffDistance", "History", "LambdaCallback", "LearningRateScheduler", "Loss", "LossMonitor",
-    "LossScaleManager", "MAE", "MSE", "MeanSurfaceDistance", "Metric", "Model", "ModelCheckpoint",
+    "CosineSimilarity", "DatasetHelper", "Dice", "DynamicLossScaleManager", "EarlyStopping", "F1", "Fbeta",
+    "FixedLossScaleManager", "HausdorffDistance", "History", "LambdaCallback", "LearningRateScheduler", "Loss",
+    "LossMonitor", "LossScaleManager", "MAE", "MSE", "MeanSurfaceDistance", "Metric", "Model", "ModelCheckpoint",
     "OcclusionSensitivity", "Perplexity", "Precision", "ROC", "Recall", "ReduceLROnPlateau", "RootMeanSquareDistance",
     "RunContext", "SummaryCollector", "SummaryRecord", "TimeMonitor", "Top1CategoricalAccuracy",
-    "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "auc", "build_train_network", "get_metric_fn", "names",
-    "rearrange_inputs",
+    "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "auc", "build_train_network", "data_sink", "get_metric_fn",
+    "names", "rearrange_inputs",
 ]

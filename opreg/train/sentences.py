@@ -75,7 +75,7 @@ class BucketSentenceIter(DataIter):
         Lengths of the buckets; by default those of at least ``batch_size`` sentences. A sentence goes into the smallest
         bucket that holds it; longer ones are dropped.
     invalid_label : int
-        Number of the padding.
+        The number that pads a sentence to the length of its bucket.
     layout : {"NT", "TN"}
         Axes of a batch: N of sentences, T of words.
     """

@@ -86,7 +86,7 @@ class Updater:
     def one_by_one(self) -> str | None:
         """The reason why weights are updated one by one; None if one call of an operator updates many."""
         if type(self).__call__ is not Updater.__call__:
-            return f"{type(self).__name__} says itself what a call does"
+            return f"{type(self).__name__} defines its own updates"
         return self.optimizer.one_by_one()
 
     def undivided(self) -> str | None:

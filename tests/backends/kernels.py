@@ -91,8 +91,8 @@ def _states(call: Call) -> list[np.ndarray]:
     return [call.ins[first + state] for state in call.op.traits.states] if call.is_train else []
 
 
-#: From where on arrays go another way than small ones, and sizes of blocks: so few numbers, bytes or multiplications
-#: that rows of tests are large. What modules take over from others stands there once more.
+#: Limits above which arrays count as large, and sizes of blocks; tests lower them so that their small arrays count as
+#: large. A limit that a module imports from another is listed for both.
 FEW = {
     "core.threads": {"_LEAST": 16, "_MOST": 64, "_COPIED": 1},
     "core.host_memory": {"LARGE": 1},

@@ -584,7 +584,7 @@ def test_matmul_beside_numpy() -> None:
         matmul.matmul(numbers(80, 90), numbers(91, 80))
     a = numbers(80, 80)
     expected = a @ a
-    assert matmul.matmul(a, a, a) is a  # the result over what is still read
+    assert matmul.matmul(a, a, a) is a  # the result overwrites an operand
     close(a, expected)
 
 

@@ -53,7 +53,7 @@ def _branch(x: Any, w: Any) -> Any:
     return sym.contrib.cond(sym.sum(w) < 1e9, lambda: convolve(x, total), lambda: convolve(x, nothing))
 
 
-#: Symbols in which a body convolves with a weight that is not a variable of the whole.
+#: Symbols in which the body of a loop or branch has a convolution whose weight is no variable of the graph.
 BODIES = {
     "slices": lambda x, w: sym.contrib.foreach(lambda w, s: (convolve(x, w), s), w, sym.zeros((1,)))[0],
     "state": lambda x, w: sym.contrib.foreach(lambda d, s: (convolve(x, s), s + d), w, sym.sum(w, axis=0))[0],

@@ -241,7 +241,7 @@ def between(op: Any, **attrs: Any) -> Any:
     return convolution(op(convolution(sym.Variable("data"), "first"), **attrs), "second")
 
 
-def test_users_operators_follow_by_their_rule():
+def test_users_operators_get_channels_last_by_their_rule():
     executor = assert_same(between(centred), (2, 8, 9, 9))
     for is_train in (False, True):
         found = dict(steps(executor, is_train))
@@ -249,7 +249,7 @@ def test_users_operators_follow_by_their_rule():
         assert steps(executor, is_train).count(("_to_channels_last", False)) == 1 + is_train, "one of the head gradient"
 
 
-def test_users_operators_stay_where_their_rule_says_so():
+def test_users_operators_keep_their_layout_if_their_rule_does():
     executor = assert_same(between(centred, axis=2), (2, 8, 9, 9))
     assert not dict(steps(executor, False))["custom.test_layout_centred"]
 
@@ -274,7 +274,7 @@ def test_small_convolutions_keep_their_layout(monkeypatch):
     assert not any(last for _, last in steps(executor, True)) and "as declared: it is small" in executor.explain()
 
 
-def test_without_the_library(monkeypatch):
+def test_without_onednn_no_layout_changes(monkeypatch):
     monkeypatch.setattr(shared_library, "library", lambda: "oneDNN was not found")
     names = [name for name, _ in steps(bound(unit(sym.Variable("data"), "a"), (2, 3, 8, 8)), True)]
     assert "_backward_normalize_sums" in names and not any("channels" in name for name in names)

@@ -105,7 +105,7 @@ def exact_erf(x: np.ndarray) -> np.ndarray:
     return np.copysign(np.where(size < 2, total * 2 / root, large), x)
 
 
-#: Functions with the interval most of their numbers are from, and how many units the result may be off.
+#: Functions, the interval of most test values, and the allowed error in units of the last place.
 FUNCTIONS: list[tuple[str, float, float, float]] = [
     ("exp", -105, 90, 1.5), ("expm1", -30, 90, 2.5), ("tanh", -12, 12, 3), ("sinh", -90, 90, 3), ("cosh", -90, 90, 2),
     ("log", 0, 10, 1.5), ("log2", 0, 10, 2), ("log10", 0, 10, 3), ("log1p", -1, 10, 2), ("arcsinh", -10, 10, 2.5),
@@ -162,7 +162,7 @@ def test_functions_of_two_arguments(name: str, ulps: float, dtype: str) -> None:
         pytest.skip("has no float64, or cannot be compared")
     x = points(dtype, -9, 9)
     y = np.random.default_rng(1).permutation(x)
-    if name == "power":  # small exponents, whole ones among them
+    if name == "power":  # small exponents, some of them integers
         with np.errstate(invalid="ignore"):
             y[::2] = np.rint(points(dtype, -9, 9, seed=2)[::2].clip(-20, 20))
         y[1::4] = points(dtype, -3, 3, seed=3)[1::4].clip(-3, 3)
@@ -774,7 +774,7 @@ class TestOthers:
             assert [compiled(BIG, 1.0) for _ in range(2)] == [0, 1]
             assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
-    def test_a_link(self, folder: Path) -> None:
+    def test_a_cached_file_that_is_a_link_is_replaced(self, folder: Path) -> None:
         compiled(BIG, 1.0)
         (file,) = folder.iterdir()
         file.symlink_to(file.rename(folder.parent / "elsewhere"))
@@ -799,7 +799,7 @@ class TestOthers:
         folder.chmod(0o755)
         assert compiled(BIG, 1.0) == 1
 
-    def test_a_folder_of_somebody_else(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_cache_directory_of_another_user_is_not_used(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         compiled(BIG, 1.0)
         if os.geteuid() == 0:  # files of the administrator are trusted
             os.chown(folder, 12345, -1)
@@ -808,7 +808,7 @@ class TestOthers:
         with pytest.warns(RuntimeWarning, match="not cached in .*it belongs to user"):
             assert compiled(BIG, 1.0) == 0
 
-    def test_a_file_of_somebody_else(self, folder: Path) -> None:
+    def test_a_cached_file_of_another_user_is_compiled_anew(self, folder: Path) -> None:
         compiled(BIG, 1.0)
         (file,) = folder.iterdir()
         if os.geteuid() != 0:
@@ -833,7 +833,8 @@ def test_the_users_folder(platform: str, variable: str, tmp_path: Path, monkeypa
     monkeypatch.delenv(variable)
     own = cache.directory()
     assert own is not None and own.is_relative_to(tmp_path / "home")
-    monkeypatch.setenv(variable, "relative")  # to the folder in which a program was started
+    # a relative folder is relative to the folder in which a program was started
+    monkeypatch.setenv(variable, "relative")
     assert cache.directory() == own
     monkeypatch.setenv("HOME", "relative")
     assert cache.directory() is None

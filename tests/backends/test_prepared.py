@@ -20,7 +20,7 @@ _EXCLUDING = [{}, {"exclude": True}]
 
 
 def _data(shape: tuple[int, ...], dtype: str, strided: bool = False) -> np.ndarray:
-    """Random numbers with NaN and infinities; every second one of twice as many when ``strided``."""
+    """Random values with NaN and infinities; with ``strided`` a view of every second element."""
     wide = (*shape[:-1], shape[-1] * 2) if strided else shape
     found = (_NUMBERS.standard_normal(wide) * 3).astype(dtype)
     if found.size > 5 and found.dtype.kind == "f":

@@ -37,7 +37,7 @@ WRITES: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_the_last_write_stays(name: str) -> None:
+def test_the_last_of_repeated_writes_stays(name: str) -> None:
     write = WRITES[name]
     expected = write(mx.nd.array).asnumpy()
     assert expected.any()

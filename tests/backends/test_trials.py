@@ -1,4 +1,5 @@
-"""Choices by trials: the faster way is taken, kept and found again, and files of other users are never trusted."""
+"""Choices by trials: the faster implementation is chosen, stored and found again, and files of other users are never
+trusted."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ sym = mx.sym
 
 
 class Machine:
-    """A clock, and two ways that take given numbers of seconds."""
+    """A clock, and two implementations that take given numbers of seconds."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -414,7 +415,7 @@ PARTS = {
 
 @onednn
 @pytest.mark.parametrize("name", PARTS)
-def test_layers_of_parts(machine, monkeypatch, name):
+def test_dense_layers_of_parts_of_an_array(machine, monkeypatch, name):
     """The library reads parts of a larger array, such as gates and heads, without a copy."""
     monkeypatch.setattr(products.threads, "count", lambda: 2)
     monkeypatch.setattr(products, "_LEAST", 1 << 18)

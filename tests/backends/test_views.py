@@ -40,8 +40,8 @@ from tests.running import TOLERANCES, Use, agree, eager, heads
 
 #: If numba and oneDNN are installed, their kernels are tested; otherwise all others.
 LIBRARIES = importlib.util.find_spec("numba") is not None
-#: Operators whose inputs belong together, and of matrices that repeated rows make singular: with other values there is
-#: no result.
+#: Operators that need inputs of a certain form, or matrices without repeated rows; with other values they have no
+#: result.
 RELATED = frozenset({"_backward_Pooling_max", "_backward_contrib_boolean_mask", "_boolean_mask_like", "_npi_tensorinv"})
 
 
@@ -214,8 +214,8 @@ def test_kernels(op: Op, kernel: Kernel) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_eager_calls(name: str) -> None:
-    """Gradients, and results written to ``out``, are compared, too. Operators take turns with the layouts, each a third
-    of them: a call treats all operators alike, and ``test_kernels`` runs each kernel with every layout."""
+    """Gradients, and results written to ``out``, are compared, too. Each operator is called with one of three layouts
+    in turn: a call treats all operators alike, and ``test_kernels`` runs each kernel with every layout."""
     use, turn = USED[get(name)][0], NAMES.index(name)
     for way in (*WRITTEN, *READ)[turn % 3::3]:
         if way in READ and (use.op.traits.mutates or use.op.traits.states or name in RELATED):
@@ -347,7 +347,7 @@ def plan(use: Use, name: str, way: Bound, there: There = HOST) -> None:
 
 @of_each(itertools.product(NAMES, BOUND), by=lambda case: case[0])
 def test_plans(name: str, way: str) -> None:
-    """Each operator has every view in a plan. They take turns with the settings of plans, which treat all operators
+    """Each operator has every view in a plan. The settings of plans take turns, since plans treat all operators
     alike."""
     turn = NAMES.index(name) + list(BOUND).index(way)
     with fast(few=BOUND[way].grads):
@@ -397,7 +397,7 @@ def _recurrent() -> Any:
                    sym.var("cell"), state_size=4, num_layers=1, mode="lstm")
 
 
-#: Networks whose layers read parts of others' results, and the shape of their data.
+#: Networks whose layers read parts of earlier results, and the shapes of their data.
 NETWORKS: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
     "gates": (_gates, (6, 8)), "attention": (_attention, (2, 5, 8)), "convolutions": (_convolutions, (2, 3, 8, 8)),
     "loop": (_loop, (2, 3, 4)), "rows that are picked": (_picked, (6, 4)), "a recurrent layer": (_recurrent, (3, 2, 5)),

@@ -41,8 +41,8 @@ def _thin(dtype: np.dtype, *shape: int) -> np.ndarray:
     return np.ndarray(shape, dtype, array, 0, steps)
 
 
-#: Arrays that may be written, of a dtype and a shape that has an axis at least. Around them are numbers that are NaN,
-#: or -1 among integers.
+#: Writable arrays of a dtype and of a shape with at least one axis. The memory around them holds NaN, or -1 for
+#: integers.
 WRITTEN: dict[str, Callable[..., np.ndarray]] = {
     "columns": lambda dtype, *shape: _room(dtype, *shape[:-1], 2 * shape[-1] + 1)[..., 1:shape[-1] + 1],
     "rows": lambda dtype, *shape: _room(dtype, shape[0] + 2, *shape[1:])[1:-1],

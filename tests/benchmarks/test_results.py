@@ -287,7 +287,7 @@ def test_peers_of_other_versions_are_named(column: str, version: str, expected: 
     assert environments.other_version(column, version) == expected
 
 
-def test_interpreters_that_do_not_start_are_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interpreters_that_do_not_start_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """pyenv puts a command for each version on the path; it fails unless the version is chosen."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path / "shims"))

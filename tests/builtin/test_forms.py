@@ -38,7 +38,7 @@ def _infer(op: Op, ins: list, outs: list | None = None, **attrs: object) -> tupl
     ("_contrib_interleaved_matmul_selfatt_valatt", {"heads": 2}, [(3, 2, 12), (4, 3, 3)], [(3, 2, 4)]),
     ("_linalg_gelqf", {}, [(2, 3, 4)], [(2, 3, 4), (2, 3, 3)]),
 ])
-def test_unknown_shapes_follow(name: str, attrs: dict, ins: list, outs: list) -> None:
+def test_unknown_shapes_are_inferred_from_forms(name: str, attrs: dict, ins: list, outs: list) -> None:
     """Unknown output shapes follow from inputs, also with unknown dimensions, and unknown input shapes follow from the
     form."""
     op = get(name)

@@ -116,8 +116,8 @@ def _between(row: Row) -> bool:
     return differentiated(row) and _asked(row, lambda use: not use.op.loss(use.attrs))
 
 
-# Attributes of these are graphs: tests/symbol/test_loops.py and tests/builtin/test_quantized.py make them. What takes
-# two processes is in tests/distributed/distributed_checks.py.
+# Operators with graphs as attributes, which are tested in tests/symbol/test_loops.py and
+# tests/builtin/test_quantized.py. Tests of two processes are in tests/distributed/distributed_checks.py.
 _ELSEWHERE = frozenset(["Send", "Receive", *(f"{prefix}{name}" for name in ("_foreach", "_while_loop", "_cond")
                           for prefix in ("", "_backward")), "_sg_mkldnn_conv", "_sg_mkldnn_fully_connected"])
 

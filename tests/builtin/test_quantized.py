@@ -1,4 +1,4 @@
-"""Operators on 8-bit integers, and networks of them: MXNet 1.9.1's answers, and its mistakes.
+"""Operators on 8-bit integers, and networks of them: MXNet 1.9.1's results, and its mistakes.
 
 ``data/mxnet_quantized.npz`` holds uses of operators, in JSON, and networks that MXNet quantised or fused: their files,
 parameters, one batch of data, what it gave for every node (``out``), and the network's result before (``plain``).
@@ -235,7 +235,7 @@ def test_a_convolution_may_add_its_own_data():
     node = [node for node in graph["nodes"] if node["op"] == "_sg_mkldnn_conv"][1]
     (adding,) = [each for each in node["subgraphs"][0]["nodes"] if each["op"] == "elemwise_add"]
     adding["inputs"][1] = [0, 0, 0]
-    node["inputs"] = [*node["inputs"][:6], *node["inputs"][7:9]]  # less what was added, which were the data, too
+    node["inputs"] = [*node["inputs"][:6], *node["inputs"][7:9]]  # minus the added array, which is the data here
     result = _bound("residual-auto", sym.load_json(json.dumps(graph))).forward()[0]
     _near(result, STORED["residual-auto/out/quantized_sg_mkldnn_fully_connected_0_output"])
 

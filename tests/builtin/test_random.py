@@ -322,7 +322,7 @@ DRAWS = {
 }
 EXECUTOR = mx.sym.Dropout(mx.sym.var("x"), p=0.5).bind(mx.cpu(), {"x": mx.nd.ones(20)})
 COMPILED = mx.jit(lambda x: x + ops.standard_normal((4,)))
-#: Ways to keep the state and to go back to it.
+#: Functions that save the state of the generators, and that restore it.
 STATES = {
     "random": (mx.random.get_state, mx.random.set_state),
     "random, pickled": (lambda: pickle.dumps(mx.random.get_state()), lambda s: mx.random.set_state(pickle.loads(s))),

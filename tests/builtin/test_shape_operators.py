@@ -232,7 +232,7 @@ def test_invalid_arguments_raise_errors_that_name_the_expected_value(op, attrs, 
         ask(get(op))
 
 
-def test_an_index_out_of_range_is_refused_where_the_mode_says_so():
+def test_an_index_out_of_range_is_refused_in_the_mode_raise():
     data = nd.array([[1, 2], [3, 4]])
     for index in (2, -1):
         with pytest.raises(IndexError):
@@ -247,7 +247,7 @@ def test_reset_arrays_writes_in_place():
     assert all((array.asnumpy() == 0).all() for array in arrays)
 
 
-def test_operators_without_a_gradient_say_so():
+def test_an_error_names_operators_without_a_gradient():
     data = nd.ones((2, 3))
     data.attach_grad()
     with opreg.autograd.record():

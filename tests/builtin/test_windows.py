@@ -51,8 +51,7 @@ _numbers = st.integers(1, 3)
 @given(st.integers(1, 3), st.integers(1, 2), _numbers, _numbers, st.integers(0, 2), st.integers(1, 2),
        st.integers(0, 3), st.sampled_from([200, 1 << 20]), st.booleans())
 def test_columns_and_rows_give_the_same_convolution(images, groups, channels, kernel, pad, dilate, more, block, folded):
-    """The way by rows and the way by columns give the same output and gradients, with single images or several as
-    one."""
+    """Convolutions by rows and by columns give the same output and gradients, with images one by one or joined."""
     win = window((kernel, kernel), (1, 1), (dilate, dilate), (pad, pad))
     size = max(1, win.reach[0] - 2 * pad) + more
     places = size + 2 * pad - win.reach[0] + 1
@@ -211,7 +210,7 @@ _ERRORS = [
 
 
 @pytest.mark.parametrize("name, shapes, attrs, kind, says", _ERRORS)
-def test_refused(name, shapes, attrs, kind, says):
+def test_errors_of_wrong_shapes_and_attributes(name, shapes, attrs, kind, says):
     with pytest.raises(kind, match=says):
         _inferred(get(name), shapes, attrs)
 

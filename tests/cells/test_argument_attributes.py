@@ -15,7 +15,7 @@ from opreg import Tensor, nn
 
 
 def caught(x: Any) -> Any:
-    """The attribute, or another factor where there is none."""
+    """The attribute, or a default factor if it is missing."""
     try:
         return x * x.scale
     except AttributeError:

@@ -384,7 +384,7 @@ def test_bprop_debug_runs_as_python_on_numbers():
 
     def bprop(self, a, out, dout):
         seen.append(numbers(a))
-        scale = 10 if float(a.asnumpy()[0]) > 0 else -10  # numbers are there
+        scale = 10 if float(a.asnumpy()[0]) > 0 else -10  # the values are known
         return (dout * scale,)
 
     cell = cell_of(lambda self, a: a * 2, bprop)
@@ -455,7 +455,7 @@ def test_gradients_that_must_be_exact(exact, run, debug, returned, kind, message
     assert numbers(run(grad(exactly))(x())) == [3] * 3
 
 
-def test_weights_must_be_exact(exact, run):
+def test_check_bprop_compares_the_shapes_of_gradients_of_weights(exact, run):
     cell = Scale()
     assert numbers(run(grad(lambda a: cell(a), 0, cell.w))(x())) == ([10] * 3, [10])
     wrong = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: ((dout,), {self.w: dout}), w=cell.w,
@@ -524,7 +524,7 @@ def test_random_values_of_a_call_come_before_later_ones(made):
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_it_computes_in_its_mode(run, training):
+def test_a_cell_with_bprop_computes_in_its_own_mode(run, training):
     inner = cell_of(lambda self, a: ops.Dropout(a, p=0.5), lambda self, a, out, g: (g * 3,))
     inner.set_train(training)
     kept = run(lambda a: inner(a))(Tensor(np.ones(200, np.float32))).asnumpy()

@@ -375,7 +375,7 @@ def same(found: Any, expected: Any) -> None:
         np.testing.assert_allclose(one.asnumpy(), other.asnumpy(), 1e-12, 1e-13, err_msg=f"gradient {i}")
 
 
-@pytest.mark.filterwarnings("ignore:.*runs as Python")  # numbers that a bprop asks for
+@pytest.mark.filterwarnings("ignore:.*runs as Python")  # values that a bprop reads
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_eager_compiled_and_central_differences(name: str) -> None:
     program = PROGRAMS[name]

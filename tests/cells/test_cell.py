@@ -206,7 +206,7 @@ def test_plain_values_may_be_set_before_init():
     lambda net: net(Tensor(X)), lambda net: jit(net)(Tensor(X)), lambda net: net.compile(Tensor(X)),
     lambda net: net.trainable_params(), lambda net: net.insert_param_to_cell("a", w()),
     lambda net: net.register_forward_hook(print), lambda net: delattr(net, "k"), repr])
-def test_without_init(use):
+def test_a_cell_without_init_raises_an_error(use):
     with pytest.raises(AttributeError, match=r"'Early' object .*call Cell.__init__.* super\(\).__init__\(\)"):
         use(Early(3, late=False))
 
@@ -252,7 +252,7 @@ def test_inserting_parameters(name, value, kind, message):
         Tree().insert_param_to_cell(name, value)
 
 
-def test_inserting():
+def test_inserting_parameters_and_children():
     cell = Cell()
     cell.insert_param_to_cell("p", w())
     cell.insert_param_to_cell("a.b", w("a.b"), check_name_contain_dot=False)
@@ -643,7 +643,7 @@ def _noted(y: Tensor) -> dict[str, int]:
     return lines
 
 
-def test_lines_of_operators_that_cells_record():
+def test_operators_of_cells_record_their_line_in_the_program():
     layers, hooked = nn.SequentialCell(nn.ReLU(), Exponentials(), nn.Tanh()), nn.SequentialCell(nn.Sigmoid())
 
     def hook(cell: Cell, args: Any, out: Any) -> Any:

@@ -97,7 +97,7 @@ def test_errors_name_the_nearest_dtype() -> None:
         dtypes.float17  # noqa: B018
 
 
-def test_as_dtype_takes_them() -> None:
+def test_as_dtype_takes_mindspores_dtypes() -> None:
     """Every argument for a dtype accepts them."""
     assert sorted(DTYPES.values()) == sorted(name.removesuffix("_") for name in NAMES)
     for name in NAMES:
@@ -206,8 +206,8 @@ def test_dtypes_of_results_of_tensors(case: tuple[str, str, str]) -> None:
     assert (left / right).dtype is (expected if expected.is_floating_point else dtypes.float32)
 
 
-#: Results of MindSpore 2.10 for 1 and 2 in small and in unsigned integers. Where it refuses (a number beside unsigned
-#: integers wider than a byte), results by the rule for numbers.
+#: Results of MindSpore 2.10 for 1 and 2 in small and in unsigned integers. MindSpore refuses a scalar with unsigned
+#: integers of more than a byte; these results follow the rule for scalars.
 WHOLE = """
                int16                    uint16                   uint64
 x + 2          [3, 4] int16             [3, 4] uint16            [3, 4] uint64

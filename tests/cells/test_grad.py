@@ -260,7 +260,7 @@ def test_a_parameter_that_is_a_result(run, function, expected):
         np.testing.assert_allclose(run(grad(bound, None, p))(x()).asnumpy(), np.multiply(expected, 10))
 
 
-def test_a_parameter_that_is_a_result_beside_options(run):
+def test_the_gradient_of_a_parameter_that_is_a_result_with_has_aux_and_sens_param(run):
     p = Parameter(Tensor([2.0, 2.0, 2.0]), name="p")
     assert numbers(run(grad(lambda a: (p, a), None, p, has_aux=True))(x())) == ([1] * 3, (X.tolist(),))
     operation = GradOperation(get_by_list=True, sens_param=True)
@@ -369,7 +369,7 @@ class OwnGradient(Cell):
     (lambda: GradOperation(get_all=True)(OwnGradient())(mutable(1), 2), (3,)),
     (lambda: vjp(lambda a, b: a * b, mutable(2.0), x())[1](x()), (14, (2 * X).tolist())),
     (lambda: jacrev(lambda a: a * x())(mutable(2.0)), X.tolist()),
-    # They are numbers where numbers are asked for.
+    # A result is a scalar if a scalar was given.
     (lambda: GradOperation(get_all=True)(lambda a, n: a[:n].sum(n - 2) * n)(x(), mutable(2)), ([2, 2, 0], -1)),
     (lambda: grad(lambda n: sum(n * n for _ in range(n)))(mutable(3)), 18)])
 def test_numbers_that_are_mutable(run, make, expected):
@@ -421,7 +421,7 @@ def test_inner_and_outer_variables_are_different(run):
     assert numbers(run(grad(inner))(x())) == [1] * 3
 
 
-def test_weights_of_both_orders(run):
+def test_gradients_of_first_and_second_order_with_respect_to_weights(run):
     w = Parameter(Tensor([2.0]), name="w")
     first = grad(lambda a: w * w * w * a, None, w)
     assert numbers(run(first)(Tensor([3.0]))) == [36]
@@ -566,7 +566,7 @@ def test_products_as_cells(run):
     assert numbers(run(Jvp(lambda a: a * a))(x(), y())) == ((X * X).tolist(), (2 * X * Y).tolist())
     assert numbers(run(Jvp(both))(x(), y(), (y(), x()))) == (
         ((X * Y).tolist(), (X + Y).tolist()), ((Y * Y + X * X).tolist(), (X + Y).tolist()))
-    for several in (y(), (y(),), [y()]):  # one may stand in a tuple
+    for several in (y(), (y(),), [y()]):  # a single position may be in a tuple
         for product_ in (Jvp, Vjp):
             assert numbers(run(product_(lambda a: a * a))(x(), several)) == ((X * X).tolist(), (2 * X * Y).tolist())
     assert numbers(run(Vjp(both))(x(), y(), (x(), y()))) == (

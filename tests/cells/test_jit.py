@@ -153,7 +153,7 @@ def test_the_text_of_a_tensor_is_that_of_its_numbers(text: Any) -> None:
         assert compiled(Tensor(numbers))[1:] == function(Tensor(numbers))[1:]
 
 
-def test_the_text_of_a_tensor_that_has_no_numbers_says_so() -> None:
+def test_a_traced_tensor_is_printed_without_values() -> None:
     said = []
 
     class Says(Cell):
@@ -229,7 +229,7 @@ def test_attributes_are_watched():
     np.testing.assert_array_equal(compiled(x()).asnumpy(), cell(x()).asnumpy())
 
 
-def test_training_is_watched():
+def test_a_change_of_the_training_mode_is_noticed():
     class Mode(Cell):
         def construct(self, a: Any) -> Any:
             return a * 2 if self.training else a
@@ -286,7 +286,7 @@ def test_assign_beside_a_gradient():
     assert w.asnumpy().tolist() == [20]
 
 
-def test_eager_and_compiled_assignments_meet():
+def test_eager_and_compiled_code_assign_the_same_parameter():
     """Two compiled functions and eager code share one parameter, even if one of them moves it to other memory."""
     w = Parameter(Tensor([1.0]), name="w")
 

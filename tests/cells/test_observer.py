@@ -995,7 +995,7 @@ def test_a_deleted_object_of_a_weak_reference_is_not_compared_as_none():
     same(function, compiled)
 
 
-def test_third_order_and_bprops_read_too():
+def test_reads_of_third_order_gradients_and_of_bprop_are_noted():
     class Own(Cell):
         def __init__(self) -> None:
             super().__init__()

@@ -594,7 +594,7 @@ def test_a_change_is_seen_in_a_cell(name: str) -> None:
         assert changes(SEEN[name], lambda function: jit(Whole(function)))
 
 
-#: Rows whose state needs a Tensor, or is what the body of a traced operator makes text of.
+#: Rows whose state needs a Tensor, or that a traced body converts to text.
 NO_BODIES = {name for name, case in SEEN.items() if "(x)" in case.read + case.setup or "of an array" in name} - {
     "flags of an array"}
 
@@ -779,7 +779,7 @@ def _record(k: float) -> np.void:
     return record
 
 
-#: Pairs of arguments that look alike, and what a function makes of them.
+#: Pairs of arguments with equal texts, and an expression of them.
 ALIKE: dict[str, tuple[Any, Any, Callable[[Any], float]]] = {
     "numbers": (_Number(2.0), _Number(3.0), float), "text": (_Text("2"), _Text("3"), float),
     "attributes": (_text(2.0), _text(3.0), lambda text: text.k),

@@ -218,7 +218,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("form", [0, 1], ids=["as it is", "tensors"])
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused(name, form):
+def test_errors_of_wrong_subscripts(name, form):
     """The error is of NumPy's class, and also of MindSpore's class if this differs."""
     try:
         key = given(REFUSED[name], form)

@@ -51,7 +51,7 @@ def test_matmul(run, turned, shapes, expected):
     np.testing.assert_allclose(found.asnumpy(), a @ b)
 
 
-def test_matmul_refuses():
+def test_matmul_refuses_wrong_arguments():
     with pytest.raises(TypeError, match="transpose_x1 must be a bool, got 1"):
         nn.MatMul(1)
     with pytest.raises(ValueError, match=r"\(2, 3\) and \(2, 3\)"):
@@ -236,7 +236,7 @@ def test_itemset_gives_a_copy(run, args, expected):
 
 @pytest.mark.parametrize("args, kind", [((4.0,), IndexError), ((9, 1.0), IndexError), (((0,), 1.0), IndexError),
                                         (("a", 1.0), TypeError), ((), TypeError)])
-def test_itemset_refuses(args, kind):
+def test_itemset_refuses_wrong_arguments(args, kind):
     with pytest.raises(kind, match="itemset: "):
         count(2, 2).itemset(*args)
 
@@ -323,7 +323,7 @@ def test_a_users_primitive_with_declared_outputs():
     (lambda: ops.ResizeBilinearV2()(count(1, 1, 2, 3), (2,)), ValueError, "two lengths"),
     (lambda: nn.ParameterUpdate(3), TypeError, "'param' must be 'Parameter', but got int"),
 ])
-def test_refused(make, kind, message):
+def test_errors_of_wrong_calls(make, kind, message):
     with pytest.raises(kind, match=message):
         make()
 
@@ -481,7 +481,7 @@ def test_parameter_update(run):
 @pytest.mark.parametrize("shape", [2, (2,), [2]])
 def test_a_shape_that_contradicts_the_values(shape):
     assert Tensor([1.0, 2.0], shape=shape).shape == Tensor(shape=shape, dtype=ms.float32).shape == (2,)
-    with pytest.raises(ValueError, match=r"expected shape \(2,\), the numbers have \(3,\)"):
+    with pytest.raises(ValueError, match=r"expected shape \(2,\), the values have \(3,\)"):
         Tensor([1.0, 2.0, 3.0], shape=shape)
 
 
@@ -688,7 +688,7 @@ def test_bodies_that_are_refused():
     (("Int32", "Int64", "Float32"), 1, 1), (("Int32", "Int64", "Float32"), np.int32(1), 0),
     (("Int32", "Float32"), 1, 0), (("Float16", "Float64", "Float32"), 2.5, 1), (("Float16", "UInt8"), 2.5, 0),
     (("Bool", "UInt8"), True, 0), (("String", "UInt8"), 3, 1)])
-def test_widths_of_scalars(widths, value, expected):
+def test_a_multitype_graph_chooses_by_the_type_of_a_scalar(widths, value, expected):
     graph = ops.MultitypeFuncGraph("widths")
     for i, name in enumerate(widths):
         graph.register(name)(lambda value, i=i: i)
@@ -754,7 +754,7 @@ def test_wrong_inputs_are_to_blame_and_not_weights(run, layer, x, message):
             handle.remove()
 
 
-def test_a_layer_is_not_blamed_for_others():
+def test_an_error_of_an_inner_cell_does_not_name_the_outer_one():
     """An error of an inner Cell, or with another cause, keeps its message."""
 
     class Outer(nn.Cell):

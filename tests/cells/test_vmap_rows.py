@@ -99,7 +99,7 @@ def test_rules_join_compiled_functions(row: Row) -> None:
         agree(out.asnumpy(), want, max(row.tolerance, TOLERANCES.get(want.dtype.name, 0.0)), f"output {i}")
 
 
-def test_families_have_rules() -> None:
+def test_usual_operators_have_batching_rules() -> None:
     """The usual operators of networks have batching rules; a loop over samples would be as slow as Python's."""
     without = [name for name in ("broadcast_add", "relu", "sum", "softmax", "log_softmax", "transpose", "Reshape",
                                  "Concat", "FullyConnected", "batch_dot", "_npi_matmul", "take", "pick", "LayerNorm",

@@ -264,7 +264,7 @@ def test_pytest_rewrites_assertions_of_rewritten_tests(tested: Path, options: li
     assert not list(tested.rglob("__pycache__"))
 
 
-def test_pytest_without_its_rewriting(tested: Path) -> None:
+def test_pytest_without_rewritten_asserts(tested: Path) -> None:
     (tested / "test_old.py").unlink()
     done = opreg("as-mxnet", "-m", "pytest", "-p", "no:cacheprovider", "--assert=plain", folder=tested)
     assert "1 failed, 2 passed" in done.stdout and ">       assert len(keys({'a': 1})) == np.int(2)\nE       Assert" \
@@ -309,7 +309,7 @@ def test_unittest(tested: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
-def test_processes_that_are_started(tmp_path: Path, method: str) -> None:
+def test_child_processes_import_the_script(tmp_path: Path, method: str) -> None:
     """Child processes, and their children, import the script under its own name, and modules beside it."""
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip("not on this system")

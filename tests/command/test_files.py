@@ -299,7 +299,8 @@ def test_profile_of_a_model(opreg: Command, net: mx.Symbol) -> None:
     assert code == 0 and {"FullyConnected", "SoftmaxOutput"} <= {row["operator"] for row in json.loads(out)}
     Path("net-0001.params").unlink()
     Path("net-0012.params").unlink()
-    assert opreg("profile", "net", "--input", "2x4", "--repeat", "1")[0] == 0  # random weights do
+    # without a file of weights, they are random
+    assert opreg("profile", "net", "--input", "2x4", "--repeat", "1")[0] == 0
     code, _, err = opreg("profile", "net")
     assert code == 2 and "--input data=" in err
 
@@ -342,7 +343,7 @@ def test_convert(opreg: Command, first: str, second: str) -> None:
     assert opreg("params", "a.params", f"c.{second}")[:2] == (0, f"{len(arrays)} arrays, all equal\n")
 
 
-def test_convert_files_of_others(opreg: Command) -> None:
+def test_convert_files_of_pytorch_mindspore_and_onnx(opreg: Command) -> None:
     """Files of PyTorch, MindSpore and ONNX are read; the report names what is left out."""
     data = Path(__file__).parent.parent / "recorded"
     code, out, err = opreg("convert", data / "torch_training.pt", "a.safetensors", "--json")

@@ -67,7 +67,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("name, args, keywords, words", REFUSED)
-def test_split_refuses(name, args, keywords, words):
+def test_split_refuses_wrong_arguments(name, args, keywords, words):
     with pytest.raises(ArgumentError, match=f"operator {name}: .*{words}"):
         split(get(name), args, keywords, is_tensor)
 

@@ -64,7 +64,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("args, kind, words", REFUSED)
-def test_refused(args, kind, words):
+def test_errors_of_wrong_contexts(args, kind, words):
     with pytest.raises(kind, match=words):
         mx.Context(*args)
 

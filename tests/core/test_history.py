@@ -208,8 +208,8 @@ def test_attributes_without_a_value_are_not_cached(users):
 
 
 # -------------------------------------------------------------------------------------------------- registrations
-# An operator ``history`` with its gradient ``_backward_history``, and others that follow from them. What is registered
-# about each is one of three; the answers of a state are compared with those that it gives with empty caches.
+# An operator ``history`` with its gradient ``_backward_history``, and others that follow from them. Each operator has
+# one of three registrations; results in each state are compared with results with empty caches.
 
 
 class Registered:
@@ -228,7 +228,7 @@ class Registered:
     def whole(self, version):
         @declare(name="history", aliases=("history_alias",) if version == 2 else ())
         def history(data, *, by: float = 1.0):
-            """Numbers times numbers."""
+            """The product of two arrays."""
 
         history.where, registered = None, self  # like a built-in one; users' operators are not prepared
 
@@ -259,7 +259,7 @@ class Registered:
     def backward(self, version):
         @declare(name="_backward_history")
         def backward(g, data):
-            """Its gradient."""
+            """The gradient of the product."""
 
         backward.where = None
         backward.kernel()(lambda xp, g, data: g * (5 + version))

@@ -113,7 +113,7 @@ def test_from_the_output_to_the_input(make, declared, out, expected):
     (lambda x, y: sym.random_pdf_exponential(x, y), {"x": (2, 3), "y": (0, )}, (2,)),
     (lambda x, y: get("_slice_assign")(x, y, begin=(1,), end=(3,)), {"x": (4, 2)}, (2, 2)),
 ])
-def test_from_one_input_to_another(make, given, expected):
+def test_the_shape_of_an_input_is_inferred_from_another_input(make, given, expected):
     net = make(sym.Variable("x"), sym.Variable("y"))
     assert dict(zip(net.list_arguments(), net.infer_shape(**given)[0]))["y"] == expected
 

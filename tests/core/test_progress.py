@@ -49,7 +49,7 @@ class Terminal(io.StringIO):
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     """A terminal in place of the error stream."""
     stream = Terminal()
-    streams = SimpleNamespace(stderr=stream, stdout=io.StringIO())  # pytest has the other ones
+    streams = SimpleNamespace(stderr=stream, stdout=io.StringIO())  # pytest replaces the other streams
     monkeypatch.setattr(progress, "sys", streams)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "200")

@@ -214,7 +214,7 @@ def instead():
         register(op)
 
 
-def test_every_way_to_call_it_calls_the_new_one(instead):
+def test_every_way_to_call_an_operator_calls_its_replacement(instead):
     from opreg.nd import tanh
 
     function, x, old, before = nd.tanh, nd.array(X), sym.tanh(sym.var("x")), get("tanh")
@@ -306,7 +306,7 @@ def test_passes_ignore_users_operators_with_built_in_names(name, build, instead)
     np.testing.assert_array_equal(executor.forward(x=nd.array(X))[0].asnumpy(), (X * factor + 100) * 2)
 
 
-def test_a_symbol_that_does_not_fit_the_new_operator_says_so(instead):
+def test_an_error_names_a_symbol_that_does_not_fit_the_new_operator(instead):
     y, z = sym.square(sym.var("x"), name="mine"), sym.sum(sym.var("x"), axis=1, name="reduced")
     instead("square", lambda xp, a, b: a, signature=lambda a, b: None)
     with pytest.raises(ArgumentError, match=r"'mine'.* has 2 inputs \(a, b\), the node has 1.*make the symbol again"):
@@ -325,7 +325,8 @@ def test_an_alias_that_is_given_to_another():
         assert function(x).asnumpy().tolist() == [1, 4, 9]
         alias(get("negative"), "_test_alias")
         assert function(x).asnumpy().tolist() == nd._test_alias(x).asnumpy().tolist() == [-1, -2, -3]
-        assert symbol.eval(x=x)[0].asnumpy().tolist() == [1, 4, 9]  # it means the operator, not that alias
+        # the node has the operator that the alias named before
+        assert symbol.eval(x=x)[0].asnumpy().tolist() == [1, 4, 9]
         assert nd.square(x).asnumpy().tolist() == [1, 4, 9]
     finally:
         del _OPS["_test_alias"]

@@ -16,7 +16,7 @@ from opreg.core.mode import MODE
 
 nd, autograd, sym = mx.nd, mx.autograd, mx.sym
 
-#: Context managers, and a question whose answer tells whether one was entered.
+#: Context managers, and a function that tells whether one was entered.
 SCOPES = {
     "record": (autograd.record, autograd.is_recording), "train_mode": (autograd.train_mode, autograd.is_training),
     "record without training": (lambda: autograd.record(train_mode=False), autograd.is_recording),
@@ -31,7 +31,7 @@ SCOPES = {
 
 @pytest.fixture(autouse=True)
 def _some_names():
-    """Uses up some names, since only some managers begin to count anew."""
+    """Uses up some automatic names, since only some managers restart the count."""
     sym.exp(sym.Variable("x"))
 
 

@@ -583,7 +583,7 @@ def test_a_gradient_that_another_pass_overwrites():
         z.backward()
 
 
-def test_heads_that_are_there_twice():
+def test_an_output_that_is_given_to_backward_twice():
     x, v = marked(), marked()
     with autograd.record():
         y, z = x * x, v * v * v

@@ -40,7 +40,7 @@ class Model:
         self.times.append(versions.write_count())
 
     def check(self, rng):
-        """Compares what is known of an array, and of a part of it, since each of the calls."""
+        """Compares the recorded writes to an array, and to a part of it, since each of the calls."""
         i = int(rng.integers(len(self.arrays)))
         part = slice(*sorted(map(int, rng.choice(self.arrays[i].size + 1, 2, False))))
         for array, wrote in ((self.arrays[i], self.wrote[i]), (self.arrays[i][part], self.wrote[i][part])):

@@ -43,7 +43,7 @@ class KernelError(AssertionError):
 def folder() -> Path:
     """Folder of the compiled files. The process that asks first deletes it when it ends; its children do not.
 
-    A folder that is named in the environment is kept from one run to the next.
+    A folder named in the environment is kept between runs.
     """
     if _VARIABLE not in os.environ:
         place, owner = tempfile.mkdtemp(prefix="opreg-kernels-"), os.getpid()
@@ -75,7 +75,7 @@ def built(text: str, *flags: str, header: str | None = "kernels", suffix: str = 
     """
     path = _place(header, flags, text, suffix)
     if not path.exists():
-        # With a library beside it a compiler links a header, and what comes of that is no header that is compiled.
+        # If a library is among its arguments, a compiler links the header instead of precompiling it.
         compiling = tuple(flag for flag in flags if flag != "-c" and not flag.startswith(("-Wl,", "-l")))
         before = [] if header is None else ["-include", str(_header(header, compiling))]
         source = path.with_suffix(".cpp")

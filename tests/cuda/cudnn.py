@@ -1,7 +1,7 @@
 """A stand-in for the package ``cudnn``: the used part of its API, over memory of the host.
 
-A graph computes by the tensors it was told of, their sizes, strides and numbers, at the addresses it is given, and by
-nothing else. Wrong orders of calls, and graphs that the library has no kernels for, raise errors.
+A graph computes only from the tensors that were declared, with their sizes, strides and ids, at the addresses of a
+call. Wrong orders of calls, and graphs that the library has no kernels for, raise errors.
 """
 
 from __future__ import annotations

@@ -161,9 +161,9 @@ def require(count: int) -> None:
 
 @contextlib.contextmanager
 def gpus(processors: int = 1, count: int = 1) -> Iterator[Gpu]:
-    """Context in which ``gpu(0)`` and ``gpu(1)`` are stand-ins with so many processors; with ``OPREG_TEST_GPU=bed``
-    devices of the bed, with ``real`` those that CuPy finds. A test that needs more devices than there are is
-    skipped."""
+    """Context in which ``gpu(0)`` and ``gpu(1)`` are stand-ins with the given number of processors. With
+    ``OPREG_TEST_GPU=bed`` they are devices of the bed, with ``real`` real GPUs. A test that needs more devices than
+    there are is skipped."""
     if os.environ.get("OPREG_TEST_GPU") in ("real", "bed"):
         on_bed = os.environ["OPREG_TEST_GPU"] == "bed"
         require(count)

@@ -177,7 +177,8 @@ class Host:
         kernels = list(dict.fromkeys((each.text, each.name) for each in self.launches))
         program = _program(tuple(kernels), sanitizer)
         numbers = {kernel: i for i, kernel in enumerate(kernels)}
-        buffers: dict[tuple[int, int], tuple[int, np.ndarray]] = {}  # by address and size: all views of it are of one
+        # by address and size, so that all views of an array give one entry
+        buffers: dict[tuple[int, int], tuple[int, np.ndarray]] = {}
         requests = [struct.pack("=I", len(self.launches))]
         for each in self.launches:
             requests.append(struct.pack("=IIIII", each.stream, numbers[each.text, each.name], each.blocks, each.threads,

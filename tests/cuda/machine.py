@@ -1,13 +1,13 @@
 """The machine under the stand-in for CuPy: memory in pools, streams, events, captured graphs, pinned memory.
 
-Names and signatures are those of ``cupy.cuda``. Work runs at once, in the order it is asked for; what a GPU would do
-later, or in another order, is watched for instead:
+Names and signatures are those of ``cupy.cuda``. Work runs at once, in the order of the calls. Mistakes that would show
+only if a GPU ran it later, or in another order, are detected:
 
-- Work of one stream that touches what another one wrote, with nothing that orders them, is refused.
-- While a stream captures, work is noted, and what it changed is put back when the capture ends. What CuPy refuses
-  there is refused with its words; a synchronisation spoils the capture.
-- There are two devices, with streams of their own; each works for what is entered, and the arrays know theirs.
-- Arrays lie in blocks of pools that are given out again once nobody has them, as on a device. A graph knows addresses
+- Work that uses memory which another stream wrote, without an event that orders the two, is refused.
+- While a stream captures, work is recorded, and the memory that it changed is restored when the capture ends. Calls
+  that CuPy refuses there raise CuPy's errors; a synchronisation invalidates the capture.
+- There are two devices with their own streams; work runs on the device that was entered, and each array has a device.
+- Arrays use blocks of memory pools, which are reused once they are free, as on a device. A graph knows addresses
   and holds nothing: where a replay meets a block that was freed, or that somebody else has, it is refused.
 """
 
@@ -117,7 +117,8 @@ class MemoryPointer:
 
 
 class MemoryPool:
-    """A pool that reuses blocks for the stream that had them; another allocator, if there is one, makes new blocks."""
+    """A pool that reuses blocks for the stream that used them; new blocks come from another allocator, if there is
+    one."""
 
     def __init__(self, allocator: Any = None):
         self._allocator, self._limit = allocator, 0

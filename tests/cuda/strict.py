@@ -1,9 +1,10 @@
 """A stand-in for a device: an array module over NumPy that refuses the same as CuPy.
 
-A kernel that runs here runs on a GPU unchanged: arrays never turn into NumPy arrays or Python numbers by themselves,
-functions and parameters are those CuPy has, and memory that nobody wrote holds NaN. ``Context("strict", 0)`` is such
-a device; ``xp.launches`` counts what a GPU would have launched, ``xp.synchronisations`` how often the host would have
-waited. There are two devices: what computes has to have that of its arrays entered, and no device reads another's.
+A kernel that runs here runs on a GPU unchanged: arrays are never converted implicitly to NumPy arrays or Python
+numbers, functions and parameters are those of CuPy, and unwritten memory holds NaN. ``Context("strict", 0)`` is such a
+device; ``xp.launches`` counts what a GPU would have launched, ``xp.synchronisations`` how often the host would have
+waited. There are two devices: a computation must enter the device of its arrays, and no device reads the memory of the
+other.
 
 The tables are facts of CuPy 14: ``test_strict.py`` compares them with CuPy itself where that is installed.
 """
@@ -303,7 +304,7 @@ def _complex(function: Callable) -> Callable:
 
 
 def _reduced(function: Callable) -> Callable:
-    """A function that hands ``out`` to CUB in the place of a dtype, and fails where CUB could compute it."""
+    """A function that passes ``out`` to CUB as a dtype, as CuPy does, and so fails for arrays that CUB computes."""
 
     def call(*args: Any, out: Any = None, **keywords: Any) -> Any:
         if out is not None:

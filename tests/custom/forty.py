@@ -24,7 +24,8 @@ class Case:
     inputs : list of array
         Arguments, then states.
     expected : callable
-        Outputs by NumPy, one or a list, of the inputs; in training. None where they are random.
+        A function of the inputs that returns the outputs in training, by NumPy: one or a list. None where they are
+        random.
     attrs : dict
         Attributes.
     states : list of array

@@ -15,7 +15,7 @@ __all__ = ["IN_GRAPHS", "EVERYWHERE", "TWICE", "expected", "gradients", "operato
 define = mx.operator.define
 
 #: Kinds for graphs, kinds that compute on arrays alone, and kinds that are differentiated twice. They are made on
-#: demand, since a trace does not see objects that the garbage collector was told to leave out.
+#: demand: tests hide objects from the garbage collector (``gc.freeze``), and a trace does not find those.
 IN_GRAPHS: dict[str, Callable[[], Any]] = {}
 EVERYWHERE: dict[str, Callable[[], Any]] = {}
 TWICE: set[str] = set()
@@ -33,7 +33,7 @@ def expected(x: np.ndarray, y: np.ndarray, by: float) -> np.ndarray:
 
 
 def gradients(g: np.ndarray, x: np.ndarray, y: np.ndarray, by: float) -> tuple[np.ndarray, np.ndarray]:
-    """Its gradients by NumPy."""
+    """The gradients of the function, by NumPy."""
     return g * by * np.tanh(y), g * by * x * (1 - np.tanh(y) ** 2)
 
 

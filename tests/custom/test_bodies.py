@@ -396,7 +396,7 @@ def test_bodies_that_cannot_be_traced_are_called() -> None:
         assert op(nd.ones(2) * sign).asnumpy().tolist() == [sign * factor] * 2
 
 
-def test_operators_without_a_gradient_say_so() -> None:
+def test_an_error_names_operators_without_a_gradient() -> None:
     inner = mx.operator.define(lambda x: x * 2, name=f"test_body_{next(_NUMBERS)}")
     op, x = defined(lambda x: inner(x) + 1), nd.ones(3)
     x.attach_grad()

@@ -16,7 +16,7 @@ from opreg import Model, Parameter, Tensor, nn, ops
 from opreg.cells.function import _Function
 from opreg.nn.grad_func import custom_vjp
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*runs as Python")  # numbers behind users' operators
+pytestmark = pytest.mark.filterwarnings("ignore:.*runs as Python")  # values that users' operators return
 
 X = [1.0, -2.0, 3.0]
 
@@ -188,7 +188,7 @@ def test_the_mode_does_not_depend_on_how_an_operator_is_called(way: str, applied
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_it_runs_in_the_mode_of_neighbouring_layers(way: str) -> None:
+def test_an_operator_runs_in_the_mode_of_the_layers_of_its_cell(way: str) -> None:
     class Beside(nn.Cell):
         def __init__(self) -> None:
             super().__init__()

@@ -34,7 +34,7 @@ def tail(data):
 
 @composed(name="_example_turned")
 def turned(data):
-    """The data backwards and forwards, by constant places."""
+    """The rows in reverse order and in order, taken by constant indices."""
     places = constant(lambda length: np.stack([np.arange(length)[::-1], np.arange(length)]), data.shape[0])
     return ops.take(data, places, axis=0)
 

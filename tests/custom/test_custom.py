@@ -854,7 +854,7 @@ def test_nesting(run):
     untouched()
 
 
-def test_it_runs_in_the_callers_thread():
+def test_a_custom_operator_runs_in_the_callers_thread():
     seen = []
 
     class Op(Twice):

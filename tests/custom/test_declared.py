@@ -140,7 +140,7 @@ def test_numbers_take_the_dtype_that_is_declared(run: Any) -> None:
 
 
 @BOTH
-def test_a_rule_for_dtypes_is_held_as_their_words_are(run: Any) -> None:
+def test_results_must_have_the_dtypes_that_a_rule_gives(run: Any) -> None:
     op = defined(lambda x: x * 1)
     op.infer(lambda x: x)
     op.types(lambda ins, outs: (ins, [np.dtype(np.int32)]))

@@ -200,7 +200,7 @@ def test_operator(name: str) -> None:
         ask(case, use)
 
 
-def test_there_are_forty() -> None:
+def test_there_are_at_least_forty_operators() -> None:
     assert len(CASES) >= 40
 
 

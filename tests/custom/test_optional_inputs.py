@@ -51,7 +51,7 @@ CALLS: list[tuple[list, dict]] = [
 
 
 def _filled(call: tuple[list, dict], values: dict[str, Any]) -> tuple[list, dict]:
-    """The arguments of a call, with values in the places of names."""
+    """The arguments of a call, with names replaced by values."""
     args, keywords = call
     return [values.get(name) for name in args], {name: values.get(value) if not isinstance(value, bool) else value
                                                  for name, value in keywords.items()}
@@ -169,7 +169,7 @@ def test_signatures_show_the_default() -> None:
 
 @pytest.mark.parametrize("function, words", [
     (lambda x, rate=0.5: x, r"no default but None.*\(…, \*, rate=0.5\)"),
-    (lambda x, bias=None, *rest: x, r"bias, and any number of inputs, \*rest, do not go together"),
+    (lambda x, bias=None, *rest: x, r"inputs that may be left out, as bias, and any number of inputs, \*rest"),
     (lambda x, given_inputs: x, "cannot be called 'given_inputs'"),
 ])
 def test_signatures_that_an_operator_cannot_have(function: Callable, words: str) -> None:

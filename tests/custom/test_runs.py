@@ -91,7 +91,7 @@ def test_state_on_a_prop_is_of_one_call():
         assert nd.Custom(nd.ones(2), op_type=name).asnumpy().tolist() == [1, 1]
 
 
-def test_every_prop_is_made_and_called_as_the_first():
+def test_each_prop_has_the_same_calls_as_the_first():
     asked = []
 
     class Prop(ScaleProp):
@@ -170,7 +170,7 @@ def test_results_of_a_props_methods_may_change(change):
         assert run() == expected
 
 
-def test_a_list_that_a_prop_changes_later_is_another_answer():
+def test_a_list_that_a_prop_changes_later_changes_its_inputs():
     names = ["a"]
 
     class Prop(ScaleProp):
@@ -893,7 +893,7 @@ def test_a_method_that_is_replaced_is_called():
         assert nd.Custom(nd.ones(2), op_type=name).shape == (2,)
     Prop.infer_shape = lambda self, in_shape: (in_shape, [[3, 2]], [])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # two numbers are repeated
+        warnings.simplefilter("ignore")  # two elements are broadcast
         for _ in CALLS:
             assert nd.Custom(nd.ones(2), op_type=name).shape == (3, 2)
 

@@ -293,7 +293,7 @@ def test_a_body_is_called_once():
     for _ in range(3):
         executor.forward(is_train=True)
         executor.backward(nd.ones(3, dtype="float64"))
-    assert len(calls) == 1  # the gradient that follows from it goes on from there
+    assert len(calls) == 1  # the derived gradient continues from this one
     first = calls[0]
     assert isinstance(first, nd.NDArray)
     assert (first.shape, first.dtype, first.context, first.size, len(first)) == ((3,), np.float64, mx.cpu(), 3, 3)
@@ -348,7 +348,7 @@ def test_attributes_and_auxiliary_states_are_read():
     lambda self, dst, req, x: (x * 2).copyto(dst),
     lambda self, dst, req, x: (self.assign(dst, "null", 5), self.assign(dst, "inplace", x * 2)),
 ])
-def test_ways_to_write(write):
+def test_ways_to_write_outputs(write):
     versions.write_count()  # from here on, writes are noted
 
     class Op(mx.operator.CustomOp):

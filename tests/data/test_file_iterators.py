@@ -158,7 +158,7 @@ def test_rows_larger_than_memory_are_refused(columns_of_a_row, columns, tmp_path
         assert "for rows of shape" in caught.value.__notes__[0]
 
 
-#: Texts of numbers in integer dtypes, and their values; None for a number that the dtype does not hold.
+#: Numbers as text, integer dtypes, and the expected values; None for a value outside the dtype.
 INTEGERS = [("int32", "7", 7), ("int32", "2.0", 2), ("int32", "-1e3", -1000), ("uint8", "255", 255),
             ("bool", "1", True), ("int64", str(2 ** 53 + 1), 2 ** 53 + 1), ("int32", "1.7", None),
             ("int32", str(2 ** 31), None), ("uint8", "300", None), ("uint8", "-1", None), ("bool", "2", None),

@@ -165,7 +165,7 @@ def test_the_next_record_is_found_across_blocks(tmp_path):
         assert read(path, bytes(size) + write(path, [b"found"]), "skip") == ([b"found"], 1)
 
 
-def test_reading_goes_on_behind_a_refused_record(tmp_path):
+def test_reading_continues_after_a_refused_record(tmp_path):
     path = tmp_path / "a.rec"
     data = write(path, [b"one", b"two"])
     path.write_bytes(b"????" + data[4:])
@@ -234,7 +234,7 @@ def _in_child(file, indexed, answers):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_another_process(tmp_path):
+def test_files_in_a_forked_process(tmp_path):
     names = str(tmp_path / "a.idx"), str(tmp_path / "a.rec")
     with mx.recordio.MXIndexedRecordIO(*names, "w") as file:
         for key in range(3):

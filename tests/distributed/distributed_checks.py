@@ -418,7 +418,7 @@ def _trained(kvstore: Any, rows: slice, batch_size: int, seed: int = 0, **settin
 
 def same_answer(group: Group) -> None:
     """A batch divided among the ranks gives the results of the whole batch on one rank."""
-    everything = np.arange(32).reshape(4, group.size, -1)  # batches of all ranks, of which each has its rows
+    everything = np.arange(32).reshape(4, group.size, -1)  # a batch of all ranks; each rank takes its rows
     own = everything[:, group.rank].reshape(-1)
     alone = _trained(None, slice(None), 8)
     for kind, settings in (("dist_sync", {}), ("dist_device_sync", {}), ("horovod", {"rescale_grad": 1 / 8})):

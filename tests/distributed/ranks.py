@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 
-#: The reason why programs of several processes are not tested here; None if they are.
+#: The reason to skip tests of several processes; None if they can run.
 MISSING = (None if importlib.util.find_spec("mpi4py") and
            (Path(sys.executable).with_name("mpiexec").exists() or shutil.which("mpiexec")) else
            "needs mpi4py and mpiexec, which the extra `mpi` brings")
@@ -46,7 +46,7 @@ def started(*program: object, count: int = 2, patience: float = 10, environ: Map
 def launch(*program: object, timeout: float = 60, given: str | None = None, **settings: object) -> Done:
     """Runs a program in several processes to its end; ``given`` is its input.
 
-    All of them are gone when this returns: they end with their launcher.
+    Starts ranks and waits until all of them have ended; they end with their launcher.
     """
     stdin = subprocess.DEVNULL if given is None else subprocess.PIPE
     with started(*program, stdin=stdin, **settings) as process:  # type: ignore[arg-type]

@@ -28,7 +28,7 @@ CHECKS = ["reductions", "places", "moves", "under_way", "same_sums", "other_grou
 
 
 @needs_mpi
-def test_two_ranks(tmp_path: Path) -> None:
+def test_checks_pass_on_two_ranks(tmp_path: Path) -> None:
     """All checks pass on both of two ranks, which run one after the other."""
     wrong = {name: said for name, said in outcomes("distributed_checks", CHECKS, tmp_path).items() if said}
     assert not wrong, "\n".join(f"{name}: {said}" for name, said in wrong.items())
@@ -222,9 +222,8 @@ def disposition(name: str, effect: signal.Handlers) -> Iterator[None]:
         signal.signal(number, before)
 
 
-#: Code that starts a process and waits until it runs, since Python may miss an interrupt while it starts. It waits like
-#: a rank, by a pipe of its own.
-#: by a pipe of its own.
+#: Code that starts a process and waits until it runs, since Python may miss an interrupt while it starts. It waits
+#: like a rank, on a pipe. by a pipe of its own.
 CHILD = """
 begun, begins = os.pipe()
 

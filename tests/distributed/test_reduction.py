@@ -156,7 +156,7 @@ def test_gradients_that_are_added(shard: str | None) -> None:
 
 
 @pytest.mark.parametrize("shard", ALL_SHARDS)
-def test_watched_and_reshaped(shard: str | None) -> None:
+def test_a_monitor_or_a_reshape_on_one_rank_changes_only_its_plan(shard: str | None) -> None:
     """A monitor, or another batch size, on one rank changes only its plan, not the calls of all ranks."""
     graph, seen = network(5), []
 
@@ -231,7 +231,7 @@ def test_one_rank_and_no_rank_have_the_same_plan() -> None:
     assert plans[0] == plans[1] == plans[2]
 
 
-def test_weights_that_are_chosen() -> None:
+def test_only_gradients_of_chosen_weights_are_reduced() -> None:
     """Gradients of other weights, and of data, are not reduced."""
     def run(group: ThreadGroup) -> Any:
         graph = perceptron()

@@ -18,7 +18,7 @@ nd, sym = mx.nd, mx.sym
 NUMBERS = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, -2.5, 3.0, 5e-324, -5e-324, 1e-40, -1e-40, 6e-8, -6e-8,
            65504.0, 1e30, -1e30, 1e300]
 DTYPES = ["float16", "float32", "float64"]
-#: Operators with numbers, each a function of arrays, symbols, tensors and traced values.
+#: Operators with scalars, each a function of arrays, symbols, tensors and traced values.
 OPERATORS = {
     "x + 0.0": lambda x: x + 0.0, "0 + x": lambda x: 0 + x, "x + -0.0": lambda x: x + -0.0,
     "x - 0.0": lambda x: x - 0.0,
@@ -140,7 +140,7 @@ def test_gradients_of_relu_where_it_is_a_negative_zero(dtype):
 @pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
 @pytest.mark.parametrize("dtype", DTYPES[1:])
 @pytest.mark.parametrize("first", ["x + 0.0", "-x", "1 / x", "max 0.0", "min -0.0"])
-def test_compiled_by_numba(dtype, first):
+def test_bitwise_operators_compiled_by_numba(dtype, first):
     from opreg.backends.numba import compiler
 
     x, data = numbers(dtype, 8), sym.var("x", dtype=dtype)

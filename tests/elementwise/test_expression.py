@@ -21,8 +21,8 @@ from tests.questions import of_each
 
 STEADY = settings(deadline=None, derandomize=True, max_examples=60)
 
-# Functions of a number that are smooth, and bounded together with their derivatives, so that any chain of
-# them is.
+# Smooth functions of one variable, bounded with bounded derivatives, so that any chain of them is smooth and bounded,
+# too.
 SMOOTH_ONE = [e.tanh, e.sin, e.cos, e.arctan, e.erf, lambda x: e.exp(e.sin(x)),
               lambda x: e.sqrt(e.square(x) + 1.0), lambda x: e.log1p(e.square(e.sin(x))),
               lambda x: 1.0 / (2.0 + e.cos(x)), lambda x: -x]
@@ -136,7 +136,7 @@ def test_strided_arrays_are_cut_into_tiles_too():
     x = numbers(6, 8, count=1)[0]
     out = np.empty((8, 6)).T
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(schedule, "TILE", 8)  # of float32 numbers; of these as many bytes are four
+        patch.setattr(schedule, "TILE", 8)  # in float32 elements, of four bytes each
         assert np.allclose(run(expression, [x], out), np.tanh(x) * x)
         assert len(schedule.steps(expression, np, [x], out, lambda *_: out)) == 2 * 6 * 2
 
@@ -184,7 +184,7 @@ def test_a_constant_fills_the_shape():
     assert expression.used == []
 
 
-def test_used_tells_inputs_from_equal_constants():
+def test_used_lists_only_inputs_that_an_expression_reads():
     assert trace(lambda x, y, z: z * 1.5 + 1.0, 3).used == [2]
     assert trace(lambda x, y: y, 2).used == [1]
 

@@ -63,7 +63,7 @@ def test_prepared_calls_equal_the_kernel(kind, scalar):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("op, attrs, expected", [
-    ("_contrib_div_sqrt_dim", {}, lambda x: x // 2),  # as MXNet: by the whole part of the root of six
+    ("_contrib_div_sqrt_dim", {}, lambda x: x // 2),  # as MXNet: divided by 2, the root of six rounded down
     ("smooth_l1", {"scalar": .5}, lambda x: np.where(abs(x) < 4, x * x / 8, abs(x) - 2)),
     ("_contrib_quadratic", {"a": 0, "b": .5, "c": .75}, lambda x: x / 2 + .75),
     ("hard_sigmoid", {"alpha": .01, "beta": .5}, lambda x: np.clip(x * .01 + .5, 0, 1)),
@@ -92,8 +92,8 @@ def test_numbers_beyond_every_integer(op, kind):
 @pytest.mark.parametrize("op, scalar, expected", [
     ("_plus_scalar", 2.7, [2, 3, 1]), ("_plus_scalar", 300, [44, 45, 43]), ("_minus_scalar", -1, [1, 2, 0]),
     ("_maximum_scalar", -1, [255, 255, 255]), ("_greater_scalar", -1, [0, 0, 0]), ("_equal_scalar", 257, [0, 1, 0])])
-def test_a_number_beside_integers_becomes_one_of_their_dtype(op, scalar, expected):
-    """The number is cut and wrapped around, as in MXNet."""
+def test_a_scalar_is_converted_to_the_dtype_of_an_integer_array(op, scalar, expected):
+    """The number is truncated and wrapped around, as in MXNet."""
     assert results(op, [np.array([0, 1, 255], "uint8")], {"scalar": scalar}).tolist() == expected
 
 

@@ -475,7 +475,7 @@ def _logsumexp(x):
 
 logsumexp = reduction("_example_logsumexp", _logsumexp, "The logarithm of the sum of exponentials.")
 for _op in (rms, logsumexp):
-    _op.where = None  # as of a built-in one
+    _op.where = None  # as for a built-in operator
 @pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "min"])
 def test_a_reduction_of_an_array_in_another_order_lies_in_order(name):
     """The result is contiguous, also if the call was prepared for contiguous arrays."""
@@ -561,7 +561,7 @@ def test_numba_leaves_to_numpy_the_operators_that_it_does_not_speed_up() -> None
     from opreg.backends.numba import loops
 
     for name, n, reason in (("sum", 50, "a call of NumPy reduces as fast"), ("mean", 50, "a call of NumPy"),
-                            ("_example_rms", 1 << 15, "32768 numbers are added up pairwise")):
+                            ("_example_rms", 1 << 15, "32768 elements are summed pairwise")):
         loop = get(name).rules.sets({"axis": 1, "keepdims": False, "exclude": False}).on([(2, n)])
         with compiler.use("auto"):
             assert loops._task(loop, _Called(loop, [np.ones((2, n))])).startswith(reason)

@@ -96,7 +96,7 @@ def test_shards_are_all_samples_once() -> None:
     shards = [Numbers(10).shard(4, index) for index in range(4)]
     assert [list(shard) for shard in shards] == [[0, 1, 2], [3, 4, 5], [6, 7], [8, 9]]
     for index in (4, -1):
-        with pytest.raises(mx.errors.ArgumentError, match="expected an integer from 0 to before the number of parts"):
+        with pytest.raises(mx.errors.ArgumentError, match="from 0 on that is less than the number of parts"):
             Numbers(10).shard(4, index)
 
 
@@ -339,7 +339,7 @@ def test_batches_that_a_worker_made_before_it_died_are_taken() -> None:
     workers = Processes(1, Numbers(10, sample), list)
     numbers = [workers.order(samples) for samples in ([0, 1], [4, 5])]
     workers._workers[0].process.join()
-    numbers.append(workers.order([8, 9]))  # nobody reads it
+    numbers.append(workers.order([8, 9]))  # the result is not read
     assert workers.take(numbers[0], 60) == [0, 1]
     with pytest.raises(mx.errors.OpError, match=r"was killed by SIGKILL, making the batch of samples \[4, 5\]"):
         workers.take(numbers[1], 60)
@@ -375,14 +375,14 @@ def test_an_interrupt_leaves_no_processes_or_memory(way: str, tmp_path: Path) ->
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     else:
         process.send_signal(signal.Signals[way])
-    _, errors = process.communicate()  # waits for the end of what any process could still write
+    _, errors = process.communicate()  # waits until no process can write to it any more
     assert process.returncode != 0
     assert ("KeyboardInterrupt" in errors) == (way == "SIGINT")
     assert "resource_tracker" not in errors and "BrokenPipe" not in errors
 
 
 @forked
-def test_two_rounds_at_a_time() -> None:
+def test_a_loader_is_iterated_twice_at_the_same_time() -> None:
     loader = data.DataLoader(Numbers(9), 2, num_workers=2)
     pairs = [(a.asnumpy().tolist(), b.asnumpy().tolist()) for a, b in zip(loader, loader, strict=True)]
     assert all(a == b for a, b in pairs) and len(pairs) == 5

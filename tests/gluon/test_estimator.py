@@ -126,7 +126,7 @@ def test_arguments_of_handlers() -> None:
     (lambda: _estimator(context=[mx.gpu(100)]), "does not exist"),
     (lambda: _estimator(batch_processor=object()), "no fit_batch"),
     (lambda: _estimator().fit([1], epochs=1), "expected a gluon.data.DataLoader"),  # type: ignore[arg-type]
-    (lambda: _estimator().fit(_data()), "give one of both"),
+    (lambda: _estimator().fit(_data()), "give either epochs or batches"),
     (lambda: _estimator().fit(_data(), epochs=1, event_handlers=["log"]), "expected handlers"),
     (lambda: _estimator().fit(_data(), epochs=1, event_handlers=est.LoggingHandler(metrics=mx.metric.RMSE())),
      "not one of the estimator's"),

@@ -74,7 +74,7 @@ def helper(x): return x * table[0]
 def body(x): return helper(x) * k
 """
 
-#: Blocks, and what changes between their calls.
+#: Blocks, and changes between their calls.
 BLOCKS: dict[str, tuple[str, ...]] = {
     "number": (written("x * self.k", attributes="self.k = 2"), "net.k = 3", "net.k = 2.5"),
     "None": (written("x if self.k is None else x * self.k", attributes="self.k = None"), "net.k = 3", "net.k = None"),

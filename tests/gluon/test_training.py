@@ -242,7 +242,7 @@ def test_several_contexts_are_updated_together(there):
     trainer.step(2)
     for ctx in contexts:
         assert net.weight.data(ctx).asnumpy().tolist() == [[0.5, 0.0]]
-    net.weight.set_data(nd.array([[1, 1]]))  # a store that keeps it hears of that
+    net.weight.set_data(nd.array([[1, 1]]))  # the store, which holds it, is updated
     with autograd.record():
         totals = [net(nd.array([[1, 2]], ctx=ctx)) for ctx in contexts]
     autograd.backward(totals)

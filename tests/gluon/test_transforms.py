@@ -44,7 +44,7 @@ def test_parts_of_images() -> None:
     assert transforms.RandomResizedCrop((4, 6))(_image()).shape == (6, 4, 3)
 
 
-def test_flips() -> None:
+def test_random_flips() -> None:
     mx.random.seed(0)
     for flip, flipped in ((transforms.RandomFlipLeftRight(), PIXELS[:, ::-1]),
                           (transforms.RandomFlipTopBottom(), PIXELS[::-1])):

@@ -497,7 +497,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("call, kind, words", REFUSED)
-def test_refused(call, kind, words):
+def test_errors_of_wrong_calls(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
     assert modes() == (False, False)

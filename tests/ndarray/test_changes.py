@@ -517,13 +517,13 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused(name):
+def test_refused_changes_of_recorded_arrays(name):
     change, words = REFUSED[name]
     with autograd.record(), pytest.raises(OpError, match=words):
         change(marked())
 
 
-def test_refused_before_anything_is_written():
+def test_a_change_is_refused_before_anything_is_written():
     x = marked()
     row = x[0]
     with autograd.record(), pytest.raises(OpError, match="recorded cannot be changed"):

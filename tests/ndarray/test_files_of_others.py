@@ -73,7 +73,7 @@ def test_a_checkpoint_of_mindspore() -> None:
     compared(read(CHECKED), {"w": w, "epoch": np.array(7), "lr": np.array(0.5, np.float32)})
 
 
-def test_functions_that_load_read_them() -> None:
+def test_load_and_load_checkpoint_read_files_of_other_frameworks() -> None:
     for path in (PLAIN, TORCH):
         np.testing.assert_array_equal(mx.load_checkpoint(str(path))["w"].asnumpy(), read(path)["w"])
         np.testing.assert_array_equal(mx.nd.load(str(path))["w"].asnumpy(), read(path)["w"])

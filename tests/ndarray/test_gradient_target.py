@@ -11,7 +11,7 @@ import opreg as ms
 from opreg import nn
 from opreg.ndarray.gradient_target import GradientTarget
 
-SHAPE = 160, 128  # large enough for a place of its own
+SHAPE = 160, 128  # large enough for its own gradient target
 
 
 def network(**settings):

@@ -169,7 +169,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("call, kind, words", REFUSED)
-def test_refused(call, kind, words):
+def test_errors_of_wrong_calls(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
 
@@ -454,7 +454,7 @@ def test_arithmetic_with_text_and_lists_is_refused(make, kind, sign):
         compute(x, (1,))
 
 
-def test_in_place():
+def test_arithmetic_in_place():
     x = a()
     y = x
     x += 1
@@ -473,7 +473,7 @@ def test_in_place():
     assert w[0, 0, 0].asscalar() == 1
 
 
-def test_zeros_with_signs():
+def test_factors_of_0_and_minus_0_are_distinct():
     """0.0 and -0.0 are equal keys of a cache, but different factors."""
     one = nd.ones(1)
     assert [np.signbit((one * z).asscalar()) for z in (0.0, -0.0, 0, -0.0, 0.0)] == [False, True, False, True, False]

@@ -229,7 +229,7 @@ def test_an_interrupt_is_not_cached():
         invalidate(tanh)
 
 
-def test_a_rule_that_is_registered_later_counts_from_then_on():
+def test_a_gradient_rule_that_is_registered_later_is_used():
     tanh = get("tanh")
     rule, x, y = tanh.rules.grad, nd.array([0.5]), mx.sym.tanh(mx.sym.Variable("x"))
     x.attach_grad()
@@ -292,7 +292,7 @@ def test_gradients_share_no_memory():
     assert autograd.grad(z, x)[0].asnumpy().tolist() == [1, 1]
 
 
-def test_gradients_that_meet_many_times_are_added_up():
+def test_gradients_of_an_array_that_is_used_many_times_are_summed():
     x = nd.array([1.0, 2.0])
     x.attach_grad()
     with autograd.record():

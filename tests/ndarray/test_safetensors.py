@@ -48,7 +48,7 @@ def test_written_files_are_read(tmp_path: Path) -> None:
         np.testing.assert_array_equal(record.array, arrays[name])
 
 
-def test_others_read_it(tmp_path: Path) -> None:
+def test_the_safetensors_package_reads_our_files(tmp_path: Path) -> None:
     other = pytest.importorskip("safetensors.numpy", reason="the package reads it")
     arrays = every_dtype()
     save(tmp_path / "a.safetensors", [Record(each) for each in arrays.values()], [*arrays])
@@ -59,7 +59,7 @@ def test_others_read_it(tmp_path: Path) -> None:
         assert each.dtype == arrays[name].dtype.newbyteorder("=")
 
 
-def test_others_wrote_it(tmp_path: Path) -> None:
+def test_files_of_the_safetensors_package_are_read(tmp_path: Path) -> None:
     other = pytest.importorskip("safetensors.numpy", reason="the package writes it")
     arrays = {name: each for name, each in every_dtype().items() if name not in ("strided", "big")}
     other.save_file(arrays, tmp_path / "a.safetensors", metadata={"format": "np"})
@@ -101,8 +101,9 @@ def test_arrays_and_cells(tmp_path: Path) -> None:
     (np.ones(1), "__metadata__", ArgumentError, "reserves this name"),
     (np.ones(1), None, ArgumentError, "have names: save a dict"),
 ], ids=["no array", "text", "complex128", "metadata", "no names"])
-def test_arrays_that_it_cannot_hold(tmp_path: Path, array: np.ndarray | None, name: str | None, kind: type[Exception],
-                                    message: str) -> None:
+def test_arrays_that_a_safetensors_file_cannot_hold(tmp_path: Path, array: np.ndarray | None, name: str | None,
+                                                    kind: type[Exception],
+                                                    message: str) -> None:
     with pytest.raises(kind, match=message):
         save(tmp_path / "a.safetensors", [Record(array)], [name] if name else ())
     assert not [*tmp_path.iterdir()]

@@ -201,7 +201,7 @@ def test_sums_parts_and_lists():
 
 
 @pytest.mark.parametrize("axis, expected", [(None, [4]), (0, [1, 2, 1]), (1, [2, 0, 2])])
-def test_stored_numbers_are_counted_zeros_among_them(axis, expected):
+def test_getnnz_counts_stored_elements_zeros_included(axis, expected):
     matrix = nd.sparse.csr_matrix(([1, 0, 2, 3], [0, 1, 1, 2], [0, 2, 2, 4]), shape=(3, 3))
     counts = nd.contrib.getnnz(matrix, axis=axis)
     assert counts.dtype == np.int64 and counts.asnumpy().tolist() == expected

@@ -87,7 +87,7 @@ class Program:
             self.attach(name)
 
     def attach(self, name: str) -> None:
-        """Ask for the gradient of an array anew: it is no longer that which was computed before."""
+        """Mark an array for a gradient again, which detaches it from earlier records."""
         req = self.choose.choice(("write", "add"))
         self.arrays[name].attach_grad(req)
         self.values[name] = value = Value(self.values[name].data)

@@ -302,7 +302,7 @@ def refused(folder: Path) -> list:
 
 
 @pytest.mark.parametrize("number", range(23))
-def test_refused(tmp_path, number):
+def test_errors_of_wrong_calls(tmp_path, number):
     rows = refused(tmp_path)
     assert len(rows) == 23
     call, kind, text = rows[number]

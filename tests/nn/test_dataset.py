@@ -108,7 +108,7 @@ def test_rows(made: Callable[[], ds.Dataset], expected: list) -> None:
     assert len(dataset) == dataset.get_dataset_size() == len(expected)
 
 
-def test_epochs_differ_and_seeds_repeat_them() -> None:
+def test_epochs_shuffle_differently_and_seeds_repeat_the_order() -> None:
     def order(seed: int | None) -> list[list[Any]]:
         if seed is not None:
             ds.config.set_seed(seed)
@@ -228,7 +228,7 @@ def test_iterators() -> None:
     assert [row[0] for row in one("a", "bc", shuffle=False)] == ["a", "bc"]  # text is no tensor
 
 
-def test_a_model_trains_on_it() -> None:
+def test_a_model_trains_on_a_dataset() -> None:
     def generate() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         random = np.random.default_rng(0)
         for _ in range(64):

@@ -128,7 +128,7 @@ def test_random_choice_with_mask(count: int, compiled: bool) -> None:
     (lambda: ops.NPUAllocFloatStatus()(), ValueError, "devices have no overflow status here"),
     (lambda: ms.RowTensor(Tensor([0]), Tensor([1.0]), (3,)), ValueError, "tensors are dense"),
 ])
-def test_refused(call: Callable[[], Any], error: type[Exception], said: str) -> None:
+def test_errors_of_wrong_calls(call: Callable[[], Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         call()
 

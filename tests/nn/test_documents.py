@@ -120,7 +120,7 @@ class Threshold(nn.Cell):
         return ops.select(cond, inputs, value)
 
 
-def test_threshold():
+def test_threshold_of_the_documentation():
     m = Threshold(0.1, 20)
     inputs = mindspore.Tensor([0.1, 0.2, 0.3], mindspore.float32)
     assert repr(m(inputs)) == ("Tensor(shape=[3], dtype=Float32, value= [ 2.00000000e+01,  2.00000003e-01, "

@@ -128,7 +128,7 @@ def test_mistakes(call: Any, error: type[Exception], said: str) -> None:
         call()
 
 
-def test_it_shows_the_settings_of_its_groups() -> None:
+def test_repr_of_an_optimizer_shows_the_settings_of_its_groups() -> None:
     w, b = weights()
     shown = repr(optim.SGD([{"params": [w]}, {"params": [b], "lr": 0.5}], lr=0.1))
     settings = ("    dampening: 0\n    lr: {}\n    maximize: False\n    momentum: 0.0\n    nesterov: False\n"

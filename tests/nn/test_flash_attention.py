@@ -34,7 +34,7 @@ def laid(x: np.ndarray, layout: str) -> np.ndarray:
 
 
 I, J = np.arange(QUERIES)[:, None], np.arange(KEYS)
-BEHIND = KEYS - QUERIES  # where the last query has the place of the last key
+BEHIND = KEYS - QUERIES  # if the last query has the position of the last key
 
 #: Settings, and the same attention written out.
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -115,7 +115,7 @@ def test_gradients_against_central_differences(case: str) -> None:
     ({"query": np.ones((2, 12))}, r"query: expected axes B S H, got shape \(2, 12\)"),
     ({"key": np.ones((2, 7, 5))}, r"key: expected axes B S H with heads of size 3, got shape \(2, 7, 5\)"),
 ])
-def test_refused(settings: dict[str, Any], match: str) -> None:
+def test_errors_of_wrong_arguments(settings: dict[str, Any], match: str) -> None:
     given = {"query": laid(QUERY, "BSH"), "key": laid(KEY, "BSH"), "value": laid(VALUE, "BSH"), "head_num": HEADS}
     with pytest.raises(ValueError, match=match):
         ops.flash_attention_score(**tensors({**given, **settings}, "float32"))

@@ -31,7 +31,7 @@ def built(case: dict[str, Any]) -> tuple[Any, list[Tensor]]:
 
 
 @of_each(CASES, by=lambda case: case["loss"])
-def test_value(case):
+def test_values_of_losses(case):
     loss, inputs = built(case)
     expected = array(case["value"])
     for call in (loss, loss.compile(*inputs), jit(lambda *xs: loss(*xs))):
@@ -136,7 +136,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("row", REFUSED, ids=range(len(REFUSED)))
-def test_refused(row):
+def test_errors_of_wrong_arguments(row):
     make, kind, text = row
     with pytest.raises(kind, match=text):
         make()
@@ -196,7 +196,7 @@ def test_a_loss_is_its_function(kind):
             continue
         loss, inputs = built(case)
         if kind == "empty" and (case["loss"] == "CTCLoss" or case["options"].keys() & {"weight", "pos_weight"}):
-            continue  # not all inputs and weights of these begin with the samples
+            continue  # the first axis of some inputs or weights is not that of samples
         whole = case["loss"] == "CrossEntropyLoss" and kind != "empty"  # probabilities stay what they are
         inputs = [x if whole and i else Tensor(of_kind(x.asnumpy(), kind)) for i, x in enumerate(inputs)]
         expected = FUNCTIONS[case["loss"]](loss, *inputs).asnumpy()

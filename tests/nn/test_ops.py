@@ -276,7 +276,7 @@ def test_norms_of_matrices_of_low_rank_have_slopes(ord_: Any) -> None:
     ("ops.cdist(n, n)", TypeError, "floating"),
     ("ops.cdist(x, y, -1.0)", ValueError, "at least 0"),
 ])
-def test_refused(text: str, error: type[Exception], match: str) -> None:
+def test_errors_of_wrong_calls(text: str, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         run(text, {name: ms.Tensor(array) for name, array in ARRAYS.items()})
 

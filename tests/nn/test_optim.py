@@ -197,7 +197,7 @@ def test_updates_write_to_the_parameters_memory(name):
     optimizer(gradients)
     optimizer(gradients)
     assert all(p.asnumpy() is data for p, data in zip(optimizer.get_parameters(), memory))
-    if name != "ASGD":  # it has states of one number, which are computed once and copied to each
+    if name != "ASGD":  # it has scalar states, which are computed once and copied to each
         assert "copy" not in optimizer._compiled().explain()
 
 
@@ -396,7 +396,7 @@ def test_kinds_of_adam_exclude_each_other(options):
         optim.Adam([Parameter(np.ones(2, np.float32), name="w")], **options)
 
 
-def test_gradients_are_centered_where_a_group_says_so():
+def test_gradients_are_centered_in_groups_with_that_setting():
     gradient = np.arange(32, dtype=np.float32).reshape(2, 16)
     params = [Parameter(np.zeros((2, 16), np.float32), name="a"), Parameter(np.zeros((2, 16), np.float32), name="c")]
     optimizer = optim.SGD([{"params": params[:1], "grad_centralization": True}, {"params": params[1:]}], 1.0)
@@ -756,7 +756,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("row", REFUSED, ids=range(len(REFUSED)))
-def test_refused(row):
+def test_errors_of_wrong_arguments(row):
     make, kind, text = row
     with pytest.raises(kind, match=text):
         make()

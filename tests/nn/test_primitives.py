@@ -57,7 +57,7 @@ CLASSES = [name for module in (primitives, layer_primitives, detection) for name
 
 
 @of_each(CLASSES)
-def test_every_class(name: str) -> None:
+def test_every_primitive_has_a_signature_a_copy_and_documentation(name: str) -> None:
     """Each class has a signature, documentation, a copy with its settings, and a place in ``ops``."""
     kind = getattr(ops, name)
     made = kind(*MADE.get(name, ()))
@@ -122,7 +122,7 @@ def test_a_users_primitive() -> None:
     ("SoftmaxCrossEntropyWithLogits()(x, y)", ValueError, "one shape"),
     ("BroadcastTo()", ValueError, "shape"),
 ])
-def test_refused(text: str, error: type[Exception], match: str) -> None:
+def test_errors_of_wrong_calls(text: str, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         eval(f"ops.{text}", {"ops": ops, "x": X, "y": ms.Tensor([[1.0, 2.0, 3.0]])})
 
@@ -225,7 +225,7 @@ def test_scalars_assigned_to_a_parameter(text: str, wanted: Any, compiled: bool)
     ("gumbel_softmax(x, 0)", ValueError, "above 0"),
     ("gcd(x, x)", ValueError, "integers"),
 ])
-def test_functions_that_refuse(text: str, error: type[Exception], match: str) -> None:
+def test_errors_of_wrong_arguments_of_functions(text: str, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         eval(f"ops.{text}", {"ops": ops, "x": X, "ms": ms})
 

@@ -1,4 +1,4 @@
-"""Regions of images, resized; maxima of windows with their places; distances: beside loops in NumPy."""
+"""Resized regions of images, maxima of windows with their indices, and distances, compared with loops in NumPy."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_crop_and_resize(method: str, size: tuple[int, int], compiled: bool) -> 
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_gradients_of_crop_and_resize(compiled: bool) -> None:
-    """Gradients of images, and of corners inside of them, beside central differences of the loops."""
+    """Gradients of images, and of corners inside of them, compared with central differences of the loops."""
     inside = BOXES[:2] * 0.9 + 0.03
     share = np.cos(np.arange(2 * 3 * 4 * 3)).reshape(2, 3, 4, 3)
     images, _, numbers = tensors()
@@ -89,7 +89,7 @@ def test_gradients_of_crop_and_resize(compiled: bool) -> None:
     ({"box_indices": NUMBERS[:2]}, ShapeError, "box_indices"),
     ({"method": "cubic"}, ArgumentError, "crop_and_resize: method must be one of bilinear, nearest, got 'cubic'"),
 ])
-def test_refused(change: dict[str, Any], error: type[Exception], match: str) -> None:
+def test_errors_of_wrong_arguments(change: dict[str, Any], error: type[Exception], match: str) -> None:
     given: dict[str, Any] = {"image": IMAGES, "boxes": BOXES, "box_indices": NUMBERS, "method": "nearest",
                              **change}
     images, boxes, numbers = (ms.Tensor(given[name]) for name in ("image", "boxes", "box_indices"))

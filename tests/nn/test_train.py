@@ -192,7 +192,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("row", REFUSED, ids=range(len(REFUSED)))
-def test_refused(row):
+def test_errors_of_wrong_arguments(row):
     make, kind, text = row
     with pytest.raises(kind, match=text):
         make()

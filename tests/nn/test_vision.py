@@ -61,7 +61,7 @@ def test_policies_translate_images() -> None:
 
 
 RGB: np.ndarray = INPUTS["rgb"]
-#: A batch of four images of one number each, and their classes.
+#: A batch of four images of one value each, and their classes.
 BATCH: np.ndarray = np.broadcast_to(np.arange(0, 160, 40, dtype=np.uint8)[:, None, None, None], (4, 10, 10, 3))
 LABELS = np.eye(4, dtype=np.int64)
 

@@ -86,7 +86,7 @@ def test_expressions_are_those_of_numpy(text: str) -> None:
     np.testing.assert_allclose(found.asnumpy(), expected, 1e-5)
 
 
-#: Expressions that symbols refuse, since shapes follow from numbers, or are read.
+#: Expressions that symbols refuse, since shapes depend on values, or are read.
 SHAPED = {"x[x > 2]", "x[x[:, 0] > 1]", "np.median(x)", "x.copy()"}
 
 
@@ -137,7 +137,7 @@ NAMES = frozenset((Path(mx.__file__).parent / "builtin" / "mxnet_names.txt").rea
 
 @pytest.mark.usefixtures("numpy_manners")
 @of_each([text for text in GRADED if text not in SHAPED and not any(
-    word in text for word in ("[", "resize", "triu", "linalg.det"))])  # it has no such operators
+    word in text for word in ("[", "resize", "triu", "linalg.det"))])  # MXNet has no such operators
 def test_files_hold_mxnets_names(text: str) -> None:
     graph = _value(text, mx.sym.np, *[mx.sym.Variable(name).as_np_ndarray() for name in "xy"])
     assert {node["op"] for node in json.loads(graph.tojson())["nodes"]} <= NAMES

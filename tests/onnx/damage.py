@@ -1,7 +1,7 @@
 """Damaged files: ONNX models and files of weights, changed at random and read.
 
-``python -m tests.onnx.damage 20000`` reads so many of them, of every format by turns, and counts those that are read
-and those that are refused with an error of this library. Any other error, more than 1 GiB of memory, or more than
+``python -m tests.onnx.damage 20000`` reads 20,000 damaged files, of each format in turn, and counts those that are
+read and those that are refused with an error of this library. Any other error, more than 1 GiB of memory, or more than
 twenty seconds for one is printed with the numbers that make it again, and the program ends with 1.
 """
 

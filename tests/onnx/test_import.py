@@ -113,7 +113,7 @@ def test_imported_graphs_train(make: Any) -> None:
     given = [numbers(*[dim.dim_value for dim in info.type.tensor_type.shape.dim]) * 0.7 for info in made.graph.input]
     tensors = [mx.Tensor(each) for each in given]
     parameters = cell.trainable_params()
-    if make is sampled:  # away from the places of its pixels, where it bends
+    if make is sampled:  # away from the centers of pixels, where it has kinks
         tensors[1] = mx.Tensor(np.array([-0.6, 0.1, 0.4] * 4, np.float32).reshape(1, 2, 3, 2))
     loss = loss_of(cell)
     by_input, by_parameter = mx.grad(loss, tuple(range(len(tensors))), parameters)(*tensors)
@@ -136,7 +136,7 @@ def test_imported_graphs_train(make: Any) -> None:
 
 
 @pytest.mark.parametrize("make", MODELS)
-def test_a_symbol_is_the_cell(make: Any) -> None:
+def test_a_model_gives_equal_results_as_a_symbol_and_as_a_cell(make: Any) -> None:
     made = make()
     cell = import_to_cell(made)
     given = {info.name: numbers(*[dim.dim_value for dim in info.type.tensor_type.shape.dim])
@@ -262,7 +262,7 @@ def test_values_known_only_at_run_time_are_refused_by_name() -> None:
         import_model(made)
 
 
-def test_lengths_that_a_symbol_needs() -> None:
+def test_an_error_names_the_lengths_that_a_symbol_needs() -> None:
     """The error names inputs with open lengths, and how to give the lengths; if no length is open, it says nothing
     about them."""
     nodes = chain(("Shape", "x", "s"), ("Gather", "s one", "n"), ("Add", "n one", "m"), ("Range", "one m one", "r"),
@@ -1301,7 +1301,7 @@ def separate(*shape: int) -> np.ndarray:
 
 @pytest.mark.parametrize("reduction, best", [("max", np.maximum), ("min", np.minimum)])
 @pytest.mark.parametrize("name", ["ScatterElements", "ScatterND"])
-def test_the_largest_of_updates(name: str, reduction: str, best: Any) -> None:
+def test_scatter_keeps_the_largest_or_the_smallest_update(name: str, reduction: str, best: Any) -> None:
     """The gradient goes to the largest value at each position, in equal parts to several."""
     x, updates = separate(4, 3), separate(5, 3)[::-1].copy()
     updates[0, 0] = x[0, 0]
@@ -1386,7 +1386,7 @@ def test_regions_train(mode: str) -> None:
     out = cell(mx.Tensor(x))
     gradient = mx.grad(lambda x: (cell(x) * mx.Tensor(out.asnumpy())).sum(), 0)(mx.Tensor(x)).asnumpy()
     assert np.abs(gradient).max() > 0
-    np.testing.assert_allclose((gradient * x).sum(), (out.asnumpy() ** 2).sum(), rtol=1e-4)  # as of a linear one
+    np.testing.assert_allclose((gradient * x).sum(), (out.asnumpy() ** 2).sum(), rtol=1e-4)  # as for a linear function
 
 
 def quantized(kind: str) -> Any:
@@ -1653,7 +1653,7 @@ def test_constants_of_four_bits_in_a_symbol() -> None:
     ("QLinearSigmoid", "a s", {}, "node 'q' .QLinearSigmoid.*: an input is missing"),
     ("QLinearConcat", "s z a s", {"axis": 0}, "scale and zero point of each part, got 2 inputs"),
     ("QLinearSoftmax", "a s z s z", {}, "the attribute 'opset' is missing"),
-    ("QLinearSoftmax", "a s z s z", {"opset": 0}, "opset=0: there is no Softmax of it"),
+    ("QLinearSoftmax", "a s z s z", {"opset": 0}, "opset=0: ONNX has no Softmax of this opset"),
     ("MatMulNBits", "x a s", {"K": 2, "N": 1, "block_size": 16, "bits": 3}, "bits=3: expected 2, 4 or 8"),
     ("MatMulNBits", "x a s", {"K": 2, "N": 1, "block_size": 16, "bits": 1 << 40}, "bits=1099511627776: expected"),
     ("GatherBlockQuantized", "a z s", {"bits": 1 << 40}, "bits=1099511627776: expected"),

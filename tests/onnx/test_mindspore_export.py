@@ -53,7 +53,7 @@ def test_refusals(tmp_path: Path, given: dict[str, Any], said: str) -> None:
     assert not any(tmp_path.iterdir())
 
 
-def test_names_that_scripts_import_it_by() -> None:
+def test_export_is_imported_from_several_modules() -> None:
     from opreg.train.serialization import export
 
     from opreg.train import export as of_train

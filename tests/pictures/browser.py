@@ -24,8 +24,8 @@ def find():
 class Browser:
     """A page in a browser.
 
-    ``open`` shows a file, ``eval`` computes JavaScript in it, ``screenshot`` takes a picture. ``messages`` are what the
-    page complained about.
+    ``open`` shows a file, ``eval`` computes JavaScript in it, ``screenshot`` takes a picture. ``messages`` has the
+    errors and warnings of the page.
     """
 
     def __init__(self, width=1200, height=900):

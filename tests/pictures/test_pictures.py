@@ -308,7 +308,7 @@ def test_a_name_is_short_in_its_frame_alone():
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["", "a", "a_b", "a_c", "d"]), st.integers(0, 9), st.integers(0, 9)),
                 min_size=2, max_size=14))
-def test_frames_and_what_is_written_are_the_name(nodes):
+def test_frames_and_the_text_of_a_box_give_the_nodes_name(nodes):
     made = [mx.sym.Variable("x")]
     for number, (scope, one, other) in enumerate(nodes):
         left, right = made[one % len(made)], made[other % len(made)]

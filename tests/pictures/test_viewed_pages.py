@@ -244,7 +244,7 @@ def test_memory_is_shown_over_time(shown):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_is_light_or_dark_as_the_reader_prefers_and_says(shown, scheme):
+def test_a_page_is_light_or_dark_as_the_browser_prefers_or_the_reader_chooses(shown, scheme):
     browser = shown(of_cells(), scheme=scheme)
 
     def colours():

@@ -217,7 +217,7 @@ def test_rewritten(before: str, after: str) -> None:
 
 
 @pytest.mark.parametrize("text", LEFT_ALONE)
-def test_left_alone(text: str) -> None:
+def test_code_that_porting_does_not_change(text: str) -> None:
     assert port(lines(text), OfMXNet()).text == lines(text)
 
 
@@ -501,7 +501,7 @@ TOLD = ["print x  # {}\n", "x = np.float(1)  # {}\n", "x = 1  # {}\n", "for k in
 
 @given(st.lists(st.sampled_from(TOLD), max_size=8), st.booleans())
 @settings(max_examples=150)
-def test_lines_are_known_where_they_come_from(statements: list[str], ended: bool) -> None:
+def test_each_line_has_its_line_of_the_original(statements: list[str], ended: bool) -> None:
     pytest.importorskip("fissix", reason="reads Python 2")
     lines = "".join(statements).split("\n")
     text = "\n".join(line.replace("{}", f"line {number}") for number, line in enumerate(lines, 1))
@@ -536,7 +536,7 @@ def applied(before: str, patch: str) -> str:
 
 @given(st.lists(st.sampled_from([*TOLD, "pass\n"]), min_size=1, max_size=30), st.booleans())
 @settings(max_examples=150)
-def test_a_diff_makes_of_a_file_what_is_written(tmp_path_factory, statements: list[str], ended: bool) -> None:
+def test_applying_the_diff_gives_the_written_file(tmp_path_factory, statements: list[str], ended: bool) -> None:
     pytest.importorskip("fissix", reason="reads Python 2")
     path = tmp_path_factory.mktemp("diff") / "a.py"
     text = "".join(statements)

@@ -25,7 +25,7 @@ from typing import Any
 #: Modules whose public names are compared one by one, and classes whose members are.
 MODULES = ["", "nn", "ops", "mint", "mint.nn", "mint.nn.functional", "mint.linalg", "mint.special", "mint.optim",
            "common", "common.initializer", "train", "context", "amp", "numpy",
-           "dataset", "dataset.transforms", "dataset.vision", "experimental", "parallel"]
+           "dataset", "dataset.transforms", "dataset.vision", "experimental", "parallel", "nn.probability"]
 CLASSES = ["Tensor", "Parameter", "nn.Cell"]
 
 #: Missing modules, and what to use instead.
@@ -35,7 +35,6 @@ ABSENT_MODULES = {
     "hal": "`num_gpus`, `gpu(0)`",
     "mindrecord": "`recordio`",
     "multiprocessing": "Python's own",
-    "nn.probability": "`ops.random`",
     "rewrite": "`cell.to_symbol()`",
     "scipy": "SciPy, in your own operator",
     "utils": "no counterpart",
@@ -61,7 +60,7 @@ INSTEAD = [
     ("*RegOp|*Custom*Builder|*infer_op*|*op_infer*|*_op_wrapper|custom_info_register|op_info_register|TBE*|*aot*|"
      "kernel|ms_kernel|DataType", "kernels are attached to registered operators"),
     ("OnRequestExit|BackupAndRestore|TrainFaultTolerance|"
-     "FlopsUtilizationCollector|*Summary*|build_searched_strategy|DatasetHelper|data_sink|"
+     "FlopsUtilizationCollector|*Summary*|build_searched_strategy|"
      "connect_network_with_dataset|Convert*Utils",
      "your own callback for `Model`"),
     ("*LossScale*|*ScaleSense*|*Overflow*|*FloatStatus*|FloatStatus|clear_float_status",

@@ -113,7 +113,7 @@ def _attention_back(causal: bool = False, use_mask: bool = False, scale: float |
     return expected
 
 
-#: Queries, keys and values, two heads of queries a head of keys, and what the gradient reads beside them.
+#: Queries, keys and values, with two query heads for each key head, and the residuals that the gradient reads.
 _QKV = [normal(2, 4, 3, 8), normal(2, 2, 5, 8, seed=1), normal(2, 2, 5, 16, seed=2)]
 _AGAIN = [normal(2, 4, 3, 16, seed=3), *_QKV, normal(2, 4, 3, seed=4) + 2, normal(2, 4, 3, seed=5)]
 _ADDED, _SEEN = normal(3, 5, seed=6), normal(2, 1, 3, 5, seed=7) > -0.5

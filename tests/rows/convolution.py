@@ -53,7 +53,7 @@ def _deconvolution(attrs, places, pad=None):
     groups = attrs.get("num_group", 1)
 
     def expected(x, w, b=None):
-        # Room for whole windows beyond the padding; what is outside is cut off.
+        # The output has room for whole windows beyond the padding, which is cropped.
         y = np.zeros((len(x), w.shape[1] * groups, *(n + 2 * p + 9 for n, p in zip(places, pad))), x.dtype)
         for tap, part in _taps(y, attrs, x.shape[2:]):
             parts = zip(np.split(x, groups, 1), np.split(w[(..., *tap)], groups))

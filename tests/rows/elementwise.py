@@ -36,7 +36,7 @@ def _huber(s: float):
 
 # ------------------------------------------------------------------------------------------------ one array
 
-# Name, range of the numbers, what NumPy computes.
+# Name, range of the inputs, NumPy's function.
 _SMOOTH = [
     ("negative", -2, 2, np.negative), ("sigmoid", -3, 3, lambda x: 1 / (1 + np.exp(-x))),
     ("square", -2, 2, np.square), ("sqrt", 0.2, 3, np.sqrt), ("rsqrt", 0.2, 3, lambda x: 1 / np.sqrt(x)),

@@ -116,7 +116,7 @@ ROWS: list[Row] = [
     Row("_LRN_window", [normal(2, 5, 2)], {"nsize": 5}, lambda x: _window(x, 5), grad=(0,), second=True),
 ]
 
-# The parts of the gradients: sets of numbers, and statistics that need not be those of the data.
+# Operators of the gradients: they take the data, and statistics that need not be those of the data.
 _WORDS: list[tuple[dict[str, Any], tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = [
     ({"over": "batch", "axis": 2}, (2, 3, 2), (2,), (0, 1)),
     ({"over": "batch", "axis": 1}, (2, 3, 2), (3,), (0, 2)),

@@ -12,7 +12,7 @@ _FLOAT = ("float32",)
 
 
 def _end(*numbers: float) -> list[np.ndarray]:
-    """An end of a range, as an array of one number."""
+    """An end of a range, as an array of one element."""
     return [np.array([float(number)]) for number in numbers]
 
 

@@ -29,7 +29,7 @@ def _gap(x: np.ndarray) -> np.ndarray:
 
 _CUBE = uniform(0.4, 2, 2, 3, 4)
 _SIGNED = normal(3, 4)
-# Attributes, and what NumPy calls them.
+# Attributes, and NumPy's names for them.
 _WAYS = [({}, {}), ({"axis": 1}, {"axis": 1}),
          ({"axis": (0, -1), "keepdims": True}, {"axis": (0, 2), "keepdims": True}),
          ({"axis": (1,), "exclude": True}, {"axis": (0, 2)}), ({"axis": ()}, {}),

@@ -177,13 +177,13 @@ def test_differences(got, want, expected):
     assert bool(found.absolute > found.allowed) is bool(expected[1])
 
 
-def test_results_that_cancel_are_rounding():
+def test_differences_by_rounding_are_not_reported():
     """The gradient of softmax for equal output gradients is zero, apart from rounding."""
     executor = ran(sym.softmax(sym.Variable("x")), {"x": (5, 7)})
     assert all(row.absolute < 1e-6 for row in executor.kernel_report().rows)
 
 
-def test_errors_of_use():
+def test_errors_of_wrong_use_of_check_kernels():
     executor = bound(sym.tanh(sym.Variable("x")), {"x": (3,)})
     with pytest.raises(mx.MXNetError, match="bind with check_kernels=True"):
         executor.kernel_report()

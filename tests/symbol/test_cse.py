@@ -136,7 +136,7 @@ def test_equal_nodes_are_one():
     assert merged(sym.dot(x, x) + sym.dot(x, x), x=(3, 3)) == [["dot", "elemwise_add"], []]
 
 
-def test_whole_branches_are_one():
+def test_equal_branches_are_merged():
     def branch(x: Any) -> Any:
         return sym.softmax(sym.tanh(sym.transpose(x)), axis=0)
 
@@ -260,7 +260,7 @@ def test_constants_are_computed_at_bind():
     assert forward == ["broadcast_mul", "tanh"] and backward == ["_backward_tanh", "broadcast_mul"]
 
 
-def test_a_constant_head():
+def test_an_output_that_is_a_constant():
     executor = bound(sym.Group([sym.arange(0, 3), sym.Variable("x") * 1.5]), {"x": (2,)}, grad_req="null")
     for _ in range(2):
         out = executor.forward()[0]
@@ -269,7 +269,7 @@ def test_a_constant_head():
     assert "_arange" not in operators(executor)[0]
 
 
-def test_a_shape_that_follows_from_others():
+def test_a_shape_that_is_inferred_from_other_inputs():
     x = sym.Variable("x")
     net = x * sym.ones((0, 2), name="begin")
     executor = bound(net, {"x": (3, 2)}, dtype="float32")

@@ -129,7 +129,7 @@ def test_forward_takes_new_values():
     ({"data": np.ones((3, 4))}, ShapeError, "(2, 4)"),
     ({"data": [[1.0] * 4] * 2}, TypeError, "NumPy array"),
 ], ids=["name", "shape", "type"])
-def test_forward_refuses(values, error, words):
+def test_forward_refuses_wrong_values(values, error, words):
     executor = linear()
     before = executor.arg_dict["data"].asnumpy()
     with pytest.raises(error) as caught:

@@ -173,7 +173,7 @@ def _multiplied(optimizer: Any) -> None:
     optimizer.set_wd_mult({"fc_bias": 2.0})
 
 
-CHANGES: dict[str, tuple[Callable[[Any], None], bool]] = {  # and whether steps are made anew
+CHANGES: dict[str, tuple[Callable[[Any], None], bool]] = {  # and whether steps are rebuilt
     "learning rate": (lambda optimizer: optimizer.set_learning_rate(0.03), False),
     "a rate of zero": (lambda optimizer: optimizer.set_learning_rate(0.0), True),
     "decay": (lambda optimizer: setattr(optimizer, "wd", 0.2), False),
@@ -569,7 +569,7 @@ def test_weights_that_no_kernel_moves_are_an_island(gpu: Gpu) -> None:
     title, step = explained(executor)
     assert title == "update, 0 graphs, 1 island:"
     assert "reference; cuda declined: arrays that are not laid out alike" in step
-    assert step.endswith("island: is given numbers of the host")
+    assert step.endswith("island: takes values from the host")
 
 
 @needs_compiler

@@ -50,7 +50,7 @@ def test_a_step_that_makes_an_infinity_is_named_with_its_line_its_place_and_its_
     assert not getattr(caught.value, "__notes__", None), "the message says it all"
 
 
-def test_the_member_of_a_fused_group_that_did_it_is_named():
+def test_an_error_names_the_member_of_a_fused_group_with_an_infinity():
     executor = _executor(_scaled(mx.sym.var("x")), x=_x(1, -1))
     assert "_fused" in executor.explain(True)
     with pytest.raises(NonFiniteError, match=r"operator log, node 'bad', made at .*test_finite.py:\d+, a part of "
@@ -93,7 +93,7 @@ def test_deliberate_and_earlier_infinities_are_left_alone(symbol, numbers):
     (mx.sym.exp, "float32", 100, "float32 overflows, which ends at 3.40282e+38: in float64 it is 2.68812e+43"),
     (lambda x: mx.sym.cast(x, dtype="float16"), "float32", 70000, "float16 overflows, which ends at 65504"),
 ])
-def test_an_overflow_says_so(symbol, dtype, number, words):
+def test_an_error_says_that_a_result_overflows(symbol, dtype, number, words):
     with pytest.raises(NonFiniteError) as caught:
         _executor(symbol(mx.sym.var("x")), x=_x(number, dtype=dtype)).forward()
     assert words in str(caught.value)
@@ -192,7 +192,7 @@ def test_the_first_recorded_operator_is_named(function, words):
         _recorded(function, mx.nd.array([0.0, 3.0]), backward=False)
 
 
-def test_the_gradient_that_did_it_is_named():
+def test_an_error_names_the_gradient_with_an_infinity():
     with pytest.raises(NonFiniteError, match=r"in the gradient of operator sqrt, recorded at .*test_finite.py") as e:
         _recorded(lambda x: mx.nd.sqrt(x) * 2, mx.nd.array([1.0, 0.0]))
     assert "gradient of data (2,) float32: 1 to 1, 1 infinite of 2, the first at (1,): inf" in str(e.value)

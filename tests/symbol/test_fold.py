@@ -162,7 +162,7 @@ LEFT_ALONE = {
 
 
 @pytest.mark.parametrize("name", LEFT_ALONE)
-def test_left_alone(name):
+def test_convolutions_that_are_not_folded(name):
     executor = assert_same(LEFT_ALONE[name](sym.Variable("data")), (2, 3, 8, 8))
     assert ("Convolution",) in operators(executor)
 
@@ -180,7 +180,7 @@ def test_norms_are_known_by_their_rule(name):
     assert operators(assert_same(sym.relu(norm), (2, 3, 8, 8))) == [("Convolution", name, "relu")]
 
 
-def test_users_operators_have_tails_and_are_norms(unregistered):
+def test_users_operators_are_folded_as_they_declare(unregistered):
     """Declarations of operators decide, not their names."""
     @mx.operator.define(name="test_fold_weighted")
     def weighted(x, w):
@@ -239,13 +239,13 @@ def test_float16_convolutions_are_not_folded():
     assert operators(executor)[0] == ("Convolution",)
 
 
-def test_training_is_left_alone():
+def test_convolutions_are_not_folded_in_training():
     net = sym.relu(unit(sym.Variable("data"), "a"))
     executor = net.simple_bind(mx.cpu(), data=(1, 3, 5, 5))
     assert "_folded_convolution" not in [step.node.op.name for step in executor.plan(True).forward.steps if step.node]
 
 
-def test_explained():
+def test_explain_shows_a_folded_convolution():
     executor = bound(sym.relu(unit(sym.Variable("data"), "a")), (1, 3, 5, 5))
     name = executor.plan(False).forward.steps[-1].node.name.removesuffix("_to_channels_first")
     text = re.sub(r" \[(channels last|as declared: [^\]]*)\]", "", executor.explain())

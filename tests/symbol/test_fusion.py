@@ -191,7 +191,7 @@ def test_casts_between_floating_dtypes_take_part(dtype):
     assert kernels(executor) == [["_fused"], ["_fused"]]
 
 
-def test_contexts_are_kept_apart():
+def test_operators_of_different_contexts_are_not_fused():
     with mx.AttrScope(ctx_group="a"):
         a = sym.tanh(sym.Variable("x") * 2.0)
     with mx.AttrScope(ctx_group="b"):
@@ -331,7 +331,7 @@ def test_nothing_is_computed_again_from_states_that_have_moved(monkeypatch):
     assert_same(net, {"x": (4, 3)})
 
 
-def test_integers_are_left_alone():
+def test_integers_are_not_fused():
     net = sym.Cast(sym.Variable("x"), dtype="int32") * 3 + 1
     executor = bound(net, {"x": (5,)}, grad_req="null")
     assert "_fused" not in kernels(executor, False)[0]
@@ -491,7 +491,7 @@ def test_an_error_in_a_part_leaves_as_itself_when_all_have_ended(many):
 @pytest.mark.parametrize(("variables", "expected"), [
     ({"OPREG_NUM_THREADS": "3", "OMP_NUM_THREADS": "5"}, 3), ({"OMP_NUM_THREADS": "5"}, 5),
     ({"OPREG_NUM_THREADS": "none", "OMP_NUM_THREADS": "4"}, 4)])
-def test_how_many_threads_there_are(monkeypatch, variables, expected):
+def test_environment_variables_set_the_number_of_threads(monkeypatch, variables, expected):
     for name in ("OPREG_NUM_THREADS", "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():

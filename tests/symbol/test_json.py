@@ -169,7 +169,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", ABOUT["broken"])
-def test_broken_files_are_refused_where_they_break(name):
+def test_errors_of_broken_files_name_the_wrong_part(name):
     key = name.removesuffix("-symbol.json")
     if key.startswith("bad_unknown") and key not in BROKEN:
         if key.endswith("attr"):
@@ -338,7 +338,7 @@ def test_nodes_that_no_output_needs_are_left_out():
 
 FLAT, WEIGHT, FC = 11, 12, 14
 UNKNOWN = "stays, with a warning"
-OLDER = [  # version, node, attribute, what becomes of it: where and called what, or that it is unknown
+OLDER = [  # version, node, attribute, and its node and name after loading, or that it is unknown
     (VERSION, WEIGHT, "lr_mult", (WEIGHT, "lr_mult")),
     (VERSION, FC, "lr_mult", UNKNOWN),
     (VERSION, FC, "bias_wd_mult", UNKNOWN),
@@ -447,7 +447,7 @@ HIDDEN_OUTPUTS = [  # operator, attributes, outputs that MXNet counts
 
 
 @pytest.mark.parametrize("op,attrs,count", HIDDEN_OUTPUTS)
-def test_hidden_outputs_count(op, attrs, count):
+def test_node_row_ptr_counts_hidden_outputs(op, attrs, count):
     symbol = getattr(sym, op)(sym.Variable("x"), **attrs)
     rows = json.loads(dumps(symbol))["node_row_ptr"]
     assert rows[-1] - rows[-2] == count
@@ -568,7 +568,7 @@ def test_the_error_of_an_unknown_operator_names_it():
             bind()
 
 
-def test_without_node_row_ptr_outputs_are_those_somebody_asks_for():
+def test_without_node_row_ptr_a_node_has_the_outputs_that_are_used():
     symbol = loads(graph_of(("null", "x"), ("NoSuch", "n", [0], {}), heads=[[1, 3, 0]]))
     assert symbol.list_outputs() == ["n_output3"]
     assert json.loads(dumps(symbol))["node_row_ptr"] == [0, 1, 5]
@@ -612,7 +612,7 @@ def test_an_operator_registered_later_takes_the_placeholders_place(unregistered)
     assert dumps(resolved) == dumps(loads(text)) == dumps(symbol)
 
 
-MISFITS = [  # a placeholder that does not fit the operator registered later, and what is said
+MISFITS = [  # a placeholder that does not fit the operator registered later, and the error
     (graph_of(("null", "x"), ("_late", "n", [0, 0], {})), "operator _late has 1 inputs .data., the node has 2"),
     (graph_of(("null", "x"), ("_late", "n", [0], {}), heads=[[1, 1, 0]]), "_late has 1 outputs, but number 1 is used"),
 ]

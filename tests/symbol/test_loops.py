@@ -112,7 +112,7 @@ def test_gradients_against_differences(case):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_files_keep_them(case):
+def test_files_keep_loops_and_branches(case):
     text = graph(case).tojson()
     assert sym.load_json(text).tojson() == text
     assert "subgraphs" in text

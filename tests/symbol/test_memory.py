@@ -12,7 +12,7 @@ from opreg.core.host_memory import LARGE, PAGE
 from opreg.elementwise import tiling as schedule
 from opreg.symbol.passes.memory import _FreeRanges
 
-# Ways to go on from one or two entries: views, in-place, reductions to other sizes and back.
+# Operations on one or two entries: views, in-place operators, reductions to other sizes and back.
 GROW = {
     "relu": lambda a, b: mx.sym.relu(a),
     "tanh": lambda a, b: mx.sym.tanh(a),
@@ -78,7 +78,7 @@ def test_plans_equal_the_tape(net, seed):
         np.testing.assert_allclose(grads[name].asnumpy(), expected[name].asnumpy(), rtol=1e-10, atol=1e-12)
 
 
-# Ways to go on from one or two square entries, over views that lie in another order than what they are views of.
+# Operations on one or two square entries, with views whose axes are in another order.
 TURN = {
     "tanh": lambda a, b: mx.sym.tanh(a),
     "double": lambda a, b: a * 2.0,
@@ -192,7 +192,7 @@ def deep(layers: int, width: int):
 
 @pytest.mark.parametrize(("is_train", "layers_held"), [(True, 102), (False, 2)])
 def test_a_deep_network_holds_one_array_a_layer(is_train, layers_held):
-    # Training must keep what every layer put out, beside it two gradients on their way; inference two arrays.
+    # Training must store the output of every layer and two gradients; inference needs two arrays.
     executor = deep(100, 64).simple_bind(mx.cpu(), data=(128, 64))
     assert executor.plan(is_train).nbytes <= layers_held * 128 * 64 * 4
 

@@ -213,7 +213,7 @@ def _loss(network: Network, outputs: list[np.ndarray]) -> float:
     first = outputs[0].astype(np.float64)
     if said.startswith("mean of -log"):
         label = labels["softmax_label"]
-        if first.ndim > 2:  # classes stand behind the batch
+        if first.ndim > 2:  # the second axis has the classes
             first = np.moveaxis(first, 1, -1)
         chosen = label.reshape(-1)
         kept = chosen != 255

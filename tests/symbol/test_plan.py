@@ -227,7 +227,7 @@ def test_no_warnings_and_nan_is_a_result(kernels: str) -> None:
 
 
 @both
-def test_inside_a_quiet_call_and_while_recording(kernels: str) -> None:
+def test_forward_without_warnings_and_while_recording(kernels: str) -> None:
     executor = bound(chain(sym.Variable("x"), 12), x=np.ones(3, "float32"))
     wanted = [executor.forward()[0].asnumpy() for _ in range(2)][-1]
     np.testing.assert_array_equal(quiet(executor.forward)[0].asnumpy(), wanted)

@@ -84,7 +84,7 @@ def test_inference_and_plans_without_steps():
     assert bound(sym.Group([sym.Variable("x")]), {"x": (3,)}, grad_req="null").profile(1).rows
 
 
-def test_the_table():
+def test_the_table_of_a_profile():
     found = executor().profile(2)
     lines = str(found).splitlines()
     assert "training plan, least of 2 runs" in lines[0] and "memory 1.0 GB/s, products in float32 10.0" in lines[1]

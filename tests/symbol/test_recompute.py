@@ -197,7 +197,7 @@ def test_inference_and_plans_without_gradients_stay():
 
 @pytest.mark.parametrize("value, choice, expected", [("1", None, True), ("0", None, False), ("1", False, False),
                                                      ("", True, True), ("true", None, True)])
-def test_the_environment_is_asked(monkeypatch, value, choice, expected):
+def test_an_environment_variable_turns_recomputation_on(monkeypatch, value, choice, expected):
     monkeypatch.setenv("MXNET_BACKWARD_DO_MIRROR", value)
     net = network(4, norm=batch_norm, p=0.2)
     plain = nbytes(bound(net, {"data": (32, 64)}, recompute=False))
@@ -229,7 +229,7 @@ class CubedProp(mx.operator.CustomOpProp):
 
 @pytest.mark.parametrize("choice", [True, False])
 @pytest.mark.parametrize("tag, runs", [(None, 1), ("True", 2), ("False", 1)])
-def test_users_operators_run_again_when_they_say_so(choice, tag, runs):
+def test_users_operators_run_again_if_they_declare_it(choice, tag, runs):
     attr = {} if tag is None else {"force_mirroring": tag}
     net = sym.square(sym.Custom(sym.tanh(sym.Variable("x") * 2.0), op_type="test_recompute_cubed", attr=attr))
     executor = bound(net, {"x": (5,)}, recompute=choice)

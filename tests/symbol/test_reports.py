@@ -107,12 +107,12 @@ def test_control_characters_of_names_are_shown_as_pictures(name: str) -> None:
     assert "q" in text and ("\nq" not in text or name.startswith("error"))
 
 
-def test_a_summary_shows_them_so_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_summary_escapes_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     text = _summary(capsys)
     assert "␛[31m␍␊q" in text and not _CONTROL.search(text)
 
 
-def test_warnings_and_notes_show_them_so_too() -> None:
+def test_warnings_and_notes_escape_control_characters() -> None:
     from opreg.errors import note, warn
 
     error = ValueError("mine")

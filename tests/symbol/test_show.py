@@ -147,7 +147,7 @@ def test_columns_end_at_their_declared_width(capsys, positions):
 
 
 @pytest.mark.parametrize("show", [print_summary, plot_network])
-def test_shapes_are_checked(show):
+def test_wrong_shapes_are_refused(show):
     symbol, _ = model("mlp")
     with pytest.raises(ArgumentError, match=f"{show.__name__}: .*no argument 'dta'. Did you mean 'data'"):
         show(symbol, shape={"dta": (1, 10)})

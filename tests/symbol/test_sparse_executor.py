@@ -148,7 +148,7 @@ def test_reports_name_operators_that_run_one_by_one():
         executor.plan(True)
 
 
-def test_it_is_reshaped():
+def test_a_sparse_executor_is_reshaped():
     symbol, stypes, _ = graph_of("a linear model")
     executor, _ = executors(symbol, stypes, "write")
     other = executor.reshape(x=(2, 4))

@@ -1,4 +1,4 @@
-"""Graphs in which shapes depend on values: a plan up to there, and other plans for the shapes found."""
+"""Graphs in which shapes depend on values: one plan finds the shapes, and others are made for the shapes found."""
 
 from __future__ import annotations
 

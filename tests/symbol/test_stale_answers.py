@@ -60,7 +60,7 @@ def body(result: str, setup: str = "") -> str:
     return f"{setup}\n@mx.operator.define(traced=True, name={name!r})\ndef f(x): return {result}"
 
 
-#: Operators, and what changes between their runs.
+#: Operators, and changes between their runs.
 CHANGES: dict[str, tuple[str, ...]] = {
     "global": (body("x * k", "k = 2.0"), "k = 3.0", "del k; k = 4.0"),
     "helper": (body("h(x)", "def h(x): return x * 2"), "def h(x): return x * 3"),

@@ -295,7 +295,7 @@ def test_bad_shapes(shapes, error):
         mlp().infer_shape(**shapes)
 
 
-def test_dtypes_both_ways():
+def test_dtypes_are_inferred_from_inputs_and_from_outputs():
     assert mlp().infer_type(data="float64") == ([np.float64] * 4, [np.float64], [])
     assert mlp().infer_type(fc_bias=np.float16)[0][0] is np.float16
     assert mlp().infer_type()[1] == [np.float32]
@@ -424,7 +424,7 @@ def test_binding_says_what_it_was_given_where_all_shapes_were():
     (lambda x: sym.relu(x), (-1, 3), (None, None)),
     (lambda x: sym.max(x, axis=0), (0, 3), (None, None)),  # an empty array has no maximum
 ])
-def test_a_dimension_given_as_zero_is_empty_where_nothing_else_says_so(make, given, expected):
+def test_a_dimension_given_as_zero_is_empty_if_nothing_determines_it(make, given, expected):
     net = make(sym.Variable("x"))
     if expected[0] is None:
         with pytest.warns(UserWarning, match="cannot infer"):
@@ -447,7 +447,7 @@ HINTS = [
 
 
 @pytest.mark.parametrize(("attempt", "words"), HINTS)
-def test_mistakes_are_answered(attempt, words):
+def test_errors_of_mistakes_name_a_remedy(attempt, words):
     with pytest.raises((ArgumentError, TypeError, AttributeError)) as caught:
         attempt(sym.Variable("x"))
     assert words in "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])

@@ -486,7 +486,7 @@ def test_mistakes_are_found(name: str) -> None:
     assert found[verdict].example
 
 
-def test_there_are_thirty_mistakes() -> None:
+def test_there_are_at_least_thirty_mistakes() -> None:
     assert len(MISTAKES) >= 30
 
 
@@ -786,7 +786,7 @@ def test_a_cause_is_reported_once() -> None:
     assert [each.name for each in found.failed] == ["written"]
     assert "not asked after 'written' failed: deterministic" in str(found)
     found = mx.operator.check(defined(_traced_number, lambda g, ins, outs: 3 * g, traced=True), X)
-    assert [each.name for each in found.failed] == ["graph", "traced"]  # and no word of others
+    assert [each.name for each in found.failed] == ["graph", "traced"]  # and does not mention other causes
     same = Report("f", [Verdict("graph", "", "failed", "KeyError: 3"), Verdict("runs", "", "ok"),
                         Verdict("saved", "", "failed", "KeyError: 3")])
     assert str(same).count("KeyError") == 1 and "failed   graph, saved" in str(same)
@@ -809,7 +809,7 @@ GLOBAL_FACTOR = 2.0
 NAMES = ["a"]
 
 
-def test_second_orders_of_what_is_linear_or_has_states() -> None:
+def test_second_order_of_linear_operators_and_of_operators_with_states() -> None:
     found = mx.operator.check(defined(lambda x: 2 * x, lambda g, ins, outs: 2 * g), X)["second order"]
     assert (found.outcome, found.text) == ("ok", "it is zero: the function is linear here")
     found = mx.operator.check(centre, X)["second order"]
@@ -912,6 +912,6 @@ def test_a_check_does_not_suppress_later_warnings() -> None:
         z.backward()
 
 
-def test_importing_does_not_load_it() -> None:
+def test_importing_the_library_does_not_load_the_checks() -> None:
     program = "import sys, opreg; opreg.operator.CustomOp, opreg.nd.ones; assert 'opreg.testing' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -56,7 +56,7 @@ def test_right_and_wrong_gradients():
                                  dtype=np.float64, rtol=1e-3, atol=1e-5)
 
 
-WRONG = {  # half a percent too large in every way of computing; the output gradient ignored; old gradients overwritten
+WRONG = {  # gradients half a percent too large; the output gradient ignored; old gradients overwritten
     "factor": (square, lambda assign, g, x, dx: assign(g * x * 2.01), "write"),
     "factor in float32": (square_in_float32, lambda assign, g, x, dx: assign(
         nd.array(g.asnumpy() * x.asnumpy() * 2.01)), "write"),

@@ -23,7 +23,7 @@ def group(net=None, rows=6, contexts=2, labels=None, params=WEIGHTS, **more):
                                      params, **{"for_training": True, "inputs_need_grad": False, **more})
 
 
-def test_each_context_has_its_part():
+def test_each_context_has_its_part_of_the_batch():
     found = group(rows=5)
     assert [each.arg_dict["data"].shape for each in found.execs] == [(2, 3), (3, 3)]
     assert found.batch_size == 5
@@ -49,7 +49,7 @@ def test_requests(more, expected):
 def test_groups_share_weights_gradients_and_inputs():
     first = group()
     second = group(sym.broadcast_add(network(), sym.var("more", shape=(1, 2))), rows=4, shared_group=first)
-    assert set(first.shared_data_arrays[0]) == {"data", "more"}  # arrays other than weights, of both
+    assert set(first.shared_data_arrays[0]) == {"data", "more"}  # the inputs of both groups
     for one, other in zip(first.execs, second.execs):
         for name in WEIGHTS:
             assert one.arg_dict[name] is other.arg_dict[name]

@@ -58,7 +58,7 @@ def test_rows_that_are_written_between_rounds_are_seen(make, shuffle):
     assert sorted((b.data[0].asscalar(), b.label[0].asscalar()) for b in batches) == [(2, 9), (8, 9)]
 
 
-def test_the_layout_gives_the_axis_of_rows():
+def test_the_layout_says_which_axis_is_the_batch():
     data = np.arange(24.0).reshape(2, 6, 2)
     batches = mx.io.NDArrayIter(data, np.arange(6.0), 4, layout="TNC")
     assert batches.provide_data == [("data", (2, 4, 2))] and batches.provide_data[0].layout == "TNC"
@@ -219,7 +219,7 @@ def test_rows_in_parts(parts, expected, tmp_path):
                  lambda **part: mx.io.CSVIter(str(name), (2,), **part)):
         found = [[row for rows, _ in seen(make(num_parts=parts, part_index=i)) for row in rows] for i in range(parts)]
         assert found == expected
-        with pytest.raises(ArgumentError, match="expected an integer from 0 to before the number of parts"):
+        with pytest.raises(ArgumentError, match="expected an integer from 0 on that is less than the number of parts"):
             make(num_parts=2, part_index=2)
         with pytest.raises(ArgumentError, match="there are 7 rows"):
             make(num_parts=8, part_index=0)

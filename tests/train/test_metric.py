@@ -72,7 +72,7 @@ class TestMetrics:
         metric.reset()
         assert math.isnan(metric.get()[1]) and math.isnan(metric.get_global()[1])
 
-    def test_config_makes_it_again(self, name, keywords, label, pred, value):
+    def test_a_metric_is_created_again_from_its_config(self, name, keywords, label, pred, value):
         config = mx.metric.create(name, **keywords).get_config()
         again = mx.metric.create(config.pop("metric"), **{**config, "name": name})
         again.update([label], [pred])

@@ -48,7 +48,7 @@ def trained(context=None, epochs=8, **more):
     return module
 
 
-def test_fit_learns_and_says_so(caplog):
+def test_fit_learns_and_logs_its_metric(caplog):
     with caplog.at_level(logging.INFO):
         module = trained(eval_data=batches(count=32))
     assert dict(module.score(batches(), ["acc", "ce"]))["accuracy"] > 0.97

@@ -86,7 +86,7 @@ def tagger(contexts, time_major):
     return found.swapaxes(0, 1) if time_major else found, metric.get()[1], metric.num_inst
 
 
-def test_a_time_major_network_learns_what_one_of_rows_on_one_context_does():
+def test_a_time_major_network_on_several_contexts_learns_as_a_batch_major_one():
     expected, right, count = tagger(1, time_major=False)
     assert count == 18
     for contexts in (1, 2, 3):

@@ -17,7 +17,7 @@ ANSWERS: dict[str, Any] = json.loads((Path(__file__).parent.parent / "recorded" 
 
 
 def differences(found: Any, expected: Any, place: str = "") -> Iterator[str]:
-    """Differences between two results: names, counts and types exactly, numbers beyond rounding."""
+    """Differences between two results: names, counts and types must be equal, values equal within rounding."""
     if isinstance(expected, dict) and isinstance(found, dict):
         if found.keys() != expected.keys():
             yield f"{place}: {sorted(found)} for {sorted(expected)}"

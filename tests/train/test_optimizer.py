@@ -24,8 +24,8 @@ def seeded():
 # ------------------------------------------------------------------------------------------------- optimizers
 
 _SETTINGS = dict(wd=0.1, rescale_grad=0.5, clip_gradient=0.3, learning_rate=0.2)
-# Name, settings, and what Apache MXNet 1.9.1 makes of three numbers in five steps: with these settings alone, and
-# with _SETTINGS too. The third number is a bias, which is not decayed. (Its in-place NAG reads the new weight for the
+# Name, settings, and three weights after five steps of Apache MXNet 1.9.1: with these settings alone, and with
+# _SETTINGS too. The third number is a bias, which is not decayed. (Its in-place NAG reads the new weight for the
 # momentum; None.)
 OPTIMIZERS = [
     ("sgd", {}, (0.490971, -1.007089, 0.2390723), (0.3942658, -0.956109, 0.1346762)),
@@ -103,7 +103,7 @@ class TestOptimizers:
         assert np.array_equal(steps(second, held, 3, 5), expected) or name == "lars"  # lars compares its last rates
         assert second.optimizer.num_update == straight.optimizer.num_update
 
-    def test_lists_are_moved_one_by_one(self, name, keywords, alone, all_set):
+    def test_an_update_of_a_list_equals_updates_of_single_weights(self, name, keywords, alone, all_set):
         one, several = mx.optimizer.create(name, **keywords), mx.optimizer.create(name, **keywords)
         for method in ("update", "update_multi_precision"):
             left, right = weights(), weights()
@@ -369,7 +369,7 @@ def test_methods_that_are_put_on_a_class_later_are_called(method, on, base):
 
 @pytest.mark.parametrize("base", [mx.optimizer.SGD, mx.optimizer.AdaGrad])
 @pytest.mark.parametrize("later, own", [("_get_lrs", _Rate), ("_get_lr", _Rates)])
-def test_a_method_that_is_put_on_a_base_later_is_called_by_the_method_of_a_subclass(later, own, base):
+def test_a_method_that_a_base_class_gets_later_is_called_by_super(later, own, base):
     middle = type("Middle", (base,), {})
     rated = type("Rated", (own, middle), {})(learning_rate=0.125, begin_num_update=1)
 

@@ -192,7 +192,7 @@ def test_the_fused_array_begins_part_by_part():
         assert (part.asnumpy() == (7 if name.endswith("weight") else 2 if name.endswith("f_bias") else 0)).all(), name
 
 
-def test_a_stack_takes_params_first_and_a_cell_around_another_its_maker_of_states():
+def test_sequential_cells_take_params_and_residual_cells_pass_init_sym_on():
     params = rnn.RNNParams("x_")
     assert rnn.SequentialRNNCell(params)._params is params
     (state,) = rnn.ResidualCell(rnn.GRUCell(3)).begin_state(init_sym=sym.var)

@@ -38,7 +38,7 @@ class Operand(NamedTuple):
     dtype: np.dtype
     reach: Reach
     written: bool
-    shared: bool  # read and written: one memory for both
+    shared: bool  # an operand that is read and written has one memory
 
 
 class Layout(NamedTuple):
@@ -91,7 +91,7 @@ def arrange(ins: Sequence[Array], outs: Sequence[Array | None]) -> Arrangement |
     shape = next(out.shape for out in outs if out is not None)
     written, reads = set(result.outs) - {None}, set(result.ins)
     if any(stride == 0 and size > 1 for n in written if n is not None for stride, size in zip(result.steps[n], shape)):
-        return "an output has numbers in one place"
+        return "an output has several elements at one address"
     sizes, by_axis = joined_axes(shape, result.steps)
     by_array = list(zip(*by_axis))
     lanes = _lanes(arrays, sizes, by_array)

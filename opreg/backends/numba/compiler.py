@@ -135,7 +135,7 @@ class Function:
     def __init__(self, source: str, dtype: np.dtype, length: int):
         self.source, self.dtype, self.length = source, dtype, length
         self.left = _PATIENCE
-        self.thread: threading.Thread | None = None  # compiles it, once that was requested
+        self.thread: threading.Thread | None = None  # the thread that compiles it, after a request
         self.address: int | None = None
         self.compiled: CFunc | None = None  # owns the machine code
 
@@ -144,7 +144,7 @@ class Function:
         with _COMPILING:
             if self.address is None:
                 compiled = self.compiled = _compile(self.source, self.dtype)
-                _caller()  # now, so that no run waits for it
+                _caller()  # compiled here, so that no run waits for it
                 self.address = compiled.address
 
     def ask(self) -> None:

@@ -181,7 +181,7 @@ def program(rows: RowExpression) -> tuple[str, list[float]] | str:
         if prim.name not in VECTOR and prim.name not in (*_STARTS, "column", "row_size"):
             return f"{prim.name} has no vectorised form"
     if RowLayout.CYCLE in rows.inputs:
-        return "an input is counted anew after some rows"
+        return "an input repeats after some rows"
     row_program = _Program(rows)
     return row_program.text(), [float(text) for text in row_program.constants]
 
@@ -194,7 +194,7 @@ def _task(loop: Loop, call: Call) -> Task | str:
                for prim, args in loop.rows.expression.code for a in args if isinstance(a, int)):
             return "a call of NumPy reduces as fast"
         if loop.size > LONG:
-            return f"{loop.size} numbers are added up pairwise"
+            return f"{loop.size} elements are summed pairwise"
     outs = [out for out in call.outs if out is not None]
     row_program = program(of_results(loop.rows, tuple([out is not None for out in call.outs])))
     if isinstance(row_program, str):

@@ -113,7 +113,7 @@ class Work:
         self._held: tuple[np.ndarray, ...] | None = None
         self.kept: int | None = None
         self._lays_out: Step | None = None  # copies the weight to that buffer
-        self._since: int | None = None  # when that was done, if the buffer is still valid
+        self._since: int | None = None  # when the weight was copied, if the buffer is still valid
         self._keeps = False
         self._arrays: list[tuple[Object, Object]] = []  # the library's layout and memory of each
         self._sizes: list[tuple[int, int]] = []  # the number of elements, and of bytes from first to last

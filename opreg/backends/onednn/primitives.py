@@ -222,7 +222,8 @@ class Product(NamedTuple):
         if self.kept:
             b = any_layout(library, self.b)
         attributes = Object(library, "primitive_attr", "primitive_attr_create")
-        library.check("primitive_attr_set_scratchpad_mode", attributes.pointer, OURS)  # else each has its own
+        # otherwise each primitive has its own scratchpad
+        library.check("primitive_attr_set_scratchpad_mode", attributes.pointer, OURS)
         product = Object(library, "primitive_desc", "matmul_primitive_desc_create", library.engine, a.pointer,
                          b.pointer, bias[0].pointer if bias else None, y.pointer, attributes.pointer)
         return [(product, [(SRC, 0), (WEIGHTS, 1), (DST, 2), *[(BIAS, 3)] * self.bias, (SCRATCHPAD, "scratch")])]

@@ -148,7 +148,7 @@ class _Decisions:
             return move
         moved = [node.inputs[i] for i in move.ins if i not in op.traits.unread]
         if any(entry not in self.last and self._is_written(entry) for entry in moved):
-            return "what it reads is written over"
+            return "an input is overwritten"
         refuses = self.library.refuses(op)
         if refuses is not None:
             # If no input has channels last, the library must compute it in its declared layout too.

@@ -95,7 +95,7 @@ def _cast(xp: ArrayModule, data: Array, like: Array | None = None, *, dtype: np.
 
 
 for _op in (cast, cast_like):
-    _op.kernel()(_cast)  # no body: others cast by it
+    _op.kernel()(_cast)  # no body: bodies use it to cast
 
 
 @cast.grad

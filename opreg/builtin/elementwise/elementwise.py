@@ -96,7 +96,7 @@ def attach(op: Op, expression: Traced, finite: bool = False, broadcasts: bool = 
     op.rules.expression = expression
     alike(op, broadcasts)
 
-    @op.kernel()  # no body: expressions run here
+    @op.kernel()  # no body: it evaluates the expression
     def elementwise_xp(xp: ArrayModule, *arrays: Array, **attrs: Any) -> Array:
         if on_integers is not None and arrays[0].dtype.kind in "iub":
             return on_integers(xp, *arrays, **attrs)

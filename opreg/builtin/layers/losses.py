@@ -148,7 +148,7 @@ def _few_classes(call: Call) -> str | None:
     if len(view) != 2 or not 0 < view[1] <= _SHORT or not 0 < size(view) <= _FEW:
         return f"for rows of up to {_SHORT} classes, {_FEW} numbers in all"
     if not (data.flags.c_contiguous and out.flags.c_contiguous):
-        return "an array does not lie in one piece"
+        return "an array is not contiguous"
     return None
 
 

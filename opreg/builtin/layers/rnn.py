@@ -181,7 +181,7 @@ def backward_rnn_types(ins, outs, *, mode, use_sequence_length):
     return [dtypes[0]] * len(heads) + dtypes + kept[1:], [dtypes[0]] * len(outs)
 
 
-@backward_rnn.kernel()  # no body: each time step follows from the one behind
+@backward_rnn.kernel()  # no body: each time step is computed from the next
 def backward_rnn_xp(xp, *arrays, out=None, **attrs):
     return run_back(xp, rnn_layer.backward, arrays, out, attrs)
 

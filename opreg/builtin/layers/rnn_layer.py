@@ -215,7 +215,7 @@ def _through_time(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], par
     for t in reversed(range(time)):
         dh += dy[:, t]
         past, rest = dh, None
-        if counts is not None:  # behind its end a sample's state is handed on
+        if counts is not None:  # after the end of a sequence, its state does not change
             past = dh * counts[t]
             rest = dh - past, None if dc is None else dc * (1.0 - counts[t])
             if dc is not None:

@@ -33,7 +33,7 @@ __all__ = ["PARTS", "dropout_key", "fills", "in_blocks", "run", "run_back", "sca
 
 # Queries and keys of a block on the host. BLAS packs the keys and the values of a block once for all of its queries.
 _QUERIES, _KEYS = 512, 512
-# The part of a block's scores from which on a head is worth a block of its own, whose scores stay in a cache.
+# A head has its own blocks if its scores fill at least a fourth of a block, so that they stay in the cache.
 _WORTH = 4
 #: Parts of the gradient that threads may share, where there are as many blocks of keys.
 PARTS = 8
@@ -668,7 +668,7 @@ def run_back(xp: ArrayModule, ins: Sequence[Array], causal: bool, scale: float |
     g, query, key, value, *rest = ins
     scores = _given(xp, query, key, value, rest, causal, scale, p, use_mask, fill)
     places, queries, keys = scores.blocks(xp is np)
-    # Blocks of keys add to the gradient of queries; where heads are few, each sums apart, and the sums are added up.
+    # Blocks of keys add to the gradient of queries. With few heads, each block has its own sum, and the sums are added.
     count = min(len(keys), -(-PARTS // len(places))) if xp is np else 1
     cuts = [keys[len(keys) * i // count:len(keys) * (i + 1) // count] for i in range(count)]
     of_key, of_value = [xp.zeros(x.shape, dtype=wide(x[:0]).dtype) for x in (key, value)]

@@ -170,7 +170,7 @@ def backward_ctc_loss_types(ins, outs):
     return [data, data, *ins[2:-2], data, common_dtype([ins[-1], _wide_dtype(data)])], [data]
 
 
-@backward_ctc_loss.kernel()  # no body: each time step follows from the one behind
+@backward_ctc_loss.kernel()  # no body: each time step is computed from the next
 def backward_ctc_loss_xp(xp, g, data, label, *rest, use_data_lengths, use_label_lengths, blank_label):
     *lengths, loss, alpha = rest
     time, batch, _ = data.shape

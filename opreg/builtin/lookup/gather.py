@@ -395,7 +395,7 @@ def _strides(shape: int | tuple[int, ...] | None) -> list[int]:
     """The strides of each axis, in elements; the first dimension does not matter and may be -1."""
     dims = (shape,) if isinstance(shape, int) else shape
     if not dims or any(dim <= 0 for dim in dims[1:]):
-        raise AttrError(f"shape={shape}: expected the dimensions that indices run over")
+        raise AttrError(f"shape={shape}: expected the shape that the indices refer to")
     return list(accumulate(dims[:0:-1], lambda a, b: a * b, initial=1))[::-1]
 
 

@@ -101,7 +101,7 @@ def puts_back(op: Op, places: Callable[..., Array], sums: bool = True, spare: bo
     ``places(xp, *indices, shape, **attrs)`` gives the flat index of each element. Elements with equal indices are
     added, for ``spare`` see ``add_at``; without ``sums`` the indices are distinct.
     """
-    @op.kernel()  # no body: others add at places by it
+    @op.kernel()  # no body: bodies use it to add at indices
     def puts_back_xp(xp, g, *indices, shape=None, **attrs):
         if shape is None:
             indices, shape = indices[:-1], indices[-1].shape
@@ -157,7 +157,7 @@ def _looking_up(op: Op, data: int) -> None:
     """Declare the kernels of an operator that gathers slices of its input ``data``, at the indices in the other
     input."""
 
-    @op.kernel()  # no body: others look up by it
+    @op.kernel()  # no body: bodies use it to look up rows
     def looking_up_xp(xp, *ins, axis=0, mode="clip"):
         a = ins[data]
         return xp.take(a, integer_indices(xp, ins[1 - data], a.shape[axis], mode), axis=axis)
@@ -443,7 +443,7 @@ alike(one_hot)
 formed(one_hot, "(...) -> (..., @depth)")
 
 
-@one_hot.kernel()  # no body: places are written among equal elements
+@one_hot.kernel()  # no body: it writes to indices of a filled array
 def one_hot_xp(xp, indices, *, depth, on_value, off_value, dtype, out=None):
     on, off = (constant(xp, value, dtype) for value in (on_value, off_value))
     result = out_or_empty(xp, (*indices.shape, depth), dtype, out)
@@ -494,7 +494,7 @@ def choosing(op: Op, number_there: bool = False, rows: bool = False) -> None:
         Whether the first input selects along the leading axes; otherwise it broadcasts.
     """
 
-    @op.kernel()  # no body: others choose by it
+    @op.kernel()  # no body: bodies use it to select by a condition
     def choosing_xp(xp, condition, *arrays, scalar=None, out=None):
         if len(arrays) == 1:
             number = constant(xp, scalar, arrays[0].dtype)

@@ -112,7 +112,7 @@ def multiplying(op: Op, factors: Callable, shape: Callable[..., Shape] | None = 
 
     owns_kernel = bool(op.kernels)
     if not owns_kernel:
-        op.kernel()(product_xp)  # no body: others multiply by it
+        op.kernel()(product_xp)  # no body: bodies use it to multiply
     if not owns_kernel and op.rules.prepare is None:
         @op.prepare
         def product_prepare(*arrays: Array, **attrs: Any) -> Callable[..., Array] | None:
@@ -137,7 +137,7 @@ def multiplying(op: Op, factors: Callable, shape: Callable[..., Shape] | None = 
         if matrices[0].ndim > matrices[1].ndim:
             return "BLAS would pack the matrix on the right anew for each on the left"
         if not views_of(call, matrices) or not call.outs[0].flags.c_contiguous:
-            return "an array does not lie in one piece"
+            return "an array is not contiguous"
         return None
 
     @op.kernel("specialised", bound=True, accepts=accepts, rank=Rank.OPERATOR)
@@ -394,7 +394,7 @@ def _adds_rows(call: Call) -> str | None:
     if not is_single_or_double(data.dtype) or call.outs[0].dtype != data.dtype:
         return "for float32 and float64"
     if not (data.flags.c_contiguous and call.outs[0].flags.c_contiguous) or not data.size or not data.ndim:
-        return "an array does not lie in one piece"
+        return "an array is not contiguous"
     return None
 
 

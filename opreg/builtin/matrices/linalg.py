@@ -132,7 +132,7 @@ def _products_xp(xp: ArrayModule, A: Array, B: Array, *C: Array, transpose_a: bo
     return result
 
 
-gemm2.kernel()(_products_xp)  # no body: others multiply by it
+gemm2.kernel()(_products_xp)  # no body: bodies use it to multiply
 
 
 def _gemm2(call: Call) -> tuple[Array, Array] | None:

@@ -206,7 +206,7 @@ def _multiplying(op: Op, factors: Callable[..., tuple[Array, ...]], product_shap
     def sums(left: Array, right: Array, *like: Array) -> bool:
         return any(broadcast(left.shape[:-2], right.shape[:-2]) != array.shape[:-2] for array in like)
 
-    @op.kernel()  # no body: others multiply by it
+    @op.kernel()  # no body: bodies use it to multiply
     def multiplying_xp(xp: ArrayModule, *arrays: Array, out: Array | None = None) -> Array:
         left, right, *like = factors(*arrays)
         shape = product_shape(*[array.shape for array in arrays])
@@ -365,7 +365,7 @@ def subscript_sum_infer(g, value, *, key):
     return value
 
 
-@subscript_sum.kernel()  # no body: which write was the last is found by writing numbers
+@subscript_sum.kernel()  # no body: writing numbers shows which write was the last
 def subscript_sum_xp(xp, g, value, *, key):
     part = xp.asarray(g[key])
     if may_repeat(key):

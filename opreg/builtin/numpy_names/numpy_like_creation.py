@@ -31,7 +31,7 @@ def _making(op: Op, shape: str | Callable[..., Shape], function: Callable[..., A
     else:
         op.infer(shape)
     op.grad(ZERO)
-    # no body: its values are no arithmetic of arrays
+    # no body: its values do not come from arithmetic
     computed(op, lambda xp, *, dtype, ctx, **attrs: function(xp, **attrs).astype(dtype))
 
 

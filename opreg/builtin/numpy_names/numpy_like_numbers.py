@@ -386,7 +386,7 @@ def bincount_infer(data, *weights):
 def bincount_shape(xp, data, *weights, minlength):
     if not data.size:
         return (minlength,)
-    if xp is np and data.min() < 0:  # CuPy's function asks itself
+    if xp is np and data.min() < 0:  # CuPy's bincount checks this itself
         raise AttrError("data: expected no negative numbers")
     return (xp.maximum(data.max() + 1, minlength),)
 

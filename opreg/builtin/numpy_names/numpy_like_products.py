@@ -133,7 +133,8 @@ def _equation(subscripts: str, ranks: Sequence[int]) -> tuple[list[str], str]:
 def _lengths(terms: Sequence[str], shapes: Sequence[Shape], subscripts: str) -> dict[str, int]:
     """The length of each letter; a length of one repeats."""
     for term, shape in zip(terms, shapes):
-        diagonals: dict[str, Shape | None] = {}  # which repeat nothing
+        # lengths on a diagonal must be equal: a length of one is not repeated there
+        diagonals: dict[str, Shape | None] = {}
         for letter, dim in zip(term, shape):
             diagonals[letter] = unify(diagonals.get(letter), (dim,))
     found: dict[str, int] = {}

@@ -252,7 +252,7 @@ def lamb_update_phase2(weight, g, r1, r2, *, lr: float, lower_bound: float = -1.
 
 
 formed(lamb_update_phase2, "(...) (...) (1...) (1...) -> (...)")
-lamb_update_phase2.kernel()(single(lamb_step))  # no body: a formula of updates, as that of the copy below
+lamb_update_phase2.kernel()(single(lamb_step))  # no body: it shares its formula with the copy below
 
 
 @declare(types="T,float32,float32,float32,float32->T", inplace=(0,), mutates=(4,))

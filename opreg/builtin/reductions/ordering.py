@@ -104,7 +104,7 @@ def _ranking(op: Op, ret_typ: Returned = "both") -> None:
         top = (*flat[:axis], k if k > 0 else flat[axis], *flat[axis + 1:])
         return data if ret_typ == "mask" else [top, top] if ret_typ in ("value", "both") else top
 
-    @op.kernel()  # no body: no operator finds places in order but this
+    @op.kernel()  # no body: no other operator returns indices in sorted order
     def ranking_xp(xp, data, *, axis, is_ascend, k=0, ret_typ=ret_typ, dtype=np.int32):
         shape = data.shape
         places, data, axis = _ranked(xp, data, axis, is_ascend)
@@ -202,7 +202,7 @@ def histogram_infer(data, bins=None, *, bin_cnt, range):
     return [(bin_cnt,), (bin_cnt + 1,)]
 
 
-@histogram.kernel()  # no body: no operator counts numbers by place
+@histogram.kernel()  # no body: no operator counts elements by index
 def histogram_xp(xp, data, bins=None, *, bin_cnt, range):
     edges = bins.copy() if bin_cnt is None else xp.linspace(range[0], range[1], bin_cnt + 1)
     numbers, count = data.reshape(-1).astype(edges.dtype), edges.shape[0] - 1

@@ -80,7 +80,7 @@ def repeating(op: Op, target: Callable[..., Shape], narrow: Callable[..., Shape]
             view = None if out_shape is None else as_view(array, view_shape(array.shape, out_shape, attrs))
             return None if view is None else xp.broadcast_to(view, out_shape)
 
-    @op.kernel()  # no body: others repeat by it
+    @op.kernel()  # no body: bodies use it to repeat
     def repeating_xp(xp, data, *like, out=None, **attrs):
         shape = rule(attrs, data.shape, *[array.shape for array in like])
         out = xp.empty(shape, data.dtype) if out is None else out
@@ -232,7 +232,7 @@ def reduce_like_view(array, *, out_shape):
     return as_view(array, out_shape)
 
 
-@reduce_like.kernel()  # no body: others sum by it
+@reduce_like.kernel()  # no body: bodies use it to sum
 def reduce_like_xp(xp, data, like, *, out=None):
     summed = _summing(xp, data, like)
     if summed is None:

@@ -55,7 +55,7 @@ def filling(op: Op, number: float | None = None) -> None:
         def filling_infer(*, shape):
             return inferred_shape(shape)
 
-    @op.kernel()  # no body: its numbers come from no array
+    @op.kernel()  # no body: it has no input
     def filling_xp(xp, *like, shape=None, dtype=None, value=number, fill_value=number, out=None):
         if like:
             shape, dtype = like[0].shape, dtype or like[0].dtype

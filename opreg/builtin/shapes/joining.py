@@ -73,7 +73,7 @@ def _joining(op: Op, function: str, axis: str) -> None:
     """Declare that an operator joins its inputs by a function of the array module, along the axis in the named
     attribute."""
 
-    @op.kernel()  # no body: others join by it
+    @op.kernel()  # no body: bodies use it to join
     def joining_xp(xp, *data, out=None, **attrs):
         return getattr(xp, function)(data, axis=attrs[axis], out=out)
 

@@ -48,7 +48,7 @@ def pad_infer(data, *, mode, pad_width):
     return tuple([dim + sum(width) for dim, width in zip(data, widths)])
 
 
-@pad.kernel()  # no body: others pad by it
+@pad.kernel()  # no body: bodies use it to pad
 def pad_xp(xp, data, *, mode, pad_width, constant_value, out=None):
     widths = _widths(pad_width, data.ndim)
     if mode != "constant":

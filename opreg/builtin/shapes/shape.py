@@ -206,7 +206,7 @@ def reshaping(op: Op, target: Callable[..., Shape | None]) -> None:
     def reshaping_view(array, *, out_shape):
         return as_view(array, out_shape)
 
-    @op.kernel()  # no body: others reshape by it
+    @op.kernel()  # no body: bodies use it to reshape
     def reshaping_xp(xp, data, *like, out=None, **attrs):
         return reshaped(xp, data, rule(attrs, data.shape, *[array.shape for array in like]), out)
 

@@ -172,7 +172,7 @@ def bipartite_matching(data, *, is_ascend: bool = False, threshold: float, topk:
     or below it with ``is_ascend``, where the smallest score is best; a positive ``topk`` is one less than the largest
     number of matches.
     """
-    most = topk + 1 if topk > 0 else -1  # MXNet counts only after the match
+    most = topk + 1 if topk > 0 else -1  # MXNet counts a match after it is made
     matches = ops._matching(-data if is_ascend else data, above=-threshold if is_ascend else threshold, most=most)
     return tuple([ops.Cast(places, dtype=data.dtype) for places in matches])
 

@@ -55,8 +55,8 @@ class Dataset:
             When there is no part of that number.
         """
         if not 0 <= index < num_shards:
-            raise ArgumentError(f"shard: index={index} of num_shards={num_shards}: expected an integer from 0 to "
-                                f"before the number of parts")
+            raise ArgumentError(f"shard: index={index} of num_shards={num_shards}: expected an integer from 0 on "
+                                "that is less than the number of parts")
         least, more = divmod(len(self), num_shards)
         return _SampledDataset(self, SequentialSampler(least + (index < more), least * index + min(index, more)))
 

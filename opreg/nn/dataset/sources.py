@@ -59,7 +59,7 @@ class MappableDataset(Dataset):
         self._counted = None
 
     def add_sampler(self, new_sampler: Sampler) -> None:
-        """Have a sampler choose among the rows that the one before chooses."""
+        """Add a sampler, which chooses among the rows that the present sampler gives."""
         before = self._ordered()
         self.use_sampler(new_sampler)
         self._sampler.add_child(before)  # type: ignore[union-attr]

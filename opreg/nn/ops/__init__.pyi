@@ -16,7 +16,7 @@ from opreg.nn.compiler_settings import add_flags as add_flags, constexpr as cons
 from opreg.nn.ops.collectives import AllGather as AllGather, AllReduce as AllReduce, AlltoAll as AlltoAll, Barrier as Barrier, Broadcast as Broadcast, Receive as Receive, ReduceOp as ReduceOp, ReduceScatter as ReduceScatter, Send as Send
 from opreg.nn.ops.custom import Custom as Custom
 from opreg.nn.ops.multitype import HyperMap as HyperMap, Map as Map, MultitypeFuncGraph as MultitypeFuncGraph
-from opreg.nn.ops.primitive import Primitive as Primitive, PrimitiveWithInfer as PrimitiveWithInfer
+from opreg.nn.ops.primitive import Primitive as Primitive, PrimitiveWithCheck as PrimitiveWithCheck, PrimitiveWithInfer as PrimitiveWithInfer
 from opreg.cells.tensor import Tensor
 from opreg.cells.typing import ArrayLike, Axes, Number, Sizes, TensorDType, TensorLike, TensorShape
 

@@ -6,14 +6,15 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from ...errors import ArgumentError, did_you_mean
-from ..compiler_settings import constexpr as constexpr  # programs import it from here
+from ..compiler_settings import constexpr as constexpr
 from .primitive_docs import DOCS
 
-__all__ = ["Primitive", "PrimitiveWithInfer", "adder", "prim_attr_register", "primitive"]
+__all__ = ["Primitive", "PrimitiveWithCheck", "PrimitiveWithInfer", "adder", "prim_attr_register", "primitive"]
 
 #: Settings that do not affect the computation.
 _NOT_SHOWN = ("input_names", "output_names")
@@ -107,6 +108,53 @@ class PrimitiveWithInfer(Primitive):
         """Shape, dtype and value of the result, for mappings with the keys ``dtype``, ``shape`` and ``value``."""
         return {what: getattr(self, f"infer_{what}")(*[value[what] for value in inputs])
                 for what in ("dtype", "shape", "value")}
+
+
+class PrimitiveWithCheck(Primitive):
+    """A primitive that checks its inputs: derive from it, and define ``check_shape`` and ``check_dtype``, which raise
+    an error or return None.
+
+    Examples
+    --------
+    >>> class Row(PrimitiveWithCheck):
+    ...     @prim_attr_register
+    ...     def __init__(self):
+    ...         pass
+    ...     def check_shape(self, x):
+    ...         if len(x) != 1:
+    ...             raise ValueError(f"expected a row, got shape {x}")
+    >>> Row().__check__({"shape": (3,), "dtype": "float32"})
+    """
+
+    def check_shape(self, *shapes: Any) -> None:
+        """Refuse wrong input shapes."""
+
+    def check_dtype(self, *dtypes: Any) -> None:
+        """Refuse wrong input dtypes."""
+
+    def __check__(self, *inputs: Mapping[str, Any]) -> None:
+        """Check dtypes, and shapes if they are known, for mappings with the keys ``dtype`` and ``shape``."""
+        self.check_dtype(*[value["dtype"] for value in inputs])
+        shapes = [value["shape"] for value in inputs]
+        if not any(shape is None or min(shape, default=0) < 0 for shape in shapes):
+            self.check_shape(*shapes)
+
+
+def _get_cache_prim(cls: type[Primitive]) -> Callable[..., Primitive]:
+    """A function that makes a primitive of the class, or returns the one that was made with the same arguments."""
+    made = _MADE.setdefault(cls, {})
+
+    def get(*args: Any, **keywords: Any) -> Primitive:
+        key = str(args), str(keywords)
+        if key not in made:
+            made[key] = cls(*args, **keywords)
+        return made[key]
+
+    return get
+
+
+#: Primitives of ``_get_cache_prim``, by class and arguments.
+_MADE: weakref.WeakKeyDictionary[type[Primitive], dict[tuple[str, str], Primitive]] = weakref.WeakKeyDictionary()
 
 
 def prim_attr_register(function: Callable[..., None]) -> Callable[..., None]:

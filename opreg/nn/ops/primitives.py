@@ -20,7 +20,7 @@ from ...core.spec import Spec, as_dtype, is_floating
 from ...errors import ShapeError
 from . import activation, array, control, creation, indexing, linalg, losses, math, nn, random, reduce, scalars
 from .lift import floating, tensor, to_common_dtype
-from .primitive import Primitive, PrimitiveWithInfer, adder, prim_attr_register
+from .primitive import Primitive, PrimitiveWithCheck, PrimitiveWithInfer, adder, prim_attr_register
 
 __all__: list[str] = []
 
@@ -609,4 +609,5 @@ _add("Depend", scalars.depend)
 _add("ForiLoop", control.fori_loop)
 _add("Scan", control.scan)
 _add("WhileLoop", control.while_loop)
-__all__ += ["addn", "strided_slice", "Primitive", "PrimitiveWithInfer", "TensorAdd", "prim_attr_register"]
+__all__ += ["addn", "strided_slice", "Primitive", "PrimitiveWithCheck", "PrimitiveWithInfer", "TensorAdd",
+            "prim_attr_register"]

@@ -239,7 +239,7 @@ def _need_all(use: Use, ins: Sequence[Any]) -> None:
 
 
 def _by_body(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Any]) -> Sequence[Value]:
-    """The nodes of the body that an application holds, as of a Cell with bprop."""
+    """Export the nodes of the body of an application, such as a call of a Cell with bprop."""
     rule: Any = use.op.rules.body
     bodies = [rule(each, ins) for each in attrs]
     graphs = [Graph(heads) for heads, _ in bodies]

@@ -76,7 +76,7 @@ def test_host_values_are_copied_at_the_call(cupy: Any) -> None:
 
 
 def test_a_graph_of_two_streams(cupy: Any) -> None:
-    """One stream forks from the other and joins it; a fork that does not join spoils the capture."""
+    """One stream forks from the other and joins it; a fork that does not join invalidates the capture."""
     main, side = cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream(non_blocking=True)
     x, y, z = cupy.ones(4), cupy.zeros(4), cupy.zeros(4)
     cupy.cuda.Device().synchronize()

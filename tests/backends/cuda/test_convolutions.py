@@ -209,7 +209,7 @@ def test_a_failed_allocation_is_not_cached(function: str, monkeypatch: pytest.Mo
     assert ran() == ["conv_fprop", "conv_dgrad", "conv_wgrad"]
 
 
-def test_without_the_package_explain_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explain_says_that_the_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     def load() -> Any:
         raise ImportError("No module named 'cudnn'")
 

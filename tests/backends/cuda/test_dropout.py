@@ -300,7 +300,8 @@ def test_the_gradient_draws_again_what_forward_dropped(shape: tuple[int, ...], n
 
 @needs_compiler
 def test_masks_are_not_stored_in_memory() -> None:
-    """A sum with what dropout leaves reads both arrays and writes one; its gradient reads one and writes one."""
+    """A sum of an array and a dropout's result reads both arrays and writes one; its gradient reads one and writes
+    one."""
     x, y = mx.sym.var("x"), mx.sym.var("y")
     net = mx.sym.BlockGrad(y) + mx.sym.Dropout(x, p=0.25)
     with gpus():

@@ -1,7 +1,7 @@
 """Networks, dtypes, requests and users' operators on ``gpu(0)`` agree with the host, on the stand-in and on a real GPU.
 
-The stand-in has one dtype of each network, as every kernel is compiled for it; a GPU all of them, and all operators in
-the dtypes that ``test_strict`` leaves.
+On the stand-in, each network runs in one dtype, since compiling a kernel takes long. On a GPU it runs in all dtypes,
+and all operators run in the dtypes that ``test_strict`` leaves out.
 """
 
 from __future__ import annotations

@@ -225,7 +225,8 @@ def test_an_algorithm_is_chosen_once_and_descriptors_die_with_their_plans(lt: In
         again.backward([mx.nd.ones((4, 16), ctx=mx.gpu(0))])
     assert lt.library.standin_heuristics() == bound
     assert "backends.cuda.products.choose" in {each.name for each in mx.caches()}
-    assert lt.library.standin_live() == 24  # three products of two executors, three matrices and a whole each
+    # three products of two executors, each with three matrices and one for the whole
+    assert lt.library.standin_live() == 24
     del executor, again
     gc.collect()
     assert lt.library.standin_live() == 0
@@ -324,7 +325,8 @@ def test_matrices_are_described_by_their_strides_or_declined(name: str) -> None:
     (np.ones((2, 3)), np.ones((3, 2)), np.ones((2, 2)).T, "rows nor columns"),
     (np.ones((4, 3, 2, 3))[::2], np.ones((2, 3, 3, 2)), np.ones((2, 3, 2, 2)), "not equally far apart"),
 ])
-def test_undescribed_products_give_a_reason(a: np.ndarray, b: np.ndarray, out: np.ndarray, reason: str) -> None:
+def test_products_that_cublaslt_does_not_take_give_a_reason(a: np.ndarray, b: np.ndarray, out: np.ndarray,
+                                                            reason: str) -> None:
     product = describe(view(a), view(b), view(out))
     assert isinstance(product, str)
     assert reason in product
@@ -366,7 +368,7 @@ def test_constants_equal_those_of_the_header(file: str, kind: type[enum.IntEnum]
         assert found and int(found[1]) == member, member
 
 
-#: Types of the header by what is given for them.
+#: ctypes' types for the types of the header.
 C_TYPES = {ctypes.c_void_p: r".*\*|.*\[\]|cublasLt\w+_t|cudaStream_t", ctypes.c_int: r"int|cuda\w+|cublas\w+",
            ctypes.c_size_t: "size_t|uint64_t", ctypes.c_int64: "int64_t"}
 

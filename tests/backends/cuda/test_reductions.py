@@ -24,7 +24,7 @@ needs_nvrtc = pytest.mark.skipif(nvrtc.library() is None, reason="needs the pack
 
 BFLOAT = np.dtype(ml_dtypes.bfloat16)
 TOLERANCES = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-12}
-#: Shapes and the axes that are reduced: rows, long ones, columns, matrices of columns, what lies apart, all.
+#: Shapes and reduced axes: rows, long rows, columns, stacks of columns, separate axes, all axes.
 AXES = [((5, 7), (1,)), ((3, 64), (1,)), ((2, 9001), (1,)), ((40000,), (0,)), ((7, 5), (0,)), ((900, 33), (0,)),
         ((300, 32), (0,)), ((5, 9, 16), (1,)), ((70, 1024), (0,)), ((3, 200, 5), (1,)),
         ((4, 3, 50), (0, 2)), ((2, 3, 4, 5, 6), (0, 2, 4)), ((6, 3, 8), (1, 2)), ((4, 1, 3), (1,)), ((1, 1), (0, 1))]

@@ -26,7 +26,7 @@ _ROWS = {row.op: row for row in reversed(FIXED) if row.op in _OPERATORS and plan
 #: The same names in order.
 ROWS_OF_KERNELS = [_ROWS[name] for name in _OPERATORS if name in _ROWS]
 
-#: Operators with tests of their own, whose kernels decline their rows: nothing is dropped, or numbers have 64 bits.
+#: Operators with their own tests, whose kernels decline the rows: nothing is dropped, or elements have 64 bits.
 LEFT = {"Dropout", "_contrib_scaled_dot_product_attention"}
 
 

@@ -24,10 +24,10 @@ from tests.questions import of_each
 from tests.rows import Row
 from tests.running import Use, agree, eager, graph, heads
 
-STRICT = Context("strict", 1)  # not the current device
+STRICT = Context("strict", 1)  # CuPy's current device is another one
 
 FIXED = [row for row in ROWS if row.deterministic]
-# Numbers are drawn until enough of them differ: the host has to look.
+# These operators draw until enough values differ, so the host must read them.
 DRAWN = [row for row in ROWS if not row.deterministic and row.op != "_sample_unique_zipfian"]
 
 
@@ -104,7 +104,7 @@ def test_operators_run_on_a_gpu(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["Convolution", "_random_uniform"])
 def test_the_tests_for_a_gpu_pass_on_the_stand_in(name: str) -> None:
-    """The questions to a GPU, asked on the stand-in, so that the test is right when there is a GPU."""
+    """The test for a GPU, run on the stand-in, which shows that the test itself is right."""
     _all_rows(name, STRICT)
 
 

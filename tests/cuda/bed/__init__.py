@@ -1,8 +1,9 @@
 """The real CuPy on a machine without a GPU: a driver, a compiler and libraries of CUDA over the memory of the host.
 
-CuPy itself is not changed; what it calls is. Its static runtime jumps into ``driver.cpp``, which is also
-``libcuda.so.1``; the texts that it gives to NVRTC go to the system's C++ compiler; cuBLAS is ``blas.cpp``; sorts,
-random numbers, cuSOLVER and cuFFT are NumPy on the same memory. `install` has to come before anything imports CuPy.
+CuPy itself is unchanged; the libraries that it calls are replaced. Its static runtime jumps into ``driver.cpp``, which
+is also ``libcuda.so.1``; the texts that it gives to NVRTC go to the system's C++ compiler; cuBLAS is ``blas.cpp``;
+sorts, random numbers, cuSOLVER and cuFFT are NumPy on the same memory. `install` has to come before anything imports
+CuPy.
 
 Settings, from the environment:
 
@@ -64,7 +65,7 @@ def install() -> Any:
         raise RuntimeError(reason)
     if "cupy" in sys.modules:
         raise RuntimeError("the bed has to be installed before CuPy is imported")
-    os.environ.setdefault("CUPY_ACCELERATORS", "")  # CUB's kernels are compiled for GPUs alone
+    os.environ.setdefault("CUPY_ACCELERATORS", "")  # CUB's kernels can only be compiled for GPUs
     os.environ.setdefault("CUPY_CACHE_IN_MEMORY", "1")  # its cache is not to hold what is no code of a GPU
     loading.driver()
     loading.redirect("cupy_backends.cuda.api.runtime")

@@ -1,8 +1,8 @@
 """NumPy and SciPy in place of the kernels of CuPy's compiled parts, and of NVIDIA's libraries.
 
-Each function works on the memory that it is given the address of, behind what the current stream has to do. Sorts take
-the place of Thrust's, random numbers that of cuRAND's, factorizations that of cuSOLVER's, transforms that of cuFFT's.
-Numbers that are drawn are not CuPy's; signatures, dtypes and what is refused are.
+Each function gets addresses, and works on that memory after the earlier work of the current stream. NumPy's functions
+replace Thrust's sorts, cuRAND's random numbers, cuSOLVER's factorizations and cuFFT's transforms. Random values differ
+from CuPy's; signatures, dtypes and refused calls are the same.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ class _Kernel:
         if not all(array.size for array in arrays.values()):
             return "nothing to compute"
         if not all(array.flags.c_contiguous for array in arrays.values()) or not aligned([*arrays.values()]):
-            return "an array does not lie in one piece, from where 16 bytes begin"
+            return "an array is not contiguous, or not aligned to 16 bytes"
         kind = self.describe({name: array.shape for name, array in arrays.items()}, call.attrs, dtype)
         return keep_details(call, kind if isinstance(kind, str) else _planned(library, call.ctx.device_id, kind))
 

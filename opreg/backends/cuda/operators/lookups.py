@@ -264,7 +264,7 @@ def _declines(values: Sequence[Array | None], indices: Array, mode: str) -> str 
     if mode == "raise":
         return "mode 'raise' looks at all indices first"
     if not indices.flags.c_contiguous or not indices.size:
-        return "there are no indices in one piece"
+        return "the indices are not contiguous"
     return declines(values)
 
 

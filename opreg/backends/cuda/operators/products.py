@@ -72,7 +72,7 @@ def _accepts(call: Call) -> str | None:
     if reason is not None:
         return reason
     if not out.flags.c_contiguous or (bias is not None and (bias.dtype != out.dtype or not bias.flags.c_contiguous)):
-        return "an array does not lie in one piece"
+        return "an array is not contiguous"
     factors = factors_of(call)
     if factors is None:
         return "its factors are no views of its inputs"
@@ -104,9 +104,9 @@ def _accepts_dense_backward(call: Call) -> str | None:
         return reason
     (g, data, _), (out, bias) = call.ins, call.outs
     if out is None or bias is None or call.reqs[1] == "add":
-        return "the gradient of the bias is not what is written"
+        return "a gradient is not requested, or that of the bias is added"
     if not bias.flags.c_contiguous:
-        return "the gradient of the bias does not lie in one piece"
+        return "the gradient of the bias is not contiguous"
     a, b = dense_weight(g, data, flatten=call.attrs["flatten"])
     if not views_of(call, (a, b)):
         return "its factors are no views of its inputs"
@@ -143,7 +143,7 @@ def _sums_columns(call: Call) -> str | None:
         return "only along all axes but the last, as the gradient of a bias"
     if data.dtype != out.dtype or not (data.flags.c_contiguous and out.flags.c_contiguous) or not (
             data.size and data.ndim):
-        return "an array does not lie in one piece"
+        return "an array is not contiguous"
     return None
 
 

@@ -182,7 +182,7 @@ def _declines(call: Call) -> str | None:
     if kind.lengths or kind.projection or kind.clip is not None:
         return "only layers without lengths, projections and limits"
     if any(array.size == 0 or not array.flags.c_contiguous for array in call.ins):
-        return "an array is empty, or does not lie in one piece"
+        return "an array is empty, or is not contiguous"
     known = wide(call.ins[0][:0]).dtype.name in ("float32", "float64")
     return None if known else f"dtype {call.ins[0].dtype}: no floating number"
 

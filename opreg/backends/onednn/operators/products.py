@@ -108,7 +108,7 @@ def matrices_of(call: Call) -> Matrices | str:
         return "it is more than the product of two of its inputs"
     a, b, shape = factors
     if not all(array.flags.c_contiguous and array.flags.aligned for array in (out, *bias)):
-        return "an array does not lie in one piece"
+        return "an array is not contiguous"
     if a.shape[:-2] != b.shape[:-2] or not (matmul.straight(a) and matmul.straight(b)):
         return "a matrix is not laid out as BLAS reads it"
     return Matrices(a, b, bias[0] if bias else None, out.reshape(shape))

@@ -221,7 +221,7 @@ class Estimator:
         """
         self._refuse_others("train_data", train_data)
         if (not epochs) == (not batches):
-            raise ArgumentError(f"Estimator: epochs={epochs}, batches={batches}: give one of both")
+            raise ArgumentError(f"Estimator: epochs={epochs}, batches={batches}: give either epochs or batches")
         self.max_epoch, self.max_batch, self.batch_axis = epochs, batches, batch_axis
         train_begin, epoch_begin, batch_begin, batch_end, epoch_end, train_end = self._categorize_handlers(
             self._prepare_default_handlers(val_data, event_handlers))

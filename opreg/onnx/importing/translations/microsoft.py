@@ -70,7 +70,7 @@ def q_linear_softmax(node: Node, x: Given, x_scale: Given, x_zero: Given = None,
                      zero: Given = None, *, opset: int, axis: int = -1) -> Any:
     softmax = find("", "Softmax", opset)
     if softmax is None:
-        raise AttrError(f"opset={opset}: there is no Softmax of it")
+        raise AttrError(f"opset={opset}: ONNX has no Softmax of this opset")
     return _whole(node, softmax.function(node, _real(node, x, x_scale, x_zero), axis=axis), scale, zero)
 
 
