@@ -152,7 +152,7 @@ class AttributeReads(abc.ABC):
         self._inner: set[int] = set()  # code that is defined in code that has run
         self._methods: set[tuple[int, int]] = set()  # code that has run, with the class of its first argument
         self._functions: dict[int, list[types.FunctionType]] = {}  # user's functions that code uses, by their code
-        self._unnamed: dict[int, types.FunctionType] = {}  # user's functions that ran and that a library holds
+        self._ran: dict[int, types.FunctionType] = {}  # user's functions that ran and were made before
         self._ended: list[types.FrameType] = []  # their frames, from their end to the next event
         self._names: set[str] = set()  # names of attributes that code reads
         self._texts: set[str] = set()  # texts that may name attributes, if code reads attributes by text

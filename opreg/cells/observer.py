@@ -125,7 +125,7 @@ class Observer(CodeReads):
         for function in self._caches:
             self._close_cache(function)
         self._met, self._functions, self._owners, self._generators, self._codes = {}, {}, [], [], []
-        self._unnamed = {}
+        self._ran = {}
         self._classes, self._caches = {}, []
 
     def _memory_is_read(self) -> bool:
@@ -133,19 +133,19 @@ class Observer(CodeReads):
         owners = [value for value in self._met.values() if "_data" in (attributes_of(value) or ())]
         return not owners and any(isinstance(value, NDArray) for value in self._met.values())
 
-    def _is_unnamed(self, code: types.CodeType) -> bool:
-        """Whether user code is that of a function which no code of the user's names or defines: a library holds it."""
-        return bool(code.co_flags & inspect.CO_OPTIMIZED) and id(code) not in self._inner and \
-            id(code) not in self._functions
+    def _is_from_outside(self, code: types.CodeType) -> bool:
+        """Whether user code is that of a function, and no code that has run defines it."""
+        return bool(code.co_flags & inspect.CO_OPTIMIZED) and id(code) not in self._inner
 
     def _meet_functions(self) -> None:
         """Note the functions that ran although no code of the user's names them. All objects of the process are
         searched only for code that did not end in view: that of a suspended generator, or of another thread."""
         self._find_ended()
-        ran = [function for function in self._unnamed.values() if self._is_unnamed(function.__code__)]
-        found = {id(function.__code__) for function in ran}
+        ran = [function for function in self._ran.values() if self._is_from_outside(function.__code__) and not any(
+            function is named for named in self._functions.get(id(function.__code__), ()))]
+        found = {id(function.__code__) for function in ran}.union(self._functions)
         codes = [code for code in self._codes
-                 if self._users[id(code)] and self._is_unnamed(code) and id(code) not in found]
+                 if self._users[id(code)] and self._is_from_outside(code) and id(code) not in found]
         for function in (*ran, *(gc.get_referrers(*codes) if codes else ())):
             if isinstance(function, types.FunctionType):
                 self._read_function(function)
@@ -155,7 +155,7 @@ class Observer(CodeReads):
         for frame in self._ended:
             for value in gc.get_referents(frame):
                 if type(value) is types.FunctionType and value.__code__ is frame.f_code:
-                    self._unnamed[id(value)] = value
+                    self._ran[id(value)] = value
         self._ended.clear()
 
     # ------------------------------------------------------------------------------------------------ code that runs
@@ -177,7 +177,7 @@ class Observer(CodeReads):
             if known(id(frame.f_code)) is not False and self._is_user(frame):
                 if STATE.observer is not None:
                     self._note_event(frame, event, arg)
-                if event == "return" and self._is_unnamed(frame.f_code):
+                if event == "return" and self._is_from_outside(frame.f_code):
                     ended.append(frame)  # until the next event
             elif event == "return" and STATE.observer is not None and frame.f_back is not None and known(
                     id(frame.f_back.f_code)):

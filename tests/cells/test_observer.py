@@ -767,6 +767,19 @@ def test_of_functions_with_the_same_code_those_that_run_are_read():
         assert len(traced) == traces
 
 
+def test_a_function_with_the_code_of_one_that_is_named_is_read():
+    def made(value: float) -> types.FunctionType:
+        return types.FunctionType((lambda data, value: value).__code__, globals(), "made", (value,))
+
+    named, held = made(2.0), made(3.0)
+    call = _held_by_a_library(held)
+    compiled = jit(lambda x: x * named({}) * call())
+    for function in (held, named, held):
+        same(lambda x: x * named({}) * call(), compiled)
+        function.__defaults__ = (function.__defaults__[0] + 1,)
+        same(lambda x: x * named({}) * call(), compiled)
+
+
 def test_a_generator_that_does_not_end_is_found():
     """Its frame does not show its function before its end."""
     def values(data: Any, value: float = 2.0) -> Iterator[float]:
