@@ -63,6 +63,7 @@ LATE = {
     "opreg.onnx.runtime": "ONNX Runtime is imported when a session is asked for",
     "opreg.aliases": "second names of modules are imported by those who ask for them",
     "opreg.backends": "a back end is imported when a device that it serves is used",
+    "opreg.backends.numba.cache": "paths are made where machine code is stored or read",
     "opreg.backends.numba.compiler": "texts are hashed when one is compiled",
     "opreg.backends.onednn.shared_library": "the system is asked for a library when no environment has it",
     "opreg.ndarray.finite": "a debugger is imported when it is asked for",
