@@ -296,6 +296,14 @@ class Csr:
         return Csr.by_rows(numbers[inside], self.rows[start:stop][inside] - begin, columns[inside] - left,
                            (end - begin, right - left))
 
+    def rows_at(self, indices: np.ndarray) -> Csr:
+        """The rows at ``indices``, of a matrix on the host."""
+        starts = self.indptr[indices]
+        counts = self.indptr[indices + 1] - starts
+        indptr = np.concatenate([np.zeros(1, INDEX), np.cumsum(counts, dtype=INDEX)])
+        places = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], counts)
+        return Csr(self.numbers[places], self.indices[places], indptr, (len(indices), self.shape[1]))
+
     def joined(self, other: Csr, compute: Callable[[Array, Array], Array]) -> Csr:
         """Apply a function to the elements of two matrices, in all places that at least one of them stores."""
         first, second = [Rows.summed(matrix.numbers, matrix._keys, (math.prod(self.shape),))

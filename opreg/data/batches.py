@@ -14,7 +14,10 @@ from typing import Any, Generic, NoReturn, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from opreg.ndarray.context import cpu, current_context
 from opreg.ndarray.ndarray import NDArray, array
+from opreg.ndarray.sparse_arrays import over_stored
+from opreg.ndarray.sparse_numbers import Csr
 
 from ..core.spec import Shape, as_dtype, is_floating
 from ..errors import ArgumentError, ShapeError, did_you_mean, nearest, warn
@@ -193,7 +196,7 @@ def part(owner: str, count: int, num_parts: int, part_index: int) -> slice:
     return slice(count * part_index // num_parts, count * (part_index + 1) // num_parts)
 
 
-def _named(data: Any, default: str, empty: bool) -> list[tuple[str, np.ndarray]]:
+def _named(data: Any, default: str, empty: bool) -> list[tuple[str, Source]]:
     """Arrays with names, on the host."""
     if data is None:
         data = []
@@ -207,27 +210,28 @@ def _named(data: Any, default: str, empty: bool) -> list[tuple[str, np.ndarray]]
     named = []
     for name, value in data.items():
         host = _on_host(value)
-        if host.ndim == 0 or not (host.dtype.kind in "iub" or is_floating(host.dtype)):
+        if not host.shape or not (host.dtype.kind in "iub" or is_floating(host.dtype)):
             raise ArgumentError(f"NDArrayIter: {name}: expected an array of numbers, got {type(value).__name__}")
         # as in nd.array: NumPy arrays become float32, NDArrays keep their dtype
-        named.append((name, host if isinstance(value, NDArray) else host.astype(np.float32, copy=False)))
+        named.append((name, host.astype(np.float32, copy=False) if isinstance(host, np.ndarray) and not isinstance(
+            value, NDArray) else host))
     return named
 
 
-def _on_host(value: Any) -> np.ndarray:
+def _on_host(value: Any) -> Source:
     """An array on the host: the memory of one that lies there, so that batches see later writes, else a copy."""
+    if isinstance(value, Csr):
+        return value
     if not isinstance(value, NDArray):
         return np.asarray(value)
+    if value.stype == "csr":
+        stored: Csr = value._memory.to(cpu())  # type: ignore[attr-defined]
+        return stored
     return value._data if value._ctx.backend_name == "cpu" and not value._sparse else value.asnumpy()
 
 
-def _stored_by_rows(source: Any, named: list[tuple[str, np.ndarray]]) -> list[str]:
-    """The names of the CSR matrices, whose batches are CSR matrices, too."""
-    arrays = source.values() if isinstance(source, Mapping) else source
-    values = arrays if isinstance(source, (Mapping, list, tuple)) else [source]
-    return [name for (name, _), value in zip(named, values) if getattr(value, "stype", "") == "csr"]
-
-
+#: An array whose rows an iterator takes: dense, or stored as a CSR matrix, whose batches are CSR matrices, too.
+Source: TypeAlias = np.ndarray | Csr
 #: Arrays to iterate over: one, several, or by name.
 Arrays: TypeAlias = ArrayLike | Sequence[ArrayLike] | Mapping[str, ArrayLike] | None
 
@@ -272,7 +276,6 @@ class NDArrayIter(DataIter):
         if batch_size < 1:
             raise ArgumentError(f"batch_size={batch_size}: expected at least one")
         self.data, self.label = _named(data, data_name, False), _named(label, label_name, True)
-        self._csr = {*_stored_by_rows(data, self.data), *_stored_by_rows(label, self.label)}
         self.shuffle, self.last_batch_handle, self.layout = shuffle, last_batch_handle, layout
         self.num_data = self._count(self.data[0][1])
         for name, value in self.data + self.label:
@@ -300,15 +303,16 @@ class NDArrayIter(DataIter):
     def _keep(self, rows: slice) -> None:
         """Restrict to some of the rows."""
         for arrays in (self.data, self.label):
-            arrays[:] = [(name, value[(slice(None),) * self._axis(value) + (rows,)]) for name, value in arrays]
+            arrays[:] = [(name, value.part(rows.start, rows.stop) if isinstance(value, Csr) else
+                          value[(slice(None),) * self._axis(value) + (rows,)]) for name, value in arrays]
         self.num_data = rows.stop - rows.start
 
-    def _axis(self, value: np.ndarray) -> int:
-        """Axis along which the rows of an array lie."""
+    def _axis(self, value: Source) -> int:
+        """Axis along which the rows of an array lie; the first axis of a CSR matrix."""
         axis = max(self.layout.find("N"), 0)
-        return axis if axis < value.ndim else 0
+        return axis if isinstance(value, np.ndarray) and axis < value.ndim else 0
 
-    def _count(self, value: np.ndarray) -> int:
+    def _count(self, value: Source) -> int:
         return value.shape[self._axis(value)]
 
     @property
@@ -321,7 +325,7 @@ class NDArrayIter(DataIter):
         """Names, shapes and dtypes of the labels of a batch."""
         return self._describe(self.label)
 
-    def _describe(self, arrays: list[tuple[str, np.ndarray]]) -> list[DataDesc]:
+    def _describe(self, arrays: list[tuple[str, Source]]) -> list[DataDesc]:
         descriptions = []
         for name, value in arrays:
             axis = self._axis(value)
@@ -361,12 +365,12 @@ class NDArrayIter(DataIter):
             self._left = self._rest  # only a complete round moves rows to the next
         return self.cursor < len(self._rows)
 
-    def _take(self, arrays: list[tuple[str, np.ndarray]]) -> list[NDArray]:
+    def _take(self, arrays: list[tuple[str, Source]]) -> list[NDArray]:
         rows = self._rows[self.cursor]
-        if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and not self.shuffle:
-            rows = slice(int(rows[0]), int(rows[-1]) + 1)  # type: ignore[assignment]
-        return [array(value[(slice(None),) * self._axis(value) + (rows,)], dtype=value.dtype).tostype(
-            "csr" if name in self._csr else "default") for name, value in arrays]
+        in_order = len(rows) and rows[-1] - rows[0] == len(rows) - 1 and not self.shuffle
+        key = slice(int(rows[0]), int(rows[-1]) + 1) if in_order else rows
+        return [over_stored(value.rows_at(rows), current_context()) if isinstance(value, Csr) else
+                array(value[(slice(None),) * self._axis(value) + (key,)], dtype=value.dtype) for _, value in arrays]
 
     def getdata(self) -> list[NDArray]:
         return self._take(self.data)

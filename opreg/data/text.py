@@ -13,13 +13,14 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from opreg.ndarray.ndarray import array
+from opreg.ndarray.sparse_numbers import INDEX, Csr
 
 from ..core.array_module import backend
 from ..core.files import reading
 from ..core.spec import Shape, as_dtype, is_floating, is_numpy_float
 from ..errors import ArgumentError, FileFormatError, ShapeError, note
 from ..typing import DTypeLike
-from .batches import SingleArrayIter, leave, part
+from .batches import SingleArrayIter, Source, leave, part
 
 __all__ = ["CSVIter", "LibSVMIter"]
 
@@ -78,13 +79,13 @@ class _RowsOfFiles(SingleArrayIter):
     """Iterates over batches of rows, one array of data and one of labels; an epoch starts after the rows that filled
     the last batch of the previous one."""
 
-    def __init__(self, data: np.ndarray, label: np.ndarray, batch_size: int, round_batch: bool, data_name: str,
+    def __init__(self, data: Source, label: Source, batch_size: int, round_batch: bool, data_name: str,
                  label_name: str):
-        if label.shape[1:] == (1,):
+        if isinstance(label, np.ndarray) and label.shape[1:] == (1,):
             label = label.reshape(-1)
         self._round, self._first = round_batch, 0
-        super().__init__(array(data, dtype=data.dtype), array(label, dtype=label.dtype), batch_size, False, "pad",
-                         data_name, label_name)
+        super().__init__(*[array(rows, dtype=rows.dtype) if isinstance(rows, np.ndarray) else rows
+                           for rows in (data, label)], batch_size, False, "pad", data_name, label_name)
 
     def hard_reset(self) -> None:
         self._rows = []
@@ -223,8 +224,8 @@ class LibSVMIter(_RowsOfFiles):
     ------
     FileFormatError
         If a line has another form, or a column twice.
-    OpError
-        If there is not enough memory for arrays of this shape.
+    ShapeError
+        If a shape is no number of columns, or if the two files differ in their number of rows.
     """
 
     def __init__(self, data_libsvm: str | os.PathLike, data_shape: Sequence[int],
@@ -238,21 +239,21 @@ class LibSVMIter(_RowsOfFiles):
             raise ArgumentError(f"LibSVMIter: part_index={part_index} of num_parts={num_parts}: expected an integer "
                                 "from 0 on that is less than the number of parts")
         dtype = as_dtype(dtype)
+        label: Source
         data, label = _columns(data_libsvm, data_shape, dtype, part_index, num_parts)
         if label_libsvm is not None:
             label, _ = _columns(label_libsvm, label_shape, dtype, part_index, num_parts)
-            if len(label) != len(data):
-                raise ShapeError(f"{data_libsvm} has {len(data)} rows, {label_libsvm} has {len(label)}")
+            if label.shape[0] != data.shape[0]:
+                raise ShapeError(f"{data_libsvm} has {data.shape[0]} rows, {label_libsvm} has {label.shape[0]}")
         super().__init__(data, label, batch_size, True, data_name, label_name)
-        self._csr = {data_name, *([] if label_libsvm is None else [label_name])}
 
 
 def _columns(path: str | os.PathLike, shape: object, dtype: np.dtype, part: int, parts: int
-             ) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of a part of a file, and their labels."""
+             ) -> tuple[Csr, np.ndarray]:
+    """The rows of a part of a file as a CSR matrix, and their labels."""
     shape = _shape_of_row(path, shape)
-    if len(shape) != 1:
-        raise ShapeError(f"{path}: expected the number of columns as the shape of a row, got {shape}")
+    if len(shape) != 1 or shape[0] > np.iinfo(INDEX).max:
+        raise ShapeError(f"{path}: expected the number of columns as the shape of a row, an int64, got {shape}")
     convert = _converter(dtype)
     code = "d" if is_floating(dtype) else "Q" if dtype.kind == "u" else "q"
     labels, values, columns, ends = numbers(code), numbers(code), numbers("q"), numbers("q")
@@ -283,7 +284,9 @@ def _columns(path: str | os.PathLike, shape: object, dtype: np.dtype, part: int,
         ends.append(len(columns))
     if not labels:
         raise FileFormatError(f"{path}: there are no rows in part {part} of {parts}")
-    dense = _zeros(path, len(labels), shape, dtype)
+    indptr = np.array([0, *ends], INDEX)
+    order = np.lexsort((columns, np.repeat(np.arange(len(labels)), np.diff(indptr))))  # by columns in each row
     with np.errstate(over="ignore"):
-        dense[np.repeat(np.arange(len(labels)), np.diff(ends, prepend=0)), columns] = values
-        return dense, np.array(labels).astype(dtype)
+        stored = Csr(np.array(values).astype(dtype)[order], np.array(columns, INDEX)[order], indptr,
+                     (len(labels), shape[0]))
+        return stored, np.array(labels).astype(dtype)

@@ -148,14 +148,23 @@ def test_mistakes(columns):
 
 
 @pytest.mark.parametrize("columns_of_a_row", [10 ** 14, 10 ** 30])
-def test_rows_larger_than_memory_are_refused(columns_of_a_row, columns, tmp_path):
+def test_rows_larger_than_memory_are_refused(columns_of_a_row, tmp_path):
     """The error names the shape of the array, and its note the rows that need it."""
     (tmp_path / "a.csv").write_text("1\n")
-    for call in (lambda shape: mx.io.LibSVMIter(data_libsvm=columns, data_shape=shape),
-                 lambda shape: mx.io.CSVIter(str(tmp_path / "a.csv"), (1,), label_shape=shape)):
-        with pytest.raises(OpError, match=rf"no array of \(\d, {columns_of_a_row}\) float32") as caught:
-            call((columns_of_a_row,))
-        assert "for rows of shape" in caught.value.__notes__[0]
+    with pytest.raises(OpError, match=rf"no array of \(\d, {columns_of_a_row}\) float32") as caught:
+        mx.io.CSVIter(str(tmp_path / "a.csv"), (1,), label_shape=(columns_of_a_row,))
+    assert "for rows of shape" in caught.value.__notes__[0]
+
+
+def test_batches_of_many_columns_hold_only_stored_elements(columns):
+    """A dense array of these rows would need more memory than there is."""
+    count = 10 ** 14
+    batches = mx.io.LibSVMIter(data_libsvm=columns, data_shape=(count,), batch_size=3)
+    for expected in ([0, 2, 0, 1, 2], [2, 0, 2]):
+        batch = batches.next().data[0]
+        assert batch.stype == "csr" and batch.shape == (3, count) and batch.indices.asnumpy().tolist() == expected
+    with pytest.raises(ShapeError, match="the number of columns"):
+        mx.io.LibSVMIter(data_libsvm=columns, data_shape=(10 ** 30,))
 
 
 #: Numbers as text, integer dtypes, and the expected values; None for a value outside the dtype.

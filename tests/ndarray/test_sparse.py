@@ -510,6 +510,30 @@ def test_batches_of_csr_matrices(tmp_path):
     assert batch.label[0].asnumpy().tolist() == [1, 0]
 
 
+@pytest.mark.parametrize("last", ["pad", "discard", "roll_over"])
+@pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"num_parts": 2, "part_index": 1}, {"layout": "TNC"}])
+def test_batches_of_a_csr_matrix_have_the_rows_of_its_dense_twin(last, options):
+    values = np.random.default_rng(3).integers(0, 3, (11, 4)).astype("float32")
+
+    def rows_of(source):
+        np.random.seed(5)
+        options_of_dense = options if source is not values else {**options, "layout": "NCHW"}
+        batches = mx.io.NDArrayIter({"x": source}, batch_size=4, last_batch_handle=last, **options_of_dense)
+        found = []
+        for _ in range(2):
+            for batch in batches:
+                assert batch.data[0].stype == ("default" if source is values else "csr")
+                found.append((batch.data[0].asnumpy().tolist(), batch.pad))
+            batches.reset()
+        return found
+
+    matrix = nd.sparse.csr_matrix(values)
+    assert rows_of(matrix) == rows_of(values)
+    batches = mx.io.NDArrayIter(matrix, batch_size=11)
+    nd.sparse.zeros("csr", (11, 4)).copyto(matrix)
+    np.testing.assert_array_equal(batches.next().data[0].asnumpy(), values)  # a copy
+
+
 @pytest.mark.parametrize("name", ["dot", "elemwise_add", "elemwise_mul", "broadcast_mul"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("turned", [False, True])

@@ -23,7 +23,7 @@ class DatasetHelper:
     dataset_sink_mode : bool
         With True, an iteration has ``sink_size`` batches, and the next one goes on behind them.
     sink_size : int
-        That number; -1 for all batches of the dataset.
+        The number of batches; -1 for all batches of the dataset.
     epoch_num : int
         Accepted without effect: it may be iterated any number of times.
 

@@ -1,7 +1,7 @@
 """Distributions as Cells: probabilities, moments, entropies and random values, with the names of
 ``mindspore.nn.probability.distribution``.
 
-Parameters are given when the Cell is made, or to its methods, behind the value; those of a method come first.
+Parameters are given to the constructor, or to a method after the value; those given to a method take precedence.
 
 >>> from opreg import Tensor
 >>> from opreg.nn.probability.distribution import Normal
@@ -42,9 +42,9 @@ class Distribution(Cell):
     seed : int, optional
         Accepted without effect; ``set_seed`` makes random values reproducible.
     dtype : dtype
-        That of random values.
+        The dtype of random values.
     name : str
-        Its name, which errors have.
+        The name of the distribution in errors.
     parameters : mapping
         Values by name: numbers, arrays or tensors, or None for those that methods get.
 
