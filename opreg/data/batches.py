@@ -213,19 +213,18 @@ def _named(data: Any, default: str, empty: bool) -> list[tuple[str, Source]]:
         if not host.shape or not (host.dtype.kind in "iub" or is_floating(host.dtype)):
             raise ArgumentError(f"NDArrayIter: {name}: expected an array of numbers, got {type(value).__name__}")
         # as in nd.array: NumPy arrays become float32, NDArrays keep their dtype
-        named.append((name, host.astype(np.float32, copy=False) if isinstance(host, np.ndarray) and not isinstance(
-            value, NDArray) else host))
+        if isinstance(host, np.ndarray) and not isinstance(value, NDArray):
+            host = host.astype(np.float32, copy=False)
+        named.append((name, host))
     return named
 
 
 def _on_host(value: Any) -> Source:
     """An array on the host: the memory of one that lies there, so that batches see later writes, else a copy."""
-    if isinstance(value, Csr):
-        return value
     if not isinstance(value, NDArray):
         return np.asarray(value)
     if value.stype == "csr":
-        stored: Csr = value._memory.to(cpu())  # type: ignore[attr-defined]
+        stored: Csr = value._memory.to(cpu())
         return stored
     return value._data if value._ctx.backend_name == "cpu" and not value._sparse else value.asnumpy()
 

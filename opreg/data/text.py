@@ -8,11 +8,13 @@ import os
 import warnings
 from array import array as numbers
 from collections.abc import Callable, Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
-from opreg.ndarray.ndarray import array
+from opreg.ndarray.context import cpu
+from opreg.ndarray.ndarray import NDArray, array
+from opreg.ndarray.sparse_arrays import over_stored
 from opreg.ndarray.sparse_numbers import INDEX, Csr
 
 from ..core.array_module import backend
@@ -20,7 +22,7 @@ from ..core.files import reading
 from ..core.spec import Shape, as_dtype, is_floating, is_numpy_float
 from ..errors import ArgumentError, FileFormatError, ShapeError, note
 from ..typing import DTypeLike
-from .batches import SingleArrayIter, Source, leave, part
+from .batches import SingleArrayIter, leave, part
 
 __all__ = ["CSVIter", "LibSVMIter"]
 
@@ -75,17 +77,23 @@ def _whole_number(number: float) -> int:
     return int(number)
 
 
+#: The rows of a file: dense, or a CSR matrix.
+Rows: TypeAlias = np.ndarray | NDArray
+
+
+def _as_ndarray(rows: Rows) -> NDArray:
+    return rows if isinstance(rows, NDArray) else array(rows, dtype=rows.dtype)
+
+
 class _RowsOfFiles(SingleArrayIter):
     """Iterates over batches of rows, one array of data and one of labels; an epoch starts after the rows that filled
     the last batch of the previous one."""
 
-    def __init__(self, data: Source, label: Source, batch_size: int, round_batch: bool, data_name: str,
-                 label_name: str):
+    def __init__(self, data: Rows, label: Rows, batch_size: int, round_batch: bool, data_name: str, label_name: str):
         if isinstance(label, np.ndarray) and label.shape[1:] == (1,):
             label = label.reshape(-1)
         self._round, self._first = round_batch, 0
-        super().__init__(*[array(rows, dtype=rows.dtype) if isinstance(rows, np.ndarray) else rows
-                           for rows in (data, label)], batch_size, False, "pad", data_name, label_name)
+        super().__init__(_as_ndarray(data), _as_ndarray(label), batch_size, False, "pad", data_name, label_name)
 
     def hard_reset(self) -> None:
         self._rows = []
@@ -239,7 +247,7 @@ class LibSVMIter(_RowsOfFiles):
             raise ArgumentError(f"LibSVMIter: part_index={part_index} of num_parts={num_parts}: expected an integer "
                                 "from 0 on that is less than the number of parts")
         dtype = as_dtype(dtype)
-        label: Source
+        label: Rows
         data, label = _columns(data_libsvm, data_shape, dtype, part_index, num_parts)
         if label_libsvm is not None:
             label, _ = _columns(label_libsvm, label_shape, dtype, part_index, num_parts)
@@ -249,7 +257,7 @@ class LibSVMIter(_RowsOfFiles):
 
 
 def _columns(path: str | os.PathLike, shape: object, dtype: np.dtype, part: int, parts: int
-             ) -> tuple[Csr, np.ndarray]:
+             ) -> tuple[NDArray, np.ndarray]:
     """The rows of a part of a file as a CSR matrix, and their labels."""
     shape = _shape_of_row(path, shape)
     if len(shape) != 1 or shape[0] > np.iinfo(INDEX).max:
@@ -285,8 +293,8 @@ def _columns(path: str | os.PathLike, shape: object, dtype: np.dtype, part: int,
     if not labels:
         raise FileFormatError(f"{path}: there are no rows in part {part} of {parts}")
     indptr = np.array([0, *ends], INDEX)
-    order = np.lexsort((columns, np.repeat(np.arange(len(labels)), np.diff(indptr))))  # by columns in each row
+    stored_columns = np.array(columns, INDEX)
+    order = np.lexsort((stored_columns, np.repeat(np.arange(len(labels)), np.diff(indptr))))  # by columns in each row
     with np.errstate(over="ignore"):
-        stored = Csr(np.array(values).astype(dtype)[order], np.array(columns, INDEX)[order], indptr,
-                     (len(labels), shape[0]))
-        return stored, np.array(labels).astype(dtype)
+        stored = Csr(np.array(values).astype(dtype)[order], stored_columns[order], indptr, (len(labels), shape[0]))
+        return over_stored(stored, cpu()), np.array(labels).astype(dtype)
