@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import opreg.ndarray as nd
+from opreg import np as mxnp
 from opreg.core.registry import get
 from opreg.core.spec import ANY
 from opreg.errors import DTypeError, ShapeError
@@ -119,3 +120,14 @@ def test_unknown_dimensions_stay_unknown():
 def test_dtypes_are_float32_or_float64():
     with pytest.raises(DTypeError, match="float16"):
         nd.linalg.det(nd.zeros((2, 2), dtype="float16"))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("function", [mxnp.linalg.svd, mxnp.linalg.pinv,
+                                      lambda a: mxnp.linalg.pinv(a, hermitian=True)])
+def test_decompositions_of_infinite_numbers_are_refused(function, value):
+    """LAPACK's singular value decomposition of a matrix with an infinity may never end."""
+    matrices = np.stack([np.eye(3), np.eye(3) + 0.1]).astype("float32")
+    matrices[1, 1, 0] = value
+    with pytest.raises(np.linalg.LinAlgError, match="expected finite numbers, got NaN or infinity"):
+        function(mxnp.array(matrices))
