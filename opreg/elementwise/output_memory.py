@@ -46,11 +46,15 @@ class OutputMemory:
 
     def borrowed(self, register: int, position: int, fits: Callable[[int], bool]) -> int | None:
         """An output that fits whose memory a register may use until the output's own result is computed, or None;
-        preferably one whose result is computed where the register is last read."""
+        preferably one whose result is computed where the register is last read. None for a register that is never
+        read."""
+        last = self._last.get(register)
+        if last is None:
+            return None
         finals = [(final - self._arity, j) for j, final in enumerate(self._results)
                   if isinstance(final, int) and register < final]
-        lenders = [(self._last[register] != final, j) for final, j in finals
-                   if self._last[register] <= final and self._is_open(j, position) and fits(j)]
+        lenders = [(last != final, j) for final, j in finals
+                   if last <= final and self._is_open(j, position) and fits(j)]
         if not lenders:
             return None
         output = min(lenders)[1]

@@ -48,7 +48,8 @@ def test_shown(text: str, shown: str) -> None:
 MADE = {"BroadcastTo": ((2, 2),), "ReverseV2": ([1],), "Roll": (1, 1), "Pad": (((0, 1), (0, 0)),),
         "Einsum": ("ij->ji",), "SpaceToDepth": (2,), "DepthToSpace": (2,), "Conv2D": (2, 3), "Conv3D": (2, 3),
         "Conv2DTranspose": (2, 3), "Conv2DBackpropInput": (2, 3), "AdaptiveAvgPool2D": (2,), "Primitive": ("Mine",),
-        "PrimitiveWithInfer": ("Mine",), "ResizeNearestNeighbor": ((2, 2),), "ResizeBilinear": ((2, 2),),
+        "PrimitiveWithInfer": ("Mine",), "PrimitiveWithCheck": ("Mine",), "ResizeNearestNeighbor": ((2, 2),),
+        "ResizeBilinear": ((2, 2),),
         "IndexAdd": (0,), "InplaceAdd": (0,), "InplaceSub": (0,), "InplaceUpdate": ((0, 1),), "Bucketize": ([1.0],),
         "ChannelShuffle": (2,), "Cummax": (0,), "Cummin": (0,), "Mvlgamma": (2,), "Renorm": (2, 0, 1.0),
         "ReverseSequence": (1,), "BoundingBoxDecode": ((9, 9),), "ROIAlign": (2, 2, 1.0)}

@@ -70,7 +70,9 @@ class LARS(Optimizer):
         super().__setattr__(name, value)
 
     def construct(self, gradients: Sequence[Tensor]) -> Any:
-        decays, rates, scale = self.opt._now(self.opt._decays), self.opt._now(self.opt._rates), self.opt.loss_scale
+        opt = self.opt
+        decays, rates = opt._current_settings(opt._decays), opt._current_settings(opt._rates)
+        scale = opt.loss_scale
         scaled = [g * (1.0 / scale) if scale != 1.0 else g for g in self._checked(gradients)]
         rows = zip(self.parameters, scaled, decays, rates, self.lars_flag)
         return self.opt(tuple([self._rated(p, g, decay, lr) if chosen else g

@@ -129,7 +129,7 @@ class AdamWeightDecay(Rule):
         self.moments1, self.moments2 = self._states("adam_m"), self._states("adam_v")
 
     def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
-        decays = self._now(self._decays)
+        decays = self._current_settings(self._decays)
         for i, (p, g, lr) in enumerate(self._prepared(gradients, decay=False)):
             m = self._mean(self.moments1[i], g, self.beta1)
             v = self._mean(self.moments2[i], g * g, self.beta2)
@@ -164,7 +164,7 @@ class Lamb(Rule):
         self.moments1, self.moments2 = self._states("lamb_m"), self._states("lamb_v")
 
     def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
-        decays = self._now(self._decays)
+        decays = self._current_settings(self._decays)
         time = self.global_step._cast(FLOAT).reshape(()) + 1.0
         first, second = correction(self.beta1, time), correction(self.beta2, time)
         for i, (p, g, lr) in enumerate(self._prepared(gradients, decay=False)):
@@ -242,7 +242,7 @@ class AdaFactor(Rule):
         return self._states_of(f"exp_avg_sq{of}", lambda p: np.zeros(shape(p), dtype or p._dt))
 
     def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
-        decays = self._now(self._decays)
+        decays = self._current_settings(self._decays)
         time = self.global_step._cast(FLOAT).reshape(()) + 1.0
         share = time ** -self.decay_rate
         most = ops.rsqrt(time)
