@@ -55,14 +55,14 @@ def svd(A):
 formed(svd, "(..., rows, columns >= rows) -> (..., rows, rows) (..., rows) (..., rows, columns)")
 
 
-def _check_finite(A: Array) -> None:
+def _check_finite(xp: ArrayModule, A: Array) -> None:
     """Refuse NaN and infinity on the host, where LAPACK's decomposition of an infinity may never end."""
-    if isinstance(A, np.ndarray) and not np.isfinite(A).all():
+    if xp is np and not np.isfinite(A).all():
         raise np.linalg.LinAlgError("expected finite numbers, got NaN or infinity")
 
 
 def _decomposed(xp: ArrayModule, A: Array) -> tuple[Array, ...]:
-    _check_finite(A)
+    _check_finite(xp, A)
     if not A.size:
         return tuple(xp.zeros(shape, A.dtype) for shape in ((*A.shape[:-1], A.shape[-2]), A.shape[:-1], A.shape))
     return tuple(xp.linalg.svd(A, full_matrices=False))
@@ -158,7 +158,7 @@ def tensorsolve(a, b, *, a_axes: tuple[int, ...] | None = None):
 
 
 def _pseudo_inverse(xp: ArrayModule, A: Array, rcond: Any, hermitian: bool) -> Array:
-    _check_finite(A)
+    _check_finite(xp, A)
     if not hermitian or not A.size:
         return xp.linalg.pinv(A, rcond)
     values, vectors = xp.linalg.eigh(A)  # CuPy's pinv has no such keyword
