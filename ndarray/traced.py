@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from opreg.core.comparisons import bytes_of
-from opreg.core.declarations import ZERO
 from opreg.core.graph import Entry, Node
 from opreg.core.keys import Same
 from opreg.core.mode import MODE
@@ -89,13 +88,7 @@ class BodyTracer(Tracer):
 
     def apply(self, op: Op, inputs: Sequence[Entry], keywords: Attrs) -> list[Entry]:
         entries = super().apply(op, inputs, keywords)
-        if self.mode is None or MODE.recording or op.rules.grad is ZERO:
-            return entries
-        return [self.blocked(entry) for entry in entries]
-
-    def blocked(self, entry: Entry) -> Entry:
-        """The entry of the same values, through which no gradient passes."""
-        return super().apply(get("BlockGrad"), [entry], {})[0]
+        return entries if self.mode is None else self.recorded(op, entries)
 
     def single(self, name: str, *entries: Entry, **attrs: Any) -> Entry:
         """Apply an operator with one output; its entry."""

@@ -20,12 +20,10 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..core.attrs import AS_GIVEN, to_text
 from ..core.backward_graph import grow
-from ..core.declarations import ZERO
 from ..core.effects import changed_states, varies
 from ..core.graph import INFERENCE, Entry, Node
 from ..core.mode import MODE
 from ..core.op import Op
-from ..core.registry import ops
 from ..core.rules import Attrs
 from ..core.spec import Shape, Spec, is_known, unify
 from ..core.tracing import RuleTracer, TraceError, Tracer
@@ -291,9 +289,7 @@ class FunctionTracer(Tracer):
         entries = self.apply(op, [self.read(value)._entry for value in values], keywords)
         if entries and entries[0][0].op is not op:
             self._move(op, entries[0][0], values)
-        outs = [self.wrap(entry) for entry in entries]
-        if not MODE.recording and op.rules.grad is not ZERO:
-            outs = [ops.BlockGrad(out) for out in outs]
+        outs = [self.wrap(entry) for entry in self.recorded(op, entries)]
         return outs[0] if len(outs) == 1 else tuple(outs)
 
     def takes(self, op: Op, values: Sequence[Any]) -> bool:

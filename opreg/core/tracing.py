@@ -16,9 +16,11 @@ import numpy as np
 
 from ..errors import ArgumentError, OpError, note, other_count, user_line
 from ..typing import DTypeLike
+from .declarations import ZERO
 from .graph import Entry, Node, declared_shape, fail
+from .mode import MODE
 from .op import Op
-from .registry import ops
+from .registry import get, ops
 from .rules import Attrs
 from .spec import Shape, Spec, is_known
 from .value import Value
@@ -86,6 +88,15 @@ class Tracer:
             raise ArgumentError(f"operator {op.name}: {other_count(names, len(inputs))}")
         node = self.add(op, attrs, inputs, keywords)
         return [(node, i) for i in range(op.signature.visible(attrs))]
+
+    def recorded(self, op: Op, entries: list[Entry]) -> list[Entry]:
+        """The outputs of an operator that users' code calls: no gradient passes through them while recording is
+        paused."""
+        return entries if MODE.recording or op.rules.grad is ZERO else list(map(self.blocked, entries))
+
+    def blocked(self, entry: Entry) -> Entry:
+        """The entry of the same values, through which no gradient passes."""
+        return Tracer.apply(self, get("BlockGrad"), [entry], {})[0]
 
     def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], keywords: Attrs | None = None) -> Node:
         """Add a node over entries."""
