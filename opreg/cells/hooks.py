@@ -653,13 +653,13 @@ def _hook_traced(trace: FunctionTracer, value: Any, owner: TensorHooks) -> None:
     link = Link(OutputHooks({number: owner}), None, "a tensor's hook")
     tagged = _tagged(INPUT_TAG, [trace.wrap((node, i)) for i in range(len(trace.specs[node]))], (), link)[number]
     tag = tagged._entry[0]
-    if node.op is None or tag is not trace.nodes[-1] or tag.op is not INPUT_TAG:
-        value._entry = tagged._entry
-    if tag is trace.nodes[-1] and tag.op is INPUT_TAG:
-        if node.op is None:
-            trace.read_through(entry, tagged._entry)
-        else:
-            trace.move_behind(node, tag)
+    is_last = tag is trace.nodes[-1] and tag.op is INPUT_TAG
+    if is_last and node.op is not None:
+        trace.move_behind(node, tag)
+        return
+    value._entry = tagged._entry
+    if is_last:
+        trace.read_through(entry, tagged._entry)
 
 
 class OutputHooks:
