@@ -33,13 +33,13 @@ from .bailout import HookSignatureChanged, HookSignatures, LeftToPython, ReadCha
 from .compiled import Compiled, CompiledOnDevice, run_in_python
 from .context_settings import EPOCH
 from .guards import Fork, Path, Step, Variants, up_to
-from .hooks import has_hooks
 from .parameter import Parameter
 from .parameter_container import ParameterContainer
 from .plan_memory import PlanMemories
 from .reads import Reads
 from .state import STATE
 from .tensor import TENSORS, Tensor, tensor
+from .tensor_hooks import has_hooks
 from .traced import trace_function
 from .traced_tensor import has_attribute
 from .tree import Structure

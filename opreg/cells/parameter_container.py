@@ -18,7 +18,7 @@ from ..core.spec import is_floating
 from ..errors import did_you_mean, warn
 from .buffers import Buffer, BufferContainer
 from .context_settings import EPOCH
-from .hooks import Hooks
+from .handles import Hooks
 from .parameter import Parameter, ParameterTuple, is_prefix
 from .reads import TABLES, attribute
 from .state import STATE

@@ -19,11 +19,12 @@ from ..core.registry import ops
 from ..core.spec import Spec, show
 from ..errors import ArgumentError, DTypeError, OpError, ShapeError
 from . import tree
-from .hooks import gradient_chain, through_hooks, through_own_hooks
+from .gradient_tags import through_hooks
 from .parameter import Parameter
 from .state import STATE
 from .tensor import TENSORS, Tensor, argument, fresh, tensor, tensor_over, zeros_as
 from .tensor_base import TensorBase
+from .tensor_hooks import gradient_chain, through_own_hooks
 from .trace import FunctionTracer
 from .traced_tensor import TracedTensor
 from .tree import Structure
