@@ -60,7 +60,7 @@ class Protocols:
 
     def _warn_recorded(self, text: str) -> None:
         """Warn that values of a recorded array lose their gradient in a conversion that the program did not ask for."""
-        if self._entry is not None and MODE.now().recording:
+        if self._entry is not None and MODE.current().recording:
             warnings.warn(f"{text} if that is intended", stacklevel=3)
 
     def __jax_array__(self) -> Any:

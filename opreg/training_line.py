@@ -111,7 +111,7 @@ class TrainingLine:
         if self._line is None:
             return
         self._total = self._done or self._total
-        if _logged(self._logger):
+        if _is_logged(self._logger):
             self._line.clear()
         else:
             parts = [f"{self._done} batches in {duration(self._line.seconds)}", *_values_text(values),
@@ -142,7 +142,7 @@ def batches_in(data: Any) -> int | None:
     return -(-samples // size) if getattr(data, "last_batch_handle", "pad") == "pad" else samples // size
 
 
-def _logged(logger: Any) -> bool:
+def _is_logged(logger: Any) -> bool:
     """Whether messages of a logger appear on a terminal or in a notebook."""
     each: Any = logging.root if logger is logging else logger
     if not getattr(each, "isEnabledFor", lambda level: False)(logging.INFO):

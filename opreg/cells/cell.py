@@ -160,7 +160,7 @@ class Cell(ParameterContainer, NotebookTable):
         if apart:
             thread["frame"] = layer
         if self._has_mode:
-            mode = thread["now"]()
+            mode = thread["current"]()
             if mode.training is not training:
                 token = thread["set"](mode.recorded(None, training))
         try:
@@ -188,7 +188,7 @@ class Cell(ParameterContainer, NotebookTable):
         if inside or not isinstance(error, OpError):
             return
         inputs = [*args, *kwargs.values()]
-        text = self.misfit(*inputs) or (_dtypes_apart(self, inputs) if isinstance(error, DTypeError) else None)
+        text = self.misfit(*inputs) or (_dtype_difference(self, inputs) if isinstance(error, DTypeError) else None)
         if text is not None:
             error.args = (f"{self.path}: {text}",)
 
@@ -207,7 +207,7 @@ class Cell(ParameterContainer, NotebookTable):
             except Exception:
                 self._failed(args, kwargs)
                 raise
-        watched = (MODE.now().recording or STATE.trace is not None) and (kinds["backward"] or kinds["backward_pre"])
+        watched = (MODE.current().recording or STATE.trace is not None) and (kinds["backward"] or kinds["backward_pre"])
         hooked_args = args
         if watched:
             args, link, tagged = cell_hooks.tag_inputs(self, args)
@@ -535,7 +535,7 @@ def converted(value: T, dtype: np.dtype) -> T:
     return result
 
 
-def _dtypes_apart(cell: Cell, inputs: Sequence[object]) -> str | None:
+def _dtype_difference(cell: Cell, inputs: Sequence[object]) -> str | None:
     """A sentence about an input whose dtype differs from that of the Cell's floating parameters; None without one."""
     parameter_dtype = next((p._dt for p in cell._params.values() if p is not None and is_floating(p._dt)), None)
     other = next((value for value in inputs if isinstance(value, TensorBase) and value._dt != parameter_dtype), None)

@@ -204,7 +204,7 @@ def tag(op: Op, values: Sequence[Any], extra: Sequence[Any], link: Link) -> Sequ
         link.specs(op, values)
         outs = STATE.trace.call(op, [*values, *extra], attrs)
         return list(outs) if isinstance(outs, tuple) else [outs]
-    if not MODE.now().recording:
+    if not MODE.current().recording:
         return values
     entries = tuple([value._entry or tape.CONSTANT for value in (*values, *extra)])
     for entry in entries:

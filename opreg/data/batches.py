@@ -196,7 +196,7 @@ def part(owner: str, count: int, num_parts: int, part_index: int) -> slice:
     return slice(count * part_index // num_parts, count * (part_index + 1) // num_parts)
 
 
-def _named(data: Any, default: str, empty: bool) -> list[tuple[str, Source]]:
+def _name_arrays(data: Any, default: str, empty: bool) -> list[tuple[str, Source]]:
     """Arrays with names, on the host."""
     if data is None:
         data = []
@@ -274,7 +274,7 @@ class NDArrayIter(DataIter):
                                 f"{did_you_mean(last_batch_handle, valid)}")
         if batch_size < 1:
             raise ArgumentError(f"batch_size={batch_size}: expected at least one")
-        self.data, self.label = _named(data, data_name, False), _named(label, label_name, True)
+        self.data, self.label = _name_arrays(data, data_name, False), _name_arrays(label, label_name, True)
         self.shuffle, self.last_batch_handle, self.layout = shuffle, last_batch_handle, layout
         self.num_data = self._count(self.data[0][1])
         for name, value in self.data + self.label:

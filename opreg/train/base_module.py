@@ -51,12 +51,12 @@ Store: TypeAlias = "KVStoreBase | str | None"
 SMALL = Uniform(0.01)
 
 
-def _listed(callbacks: Callbacks) -> Sequence[Callable[..., object]]:
+def _callback_list(callbacks: Callbacks) -> Sequence[Callable[..., object]]:
     return [] if callbacks is None else callbacks if isinstance(callbacks, Sequence) else [callbacks]
 
 
 def _call(callbacks: Callbacks, *args: object) -> None:
-    for callback in _listed(callbacks):
+    for callback in _callback_list(callbacks):
         callback(*args)
 
 
@@ -363,7 +363,7 @@ class BaseModule:
         self.init_optimizer(kvstore, optimizer, optimizer_params)
         eval_metric = metrics.create(eval_metric)
         validation_metric = eval_metric if validation_metric is None else validation_metric
-        with TrainingLine(progress, train_data, num_epoch, _listed(batch_end_callback), self.logger) as line:
+        with TrainingLine(progress, train_data, num_epoch, _callback_list(batch_end_callback), self.logger) as line:
             for epoch in range(begin_epoch, num_epoch):
                 began = time.perf_counter()
                 values = self._epoch(epoch, train_data, eval_metric, line.begin(), monitor)
@@ -377,7 +377,7 @@ class BaseModule:
                 scores: list[tuple[str, float]] = []
                 if eval_data is not None:
                     scores = self.score(eval_data, validation_metric, score_end_callback=eval_end_callback, epoch=epoch,
-                                        batch_end_callback=line.validating(_listed(eval_batch_end_callback)))
+                                        batch_end_callback=line.validating(_callback_list(eval_batch_end_callback)))
                     for name, value in scores:
                         self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, value)
                 line.end(epoch, values, scores)

@@ -18,7 +18,7 @@ from ..data.batches import DataDesc, DataIter, Descriptions, NDArrayIter
 from ..errors import ArgumentError, ShapeError
 from ..training_line import TrainingLine
 from . import metric as metrics
-from .base_module import SMALL, Callbacks, Logger, Params, Store, _call, _listed
+from .base_module import SMALL, Callbacks, Logger, Params, Store, _call, _callback_list
 from .bucketing_module import BucketingModule
 from .callback import LogValidationMetricsCallback
 from .checkpoint import BatchEndParam, load_checkpoint, save_checkpoint
@@ -280,7 +280,7 @@ class FeedForward:
         module.set_params(self.arg_params, self.aux_params)
         module.init_optimizer(kvstore, self.optimizer, self.kwargs)
         data.reset()
-        with TrainingLine(progress, data, self.num_epoch, _listed(batch_end_callback), logger) as line:
+        with TrainingLine(progress, data, self.num_epoch, _callback_list(batch_end_callback), logger) as line:
             for epoch in range(self.begin_epoch, self.num_epoch):
                 began = time.perf_counter()
                 self._epoch(epoch, module, data, metric, line.begin(), monitor, logger)
@@ -294,7 +294,7 @@ class FeedForward:
                 _call(epoch_end_callback, epoch, self.symbol, self.arg_params, self.aux_params)
                 if eval_data is not None:
                     module.score(eval_data, metric, epoch=epoch, score_end_callback=eval_end_callback,
-                                 batch_end_callback=line.validating(_listed(eval_batch_end_callback)))
+                                 batch_end_callback=line.validating(_callback_list(eval_batch_end_callback)))
                     eval_data.reset()
                     scores = line.values(metric)
                 line.end(epoch, values, scores)

@@ -35,11 +35,11 @@ def default_batchify_fn(data: Sequence[Any]) -> Any:
     first = data[0]
     if isinstance(first, NDArray):
         raw = _on_host(data)
-        return stack(*data) if raw is None else faced(NDArray(_stacked(raw), first.context))
+        return stack(*data) if raw is None else faced(NDArray(_stack(raw), first.context))
     if isinstance(first, tuple):
         return [default_batchify_fn(part) for part in zip(*data, strict=False)]
     if _same_spec(data):
-        return faced(NDArray(_stacked(data), cpu()))
+        return faced(NDArray(_stack(data), cpu()))
     numbers = np.asarray(data)
     return faced(array(numbers, dtype=numbers.dtype))
 
@@ -62,7 +62,7 @@ def _same_spec(arrays: Sequence[Any]) -> bool:
     return all(type(each) is np.ndarray and each.shape == first.shape and each.dtype == first.dtype for each in arrays)
 
 
-def _stacked(data: Sequence[np.ndarray]) -> np.ndarray:
+def _stack(data: Sequence[np.ndarray]) -> np.ndarray:
     return np.stack(data, out=empty((len(data), *data[0].shape), data[0].dtype))
 
 

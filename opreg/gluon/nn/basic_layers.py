@@ -141,7 +141,7 @@ class Flatten(HybridBlock):
         return type(self).__name__
 
 
-def _refused(name: str, function: object) -> BlockError:
+def _wrong_function(name: str, function: object) -> BlockError:
     return BlockError(f"{name}: expected a function or the name of one, got {function!r} of type {type(function)}")
 
 
@@ -162,7 +162,7 @@ class Lambda(Block):
                 raise BlockError(f"Lambda: nd has no function {function}")
             function = getattr(ndarray, function)
         if not callable(function):
-            raise _refused("Lambda", function)
+            raise _wrong_function("Lambda", function)
         self._func_impl: Callable[..., Any] = function
 
     def forward(self, *args: Any) -> Any:
@@ -195,7 +195,7 @@ class HybridLambda(HybridBlock):
         elif callable(function):
             name = function.__name__
         else:
-            raise _refused("HybridLambda", function)
+            raise _wrong_function("HybridLambda", function)
         self._func: Callable[..., Any] = function
         self._func_name = name
 

@@ -64,7 +64,7 @@ def squeeze(a: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
 
 def _at_least(name: str, rank: int, doc: str) -> Callable[..., Any]:
     def call(*arys: TensorLike) -> Any:
-        wide = [_widened(as_tensor(x), rank) for x in arys]
+        wide = [_with_rank(as_tensor(x), rank) for x in arys]
         return wide[0] if len(wide) == 1 else wide
 
     call.__name__ = call.__qualname__ = name
@@ -72,7 +72,7 @@ def _at_least(name: str, rank: int, doc: str) -> Callable[..., Any]:
     return call
 
 
-def _widened(x: Tensor, rank: int) -> Tensor:
+def _with_rank(x: Tensor, rank: int) -> Tensor:
     """The tensor with at least ``rank`` axes: new ones in front, and the third at the end."""
     if x.ndim >= rank:
         return x
