@@ -22,18 +22,11 @@ from . import traced_composed as traced_composed  # enters rules
 from . import traced_numpy as rules
 from .context import current_context
 from .ndarray import NDArray
-from .protocols import FUNCTION, UFUNC
+from .protocols import BINARY_METHODS, FUNCTION, UFUNC
 from .traced import BodyTracer, TracedArray
 
 __all__ = ["ufunc", "function"]
 
-#: The ufuncs of Python's operators, with the methods for an NDArray on the left and on the right.
-_OPERATORS = {name: (f"__{left}__", f"__{right}__") for name, left, right in (
-    *((name, word, f"r{word}") for name, word in (
-        ("add", "add"), ("subtract", "sub"), ("multiply", "mul"), ("divide", "truediv"), ("remainder", "mod"),
-        ("power", "pow"), ("matmul", "matmul"), ("floor_divide", "floordiv"))),
-    ("equal", "eq", "eq"), ("not_equal", "ne", "ne"), ("greater", "gt", "lt"), ("greater_equal", "ge", "le"),
-    ("less", "lt", "gt"), ("less_equal", "le", "ge"))}
 #: Functions whose results have no gradient, such as booleans, indices and shapes.
 _CONSTANT = frozenset((
     "isnan", "isinf", "isfinite", "signbit", "logical_and", "logical_or", "logical_not", "logical_xor", "allclose",
@@ -119,7 +112,7 @@ def _watched(values: object) -> tuple[Any, bool]:
 
 def _operator(name: str, left: object, right: object) -> Any:
     """The result of one of Python's operators, or NotImplemented."""
-    forward, reflected = _OPERATORS[name]
+    forward, reflected = BINARY_METHODS[name]
     result: Any = NotImplemented
     if isinstance(left, Value) and hasattr(left, reflected):
         result = getattr(left, forward)(right)
@@ -132,7 +125,7 @@ def _operator(name: str, left: object, right: object) -> Any:
 def ufunc(self: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywords: dict[str, Any]) -> Any:
     """Run a ufunc; ``self`` is the array whose method NumPy has called."""
     name, outs = ufunc.__name__, keywords.pop("out", ())
-    if method == "__call__" and name in _OPERATORS and not keywords and not outs:
+    if method == "__call__" and name in BINARY_METHODS and not keywords and not outs:
         result = _operator(name, *inputs)
         if result is not NotImplemented:
             return result

@@ -186,6 +186,8 @@ def read_file(file: BinaryIO | io.RawIOBase, size: int, name: str) -> tuple[list
     """Read the records and the names of an open `.params` file of ``size`` bytes; results and errors as from `read`."""
     reader = _Reader(file, size, name)
     magic = reader.number("Q", "the file's magic number")
+    if magic.to_bytes(8, "little").lstrip().startswith(b"{"):
+        reader.fail(0, "a .params file, or a zip", "JSON text: sym.load reads a graph")
     if magic != FILE_MAGIC:
         reader.fail(0, f"the magic number {FILE_MAGIC:#x} of a .params file, or a zip", f"{magic:#x}")
     reserved = reader.number("Q", "the reserved word")

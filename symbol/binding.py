@@ -284,6 +284,10 @@ def _shapes(keywords: Mapping[str, object], names: Sequence[str]) -> dict[str, S
     """The shapes of variables among the keywords. Others only warn, since MXNet ignores them and programs pass some."""
     shapes = {name: value for name, value in keywords.items() if isinstance(value, (tuple, list))}
     others = ", ".join(f"{name}={value!r}" for name, value in keywords.items() if name not in shapes)
+    for name, value in keywords.items():
+        if name in names and name not in shapes and value is not None:
+            raise ArgumentError(f"simple_bind: {name}: expected a shape, a tuple as in {name}=(32, 10), got "
+                                f"{value if isinstance(value, int) else type(value).__name__}")
     if others:
         warnings.warn(f"simple_bind: {others} ignored: keywords are shapes of arguments, as tuples",
                       UserWarning, stacklevel=5)

@@ -20,6 +20,7 @@ from opreg.core.mode import MODE
 from opreg.core.placeholder import placeholder, warn_of
 from opreg.core.rules import Attrs
 from opreg.errors import FileFormatError
+from opreg.ndarray.params_file import FILE_MAGIC
 
 from .json_loader import VERSION, Json, Loader, stored_order
 from .program import uncollected
@@ -302,6 +303,8 @@ def load(fname: str | os.PathLike) -> Symbol:
     name = os.fsdecode(fname)
     with reading(name) as file:
         content = file.read()
+    if content.startswith((FILE_MAGIC.to_bytes(8, "little"), b"PK\x03\x04")):
+        raise FileFormatError(f"{name}: expected the JSON of a graph, found a file of arrays: nd.load reads it")
     try:
         text = content.decode()
     except UnicodeDecodeError as error:

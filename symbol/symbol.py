@@ -39,6 +39,7 @@ from opreg.errors import (
 from opreg.ndarray import autograd
 from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.ndarray import _STORAGE_TYPE_STR_TO_ID, AS_NUMPY, STORAGE_TYPES
+from opreg.ndarray.protocols import BINARY_METHODS
 from opreg.typing import DTypeLike, ShapeLike
 
 from .argument_specs import Dims, inferred_dtypes, inferred_shapes
@@ -129,11 +130,22 @@ class Symbol(Methods):
     _broadcasts = False
     __hash__ = None  # type: ignore[assignment]  # == makes a symbol
     __array_priority__ = 1000.0
-    __array_ufunc__ = None  # numpy_array + symbol raises TypeError; else NumPy would add the symbol to each element
 
     def __init__(self, entries: Sequence[Entry]):
         self._entries = tuple(entries)
         self._whole: Graph | None = None
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
+        """Compute ``number + symbol`` for a number of NumPy, and refuse NumPy's functions."""
+        name = ufunc.__name__
+        if method == "__call__" and not keywords and name in BINARY_METHODS and inputs[1] is self:
+            number = inputs[0][()] if isinstance(inputs[0], np.ndarray) else inputs[0]  # comparisons give 0-d arrays
+            result = getattr(self, BINARY_METHODS[name][1])(number)
+            if result is not NotImplemented:
+                return result
+        raise NotImplementedForSymbol(
+            f"np.{name}: {self!r} has no values, which NumPy's functions need: write mx.sym.{name}(…), or make the "
+            f"function an operator by @mx.operator.define(traced=True)")
 
     if not TYPE_CHECKING:  # a type checker would accept every attribute
 

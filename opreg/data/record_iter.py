@@ -17,7 +17,7 @@ from opreg.ndarray import save as save_arrays
 
 from ..core import threads
 from ..core.spec import Shape, as_dtype
-from ..errors import ArgumentError, FileFormatError, ShapeError, did_you_mean, note
+from ..errors import ArgumentError, FileFormatError, ShapeError, did_you_mean, note, whole_number
 from ..typing import DTypeLike
 from . import codec
 from .batches import DataBatch, DataDesc, DataIter, Prefetched, leave
@@ -198,8 +198,7 @@ class _RecordIter(MXDataIter, Generic[A]):
         shape: Shape = tuple(int(length) for length in data_shape)
         if len(shape) != 3 or shape[0] not in (1, 3, 4) or min(shape) < 1:
             raise ShapeError(f"{what}: data_shape={shape}: expected one, three or four channels, height and width")
-        if batch_size < 1:
-            raise ArgumentError(f"batch_size={batch_size}: expected at least one")
+        batch_size = self.batch_size = whole_number(f"{type(self).__name__}: batch_size", batch_size, 1)
         if damaged not in ("refuse", "skip"):
             raise ArgumentError(f"there is no damaged {damaged!r}. {did_you_mean(damaged, ('refuse', 'skip'))}")
         self.path, self.data_shape = os.fspath(path_imgrec), shape

@@ -18,7 +18,7 @@ from opreg.ndarray.ndarray import NDArray, array
 from ..base import _as_list as _as_list
 from ..core.spec import Shape
 from ..data.batches import Batches, DataBatch, DataDesc, DataIter, Descriptions
-from ..errors import ArgumentError, OpError, did_you_mean
+from ..errors import ArgumentError, OpError, did_you_mean, whole_number
 from ..training_line import TrainingLine
 from . import metric as metrics
 from .checkpoint import BatchEndParam, prefixed, split
@@ -226,9 +226,11 @@ class BaseModule:
 
     def _needs(self, *states: str) -> None:
         calls = {"binded": "bind", "params_initialized": "init_params", "optimizer_initialized": "init_optimizer"}
-        for state in states:
-            if not getattr(self, state):
-                raise OpError(f"the module is not ready: call {calls[state]} first")
+        missing = [calls[state] for state in states if not getattr(self, state)]
+        if missing and not self.binded and "bind" not in missing:
+            missing.insert(0, "bind")  # which the other calls need, too
+        if missing:
+            raise OpError(f"the module is not ready: call {' and '.join(missing)} first")
 
     def _stays_bound(self, force_rebind: bool) -> bool:
         """Whether it is bound already and must not be bound again; logs a warning then."""
@@ -260,6 +262,8 @@ class BaseModule:
             eval_data.reset()
         eval_metric = metrics.create(eval_metric)
         eval_metric.reset()
+        if num_batch is not None:
+            num_batch = whole_number("score: num_batch", num_batch)
         count = 0
         for nbatch, batch in enumerate(eval_data):
             if nbatch == num_batch:
@@ -350,6 +354,8 @@ class BaseModule:
         """
         if num_epoch is None:
             raise ArgumentError("fit: num_epoch is needed, the number of epochs")
+        begin_epoch = whole_number("fit: begin_epoch", begin_epoch)
+        num_epoch = whole_number("fit: num_epoch", num_epoch)
         sources: dict[str, object] = {"train_data": train_data, "eval_data": eval_data}
         for what, data in sources.items():
             if not hasattr(data, "reset") and (data is not None or what == "train_data"):

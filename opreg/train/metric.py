@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from opreg.ndarray.ndarray import NDArray
 
 from ..aliases import inner
-from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean
+from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean, whole_number
 from ..measures import f_score, negative_log_likelihood
 from .named import Named
 
@@ -299,7 +299,7 @@ class TopKAccuracy(EvalMetric):
 
     def __init__(self, top_k: int = 1, name: str = "top_k_accuracy", output_names: Sequence[str] | None = None,
                  label_names: Sequence[str] | None = None):
-        if top_k < 2:
+        if whole_number("TopKAccuracy: top_k", top_k) < 2:
             raise ArgumentError(f"top_k={top_k}: expected at least two; for one there is Accuracy")
         super().__init__(f"{name}_{top_k}", output_names, label_names, top_k=top_k)
         self.top_k, self._own_name = top_k, name

@@ -12,7 +12,7 @@ import numpy as np
 
 from opreg.data.shared_memory import empty
 from opreg.data.workers import Processes, Threads
-from opreg.errors import ArgumentError
+from opreg.errors import ArgumentError, whole_number
 from opreg.ndarray import NDArray, array, autograd, stack
 from opreg.ndarray.context import Context, cpu, cpu_pinned
 
@@ -226,11 +226,13 @@ class DataLoader:
                  auto_reload: bool = False):
         if timeout <= 0:
             raise ArgumentError(f"DataLoader: timeout={timeout}: expected seconds")
+        num_workers = whole_number("DataLoader: num_workers", num_workers)
         if batch_sampler is None:
             if batch_size is None:
                 raise ArgumentError("DataLoader: give batch_size, or a batch_sampler")
             if sampler is not None and shuffle:
                 raise ArgumentError("DataLoader: a sampler decides the order: leave out shuffle")
+            batch_size = whole_number("DataLoader: batch_size", batch_size, 1)
             order = sampler or (RandomSampler if shuffle else SequentialSampler)(len(dataset))
             batch_sampler = BatchSampler(order, batch_size, last_batch or "keep")
         elif batch_size is not None or shuffle or sampler is not None or last_batch is not None:

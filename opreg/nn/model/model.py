@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from ...cells.cell import Cell
 from ...cells.tensor import Tensor
-from ...errors import refuse_keywords
+from ...errors import note, refuse_keywords
 from ...training_line import TrainingLine
 from ..amp import build_train_network
 from ..loss_scale import TrainOneStepWithLossScaleCell
@@ -225,7 +225,13 @@ class Model:
             called.call("on_train_step_begin", context)
             if not (self._train_network.training and self._network.training):
                 self._train_network.set_train()
-            params.net_outputs = self._train_network(*columns)
+            try:
+                params.net_outputs = self._train_network(*columns)
+            except TypeError as error:
+                if self._loss_fn is None:
+                    note(error, f"Model without a loss_fn passes all {len(columns)} columns of a batch to the network; "
+                                f"Model(network, loss_fn) passes the first one, and the other one to the loss")
+                raise
             if isinstance(self._train_network, TrainOneStepWithLossScaleCell) and self._loss_scale_manager is not None:
                 self._loss_scale_manager.update_loss_scale(bool(params.net_outputs[1]))
             called.call("on_train_step_end", context)
