@@ -413,3 +413,27 @@ def test_files_of_another_kind_name_their_reader(tmp_path: Any) -> None:
     for read, path, words in ((sym.load, arrays, "nd.load reads it"), (nd.load, graph, "sym.load reads a graph")):
         with pytest.raises(errors.FileFormatError, match=words):
             read(path)
+
+
+@pytest.mark.parametrize("rule, found", [
+    (lambda x: [*x], [(2, 3)]), (lambda x: [x], [(2, 3)]), (lambda x: (x,), [(2, 3)]),
+    *((lambda x, answer=answer: answer, None) for answer in ("ab", 3, (2.0, 3), (-1, 3), None, ((2,), (3,))))])
+def test_results_of_shape_rules_are_checked(rule: Any, found: Any) -> None:
+    same = defined(lambda x: x)
+    same.infer(rule)
+    symbol = same(sym.var("x"))
+    if found is not None:
+        assert symbol.infer_shape(x=(2, 3))[1] == found
+        return
+    with pytest.raises(ArgumentError, match=r"rule infer returned .*, expected the shape of its output, as \(2, 3\)"):
+        symbol.infer_shape(x=(2, 3))
+
+
+def test_a_shape_rule_gives_several_shapes_in_a_tuple_or_a_list() -> None:
+    for kind in (tuple, list):
+        halves = defined(lambda x: (x[:1], x[1:]), outputs=["first", "rest"])
+        halves.infer(lambda x, kind=kind: kind([(1, *x[1:]), (x[0] - 1, *x[1:])]))
+        assert halves(sym.var("x")).infer_shape(x=(3, 2))[1] == [(1, 2), (2, 2)]
+    halves.infer(lambda x: x)
+    with pytest.raises(ArgumentError, match=r"expected a shape for each of its outputs \(first, rest\)"):
+        halves(sym.var("x")).infer_shape(x=(3, 2))
