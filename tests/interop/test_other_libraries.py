@@ -497,60 +497,6 @@ def test_translations_give_the_results_of_the_operators(library: str, request: p
     assert len(looked_at) > 200 and translation.TABLE.keys() <= looked_at
 
 
-# ----------------------------------------------------------------------------------------- theirs, checked here
-
-
-def test_functions_of_pytorch_are_checked(torch: Any) -> None:
-    class Cube(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x, k=1.0):
-            ctx.save_for_backward(x)
-            ctx.k = k
-            return x ** 3 * k
-
-        @staticmethod
-        def backward(ctx, g):
-            (x,) = ctx.saved_tensors
-            return 3 * x ** 2 * g * ctx.k, None
-
-    class Wrong(torch.autograd.Function):
-        @staticmethod
-        def forward(x, y):
-            return x * y, x + y
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            ctx.save_for_backward(*inputs)
-
-        @staticmethod
-        def backward(ctx, g, h):
-            _, y = ctx.saved_tensors
-            return g * y + h, g * y + h
-
-    mx.operator.check(Cube, torch.tensor([1.5, -2.0]), 2.0).raise_if_failed()
-    report = mx.operator.check(Wrong, [[1.0, 2.0]], [[3.0, 5.0]])
-    assert [verdict.name for verdict in report.failed] == ["gradient"] and "'y'" in report["gradient"].text
-    with pytest.raises(mx.OpError, match="takes no keywords: got k"):
-        mx.operator.check(Cube, [1.0], k=2.0)
-    with pytest.raises(mx.OpError, match="needs at least one array"):
-        mx.operator.check(Cube, 1.0)
-
-
-def test_functions_of_jax_are_checked(jax: Any) -> None:
-    @jax.custom_vjp
-    def sine(x, n):
-        return jax.numpy.sin(x) * n
-
-    def back(factor: float) -> Callable[..., Any]:
-        return lambda kept, g: (g * jax.numpy.cos(kept[0]) * kept[1] * factor, (g * jax.numpy.sin(kept[0])).sum())
-
-    sine.defvjp(lambda x, n: (sine(x, n), (x, n)), back(1.0))
-    mx.operator.check(sine, jax.numpy.array([0.5, 1.0], "float32"), 2.0).raise_if_failed()
-    sine.defvjp(lambda x, n: (sine(x, n), (x, n)), back(2.0))
-    report = mx.operator.check(sine, np.array([0.5, 1.0], np.float32), 2.0)
-    assert [verdict.name for verdict in report.failed] == ["gradient"] and "'x'" in report["gradient"].text
-
-
 # ------------------------------------------------------------------------------------------------- mistakes
 
 
