@@ -279,6 +279,18 @@ def test_state_that_differs_in_each_call_runs_as_python(name):
     assert len(found) > 3 and len(told) == 1
 
 
+@pytest.mark.parametrize("before", range(3))
+def test_each_normal_number_is_a_draw(before):
+    """NumPy draws normal numbers in pairs: only every second one changes the memory of the generator."""
+    np.random.seed(0)  # noqa: NPY002
+    for _ in range(before):
+        jit(lambda x: x * K)(x())
+        np.random.randn()  # noqa: NPY002
+    compiled = jit(lambda x: x * float(np.random.randn()))  # noqa: NPY002
+    with pytest.warns(UserWarning, match="draws random numbers"):
+        assert len({float(compiled(x()).asnumpy()[0]) for _ in range(4)}) == 4
+
+
 def finalized() -> None:
     next(counter)
 
