@@ -77,7 +77,7 @@ def kernels(counts: Callable[[Kernel], bool], most: int) -> list[tuple[Op, Kerne
 
 
 KERNELS = kernels(lambda kernel: (kernel.serves is None or kernel.serves(np)) and kernel.rule.function.__module__.
-                  startswith(("opreg.backends.numba", "opreg.backends.onednn")) is LIBRARIES, 12)
+                  startswith(("opreg.backends.numba", "opreg.backends.onednn")) is LIBRARIES, 6)
 NAMES = sorted({op.name for op, _ in KERNELS})
 
 
