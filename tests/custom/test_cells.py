@@ -828,7 +828,7 @@ def _by_executor(cell: Stack, actions: Any) -> list[Any]:
     return [*found, float(mx.nd.random.uniform(shape=(1,)).asscalar())]
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)  # each compiles a Cell
+@settings(max_examples=60, deadline=None, derandomize=True)  # each compiles a Cell
 @given(st.lists(st.sampled_from(sorted(LAYERS)), min_size=1, max_size=4), st.booleans(), ACTIONS,
        st.sampled_from(["jit of the Cell", "jit of a function", "graph mode"]))
 def test_random_cells_give_the_same_eagerly_compiled_and_in_executors(names: list[str], shared: bool, actions: Any,
