@@ -66,10 +66,10 @@ def filled(text: str, values: Iterator[float]) -> str:
 
 @pytest.mark.parametrize("name", PIECES)
 def test_a_change_is_seen(name: str) -> None:
-    """For every kind of state, each way to read it is combined with each way to change it."""
+    """For every kind of state, each way to read it is combined with each way to change it, or with every second one."""
     piece = PIECES[name]
-    for read in piece.reads:
-        for change in piece.changes:
+    for number, read in enumerate(piece.reads):
+        for change in piece.changes[number % 2::2] if len(piece.changes) > 2 else piece.changes:
             module, values = types.ModuleType("state"), itertools.cycle((0.5, 2.0, 4.0))
             for text in (HEADER, filled(piece.setup, values), f"def program(x): return x * {filled(read, values)}"):
                 exec(compile(text, "<state>", "exec", dont_inherit=True), vars(module))
