@@ -350,7 +350,7 @@ def test_kernels_compile_for_gpus_without_spilling_and_read_16_bytes_at_once() -
 def test_rows_compile_for_gpus_without_spilling(name: str) -> None:
     case = ROW_CASES[name]
     expression = trace_rows(case.function, case.inputs, **case.settings)
-    choices = list(itertools.product(("float16", "float32", "float64"), (64, 1000, 4096, 16384, 100000)))
+    choices = list(itertools.product(("float16", "float32", "float64"), (64, 1000, 4096, 16384, 100000)))[::2]
     texts = []
     for dtype, n in choices:
         ins = [blank(_shaped(along, 1, n), dtype) for along in case.inputs]
