@@ -119,7 +119,7 @@ def _reshapes(draw):
     return array, tuple(target)
 
 
-@settings(deadline=None, max_examples=300, derandomize=True)
+@settings(deadline=None, max_examples=150, derandomize=True)
 @given(_reshapes())
 def test_a_reshape_is_a_view_exactly_where_the_layout_allows(case):
     array, target = case
@@ -131,7 +131,7 @@ def test_a_reshape_is_a_view_exactly_where_the_layout_allows(case):
         assert np.shares_memory(view, array)
 
 
-@settings(deadline=None, max_examples=200, derandomize=True)
+@settings(deadline=None, max_examples=100, derandomize=True)
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.data())
 def test_reshape_codes_keep_the_number_of_elements(shape, data):
     """Random codes keep, merge, split or infer dimensions of a shape; the result has as many elements."""

@@ -105,9 +105,11 @@ WAYS = ["variable", "attribute", "buffer", "list", "Parameter"]
 
 
 @of_each([(use, way, (number + turn) % len(CHANGES))
-          for turn, way in enumerate(WAYS) for number, use in enumerate(USES)], by=lambda case: case[1])
+          for turn, way in enumerate(WAYS) for number, use in enumerate(USES) if (number + turn) % 5 < 3],
+         by=lambda case: case[1])
 def test_a_tensor_from_outside(use, way, first):
-    """The first change of a tensor after the trace is another one in each case, the others follow."""
+    """Each use is tested with three of five ways to hold the tensor. The first change of a tensor after the trace is
+    another one in each case, the others follow."""
     held = Tensor([1.0, 2.0, 3.0])
     if way == "variable":
         function: Any = lambda x: USES[use](x, held)  # noqa: E731

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opreg.cells.cell import Cell
@@ -299,12 +299,9 @@ def agree(found: Any, expected: Any) -> None:
 
 @pytest.mark.parametrize("order", [1, 2])
 @RULES
-@given(description=TREES, hooks=HOOKS)
-def test_compiled_cells_equal_eager_ones(order, description, hooks):
-    expected = answers(description, hooks, eager, order)
-    for run in (jit, in_graph_mode):
-        note(f"by {run.__name__}")
-        agree(answers(description, hooks, run, order), expected)
+@given(description=TREES, hooks=HOOKS, run=st.sampled_from([jit, in_graph_mode]))
+def test_compiled_cells_equal_eager_ones(order, description, hooks, run):
+    agree(answers(description, hooks, run, order), answers(description, hooks, eager, order))
 
 
 @RULES
@@ -358,10 +355,9 @@ class Oops(Exception):
     """An error that tests raise on purpose."""
 
 
-@pytest.mark.parametrize("run", [eager, jit, in_graph_mode], ids=["eager", "compiled", "graph mode"])
-@RULES
-@given(description=TREES, place=st.integers(0, 8), kind=st.sampled_from([*KINDS, "construct", "bprop"]),
-       order=st.integers(1, 2))
+@settings(RULES, max_examples=examples(60))
+@given(run=st.sampled_from([eager, jit, in_graph_mode]), description=TREES, place=st.integers(0, 8),
+       kind=st.sampled_from([*KINDS, "construct", "bprop"]), order=st.integers(1, 2))
 def test_an_exception_anywhere_leaves_no_state_behind(run, description, place, kind, order):
     def of(spoiled: bool) -> Any:
         shared = weights()

@@ -46,9 +46,14 @@ def _seeded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_policies_draw_the_images_of_mindspore(case: str) -> None:
     """Every image that MindSpore draws is drawn, to the last bit; images of a single color, which its wrong translation
     makes, are left out."""
-    found = draws(ms, case, 9000)
-    assert set(_ANSWERS["draws"][case]) <= set(found)
-    assert case != "V.AutoAugment()" or found == _ANSWERS["draws"][case]  # AutoAugment translates nothing
+    found: set[int] = set()
+    expected = set(_ANSWERS["draws"][case])
+    for _ in range(18):
+        found.update(draws(ms, case, 500))
+        if expected <= found:
+            break
+    assert expected <= found
+    assert case != "V.AutoAugment()" or found == expected  # AutoAugment translates nothing
 
 
 def test_policies_translate_images() -> None:

@@ -111,7 +111,7 @@ def given_shapes(net: Any) -> dict[str, tuple]:
     return {name: SHAPES[name] for name in net.list_arguments()}
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(networks(), st.integers(0, 2**16), st.sampled_from(["write", "add"]), st.booleans())
 def test_values_do_not_change(net, seed, grad_req, fused):
     shapes, other = given_shapes(net), () if fused else (fuse,)

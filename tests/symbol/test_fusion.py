@@ -151,14 +151,14 @@ def given_shapes(net):
     return {name: SHAPES[name] for name in net.list_arguments()}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(networks(), st.sampled_from(["float16", "float32", "float64"]), st.integers(0, 2**16), st.booleans(),
        st.sampled_from(["write", "add"]))
 def test_fused_graphs_give_the_same_numbers(net, dtype, seed, special, grad_req):
     assert_same(net, given_shapes(net), dtype, seed=seed, special=special, grad_req=grad_req)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(networks(), st.sampled_from(["float32", "float64"]), st.integers(0, 2**16), st.sampled_from([1, 3, 8]))
 def test_threads_and_recomputation_give_the_same_values(net, dtype, seed, tile):
     with pytest.MonkeyPatch.context() as patch:
@@ -405,7 +405,7 @@ def test_inputs_that_nothing_needs_are_left_out():
     assert repr(found) == "subtract(1, 0)"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data(), st.sampled_from([1, 4, 1000]), st.sampled_from(["none", "first"]))
 def test_several_results_into_memory(data, tile, shared):
     """Random instructions have random results; the first output is in the first input's memory, or in its own."""

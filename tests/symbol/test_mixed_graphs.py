@@ -109,7 +109,7 @@ GRAPHS = given(
     st.lists(st.sampled_from(["write", "add", "null"]), min_size=1, max_size=4))
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @GRAPHS
 def test_fused_plans(steps: Any, shape: tuple[int, ...], dtype: str, reqs: list[str]) -> None:
     _same("numpy", steps, shape, dtype, reqs)

@@ -64,7 +64,7 @@ def batch_norm(x: Any, name: str) -> Any:
 # -------------------------------------------------------------------------------------------- the numbers
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(networks(), st.integers(0, 2**16), st.sampled_from(["write", "add"]), st.booleans(),
        st.sampled_from([True, "all"]))
 def test_random_graphs(net, seed, grad_req, fused, choice):

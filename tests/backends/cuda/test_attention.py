@@ -71,8 +71,9 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], int, np.ndarray | None,
 
 
 @needs_compiler
-@pytest.mark.parametrize("dtype", ALLOWED)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name, dtype", [
+    *[("tails", dtype) for dtype in ALLOWED], ("causal", "float16"), ("shared heads, truths", "bfloat16"),
+    ("filled", "float32"), ("terms", "float16"), ("wide", "float32"), ("wide", "bfloat16")])
 def test_attention_kernels_equal_the_host(name: str, dtype: str) -> None:
     query, key, features, mask, attrs = CASES[name]
     arrays = {"q": numbers(*query), "k": numbers(*key, seed=1), "v": numbers(*key[:3], features, seed=2)}
@@ -212,14 +213,14 @@ def test_the_emulator_finds_planted_races_and_bad_accesses(replaced: str, by: st
 @needs_nvrtc
 @pytest.mark.parametrize("name", KERNELS)
 def test_it_compiles_for_gpus_with_few_spills(name: str) -> None:
-    """All kinds for the newest architecture. For the oldest that multiplies such tiles, the kind that is compiled
-    fastest: the text of a kernel is the same for both."""
+    """The kind that is compiled fastest for the oldest architecture that multiplies such tiles, the others for the
+    newest: no kernel asks for its architecture."""
     kinds = [attention.Kind(dtype, size, size, parts, mask, mask == 1, True, drops)
              for dtype, size, parts, mask, drops in (
                  ("bfloat16", 64, 1, 0, False), ("float16", 128, 1, 1, True), ("float32", 64, 3, 0, False))]
     texts = [attention.source(kind, name) for kind in kinds]
-    compiled = nvrtc.compile(texts, nvrtc.ARCHITECTURES[-1]) + nvrtc.compile(texts[:1], 80)
-    for kind, made in zip([*kinds, kinds[0]], compiled, strict=True):
+    compiled = nvrtc.compile(texts[:1], 80) + nvrtc.compile(texts[1:], nvrtc.ARCHITECTURES[-1])
+    for kind, made in zip(kinds, compiled, strict=True):
         assert made.spills + made.stack <= 128 and made.registers <= 255, kind
         assert any(access.startswith("ld.global") and (".v4" in access or ".v2" in access) for access in made.accesses)
 

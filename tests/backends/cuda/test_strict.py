@@ -18,7 +18,7 @@ from opreg.ndarray import NDArray, array, cpu
 from opreg.ndarray.autograd import record
 from opreg.ndarray.context import Context
 from opreg.symbol.naming import AttrScope
-from tests.builtin.test_operators import ROWS, differentiated, plannable
+from tests.builtin.test_operators import ROWS, SOME, differentiated, plannable
 from tests.cuda.strict import FUNCTIONS, METHODS, UFUNCS, StrictArray, StrictError, StrictGenerator, xp
 from tests.questions import of_each
 from tests.rows import Row
@@ -72,8 +72,8 @@ def _draw(row: Row, way: Any, ctx: Context) -> None:
 
 
 def _ways(row: Row) -> tuple[Any, ...]:
-    """The ways to run a row: eagerly, and in a graph if it can be planned."""
-    return (eager, graph) if plannable(row) else (eager,)
+    """The ways to run a row: eagerly, and some rows of each operator in a graph, if it can be planned."""
+    return (eager, graph) if row in SOME and plannable(row) else (eager,)
 
 
 @of_each(FIXED, by=lambda row: row.op)
