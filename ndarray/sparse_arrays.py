@@ -333,7 +333,7 @@ class RowSparseNDArray(BaseSparseNDArray):
         return result
 
     def _with_rows(self, row_id: NDArray) -> RowSparseNDArray:
-        """The rows at these indices. Its gradients are those of the whole array."""
+        """The rows at these indices, with the tape entry of the whole array, to which their gradients belong."""
         rows = row_id.as_in_context(self._ctx)._data
         part = RowSparseNDArray(self._ctx.run(lambda: self._stored.retained(rows.astype(np.int64))), self._ctx)
         part._entry = self._entry
@@ -396,7 +396,7 @@ class CSRNDArray(BaseSparseNDArray):
 _CLASSES: dict[str, type[BaseSparseNDArray]] = {"row_sparse": RowSparseNDArray, "csr": CSRNDArray}
 
 
-# ---------------------------------------------------------------------------------------------- what is stored
+# --------------------------------------------------------------------------------------------- stored elements
 
 
 def check_stype(stype: str) -> str:

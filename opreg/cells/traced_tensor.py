@@ -210,7 +210,7 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
             return (STATE.trace or self._trace).ask(self, "item()")
         return (self[index] if isinstance(index, tuple) else self.reshape((-1,))[index]).item()
 
-    # ---------------------------------------------------------------------------------------- what cannot be
+    # --------------------------------------------------------------------------------------- refused methods
 
     def _refuse(what: str, instead: str) -> Callable[..., NoReturn]:  # type: ignore[misc]
         def method(self: TracedTensor, *_: object, **__: object) -> NoReturn:

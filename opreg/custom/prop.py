@@ -90,7 +90,7 @@ class PropUse(Use):
     answers_alike = False
     _reads: tuple[tuple[int, ...], tuple[int, ...]] | None = None
 
-    # ------------------------------------------------------------------------------ what the Prop is asked
+    # --------------------------------------------------------------------------------- answers of the Prop
 
     @property
     def needed(self) -> tuple[int, ...]:

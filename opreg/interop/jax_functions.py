@@ -308,7 +308,7 @@ def _dialect() -> Any:
     return JaxDialect()
 
 
-# ------------------------------------------------------------------------------------------ theirs, checked
+# ---------------------------------------------------------------------------------- checks of JAX functions
 
 
 def function_of_jax(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[Op, list[np.ndarray]] | None:

@@ -59,7 +59,7 @@ def to_torch(what: Any, parameters: Mapping[str, Any] | None, random: bool | Non
     return function
 
 
-# ---------------------------------------------------------------------------------------- what is registered
+# ---------------------------------------------------------------------------------------------- registration
 
 
 def _operator(source: Source) -> Any:
@@ -509,7 +509,7 @@ def _dialect() -> Any:
     return TorchDialect()
 
 
-# ------------------------------------------------------------------------------------------ theirs, checked
+# ------------------------------------------------------------------------------ checks of PyTorch functions
 
 
 def function_of_torch(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[Op, list[np.ndarray]] | None:

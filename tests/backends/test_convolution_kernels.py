@@ -283,7 +283,7 @@ def test_a_forked_child_does_not_use_onednn(monkeypatch: pytest.MonkeyPatch) -> 
     assert "forked" in str(shared_library.missing())
 
 
-# ---------------------------------------------------------------------------------------- what is declined
+# ------------------------------------------------------------------------------------------ declined calls
 
 
 @pytest.mark.parametrize("op, ins, attrs", [

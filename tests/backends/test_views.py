@@ -45,7 +45,7 @@ LIBRARIES = importlib.util.find_spec("numba") is not None
 RELATED = frozenset({"_backward_Pooling_max", "_backward_contrib_boolean_mask", "_boolean_mask_like", "_npi_tensorinv"})
 
 
-# ------------------------------------------------------------------------------------------ what is run
+# ---------------------------------------------------------------------------------------- runs on views
 
 
 def _used() -> dict[Op, list[Use]]:

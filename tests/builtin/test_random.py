@@ -448,7 +448,7 @@ def test_a_graph_takes_parameters_as_symbols():
     assert fits(rows[0], stats.norm(1, 0.5)) and fits(rows[1], stats.norm(4, 0.5))
 
 
-# ------------------------------------------------------------------------------------------- what is run once more
+# --------------------------------------------------------------------------------------------------- repeated runs
 
 
 @mx.operator.define(name="random_holes")

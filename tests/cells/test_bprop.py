@@ -53,7 +53,7 @@ def cell_of(construct: Callable, bprop: Callable, **attributes: Any) -> Cell:
     return cell
 
 
-# ----------------------------------------------------------------------------------------- what it is given
+# --------------------------------------------------------------------------------------- arguments of bprop
 
 
 def test_defaults_and_keywords_are_filled_in(run):
@@ -152,7 +152,7 @@ def test_bprop_may_change_its_arguments_in_place():
         assert numbers(value) == X.tolist()
 
 
-# ------------------------------------------------------------------------------------------- what it returns
+# ------------------------------------------------------------------------------------------ results of bprop
 
 
 @pytest.mark.parametrize("returned", [

@@ -616,7 +616,7 @@ def test_a_weight_that_the_function_itself_freezes(run):
     assert [float(g) for g in found] == [12, 0]
 
 
-# ------------------------------------------------------------------------------------------- what whole numbers lose
+# --------------------------------------------------------------------------------------------- gradients of integers
 
 
 @pytest.mark.parametrize("compiled", [False, True])

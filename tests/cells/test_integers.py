@@ -33,7 +33,7 @@ def wrapped(number, dtype):
     return (number - least) % (most - least + 1) + least
 
 
-# ------------------------------------------------------------------------------------------- what Python says
+# ---------------------------------------------------------------------------------- values computed by Python
 
 
 def infinite(x, dtype):
@@ -175,7 +175,7 @@ def test_a_number_of_more_than_64_bits_is_refused(function):
         function(Tensor([1]), 2 ** 64)
 
 
-# ------------------------------------------------------------------------------- numbers that become elements
+# ------------------------------------------------------------------------------- scalars that become elements
 
 LARGE = [2 ** 53 + 1, -2 ** 53 - 1, 2 ** 62 + 1, 300, -1, 2 ** 63 - 1, 2 ** 64 - 1]
 

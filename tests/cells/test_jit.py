@@ -207,7 +207,7 @@ def test_bounds_and_axes_may_be_tensors():
             call(a, Tensor(1.0))
 
 
-# ----------------------------------------------------------------------------------------------- what is watched
+# ------------------------------------------------------------------------------------------------- watched state
 
 
 def test_parameters_are_read_on_every_run():
@@ -303,7 +303,7 @@ def test_eager_and_compiled_code_assign_the_same_parameter():
         del value
 
 
-# ----------------------------------------------------------------------------------------------- what cannot be
+# ---------------------------------------------------------------------------------------- code that is no graph
 
 
 def test_values_that_leave_the_graph_are_refused():

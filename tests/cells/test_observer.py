@@ -253,7 +253,7 @@ def test_changes_are_seen_by_every_way_to_run_code(name, monkeypatch):
         cached.cache_clear()
 
 
-# ------------------------------------------------------------------------------------ what no comparison can watch
+# ----------------------------------------------------------------------------------- state that cannot be compared
 
 generator = np.random.default_rng(0)
 counter, lines = itertools.count(1), io.StringIO("\n".join(map(str, range(1, 20))))

@@ -168,7 +168,7 @@ def test_subscripts_as_arguments(name):
     same(compiled(Tensor(X), *tensors), np.asarray(X[key]))
 
 
-# -------------------------------------------------------------------------------------------------- what is stored
+# ------------------------------------------------------------------------------------------------- assigned values
 
 
 @of_each(itertools.product(
@@ -200,7 +200,7 @@ def test_in_place(key):
             same(y, x)
 
 
-# ---------------------------------------------------------------------------------------------------- what is refused
+# ------------------------------------------------------------------------------------------------- refused subscripts
 
 REFUSED = {
     "mask too short": [T, T], "mask too long": [T, F, T, F], "mask of columns": (slice(None), [T, F, T]),

@@ -14,7 +14,7 @@ from opreg.errors import AttrError, DTypeError, ShapeError
 from opreg.symbol.symbol import create
 from tests.rows import all_rows
 
-# ---------------------------------------------------------------------------------- what a variable is given
+# -------------------------------------------------------------------------------- declared shapes and dtypes
 
 
 @pytest.mark.parametrize("given, expected", [

@@ -217,7 +217,7 @@ def _run(name: str, function: Callable, args: tuple, keywords: dict[str, Any]) -
     return _device(MACHINE.run(name, function, given, words), known)
 
 
-# ------------------------------------------------------------------- what CuPy has otherwise than NumPy
+# ----------------------------------------------------------- functions in which CuPy differs from NumPy
 
 
 def _is_brain(array: Any) -> bool:

@@ -298,7 +298,7 @@ def test_a_built_in_operator_with_a_body_has_gradients_of_any_order(is_log: bool
               third(plain))
 
 
-# --------------------------------------------------------------------------------------------------- what is kept
+# --------------------------------------------------------------------------------------------------------- caches
 
 
 @pytest.mark.parametrize("kind", KINDS)

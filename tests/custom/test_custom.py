@@ -164,7 +164,7 @@ def test_the_tutorials_network_learns():
         trained(lambda net: sym.SoftmaxOutput(data=net, name="softmax")), rtol=1e-4, atol=1e-5)
 
 
-# --------------------------------------------------------------------------------------------- what it is given
+# ----------------------------------------------------------------------------------------- arguments of methods
 
 
 def test_arguments_of_forward_and_backward():

@@ -60,7 +60,7 @@ def recorded(function, *values, req="write"):
         return function(*arrays), arrays
 
 
-# ------------------------------------------------------------------------------------- a Prop and an operator each
+# --------------------------------------------------------------------------- a new Prop and operator for each call
 
 
 def test_backward_reads_the_state_of_its_own_forward():
@@ -595,7 +595,7 @@ def test_inputs_stay_read_only():
     assert x.asnumpy().tolist() == [1, 1]
 
 
-# ---------------------------------------------------------------------------------- what is kept, and for how long
+# ---------------------------------------------------------------------------------------------- lifetime of caches
 
 
 def test_a_new_registration_is_used():

@@ -252,7 +252,7 @@ def test_third_order():
         assert net.eval(x=nd.array([2]))[0].asscalar() == pytest.approx(value)
 
 
-# -------------------------------------------------------------------------------------------- what it becomes
+# ------------------------------------------------------------------------------------------- the traced graph
 
 
 def test_a_chain_is_one_loop():

@@ -174,7 +174,7 @@ def test_a_monitor_or_a_reshape_on_one_rank_changes_only_its_plan(shard: str | N
     assert seen and not any("bucket" in name for name in seen)
 
 
-# ---------------------------------------------------------------------------------------------------- what is done
+# -------------------------------------------------------------------------------------------- reductions in a plan
 
 
 def perceptron() -> Any:

@@ -497,7 +497,7 @@ def test_translations_give_the_results_of_the_operators(library: str, request: p
     assert len(looked_at) > 200 and translation.TABLE.keys() <= looked_at
 
 
-# ----------------------------------------------------------------------------------------- theirs, checked here
+# ----------------------------------------------------------------------- checks of functions of other libraries
 
 
 def test_functions_of_pytorch_are_checked(torch: Any) -> None:

@@ -894,7 +894,7 @@ def test_errors_name_the_line_that_recorded_the_operator():
     assert said[0].lineno == made_here.__code__.co_firstlineno + 1
 
 
-# ------------------------------------------------------------------------------------- what whole numbers lose
+# --------------------------------------------------------------------------------------- gradients of integers
 
 
 def test_an_executor_warns_of_gradients_of_integers():

@@ -696,7 +696,7 @@ def test_functions_have_signatures():
     assert repr(nd.linalg) == "<operators nd.linalg>"
 
 
-# ------------------------------------------------------------------------------------------- as other things
+# ------------------------------------------------------------------------------------- conversions to Python
 
 
 def test_properties():

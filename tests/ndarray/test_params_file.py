@@ -72,7 +72,7 @@ def only(data, **kwargs):
     return record
 
 
-# ------------------------------------------------------------------------------ what MXNet wrote
+# ------------------------------------------------------------------------ files written by MXNet
 
 
 @pytest.mark.parametrize("version", ("v0", "v1", "v2"))
@@ -127,7 +127,7 @@ def test_written_again_a_file_is_the_same(path, tmp_path):
     assert (tmp_path / "again.params").read_bytes() == path.read_bytes()
 
 
-# ---------------------------------------------------------------------------- what is left to us
+# ----------------------------------------------------------------------- files in our own layout
 
 REFUSED = {
     "bad_cut_0": r"byte 0, header: expected 8 bytes of the file's magic number, found 0 before the end",

@@ -19,7 +19,7 @@ def stored(x, stype):
     return nd.array(x).tostype(stype)
 
 
-# ------------------------------------------------------------------------------------------- what arrays are
+# ------------------------------------------------------------------------------- attributes of sparse arrays
 
 
 @pytest.mark.parametrize("stype, kind", [("csr", nd.sparse.CSRNDArray), ("row_sparse", nd.sparse.RowSparseNDArray)])

@@ -44,7 +44,7 @@ def test_instance_norm_that_is_not_affine() -> None:
         assert nn.InstanceNorm2d(3, affine=affine).gamma.requires_grad is affine
 
 
-# ------------------------------------------------------------------------------------------------ by chance
+# -------------------------------------------------------------------------------------------- random layers
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])

@@ -134,7 +134,7 @@ def test_list_of_rates(row):
     np.testing.assert_allclose(getattr(optim, row["function"])(*row["arguments"]), row["values"], rtol=1e-12)
 
 
-# ------------------------------------------------------------------------------------------------ what plans do
+# ----------------------------------------------------------------------------------------------- compiled steps
 
 
 RULES = {
@@ -693,7 +693,7 @@ def test_sgd_without_velocities_refuses_a_momentum(puts):
     load_param_into_net(optimizer, {"momentum": Parameter(0.0, name="momentum")})
 
 
-# -------------------------------------------------------------------------------------------- what is refused
+# ------------------------------------------------------------------------------------------- refused settings
 
 
 def one() -> list[Parameter]:

@@ -552,7 +552,7 @@ def test_hooks_of_tensors_are_listed(run):
     assert run(grad(function))(Tensor(X)).asnumpy().tolist() == (8 * X).tolist()
 
 
-# ------------------------------------------------------------------------------------------ what is watched
+# --------------------------------------------------------------------------------------- watched attributes
 
 
 def test_attributes_of_cells_that_are_read_and_not_called():

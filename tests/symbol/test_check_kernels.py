@@ -54,7 +54,7 @@ def network() -> Any:
     return sym.softmax(sym.Dropout(x * 0.5 + sym.square(x), p=0.3), name="soft")
 
 
-# ----------------------------------------------------------------------------------------- what is compared
+# ------------------------------------------------------------------------------------------- compared steps
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -132,7 +132,7 @@ def test_updates_are_compared_in_place(another):
         ran(net, dict.fromkeys(("weight", "grad", "mom"), (3,)), grad_req="null")
 
 
-# ------------------------------------------------------------------------------------------- what is wrong
+# ------------------------------------------------------------------------------------------- wrong kernels
 
 
 def test_a_wrong_kernel_is_named_with_the_place(another):

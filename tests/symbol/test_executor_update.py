@@ -165,7 +165,7 @@ def test_steps_compiled_with_numba(monkeypatch: pytest.MonkeyPatch) -> None:
         assert segment is not None and (segment.native is not None or threads.count() > 1)
 
 
-# -------------------------------------------------------------------------------------- what changes between runs
+# ------------------------------------------------------------------------------------------- changes between runs
 
 
 def _multiplied(optimizer: Any) -> None:
@@ -337,7 +337,7 @@ def test_an_update_of_a_users_optimizer_is_called(updater: Callable[[], Any], mo
         np.testing.assert_allclose(weights.args[name].asnumpy(), weights.copies[name].asnumpy() + moved, 1e-6)
 
 
-# ------------------------------------------------------------------------------------------- what is said of them
+# ---------------------------------------------------------------------------------- profiles, estimates, lifetime
 
 
 def test_a_profile_changes_nothing_and_an_estimate_counts() -> None:

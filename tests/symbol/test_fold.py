@@ -148,7 +148,7 @@ def test_kernel_for_large_work():
     assert_same(net, (2, 64, 28, 28))
 
 
-# ----------------------------------------------------------------------------------------- what is folded
+# ------------------------------------------------------------------------------------------- folded nodes
 
 LEFT_ALONE = {
     "read twice": lambda x: sym.Group([(y := unit(x, "a", norm=None)), sym.sigmoid(y), sym.BatchNorm(y)]),

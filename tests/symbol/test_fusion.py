@@ -203,7 +203,7 @@ def test_operators_of_different_contexts_are_not_fused():
     assert kernels(executor)[0] == ["_fused", "_CrossDeviceCopy", "_fused", "_CrossDeviceCopy", "_mul_scalar"]
 
 
-# --------------------------------------------------------------------------------------- what is put together
+# -------------------------------------------------------------------------------------------- fused operators
 
 
 def test_a_chain_is_one_step():

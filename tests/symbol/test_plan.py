@@ -67,7 +67,7 @@ def by_hand(x: Any, count: int) -> Any:
     return x, slope
 
 
-# ------------------------------------------------------------------------------------------------ as one call
+# --------------------------------------------------------------------------------------- segments as one call
 
 
 @both
@@ -211,7 +211,7 @@ def test_errors_are_named_between_other_steps_and_leave_all_as_it_was(kernels: s
     np.testing.assert_allclose(executor.forward(x=good)[0].asnumpy(), by_hand(good * 2 - 1, 8)[0], rtol=1e-6)
 
 
-# --------------------------------------------------------------------------------------- what a run leaves alone
+# ------------------------------------------------------------------------------ memory that a run does not write
 
 
 @both

@@ -100,7 +100,7 @@ def test_runs_are_a_positive_number(runs):
         executor().profile(runs)
 
 
-# -------------------------------------------------------------------------------------- what it leaves behind
+# -------------------------------------------------------------------------------------- state after a profile
 
 
 @pytest.mark.parametrize("grad_req", ["write", "add"])

@@ -744,7 +744,7 @@ def test_a_device_is_compared_with_the_host(monkeypatch: pytest.MonkeyPatch) -> 
     assert "on the GPU output 0 differs" in found["devices"].text
 
 
-# ------------------------------------------------------------------------------------------------- what is said
+# ----------------------------------------------------------------------------------------------------- messages
 
 
 def test_the_smallest_failing_inputs_are_shown() -> None:

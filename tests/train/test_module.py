@@ -523,7 +523,7 @@ def test_a_bound_module_stays_bound_unless_forced(make, caplog):
     assert tuple(module.data_shapes[0])[1] == (5, 3)
 
 
-# ------------------------------------------------------------------- what programs read beside methods
+# ----------------------------------------------------------------------- attributes that programs read
 
 
 def test_names_that_programs_of_mxnet_read():

@@ -226,7 +226,7 @@ for _op in (boolean_mask, boolean_mask_like):
     gradient_by(_op, boolean_mask_put)
 
 
-# ------------------------------------------------------------------- how many there are depends on values
+# ----------------------------------------------------------------- results whose length depends on values
 
 
 @declare(name="_npx_nonzero", types="T->int64", aliases=("_npi_nonzero",))

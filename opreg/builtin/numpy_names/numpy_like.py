@@ -323,7 +323,7 @@ def where_rscalar_attends(condition, y, *, scalar):
     return MaskedScores(True, scalar)
 
 
-# --------------------------------------------------------------------------------------------- a part written
+# ---------------------------------------------------------------------------------- assignment to a subscript
 
 
 @declare(name="_subscript_assign", types="T,V=T->T", inplace=(0,))

@@ -19,7 +19,7 @@ from .numpy_like_numbers import floating_of, of_floats
 
 __all__ = ["FLOATING", "KEEPING"]
 
-#: The operators of functions that keep the dtype, by the names behind ``_npi_``.
+#: The operators of functions that keep the dtype, by their names after the prefix ``_npi_``.
 KEEPING = {name: name for name in ("abs", "absolute", "negative", "sign", "square", "rint", "ceil", "floor", "trunc",
                                    "fix")} | {"absolute": "abs"}
 #: The operators of functions that are floating.

@@ -72,7 +72,7 @@ def _floats(*values: Any) -> list[Any]:
     return [value if value.dtype == dtype else ops.Cast(value, dtype=dtype) for value in values]
 
 
-# -------------------------------------------------------------------------------------------------- two numbers
+# -------------------------------------------------------------------------------------------- pairs of elements
 
 
 def _promoting(name: str, operator: str, truth: str, doc: str) -> None:
@@ -293,7 +293,7 @@ def _end(array: Any, number: float | None, dtype: Any) -> Any:
     return None if number is None else np.array([number], dtype)
 
 
-# --------------------------------------------------------------------------------- numbers in the place of others
+# ---------------------------------------------------------------------------------------------- replaced elements
 
 
 @composed(name="_npi_nan_to_num")

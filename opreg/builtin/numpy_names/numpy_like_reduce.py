@@ -54,7 +54,7 @@ def _results(integer_result: type) -> Callable:
     return types
 
 
-# --------------------------------------------------------------------------- back to the shape of the data
+# ---------------------------------------------------------------------- gradients in the shape of the data
 
 
 @declare(name="_backward_np_sum", types="T,U->T", unread=(1,))
@@ -175,7 +175,7 @@ _deviation("_npi_var", False, "The mean of squared distances from the mean; the 
 _deviation("_npi_std", True, "The standard deviation: the square root of ``_npi_var``.")
 
 
-# ------------------------------------------------------------------------------------------ places and truth
+# ------------------------------------------------------------------------------------------ argmax, any, all
 
 
 def _place(name: str, function: str, doc: str) -> None:

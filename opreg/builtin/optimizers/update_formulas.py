@@ -47,7 +47,7 @@ class Number(Protocol):
 N = TypeVar("N", bound=Number)
 
 
-# ----------------------------------------------------------------------------------------------- what is shared
+# ------------------------------------------------------------------------------------------------- shared steps
 
 
 def average(state: Number, value: Number, decay: Number, weight: Number | None = None) -> Any:

@@ -526,7 +526,7 @@ class Node:
                 raise self.model.fail(self.title, f"the attribute {each.name!r} is of type {kind}, expected "
                                                   f"{attribute.type.name}")
 
-    # ---------------------------------------------------------------------------------------- what rows ask
+    # ---------------------------------------------------------------------------- questions of translations
 
     def lift(self, value: Any) -> Any:
         """A value in the form that operators take."""
