@@ -141,7 +141,7 @@ def signs(found: np.ndarray, exact: np.ndarray, name: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name,low,high,ulps", FUNCTIONS, ids=[row[0] for row in FUNCTIONS])
-def test_functions(name: str, low: float, high: float, ulps: float, dtype: str) -> None:
+def test_compiled_functions_are_as_exact_as_numpys(name: str, low: float, high: float, ulps: float, dtype: str) -> None:
     if dtype == "float64" and np.finfo(LONG).nmant < 60:
         pytest.skip("needs numbers that are more exact than float64")
     if dtype == "float64" and name in ("exp", "expm1", "sinh", "cosh"):
@@ -157,7 +157,7 @@ def test_functions(name: str, low: float, high: float, ulps: float, dtype: str) 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name,ulps", PAIRS, ids=[row[0] for row in PAIRS])
-def test_functions_of_two_arguments(name: str, ulps: float, dtype: str) -> None:
+def test_compiled_functions_of_two_arguments_are_as_exact_as_numpys(name: str, ulps: float, dtype: str) -> None:
     if dtype == "float64" and (name == "power" or np.finfo(LONG).nmant < 60):
         pytest.skip("has no float64, or cannot be compared")
     x = points(dtype, -9, 9)
@@ -261,7 +261,7 @@ def _compare(expression: Expression, ins: list[np.ndarray], rtol: float) -> None
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("label", CASES)
-def test_operators(label: str, dtype: str) -> None:
+def test_compiled_expressions_equal_the_reference(label: str, dtype: str) -> None:
     """Operands are the numbers of a row, and all pairs of special numbers."""
     use = Use.of(CASES[label], dtype)
     expression = use.op.rules.expression(use.attrs)
@@ -305,7 +305,7 @@ LAYOUTS: list[tuple[str, tuple[Callable[[np.ndarray], np.ndarray], ...], int]] =
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name,make,axes", LAYOUTS, ids=[row[0] for row in LAYOUTS])
-def test_layouts(name: str, make: tuple, axes: int, dtype: str) -> None:
+def test_arrays_of_every_layout_are_compiled(name: str, make: tuple, axes: int, dtype: str) -> None:
     base = np.random.default_rng(0).standard_normal((4, 3, 50)).astype(dtype)
     ins = [each(base) for each in make]
     out = np.full(base.shape, np.nan, dtype)
@@ -320,7 +320,7 @@ def test_layouts(name: str, make: tuple, axes: int, dtype: str) -> None:
     (lambda a: [a.transpose(2, 1, 0).copy().transpose(2, 1, 0)], "input 0 is not contiguous along its last axis"),
     (lambda a: [a, a[:, :, ::-1]], "input 1 is not contiguous along its last axis"),
 ], ids=["transposed", "backwards"])
-def test_declined_layouts(ins: Callable, reason: str) -> None:
+def test_unsupported_layouts_are_declined_with_a_reason(ins: Callable, reason: str) -> None:
     base = np.zeros((4, 3, 50), np.float32)
     assert jit.arrange(ins(base), [np.empty_like(base)]) == reason
     with pytest.raises(ArgumentError, match=reason):
@@ -364,14 +364,14 @@ def test_too_many_axes() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_in_place(dtype: str) -> None:
+def test_an_expression_may_be_computed_in_place(dtype: str) -> None:
     x = np.random.default_rng(0).standard_normal((7, 33)).astype(dtype)
     y, expression = x.copy(), trace(lambda a, b: e.exp(a) * b + a, 2)
     jit.bound(expression, [y, y], [y])()
     close(y, expression(np, x, x), 4)
 
 
-def test_several_results() -> None:
+def test_an_expression_may_have_several_results() -> None:
     x = np.random.default_rng(0).standard_normal((5, 40)).astype("float32")
     code = [Instruction(e.PRIMITIVES["exp"], (0,)), Instruction(e.PRIMITIVES["add"], (1, 1.0))]
     outs = [np.empty_like(x), np.empty_like(x)]
@@ -449,11 +449,11 @@ BIG = np.ones((64, 64), np.float32)
     ("_backward_hypot_lhs", (BIG.reshape(-1, 8), BIG.reshape(-1, 8), np.ones((512, 1), np.float32), BIG.reshape(-1, 8)),
      "rows of 8 numbers are too short"),
 ], ids=str)
-def test_reasons(name: str, ins: tuple, reason: str | None) -> None:
+def test_a_declined_call_has_a_reason(name: str, ins: tuple, reason: str | None) -> None:
     assert _reason(name, *ins) == reason
 
 
-def test_modes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_mode_chooses_numba_or_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     with compiler.use("numpy"):
         assert _reason("sigmoid", BIG) == "numpy is asked for"
     with compiler.use("numba"):
@@ -576,7 +576,7 @@ ROWS = [row for row in all_rows() if get(row.op).name in RELATIVES]
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_rows(row: Any, dtype: str) -> None:
+def test_compiled_rows_equal_numpys_forward_and_backward(row: Any, dtype: str) -> None:
     """Forward and backward, by the available kernels."""
     use = Use.of(row, dtype)
     with compiler.use("numpy"):
@@ -781,7 +781,7 @@ class TestOthers:
         assert [compiled(BIG, 1.0) for _ in range(2)] == [0, 1]
         assert not file.is_symlink()
 
-    def test_a_pipe(self, folder: Path) -> None:
+    def test_a_pipe_in_the_cache_folder_is_not_read(self, folder: Path) -> None:
         compiled(BIG, 1.0)
         (file,) = folder.iterdir()
         file.unlink()
@@ -824,7 +824,8 @@ def test_an_unwritable_cache_folder_raises_no_error(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("platform,variable", [("linux", "XDG_CACHE_HOME"), ("win32", "LOCALAPPDATA")])
-def test_the_users_folder(platform: str, variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_folder_belongs_to_the_user(platform: str, variable: str, tmp_path: Path,
+                                              monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPREG_CACHE_DIR")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(cache.sys, "platform", platform)

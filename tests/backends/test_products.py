@@ -78,7 +78,7 @@ PRODUCTS = [
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name, attrs, shapes", PRODUCTS)
-def test_product(name, attrs, shapes, dtype):
+def test_specialised_products_equal_the_reference(name, attrs, shapes, dtype):
     ins = [numbers(*shape, dtype=dtype, seed=i) for i, shape in enumerate(shapes)]
     kernel, found = specialised(name, attrs, *ins)
     assert kernel == "specialised"
@@ -129,7 +129,7 @@ def test_a_step_of_a_network_is_specialised():
 @settings(deadline=None, max_examples=60, derandomize=True)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=3), st.sampled_from(["float32", "float64"]),
        st.sampled_from([None, NAN, INF, -INF]), st.booleans(), st.integers(0, 2 ** 16))
-def test_sums_of_rows(shape, dtype, bad, keepdims, seed):
+def test_specialised_sums_of_rows_equal_the_reference(shape, dtype, bad, keepdims, seed):
     data = numbers(*shape, dtype=dtype, seed=seed)
     if bad is not None:
         data.reshape(-1)[seed % data.size] = bad
@@ -156,7 +156,7 @@ def test_other_sums_are_not_specialised(attrs):
 ])
 @pytest.mark.parametrize("bad", [None, NAN, INF, -INF])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_softmax_output(attrs, shape, bad, dtype):
+def test_specialised_softmax_output_equals_the_reference(attrs, shape, bad, dtype):
     data = numbers(*shape, dtype=dtype)
     if bad is not None:
         data[1] = bad
@@ -169,7 +169,7 @@ def test_softmax_output(attrs, shape, bad, dtype):
 @pytest.mark.parametrize("attrs", [{}, {"grad_scale": 0.5}, {"normalization": "batch"}, {"preserve_shape": True}])
 @pytest.mark.parametrize("labels", [[0, 1, 2], [-1, 3, 1], [1.9, -0.9, 2.5], [NAN, INF, -INF], [2, 2, 1e30]])
 @pytest.mark.parametrize("kind", ["float32", "float64"])
-def test_gradient_of_softmax_output(attrs, labels, kind):
+def test_the_specialised_gradient_of_softmax_output_equals_the_reference(attrs, labels, kind):
     p, label = abs(numbers(3, 3)), np.array(labels, kind)
     with np.errstate(invalid="ignore"):
         kernel, found = specialised("_backward_SoftmaxOutput", attrs, p, label)
@@ -194,7 +194,7 @@ def test_gradients_of_softmax_output_that_are_not_specialised(attrs):
     ((64,), (64, 100), np.ufunc), ((640,), (640, 100), blas.Watched), ((408, 408), (408, 408), np.ufunc),
     ((1, 400, 400), (1, 400, 400), blas.Watched), ((2, 408, 408), (2, 408, 408), np.ufunc),
 ])
-def test_the_library_that_multiplies(a, b, kind, monkeypatch):
+def test_matmul_names_the_library_that_multiplies(a, b, kind, monkeypatch):
     monkeypatch.setattr(threads, "count", lambda: 2)
     monkeypatch.setattr(blas, "_same_bits", lambda *arrays: True)
     blas._host_multiplier.cache_clear()

@@ -194,7 +194,7 @@ def check(use: Use, kernel: Kernel, run: Run, plain: Call | None, there: There =
 
 
 @of_each(KERNELS, by=lambda case: case[0].name)
-def test_kernels(op: Op, kernel: Kernel) -> None:
+def test_kernels_on_views_equal_the_reference(op: Op, kernel: Kernel) -> None:
     """One dtype has every layout. Others take turns with the layouts, except in kernels that are compiled for each."""
     with fast():
         uses = accepted(op, kernel)
@@ -213,9 +213,10 @@ def test_kernels(op: Op, kernel: Kernel) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_eager_calls(name: str) -> None:
+def test_eager_calls_on_views_equal_the_reference(name: str) -> None:
     """Gradients, and results written to ``out``, are compared, too. Each operator is called with one of three layouts
-    in turn: a call treats all operators alike, and ``test_kernels`` runs each kernel with every layout."""
+    in turn: a call treats all operators alike, and ``test_kernels_on_views_equal_the_reference`` runs each kernel with
+    every layout."""
     use, turn = USED[get(name)][0], NAMES.index(name)
     for way in (*WRITTEN, *READ)[turn % 3::3]:
         if way in READ and (use.op.traits.mutates or use.op.traits.states or name in RELATED):
@@ -346,7 +347,7 @@ def plan(use: Use, name: str, way: Bound, there: There = HOST) -> None:
 
 
 @of_each(itertools.product(NAMES, BOUND), by=lambda case: case[0])
-def test_plans(name: str, way: str) -> None:
+def test_plans_on_views_equal_the_reference(name: str, way: str) -> None:
     """Each operator has every view in a plan. The settings of plans take turns, since plans treat all operators
     alike."""
     turn = NAMES.index(name) + list(BOUND).index(way)
@@ -450,7 +451,7 @@ STEPS = (lambda: None, lambda: mx.optimizer.create("sgd", learning_rate=0.1, mom
 
 @pytest.mark.parametrize("way", WRITTEN)
 @pytest.mark.parametrize("name", NETWORKS)
-def test_networks(name: str, way: str) -> None:
+def test_networks_on_views_equal_the_reference(name: str, way: str) -> None:
     compare(name, way, STEPS[len(way) % len(STEPS)])
 
 
@@ -469,7 +470,7 @@ def device() -> Iterator[Any]:
 
 @needs_compiler
 @pytest.mark.parametrize("part", range(8))
-def test_kernels_of_a_gpu(part: int) -> None:
+def test_kernels_of_a_gpu_on_views_equal_the_reference(part: int) -> None:
     with device() as xp, fast():
         get("exp")
         for op, kernel in kernels(lambda kernel: kernel.serves is not None and kernel.serves(xp), 2)[part::8]:
@@ -487,7 +488,7 @@ def test_kernels_of_a_gpu(part: int) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize("name", ["FullyConnected", "batch_dot", "Convolution", "LayerNorm", "tanh", "Embedding"])
-def test_plans_of_a_gpu(name: str) -> None:
+def test_plans_of_a_gpu_on_views_equal_the_reference(name: str) -> None:
     use = next(use for use in USED[get(name)] if np.float32 in [each.dtype for each in use.arrays])
     for seen, way in itertools.product(SEEN, BOUND.values()):
         with device(), fast():
@@ -497,6 +498,6 @@ def test_plans_of_a_gpu(name: str) -> None:
 @needs_compiler
 @pytest.mark.parametrize("way", ["columns", "block transposed", "every other row"])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_networks_of_a_gpu(name: str, way: str) -> None:
+def test_networks_of_a_gpu_on_views_equal_the_reference(name: str, way: str) -> None:
     with device():
         compare(name, way, STEPS[len(way) % len(STEPS)], DEVICE)

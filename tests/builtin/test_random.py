@@ -62,13 +62,13 @@ IDS = [f"{name}-{','.join(map(str, parameters))}" for name, parameters, _ in LAW
 
 @pytest.mark.parametrize("name, parameters, law", LAWS, ids=IDS)
 class TestLaws:
-    def test_attributes(self, name, parameters, law):
+    def test_distributions_fit_parameters_given_as_attributes(self, name, parameters, law):
         drawn = mx.nd.op.__getattr__(f"random_{name}")(*parameters, shape=(MANY // 4, 4))
         assert drawn.dtype == np.float32
         assert fits(drawn.asnumpy().ravel(), law)
 
     @pytest.mark.parametrize("dtype", ["float16", "float64"])
-    def test_dtypes(self, name, parameters, law, dtype):
+    def test_distributions_fit_in_every_dtype(self, name, parameters, law, dtype):
         drawn = getattr(mx.nd, f"random_{name}")(*parameters, shape=2000, dtype=dtype)
         assert drawn.dtype == np.dtype(dtype)
         assert fits(drawn.asnumpy(), law)
@@ -78,7 +78,7 @@ class TestLaws:
         assert drawn.dtype == np.float64
         assert fits(drawn.asnumpy(), law)
 
-    def test_parameters_in_arrays(self, name, parameters, law):
+    def test_distributions_fit_parameters_given_as_arrays(self, name, parameters, law):
         arrays = [mx.nd.array([1, value, value]) for value in parameters]
         drawn = getattr(mx.nd, f"sample_{name}")(*arrays, shape=MANY)
         assert drawn.shape == (3, MANY)
@@ -131,7 +131,7 @@ def test_uniform_numbers_stay_below_high(low, high, dtype):
 
 
 @pytest.mark.parametrize("low, high, dtype", [(-3, 4, "int32"), (0, 2, "int64"), (-2**31, 2**31, "int32")])
-def test_randint(low, high, dtype):
+def test_randint_draws_integers_below_high(low, high, dtype):
     drawn = mx.nd.random.randint(low, high, shape=MANY, dtype=dtype)
     assert drawn.dtype == np.dtype(dtype)
     values = drawn.asnumpy().astype(float)

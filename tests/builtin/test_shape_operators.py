@@ -289,7 +289,7 @@ def test_outputs_have_the_names_mxnet_gives_them(op, count, attrs, names):
     ("_contrib_interleaved_matmul_encdec_qk", [(5, 2, 0), (3, 2, 0)], {"heads": 2}, [(4, 5, 3)]),
     ("_contrib_interleaved_matmul_encdec_valatt", [(0, 2, 8), (4, 5, 0)], {"heads": 2}, [(5, 2, 4)]),
 ])
-def test_empty_arrays(op, arrays, attrs, shapes):
+def test_operators_take_empty_arrays(op, arrays, attrs, shapes):
     data = [nd.zeros(shape) for shape in arrays]
     for each in data:
         each.attach_grad()

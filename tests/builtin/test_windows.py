@@ -79,7 +79,7 @@ def test_columns_and_rows_give_the_same_convolution(images, groups, channels, ke
 
 @settings(deadline=None, max_examples=100, derandomize=True)
 @given(st.integers(1, 9), st.integers(-9, 12), st.integers(1, 4), st.integers(0, 9))
-def test_span(size, offset, stride, count):
+def test_a_span_pairs_outputs_and_inputs_at_valid_indices(size, offset, stride, count):
     """A span pairs outputs and inputs exactly where the input's index is valid."""
     pairs = [(q, q * stride + offset) for q in range(count) if 0 <= q * stride + offset < size]
     outputs, inputs = span(size, offset, stride, count)

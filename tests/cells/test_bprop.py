@@ -104,7 +104,7 @@ def test_inputs_that_are_no_tensors(run):
     assert numbers(run(grad(lambda a: cell(a, 3, {"deep": True})))(x())) == [3] * 3
 
 
-def test_nested_inputs(run):
+def test_gradients_of_nested_inputs_are_nested(run):
     cell = cell_of(lambda self, pair: pair[0] * pair[1], lambda self, pair, out, dout:
                    ((dout * pair[1], dout * pair[0]),))
     assert numbers(run(grad(lambda a, b: cell((a, b)), (0, 1)))(x(), Tensor([2.0] * 3))) == ([2] * 3, X.tolist())
@@ -276,7 +276,7 @@ class Scale(Cell):
         return (dout * self.w * self.v,), {self.w: (dout * a * self.v).sum().reshape(1), self.v: dout}
 
 
-def test_internal_parameters(run):
+def test_bprop_returns_gradients_of_internal_parameters(run):
     cell = Scale()
     by_input, (by_w, by_v) = run(grad(lambda a: cell(a), 0, [cell.w, cell.v]))(x())
     assert numbers(by_input) == [10] * 3 and numbers(by_w) == [10] and numbers(by_v) == [0]
@@ -409,7 +409,7 @@ def test_debugged_weights_and_second_order(debug):
 # ------------------------------------------------------------------------------------------------ checking
 
 
-def test_check_bprop():
+def test_check_bprop_finds_a_wrong_bprop():
     assert cell_of(lambda self, a, b: ops.exp(a) * b, lambda self, a, b, out, dout:
                    (dout * out, dout * ops.exp(a))).check_bprop(x(), Tensor([1.0, 2.0, 3.0])) < 1e-5
     wrong = cell_of(lambda self, a, b: a * b, lambda self, a, b, out, dout: (dout * b, dout * b))

@@ -86,7 +86,7 @@ def test_without_auto_prefix_names_stay():
     assert Net().leaf.w.name == "given"
 
 
-def test_shared_children():
+def test_a_shared_child_is_listed_once():
     shared = Leaf()
     net = Cell()
     net.x1, net.x2 = shared, shared
@@ -216,7 +216,7 @@ def test_a_child_without_init():
         Cell().child = Early(3, late=False)
 
 
-def test_without_construct():
+def test_a_cell_without_construct_raises_an_error():
     class Net(Cell):
         pass
 
@@ -247,7 +247,7 @@ def test_helpers_are_not_taken_for_misspelt_methods(name):
     ("", w(), KeyError, "empty or has a dot"), ("a.b", w(), KeyError, "empty or has a dot"),
     ("left", w(), KeyError, "'left' already exists"), ("new", 3, TypeError, "must be a Parameter, got int"),
     (3, w(), TypeError, "a name must be text")])
-def test_inserting_parameters(name, value, kind, message):
+def test_inserting_an_invalid_parameter_is_refused(name, value, kind, message):
     with pytest.raises(kind, match=message):
         Tree().insert_param_to_cell(name, value)
 
@@ -267,7 +267,7 @@ def test_inserting_parameters_and_children():
             cell.insert_child_to_cell(name, value)
 
 
-def test_prefixes():
+def test_prefixes_are_added_to_parameter_names():
     tree = Tree()
     tree.update_parameters_name("net.")
     assert [p.name for p in tree.get_parameters()] == ["net.own", "net.left.w", "net.right.inner.w"]
@@ -284,7 +284,7 @@ def test_a_fresh_cell():
         False, "train", False, False, True)
 
 
-def test_training():
+def test_set_train_reaches_all_children():
     tree = Tree()
     assert tree.set_train() is tree and tree.training and tree.right.inner.training and tree.phase == "train"
     tree.set_train(False)
@@ -297,7 +297,7 @@ def test_training():
             setattr(tree, name, value)
 
 
-def test_flags():
+def test_flags_reach_all_children():
     tree = Tree()
     assert tree.add_flags(a=1) is tree and tree.a == 1 and tree.get_flags() == {"a": 1}
     tree.add_flags_recursive(b=2)
@@ -313,7 +313,7 @@ def test_apply_goes_children_first():
 
 
 @pytest.mark.parametrize("run", [lambda f: f, jit], ids=["eager", "compiled"])
-def test_to_float(run):
+def test_to_float_casts_inputs_and_not_parameters(run):
     tree = Tree().to_float(ms.float16)
     found = run(lambda a: tree(a))(Tensor(X))
     assert str(found.dtype) == "Float16" and str(tree.own.dtype) == "Float32"
@@ -451,7 +451,7 @@ def test_construct_alone_bypasses_hooks_and_bprop():
     assert grad(lambda a: cell.construct(a))(Tensor(X)).asnumpy().tolist() == [2] * 3 and seen == []
 
 
-def test_deepcopy():
+def test_deep_copies_keep_names_and_share_no_memory():
     tree = Tree()
     tree.left.w.name = "kept"
     other = copy.deepcopy(tree)
@@ -462,7 +462,7 @@ def test_deepcopy():
     assert other.left._parent() is other
 
 
-def test_text():
+def test_the_repr_shows_extra_text_and_children():
     class Net(Cell):
         def __init__(self, extra: str) -> None:
             super().__init__()
@@ -517,7 +517,7 @@ def test_unnamed_parameters_are_numbered():
     ((1.0, 3), ValueError, "name must be text"), ((1.0, " "), ValueError, "1 to 1024"),
     ((1.0, "a" * 1025), ValueError, "1025"), ((1.0, "a", 1), TypeError, "requires_grad must be a bool"),
     ((1.0, "a", True, 1), TypeError, "layerwise_parallel must be a bool")])
-def test_wrong_parameters(arguments, kind, message):
+def test_wrong_arguments_of_a_parameter_are_refused(arguments, kind, message):
     with pytest.raises(kind, match=message):
         Parameter(*arguments)
 
@@ -567,7 +567,7 @@ def test_set_data_of_another_shape():
         jit(lambda a: parameter.set_data(a, slice_shape=True))(Tensor(X))
 
 
-def test_clones():
+def test_clones_keep_name_and_settings():
     parameter = w("p", requires_grad=False)
     same, ones = parameter.clone(), parameter.clone("ones")
     assert same.name == "p" and not same.requires_grad and same.asnumpy().tolist() == [1, 2, 3]
@@ -587,7 +587,7 @@ def test_clones():
 
 
 @pytest.mark.parametrize("run", [lambda f: f, jit], ids=["eager", "compiled"])
-def test_assign(run):
+def test_assign_stores_in_a_parameter_or_tensor(run):
     parameter, plain = w("p"), Tensor([0.0, 0.0, 0.0])
     found = run(lambda a: assign(parameter, a))(Tensor([4, 5, 6]))
     assert found.asnumpy().tolist() == parameter.asnumpy().tolist() == [4, 5, 6]

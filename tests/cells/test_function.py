@@ -62,14 +62,14 @@ def saving(*names: str) -> tuple[Callable, Callable]:
 
 
 @pytest.mark.parametrize("names", [("in",), ("out",), ("way",), ("in", "way", "out")])
-def test_saved_tensors(run, names):
+def test_saved_tensors_reach_backward(run, names):
     found = run(ms.grad(of(*saving(*names)).apply))(x())
     np.testing.assert_allclose(found.asnumpy(), [12, 27], rtol=1e-6)
 
 
 @pytest.mark.parametrize("names", [("in",), ("out",)])
 @pytest.mark.parametrize("order, expected", [(2, [12, 18]), (3, [6, 6])])
-def test_every_order(run, names, order, expected):
+def test_gradients_of_every_order_are_right(run, names, order, expected):
     function: Any = of(*saving(*names)).apply
     for _ in range(order):
         function = ms.grad(function)
@@ -121,7 +121,7 @@ def test_several_outputs_some_of_which_are_no_tensors(run):
     assert function.apply(x(), y())[1] == 4
 
 
-def test_nested_arguments(run):
+def test_nested_arguments_have_nested_gradients(run):
     function = of(lambda ctx, pair, scale: pair["a"] * pair["b"] * scale,
                   lambda ctx, g: ({"a": g * 10, "b": None}, None))
     found = run(ms.grad(lambda a, b: function.apply({"a": a, "b": b}, 2.0), (0, 1)))(x(), y())
@@ -184,7 +184,7 @@ def test_needs_input_grad_tells_requested_gradients():
 @pytest.mark.parametrize("returned, expected", [
     (lambda g: g.astype(ms.int64) * 3, [3, 3]), (lambda g: ops.stack([g, g]) * 3, [6, 6]), (lambda g: None, [0, 0]),
     (lambda g: (g * 3, None, None), [3, 3])])
-def test_results_of_backward(run, returned, expected):
+def test_results_of_backward_become_gradients(run, returned, expected):
     """Backward may return another dtype, a larger shape, None, and more Nones than there are arguments."""
     found = run(ms.grad(of(lambda ctx, a: a * 2, lambda ctx, g: returned(g)).apply))(x())
     assert found.dtype is ms.float32 and numbers(found) == expected
@@ -205,7 +205,7 @@ def test_defaults_keywords_and_a_context_of_its_own(run):
     assert numbers(run(ms.grad(ms.grad(lambda a: function.apply(a, scale=3.0))))(x())) == [6, 6]
 
 
-def test_without_gradients(run):
+def test_a_function_runs_without_a_requested_gradient(run):
     function = of(lambda ctx, a: a, lambda ctx, g: g)
     value = x()
     found = run(lambda a: function.apply(a))(value)

@@ -84,7 +84,7 @@ class Line(Cell):
 @pytest.mark.parametrize("position, expected", [
     (0, Y.tolist()), (1, X.tolist()), ((0,), Y.tolist()), ((0, 1), (Y.tolist(), X.tolist())),
     ((1, 0), (X.tolist(), Y.tolist())), ((0, 0), (Y.tolist(), Y.tolist()))])
-def test_positions(run, position, expected):
+def test_a_position_chooses_the_differentiated_input(run, position, expected):
     assert numbers(run(grad(product, position))(x(), y())) == expected
     value, found = run(value_and_grad(product, position))(x(), y())
     assert numbers(value) == (X * Y).tolist() and numbers(found) == expected
@@ -96,12 +96,12 @@ def test_positions(run, position, expected):
     ({"grad_position": None}, ValueError, "both None"), ({"has_aux": 1}, TypeError, "has_aux must be a bool"),
     ({"weights": 3}, TypeError, "expected a Parameter"), ({"weights": [x()]}, TypeError, "Tensor at 0"),
     ({"weights": (p for p in ())}, TypeError, "generator")])
-def test_wrong_options(arguments, kind, message):
+def test_wrong_options_of_grad_are_refused(arguments, kind, message):
     with pytest.raises(kind, match=message):
         grad(product, **arguments)
 
 
-def test_wrong_arguments(run):
+def test_positions_without_an_argument_are_refused(run):
     for kind in (RuntimeError, IndexError):  # as in the two modes of MindSpore
         with pytest.raises(kind, match="no argument 2, got 2"):
             run(grad(product, 2))(x(), y())
@@ -130,7 +130,7 @@ def test_positions_of_numbers_are_left_out(run, positions, inputs, expected):
 # -------------------------------------------------------------------------------------------------- weights
 
 
-def test_weights(run):
+def test_weights_have_gradients_in_the_order_requested(run):
     net = Line()
     assert numbers(run(grad(net, None, net.w))(x())) == X.tolist()
     for weights in ([net.w, net.b], (net.w, net.b), ParameterTuple((net.w, net.b))):
@@ -176,7 +176,7 @@ def test_one_output_returned_twice_counts_twice(run):
         assert numbers(run(grad(twice))(x())) == (4 * X).tolist()
 
 
-def test_has_aux(run):
+def test_has_aux_returns_further_outputs_undifferentiated(run):
     def function(a: Any) -> Any:
         return a * a, a + 1, 7
 
@@ -391,7 +391,7 @@ def test_arguments_of_mutable(value, message):
     assert isinstance(mutable((x(), 1)), tuple) and mutable([1], True) == [1] and mutable(3) == 3
 
 
-def test_return_ids(run):
+def test_return_ids_names_positions_and_weights(run):
     net = Line()
     found = run(grad(net, 0, [net.w, net.b], return_ids=True))(x())
     assert found[0][0] == 0 and found[1][0][0] == "w"
@@ -406,7 +406,7 @@ def test_return_ids(run):
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
-def test_every_order(run, order):
+def test_gradients_of_every_order_are_right(run, order):
     function: Any = lambda a: a * a * a + ops.exp(a)  # noqa: E731
     for _ in range(order):
         function = grad(function)
@@ -464,7 +464,7 @@ def test_a_compiled_function_called_twice_before_its_gradient():
 
 @pytest.mark.parametrize("options, expected", [
     ({}, Y.tolist()), ({"get_all": True}, (Y.tolist(), X.tolist()))])
-def test_grad_operation(run, options, expected):
+def test_grad_operation_takes_its_options(run, options, expected):
     operation = GradOperation(**options)
     assert numbers(run(lambda a, b: operation(lambda a, n, b: a * b)(a, None, b))(x(), y())) == expected
 
@@ -483,7 +483,7 @@ def test_grad_operation_by_list(run):
         assert numbers(run(both)(x())) == (([2] * 3,), expected)
 
 
-def test_sensitivities(run):
+def test_a_sensitivity_scales_the_output_gradient(run):
     operation = GradOperation(sens_param=True)
     assert numbers(run(lambda a, s: operation(lambda a: a * a)(a, s))(x(), y())) == (2 * X * Y).tolist()
     assert numbers(run(lambda a, s: operation(lambda a: a * a)(a, sens=s))(x(), y())) == (2 * X * Y).tolist()
@@ -575,7 +575,7 @@ def test_products_as_cells(run):
         Vjp(3)
 
 
-def test_custom_vjp(run):
+def test_custom_vjp_needs_and_uses_defbwd(run):
     @custom_vjp
     def doubled(a: Any) -> Any:
         return 2 * a
@@ -588,7 +588,7 @@ def test_custom_vjp(run):
     assert custom_vjp()(abs)(-2) == 2
 
 
-def test_jacrev(run):
+def test_jacrev_gives_the_jacobian(run):
     matrix = Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     found = run(lambda a: jacrev(lambda v: ops.dot(matrix, v))(a))(x())
     np.testing.assert_allclose(found.asnumpy(), matrix.asnumpy())

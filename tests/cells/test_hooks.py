@@ -172,7 +172,7 @@ def test_fresh_data_cuts_the_gradient(run):
         assert numbers(run(grad(cell))(x())) == [0, 0, 0]
 
 
-def test_always_call():
+def test_a_hook_with_always_call_runs_after_an_exception():
     class Fails(Cell):
         def construct(self, x: Any) -> Any:
             raise ArithmeticError("no")
@@ -410,7 +410,7 @@ def test_wrong_returns_of_parameter_hooks(run, returned, kind, message):
         run(grad(lambda a: cell(a, a)[0], None, cell.w))(x())
 
 
-def test_parameter_hook(run):
+def test_a_parameter_hook_replaces_the_gradient(run):
     cell, seen = Weighted(), []
     handle = cell.w.register_hook(lambda g: (seen.append(numbers(g)), g * 2)[1])
     gradient = run(grad(lambda a: cell(a, a)[0], None, cell.w))

@@ -127,7 +127,7 @@ def check(found, expected, dtype, what):
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_two_tensors(name):
+def test_operators_of_two_integer_tensors_equal_numpys(name):
     function, right = ROWS[name]
     pairs = {dtype: list(itertools.product(extremes(dtype), repeat=2)) for dtype in DTYPES}
     sides = [Tensor(np.array(side, dtype)) for dtype in DTYPES for side in zip(*pairs[dtype])]
@@ -146,7 +146,7 @@ COMPARED = ("maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge")
 @pytest.mark.parametrize("name", [
     "add", "sub", "mul", "floordiv", "mod", "divmod", "pow", "floor_div", "div floor", "div trunc", "fmod", "remainder",
     "floor_mod", "and", "or", "xor", *COMPARED])
-def test_a_tensor_and_a_number(name):
+def test_operators_of_an_integer_tensor_and_a_number_equal_numpys(name):
     """In arithmetic a number is wrapped around to the tensor's dtype, as in MindSpore, except an exponent; in
     comparisons it is exact."""
     function, right = ROWS[name]
@@ -252,7 +252,7 @@ def test_casts_between_integer_dtypes(dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_reductions(dtype):
+def test_reductions_of_integers_have_exact_values_and_dtypes(dtype):
     """Sums and products are int64, or uint64 for uint64; other reductions keep the dtype."""
     numbers = extremes(dtype)
     total = dtype if dtype in ("uint16", "uint32", "uint64") else "int64"
@@ -276,7 +276,7 @@ def test_reductions(dtype):
 @pytest.mark.parametrize("name, expected", [
     ("add", [-2, 10, -7]), ("sub", [0, -4, 7]), ("mul", [6, 21, 0]), ("max", [2, 7, 0]), ("min", [-3, 3, -7]),
     ("div", [0, 0, 0])])
-def test_scattered_integers(name, expected):
+def test_integers_are_scattered_exactly(name, expected):
     function = getattr(ops, f"tensor_scatter_{name}")
     found = everywhere(function, Tensor([-1, 3, 0]), Tensor([[0], [1], [-1], [0]]), Tensor([2, 7, -7, -3]))
     assert found.dtype == ms.int64 and found.asnumpy().tolist() == expected

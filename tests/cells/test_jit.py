@@ -639,7 +639,7 @@ def test_graph_mode_compiles_outermost_cells():
 @pytest.mark.parametrize("settings, message", [
     ({"mode": 7}, "mode must be one of"), ({"device_target": "Ascend"}, "CPU, GPU"), ({"devise_id": 0}, "device_id"),
     ({"device_id": "0"}, "must be an int")])
-def test_wrong_settings(settings, message):
+def test_wrong_settings_of_the_context_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         set_context(**settings)
 
@@ -792,7 +792,7 @@ def test_a_custom_operator_inside_construct():
     assert executor.forward()[0].asnumpy().tolist() == (6 * X).tolist()
 
 
-def test_explain():
+def test_explain_lists_the_steps_of_a_compiled_function():
     function = jit(lambda a: ops.exp(a * 2))
     function(x())
     assert "exp" in function.explain()

@@ -122,7 +122,7 @@ def test_a_rule_beside_a_gradient_is_called(run):
     assert said
 
 
-def test_orders(run):
+def test_jvp_and_grad_compose_to_second_order(run):
     op = sine(f"jvp_orders_{run is jit}", gradient=True)
     second = -V * np.sin(X)
     close(run(grad(lambda a: jvp(op, a, v())[1].sum()))(x()), second)
@@ -141,7 +141,7 @@ def test_an_input_that_is_there_twice_and_one_that_stays(run):
     close(second, 2 * V)
 
 
-def test_arrays():
+def test_jvp_takes_arrays():
     op = sine("jvp_arrays")
     value, along = mx.autograd.jvp(lambda a: nd.exp(op(a)), nd.array(X), nd.array(V))
     assert type(value) is type(along) is type(nd.array(X))

@@ -106,7 +106,7 @@ WAYS = ["variable", "attribute", "buffer", "list", "Parameter"]
 
 @of_each([(use, way, (number + turn) % len(CHANGES))
           for turn, way in enumerate(WAYS) for number, use in enumerate(USES)], by=lambda case: case[1])
-def test_a_tensor_from_outside(use, way, first):
+def test_a_changed_tensor_from_outside_changes_the_result(use, way, first):
     """The first change of a tensor after the trace is another one in each case, the others follow."""
     held = Tensor([1.0, 2.0, 3.0])
     if way == "variable":

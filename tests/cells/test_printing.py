@@ -38,7 +38,7 @@ def _array(case: dict[str, Any]) -> np.ndarray:
 
 
 @of_each(RECORDED, by=lambda case: case["dtype"])
-def test_as_recorded(case: dict[str, Any]) -> None:
+def test_tensors_are_printed_as_recorded_from_mindspore(case: dict[str, Any]) -> None:
     assert show(_array(case)).split("\n") == case["text"]
 
 

@@ -41,7 +41,7 @@ def numbers(value: Any) -> Any:
     ((), [(2, 3), (3, 4)], (2, 4)), ((), [(3,), (3,)], ()), ((), [(2, 3), (3,)], (2,)), ((), [(3,), (3, 2)], (2,)),
     ((True, False), [(3, 2), (3, 4)], (2, 4)), ((False, True), [(5, 2, 3), (4, 3)], (5, 2, 4)),
     ((True, True), [(3,), (2, 3)], (2,)), ((True, True), [(3, 2), (3,)], (2,)), ((True, True), [(3,), (3,)], ())])
-def test_matmul(run, turned, shapes, expected):
+def test_matmul_equals_numpys_with_transposed_factors(run, turned, shapes, expected):
     left, right = count(*shapes[0]), count(*shapes[1])
     found = run(nn.MatMul(*turned))(left, right)
     a, b = left.asnumpy(), right.asnumpy()
@@ -71,7 +71,7 @@ def test_insert_gradient_of_calls_its_function(run):
     assert numbers(found) == ([7, 7], [5, 5])
 
 
-def test_clipped_gradients():
+def test_insert_gradient_of_may_clip_gradients():
     """The function compares numbers, like the example in MindSpore's documents."""
     low, high = Tensor([0.2]), Tensor([1.0])
 
@@ -98,7 +98,7 @@ IMAGES = Tensor(np.random.default_rng(0).normal(2, 3, (4, 3, 2, 2)).astype(np.fl
 
 
 @pytest.mark.parametrize("held", ["parameters", "tensors"])
-def test_batch_norm(run, held):
+def test_batch_norm_moves_its_statistics(run, held):
     made: Any = (lambda array, name: Parameter(array, name=name)) if held == "parameters" else lambda array, _: array
     mean, variance = made(ops.zeros(3), "mean"), made(ops.ones(3), "variance")
     primitive = ops.BatchNorm(is_training=True, epsilon=1e-3)
@@ -146,7 +146,7 @@ def test_batch_norm_has_gradients(run):
     ({"half_pixel_centers": True}, [4, 6], [[1, 1.25, 1.75, 2.25, 2.75, 3], [1.75, 2, 2.5, 3, 3.5, 3.75],
                                             [3.25, 3.5, 4, 4.5, 5, 5.25], [4, 4.25, 4.75, 5.25, 5.75, 6]]),
     ({"half_pixel_centers": True}, (1, 2), [[2.75, 4.25]]), ({}, Tensor([1, 2]), [[1, 2.5]])])
-def test_resized_images(run, settings, size, expected):
+def test_resized_images_have_the_expected_values(run, settings, size, expected):
     resize = ops.ResizeBilinearV2(**settings)
     found = run(lambda a: resize(a, size))(count(1, 1, 2, 3))
     np.testing.assert_allclose(found.asnumpy()[0, 0], expected, rtol=1e-6)
@@ -180,7 +180,7 @@ _ROWS = [[0.003088, 0.313131, 0.481231, 0.326219, 0.190293], [0.711616, 0.58399,
     ("bicubic", {"size": (5, 3)}, [0.0382, 0.4633, 0.2283, 0.2875, 0.5581, 0.1868, 0.6718, 0.7181, 0.1438]),
     ("bicubic", {"size": (5, 3), "align_corners": True}, [0.0031, 0.4812, 0.1903, 0.3508, 0.5865, 0.1258, 0.7116]),
     ("bicubic", {"scale_factor": (2.0, 1.5)}, [-0.0797, 0.1242, 0.3599, 0.4603, 0.3781, 0.2638, 0.1884, 0.1227])])
-def test_interpolated_images(run, mode, settings, expected):
+def test_interpolated_images_equal_mindspores(run, mode, settings, expected):
     """The numbers are those of MindSpore."""
     made = nn.Upsample(mode=mode, recompute_scale_factor=True, **settings)
     found = run(lambda a: made(a))(Tensor([[_ROWS]])).asnumpy().ravel()
@@ -191,7 +191,7 @@ def test_interpolated_images(run, mode, settings, expected):
     ("trilinear", {}, [0.0, 0.6538, 1.4231, 2.1923, 2.9615, 2.0, 2.6538, 3.4231, 4.1923, 4.9615, 4.6667, 5.3205]),
     ("area", {}, [0.0, 0.5, 1.5, 2.5, 3.0, 2.0, 2.5, 3.5, 4.5, 5.0, 6.0, 6.5]),
     ("area", {"size": (3, 2, 5)}, [2.0, 2.5, 3.5, 4.5, 5.0, 6.0, 6.5, 7.5, 8.5, 9.0, 8.0, 8.5])])
-def test_interpolated_volumes(run, mode, settings, expected):
+def test_interpolated_volumes_equal_mindspores(run, mode, settings, expected):
     settings = settings or {"scale_factor": (1.5, 1.5, 1.3)}
     found = run(lambda a: ops.interpolate(a, mode=mode, **settings))(count(1, 1, 2, 3, 4) - 1).asnumpy().ravel()
     np.testing.assert_allclose(found[:12], expected, atol=6e-5)
@@ -279,7 +279,7 @@ def test_functions_of_older_programs(run, call, expected):
     assert numbers(run(call)(Tensor([1.0, 2.0]))) == expected
 
 
-def test_bessel_functions(run):
+def test_bessel_functions_have_gradients(run):
     x = Tensor([-3.0, -0.5, 0.0, 0.5, 2.0, 20.0])
     first, second = ops.BesselI0(), ops.BesselI1()
     assert numbers(run(ms.grad(lambda a: first(a)))(x)) == numbers(second(x))
@@ -394,7 +394,7 @@ def test_mistakes_of_functions(run, function, shape, dtype, kind, message):
                                                r"op_type="),
     (lambda: ops.Custom(), ValueError, "op_type="),
 ])
-def test_custom_refuses(make, kind, message):
+def test_custom_refuses_wrong_arguments(make, kind, message):
     with pytest.raises(kind, match=message):
         make()
 
@@ -458,7 +458,7 @@ def test_tensors_by_a_function(run):
         ms.tensor()
 
 
-def test_tensor_numpy(run):
+def test_tensors_become_numpy_arrays_by_numpy(run):
     for x in (count(2), Parameter(count(2), name="p")):
         assert type(x.numpy()) is np.ndarray and x.numpy().tolist() == [1, 2]
     assert numbers(run(lambda a: a * a.numpy().sum())(count(2))) == [3, 6]
@@ -470,7 +470,7 @@ def test_programs_may_set_attributes_of_tensors():
     assert x.tag == "mine" and not hasattr(count(2), "tag") and not hasattr(x * 2, "tag")
 
 
-def test_parameter_update(run):
+def test_parameter_update_stores_a_value(run):
     net = nn.Dense(3, 2)
     update = nn.ParameterUpdate(net.weight)
     assert numbers(run(update)(count(2, 3))) == numbers(net.weight) == numbers(count(2, 3))

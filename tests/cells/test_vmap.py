@@ -68,13 +68,13 @@ def agrees(function: Callable[..., Any], axes: Sequence[int | None], run: Callab
 
 @pytest.mark.parametrize("source", [0, 1, 2, -1, -2, -3])
 @pytest.mark.parametrize("target", [0, 1, 2, -1, -3])
-def test_axes(source: int, target: int) -> None:
+def test_vmap_maps_over_the_given_axes(source: int, target: int) -> None:
     data = RNG.standard_normal((2, 3, 4)).astype("float32")
     found = vmap(lambda a: a * 2, source, target)(Tensor(data))
     assert np.array_equal(found.asnumpy(), np.moveaxis(data * 2, source, target))
 
 
-def test_nested_axes() -> None:
+def test_axes_may_be_nested_like_the_inputs() -> None:
     def function(pair: Any, scales: Any, name: str) -> Any:
         assert name == "sum"
         return {"a": pair[0] * scales["s"], "b": (pair[1].sum(), "text")}
@@ -159,7 +159,7 @@ def hessian(a: np.ndarray) -> np.ndarray:
     return result
 
 
-def test_hessians(run):
+def test_vmap_of_jvp_gives_the_hessian(run):
     eye = Tensor(np.eye(3, dtype="float32"))
     forward = run(lambda a: vmap(lambda direction: jvp(grad(cube), a, direction)[1])(eye))
     reverse = run(jacrev(grad(cube)))
@@ -395,7 +395,7 @@ def test_random_numbers_are_drawn_for_each_sample(run):
     ((3,), TypeError, "fn must be a Cell or a function, got int"), ((abs, "0"), TypeError, "in_axes must be an int"),
     ((abs, True), TypeError, "in_axes must be an int"), ((abs, 0, [0.5]), TypeError, "out_axes must be an int"),
     ((abs, None), ArgumentError, "in_axes is None")])
-def test_wrong_options(arguments, kind, message):
+def test_wrong_options_of_vmap_are_refused(arguments, kind, message):
     with pytest.raises(kind, match=message):
         vmap(*arguments)
 
@@ -410,7 +410,7 @@ def test_wrong_options(arguments, kind, message):
     ((0, None), None, ArgumentError, "output 0 differs from sample to sample"),
     ((0, None), 2, ShapeError, "output 0, of 2 axes, has no axis 2"),
     ((0, None), (0, 0), ArgumentError, r"out_axes has \(0, 0\) in the place of one tensor")])
-def test_wrong_axes(run, in_axes, out_axes, kind, message):
+def test_wrong_axes_of_vmap_are_refused(run, in_axes, out_axes, kind, message):
     with pytest.raises(kind, match=message):
         run(vmap(lambda a, b: a + b, in_axes, out_axes))(x(), w())
 

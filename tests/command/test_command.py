@@ -162,7 +162,7 @@ def test_libraries_are_left_as_they_are(tmp_path: Path) -> None:
     assert opreg("as-mxnet", tmp_path / "a.py").stdout == "3 False False\n"
 
 
-def test_python_2(tmp_path: Path) -> None:
+def test_a_script_of_python_2_runs(tmp_path: Path) -> None:
     pytest.importorskip("fissix", reason="reads Python 2")
     (tmp_path / "a.py").write_text("import mxnet as mx\nx = 7\n\nprint x / 2, mx.nd.ones((x / 4,)).shape\n"
                                    "raise ValueError, `x`\n")
@@ -301,7 +301,7 @@ def test_workers_of_pytest(tested: Path) -> None:
     assert "1 failed, 2 passed" in done.stdout and "where 1 = len(['a'])" in done.stdout
 
 
-def test_unittest(tested: Path) -> None:
+def test_unittest_runs_ported_tests(tested: Path) -> None:
     (tested / "test_new.py").write_text("".join(
         line for line in (tested / "test_new.py").read_text().splitlines(keepends=True) if "pytest" not in line))
     done = opreg("as-mxnet", "-m", "unittest", "test_new", folder=tested)
@@ -354,7 +354,7 @@ def test_files_that_are_not_scripts_are_refused(command: str, name: str, tmp_pat
     assert len(said) == 1 and words.format(f"{tmp_path}{os.sep}") in said[0], said
 
 
-def test_port(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_port_reports_changes_and_writes_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.py"
     path.write_text("import mxnet as mx\nimport imp\nfor i in xrange(3):\n    imp.find_module('x')\n")
     assert main(["port", str(tmp_path)]) == 0
@@ -370,7 +370,7 @@ def test_port(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["port", str(tmp_path / "nothing")]) == 2
 
 
-def test_operators(capsys: pytest.CaptureFixture[str]) -> None:
+def test_ops_lists_matching_operators(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ops", "fullyconn*"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["FullyConnected"]
     assert main(["ops", "no_such_operator"]) == 1
@@ -395,14 +395,14 @@ def test_operators_of_users(tmp_path: Path, capsys: pytest.CaptureFixture[str], 
     assert capsys.readouterr().out.startswith("custom._example_command(x, *, by: float = 2.0)")
 
 
-def test_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_prints_a_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "net.json"
     mx.sym.relu(mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=2, name="fc")).save(str(path))
     assert main(["show", str(path)]) == 0
     assert capsys.readouterr().out.splitlines()[:1] == ["Arguments (3): x, fc_weight, fc_bias"]
 
 
-def test_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_and_diff_print_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a, b = str(tmp_path / "a.params"), str(tmp_path / "b.params")
     mx.nd.save(a, {"w": mx.nd.ones((2, 3)), "v": mx.nd.ones((1,))})
     mx.nd.save(b, {"w": mx.nd.ones((2, 3)) * 1.5, "u": mx.nd.ones((1,))})
@@ -415,7 +415,7 @@ def test_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["params", str(tmp_path / "none.params")]) == 2
 
 
-def test_info(capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_prints_versions(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["opreg"] == mx.__version__
     assert main(["info"]) == 0
@@ -423,13 +423,13 @@ def test_info(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main([name, "--help"])
     assert end.value.code == 0 and capsys.readouterr().out.startswith(f"usage: opreg {name}")
 
 
-def test_no_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_command_is_refused_and_none_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["nonsense"])
     assert end.value.code == 2 and "as-mxnet" in capsys.readouterr().err
@@ -437,7 +437,7 @@ def test_no_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("usage: opreg ") and set(COMMANDS) >= {"ops", "run"}
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["--version"])
     assert end.value.code == 0 and capsys.readouterr().out == f"opreg {mx.__version__}\n"

@@ -126,7 +126,7 @@ def swish(opreg: Command, tmp_path: Path) -> Path:
     return path
 
 
-def test_check(opreg: Command, swish: Path) -> None:
+def test_check_reports_verdicts_of_a_function(opreg: Command, swish: Path) -> None:
     code, out, _ = opreg("check", "cells.py:swish", "--input", "2x3", "--attr", "beta=2.0")
     assert code == 0 and ": 21 ok, 0 failed, " in out
     code, out, _ = opreg("check", f"{swish}:wrong", "--input", "2x3", "--json")
@@ -167,7 +167,7 @@ def test_files_that_cannot_be_checked(opreg: Command, swish: Path, words: list[s
 # ------------------------------------------------------------------------------------------------------ models
 
 
-def test_summary(opreg: Command, net: mx.Symbol) -> None:
+def test_summary_counts_parameters_of_a_graph(opreg: Command, net: mx.Symbol) -> None:
     code, out, _ = opreg("summary", "net", "data=2x4")
     assert code == 0 and "fc(FullyConnected)" in out and "Total params: 15" in out
     code, out, _ = opreg("summary", "net-symbol.json", "data=2x4", "--json")
@@ -193,7 +193,8 @@ def expected(epoch: int = 12) -> np.ndarray:
     (["net", "--input", "x.npy"], 12), (["net-symbol.json", "--input", "data=x.npy"], 12),
     (["net", "--input", "x.npy", "--params", "net-0001.params"], 1), (["net", "--input", "x.npy", "--repeat", "3"], 12),
 ], ids=["prefix", "graph", "params", "repeat"])
-def test_run(opreg: Command, net: mx.Symbol, words: list[str], epoch: int) -> None:
+def test_run_computes_a_graph_and_writes_its_output(opreg: Command, net: mx.Symbol, words: list[str],
+                                                    epoch: int) -> None:
     code, out, err = opreg("run", *words, "--output", "out.npy")
     assert (code, err) == (0, "") and out.startswith("softmax_output  float32  2x3  least ")
     assert ("3 runs: " in out) == ("--repeat" in words)
@@ -260,7 +261,7 @@ def test_operators_of_the_users(opreg: Command, tmp_path: Path) -> None:
     assert (code, out) == (0, "t-symbol.json: all there\n")
 
 
-def test_missing_operators(opreg: Command) -> None:
+def test_missing_operators_are_listed(opreg: Command) -> None:
     body = mx.sym.contrib.foreach(lambda x, s: (mx.sym.relu(x, name="inner"), s), mx.sym.var("x"), [])[0]
     mx.sym.Group([body, mx.sym.exp(mx.sym.var("x"), name="e"), mx.sym.exp(mx.sym.var("y"), name="f")]).save("a.json")
     text = Path("a.json").read_text()
@@ -273,7 +274,7 @@ def test_missing_operators(opreg: Command) -> None:
     assert opreg("show-missing", "a.json")[:2] == (0, "a.json: all there\n")
 
 
-def test_plot(opreg: Command, net: mx.Symbol, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plot_writes_a_drawing(opreg: Command, net: mx.Symbol, monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, _ = opreg("plot", "net", "data=2x4", "--output", "net.gv")
     assert (code, out) == (0, "net.gv\n") and Path("net.gv").read_text().startswith('digraph "net" {')
 
@@ -330,7 +331,7 @@ def every_kind() -> dict[str, mx.nd.NDArray]:
 
 @pytest.mark.parametrize("first", ["params", "npz", "safetensors", "ckpt", "pt", "pth"])
 @pytest.mark.parametrize("second", ["params", "npz", "safetensors", "ckpt", "pt"])
-def test_convert(opreg: Command, first: str, second: str) -> None:
+def test_two_conversions_restore_all_arrays(opreg: Command, first: str, second: str) -> None:
     """Two conversions restore all arrays, and their names in order."""
     arrays = every_kind()
     if "npz" in (first, second):
@@ -499,7 +500,7 @@ def test_convert_shows_its_progress(opreg: Command, monkeypatch: pytest.MonkeyPa
         assert opreg("params", "a.params", target)[0] == 0
 
 
-def test_hashes(opreg: Command) -> None:
+def test_an_array_has_one_hash_in_all_formats(opreg: Command) -> None:
     """An array has the same hash in all formats, and another one for each dtype and shape."""
     mx.nd.save("a.params", {"x": mx.nd.ones((2, 3)), "y": mx.nd.ones((3, 2)), "z": mx.nd.ones((2, 3), dtype="float64")})
     opreg("convert", "a.params", "a.safetensors")
@@ -509,7 +510,7 @@ def test_hashes(opreg: Command) -> None:
     assert out.splitlines()[0] == f"x  float32 2x3  {one['x']['sha256'][:16]}"
 
 
-def test_differences(opreg: Command) -> None:
+def test_diff_lists_different_arrays(opreg: Command) -> None:
     a = {"same": [1, float("nan")], "one": [1, 2], "lost": [1, float("nan")], "b": [1, 2]}
     b = {"same": [1, float("nan")], "one": [1, 4], "lost": [1, 2], "b": [1, 2, 3]}
     for name, values in {"a": a, "b": b}.items():
@@ -541,13 +542,13 @@ def test_the_cache_on_the_disk(opreg: Command, tmp_path: Path, monkeypatch: pyte
                                    ["show", "relu", "--json"], ["ops", "relu", "--json"], ["info", "--json"],
                                    ["port", "script.py", "--json"], ["summary", "net", "--json"]],
                          ids=lambda words: words[0])
-def test_json(opreg: Command, net: mx.Symbol, words: list[str]) -> None:
+def test_json_output_is_valid(opreg: Command, net: mx.Symbol, words: list[str]) -> None:
     Path("script.py").write_text("import mxnet as mx\n")
     code, out, _ = opreg(*words)
     assert code == 0 and json.loads(out)
 
 
-def test_misspelt(capsys: pytest.CaptureFixture[str]) -> None:
+def test_misspelt_commands_get_the_nearest_name(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["profle"])
     assert end.value.code == 2 and "there is no 'profle'. Did you mean 'profile'?" in capsys.readouterr().err

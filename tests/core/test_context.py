@@ -69,7 +69,7 @@ def test_errors_of_wrong_contexts(args, kind, words):
         mx.Context(*args)
 
 
-def test_current_context():
+def test_the_current_context_is_the_innermost_one():
     assert mx.current_context() is mx.cpu()
     with mx.cpu(1):
         with mx.cpu(2), mx.cpu(1):

@@ -44,7 +44,7 @@ def mish(x, *, beta: float = 1.0):
     (lambda: mx.nd.linalg(ARRAY), r"nd\.linalg holds functions and is not callable: nd\.linalg\.name\(…\)"),
     (lambda: mx.nd.array([2 ** 70], dtype="int64"), "an array of int64: .* too large"),
 ])
-def test_calls(call, words):
+def test_errors_of_wrong_calls_say_what_to_write(call, words):
     with pytest.raises(OpError, match=words):
         call()
 

@@ -40,7 +40,7 @@ def test_words_for_dtypes(name, word):
 
 
 @pytest.mark.parametrize("word", ["halv", "O", "c8", "f4,f4", "i4,", "(2", "", 99, True, 1.0, [], {}, object])
-def test_invalid_dtypes(word):
+def test_words_that_are_no_dtypes_are_refused(word):
     with pytest.raises(DTypeError, match="is not a dtype of arrays"):
         as_dtype(word)
 
@@ -69,7 +69,7 @@ except Exception as error:
     lambda shape: mx.nd.broadcast_to(mx.nd.ones((1,)), shape=shape),
     lambda shape: mx.nd.ones((6,) if np.size(shape) > 1 else (2,)).reshape(shape)])
 @pytest.mark.parametrize("shape", [(2, 3), [2, 3], np.array([2, 3]), (np.int32(2), np.int64(3)), 2, np.int64(2)])
-def test_shapes(make, shape):
+def test_shapes_may_be_numbers_lists_and_arrays(make, shape):
     assert make(shape).shape == ((2, 3) if np.size(shape) > 1 else (2,))
 
 

@@ -690,11 +690,11 @@ STEPS = {
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_training(name):
+def test_a_weight_may_be_updated_between_steps(name):
     trained(STEPS[name], array(HOST / 12), marked())
 
 
-def test_accumulated_gradients():
+def test_accumulated_gradients_survive_updates():
     w, x = marked(), array(HOST)
     w.attach_grad("add")
     for _ in range(2):
@@ -748,7 +748,7 @@ def test_two_heads_and_an_update_between():
         shared.backward()
 
 
-def test_marked_variables():
+def test_marked_variables_may_be_updated():
     w, gradient = array(HOST), nd.zeros((ROWS, COLUMNS), dtype="float64")
     autograd.mark_variables(w, gradient)
     for _ in range(2):
@@ -890,7 +890,7 @@ TENSORS = {
 
 
 @pytest.mark.parametrize("name", TENSORS)
-def test_tensors(name):
+def test_writes_to_tensors_are_found(name):
     TENSORS[name]()
 
 

@@ -145,7 +145,7 @@ def test_eager_calls_equal_the_function(name: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_numpy_bodies(kind: str) -> None:
+def test_bodies_in_numpy_are_traced(kind: str) -> None:
     op, x = KINDS[kind](BODIES["NumPy"][0]), X.astype("float64")
     for _ in range(3):
         agree(differentiated(op, x), [np.tanh(x) * x, np.arange(1, 7).reshape(2, 3) * (np.tanh(x) + x / np.cosh(x)**2)])

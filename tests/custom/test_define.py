@@ -185,7 +185,7 @@ def test_a_defined_operator_has_a_signature_and_a_repr(scaled):
     (lambda op: op(nd.ones(1), x=nd.ones(1)), ArgumentError, "given twice"),
     (lambda op: op(y=sym.var("y")), ArgumentError, "no input 'y'"),
 ])
-def test_wrong_calls(scaled, call, kind, words):
+def test_wrong_calls_of_a_defined_operator_are_refused(scaled, call, kind, words):
     with pytest.raises(kind, match=words):
         call(scaled)
 
@@ -196,7 +196,7 @@ def test_tensors_stay_tensors(scaled):
     assert (mx.grad(mx.jit(lambda x: scaled(x, by=3).sum()))(x).asnumpy() == 3).all()
 
 
-def test_auxiliary_states():
+def test_states_move_in_training_only():
     """States move in training only, in every way to run the operator."""
     def centred(x, mean, *, momentum: float = 0.5, is_train):
         if is_train:
@@ -334,7 +334,7 @@ def test_gradients_of_several_outputs_in_numpy(run):
 
 
 @BOTH
-def test_losses(run):
+def test_losses_need_no_output_gradient(run):
     """Losses need no output gradient."""
     for grad in (lambda g, ins, outs: (outs[0] - ins[1], None),
                  lambda g, ins, outs: (outs[0].asnumpy() - ins[1].asnumpy(), 0)):

@@ -97,7 +97,7 @@ MISTAKES = [
 
 @BOTH
 @pytest.mark.parametrize("made, kind, words", MISTAKES)
-def test_mistakes(run, made, kind, words):
+def test_errors_for_mistakes_name_the_remedy(run, made, kind, words):
     name = registered(**made)
     for _ in range(2):
         with pytest.raises(kind, match=words) as caught:
@@ -304,7 +304,7 @@ MISSPELT = [  # the class, its methods, the nearest word or None
 
 
 @pytest.mark.parametrize("base, methods, near", MISSPELT)
-def test_misspelt_methods(base, methods, near):
+def test_misspelt_methods_of_a_class_cause_a_warning(base, methods, near):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         type("Mine", (base,), dict.fromkeys(methods, method))

@@ -84,7 +84,7 @@ def test_calls_graphs_and_files_have_the_inputs_that_are_given(call: tuple[list,
 
 @pytest.mark.parametrize("names", [["x", "weight"], ["x", "weight", "bias"], ["x", "weight", "bias", "mask"]])
 @pytest.mark.parametrize("traced", [True, False])
-def test_checks_pass(traced: bool, names: list[str]) -> None:
+def test_operators_with_optional_inputs_pass_the_check(traced: bool, names: list[str]) -> None:
     op = _defined(_dense, traced=traced)
     if not traced:
 

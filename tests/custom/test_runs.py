@@ -290,7 +290,7 @@ def test_the_order_of_inputs_may_change():
 @pytest.mark.parametrize("wanted, requests", [((True, True), ["write", "write"]), ((True, False), ["write", "null"]),
                                               ((False, True), ["null", "write"])])
 @pytest.mark.parametrize("req", ["write", "add"])
-def test_requested_gradients(wanted, requests, req):
+def test_only_requested_gradients_are_written(wanted, requests, req):
     name = register(DifferenceProp)
     a, b = nd.array([5.0]), nd.array([2.0])
     for each, want in zip((a, b), wanted):
@@ -323,7 +323,7 @@ def test_a_gradient_left_alone_is_zeros_on_every_call():
         assert set(a.grad.asnumpy()) == {float(1 - i % 2)} and not b.grad.asnumpy().any()
 
 
-def test_auxiliary_states():
+def test_each_call_changes_its_auxiliary_states():
     class Op(mx.operator.CustomOp):
         def forward(self, is_train, req, in_data, out_data, aux):
             aux[0] += in_data[0]
@@ -348,7 +348,7 @@ def test_auxiliary_states():
         assert y.asscalar() == state.asscalar() == x.grad.asscalar() == 2 * (i + 1)
 
 
-def test_backward_twice():
+def test_a_second_backward_adds_the_gradient_again():
     name = register(ScaleProp)
     for _ in CALLS:
         y, (x,) = recorded(lambda x: nd.Custom(x, op_type=name), [3.0], req="add")
@@ -358,7 +358,7 @@ def test_backward_twice():
 
 
 @pytest.mark.parametrize("traced", [False, True])
-def test_a_gradient_of_a_gradient(traced):
+def test_a_gradient_of_a_gradient_is_computed(traced):
     class Op(mx.operator.CustomOp):
         def forward(self, is_train, req, in_data, out_data, aux):
             self.assign(out_data[0], req[0], in_data[0] * in_data[0] * in_data[0])
@@ -405,7 +405,7 @@ def test_the_mode_is_each_calls_own():
             assert (y.asscalar(), x.grad.asscalar()) == (train, 10 + train)
 
 
-def test_contexts():
+def test_methods_run_in_the_context_of_the_call():
     class Op(Scale):
         def forward(self, is_train, req, in_data, out_data, aux):
             assert mx.current_context() == in_data[0].context == nd.zeros(1).context
@@ -424,7 +424,7 @@ def test_contexts():
         assert y.context == mx.cpu(i) and mx.current_context() == mx.cpu(0)
 
 
-def test_another_device():
+def test_an_operator_runs_on_another_device():
     class Op(mx.operator.CustomOp):
         def forward(self, is_train, req, in_data, out_data, aux):
             self.assign(out_data[0], req[0], in_data[0] * 2)

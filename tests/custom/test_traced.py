@@ -244,7 +244,7 @@ def test_the_second_order_is_that_of_central_differences(key, written):
     np.testing.assert_allclose(h.asnumpy(), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_third_order():
+def test_a_traced_operator_has_third_derivatives():
     name = registered(operator_of(lambda x: x ** 4))
     net, expected = sym.Custom(sym.Variable("x"), op_type=name), [4 * 8, 12 * 4, 24 * 2, 24]
     for value in expected:
@@ -440,7 +440,7 @@ def test_dropout_draws_anew_in_every_run():
 # ------------------------------------------------------------------------------------------------ functions
 
 
-def test_define():
+def test_a_traced_function_is_an_operator():
     @mx.operator.define(name=f"test_traced_{next(_NUMBERS)}", traced=True)
     def cubed(x, *, by: float = 1.0):
         return x * x * x * by
@@ -506,7 +506,7 @@ def test_a_function_that_is_not_traced_has_no_gradient():
 # ---------------------------------------------------------------------------------------- where it is used
 
 
-def test_files():
+def test_files_keep_traced_operators():
     net = sym.Custom(sym.Variable("x0"), op_type=names_of("square")[1], name="node")
     again = sym.load_json(net.tojson())
     executor = again.simple_bind(mx.cpu(), x0=(2,))
@@ -525,7 +525,7 @@ def test_monitors_receive_the_operators_in_the_body():
     assert executor.grad_arrays[0].asnumpy().tolist() == [2, 2]
 
 
-def test_module():
+def test_a_module_trains_through_a_traced_operator():
     name = registered(operator_of(lambda x: np.maximum(x.asnumpy(), 0)))
     net = sym.FullyConnected(sym.Custom(sym.FullyConnected(sym.Variable("data"), num_hidden=8), op_type=name),
                              num_hidden=2)
@@ -539,7 +539,7 @@ def test_module():
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_cells(compiled):
+def test_a_cell_calls_a_traced_operator(compiled):
     name = names_of("square")[2]
 
     class Net(mx.nn.Cell):

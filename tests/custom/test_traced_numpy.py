@@ -310,7 +310,7 @@ BINARIES = [np.add, np.subtract, np.multiply, np.maximum, np.minimum, np.hypot, 
 
 @settings(deadline=None, max_examples=60, derandomize=True)
 @given(st.data())
-def test_random_bodies(data):
+def test_random_bodies_in_numpy_equal_their_functions(data):
     """Random bodies are compositions of two functions of two arrays."""
     steps = data.draw(st.lists(st.tuples(st.integers(0, len(UNARIES) + len(BINARIES) - 1), st.integers(0, 99),
                                          st.integers(0, 99)), min_size=1, max_size=8))

@@ -33,7 +33,7 @@ def test_images_equal_those_of_mxnet(name):
 
 @pytest.mark.parametrize("extension", [".jpg", ".png"])
 @pytest.mark.parametrize("flag", [0, 1])
-def test_decoding(extension, flag, tmp_path):
+def test_decoded_images_equal_mxnets(extension, flag, tmp_path):
     data, expected = MXNET[f"file {extension}"].tobytes(), MXNET[f"decoded {extension} {flag}"]
     (tmp_path / "image").write_bytes(data)
     for image in (mx.image.imdecode(data, flag=flag), mx.img.imread(str(tmp_path / "image"), flag),
@@ -210,7 +210,7 @@ def test_a_users_augmenter():
     (lambda x: mx.image.ImageIter(2, (3, 2, 2), imglist=[[1, "a"]], last_batch_handle="pda"), ArgumentError, "'pad'"),
     (lambda x: mx.image.ImageIter(2, (3, 2, 2), imglist=[[1, "a"]], part_index=2, num_parts=2), ArgumentError, "of n"),
 ])
-def test_mistakes(call, error, text):
+def test_mistakes_raise_errors(call, error, text):
     with pytest.raises(error, match=text):
         call(mx.nd.array(picture(), dtype="uint8"))
 

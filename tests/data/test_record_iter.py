@@ -203,7 +203,7 @@ def test_labels_of_several_values(tmp_path, ten):
 
 @pytest.mark.parametrize("name, dtype", [("ImageRecordIter_v1", "float32"), ("ImageRecordUInt8Iter", "uint8"),
                                          ("ImageRecordUInt8Iter_v1", "uint8"), ("ImageRecordInt8Iter", "int8")])
-def test_other_names(name, dtype, ten):
+def test_iterators_have_mxnets_other_names(name, dtype, ten):
     batches = getattr(mx.io, name)(path_imgrec=ten, batch_size=4, data_shape=(3, 4, 4))
     assert isinstance(batches, mx.io.MXDataIter) and batches.provide_data[0].dtype == np.dtype(dtype)
     assert batches.iter_next() and batches.getdata().dtype == np.dtype(dtype)
@@ -211,7 +211,7 @@ def test_other_names(name, dtype, ten):
     assert batches.getindex().tolist() == [100, 101, 102, 103]
 
 
-def test_damage(ten, tmp_path):
+def test_damaged_records_are_refused_or_skipped(ten, tmp_path):
     data = bytearray((tmp_path / "ten.rec").read_bytes())
     with mx.recordio.MXIndexedRecordIO(f"{ten}.idx", ten, "r") as file:
         places = list(file.idx.values())
@@ -251,7 +251,7 @@ def test_a_file_without_a_complete_record(tmp_path):
     ({"min_random_scale": 2}, ArgumentError, "is more than"), ({"max_crop_size": 30}, ShapeError, "max_crop_size=30"),
     ({"part_index": 3, "num_parts": 3}, ArgumentError, "part_index=3"), ({"data_shape": (4, 4, 4)}, FileFormatError,
                                                                          "of 4 channels, got 3")])
-def test_mistakes(keywords, error, text, ten):
+def test_mistakes_raise_errors(keywords, error, text, ten):
     with pytest.raises(error, match=text):
         mx.io.ImageRecordIter(path_imgrec=ten, **{"batch_size": 4, "data_shape": (3, 4, 4), **keywords})
 

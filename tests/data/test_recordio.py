@@ -252,7 +252,7 @@ def test_files_in_a_forked_process(tmp_path):
     assert read(tmp_path / "b.rec") == ([b"of the parent"], 0)
 
 
-def test_mistakes(tmp_path):
+def test_mistakes_raise_errors(tmp_path):
     path = str(tmp_path / "a.rec")
     with pytest.raises(ArgumentError, match="there is no flag 'rw'"):
         mx.recordio.MXRecordIO(path, "rw")
@@ -290,7 +290,7 @@ def test_invalid_image_headers_are_refused():
             mx.recordio.pack(header, b"")
 
 
-def test_packed_images(theirs):
+def test_images_are_packed_into_records(theirs):
     pytest.importorskip("PIL")
     records, _ = read(theirs.with_suffix(".rec"))
     header, image = mx.recordio.unpack_img(records[-1])

@@ -129,7 +129,7 @@ def test_sharding_changes_no_bit_of_two_ranks(shard: str, optimizer: str) -> Non
     equal(numbers(parts[0]), numbers(whole[0]))
 
 
-def test_mean() -> None:
+def test_gradients_may_be_averaged_over_ranks() -> None:
     graph = network(3)
     one = trained(graph, None, steps=1)
     for each in on_ranks(3, lambda group: trained(graph, group, mean=True, steps=1)):
@@ -404,7 +404,7 @@ CHECKS = ["trains_as_one", "shards_as_one", "refuses_other_graphs", "goes_on_whi
 
 
 @needs_mpi
-def test_two_processes(tmp_path: Path) -> None:
+def test_checks_pass_on_two_processes(tmp_path: Path) -> None:
     """All checks pass on both of two processes."""
     wrong = {name: said for name, said in outcomes("reduction_checks", CHECKS, tmp_path).items() if said}
     assert not wrong, "\n".join(f"{name}: {said}" for name, said in wrong.items())

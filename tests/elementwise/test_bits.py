@@ -101,7 +101,7 @@ def test_bodies_that_are_traced(dtype, unregistered):
 
 
 @pytest.mark.parametrize("dtype", DTYPES[1:])
-def test_compiled_functions(dtype):
+def test_compiled_functions_keep_the_signs_of_zeros(dtype):
     x = mx.Tensor(numbers(dtype).asnumpy())
     pairs = [pair for pair in PAIRS[::5] if not {"max 0.0", "min -0.0", "relu", "x > -0.0"} & {*pair}]  # no tensors'
     for pair, found in zip(pairs, mx.jit(lambda x: tuple([chain(pair, x) for pair in pairs]))(x)):

@@ -311,7 +311,7 @@ def test_lowering_a_constant():
     assert trace(lambda x: 1.5, 1).lower(nd.zeros((2,))).asnumpy().tolist() == [1.5, 1.5]
 
 
-def test_lowering_polygamma():
+def test_polygamma_is_lowered_to_an_operator():
     x = np.array([0.5, 3.0])
     found = trace(polygamma(2), 1).lower(nd.array(x, dtype="float64"))
     assert np.allclose(found.asnumpy(), special.polygamma(np, 2, x))

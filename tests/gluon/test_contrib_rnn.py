@@ -29,7 +29,8 @@ CELLS: list[tuple[Callable[[], Any], tuple[int, ...], str, float, list[float]]] 
 
 
 @pytest.mark.parametrize(("make", "shape", "text", "total", "states"), CELLS, ids=[text for _, _, text, _, _ in CELLS])
-def test_cells(make: Callable[[], Any], shape: tuple[int, ...], text: str, total: float, states: list[float]) -> None:
+def test_unrolled_cells_give_the_results_of_mxnet(make: Callable[[], Any], shape: tuple[int, ...], text: str,
+                                                  total: float, states: list[float]) -> None:
     cell, draw = make(), np.random.RandomState(0)
     cell.initialize()
     x = mx.nd.array(draw.uniform(size=(2, 3, *shape)))

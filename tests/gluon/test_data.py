@@ -413,7 +413,7 @@ def test_batches_are_begun_in_advance(way: Any) -> None:
     assert len(_lists(loader)) == 4
 
 
-def test_pinned_batches() -> None:
+def test_batches_may_be_pinned() -> None:
     x, y = next(iter(data.DataLoader([(mx.nd.zeros(2), 1)], 1, pin_memory=True)))
     assert x.context == y.context == mx.cpu_pinned(0)
 
@@ -433,7 +433,7 @@ def test_workers_compute_where_the_program_has_computed() -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_records(way: Any, tmp_path: Path) -> None:
+def test_records_are_a_dataset(way: Any, tmp_path: Path) -> None:
     with mx.recordio.MXIndexedRecordIO(str(tmp_path / "a.idx"), str(tmp_path / "a.rec"), "w") as file:
         for number in range(50):
             file.write_idx(number, b"%03d" % number)

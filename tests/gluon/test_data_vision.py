@@ -40,7 +40,7 @@ def _rows(*labels: int) -> bytes:
 
 @pytest.mark.parametrize("kind", [vision.MNIST, vision.FashionMNIST])
 @pytest.mark.parametrize("packed", [True, False])
-def test_digits(kind: Any, packed: bool, tmp_path: Path) -> None:
+def test_files_of_digits_are_a_dataset(kind: Any, packed: bool, tmp_path: Path) -> None:
     _digits(tmp_path, "t10k", packed)
     digits = kind(root=str(tmp_path), train=False)
     image, label = digits[3]

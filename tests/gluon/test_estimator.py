@@ -84,7 +84,7 @@ def test_a_trained_network_is_better() -> None:
     assert losses[1] < losses[0]
 
 
-def test_checkpoints(tmp_path: Path) -> None:
+def test_a_handler_writes_checkpoints_and_the_best_one(tmp_path: Path) -> None:
     made = _estimator()
     made.fit(_data(), epochs=4, event_handlers=est.CheckpointHandler(
         tmp_path, "m", made.train_metrics[0], save_best=True, max_checkpoints=2))
@@ -133,7 +133,7 @@ def test_arguments_of_handlers() -> None:
     (lambda: est.LoggingHandler("batch"), "expected a number of batches"),
     (lambda: est.EarlyStoppingHandler("acc"), "expected one metric"),
 ])
-def test_mistakes(call: Callable[[], object], words: str) -> None:
+def test_mistakes_raise_errors(call: Callable[[], object], words: str) -> None:
     with pytest.raises(mx.errors.ArgumentError, match=words):
         call()
 

@@ -102,7 +102,7 @@ def test_download_finds_existing_files(tmp_path: Path, monkeypatch: pytest.Monke
         utils.download("https://example.org/")
 
 
-def test_replace_file(tmp_path: Path) -> None:
+def test_replace_file_replaces_or_cleans_up(tmp_path: Path) -> None:
     """The file takes the place of the other; one that cannot be moved is removed."""
     new, old = tmp_path / "new", tmp_path / "old"
     new.write_text("new")

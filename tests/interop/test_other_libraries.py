@@ -148,7 +148,7 @@ def test_pytorch_uses_the_declared_gradient(torch: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore")  # warnings of PyTorch's compiler
 @pytest.mark.parametrize("make", [swish, ruled, cube, lambda: "LayerNorm"])
-def test_compiled_by_pytorch(torch: Any, make: Callable[[], Any]) -> None:
+def test_torch_compile_compiles_an_operator(torch: Any, make: Callable[[], Any]) -> None:
     operator = mx.operator.to_torch(make())
     count = len(get("LayerNorm").signature.input_names) if make() == "LayerNorm" else 1 if make is swish else 2
     shapes = [(3, 4), (4,), (4,)] if count == 3 else [(3, 4)] * count

@@ -105,7 +105,7 @@ SLOPES = [
 
 
 @pytest.mark.parametrize("function, expected", SLOPES)
-def test_gradient(function, expected):
+def test_gradients_equal_the_expected_values(function, expected):
     np.testing.assert_allclose(slope(function, marked())[0], np.asarray(expected, np.float32), rtol=1e-6)
 
 
@@ -164,7 +164,7 @@ def test_any_computation_against_differences(steps):
 # ------------------------------------------------------------------------------------------------ requests
 
 
-def test_requests():
+def test_requests_write_add_or_skip_gradients():
     write, add, null = marked(), marked(req="add"), marked(req="null")
     add.grad[:] = 1
     null.grad[:] = 7
@@ -219,7 +219,7 @@ def test_mark_variables_with_more_gradients(gradients, requests):
     assert [each.asnumpy().tolist() for each in buffers] == [[3, 3]] + [[0, 0]] * (gradients - 1)
 
 
-def test_mark_variables():
+def test_marked_variables_get_gradients_by_request():
     x, y, g, h = nd.array(X), nd.array(X), nd.zeros((2, 3)), nd.ones((2, 3))
     autograd.mark_variables([x, y], [g, h], ["write", "add"])
     with autograd.record():
@@ -232,7 +232,7 @@ def test_mark_variables():
     assert x.grad is h
 
 
-def test_fresh_gradients():
+def test_backward_marks_gradients_as_fresh():
     """Trainers of MXNet read ``_fresh_grad`` to see whether backward has reached a weight since the last step."""
     x, y = marked(), marked()
     with autograd.record():
@@ -249,7 +249,7 @@ def test_fresh_gradients():
         nd.ones(1)._fresh_grad = True
 
 
-def test_head_gradients():
+def test_head_gradients_scale_the_gradients():
     x = marked()
     with autograd.record():
         y, z = x * 3, x * x
@@ -265,7 +265,7 @@ def test_head_gradients():
     np.testing.assert_array_equal(x.grad.asnumpy(), 3 * X)
 
 
-def test_retain_graph():
+def test_a_retained_graph_runs_backward_again():
     x = marked(req="add")
     with autograd.record():
         y = x * x
@@ -319,7 +319,7 @@ ORDERS = [
 
 
 @pytest.mark.parametrize("function, expected", ORDERS)
-def test_higher_orders(function, expected):
+def test_gradients_of_higher_orders_equal_the_expected_values(function, expected):
     x = marked()
     with autograd.record():
         y = function(x)
@@ -341,7 +341,7 @@ def test_backward_through_a_gradient():
     np.testing.assert_allclose(x.grad.asnumpy(), 36 * X ** 3, rtol=1e-6)
 
 
-def test_grad():
+def test_grad_returns_gradients_of_any_recorded_array():
     x = marked()
     with autograd.record():
         y = x * 2
@@ -385,7 +385,7 @@ SCOPES = [
 
 
 @pytest.mark.parametrize("scope, expected", SCOPES)
-def test_modes(scope, expected):
+def test_scopes_set_recording_and_training(scope, expected):
     with scope():
         assert modes() == expected
         with autograd.record(), autograd.predict_mode():
@@ -398,7 +398,7 @@ def test_modes(scope, expected):
     assert modes() == (False, False)
 
 
-def test_set_modes():
+def test_set_functions_return_the_mode_before():
     assert [autograd.set_recording(True), autograd.set_recording(False)] == [False, True]
     assert [autograd.set_training(True), autograd.set_training(False)] == [False, True]
 
@@ -551,7 +551,7 @@ class Scaled(autograd.Function):
         return dx * 20, dy * 30
 
 
-def test_function():
+def test_an_autograd_function_has_its_own_gradient():
     x, y = marked(), marked([1.0, 2.0])
     with autograd.record():
         u, w = Scaled()(x * 1, y)
@@ -776,7 +776,7 @@ def test_a_function_is_called_once():
 # ------------------------------------------------------------------------------------------------- get_symbol
 
 
-def test_get_symbol():
+def test_get_symbol_gives_the_recorded_graph():
     x, y = marked(), marked([3, 1, 2])
     with autograd.record():
         z = nd.relu(x * y + 1) + x
@@ -831,7 +831,7 @@ def test_backward_releases_used_arrays():
     assert node.ins is node.outs is None
 
 
-def test_long_chains():
+def test_long_chains_cause_no_recursion():
     """A chain as long as a loop causes no recursion in forward, in backward, or when it is freed."""
     x = marked([1.0])
     with autograd.record():
@@ -843,7 +843,7 @@ def test_long_chains():
     del y
 
 
-def test_the_first_autograd():
+def test_contrib_autograd_records_as_in_mxnet():
     old = mx.contrib.autograd
     with old.train_section():
         assert autograd.is_recording() and autograd.is_training()

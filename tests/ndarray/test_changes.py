@@ -252,7 +252,7 @@ def slope(function):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_gradient(name):
+def test_writes_while_recording_have_gradients(name):
     function, x = FUNCTIONS[name], marked()
     with autograd.record():
         y = function(x)
@@ -349,7 +349,7 @@ def test_written_values_are_cast():
     assert whole.asnumpy()[0].tolist() == [0, -1, 2]
 
 
-def test_second_order():
+def test_writes_have_second_derivatives():
     x = marked()
     with autograd.record():
         y = rows(x)
@@ -558,6 +558,6 @@ def repeated(x):
 
 @pytest.mark.parametrize("way", [lambda function: function, mx.jit], ids=["eager", "compiled"])
 @pytest.mark.parametrize("function, expected", [(changed_constant, [5, 6, 7]), (repeated, [0, 1, 1])])
-def test_tensors(function, expected, way):
+def test_writes_to_tensors_have_gradients(function, expected, way):
     found = mx.grad(way(function))(nn.Tensor(np.float32([1, 2, 3])))
     assert found.asnumpy().tolist() == expected

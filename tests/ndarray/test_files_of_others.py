@@ -230,7 +230,7 @@ def test_tensors_that_share_a_storage_too_often(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shape, words", [((5, 3), ""), ((2 ** 31, 2 ** 31), "for the stored data"),
                                           ((2 ** 62, 2 ** 62), "for the stored data")])
-def test_expanded_tensors(shape: tuple[int, ...], words: str, tmp_path: Path) -> None:
+def test_expanded_tensors_must_fit_their_file(shape: tuple[int, ...], words: str, tmp_path: Path) -> None:
     """PyTorch's ``expand`` makes such a tensor: one axis has a stride of 0, and the file has to justify its length."""
     save(tmp_path / "a.pt", [Record(np.arange(3, dtype=np.float32).reshape(1, 3))], ["w"])
     with zipfile.ZipFile(tmp_path / "a.pt") as archive:
@@ -304,7 +304,8 @@ def test_no_code_of_an_old_file_is_run(tmp_path: Path, monkeypatch: pytest.Monke
 @settings(max_examples=MOST_DAMAGED, deadline=None)
 @given(data=st.data())
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_changed_bytes(path: Path, data: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_files_with_changed_bytes_are_read_or_refused(path: Path, data: Any,
+                                                      tmp_path_factory: pytest.TempPathFactory) -> None:
     """A changed file is read, or refused with an error of opreg."""
     content = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 4))):

@@ -102,7 +102,7 @@ def test_arrays_are_made(make, expected, dtype):
     same(make(), expected, dtype)
 
 
-def test_bfloat16():
+def test_arrays_may_be_bfloat16():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     x = nd.array([1, 2.5], dtype="bfloat16")
     assert x.dtype is ml_dtypes.bfloat16
@@ -190,7 +190,7 @@ READ = [
 
 
 @pytest.mark.parametrize("make, key, expected", READ)
-def test_subscript(make, key, expected):
+def test_subscripts_select_elements(make, key, expected):
     same(make()[key], expected)
 
 
@@ -303,7 +303,7 @@ WRITTEN = [
 
 
 @pytest.mark.parametrize("make, key, value, expected", WRITTEN)
-def test_assignment(make, key, value, expected):
+def test_assignments_to_subscripts_change_elements(make, key, value, expected):
     x = make()
     x[key] = value
     same(x, expected)
@@ -319,7 +319,7 @@ def test_assignment_to_a_number():
         x[0:1] = 3
 
 
-def test_assignment_casts():
+def test_assigned_values_are_cast():
     x, y = i(), nd.array([1, 2], dtype="uint8")
     x[:] = 1.7
     same(x, [1, 1], "int32")
@@ -368,7 +368,7 @@ RESHAPES = [
 
 
 @pytest.mark.parametrize("shape, keywords, expected", RESHAPES)
-def test_reshape_codes(shape, keywords, expected):
+def test_reshape_takes_mxnets_codes(shape, keywords, expected):
     assert b().reshape(shape, **keywords).shape == expected
     assert b().reshape(*shape, **keywords).shape == expected
     assert b().reshape(list(shape), **keywords).shape == expected
@@ -397,7 +397,7 @@ ARITHMETIC = [
 
 
 @pytest.mark.parametrize("call, expected", ARITHMETIC)
-def test_arithmetic(call, expected):
+def test_arithmetic_equals_numpys(call, expected):
     with np.errstate(all="ignore"):
         same(call(), np.asarray(expected, np.float32))
 
@@ -543,7 +543,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize("call, expected", CALLS)
-def test_call(call, expected):
+def test_functions_take_arguments_in_every_form(call, expected):
     same(call(), np.asarray(expected, np.float32))
 
 
@@ -572,7 +572,7 @@ CALLED_WRONGLY = [
 
 
 @pytest.mark.parametrize("call, kind, words", CALLED_WRONGLY)
-def test_called_wrongly(call, kind, words):
+def test_wrong_calls_raise_errors(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
 
@@ -613,7 +613,7 @@ def test_calls_of_one_form_differ_in_their_arrays():
     assert nd.sum(a(), axis=[0]).shape == (3,)
 
 
-def test_out():
+def test_results_are_written_to_out():
     o = nd.zeros((2, 3))
     assert nd.relu(a(), out=o) is o
     same(o, X)
@@ -699,7 +699,7 @@ def test_functions_have_signatures():
 # ------------------------------------------------------------------------------------- conversions to Python
 
 
-def test_properties():
+def test_arrays_have_their_properties():
     x = a()
     assert (x.shape, x.size, x.ndim, len(x), x.dtype) == ((2, 3), 6, 2, 2, np.float32)
     assert (x.context, x.ctx, x.stype, x.writable, x.grad) == (mx.cpu(), mx.cpu(), "default", True, None)
@@ -722,11 +722,11 @@ REPRS = [
 
 
 @pytest.mark.parametrize("make, text", REPRS)
-def test_repr(make, text):
+def test_the_repr_shows_values_shape_and_context(make, text):
     assert repr(make()) == str(make()) == text
 
 
-def test_scalar_conversions():
+def test_arrays_of_one_element_become_scalars():
     x = nd.array([2.5])
     assert (float(x), int(x), x.asscalar(), x.item()) == (2.5, 2, np.float32(2.5), 2.5)
     assert type(x.asscalar()) is np.float32
@@ -765,7 +765,7 @@ def test_fast_path_of_scalars(dtype):
             assert answer(getattr(cls, name), array, scalar) == answer(slow, array, scalar), (cls, name, scalar)
 
 
-def test_numpy():
+def test_arrays_become_numpy_copies():
     x = a()
     host = x.asnumpy()
     assert host.flags.writeable
@@ -905,7 +905,7 @@ def test_memory_that_may_not_be_written_is_read_by_inference():
         assert run(False).shape == (2, 3)
 
 
-def test_dlpack():
+def test_dlpack_shares_memory():
     x = a()
     host = np.from_dlpack(x)
     x[0, 0] = 7
@@ -986,7 +986,7 @@ def test_engine_bulk_has_no_effect():
     same(x, X * 2)
 
 
-def test_copies():
+def test_copyto_and_copy_copy_values():
     x, y = a(), nd.zeros((2, 3))
     assert x.copyto(y) is y
     same(y, X)

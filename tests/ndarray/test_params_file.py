@@ -107,7 +107,7 @@ def test_bool_scalar_and_zero_size(expected, name, prefix):
         assert same(got.array, expected[prefix + key])
 
 
-def test_sparse_arrays(expected):
+def test_sparse_arrays_of_mxnets_files_are_read(expected):
     records, names = load(FILES / "sparse_v2.params")
     assert [record.sparse.stype if record.sparse else "" for record in records].count("") == 1
     for got, name in zip(records, names, strict=True):
@@ -224,7 +224,7 @@ def test_arrays_without_numbers_keep_their_shape(zero):
 @pytest.mark.parametrize(
     ("code", "device"), (((3, 1), ("cpu_pinned", 1)), ((5, 0), ("cpu_shared", 0)), ((2, 7), ("gpu", 7)))
 )
-def test_device_codes(code, device):
+def test_codes_name_the_device_of_a_record(code, device):
     assert only(file(record(device=code))).device == device
 
 
@@ -304,7 +304,7 @@ CSR = (2, (2, 3), (3,), (1, 2, 3), (0, 2, 3), (2, 0, 1))
     ),
 )
 @pytest.mark.parametrize("index", (("q", 6), ("i", 4)))
-def test_sparse_records(parts, dense, index):
+def test_sparse_records_are_made_dense(parts, dense, index):
     got = only(file(sparse(*parts, index=index)))
     assert same(got.dense(), np.asarray(dense, np.float32))
     assert got.sparse.stype == {1: "row_sparse", 2: "csr"}[parts[0]] and got.sparse.shape == np.shape(dense)
@@ -348,7 +348,7 @@ def test_a_sparse_array_larger_than_memory_is_read():
 # --------------------------------------------------------------------------------------- bfloat16
 
 
-def test_bfloat16():
+def test_files_hold_bfloat16():
     numbers = np.array([[1.0, -2.5], [np.nan, 3e38]], ml_dtypes.bfloat16)
     data = b"".join(write([Record(numbers)]))
     assert data == file(record((2, 2), 12, numbers.tobytes()))

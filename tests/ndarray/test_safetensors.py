@@ -141,7 +141,7 @@ def test_damaged_files_are_refused(tmp_path: Path, name: str) -> None:
         load(tmp_path / "a.safetensors")
 
 
-def test_empty(tmp_path: Path) -> None:
+def test_a_file_may_hold_no_arrays(tmp_path: Path) -> None:
     save(tmp_path / "a.safetensors", [])
     assert load(tmp_path / "a.safetensors") == ([], [])
 

@@ -105,7 +105,7 @@ def test_a_sparse_array_is_written_as_a_whole(stype, source):
     assert (dense.asnumpy() == X).all()
 
 
-def test_scipy_matrices():
+def test_matrices_of_scipy_become_csr_arrays():
     sparse = pytest.importorskip("scipy.sparse")
     matrix = nd.sparse.csr_matrix(sparse.csr_matrix(X))
     assert (matrix.asnumpy() == X).all() and (matrix.asscipy().toarray() == X).all()

@@ -187,7 +187,7 @@ def test_a_static_scaler_keeps_dtypes_and_nestings() -> None:
     ((Tensor([1.0, 2.0]),), True), ((Tensor([1.0, np.inf]), Tensor([1.0])), False),
     ((Tensor([1.0], ms.float16), Tensor([np.nan])), False), ((Tensor([1.0], ms.float16), Tensor([2])), True),
     ([Tensor([3])], True), ((Tensor([1.0]), [Tensor([-np.inf], ms.bfloat16)]), False), (Tensor([1.0]), True)])
-def test_all_finite(mode: int, values: Any, expected: bool) -> None:
+def test_all_finite_finds_nan_and_infinities(mode: int, values: Any, expected: bool) -> None:
     asked = ms.jit(amp.all_finite) if mode == ms.GRAPH_MODE else amp.all_finite
     got = asked(values)
     assert (got.shape, got.dtype, bool(got)) == ((), ms.bool_, expected)
@@ -232,7 +232,7 @@ def built(net: nn.Cell, level: str = "O0", loss_scale: float = 1.0, **settings: 
 
 
 @pytest.mark.parametrize("case", MISTAKES)
-def test_mistakes(case: str) -> None:
+def test_mistakes_raise_errors(case: str) -> None:
     kind, message, call = MISTAKES[case]
     with pytest.raises(kind, match=message):
         call()

@@ -96,7 +96,7 @@ def test_dtypes_and_shapes_stay(tmp_path, ending):
         np.testing.assert_array_equal(p.asnumpy(), ARRAYS[name])
 
 
-def test_bfloat16_stays(tmp_path):
+def test_bfloat16_is_saved_and_loaded(tmp_path):
     value = np.array([[1.5, -0.0078125], [3.0, 1e30]], np.float32).astype(as_dtype("bfloat16"))
     save_checkpoint({"b": Tensor(value)}, tmp_path / "b.ckpt")
     found = load_checkpoint(tmp_path / "b.ckpt")["b"]

@@ -102,7 +102,7 @@ def source() -> ds.Dataset:
     (lambda: two().map(transforms.OneHot(3), "a").project("a").take(2), [[[1, 0, 0]], [[0, 1, 0]]]),
     (lambda: two().map(transforms.Duplicate(), "a", ["a", "c"]).take(1), [[0, 0, 0.0]]),
 ])
-def test_rows(made: Callable[[], ds.Dataset], expected: list) -> None:
+def test_a_dataset_gives_its_rows_and_their_number(made: Callable[[], ds.Dataset], expected: list) -> None:
     dataset = made()
     assert rows(dataset) == expected
     assert len(dataset) == dataset.get_dataset_size() == len(expected)
@@ -155,7 +155,7 @@ def test_a_shuffle_draws_from_its_buffer() -> None:
     (ds.RandomSampler(replacement=True, num_samples=9), 4), (ds.RandomSampler(num_samples=2), 2),
     (ds.SubsetRandomSampler([3, 1]), 2), (ds.WeightedRandomSampler([0, 1, 0, 1], 6), 4),
     (ds.DistributedSampler(2, 0), 2)])
-def test_samplers(sampler: ds.Sampler, count: int) -> None:
+def test_samplers_choose_rows(sampler: ds.Sampler, count: int) -> None:
     dataset = one(5, 6, 7, 8, sampler=sampler)
     found = [row[0] for row in rows(dataset)]
     assert len(found) == len(dataset) == count and set(found) <= {5, 6, 7, 8}
@@ -215,7 +215,7 @@ def test_a_dataset_describes_itself() -> None:
     assert ds.NumpySlicesDataset([1]).get_col_names() == ["column_0"]
 
 
-def test_iterators() -> None:
+def test_iterators_give_tensors_arrays_dicts_or_lists() -> None:
     assert [sorted(row) for row in two().create_dict_iterator()] == [["a", "b"]] * 4
     assert all(isinstance(row["a"], np.ndarray) for row in two().create_dict_iterator(output_numpy=True))
     assert [len(row) for row in two().create_tuple_iterator(columns=["b"])] == [1] * 4
@@ -318,7 +318,8 @@ IMAGE: np.ndarray = (np.arange(24).reshape(2, 4, 3) * 10).astype(np.uint8)
     (vision.RandomCrop(2, padding=1), (2, 2, 3), []), (vision.RandomCrop((5, 5), pad_if_needed=True), (5, 5, 3), []),
     (vision.RandomHorizontalFlip(0.0), (2, 4, 3), [0, 10, 20]), (vision.RandomVerticalFlip(1.0), (2, 4, 3), [120]),
     (vision.ToType(ms.float16), (2, 4, 3), [0, 10]), (vision.Crop((0, 1), (1, 2)), (1, 2, 3), [30, 40])])
-def test_images(transform: Callable[[np.ndarray], np.ndarray], shape: tuple, begins: list) -> None:
+def test_transforms_change_images_as_expected(transform: Callable[[np.ndarray], np.ndarray], shape: tuple,
+                                              begins: list) -> None:
     found = transform(IMAGE)
     assert found.shape == shape and np.allclose(found.ravel()[:len(begins)], begins, 1e-6)
 
@@ -365,7 +366,7 @@ def test_several_functions_as_one() -> None:
     (lambda: words().use_sampler([0]), ArgumentError, "GeneratorDataset: a source without __getitem__"),  # type: ignore
     (lambda: ds.config.set_numa_enable(1), TypeError, "set_numa_enable: expected a bool, got 1"),
     (lambda: ds.config.set_seed(-1), ArgumentError, "expected an int of 0 at least")])
-def test_mistakes(call: Callable[[], Any], error: type[Exception], said: str) -> None:
+def test_mistakes_raise_errors(call: Callable[[], Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         call()
 

@@ -50,7 +50,8 @@ def align(**settings: Any) -> Callable[..., Any]:
     (ops.FloatStatus(), [[1.0, np.inf]], [1]), (ops.FloatStatus(), [[[1.0], [2.0]]], [0]),
     (ops.FloatStatus(), [[np.nan]], [1]),
 ])
-def test_values(call: Callable[..., Any], inputs: list[Any], expected: list[Any], compiled: bool) -> None:
+def test_results_equal_mindspores(call: Callable[..., Any], inputs: list[Any], expected: list[Any],
+                                  compiled: bool) -> None:
     run = ms.jit(lambda *xs: call(*xs)) if compiled else call
     found = run(*[Tensor(np.array(each, np.float32)) for each in inputs]).asnumpy()
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=6e-5)
@@ -60,7 +61,7 @@ def test_values(call: Callable[..., Any], inputs: list[Any], expected: list[Any]
 @pytest.mark.parametrize("call, inputs", [
     (ops.BoundingBoxEncode(**SCALED), [ANCHORS, BOXES]), (ops.BoundingBoxDecode((99, 99)), [ANCHORS, MOVES]),
     (align(), [FEATURES, REGIONS])])
-def test_gradients(call: Callable[..., Any], inputs: list[Any]) -> None:
+def test_gradients_agree_with_central_differences(call: Callable[..., Any], inputs: list[Any]) -> None:
     """Gradients of the first input along a random direction agree with central differences."""
     random = np.random.default_rng(1)
     x, y = (np.array(each, np.float64) + 0.013 for each in inputs)

@@ -80,7 +80,7 @@ def test_values_equal_explicit_attention(case: str, layout: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("case", ["alone", "masked", "shifted and masked", "causal from the last"])
-def test_half_precision(case: str, dtype: str) -> None:
+def test_flash_attention_runs_in_half_precision(case: str, dtype: str) -> None:
     settings, meaning = CASES[case]
     given = [ms.Tensor(x.astype("f")).astype(getattr(ms, dtype)) for x in (QUERY, KEY, VALUE)]
     found = ops.flash_attention_score(*given, HEADS, input_layout="BNSD", **tensors(settings, "float32"))

@@ -31,7 +31,7 @@ def built(case: dict[str, Any]) -> tuple[Any, list[Tensor]]:
 
 
 @of_each(CASES, by=lambda case: case["loss"])
-def test_values_of_losses(case):
+def test_values_of_losses_equal_mindspores(case):
     loss, inputs = built(case)
     expected = array(case["value"])
     for call in (loss, loss.compile(*inputs), jit(lambda *xs: loss(*xs))):
@@ -41,7 +41,7 @@ def test_values_of_losses(case):
 
 
 @of_each([case for case in CASES if "gradients" in case], by=lambda case: case["loss"])
-def test_gradients(case):
+def test_gradients_of_losses_equal_the_recorded_ones(case):
     loss, inputs = built(case)
     positions = tuple(map(int, case["gradients"]))
     of = grad(lambda *xs: loss(*xs), positions)
@@ -58,7 +58,7 @@ def test_every_loss_has_a_case():
 @pytest.mark.parametrize("name", ["MSELoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "BCEWithLogitsLoss",
                                   "CrossEntropyLoss"])
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
-def test_dtype_stays(name, dtype):
+def test_a_loss_has_the_dtype_of_its_inputs(name, dtype):
     x, y = (np.linspace(0.1, 0.9, 6).reshape(2, 3)[::step].astype(dtype) for step in (1, -1))
     loss = getattr(losses, name)(reduction="mean")
     found = loss(Tensor(x), Tensor(y))
@@ -314,7 +314,7 @@ def _decoded(scores, lengths, merge):
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("merge", [False, True])
-def test_greedy_decoding(merge, compiled):
+def test_greedy_decoding_equals_a_loop(merge, compiled):
     scores = np.random.default_rng(8).integers(0, 9, (8, 3, 3)).astype(np.float32)
     lengths = [8, 3, 6]
     decode = ops.CTCGreedyDecoder(merge)

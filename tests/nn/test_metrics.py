@@ -38,7 +38,7 @@ METRICS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], Any]] = {
 
 
 @pytest.mark.parametrize("make, inputs, expected", METRICS.values(), ids=METRICS)
-def test_metrics(make: Callable[[], Any], inputs: tuple[Any, ...], expected: Any) -> None:
+def test_metrics_have_the_expected_values(make: Callable[[], Any], inputs: tuple[Any, ...], expected: Any) -> None:
     metric = make()
     metric.update(*(Tensor(np.array(each)) for each in inputs))
     np.testing.assert_allclose(metric.eval(), expected)
@@ -75,7 +75,7 @@ def given(metric: str, value: Any) -> Any:
 
 
 @of_each(RECORD, by=lambda case: case["metric"])
-def test_as_recorded(case: dict[str, Any]) -> None:
+def test_metrics_have_the_recorded_values_of_mindspore(case: dict[str, Any]) -> None:
     name = case["metric"]
     batches = [[given(name, each) for each in batch] for batch in case["updates"]]
     if name == "auc":

@@ -141,7 +141,7 @@ DATASETS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("dataset", DATASETS.values(), ids=DATASETS)
-def test_datasets(dataset: Callable[[], Any]) -> None:
+def test_a_model_trains_on_datasets_as_on_lists(dataset: Callable[[], Any]) -> None:
     expected, made, history = model(metrics={"mse"}), model(metrics={"mse"}), ms.History()
     expected.train(3, BATCHES)
     made.train(3, dataset(), callbacks=history)
@@ -251,7 +251,7 @@ NET = nn.Dense(3, 1)
 
 
 @pytest.mark.parametrize("kind, text, mistake", MISTAKES.values(), ids=MISTAKES)
-def test_mistakes(kind: type[Exception], text: str, mistake: Callable[[], object]) -> None:
+def test_mistakes_raise_errors(kind: type[Exception], text: str, mistake: Callable[[], object]) -> None:
     with pytest.raises(kind, match=text):
         mistake()
 
@@ -291,7 +291,7 @@ WATCHED = {
 
 
 @pytest.mark.parametrize("settings, epochs", WATCHED.values(), ids=WATCHED)
-def test_early_stopping(settings: dict[str, Any], epochs: int) -> None:
+def test_early_stopping_ends_a_training_without_progress(settings: dict[str, Any], epochs: int) -> None:
     history = ms.History()
     stop = ms.EarlyStopping("eval_loss", **{"patience": 1, **settings})
     constant(metrics={"mae"}).fit(9, [([[1.0]], [[3.0]])], [([[1.0]], [[3.0]])], callbacks=[history, stop])
@@ -320,7 +320,8 @@ FILES = {
 
 
 @pytest.mark.parametrize("settings, epochs, names", FILES.values(), ids=FILES)
-def test_checkpoints(tmp_path: Path, settings: dict[str, Any], epochs: int, names: list[str]) -> None:
+def test_checkpoints_are_written_and_removed_by_the_settings(tmp_path: Path, settings: dict[str, Any], epochs: int,
+                                                             names: list[str]) -> None:
     made = model()
     kept = ms.ModelCheckpoint("net", str(tmp_path), ms.CheckpointConfig(**settings))
     made.train(epochs, BATCHES, callbacks=kept)

@@ -141,7 +141,7 @@ def test_bounds_of_integers() -> None:
     assert mnp.lcm([0, 4], [3, 6]).asnumpy().tolist() == [0, 12]
 
 
-def test_random_numbers() -> None:
+def test_random_functions_fill_their_ranges() -> None:
     ms.set_seed(3)
     assert mnp.rand().shape == (1,) and mnp.rand(2, 3, dtype=ms.float16).dtype == ms.float16
     whole = mnp.randint(2, 5, (200,)).asnumpy()

@@ -64,7 +64,7 @@ CASES = [(group, text) for group in ("functions", "primitives", "methods", "rand
 
 
 @of_each(CASES, by=lambda case: function_of(case[1]))
-def test_as_recorded(group: str, text: str) -> None:
+def test_functions_give_the_recorded_results_of_mindspore(group: str, text: str) -> None:
     wanted, names = RECORDED[group][text], used(text)
     values = {name: ms.Tensor(array) for name, array in ARRAYS.items()}
     expect(wanted, run(text, values))
@@ -93,7 +93,7 @@ def _sum(found: Any) -> Any:
 
 
 @of_each(SMOOTH, by=lambda case: function_of(case[1]))
-def test_gradient(group: str, text: str) -> None:
+def test_gradients_agree_with_central_differences(group: str, text: str) -> None:
     """Gradients of float64 inputs agree with central differences in three directions, eager and compiled."""
     names = [name for name in used(text) if ARRAYS[name].dtype == np.float32]
     fixed = {name: ms.Tensor(array.astype("f8") if array.dtype == np.float32 else array)
@@ -319,7 +319,7 @@ def test_random_values_repeat_by_seed_and_differ_in_every_run() -> None:
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_distributions(compiled: bool) -> None:
+def test_random_functions_draw_from_their_distributions(compiled: bool) -> None:
     ms.random.seed(11)
 
     def draw(function: Any) -> np.ndarray:
@@ -360,7 +360,7 @@ FLOWS = {
 
 
 @pytest.mark.parametrize("name", FLOWS)
-def test_control_flow(name: str) -> None:
+def test_control_flow_is_the_same_eager_and_compiled(name: str) -> None:
     """Results and gradients, for inputs and Parameters, are equal eagerly and compiled."""
     function = FLOWS[name]
     compiled = ms.jit(function)
@@ -371,7 +371,7 @@ def test_control_flow(name: str) -> None:
             np.testing.assert_allclose(one.asnumpy(), other.asnumpy())
 
 
-def test_control_flow_refuses() -> None:
+def test_control_flow_refuses_wrong_arguments() -> None:
     with pytest.raises(ValueError, match="max_iterations"):
         ms.jit(lambda x: ops.while_loop(lambda v: v.sum() > 0, lambda v: v, x, 0))(X)
     with pytest.raises(ValueError, match="same shapes"):
@@ -419,7 +419,7 @@ def test_scalar_casts_refuse_invalid_values() -> None:
         ops.scalar_cast(1, ms.float32)
 
 
-def test_names() -> None:
+def test_listed_names_exist() -> None:
     assert len(set(ops.__all__)) == len(ops.__all__)
     for name in ops.__all__:
         assert hasattr(ops, name), name

@@ -119,7 +119,7 @@ def test_documented_updates_where_mindspores_kernels_differ():
 
 
 @pytest.mark.parametrize("row", RECORD["schedules"], ids=lambda row: row["schedule"])
-def test_schedule(row):
+def test_schedules_give_the_recorded_rates(row):
     schedule = getattr(optim, row["schedule"])(*row["arguments"])
     compiled = jit(lambda step: schedule(step))
     for step, expected in enumerate(row["values"]):
@@ -159,7 +159,7 @@ def test_asgd_averages_earlier_values_of_parameters():
 
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 @pytest.mark.parametrize("way", ["eager", "operators", "compiled"])
-def test_lamb(decay, way):
+def test_lamb_equals_its_formula(decay, way):
     """The reference is NumPy, since MindSpore has no CPU kernel for LAMB."""
     w = Parameter(Tensor([1.0, -2.0, 3.0]), name="w")
     optimizer = optim.Lamb([w], 0.1, weight_decay=decay)
@@ -180,7 +180,7 @@ _ROWS |= {row["schedule"] for row in RECORD["schedules"]} | {row["function"] for
 
 
 @pytest.mark.parametrize("name", sorted({*optim.__all__} - {"Optimizer", "LearningRateSchedule", "LARS"}))
-def test_has_a_row(name):
+def test_every_optimizer_has_a_row(name):
     assert name in _ROWS, f"{name} has no row in RULES, or no recorded answers in tests/recorded/mindspore_optim.json"
 
 
@@ -234,7 +234,7 @@ def test_a_refused_step_does_not_count(name, wrong):
 
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
-def test_other_dtypes(name, dtype):
+def test_parameters_of_other_dtypes_are_updated(name, dtype):
     start, gradient = np.array([1.0, -2.0, 3.0]), np.array([0.5, 0.25, -1.0])
     found = []
     for each in (as_dtype(dtype), as_dtype("float32")):
@@ -527,7 +527,7 @@ def test_a_copy_of_an_optimizer_has_parameters_of_its_own():
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["eager", "jit"])
-def test_functional_training(wrap):
+def test_an_optimizer_is_called_in_functional_training(wrap):
     w = Parameter(np.array([2.0, -1.0], np.float32), name="w")
     optimizer = optim.SGD([w], 0.5)
     both = value_and_grad(lambda x: ops._np_sum(ops.square(w * x)), None, optimizer.parameters)

@@ -114,13 +114,13 @@ def test_max_pool_with_argmax(kernel: Any, stride: Any, mode: str) -> None:
 
 
 @pytest.mark.parametrize("p", [0, 1, 2, 3, float("inf")])
-def test_dist(p: float) -> None:
+def test_dist_is_the_norm_of_the_difference(p: float) -> None:
     x, y = np.array([[3.0, 1.0], [5.0, 0.0]]), np.array([1.0, 4.0])
     found = ops.dist(ms.Tensor(x), ms.Tensor(y), p)
     np.testing.assert_allclose(found.asnumpy(), np.linalg.norm((x - y).reshape(-1), p), 1e-6)
 
 
-def test_index_add() -> None:
+def test_index_add_changes_the_parameter() -> None:
     """The Parameter is changed, and indices may repeat."""
     weight = ms.Parameter(ms.Tensor(np.zeros((2, 3)), ms.float32), name="weight")
     add = ops.IndexAdd(axis=1)
@@ -128,7 +128,7 @@ def test_index_add() -> None:
     assert weight.asnumpy().tolist() == result.asnumpy().tolist() == [[4.0, 0.0, 2.0], [10.0, 0.0, 5.0]]
 
 
-def test_random_categorical() -> None:
+def test_random_categorical_draws_by_logits() -> None:
     drawn = ops.RandomCategorical()(ms.Tensor([[0.0, 50.0, 0.0], [50.0, 0.0, 0.0]]), 4, 1)
     assert drawn.dtype == ms.int64
     assert drawn.asnumpy().tolist() == [[1] * 4, [0] * 4]

@@ -57,7 +57,7 @@ def events(folder: Path) -> Iterator[tuple[int, dict[str, dict[int, list[Any]]]]
         first = False
 
 
-def test_checksums() -> None:
+def test_checksums_are_those_of_tfrecord() -> None:
     """The checksum is the CRC-32C of RFC 3720, masked as in TFRecord."""
     crc = 0xE3069283
     assert summaries._masked_crc(b"123456789") == struct.pack(

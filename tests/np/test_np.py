@@ -385,7 +385,7 @@ def test_both_kinds_of_arrays_share_memory_and_tape() -> None:
     (lambda x: npx.masked_softmax(x, x > 1)[0, 0], lambda x: np.float32(0)),
     (lambda x: npx.one_hot(x[0].astype("int32"), 4), lambda x: np.eye(4)[x[0].astype(int) % 4] * (x[0] < 4)[:, None]),
 ])
-def test_extensions(call: Callable[[Any], Any], expected: Callable[[Any], Any]) -> None:
+def test_npx_functions_give_np_arrays(call: Callable[[Any], Any], expected: Callable[[Any], Any]) -> None:
     found = call(mnp.array(X))
     assert type(found) is mnp.ndarray
     np.testing.assert_allclose(found.asnumpy(), expected(X), 1e-5)

@@ -51,7 +51,7 @@ W, B = np.float32([[1, -2, 0.5], [0.25, 1, -1]]), np.float32([0.5, -0.25])
 
 
 @pytest.mark.parametrize("transform, function", [("NONE", lambda y: y), ("LOGISTIC", logistic), ("SOFTMAX", softmax)])
-def test_linear_functions(transform: str, function: Callable[[np.ndarray], np.ndarray]) -> None:
+def test_linear_regressors_equal_numpy(transform: str, function: Callable[[np.ndarray], np.ndarray]) -> None:
     (y,) = found("LinearRegressor", coefficients=W.reshape(-1).tolist(), intercepts=B.tolist(), targets=2,
                  post_transform=transform)
     np.testing.assert_allclose(y, function(X @ W.T + B), rtol=1e-5)
@@ -85,7 +85,8 @@ def test_one_score_of_two_classes(transform: str, pair: Callable[[np.ndarray], l
     ("LINEAR", lambda x, v: x @ v.T), ("POLY", lambda x, v: (x @ v.T * 0.5 + 1) ** 2),
     ("RBF", lambda x, v: np.exp(-0.5 * ((x[:, None] - v) ** 2).sum(2))),
     ("SIGMOID", lambda x, v: np.tanh(x @ v.T * 0.5 + 1))])
-def test_support_vectors(kernel: str, function: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
+def test_support_vector_regressors_equal_numpy(kernel: str,
+                                               function: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
     attrs = {"kernel_type": kernel, "kernel_params": [0.5, 1.0, 2.0], "n_supports": 2, "coefficients": B.tolist(),
              "support_vectors": W.reshape(-1).tolist(), "rho": [0.125]}
     want = function(X, W) @ B[:, None] + 0.125
@@ -224,7 +225,8 @@ def weighted(kind: str, ids: list[int]) -> dict[str, Any]:
 @pytest.mark.parametrize("aggregate, join", [("SUM", np.sum), ("AVERAGE", np.mean), ("MIN", np.min), ("MAX", np.max)])
 @pytest.mark.parametrize("modes", [*[(mode, mode) for mode in MODES], ("BRANCH_LT", "BRANCH_GTE")],
                          ids=lambda each: "-".join(dict.fromkeys(each)))
-def test_trees(modes: tuple[str, str], aggregate: str, join: Callable[[list[float]], float]) -> None:
+def test_tree_regressors_equal_a_walk(modes: tuple[str, str], aggregate: str,
+                                      join: Callable[[list[float]], float]) -> None:
     (y,) = found("TreeEnsembleRegressor", aggregate_function=aggregate, base_values=[10.0], n_targets=1,
                  **trees(*modes, **weighted("target", [0] * 5)))
     want = [[10 + join([reached(row, 0, modes), reached(row, 1, modes)])] for row in X]
@@ -258,7 +260,7 @@ def test_classes_of_trees() -> None:
     np.testing.assert_allclose(scores, np.stack([1 - logistic(total), logistic(total)], 1), rtol=1e-5)
 
 
-def test_categories() -> None:
+def test_one_hot_encoders_encode_categories() -> None:
     (hot,) = found("OneHotEncoder", cats_int64s=[1, 0, 3])
     np.testing.assert_array_equal(hot, (X.astype(np.int64)[..., None] == [1, 0, 3]).astype(np.float32))
     with pytest.raises(OpError, match="an element is not one of the categories, and zeros=0"):

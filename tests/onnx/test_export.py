@@ -90,7 +90,7 @@ def _same(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], tolerance: 
 
 
 @of_each(ROWS, by=lambda row: row.op)
-def test_rows(row: Row) -> None:
+def test_rows_of_operators_are_exported_or_refused(row: Row) -> None:
     """Every row is exported with the same values, shapes and dtypes, or refused with the operator's name."""
     name = get(row.op).name
     try:
@@ -210,7 +210,7 @@ def test_a_branch_is_an_if(left: float) -> None:
     (mx.sym.random.uniform_like(Variable("x"), 2, 5), "RandomUniformLike", {"low": 2.0, "high": 5.0}),
     (mx.sym.random.normal_like(Variable("x"), 2, 5), "RandomNormalLike", {"mean": 2.0, "scale": 5.0}),
 ])
-def test_random_numbers(drawn: Symbol, kind: str, words: dict[str, float]) -> None:
+def test_random_operators_are_exported(drawn: Symbol, kind: str, words: dict[str, float]) -> None:
     """The node draws from the same distribution, with the same shape and dtype, and can be imported."""
     given = [_floats(300, 4)][:len(drawn.list_arguments())]
     model = to_model(drawn, *given)

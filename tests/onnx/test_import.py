@@ -555,7 +555,7 @@ def damaged(made: Any, change: Any) -> Any:
     (lambda graph: graph.input[0].type.tensor_type.__setattr__("elem_type", 99),
      "no dtype with number 99.*\n.*input 'x'"),
 ])
-def test_damaged_models(change: Any, words: str) -> None:
+def test_damaged_models_are_refused(change: Any, words: str) -> None:
     with pytest.raises(FileFormatError, match=words):
         import_model(damaged(dense(), change))
 
@@ -620,7 +620,7 @@ def test_huge_attribute_values_are_cut_or_refused() -> None:
 
 
 @pytest.mark.parametrize("make", [dense, convolution, recurrent, indexed])
-def test_changed_bytes(make: Any) -> None:
+def test_models_with_changed_bytes_are_read_or_refused(make: Any) -> None:
     """A changed file is read, or refused with an error of opreg, never by a crash or another library's error."""
     content, chance = make().SerializeToString(), random.Random(7)
     for _ in range(500):
@@ -1355,7 +1355,7 @@ def test_classes_that_are_computed(axis: int) -> None:
     np.testing.assert_array_equal(by_values.asnumpy(), [20, 4])
 
 
-def test_places_of_maxima() -> None:
+def test_argmax_is_imported_with_its_tie_rule() -> None:
     """Pooling with positions of maxima, and unpooling by them, are symbols that can be trained."""
     made = model([helper.make_node("MaxPool", ["x"], ["p", "i"], kernel_shape=[2, 2], strides=[2, 2]),
                   helper.make_node("MaxUnpool", ["p", "i"], ["y"], kernel_shape=[2, 2], strides=[2, 2])],
@@ -1381,7 +1381,7 @@ def regions(mode: str = "avg") -> Any:
 
 
 @pytest.mark.parametrize("mode", ["avg", "max"])
-def test_regions_train(mode: str) -> None:
+def test_gradients_reach_the_images_of_regions(mode: str) -> None:
     cell, x = import_to_cell(regions(mode)), separate(2, 2, 5, 6)
     out = cell(mx.Tensor(x))
     gradient = mx.grad(lambda x: (cell(x) * mx.Tensor(out.asnumpy())).sum(), 0)(mx.Tensor(x)).asnumpy()
@@ -1579,7 +1579,7 @@ def packed(numbers: np.ndarray, bits: int) -> np.ndarray:
 
 @pytest.mark.parametrize("zeros", ["none", "bytes", "floats"])
 @pytest.mark.parametrize("bits", [2, 4, 8])
-def test_weights_of_a_few_bits(bits: int, zeros: str) -> None:
+def test_weights_of_a_few_bits_are_unpacked(bits: int, zeros: str) -> None:
     """``MatMulNBits`` with a shorter last block in each row, and with gradients of its scales."""
     draw = np.random.default_rng(5)
     weight, scales = draw.integers(0, 2 ** bits, (3, 20)), draw.uniform(0.1, 0.2, (3, 2)).astype(np.float32)
@@ -1601,7 +1601,7 @@ def test_weights_of_a_few_bits(bits: int, zeros: str) -> None:
 
 
 @pytest.mark.parametrize("of_bytes", [True, False])
-def test_a_table_of_a_few_bits(of_bytes: bool) -> None:
+def test_a_quantized_embedding_table_is_imported(of_bytes: bool) -> None:
     """``GatherBlockQuantized`` with bytes that hold two values each, or with four-bit values."""
     draw = np.random.default_rng(6)
     table, scales = draw.integers(0, 16, (5, 32)), draw.uniform(0.1, 0.2, (5, 2)).astype(np.float32)

@@ -208,7 +208,7 @@ def lines(text: str) -> str:
 
 
 @pytest.mark.parametrize("before, after", REWRITTEN)
-def test_rewritten(before: str, after: str) -> None:
+def test_old_code_is_rewritten(before: str, after: str) -> None:
     pytest.importorskip("fissix", reason="reads Python 2")
     ported = port(lines(before), OfMXNet())
     assert ported.text == lines(after)
@@ -387,7 +387,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_folder(project: Path) -> None:
+def test_a_folder_is_ported_file_by_file(project: Path) -> None:
     found = {change.path.relative_to(project).as_posix(): change for change in changes(project)}
     assert set(found) == {"train.py", "lib/boxes.py", "lib/bad.py", "lib/windows.py", "lib/nms/nms.py",
                           "lib/bbox/transform.py", "lib/found.py", "lib/whole.py"}

@@ -170,7 +170,7 @@ def test_a_report_alone_raises_nothing(another):
     ([3, 4], [3, 6], (2.0, 2.0)),
     ([True], [False], (1.0, 1.0)),
 ], ids=str)
-def test_differences(got, want, expected):
+def test_differences_are_absolute_and_relative(got, want, expected):
     with np.errstate(all="ignore"):
         found = checking._compare(np.array(got), np.array(want))
     assert (found.absolute, found.relative) == pytest.approx(expected)
@@ -204,7 +204,7 @@ def test_users_operators_have_no_reference():
     assert "have none beside them" in str(report)
 
 
-def test_with_recomputation():
+def test_checks_work_with_recomputation():
     executor = ran(network(), {"data": (4, 6)}, recompute=True)
     assert all(row.absolute < 1e-5 for row in executor.kernel_report().rows)
 

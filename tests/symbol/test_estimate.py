@@ -45,7 +45,7 @@ def test_the_module_is_known_by_the_name_that_docstrings_say() -> None:
     assert importlib.import_module("opreg.symbol.estimate").H100 is H100
 
 
-def test_a_perceptron_forward_and_backward() -> None:
+def test_a_perceptron_counts_its_bytes_and_products() -> None:
     found = mlp().estimate()
     forward = {row.node: row for row in found.rows if row.half == "forward"}
     expected = {"first": (4 * (20 + 30 + 6), 4 * 24, 2 * 4 * 5 * 6), "relu": (4 * 24, 4 * 24, 24),
@@ -59,7 +59,7 @@ def test_a_perceptron_forward_and_backward() -> None:
     assert found.read == sum(row.read for row in found.rows) and found.written == sum(row.written for row in found.rows)
 
 
-def test_a_convolution() -> None:
+def test_a_convolution_counts_its_bytes_and_products() -> None:
     net = sym.Convolution(sym.Variable("data"), kernel=(3, 3), num_filter=4, name="conv")
     row = rows(net, {"data": (2, 3, 5, 5)})["conv"]
     assert (row.read, row.written) == (4 * (150 + 108 + 4), 4 * 72)

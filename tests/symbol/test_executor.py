@@ -64,7 +64,7 @@ REQUESTS = [
 
 
 @pytest.mark.parametrize(("grad_req", "kept"), REQUESTS, ids=["text-null", "text-write", "list", "dict"])
-def test_requests(grad_req, kept):
+def test_requests_write_add_or_skip_gradients(grad_req, kept):
     executor = linear(grad_req=grad_req)
     assert {name for name, grad in executor.grad_dict.items() if grad is not None} == set(kept)
     for _ in range(2):
@@ -527,7 +527,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("attempt", "error", "words"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
-def test_bind_refuses(attempt, error, words):
+def test_bind_refuses_wrong_arguments(attempt, error, words):
     with pytest.raises(error) as caught:
         attempt()
     text = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])

@@ -561,7 +561,7 @@ def normalising(net, shapes, dtype):
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("name", ROWS)
-def test_rows_in_blocks_are_the_rows(monkeypatch, name, dtype):
+def test_rows_computed_in_blocks_equal_all_rows_at_once(monkeypatch, name, dtype):
     variables = [sym.Variable(each) for each in ("x", "g", "b")]
     net = ROWS[name](*variables) * 2.0
     shapes = {"x": (11, 5, 5), "g": (5,), "b": (5,)}

@@ -178,7 +178,7 @@ def test_a_chain_of_executors_needs_no_copies():
     (lambda: mx.nd.ones(SHAPE, ctx=mx.cpu(1)), DeviceError,
      r"head_grads: y_output lives on cpu\(1\), expected cpu\(0\)"),
 ], ids=["shape", "dtype", "name", "count", "type", "number", "device"])
-def test_bind_refuses(head_grads, error, words):
+def test_bind_refuses_wrong_head_gradients(head_grads, error, words):
     with pytest.raises(error, match=words):
         bound(head_grads())
     with pytest.raises(error, match=words):

@@ -111,12 +111,14 @@ GRAPHS = given(
 
 @settings(max_examples=150)
 @GRAPHS
-def test_fused_plans(steps: Any, shape: tuple[int, ...], dtype: str, reqs: list[str]) -> None:
+def test_fused_plans_equal_the_operators_one_by_one(steps: Any, shape: tuple[int, ...], dtype: str,
+                                                    reqs: list[str]) -> None:
     _same("numpy", steps, shape, dtype, reqs)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="needs numba")
 @settings(max_examples=30)
 @GRAPHS
-def test_compiled_plans(steps: Any, shape: tuple[int, ...], dtype: str, reqs: list[str]) -> None:
+def test_compiled_plans_equal_the_operators_one_by_one(steps: Any, shape: tuple[int, ...], dtype: str,
+                                                       reqs: list[str]) -> None:
     _same("numba", steps, shape, dtype, reqs)

@@ -71,7 +71,7 @@ def by_hand(x: Any, count: int) -> Any:
 
 
 @both
-def test_many_steps(kernels: str) -> None:
+def test_a_long_chain_equals_its_formula(kernels: str) -> None:
     x = np.random.default_rng(0).random(16, "float32")
     executor = bound(chain(sym.Variable("x"), 200), x=x)
     value, slope = by_hand(x, 200)

@@ -53,7 +53,7 @@ def test_rows_are_the_steps_that_run_slowest_first():
     assert found.is_train and found.runs == 3 and found.seconds > 0
 
 
-def test_a_product():
+def test_a_product_counts_its_bytes_and_arithmetic():
     row = by_node(executor().profile(1))["fc"]
     assert (row.operator, row.read, row.written) == ("FullyConnected", 4 * (4 * 6 + 8 * 6 + 8), 4 * 4 * 8)
     assert row.flops == 2 * 4 * 6 * 8

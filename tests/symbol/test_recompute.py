@@ -67,7 +67,7 @@ def batch_norm(x: Any, name: str) -> Any:
 @settings(max_examples=examples(150), deadline=None)
 @given(networks(), st.integers(0, 2**16), st.sampled_from(["write", "add"]), st.booleans(),
        st.sampled_from([True, "all"]))
-def test_random_graphs(net, seed, grad_req, fused, choice):
+def test_random_graphs_give_the_same_with_recomputation(net, seed, grad_req, fused, choice):
     shapes = {name: (1, 4) if name == "row" else (3, 4) for name in net.list_arguments()}
     without = () if fused else (fuse,)
     assert_same(bound(net, shapes, without, seed=seed, grad_req=grad_req, recompute=choice),

@@ -186,7 +186,7 @@ def test_contexts_and_dtypes_agree():
     tools.check_consistency([net, other], entries[:2], raise_on_err=False)
 
 
-def test_comparing():
+def test_comparisons_use_their_tolerances():
     assert tools.same(X, nd.array(X, dtype="float64")) and not tools.same(X, X.ravel())
     assert tools.almost_equal(np.float32([1]), [1 + 1e-6]) and not tools.almost_equal([1.0], [1 + 1e-4])
     assert not tools.almost_equal(X, X[0], use_broadcast=False)
@@ -257,6 +257,6 @@ def test_random_test_data():
     (lambda: tools.check_symbolic_forward(sym.var("x") * 1, {}, [X]), "x missing"),
     (lambda: tools.rand_ndarray((2,), "rows"), "storage type 'rows'"),
 ])
-def test_check_errors(call, words):
+def test_wrong_arguments_of_checks_are_refused(call, words):
     with pytest.raises(ArgumentError, match=words):
         call()

@@ -39,7 +39,7 @@ def test_each_context_has_its_part_of_the_batch():
     (dict(grad_req={"fc_bias": "add"}), ["null", "write", "add"]),
     (dict(grad_req=["add", "null", "write"]), ["add", "null", "write"]),
 ])
-def test_requests(more, expected):
+def test_requests_are_by_argument(more, expected):
     found = group(**more)
     assert found.grad_req == dict(zip(["data", *WEIGHTS], expected))
     assert [name for name in found.grad_req if found.execs[1].grad_dict[name] is not None] == \

@@ -212,6 +212,6 @@ def test_initializers_of_files(text, kind, words):
     (lambda: mx.init.Zero()(3, nd.ones(1)), ArgumentError, "expected the name"),
     (lambda: mx.init.Initializer()("weight", nd.ones(1)), NotImplementedError, "_init_weight"),
 ])
-def test_initializer_errors(call, kind, words):
+def test_wrong_initializers_are_refused(call, kind, words):
     with pytest.raises(kind, match=words):
         call()

@@ -196,7 +196,7 @@ def test_rounds_of_text_are_those_of_mxnet(round_batch, size, rounds, tmp_path):
     (lambda: mx.io.DataBatch(nd.ones(1)), ArgumentError, "list of arrays, got NDArray"),
     (lambda: mx.io.DataIter().next(), NotImplementedError, "must define next"),
 ])
-def test_batch_errors(call, kind, words):
+def test_wrong_arguments_of_iterators_are_refused(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
 

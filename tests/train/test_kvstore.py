@@ -59,7 +59,7 @@ def test_two_bit_compression():
     (lambda: store_of().is_capable("magic"), ArgumentError, "'magic'"),
     (lambda: mx.model._create_kvstore(1, 1, {}), TypeError, "got int"),
 ])
-def test_mistakes(call, kind, words):
+def test_mistakes_raise_errors(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
 

@@ -60,7 +60,7 @@ class TestMetrics:
         assert metric.get()[1] == pytest.approx(value, rel=1e-5)
         assert str(metric).startswith("EvalMetric: {")
 
-    def test_resets(self, name, keywords, label, pred, value):
+    def test_reset_local_keeps_the_global_sum(self, name, keywords, label, pred, value):
         metric = mx.metric.create(name, **keywords)
         metric.update([label], [pred])
         metric.reset_local()
@@ -228,6 +228,6 @@ def test_a_function_may_give_sum_and_count():
     (lambda: mx.metric.Perplexity(None).update([_LABELS], [_MANY]), ShapeError, "4 and 3"),
     (lambda: mx.metric.EvalMetric("x").update([], []), NotImplementedError, "define update"),
 ])
-def test_metric_errors(call, kind, words):
+def test_wrong_uses_of_metrics_are_refused(call, kind, words):
     with pytest.raises(kind, match=words):
         call()

@@ -188,7 +188,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(full, tmp_pat
     assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == before
 
 
-def test_params_files(tmp_path):
+def test_params_files_restore_weights(tmp_path):
     name = str(tmp_path / "weights.params")
     module = trained(epochs=1)
     module.save_params(name)
@@ -379,7 +379,7 @@ def test_grad_req_of_other_networks_is_ignored():
     ({"data": "write"}, None, (2, 2, 2)), ({"fc_bias": "null"}, None, (None, 2, None)),
     (["write", "write", "null"], None, (2, 2, None)), (["null", "add", "write"], ["fc_bias"], (None, 4, 2)),
 ])
-def test_requests(request_, fixed, expected):
+def test_requests_skip_fixed_weights(request_, fixed, expected):
     module = mx.mod.Module(sym.FullyConnected(sym.var("data"), num_hidden=2, name="fc"), label_names=None,
                            fixed_param_names=fixed)
     module.bind([("data", (2, 3))], grad_req=request_)
@@ -430,7 +430,7 @@ def test_requests(request_, fixed, expected):
     (lambda: trained(epochs=1).set_states(), ArgumentError, "states or a value"),
 ])
 @pytest.mark.filterwarnings("ignore:NDArrayIter. batch_size=16 is more")
-def test_module_errors(call, kind, words):
+def test_wrong_uses_of_modules_are_refused(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
 
@@ -438,7 +438,7 @@ def test_module_errors(call, kind, words):
 # ------------------------------------------------------------------------------- checkpoints and callbacks
 
 
-def test_checkpoint_functions(tmp_path):
+def test_checkpoint_functions_write_and_read(tmp_path):
     prefix = str(tmp_path / "m")
     save_checkpoint(prefix, 12, classifier(), {"w": nd.ones(2)}, {"a": nd.zeros(1)})
     net, args, aux = load_checkpoint(prefix, 12)

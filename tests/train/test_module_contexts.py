@@ -178,6 +178,6 @@ def grouped(groups, contexts):
     (lambda: grouped({"dev1": "cpu"}, 1), ArgumentError, "group 'dev1': expected a context, got 'cpu'"),
     (lambda: grouped("cpu", 1), ArgumentError, "group2ctxs: expected a dict"),
 ])
-def test_errors(call, kind, words):
+def test_wrong_batches_and_contexts_are_refused(call, kind, words):
     with pytest.raises(kind, match=words):
         call()

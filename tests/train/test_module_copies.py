@@ -147,6 +147,6 @@ def test_a_copy_of_buckets():
     (lambda: mx.mod.BucketingModule.load_dict({}, None, 1, {}, {}), "sym_gen is needed"),
     (lambda: mx.mod.BucketingModule(lambda key: None), "default_bucket_key"),
 ])
-def test_bucket_errors(call, words):
+def test_wrong_uses_of_buckets_are_refused(call, words):
     with pytest.raises(ArgumentError, match=words):
         call()

@@ -44,14 +44,14 @@ def test_the_environment_is_restored():
         pass
 
 
-def test_discard_stderr(capsys):
+def test_discard_stderr_hides_the_error_stream(capsys):
     with discard_stderr():
         print("unseen", file=sys.stderr)
     print("seen", file=sys.stderr)
     assert capsys.readouterr().err == "seen\n"
 
 
-def test_retry():
+def test_retry_repeats_a_failing_test():
     calls = []
 
     @retry(3)
@@ -139,7 +139,7 @@ def test_elements_are_compared_one_by_one():
         mx.test_utils.assign_each2(values, values[0], max)
 
 
-def test_random_arguments():
+def test_random_arguments_have_shapes_and_dtypes():
     low, high = mx.test_utils.random_uniform_arrays((50,), (2, 3), low=4, high=5, dtype="float64")
     assert low.dtype == "float64" and high.shape == (2, 3) and 4 <= low.min() < low.max() < 5
     found = {mx.test_utils.rand_coord_2d(0, 2, 5, 6) for _ in range(50)}

@@ -117,7 +117,7 @@ def test_steps_that_a_capture_refuses(cupy: Any, call: str) -> None:
             stream.end_capture()
 
 
-def test_threads(cupy: Any) -> None:
+def test_threads_launch_kernels_at_the_same_time(cupy: Any) -> None:
     """Several threads launch kernels at the same time, and also sorts, which are Python functions in the bed."""
     failures: list[BaseException] = []
 
@@ -167,7 +167,7 @@ def test_shared_memory_of_a_size_that_the_launch_says(cupy: Any) -> None:
     assert x.get().tolist() == [*range(63, -1, -1)]
 
 
-def test_a_template(cupy: Any) -> None:
+def test_instances_of_a_template_are_launched(cupy: Any) -> None:
     module = cupy.RawModule(code="template <class T> __global__ void twice(T* x) { x[threadIdx.x] *= 2; }",
                             options=("-std=c++17",), name_expressions=["twice<float>", "twice<int>"])
     for name, dtype in (("twice<float>", "float32"), ("twice<int>", "int32")):
@@ -217,7 +217,7 @@ def test_memory_of_other_allocators(cupy: Any, what: str) -> None:
         assert (x + 1).get().tolist() == [1, 2, 3, 4]
 
 
-def test_two_devices(cupy: Any) -> None:
+def test_arrays_are_made_on_the_current_device(cupy: Any) -> None:
     assert cupy.cuda.runtime.getDeviceCount() == 2
     with cupy.cuda.Device(1):
         x = cupy.arange(4.0)
