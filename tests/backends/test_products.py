@@ -194,7 +194,7 @@ def test_gradients_of_softmax_output_that_are_not_specialised(attrs):
     ((64,), (64, 100), np.ufunc), ((640,), (640, 100), blas.Watched), ((408, 408), (408, 408), np.ufunc),
     ((1, 400, 400), (1, 400, 400), blas.Watched), ((2, 408, 408), (2, 408, 408), np.ufunc),
 ])
-def test_matmul_names_the_library_that_multiplies(a, b, kind, monkeypatch):
+def test_the_library_of_a_product_follows_from_its_shape(a, b, kind, monkeypatch):
     monkeypatch.setattr(threads, "count", lambda: 2)
     monkeypatch.setattr(blas, "_same_bits", lambda *arrays: True)
     blas._host_multiplier.cache_clear()

@@ -402,7 +402,7 @@ def test_show_prints_a_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out.splitlines()[:1] == ["Arguments (3): x, fc_weight, fc_bias"]
 
 
-def test_show_and_diff_print_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_params_lists_and_compares_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a, b = str(tmp_path / "a.params"), str(tmp_path / "b.params")
     mx.nd.save(a, {"w": mx.nd.ones((2, 3)), "v": mx.nd.ones((1,))})
     mx.nd.save(b, {"w": mx.nd.ones((2, 3)) * 1.5, "u": mx.nd.ones((1,))})

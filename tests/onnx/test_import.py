@@ -1355,7 +1355,7 @@ def test_classes_that_are_computed(axis: int) -> None:
     np.testing.assert_array_equal(by_values.asnumpy(), [20, 4])
 
 
-def test_argmax_is_imported_with_its_tie_rule() -> None:
+def test_pooling_with_positions_of_maxima_and_unpooling_are_imported() -> None:
     """Pooling with positions of maxima, and unpooling by them, are symbols that can be trained."""
     made = model([helper.make_node("MaxPool", ["x"], ["p", "i"], kernel_shape=[2, 2], strides=[2, 2]),
                   helper.make_node("MaxUnpool", ["p", "i"], ["y"], kernel_shape=[2, 2], strides=[2, 2])],
