@@ -41,9 +41,9 @@ class Series(NamedTuple):
 
 SERIES = {
     "nodes": Series("element-wise operators in a row, on 16 numbers", tuple(10 ** i for i in range(7)), {
-        "compose": ("composing the symbol", "ms"), "bind": ("binding it", "ms"),
+        "compose": ("composing the symbol", "ms"), "bind": ("binding the symbol", "ms"),
         "first": ("the first forward + backward, with planning or compiling", "ms"),
-        "step": ("forward + backward", "ms"), "memory": ("memory of the process, in all of it", "MB")}, alone=True),
+        "step": ("forward + backward", "ms"), "memory": ("memory of the whole process", "MB")}, alone=True),
     "batch": Series("batch of a dense layer 256 → 256 with cross-entropy", tuple(4 ** i for i in range(9)), {
         "step": ("a step of SGD", "ms")}),
     "parameters": Series("dense layers 8 → 8, a parameter each", (10, 100, 1_000, 10_000), {
@@ -51,7 +51,7 @@ SERIES = {
         for optimizer, title in (("sgd", "SGD"), ("adam", "Adam"))
         for way, name in (("executor", "of the executor"), ("module", "of a Module"))}),
     "threads": Series("threads", (), {
-        "gelu_training": ("tanh-gelu of 4 M numbers, forward + backward", "ms"),
+        "gelu_training": ("tanh-gelu of 4 M elements, forward + backward", "ms"),
         "conv_training": ("six convolutions, forward + backward", "ms"),
         "block": ("transformer block, forward + backward", "ms"),
         "adam": ("Adam, 200 parameters", "ms")}, alone=True),
