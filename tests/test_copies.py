@@ -110,7 +110,7 @@ def test_copied_symbols_have_the_same_json(kind, again):
 
 
 @pytest.mark.parametrize("kind", ["float32", "bfloat16"])
-def test_tensors_of_all_kinds(kind, again):
+def test_copied_tensors_keep_dtype_values_and_settings(kind, again):
     dtype = getattr(mx, kind)
     for tensor in (Tensor([1, 2], dtype), Parameter(Tensor([1, 2], dtype), "w", requires_grad=False),
                    mx.common.initializer.initializer("one", 2, dtype)):
@@ -150,7 +150,7 @@ def build(kind: type) -> Any:
 
 
 @each_of(mx.optimizer, mx.optimizer.Optimizer, "Optimizer", "Test")
-def test_optimizers_and_their_states(kind, again):
+def test_copied_optimizers_go_on_with_their_states(kind, again):
     updater = mx.optimizer.get_updater(build(kind))
     weight, gradient = mx.nd.array([1, -2, 3]), mx.nd.array([0.5, 0.25, -1])
     updater(0, gradient, weight)
@@ -208,7 +208,7 @@ def test_copied_schedules_of_cells_give_the_same_rates(kind, again):
 
 @each_of(nn, nn.Optimizer, "Optimizer", "Momentum", "LARS")
 @pytest.mark.parametrize("way", ["deepcopy", "pickle"])
-def test_optimizers_of_cells(kind, way):
+def test_copied_optimizers_of_cells_go_on(kind, way):
     rate = None if kind is nn.AdaFactor else 0.1  # AdaFactor finds its own rate
     optimizer = kind([Parameter(Tensor([1.0, 2.0]), "w")], learning_rate=rate)
     optimizer((Tensor([0.5, -0.5]),))

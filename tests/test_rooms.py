@@ -167,7 +167,7 @@ def test_ndarray_ops_nest_and_have_gradients():
     assert Scaled(5.0)(nd.ones(1)).asscalar() == 5
 
 
-def test_numpy_op_in_a_module():
+def test_a_module_trains_through_a_numpy_op():
     net = NumpySoftmax()(data=sym.FullyConnected(sym.var("data"), num_hidden=2, name="fc"), name="softmax")
     data = np.array([[0, 1], [1, 0]] * 4, "f")
     batches = mx.io.NDArrayIter(data, data[:, 0], 4)
@@ -181,7 +181,7 @@ def test_numpy_op_in_a_module():
 # -------------------------------------------------------------------------------- helpers of modules
 
 
-def test_helpers_of_modules():
+def test_helpers_of_modules_parse_descriptions():
     from opreg.module.base_module import _as_list, _check_input_names, _parse_data_desc
 
     data, labels = _parse_data_desc(["data"], ["label"], [("data", (2, 3))], [mx.io.DataDesc("label", (2,))])
@@ -226,7 +226,7 @@ def test_the_executor_manager_divides_batches():
     assert out["fc_weight"].asnumpy().tolist() == [[1, 1]]
 
 
-def test_training_loop_over_executors():
+def test_an_old_training_loop_over_executors_runs():
     """A loop over executors, as programs wrote it before Module, with the helpers of ``model``."""
     from opreg.model import _create_kvstore, _initialize_kvstore, _update_params, _update_params_on_kvstore
 
@@ -280,7 +280,7 @@ def test_mistakes_raise_errors(call, kind, words):
         call()
 
 
-def test_feed_forward_with_buckets():
+def test_feed_forward_trains_with_buckets():
     def make(length):
         scores = sym.Embedding(sym.var("data"), input_dim=3, output_dim=3, name="embed")
         label = sym.Reshape(sym.var("softmax_label"), shape=(-1,))

@@ -174,7 +174,7 @@ def test_onednn_equals_the_reference_for_random_convolutions(case: Any, op: str,
 
 
 @FAST
-def test_onednn_arrays_of_any_layout() -> None:
+def test_onednn_takes_arrays_of_any_layout() -> None:
     """Inputs may be transposed, reversed or unaligned; results may be written to a part of an array."""
     (x, w, b), _, attrs = convolution_case("Convolution", (2, 6, 8, 8), (3, 3), 5)
     expected = apply("Convolution", "reference", [x, w, b], attrs)
@@ -538,7 +538,7 @@ def test_weights_in_foreign_memory_are_read_in_each_run() -> None:
 
 
 @FAST
-def test_a_weight_in_training_and_inference_by_turns() -> None:
+def test_a_weight_is_current_in_training_and_inference_by_turns() -> None:
     w = array(numbers(32, 16, 3, 3))
     data = symbol.Variable("data")
     net = symbol.Convolution(data, symbol.Variable("w"), kernel=(3, 3), num_filter=32, no_bias=True)

@@ -139,7 +139,7 @@ def test_other_dtypes_keep_their_layout(dtype):
     assert "[as declared: oneDNN takes float32" in executor.explain()
 
 
-def test_added_gradients_and_new_numbers():
+def test_gradients_are_added_and_new_values_are_read():
     """Gradients are added to old ones, and arrays may get new values."""
     net = unit(unit(sym.Variable("data"), "a"), "b")
     executors = [net.simple_bind(mx.cpu(), "add", data=(2, 3, 6, 6)) for _ in range(2)]
@@ -332,7 +332,7 @@ def test_batch_norm_with_channels_last_equals_the_reference(shape, is_train, wor
 
 @pytest.mark.parametrize("shape", [(3, 4, 5, 16), (2, 9, 3)], ids=str)
 @pytest.mark.parametrize("scaled", [False, True])
-def test_batch_norm_gradient(shape, scaled):
+def test_the_gradient_of_batch_norm_with_channels_last_equals_the_reference(shape, scaled):
     g, data = numbers(*shape), numbers(*shape, seed=1)
     axes = tuple(range(len(shape) - 1))
     vectors = [*[numbers(shape[-1], seed=2)] * scaled, data.mean(axes), 1 / np.sqrt(data.var(axes) + 1e-3)]

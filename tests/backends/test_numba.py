@@ -222,7 +222,7 @@ def test_loops_fill_the_registers(dtype: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_comparisons_and_selections(dtype: str) -> None:
+def test_compiled_comparisons_and_selections_equal_numpys(dtype: str) -> None:
     """A NaN counts as true."""
     c, x = specials(dtype), specials(dtype)[::-1].copy()
     np.testing.assert_array_equal(computed(trace(lambda c, x: e.where(c, x, 2.0), 2), c, x), np.where(c, x, 2))
@@ -358,7 +358,7 @@ def test_overlapping_arrays_are_declined() -> None:
     assert jit.arrange([raw], [np.zeros(10, np.float32)]) == "an array is not aligned"
 
 
-def test_too_many_axes() -> None:
+def test_arrays_of_too_many_axes_are_declined() -> None:
     ins = [np.zeros((2, 3, 4, 5), np.float32), np.zeros((2, 1, 4, 1), np.float32)]
     assert jit.arrange(ins, [np.zeros((2, 3, 4, 5), np.float32)]) == "arrays that are run through along 4 axes"
 
@@ -595,7 +595,7 @@ def test_every_operator_of_the_softmax_family_is_compiled() -> None:
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 @pytest.mark.parametrize("shape", [(3, 1), (5, 40), (1, 1000), (200, 17)], ids=str)
-def test_softmax_of_special_numbers(name: str, shape: tuple[int, int]) -> None:
+def test_compiled_softmax_of_nan_and_infinity_equals_numpys(name: str, shape: tuple[int, int]) -> None:
     x = np.random.default_rng(0).standard_normal(shape).astype("float32")
     x.ravel()[:3] = [np.inf, -np.inf, np.nan][:x.size]
     x[-1] *= 1e30
@@ -613,7 +613,8 @@ def test_softmax_of_special_numbers(name: str, shape: tuple[int, int]) -> None:
 @pytest.mark.parametrize("labels", [[0, 1, 2], [-1, 3, 1], [1.9, -0.9, 2.5], [np.nan, np.inf, -np.inf], [2, 2, 1e30]],
                          ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_classes_of_softmax_output(attrs: dict[str, Any], labels: list[float], dtype: str) -> None:
+def test_compiled_softmax_output_handles_invalid_classes_as_numpy(attrs: dict[str, Any], labels: list[float],
+                                                                  dtype: str) -> None:
     x, label = np.random.default_rng(0).standard_normal((3, 3)), np.array(labels)
     x[2, 0] = np.nan
     found = []
@@ -636,8 +637,8 @@ def test_classes_of_softmax_output(attrs: dict[str, Any], labels: list[float], d
     ({}, (3, 4), (3, 4), "the labels are probabilities, or not contiguous"),
     ({}, (30, 10), (30,), "30 rows of 10 numbers are too few"),
 ], ids=str)
-def test_reasons_of_softmax_output(attrs: dict[str, Any], shape: tuple[int, ...], labels: tuple[int, ...],
-                                   reason: str) -> None:
+def test_softmax_output_is_declined_with_a_reason(attrs: dict[str, Any], shape: tuple[int, ...],
+                                                  labels: tuple[int, ...], reason: str) -> None:
     op = get("_backward_SoftmaxOutput")
     ins = [np.zeros(shape, "float32"), np.zeros(labels, "float32")]
     call = Call(op, op.complete(attrs), ins, [np.zeros(shape, "float32")], ["write"], np, mx.cpu(), True)
@@ -651,7 +652,8 @@ def test_reasons_of_softmax_output(attrs: dict[str, Any], shape: tuple[int, ...]
     ("softmax", (0, 8), {}, "nothing to compute"),
     ("log_softmax", (64, 64), {}, None),
 ], ids=str)
-def test_reasons_of_rows(name: str, shape: tuple[int, ...], attrs: dict[str, Any], reason: str | None) -> None:
+def test_rows_are_declined_with_a_reason(name: str, shape: tuple[int, ...], attrs: dict[str, Any],
+                                         reason: str | None) -> None:
     assert _reason(name, np.zeros(shape, "float32"), **attrs) == reason
 
 

@@ -86,7 +86,7 @@ def test_specialised_products_equal_the_reference(name, attrs, shapes, dtype):
 
 
 @pytest.mark.parametrize("bad", [NAN, INF, -INF])
-def test_products_of_infinity_and_nan(bad):
+def test_specialised_products_keep_infinity_and_nan(bad):
     data, weight, bias = numbers(3, 4), numbers(5, 4), numbers(5)
     data[1, 2] = bad
     bias[3] = bad
@@ -349,7 +349,7 @@ def test_multiples_that_are_not_added(a, y, x):
     {"lr": 0.1}, {"lr": 0.1, "wd": 0.01, "rescale_grad": 1 / 64}, {"lr": 0.1, "clip_gradient": 0.5}, {"lr": 0.0}])
 @pytest.mark.parametrize("count", [10, updates.LONG, 300_000])
 @pytest.mark.parametrize("inplace", [True, False])
-def test_sgd_of_long_arrays(attrs, count, inplace):
+def test_sgd_of_long_arrays_equals_the_reference(attrs, count, inplace):
     weight, grad = numbers(count), numbers(count, seed=1)
     attrs = {"wd": 0.0, "rescale_grad": 1.0, "clip_gradient": -1.0, **attrs}
     g = grad.astype("float64") * attrs["rescale_grad"]

@@ -385,7 +385,7 @@ A, B, WIDE = (80, 90), (90, 70), (5, 80, 90)
     ("linalg_syrk", (A,), {}, 1), ("FullyConnected", (A, (70, 90), (70,)), {"num_hidden": 70}, 3),
     ("FullyConnected", (WIDE, (70, 90), (70,)), {"num_hidden": 70, "flatten": False}, 3),
     ("FullyConnected", (WIDE, (70, 7200)), {"num_hidden": 70, "no_bias": True}, 3)])
-def test_products_of_every_kind(machine, monkeypatch, name, shapes, attrs, steps):
+def test_products_of_every_kind_equal_the_reference(machine, monkeypatch, name, shapes, attrs, steps):
     """Outputs and gradients equal the reference's; the library computes the kinds that it can."""
     monkeypatch.setattr(products, "_left_to_blas", lambda *about: None)
     found = []
@@ -415,7 +415,7 @@ PARTS = {
 
 @onednn
 @pytest.mark.parametrize("name", PARTS)
-def test_dense_layers_of_parts_of_an_array(machine, monkeypatch, name):
+def test_dense_layers_read_parts_of_an_array_without_a_copy(machine, monkeypatch, name):
     """The library reads parts of a larger array, such as gates and heads, without a copy."""
     monkeypatch.setattr(products.threads, "count", lambda: 2)
     monkeypatch.setattr(products, "_LEAST", 1 << 18)
@@ -432,7 +432,7 @@ def test_dense_layers_of_parts_of_an_array(machine, monkeypatch, name):
 
 
 @onednn
-def test_a_compiled_layer_of_a_part(machine, monkeypatch):
+def test_a_compiled_layer_reads_a_part_of_an_array(machine, monkeypatch):
     monkeypatch.setattr(products.threads, "count", lambda: 2)
     monkeypatch.setattr(products, "_LEAST", 1 << 18)
     monkeypatch.setattr(trials, "_tried", lambda usual, other, ways, apart: trials.Choice(usual, ""))

@@ -39,13 +39,13 @@ def slopes(name: str, data: np.ndarray, heads: list[np.ndarray]) -> tuple[np.nda
     return x.grad.asnumpy(), expected
 
 
-def test_gradient_of_potrf():
+def test_the_gradient_of_potrf_agrees_with_differences():
     found, expected = slopes("potrf", SYMMETRIC, [np.random.default_rng(1).standard_normal((2, 4, 4))])
     assert np.allclose(found, expected, atol=1e-7)
     assert np.array_equal(found, found.swapaxes(1, 2)) or np.allclose(found, found.swapaxes(1, 2))
 
 
-def test_gradient_of_syevd():
+def test_the_gradient_of_syevd_agrees_with_differences():
     generator = np.random.default_rng(1)
     heads = [generator.standard_normal((2, 4, 4)), generator.standard_normal((2, 4))]
     found, expected = slopes("syevd", SYMMETRIC, heads)

@@ -52,7 +52,7 @@ def test_a_compiled_function_equals_the_eager_one(name: str) -> None:
     assert compiled.cache_size == 1
 
 
-def test_gradients_of_scattered_values() -> None:
+def test_gradients_of_scattered_values_are_right() -> None:
     asked = mx.grad(_scattered)
     compiled = mx.jit(asked)
     for each in INPUTS:

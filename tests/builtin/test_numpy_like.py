@@ -215,7 +215,7 @@ def test_reshape_takes_the_shapes_that_numpy_takes(data, shape):
 
 @_RULE
 @given(arrays("int64", (3, 4), elements=st.integers(-9, 9)), st.integers(-5, 5), st.integers(-4, 4))
-def test_roll_triangles_and_bitwise_operators(x, shift, k):
+def test_roll_triangles_and_bitwise_operators_equal_numpys(x, shift, k):
     for axis in (None, 0, -1, (0, 1)):
         _same(_run("_np_roll", x, shift=shift, axis=axis), np.roll(x, shift, axis))
     _same(_run("_npi_tril", x, k=k), np.tril(x, k))
@@ -278,7 +278,7 @@ def test_shapes_are_inferred_around_unknown_dimensions(name, ins, attrs, expecte
     assert repr(op.infer_shapes(ins, [None], op.complete(attrs))[1]) == repr([expected])
 
 
-def test_files_of_mxnet():
+def test_files_of_mxnet_with_numpys_operators_load():
     """Nodes as Apache MXNet 1.9.1 writes them for ``(np.sum(np.reshape(x, (2, 3)), axis=1) > 2)`` and ``argmax``."""
     text = """{"nodes": [
       {"op": "null", "name": "x", "inputs": []},

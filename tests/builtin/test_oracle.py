@@ -130,7 +130,7 @@ def test_eager_calls_give_the_recorded_results(case: dict[str, Any]) -> None:
 
 
 @_cases(imperative=True)
-def test_updates_in_place(case: dict[str, Any]) -> None:
+def test_updates_write_to_the_weight_given_as_out(case: dict[str, Any]) -> None:
     """The new weight is written to the weight's own array if this is given as ``out``."""
     op, inputs = get(case["op"]), _inputs(case)
     values = {name: array(value, dtype=value.dtype) for name, value in inputs.items()}

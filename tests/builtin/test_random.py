@@ -73,7 +73,7 @@ class TestLaws:
         assert drawn.dtype == np.dtype(dtype)
         assert fits(drawn.asnumpy(), law)
 
-    def test_samples_like_an_array(self, name, parameters, law):
+    def test_samples_take_shape_and_dtype_from_an_array(self, name, parameters, law):
         drawn = getattr(mx.nd, f"_random_{name}_like")(mx.nd.zeros(MANY, dtype="float64"), *parameters)
         assert drawn.dtype == np.float64
         assert fits(drawn.asnumpy(), law)
@@ -86,7 +86,7 @@ class TestLaws:
         assert fits(drawn.asnumpy()[2], law)
 
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
-    def test_one_sample_without_axes(self, name, parameters, law, dtype):
+    def test_parameters_without_axes_give_one_sample(self, name, parameters, law, dtype):
         held = mx.nd.zeros((), dtype=dtype)
         arrays = [mx.nd.array(value) for value in parameters]
         for drawn in (getattr(mx.nd, f"random_{name}")(*parameters, shape=(), dtype=dtype),
@@ -94,7 +94,7 @@ class TestLaws:
                       getattr(mx.nd, f"sample_{name}")(*arrays, dtype=dtype)):
             assert drawn.shape == () and drawn.dtype == np.dtype(dtype)
 
-    def test_samples_into_a_given_array(self, name, parameters, law):
+    def test_samples_are_written_to_out(self, name, parameters, law):
         held = mx.nd.zeros((100, 100))
         memory = held._data
         getattr(mx.nd, f"random_{name}")(*parameters, shape=(100, 100), out=held)

@@ -72,7 +72,7 @@ def test_defaults_and_keywords_are_filled_in(run):
     assert seen == [(2.0, 5.0)]
 
 
-def test_any_number_of_inputs(run):
+def test_a_cell_with_bprop_takes_any_number_of_inputs(run):
     cell = cell_of(lambda self, *inputs: sum(inputs[1:], inputs[0]), lambda self, *args: tuple(
         args[-1] * (i + 1) for i in range(len(args) - 2)))
     assert numbers(run(grad(lambda a, b, c: cell(a, b, c), (0, 1, 2)))(x(), x(), x())) == ([1] * 3, [2] * 3, [3] * 3)
@@ -110,7 +110,7 @@ def test_gradients_of_nested_inputs_are_nested(run):
     assert numbers(run(grad(lambda a, b: cell((a, b)), (0, 1)))(x(), Tensor([2.0] * 3))) == ([2] * 3, X.tolist())
 
 
-def test_used_bprop_inputs(run):
+def test_unused_inputs_of_bprop_are_none(run):
     seen: list[Any] = []
 
     def bprop(self, a, b, out, dout):
@@ -158,7 +158,7 @@ def test_bprop_may_change_its_arguments_in_place():
 @pytest.mark.parametrize("returned", [
     lambda dout: (dout * 3,), lambda dout: [dout * 3], lambda dout: dout * 3,
     lambda dout: (ops.broadcast_to(ops.expand_dims(dout * 3, axis=0), shape=(1, 3)),)])
-def test_forms_of_gradients(run, returned):
+def test_bprop_may_return_a_gradient_or_a_tuple(run, returned):
     cell = cell_of(lambda self, a: a * 3, lambda self, a, out, dout: returned(dout))
     assert numbers(run(grad(lambda a: cell(a)))(x())) == [3] * 3
 
@@ -289,7 +289,7 @@ def test_without_the_list_the_dict_is_ignored(run):
     assert numbers(by_input) == [10] * 3 and numbers(by_w) == [0]
 
 
-def test_a_missing_weight(run):
+def test_a_missing_gradient_of_a_weight_is_an_error(run):
     cell = Scale()
     cell.internal_params = [cell.w, Parameter(Tensor([1.0]), name="other")]
     with pytest.raises(RuntimeError, match=r"Grad size.*other"):
@@ -338,14 +338,14 @@ class Cube(Cell):
 
 
 @pytest.mark.parametrize("order, expected", [(1, 12.0), (2, 12.0), (3, 6.0)])
-def test_gradients_of_every_order(run, order, expected):
+def test_bprop_gives_gradients_of_every_order(run, order, expected):
     function = Cube()
     for _ in range(order):
         function = grad(function)
     assert numbers(run(function)(Tensor(2.0))) == pytest.approx(expected, rel=1e-5)
 
 
-def test_cells_with_bprop_inside_each_other(run):
+def test_the_outer_of_nested_bprops_decides(run):
     seen: list[str] = []
     inner = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: (seen.append("inner"), (dout * 5,))[1])
     outer = cell_of(lambda self, a: inner(a) * 3, lambda self, a, out, dout: (dout * inner(a),), inner=inner)
@@ -355,7 +355,7 @@ def test_cells_with_bprop_inside_each_other(run):
     assert set(seen) == {"inner"}
 
 
-def test_grad_inside_bprop(run):
+def test_bprop_may_call_grad(run):
     cell = cell_of(lambda self, a: a * a * a, lambda self, a, out, dout: (dout * grad(lambda b: b * b * b)(a),))
     np.testing.assert_allclose(run(grad(lambda a: cell(a)))(x()).asnumpy(), 3 * X * X)
     np.testing.assert_allclose(run(grad(grad(lambda a: cell(a))))(x()).asnumpy(), 6 * X)
@@ -396,7 +396,7 @@ def test_bprop_debug_runs_as_python_on_numbers():
 
 
 @pytest.mark.parametrize("debug", [False, True])
-def test_debugged_weights_and_second_order(debug):
+def test_a_debugged_bprop_has_weights_and_second_order(debug):
     cell = Scale()
     cell.bprop_debug = debug
     by_input, by_w = jit(grad(lambda a: cell(a), 0, cell.w))(x())

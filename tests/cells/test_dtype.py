@@ -104,7 +104,7 @@ def test_as_dtype_takes_mindspores_dtypes() -> None:
         assert as_dtype(getattr(dtypes, name)) == as_dtype(name.removesuffix("_"))
 
 
-def test_without_ml_dtypes() -> None:
+def test_without_ml_dtypes_only_bfloat16_is_missing() -> None:
     """Without ml_dtypes only bfloat16 is missing."""
     program = """if True:
         import sys
@@ -192,7 +192,7 @@ def test_promotion_with_a_number_is_mindspores(row: list[str]) -> None:
 # --------------------------------------------------------------------------------------------- in tensors
 
 @of_each(PAIRS, by=lambda pair: pair[0])
-def test_dtypes_of_results_of_tensors(case: tuple[str, str, str]) -> None:
+def test_operators_of_tensors_have_the_promised_dtypes(case: tuple[str, str, str]) -> None:
     """Operators of tensors give the promised dtypes, and ``/`` gives no integers."""
     a, b, word = case
     left, right = Tensor(np.ones(2), getattr(dtypes, a)), Tensor(np.ones(2), getattr(dtypes, b))

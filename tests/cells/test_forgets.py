@@ -129,7 +129,7 @@ def test_a_hook_that_calls_its_own_cell():
     assert [each.tolist() for each in found] == [[7.0] * 5] * 3
 
 
-def test_threads_with_several_kinds_of_inputs():
+def test_threads_compile_several_kinds_of_inputs():
     import threading
 
     function, wrong = jit(lambda a: (a * 2.0 + 1.0) * a), list[Any]()

@@ -76,7 +76,7 @@ def test_gradients_of_every_order_are_right(run, names, order, expected):
     np.testing.assert_allclose(run(function)(x()).asnumpy(), expected, rtol=1e-5)
 
 
-def test_values_stored_as_attributes_of_the_context(run):
+def test_attributes_of_the_context_reach_backward_and_its_gradient(run):
     """Tensors may stand in any attribute, alone or nested; second derivatives see them all."""
 
     def forward(ctx: Any, a: Any, factor: float) -> Any:
@@ -128,7 +128,7 @@ def test_nested_arguments_have_nested_gradients(run):
     assert numbers(found) == ([10, 10], [0, 0])
 
 
-def test_outputs_without_an_output_gradient(run):
+def test_missing_output_gradients_are_zeros_or_none(run):
     seen: list[Any] = []
 
     def used(materialize: bool) -> Callable:
@@ -147,7 +147,7 @@ def test_outputs_without_an_output_gradient(run):
     assert seen == [False, True]
 
 
-def test_outputs_without_gradient(run):
+def test_marked_outputs_have_no_gradient(run):
     """Marked outputs have no gradient, also if they are arguments."""
 
     def some(ctx: Any, a: Any, b: Any) -> Any:
@@ -212,7 +212,7 @@ def test_a_function_runs_without_a_requested_gradient(run):
     assert found is not value and numbers(found) == numbers(value)
 
 
-def test_in_a_cell_with_hooks(run):
+def test_a_function_runs_in_a_cell_with_hooks(run):
     class Net(nn.Cell):
         def __init__(self) -> None:
             super().__init__()
@@ -284,7 +284,7 @@ def test_differentiated_inputs_are_not_changed():
     (lambda g: (g[:1], None), RuntimeError, "grad tensor should be broadcast to"),
     (lambda g, h: (g, None), TypeError, "'h'"),
 ])
-def test_mistakes_of_backward(run, returned, kind, message):
+def test_mistakes_of_backward_are_refused(run, returned, kind, message):
     function = of(lambda ctx, a, scale: a * scale, lambda ctx, *g: returned(*g))
     with pytest.raises(kind, match=message):
         run(ms.grad(lambda a: function.apply(a, 2.0)))(x())
@@ -300,7 +300,7 @@ def test_exceptions_keep_their_type(run):
         assert f"in the {where} of Made" in caught.value.__notes__
 
 
-def test_mistakes_of_forward(run):
+def test_mistakes_of_forward_are_refused(run):
     one = Tensor([1.0])
     for mark in ("mark_dirty", "mark_non_differentiable"):
         function = of(lambda ctx, a, mark=mark: (getattr(ctx, mark)(a, 1.0), a)[1], lambda ctx, g: g)

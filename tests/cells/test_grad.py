@@ -206,7 +206,7 @@ SQUARE, TWICE, DIAGONAL = (X * X).tolist(), (2 * X).tolist(), np.diag(2 * X).tol
 
 
 @pytest.mark.parametrize("function", AUX, ids=lambda function: function.__name__)
-def test_further_outputs_of_products(run, function):
+def test_a_single_further_output_is_bare_in_vjp_and_jvp(run, function):
     """A single further output is returned without a tuple, as in MindSpore; ``grad`` returns a tuple of all."""
     aux, ones = AUX[function], Tensor(np.ones(3, np.float32))
 
@@ -268,13 +268,13 @@ def test_the_gradient_of_a_parameter_that_is_a_result_with_has_aux_and_sens_para
     assert numbers(run(lambda a: vjp(lambda a: p, a, weights=p)[1](a))(x())) == (([0] * 3,), X.tolist())
 
 
-def test_outputs_without_gradients(run):
+def test_constant_outputs_give_zero_gradients(run):
     assert numbers(run(grad(lambda a: 3.0))(x())) == [0] * 3
     assert numbers(run(grad(lambda a: a > 0))(x())) == [0] * 3
     assert numbers(run(grad(lambda a, b: b * 2))(x(), y())) == [0] * 3
 
 
-def test_dtypes_and_broadcasting(run):
+def test_gradients_have_the_dtype_and_shape_of_their_input(run):
     half = Tensor(X, np.float16)
     found = run(grad(lambda a, b: a * b, (0, 1)))(half, Tensor(np.ones((4, 1), np.float32)))
     assert str(found[0].dtype) == "Float16" and found[0].shape == (3,) and found[1].shape == (4, 1)
@@ -383,7 +383,7 @@ def test_the_gradients_of_a_mutable_number_are_counted(run):
 
 @pytest.mark.parametrize("value, message", [
     ("abc", "got str"), (None, "got NoneType"), ((1, "a"), "got str"), (X, "got ndarray")])
-def test_arguments_of_mutable(value, message):
+def test_mutable_refuses_other_values(value, message):
     with pytest.raises(TypeError, match=message):
         mutable(value)
     with pytest.raises(TypeError, match="must be a tuple or list"):
@@ -429,7 +429,7 @@ def test_gradients_of_first_and_second_order_with_respect_to_weights(run):
     assert numbers(run(grad(first, 0))(Tensor([3.0]))) == [12]
 
 
-def test_compiled_functions_inside_eager_gradients():
+def test_compiled_functions_have_eager_gradients():
     net = Line()
     inner = jit(lambda a: net(a) * a)
     assert numbers(grad(inner, 0, net.w)(x())) == ((4 * X + 1).tolist(), (X * X).tolist())
@@ -469,7 +469,7 @@ def test_grad_operation_takes_its_options(run, options, expected):
     assert numbers(run(lambda a, b: operation(lambda a, n, b: a * b)(a, None, b))(x(), y())) == expected
 
 
-def test_grad_operation_by_list(run):
+def test_grad_operation_by_list_gives_gradients_of_weights(run):
     net = Line()
     net.unused.requires_grad = False
     weights = ParameterTuple(net.trainable_params())
@@ -530,7 +530,7 @@ def test_stop_gradient_and_no_grad(run):
 # -------------------------------------------------------------------------------------------------- products
 
 
-def test_vjp_and_jvp(run):
+def test_vjp_and_jvp_agree_with_the_derivative(run):
     def function(a: Any, b: Any) -> Any:
         return a * b, a + b
 
@@ -550,7 +550,7 @@ def test_vjp_and_jvp(run):
         jvp(lambda a: a, x(), 1.0)
 
 
-def test_vjp_of_a_cell_with_weights(run):
+def test_vjp_gives_gradients_of_weights(run):
     net = Line()
 
     def both(a: Any) -> Any:
@@ -561,7 +561,7 @@ def test_vjp_of_a_cell_with_weights(run):
     assert numbers(run(lambda a: vjp(net, a, weights=net.w)[1](a))(x())) == (((2 * X).tolist(),), (X * X).tolist())
 
 
-def test_products_as_cells(run):
+def test_jvp_and_vjp_are_cells_too(run):
     both = lambda a, b: (a * b, a + b)  # noqa: E731
     assert numbers(run(Jvp(lambda a: a * a))(x(), y())) == ((X * X).tolist(), (2 * X * Y).tolist())
     assert numbers(run(Jvp(both))(x(), y(), (y(), x()))) == (
@@ -599,7 +599,7 @@ def test_jacrev_gives_the_jacobian(run):
     np.testing.assert_allclose(hessian.asnumpy(), np.diag(6 * X))
 
 
-def test_a_weight_that_the_function_itself_freezes(run):
+def test_a_weight_that_the_function_unfreezes_has_a_gradient(run):
     """The weight has a gradient if it is trained when the gradient is taken."""
     class Net(Cell):
         def __init__(self) -> None:

@@ -110,7 +110,7 @@ def test_a_list_from_a_forward_pre_hook_is_one_input(run):
     assert numbers(run(lambda a: cell(a))(x())) == (X * 3).tolist()
 
 
-def test_hooks_with_keywords(run):
+def test_hooks_may_receive_and_replace_keywords(run):
     cell, seen = Weighted(), []
     net = Outer(cell)
 
@@ -209,7 +209,7 @@ def test_a_backward_hook_gets_input_and_output_gradients(run):
 
 
 @pytest.mark.parametrize("how", ["full", "argument", "manager"])
-def test_hooks_in_the_convention_2_4(run, how):
+def test_full_backward_hooks_receive_cell_and_gradients(run, how):
     cell, seen = Triple(), []
 
     def hook(which: Any, grad_input: Any, grad_output: Any) -> None:
@@ -264,7 +264,7 @@ def test_backward_pre_hook_runs_first_and_changes_weights_gradients_too(run):
     assert numbers(by_weight) == (X * 10).tolist()
 
 
-def test_capture_of_outputs(run):
+def test_backward_hooks_see_outputs_before_or_after_forward_hooks(run):
     """By the documents, backward hooks see the output before forward hooks; by later versions, after them."""
     seen: list[Any] = []
     inner = Triple()
@@ -313,7 +313,7 @@ def test_one_call_of_the_hook_for_each_call_of_the_cell(run):
     assert seen == [1.0, 3.0]
 
 
-def test_hook_backward_of_several_tensors(run):
+def test_hook_backward_takes_several_tensors(run):
     seen: list[Any] = []
     hook = HookBackward(lambda g: (seen.append(numbers(g)), (g[0] * 2, g[1]))[1])
 
@@ -344,7 +344,7 @@ def test_tensor_hook_fires_again_in_the_second_pass(run):
     assert numbers(run(grad(grad(function)))(Tensor(2.0))) == 120
 
 
-def test_backward_hook_in_the_second_order(run):
+def test_a_backward_hook_is_called_for_second_derivatives(run):
     """The hook is called for the first gradient, and again for the part of it that is differentiated, as in
     MindSpore."""
     class Square(Cell):
@@ -425,7 +425,7 @@ def test_a_parameter_hook_replaces_the_gradient(run):
 # ------------------------------------------------------------------------------------- handles and life time
 
 
-def test_registered_and_removed_after_compilation():
+def test_hooks_may_be_registered_and_removed_after_compilation():
     cell, seen = Triple(), []
     compiled = jit(grad(lambda a: cell(a)))
     compiled(x())
@@ -480,7 +480,7 @@ def test_hooks_on_tensors_are_part_of_the_record():
     assert gone() is None
 
 
-def test_listing_and_dropping():
+def test_hooks_are_listed_and_dropped():
     net = Outer(Weighted())
     net.inner.register_forward_hook(lambda *_: None)
     net.register_backward_hook(lambda *_: None)
@@ -584,14 +584,14 @@ def test_gradients_in_hooks_are_copies(run):
     assert numbers(run(grad(lambda a: cell(a) + a))(x())) == [2] * 3
 
 
-def test_grad_inside_a_backward_hook():
+def test_a_backward_hook_may_call_grad():
     cell, seen = Triple(), []
     cell.register_backward_hook(lambda *_: seen.append(numbers(grad(lambda b: b * b)(Tensor(3.0)))))
     grad(cell)(x())
     assert seen == [6]
 
 
-def test_hooks_inside_a_cell_with_bprop():
+def test_hooks_inside_a_cell_with_bprop_are_not_called():
     class ParameterContainer(Cell):
         def __init__(self) -> None:
             super().__init__()

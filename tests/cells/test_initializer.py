@@ -198,7 +198,7 @@ def test_a_shape_may_be_a_number_a_tuple_or_a_tensor(shape: Any, expected: tuple
     assert initializer(2.5, shape).asnumpy().ravel()[0] == 2.5
 
 
-def test_a_users_subclass() -> None:
+def test_a_users_subclass_fills_the_array() -> None:
     """``_initialize`` fills the array in place, as documented; its return value is ignored."""
 
     class Ramp(init.Initializer):
@@ -303,7 +303,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("mistake, kind, message", MISTAKES.values(), ids=MISTAKES)
-def test_mistakes(mistake: Callable[[], Any], kind: type[Exception], message: str) -> None:
+def test_mistakes_raise_errors(mistake: Callable[[], Any], kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         mistake()
 

@@ -205,7 +205,7 @@ STORED = {
 
 
 @pytest.mark.parametrize("name", STORED)
-def test_an_assigned_python_integer(name):
+def test_assigned_python_integers_wrap_around(name):
     every = everywhere(lambda *xs: tuple(STORED[name](x, number) for x in xs for number in LARGE),
                        *[Tensor(np.array([0, 1, 2], dtype)) for dtype in DTYPES])
     for (dtype, number), found in zip(itertools.product(DTYPES, LARGE), every, strict=True):
@@ -213,7 +213,7 @@ def test_an_assigned_python_integer(name):
         assert wrapped(number, dtype) in found.asnumpy().ravel().tolist(), f"{name} of {number}, {dtype}"
 
 
-def test_arange_of_large_integers():
+def test_arange_of_large_integers_is_exact():
     for first, last, step in [(2 ** 53 + 1, 2 ** 53 + 9, 3), (-2 ** 53 - 1, -2 ** 53 - 9, -3),
                               (2 ** 63 - 3, 2 ** 63 - 1, 1), (-2 ** 63, 2 ** 63 - 1, 2 ** 62 + 1)]:
         for found in (ops.arange(first, last, step), ms.jit(lambda: ops.arange(first, last, step))()):
@@ -222,7 +222,7 @@ def test_arange_of_large_integers():
     assert ops.arange(0, 2, 0.5, dtype=ms.int32).asnumpy().tolist() == [0, 0, 1, 1]
 
 
-def test_tensors_of_python_integers():
+def test_tensors_of_python_integers_are_exact():
     for numbers in ([2 ** 53 + 1, -2 ** 63], [2 ** 63, 1], [[2 ** 64 - 1, 0]], 2 ** 64 - 1, 2 ** 63 - 1):
         assert Tensor(numbers).asnumpy().tolist() == numbers
     assert Tensor([2 ** 63, 1]).dtype == ms.uint64
@@ -237,7 +237,7 @@ def test_integers_without_a_dtype_are_refused(numbers):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_casts_between_integer_dtypes(dtype):
+def test_casts_between_integer_dtypes_wrap_around(dtype):
     numbers = extremes(dtype)
     x = Tensor(np.array(numbers, dtype))
     for wide in DTYPES:
@@ -288,7 +288,7 @@ def test_integers_are_scattered_exactly(name, expected):
 # -------------------------------------------------------------------------------------------- divided by zero
 
 
-def test_division_by_zero_of_every_kind():
+def test_division_by_zero_gives_the_documented_values():
     """Division by zero gives the numbers that docs/mindspore.md lists."""
     x = Tensor([7, -7, 0])
     most, least = 2 ** 63 - 1, -2 ** 63
@@ -303,7 +303,7 @@ def test_division_by_zero_of_every_kind():
     np.testing.assert_array_equal(floats[2].asnumpy(), [np.inf, -np.inf, np.nan])
 
 
-def test_divmod_of_numbers():
+def test_divmod_rounds_down():
     for found in (divmod(Tensor([7, -7]), 2), divmod(Tensor([7.5, -7.5]), 2)):
         assert [part.asnumpy().tolist() for part in found] in ([[3, -4], [1, 1]], [[3.0, -4.0], [1.5, 0.5]])
     assert [part.asnumpy().tolist() for part in divmod(7, Tensor([2, -2]))] == [[3, -4], [1, -1]]

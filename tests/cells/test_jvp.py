@@ -50,7 +50,7 @@ def _smooth(row: Row) -> bool:
 
 
 @of_each(filter(_smooth, all_rows()), by=lambda row: row.op)
-def test_against_central_differences(row: Row) -> None:
+def test_jvp_agrees_with_central_differences(row: Row) -> None:
     use = Use.of(row, "float64")
     directions = {i: np.random.default_rng(i).standard_normal(use.arrays[i].shape) for i in row.grad}
 

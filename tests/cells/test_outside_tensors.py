@@ -144,7 +144,7 @@ def test_constants_compute_while_tracing():
     assert len([line for line in str(compiled.explain()).splitlines() if "->" in line]) == 1
 
 
-def test_a_tensor_that_a_bprop_reads():
+def test_a_tensor_that_a_bprop_reads_is_current():
     """The gradient is taken inside of the compiled function or around it."""
     class Own(Cell):
         def __init__(self) -> None:

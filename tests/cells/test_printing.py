@@ -60,7 +60,7 @@ def test_print_options_of_numpy_have_no_effect() -> None:
                                                   "2.00000000e+00,  3.00000000e+00,  4.00000000e+00])")
 
 
-def test_a_tensor_and_a_tuple_of_them() -> None:
+def test_a_tuple_of_tensors_prints_each_as_alone() -> None:
     x = Tensor(np.float32(2))
     assert repr((x, x)) == ("(Tensor(shape=[], dtype=Float32, value= 2), "
                             "Tensor(shape=[], dtype=Float32, value= 2))")

@@ -141,7 +141,7 @@ def test_assignments_to_subscripts_equal_numpys(case):
 
 
 @pytest.mark.parametrize("name", KEYS)
-def test_subscripts_as_arguments(name):
+def test_subscripts_may_be_arguments_of_a_compiled_function(name):
     """Tensors of a subscript may be inputs of a compiled function, with other values in each call."""
     key = KEYS[name]
     parts = list(key) if isinstance(key, tuple) else [key]
@@ -218,7 +218,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("form", [0, 1], ids=["as it is", "tensors"])
 @pytest.mark.parametrize("name", REFUSED)
-def test_errors_of_wrong_subscripts(name, form):
+def test_wrong_subscripts_raise_numpys_class_of_error(name, form):
     """The error is of NumPy's class, and also of MindSpore's class if this differs."""
     try:
         key = given(REFUSED[name], form)

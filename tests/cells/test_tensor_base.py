@@ -86,7 +86,7 @@ def test_insert_gradient_of_may_clip_gradients():
 @pytest.mark.parametrize("f, kind, message", [
     (lambda g: None, TypeError, "size is 0 not equal to expect"), (lambda g: 2.0, TypeError, "size is 0"),
     (lambda g: g[:1], ValueError, r"shape \(1,\), expected \(2,\)"), (lambda g: 1 / 0, ZeroDivisionError, "division")])
-def test_mistakes_of_functions_of_gradients(run, f, kind, message):
+def test_errors_of_gradient_functions_name_the_function(run, f, kind, message):
     with pytest.raises(kind, match=message) as caught:
         run(ms.grad(lambda a: ops.InsertGradientOf(f)(a)))(count(2))
     assert any("in the function" in note and "of an InsertGradientOf" in note for note in caught.value.__notes__)
@@ -159,7 +159,7 @@ def test_resized_images_have_the_expected_values(run, settings, size, expected):
     ({"align_corners": True}, [0, 1, 1, 2, 2, 3, 3], [0, 1, 1, 2, 2, 3, 3, 4, 4]),
     ({}, [0, 0, 1, 1, 2, 2, 3], [0, 0, 1, 1, 2, 2, 3, 3, 4]),
     ({"half_pixel_centers": True}, [0, 0, 1, 1, 2, 2, 3, 3], [0, 0, 1, 1, 2, 2, 3, 3, 4, 4])])
-def test_nearest_numbers_of_resized_images(run, settings, rows, columns):
+def test_nearest_pixels_of_resized_images_are_mindspores(run, settings, rows, columns):
     """The chosen pixels are those that MindSpore chooses."""
     image, size = count(1, 1, 4, 5), (len(rows), len(columns))
     expected = image.asnumpy()[:, :, rows][..., columns]
@@ -201,7 +201,7 @@ _SAMPLED = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_gr
 
 
 @pytest.mark.parametrize("case", _SAMPLED["answers"], ids=lambda case: "-".join(map(str, list(case.values())[:4])))
-def test_samples_of_a_grid(run, case):
+def test_grid_samples_and_gradients_equal_mindspores(run, case):
     """Values, and gradients of images and grids, equal MindSpore's."""
     given = _SAMPLED["inputs"][str(case["axes"])]
     x = Tensor(np.array(given["input"], np.float32).reshape(given["shape"]))
@@ -275,7 +275,7 @@ def test_containers_of_cells_are_true_if_they_are_not_empty():
     (lambda x: ops.is_floating_point(x), True),
     (lambda x: ops.dtype(x) == ms.float32, True), (lambda x: ops.make_range(1, 3), (1, 2)),
     (lambda x: ops.scalar_max(1, 2), 2), (lambda x: ops.SparseGatherV2()(x, Tensor([1, 0, 1]), 0), [2, 1, 2])])
-def test_functions_of_older_programs(run, call, expected):
+def test_functions_of_older_programs_run(run, call, expected):
     assert numbers(run(call)(Tensor([1.0, 2.0]))) == expected
 
 
@@ -287,7 +287,7 @@ def test_bessel_functions_have_gradients(run):
     np.testing.assert_allclose(numbers(run(ms.grad(ms.grad(ops.bessel_i0)))(x))[2], 0.5)
 
 
-def test_a_users_primitive_with_declared_outputs():
+def test_a_users_primitive_may_declare_its_outputs():
     class Scaled(ops.PrimitiveWithInfer):
         @ops.prim_attr_register
         def __init__(self, factor: float, bias: float = 0.5) -> None:
@@ -340,7 +340,7 @@ def product_bprop(a: Any, b: Any, out: Any, dout: Any) -> Any:
     return dout * b, dout * a
 
 
-def test_a_function_of_arrays_as_a_primitive(run):
+def test_a_function_of_arrays_becomes_a_primitive(run):
     custom = ops.Custom(product, lambda a, b: a, lambda a, b: a, "pyfunc", bprop=product_bprop)
     x, y = count(2), count(2) + 2
     function = run(lambda a, b: custom(a, b) * 2)
@@ -355,7 +355,7 @@ def test_a_function_of_arrays_as_a_primitive(run):
     (lambda a: a.astype("f8") * 2, [2], ms.float32, [2, 4]),
     (lambda a: [a[:1]], lambda s: [s[0] - 1], lambda d: d, [1]),
     (lambda a: None, (), (), None)])
-def test_results_of_functions(run, function, shape, dtype, expected):
+def test_results_of_custom_functions_become_tensors(run, function, shape, dtype, expected):
     seen: list[Any] = []
 
     def called(a: Any) -> Any:
@@ -366,7 +366,7 @@ def test_results_of_functions(run, function, shape, dtype, expected):
     assert numbers(run(lambda a: (custom(a), a * 1))(count(2))[0]) == expected and seen == [[1, 2]]
 
 
-def test_functions_of_scalars_and_without_gradients(run):
+def test_custom_functions_take_scalars_and_may_lack_gradients(run):
     custom = ops.Custom(lambda a, by: a * by, lambda a, by: a, lambda a, by: a)
     assert numbers(run(lambda a: custom(a, 3))(count(2))) == [3, 6]
     with pytest.raises(NotDifferentiableError, match="Custom <lambda> has no gradient: give one, as bprop="):
@@ -378,7 +378,7 @@ def test_functions_of_scalars_and_without_gradients(run):
     (lambda a: a, (2,), ms.int32, TypeError, "result 0 has dtype float32, out_dtype says int32"),
     (lambda a: (a, a), (2,), ms.float32, ValueError, "expected 1 results, the function returned 2"),
     (lambda a: 1 / 0, (2,), ms.float32, ZeroDivisionError, "division")])
-def test_mistakes_of_functions(run, function, shape, dtype, kind, message):
+def test_mistakes_of_custom_functions_are_named(run, function, shape, dtype, kind, message):
     with pytest.raises(kind, match=message):
         run(lambda a: ops.Custom(function, shape, dtype)(a))(count(2))
 
@@ -402,7 +402,7 @@ def test_custom_refuses_wrong_arguments(make, kind, message):
 # ------------------------------------------------------------------------------------ tensors and Parameters
 
 
-def test_the_values_of_a_parameter(run):
+def test_data_of_a_parameter_is_a_tensor_over_its_memory(run):
     p = Parameter(count(2), name="p")
     assert type(p.data) is Tensor and p.data is not p
     p.data[0] = 9.0
@@ -418,7 +418,7 @@ def test_the_values_of_a_parameter(run):
         p.data = count(3)
 
 
-def test_the_values_of_a_tensor(run):
+def test_data_of_a_tensor_shares_its_memory(run):
     x = count(2)
     x.data[0] = 9.0
     assert numbers(x) == [9, 2]
@@ -429,7 +429,7 @@ def test_the_values_of_a_tensor(run):
         x.data = count(3)
 
 
-def test_copies_of_parameters(run):
+def test_copied_parameters_share_no_memory(run):
     p = Parameter(count(2), name="p", requires_grad=False)
     for made in (p.copy(), copy.copy(p), copy.deepcopy(p)):
         assert type(made) is Parameter and (made.name, made.requires_grad) == ("p", False)
@@ -445,7 +445,7 @@ def test_deepcopy_takes_memodict():
         assert type(copied) is type(x) and copied is not x and numbers(copied) == [1, 2]
 
 
-def test_tensors_by_a_function(run):
+def test_tensor_makes_tensors_or_returns_its_argument(run):
     x = count(2)
     assert ms.tensor(x) is x
     for made in (ms.tensor([1, 2], dtype=ms.float16), ms.tensor(x, ms.float16), ms.tensor(input_data=(1, 2),
@@ -479,13 +479,13 @@ def test_parameter_update_stores_a_value(run):
 
 
 @pytest.mark.parametrize("shape", [2, (2,), [2]])
-def test_a_shape_that_contradicts_the_values(shape):
+def test_a_shape_that_contradicts_the_values_is_refused(shape):
     assert Tensor([1.0, 2.0], shape=shape).shape == Tensor(shape=shape, dtype=ms.float32).shape == (2,)
     with pytest.raises(ValueError, match=r"expected shape \(2,\), the values have \(3,\)"):
         Tensor([1.0, 2.0, 3.0], shape=shape)
 
 
-def test_shapes_with_unknown_lengths():
+def test_a_tensor_may_have_unknown_lengths():
     x = Tensor(shape=[None, 2], dtype=ms.float32)
     assert (x.shape, x.dtype, isinstance(x, Tensor)) == ((-1, 2), ms.float32, True)
     assert repr(x) == "Tensor(shape=[-1, 2], dtype=Float32, value=\n)"
@@ -505,7 +505,7 @@ def test_shapes_with_unknown_lengths():
     ("div_", (2.0,), [0.5, 1]), ("fill_", (7.0,), [7, 7]), ("zero_", (), [0, 0]),
     ("copy_", (Tensor([5.0, 6.0]),), [5, 6]), ("clamp_", (1.5, 3.0), [1.5, 2]), ("exp_", (), np.exp([1, 2])),
     ("masked_fill_", (Tensor([True, False]), 9.0), [9, 2])])
-def test_methods_that_change_a_tensor(run, name, args, expected):
+def test_in_place_methods_equal_an_assignment(run, name, args, expected):
     """A method gives the same values and gradients as an assignment to the whole tensor."""
 
     def function(a: Any) -> Any:
@@ -563,7 +563,7 @@ def test_an_attribute_keeps_its_kind(empty, name, value, kind):
     assert getattr(cell, name) is value
 
 
-def test_names_with_a_dash():
+def test_names_of_children_may_have_a_dash():
     cell = Slots()
     setattr(cell, "a-b", nn.Dense(1, 1))
     assert [p.name for p in cell.get_parameters()] == ["w", "a-b.weight", "a-b.bias"]
@@ -591,7 +591,7 @@ def test_two_parameters_of_one_name():
     assert numbers(net.compile(count(2))(count(2))) == [1, 8]
 
 
-def test_settings_without_effect():
+def test_settings_without_effect_are_accepted():
     ms.set_context(jit_config={"jit_level": "O0"}, jit_level="O1", memory_optimize_level="O0")
     for level in ms.STRICT, ms.context.COMPATIBLE, ms.LAX:
         ms.set_context(jit_syntax_level=level)
@@ -774,7 +774,7 @@ def test_an_error_of_an_inner_cell_does_not_name_the_outer_one():
 # ------------------------------------------------------------------------------------------------- settings
 
 
-def test_settings_of_the_compiler():
+def test_settings_of_the_compiler_are_stored():
     assert ms.JitConfig(jit_level="O1", extra=2).jit_config_dict["extra"] == 2
     assert ops.constexpr(check=False)(len)("ab") == ops.constexpr(len)("ab") == 2
     assert ops.add_flags(nn.Dense(2, 2), predict=True).get_flags()["predict"]
@@ -793,7 +793,7 @@ def test_arrays_share_memory():
     assert numbers(shared) == numbers(also) == [5, 1] and ms.is_tensor(shared) and not ms.is_tensor(array)
 
 
-def test_a_norm_over_all_tensors(run):
+def test_clip_by_global_norm_uses_one_norm_of_all_tensors(run):
     found = run(lambda a, b: ops.clip_by_global_norm([a, b], 1.0))(Tensor([3.0]), Tensor([4.0]))
     np.testing.assert_allclose(numbers(found), [[0.6], [0.8]], rtol=1e-6)
     assert numbers(ops.clip_by_global_norm(Tensor([0.5]), 1.0)) == [0.5]

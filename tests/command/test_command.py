@@ -89,7 +89,7 @@ def test_the_error_for_a_missing_module_names_a_replacement(tmp_path: Path) -> N
     assert done.returncode == 1 and "tvmop" in done.stderr and "numba" in done.stderr
 
 
-def test_script_of_mindspore(tmp_path: Path) -> None:
+def test_a_script_of_mindspore_runs(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text(
         "import mindspore as ms\nimport mindspore.nn as nn\nfrom mindspore import ops, Tensor\n"
         "from mindspore.common.initializer import initializer\nimport numpy as np\n"
@@ -101,8 +101,9 @@ def test_script_of_mindspore(tmp_path: Path) -> None:
 @pytest.mark.parametrize("variable, options, expected", [
     ("", [], "[2.0, 2.0] Twice"), ("", ["--convention", "document"], "[1.0, 1.0] str"),
     ("document", [], "[1.0, 1.0] str"), ("document", ["--convention", "2.4"], "[2.0, 2.0] Twice")])
-def test_hooks_are_called_as_by_the_version_that_mindspore_says(
-        variable: str, options: list[str], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hooks_are_called_as_by_the_version_that_mindspore_says(variable: str, options: list[str], expected: str,
+                                                                tmp_path: Path,
+                                                                monkeypatch: pytest.MonkeyPatch) -> None:
     """A hook that returns ``grad_input`` gets the gradient of the Cell's input, not its output gradient."""
     monkeypatch.setenv("OPREG_CONVENTION", variable)
     (tmp_path / "a.py").write_text(
@@ -264,7 +265,7 @@ def test_pytest_rewrites_assertions_of_rewritten_tests(tested: Path, options: li
     assert not list(tested.rglob("__pycache__"))
 
 
-def test_pytest_without_rewritten_asserts(tested: Path) -> None:
+def test_pytest_runs_without_rewritten_asserts(tested: Path) -> None:
     (tested / "test_old.py").unlink()
     done = opreg("as-mxnet", "-m", "pytest", "-p", "no:cacheprovider", "--assert=plain", folder=tested)
     assert "1 failed, 2 passed" in done.stdout and ">       assert len(keys({'a': 1})) == np.int(2)\nE       Assert" \
@@ -288,14 +289,14 @@ def test_script_runs_pytest_itself(tested: Path) -> None:
     assert done.returncode == 1 and "1 failed, 2 passed" in done.stdout and "where 1 = len(['a'])" in done.stdout
 
 
-def test_pytest_of_mindspore(tmp_path: Path) -> None:
+def test_pytest_runs_tests_of_mindspore(tmp_path: Path) -> None:
     (tmp_path / "test_a.py").write_text("import mindspore as ms\nimport numpy as np\n\ndef test_a():\n"
                                         "    assert ms.Tensor([np.float(1)]).asnumpy().tolist() == [2]\n")
     done = opreg("as-mindspore", "-m", "pytest", "-q", "-p", "no:cacheprovider", folder=tmp_path)
     assert "E       assert [1.0] == [2]" in done.stdout
 
 
-def test_workers_of_pytest(tested: Path) -> None:
+def test_workers_of_pytest_find_the_modules(tested: Path) -> None:
     pytest.importorskip("xdist")
     done = opreg("as-mxnet", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n1", "test_new.py", folder=tested)
     assert "1 failed, 2 passed" in done.stdout and "where 1 = len(['a'])" in done.stdout
@@ -382,7 +383,7 @@ def test_ops_lists_matching_operators(capsys: pytest.CaptureFixture[str]) -> Non
     assert "FullyConnected" in capsys.readouterr().err
 
 
-def test_operators_of_users(tmp_path: Path, capsys: pytest.CaptureFixture[str], unregistered: None) -> None:
+def test_ops_lists_operators_of_users(tmp_path: Path, capsys: pytest.CaptureFixture[str], unregistered: None) -> None:
     (tmp_path / "mine.py").write_text("import opreg as mx\n\n"
                                       "@mx.operator.define(name='_example_command')\n"
                                       "def example(x, *, by: float = 2.0):\n"
@@ -455,8 +456,8 @@ def test_plain_names_come_first(capsys: pytest.CaptureFixture[str]) -> None:
     (["ops", "--al=1"], "all"), (["ops", "--jsn"], "Did you mean '--json'"), (["ops", "a", "b"], "arguments: b$"),
     (["profile", "net.json", "--trase=f"], "Did you mean '--trace'"),
     (["--versoin"], "Did you mean '--version'")])
-def test_errors_for_misspelt_options_name_the_nearest(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]
-                                                     ) -> None:
+def test_errors_for_misspelt_options_name_the_nearest(argv: list[str], words: str,
+                                                      capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(argv)
     told = capsys.readouterr().err

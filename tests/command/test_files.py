@@ -102,7 +102,7 @@ def test_modules_that_end_the_process_cannot_be_imported(opreg: Command) -> None
 
 
 @pytest.mark.parametrize("words", ["0", "-1", "nan", "inf"])
-def test_the_timeout_of_a_check(opreg: Command, words: str) -> None:
+def test_an_invalid_timeout_of_a_check_is_refused(opreg: Command, words: str) -> None:
     assert opreg("check", "relu", "--input", "2", "--timeout", words)[0] == 2
 
 
@@ -201,7 +201,7 @@ def test_run_computes_a_graph_and_writes_its_output(opreg: Command, net: mx.Symb
     np.testing.assert_allclose(np.load("out.npy"), expected(epoch), rtol=1e-4)
 
 
-def test_weights_beside_the_graph_in_any_format(opreg: Command, net: mx.Symbol) -> None:
+def test_weights_beside_the_graph_are_found_in_any_format(opreg: Command, net: mx.Symbol) -> None:
     for ending in ("safetensors", "ckpt", "npz", "params"):
         opreg("convert", "net-0012.params", f"{ending}.{ending}")
         net.save(f"{ending}-symbol.json")
@@ -245,7 +245,7 @@ def test_a_file_that_is_no_array(opreg: Command, net: mx.Symbol) -> None:
     assert code == 2 and "objects.npy: " in err
 
 
-def test_operators_of_the_users(opreg: Command, tmp_path: Path) -> None:
+def test_commands_import_users_operators(opreg: Command, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("import opreg as mx\n@mx.operator.define(name='_command_third')\n"
                                       "def third(x):\n    return x / 3\n")
     program = ("import mine, opreg as mx\n"
@@ -291,7 +291,7 @@ def test_plot_writes_a_drawing(opreg: Command, net: mx.Symbol, monkeypatch: pyte
     assert code == 2 and "needs the program dot" in err and not Path("net.pdf").exists()
 
 
-def test_profile_of_a_model(opreg: Command, net: mx.Symbol) -> None:
+def test_profile_prints_the_steps_of_a_model(opreg: Command, net: mx.Symbol) -> None:
     code, out, _ = opreg("profile", "net", "--input", "2x4", "--train", "--repeat", "2", "--trace", "t.json")
     assert code == 0 and "training plan" in out and "_backward_FullyConnected" in out
     names = {event["name"] for event in json.loads(Path("t.json").read_text())["traceEvents"]}
@@ -306,7 +306,7 @@ def test_profile_of_a_model(opreg: Command, net: mx.Symbol) -> None:
     assert code == 2 and "--input data=" in err
 
 
-def test_profile_of_a_script(opreg: Command, tmp_path: Path) -> None:
+def test_profile_prints_the_operators_of_a_script(opreg: Command, tmp_path: Path) -> None:
     (tmp_path / "loop.py").write_text("import sys\nimport opreg as mx\nprint(sys.argv[1:])\n"
                                       "mx.nd.exp(mx.nd.ones((2, 3)))\nif sys.argv[1:]: sys.exit(int(sys.argv[1]))\n")
     code, out, _ = opreg("profile", "loop.py", "--trace", "t.json")
@@ -521,7 +521,8 @@ def test_diff_lists_different_arrays(opreg: Command) -> None:
         "b     float32 (2,) in the first, float32 (3,) in the second"]
 
 
-def test_the_cache_on_the_disk(opreg: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trace_cache_lists_and_clears_the_cache(opreg: Command, tmp_path: Path,
+                                                monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "kept"
     monkeypatch.setenv("OPREG_CACHE_DIR", str(folder))
     assert opreg("trace-cache") == (0, f"0 files in {folder}\n", "")

@@ -31,7 +31,7 @@ def test_overlaps_equal_those_pair_by_pair(n: int, k: int) -> None:
     np.testing.assert_allclose(got, np.array([[overlap(x, y) for y in b] for x in a]).reshape(n, k), rtol=1e-6)
 
 
-def test_the_covered_fraction() -> None:
+def test_the_covered_fraction_is_the_intersection_over_the_first_area() -> None:
     a, b = boxes(7, 0), boxes(5, 1)
     area = [(x[2] - x[0] + 1) * (x[3] - x[1] + 1) for x in a]
     common = [[overlap(x, y) / (1 + overlap(x, y)) * (area[i] + (y[2] - y[0] + 1) * (y[3] - y[1] + 1)) for y in b]

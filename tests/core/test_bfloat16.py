@@ -63,7 +63,7 @@ def test_bfloat16_counts_as_a_floating_dtype(text: str, dtype: str, expected: An
     np.testing.assert_allclose(found.float().asnumpy(), expected, rtol=2 ** -7)
 
 
-def test_predicates_of_dtypes() -> None:
+def test_bfloat16_tensors_are_floating_point() -> None:
     assert x().is_floating_point() and not ms.Tensor([1]).is_floating_point()
 
 

@@ -64,7 +64,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("args, kind, words", REFUSED)
-def test_errors_of_wrong_contexts(args, kind, words):
+def test_wrong_contexts_are_refused(args, kind, words):
     with pytest.raises(kind, match=words):
         mx.Context(*args)
 
@@ -165,7 +165,7 @@ def in_it(ctx):
 
 
 @pytest.mark.gpu
-def test_with_a_gpu():
+def test_a_gpu_computes_if_there_is_one():
     x = mx.nd.ones((2, 3), ctx=mx.gpu())
     y = (x * 2).as_in_context(mx.cpu())
     assert y.asnumpy().tolist() == [[2, 2, 2], [2, 2, 2]]

@@ -152,7 +152,7 @@ def test_a_later_registration_is_used(registration, use):
             np.testing.assert_array_equal(slope, [expected] * 3)
 
 
-def test_prepared_parts_shapes_and_dtypes():
+def test_later_rules_for_preparation_shapes_and_dtypes_are_used():
     op = operator()
     assert op(nd.array(X)).asnumpy().tolist() == [2, 4, 6]
     op.prepare(lambda data: lambda data: data * 7)

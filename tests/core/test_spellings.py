@@ -25,7 +25,7 @@ WORDS = {
 
 
 @of_each([(name, word) for name, words in WORDS.items() for word in (name, *words)])
-def test_words_for_dtypes(name, word):
+def test_words_stand_for_dtypes(name, word):
     kind = np.dtype(name).type
     assert as_dtype(word) == np.dtype(name)
     assert mx.nd.zeros((2,), dtype=word).dtype is kind
@@ -89,14 +89,14 @@ def test_a_scalar_is_a_tuple_of_one():
 
 
 @pytest.mark.parametrize("word", ["float64", "double", np.float64, np.dtype("float64"), 1])
-def test_dtypes_of_sums(word):
+def test_sums_take_any_spelling_of_a_dtype(word):
     assert mx.nd.cumsum(mx.nd.ones((2,)), dtype=word).dtype is np.float64
     assert mx.nd.norm(mx.nd.ones((2,)), out_dtype=word).dtype is np.float64
     with pytest.raises(AttrError, match="among float16, float32"):
         mx.nd.cumsum(mx.nd.ones((2,)), dtype="uint8")
 
 
-def test_limits_of_annotations():
+def test_annotations_convert_text_and_check_limits():
     def function(*, count: Count, rate: Finite | None = None, many: tuple[Count, ...] = (1,)):
         pass
 

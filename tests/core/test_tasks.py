@@ -125,7 +125,7 @@ def test_a_thread_started_by_a_task_begins_with_the_default_mode():
     assert asyncio.run(together()) == (False, 1)
 
 
-def test_gradients_of_many_tasks():
+def test_tasks_compute_gradients_independently():
     """Each task computes its own gradient, and awaits inside of record and between backward passes."""
     async def train(number):
         x = nd.array([1.0, 2.0])

@@ -123,7 +123,7 @@ class SoftmaxProp(mx.operator.CustomOpProp):
         return Softmax()
 
 
-def test_the_tutorials_operator_eagerly():
+def test_the_tutorials_operator_runs_eagerly():
     x, label = marked(), nd.array([0, 2])
     with autograd.record():
         y = nd.Custom(x, label, op_type="test_softmax")
@@ -167,7 +167,7 @@ def test_the_tutorials_network_learns():
 # ----------------------------------------------------------------------------------------- arguments of methods
 
 
-def test_arguments_of_forward_and_backward():
+def test_forward_and_backward_get_their_documented_arguments():
     """Arguments are passed by keyword: lists of NDArrays, requests, and inputs that may not be changed."""
     calls = []
 
@@ -220,7 +220,7 @@ def test_forward_gets_the_mode_as_is_train(scope, expected):
     assert seen == [(expected, expected, False, mx.cpu(1))]
 
 
-def test_requests_in_graphs():
+def test_backward_gets_the_requests_of_the_graph():
     seen = []
 
     class Op(Twice):
@@ -625,7 +625,7 @@ def test_shapes_are_inferred_backwards():
     assert net.infer_shape(a=(2, 3)) == ([(2, 3), (3,)], [(2, 3)], [])
 
 
-def test_arguments_of_inference():
+def test_inference_methods_get_lists_of_shapes_and_dtypes():
     seen = []
     name = registered(infer_shape=lambda self, shapes: (seen.append(shapes), (shapes, shapes, []))[1],
                       infer_type=lambda self, types: (seen.append(types), (types, types, []))[1])
@@ -742,7 +742,7 @@ def test_exceptions_keep_their_type(run, place):
         untouched()
 
 
-def test_notes_of_a_node():
+def test_an_exception_has_a_note_with_the_node():
     name = registered(type("Op", (Twice,), {"forward": raising}))
     net = sym.Custom(sym.Variable("x") * 2, op_type=name, name="mynode") + 1
     executor = net.simple_bind(mx.cpu(), x=(2, 3))
@@ -754,7 +754,7 @@ def test_notes_of_a_node():
         assert words in notes
 
 
-def test_notes_of_an_eager_call():
+def test_an_exception_has_a_note_with_the_call():
     name = registered(type("Op", (Twice,), {"backward": raising}))
     x = marked()
     with autograd.record():
@@ -1044,7 +1044,7 @@ def test_a_gradient_may_not_change_its_arguments():
         z.backward()
 
 
-def test_gradients_of_several_inputs():
+def test_a_gradient_rule_returns_gradients_of_several_inputs():
     name = registered(Split, list_arguments=lambda self: ["a", "b"], list_outputs=lambda self: ["s", "d"],
                       gradient=lambda self, g, ins, outs: (g[0] + g[1], g[0] - g[1]))
     x, y = marked(), marked()
@@ -1154,7 +1154,7 @@ def test_a_defined_function_is_an_operator():
     assert (x.grad.asnumpy() == 4).all()
 
 
-def test_define_in_graphs_and_files():
+def test_a_defined_operator_runs_in_graphs_and_from_files():
     net = scaled(sym.Variable("x"), by=3) + sym.custom.test_scaled(sym.Variable("y"), name="node")
     for graph in (net, sym.load_json(net.tojson())):
         assert graph.list_arguments() == ["x", "y"]
@@ -1168,7 +1168,7 @@ def test_define_in_graphs_and_files():
     assert doubled.forward()[0].dtype is np.float64
 
 
-def test_define_several_outputs():
+def test_a_defined_operator_may_have_several_outputs():
     x, y = marked(), marked()
     with autograd.record():
         s, d = both(x, y)
@@ -1389,7 +1389,7 @@ def test_a_rule_with_the_name_of_its_operator(what):
     elsewhere()  # the name has no other meaning there
 
 
-def test_a_definition_that_contradicts_its_declarations():
+def test_a_definition_that_contradicts_its_declarations_is_refused():
     @mx.operator.define(name="test_breaks")
     def breaks(x):
         return x[0:2]
@@ -1441,7 +1441,7 @@ def test_a_built_in_operator_has_the_methods_of_a_prop():
     assert (grads[2].asnumpy() == 1).all()
 
 
-def test_a_built_in_operator_with_states():
+def test_a_built_in_operator_with_states_has_the_methods_of_a_prop():
     op = mx.operator.get("BatchNorm")
     assert op.list_auxiliary_states() == ["moving_mean", "moving_var"]
     made = op.create_operator(mx.cpu(), [[4, 2]] + [[2]] * 4, ["float32"] * 5, momentum=0.5)

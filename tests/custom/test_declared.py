@@ -96,7 +96,7 @@ def test_invalid_dtype_signatures_are_refused_at_declaration(function: Any, opti
     (_state, {"types": "T,float32->T", "auxiliary": ["mean"]}),
     (lambda x, *, dtype: x.astype(dtype), {"types": "T->@dtype"}), (lambda: nd.ones(2), {"types": "->float32"}),
 ])
-def test_valid_dtype_signatures(function: Any, options: Any) -> None:
+def test_valid_dtype_signatures_are_accepted(function: Any, options: Any) -> None:
     defined(function, **options)
 
 

@@ -122,12 +122,12 @@ def total():
 
 
 @BOTH
-def test_any_number_of_inputs(run, total):
+def test_a_function_may_take_any_number_of_inputs(run, total):
     for count in (1, 2, 5):
         assert [g.tolist() for g in run(total, *[X] * count, scale=3)] == [np.full_like(X, 3).tolist()] * count
 
 
-def test_any_number_of_inputs_by_every_way(total):
+def test_any_number_of_inputs_is_passed_in_every_form(total):
     a, b = nd.array(X), nd.array(2 * X)
     for found in (total(a, b, scale=2), total([a, b], scale=2), getattr(nd.custom, total.op_type)(a, b, scale=2),
                   nd.Custom(a, b, op_type=total.op_type, scale=2), total(xs0=a, xs1=b, scale=2)):
@@ -138,7 +138,7 @@ def test_any_number_of_inputs_by_every_way(total):
     assert str(inspect.signature(total)) == "(*xs, scale: float = 1.0, out=None, name=None)"
 
 
-def test_some_inputs_and_any_number_of_others():
+def test_fixed_inputs_may_precede_any_number_of_others():
     op = defined(lambda x, *rest: x * len(rest))
     assert op(nd.ones(1), nd.ones(2), nd.ones(3)).asscalar() == 2
     assert op(sym.var("x"), sym.var("y"), name="node").get_children().list_outputs() == ["x", "y"]
@@ -226,7 +226,7 @@ def test_states_move_in_training_only():
     assert (executor.grad_dict["x"].asnumpy() == 1).all()
 
 
-def test_device_and_mode_of_a_body():
+def test_a_body_gets_device_and_mode():
     seen = []
 
     def watching(x, *, ctx, is_train):
@@ -323,7 +323,7 @@ def test_a_traced_gradient_in_numpy_is_nodes():
 
 
 @BOTH
-def test_gradients_of_several_outputs_in_numpy(run):
+def test_a_gradient_in_numpy_may_have_several_outputs(run):
     def grad(g, ins, outs):
         return g[0].asnumpy() + g[1].asnumpy() * ins[1].asnumpy(), None
 
@@ -464,7 +464,7 @@ def test_a_shape_that_changes_from_run_to_run():
         executor.forward()
 
 
-def test_an_undeclared_result_dtype():
+def test_a_result_of_an_undeclared_dtype_is_refused():
     op = defined(lambda x: x.astype("int32"))
     op.infer(lambda x: x)
     with pytest.raises(mx.MXNetError, match="expected dtype float32, the function returned int32; declare it with"):

@@ -373,7 +373,7 @@ def test_every_kind_of_operator_takes_every_entry_on_arrays(kind: str, entry: Ca
 
 
 @pytest.mark.parametrize("kind", EVERYWHERE)
-def test_samples_directions_and_second_derivatives(kind: str) -> None:
+def test_operators_of_every_kind_have_vmap_jvp_and_second_derivatives(kind: str) -> None:
     op, x, y = operator_of(kind), mx.Tensor(X), mx.Tensor(Y)
     if kind == "autograd.Function":
         with pytest.raises(TypeError, match=r"it calls Function, an autograd\.Function"):

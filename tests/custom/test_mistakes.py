@@ -176,7 +176,7 @@ WORDS = [  # a mistake, the keywords of the call, the class of the error, words 
 
 @BOTH
 @pytest.mark.parametrize("made, keywords, kind, words", WORDS)
-def test_texts_of_errors(run, made, keywords, kind, words):
+def test_errors_have_the_stated_texts(run, made, keywords, kind, words):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings about misspelt methods
         name = registered(**made)
@@ -449,7 +449,7 @@ def passes(self, req, out_grad, in_data, out_data, in_grad, aux):
     (["data", "label"], Twice), (["data", "softmax_label"], Twice),
     (["a"], doing(backward=lambda self, req, tops, grads: self.assign(grads[0], req[0], 0))),
 ])
-def test_gradients_of_inputs_without_any(inputs, operator):
+def test_inputs_without_gradient_cause_no_warning(inputs, operator):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         gradients_of(registered(operator, inputs), len(inputs))

@@ -146,7 +146,7 @@ def test_rules_for_batches_and_tangents_get_none() -> None:
     np.testing.assert_array_equal(tangent.asnumpy(), (x * x + scale * scale).asnumpy())
 
 
-def test_compiled_functions_and_onnx(tmp_path: Any) -> None:
+def test_compiled_functions_and_onnx_take_optional_inputs(tmp_path: Any) -> None:
     op = _defined(_dense, traced=True)
     values = {name: array.astype(np.float32) for name, array in ARRAYS.items()}
     x, weight, mask = [mx.Tensor(values[name]) for name in ("x", "weight", "mask")]

@@ -261,7 +261,7 @@ class DifferenceProp(ScaleProp):
         return ["a", "b"]
 
 
-def test_inputs_by_keyword_in_any_order():
+def test_inputs_may_be_passed_by_keyword_in_any_order():
     name = register(DifferenceProp)
     a, b = nd.array([5.0]), nd.array([2.0])
     for _ in CALLS:
@@ -696,7 +696,7 @@ def test_an_operator_that_calls_itself():
         assert (y.asscalar(), x.grad.asscalar()) == (2 ** n, n * 2 ** (n - 1))
 
 
-def test_two_threads_at_once():
+def test_two_threads_may_run_an_operator_at_once():
     both = threading.Barrier(2, timeout=30)
 
     class Op(Scale):

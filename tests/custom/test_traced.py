@@ -348,7 +348,7 @@ def test_attributes_and_auxiliary_states_are_read():
     lambda self, dst, req, x: (x * 2).copyto(dst),
     lambda self, dst, req, x: (self.assign(dst, "null", 5), self.assign(dst, "inplace", x * 2)),
 ])
-def test_ways_to_write_outputs(write):
+def test_outputs_may_be_written_in_every_form(write):
     versions.write_count()  # from here on, writes are noted
 
     class Op(mx.operator.CustomOp):
@@ -365,7 +365,7 @@ def test_ways_to_write_outputs(write):
         assert executor.grad_arrays[0].asnumpy().tolist() == [2, 4, 6]
 
 
-def test_a_loss_and_its_label():
+def test_a_traced_loss_may_leave_the_gradient_of_its_label():
     """The tutorial's loss in NumPy, which leaves the gradient of the label unwritten."""
     def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
         self.assign(in_grad[0], req[0], label_gradient(out_grad, in_data, out_data)[0])
@@ -409,7 +409,7 @@ def test_arrays_that_were_not_declared():
             bound(registered(operator_of(lambda x: nd.tanh(x), backward), **own), [np.ones(2)])
 
 
-def test_a_traced_operator_inside_another():
+def test_a_traced_operator_may_call_another():
     inner = names_of("square")[1]
     name = registered(operator_of(lambda x: nd.Custom(x, op_type=inner) * 3))
     executor = bound(name, [np.array([2.])])
@@ -421,7 +421,7 @@ def test_a_traced_operator_inside_another():
     assert net.eval(x=nd.array([2]))[0].asscalar() == 6
 
 
-def test_an_untraced_operator_inside_a_traced_one():
+def test_a_traced_operator_may_call_an_untraced_one():
     inner = names_of("square")[0]
     executor = bound(registered(operator_of(lambda x: nd.Custom(x, op_type=inner) * 3)), [np.array([2.])])
     assert executor.forward(is_train=True)[0].asscalar() == 12
@@ -459,7 +459,7 @@ def test_a_traced_function_is_an_operator():
     assert v.grad.asscalar() == 24
 
 
-def test_define_with_a_gradient_of_its_own():
+def test_a_traced_function_may_have_its_own_gradient():
     @mx.operator.define(name=f"test_traced_{next(_NUMBERS)}", traced=True, outputs=("a", "b"))
     def both(x, y):
         return x + y, np.exp(x.asnumpy()) * 0 + 7
@@ -553,7 +553,7 @@ def test_a_cell_calls_a_traced_operator(compiled):
     np.testing.assert_allclose(mx.grad(lambda x: mx.grad(net)(x).sum())(x).asnumpy(), [8, 8])
 
 
-def test_groups_of_contexts():
+def test_a_traced_operator_runs_in_its_context_group():
     name = names_of("square")[1]
     with mx.AttrScope(ctx_group="other"):
         net = sym.Custom(sym.Variable("x0"), op_type=name)

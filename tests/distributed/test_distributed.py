@@ -387,7 +387,7 @@ def test_rank_0_reads_the_standard_input_of_the_launcher(tmp_path: Path) -> None
 
 
 @needs_mpi
-def test_a_launcher_without_any_input_or_output(tmp_path: Path) -> None:
+def test_a_launcher_runs_without_any_input_or_output(tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(f"import sys\nopen({str(tmp_path)!r} + '/done' + __import__('os').environ['PMI_RANK'], 'w')"
                       ".write(sys.stdin.read() if sys.stdin else 'nothing')\n")
@@ -397,7 +397,7 @@ def test_a_launcher_without_any_input_or_output(tmp_path: Path) -> None:
 
 
 @needs_mpi
-def test_a_launch_by_a_rank(tmp_path: Path) -> None:
+def test_a_rank_may_launch_processes(tmp_path: Path) -> None:
     """Both ranks of a launched program launch two processes each."""
     inner, outer = tmp_path / "inner.py", tmp_path / "outer.py"
     inner.write_text("import sys\nfrom opreg.distributed import world\nsys.stdout.write(f'{world().size}\\n')\n")

@@ -261,7 +261,7 @@ class Alike(Group):
 
 
 @pytest.mark.parametrize("shard", ALL_SHARDS)
-def test_on_a_device(shard: str | None) -> None:
+def test_reductions_are_no_part_of_replayed_graphs(shard: str | None) -> None:
     """Replayed graphs exclude the reductions."""
     with gpus():
         graph = perceptron()
@@ -380,7 +380,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("mistake", REFUSED)
-def test_mistakes(mistake: str) -> None:
+def test_mistakes_raise_errors(mistake: str) -> None:
     words, text = REFUSED[mistake]
 
     def bind_with_lamb() -> None:

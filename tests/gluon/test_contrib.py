@@ -53,7 +53,7 @@ def test_pixel_shuffle_refuses_a_wrong_number_of_factors() -> None:
         contrib.nn.PixelShuffle2D((1, 2, 3))
 
 
-def test_sync_batch_norm() -> None:
+def test_sync_batch_norm_on_one_device_equals_batch_norm() -> None:
     x = mx.nd.random.normal(3, 2, shape=(4, 5, 6, 6))
     one, other = contrib.nn.SyncBatchNorm(num_devices=1), nn.BatchNorm()
     for layer in (one, other):
@@ -67,7 +67,7 @@ def test_sync_batch_norm() -> None:
     assert names == ["beta", "gamma", "running_mean", "running_var"]
 
 
-def test_a_sparse_embedding_with_dense_gradients() -> None:
+def test_a_sparse_embedding_learns_with_dense_gradients() -> None:
     layer = contrib.nn.SparseEmbedding(10, 4)
     layer.initialize()
     with mx.autograd.record():

@@ -49,7 +49,7 @@ def test_unrolled_cells_give_the_results_of_mxnet(make: Callable[[], Any], shape
     assert all(np.isfinite(each.grad().asnumpy()).all() for each in cell.collect_params().values())
 
 
-def test_names_of_steps() -> None:
+def test_steps_have_mxnets_names() -> None:
     cell = rnn.Conv2DLSTMCell((3, 8, 8), 4, 3, 3, prefix="c_")
     outputs, _ = cell.unroll(2, [mx.sym.var("a"), mx.sym.var("b")])
     assert mx.sym.Group(outputs).list_outputs() == ["c_t0_out_output", "c_t1_out_output"]

@@ -31,7 +31,7 @@ def test_to_tensor_scales_images() -> None:
     assert transforms.Cast("float16")(_image()).dtype == np.float16
 
 
-def test_parts_of_images() -> None:
+def test_images_are_cropped_and_resized() -> None:
     part = transforms.CropResize(2, 1, 5, 4)(_image())
     assert (part.asnumpy() == PIXELS[1:5, 2:7]).all()
     assert transforms.CropResize(2, 1, 5, 4, (8, 6))(_image()).shape == (6, 8, 3)
@@ -110,7 +110,7 @@ def test_random_apply_applies_to_some_images() -> None:
     assert found == {1.0, 2.0}
 
 
-def test_transforms_in_workers() -> None:
+def test_transforms_run_in_workers() -> None:
     make = transforms.Compose([transforms.RandomFlipLeftRight(), transforms.RandomBrightness(0.5),
                                transforms.ToTensor()])
     samples = SimpleDataset([(_image(), number) for number in range(8)]).transform_first(make)

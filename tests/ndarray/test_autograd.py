@@ -116,7 +116,7 @@ def test_gradients_of_broadcast_operands_are_summed():
     assert gv.tolist() == [3, 5, 7]
 
 
-def test_gradient_of_integers():
+def test_gradients_of_integers_are_computed():
     assert slope(lambda x: x * 2, marked([0, 1], dtype="int32"))[0].tolist() == [2, 2]
 
 
@@ -132,7 +132,7 @@ def test_losses_need_no_head_gradient():
 
 @settings(deadline=None, max_examples=60, derandomize=True)
 @given(st.lists(st.sampled_from(["double", "square", "sum", "share", "view", "transpose"]), min_size=1, max_size=8))
-def test_any_computation_against_differences(steps):
+def test_gradients_of_random_computations_agree_with_differences(steps):
     """The gradient of a random composition agrees with central differences."""
 
     def function(x):
@@ -209,7 +209,7 @@ def test_attach_grad_detaches_from_earlier_records():
 
 
 @pytest.mark.parametrize("gradients, requests", [(2, "write"), (3, ["write"] * 3), (1, ["write", "add"])])
-def test_mark_variables_with_more_gradients(gradients, requests):
+def test_mark_variables_warns_of_more_gradients_than_variables(gradients, requests):
     x, buffers = nd.array([1.0, 2.0]), [nd.zeros(2) for _ in range(gradients)]
     with pytest.warns(UserWarning, match="mark_variables: 1 variables, .* the first 1 of each count"):
         autograd.mark_variables([x], buffers, requests)
@@ -331,7 +331,7 @@ def test_gradients_of_higher_orders_equal_the_expected_values(function, expected
         np.testing.assert_allclose(one, np.asarray(other, np.float32), rtol=1e-5, atol=1e-6)
 
 
-def test_backward_through_a_gradient():
+def test_backward_runs_through_a_gradient():
     x = marked()
     with autograd.record():
         y = x * x * x
@@ -413,7 +413,7 @@ def test_mode_is_a_threads_own():
 
 
 @pytest.mark.parametrize("train_mode, expected", [(True, True), (False, False)])
-def test_the_mode_of_backward(train_mode, expected):
+def test_the_argument_of_backward_decides_its_mode(train_mode, expected):
     """The argument of backward decides the mode, whatever forward's was; backward records nothing."""
     seen = []
 
@@ -432,7 +432,7 @@ def test_the_mode_of_backward(train_mode, expected):
     assert seen == [(False, expected)]
 
 
-def test_batch_normalisation_in_both_modes():
+def test_batch_norm_has_gradients_of_both_modes():
     head = nd.array(np.arange(8).reshape(4, 2) ** 2)
     for train_mode, expected in ((True, [[-7, -25.5], [-23, -52.5], [-35, -75.5], [-43, -94.5]]),
                                  (False, head.asnumpy() / 2)):
@@ -566,7 +566,7 @@ def test_an_autograd_function_has_its_own_gradient():
     assert Scaled()(x, y)[0]._entry is None
 
 
-def test_function_of_one_output_and_of_numbers():
+def test_an_autograd_function_may_take_scalars():
     class Times(autograd.Function):
         def forward(self, x, number):
             return x * number
@@ -616,7 +616,7 @@ CUBES = {
 
 
 @pytest.mark.parametrize("make", CUBES.values(), ids=CUBES)
-def test_higher_orders_through_a_function(make):
+def test_an_autograd_function_has_higher_derivatives(make):
     x = marked([3.0, -2.0])
     values = x.asnumpy()
     with autograd.record():
@@ -701,7 +701,7 @@ def failing(dx):
     (lambda dx: dx.__imul__(2), OpError, "read-only"),
     (failing, KeyError, "mine"),
 ])
-def test_mistakes_in_autograd_functions(answer, kind, words):
+def test_mistakes_in_autograd_functions_are_named(answer, kind, words):
     x = marked()
     with autograd.record():
         y = Broken(answer)(x)

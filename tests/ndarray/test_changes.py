@@ -326,7 +326,7 @@ def gradient(function):
 
 
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in ("elsewhere", "NDArray", "NDArrays")])
-def test_on_a_device(name):
+def test_writes_on_a_device_have_the_same_gradients(name):
     with Context("strict", 0):
         found = gradient(FUNCTIONS[name])
     for one, other in zip(found, gradient(FUNCTIONS[name])):
@@ -464,7 +464,7 @@ def test_overwriting_values_that_the_gradient_needs_is_an_error(function):
             call()
 
 
-def test_values_overwritten_after_recording():
+def test_values_overwritten_after_recording_are_an_error():
     z = marked()
     with autograd.record():
         w = z * 2

@@ -218,7 +218,7 @@ def test_tuples_in_a_subscript_are_arrays_of_indices(key):
     (True, (1,), ...), ((True, 1), (1, 1), 1), ((1, True), (1, 1), 1), ((True, slice(0, 1)), slice(0, 1), slice(0, 1)),
     ((slice(0, 1), True), slice(0, 1), slice(0, 1)), ((True, [0, 1]), [0, 1], [0, 1]), ((False, None, 1), (None, 1), 1),
 ])
-def test_truth_values_in_subscripts(key, read, rows):
+def test_booleans_in_subscripts_are_ignored_or_integers_as_in_mxnet(key, read, rows):
     """MXNet ignores booleans in reads and writes; if all other parts are integers, a read takes booleans as
     integers."""
     expected = a().asnumpy()
@@ -309,7 +309,7 @@ def test_assignments_to_subscripts_change_elements(make, key, value, expected):
     same(x, expected)
 
 
-def test_assignment_to_a_number():
+def test_an_array_without_axes_is_assigned():
     x = nd.zeros(())
     x[:] = np.ones(())
     same(x, 1)
@@ -454,7 +454,7 @@ def test_arithmetic_with_text_and_lists_is_refused(make, kind, sign):
         compute(x, (1,))
 
 
-def test_arithmetic_in_place():
+def test_in_place_arithmetic_keeps_the_array():
     x = a()
     y = x
     x += 1
@@ -486,7 +486,7 @@ NUMPYS = {"modulo": np.mod, "lesser": np.less, "lesser_equal": np.less_equal}
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_functions_of_arrays_and_numbers(name):
+def test_functions_take_arrays_and_scalars_on_either_side(name):
     function, reference = getattr(nd, name), NUMPYS.get(name) or getattr(np, name)
     x, y = np.float32([[1, 2, 3]]), np.float32([[3], [2]])
     for left, right in ((x, y), (x, 2), (2, x)):
@@ -500,7 +500,7 @@ def test_functions_of_arrays_and_numbers(name):
 
 
 @pytest.mark.parametrize("name", ["pow", "power", "maximum", "minimum", "hypot"])
-def test_the_same_functions_of_symbols(name):
+def test_functions_of_symbols_equal_those_of_arrays(name):
     function, x = getattr(mx.sym, name), mx.sym.Variable("x")
     reference = {"pow": np.power}.get(name) or getattr(np, name)
     value = np.float32([1, 2, 3])
@@ -747,7 +747,7 @@ SCALARS = [0, 1, -1, 3, 127, 128, -129, 2**31, 2**53 + 1, 2**63, 10**30, 1.0, 0.
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64", "bool", "float16", "float32"])
-def test_fast_path_of_scalars(dtype):
+def test_the_fast_path_of_scalars_equals_the_operator(dtype):
     data = np.array([0, 1, 2, 100, 7]).astype(dtype)
     makers = {nd.NDArray: lambda: nd.array(data, dtype=dtype), mx.np.ndarray: lambda: mx.np.array(data, dtype=dtype),
               mx.Tensor: lambda: mx.Tensor(data)}
@@ -925,7 +925,7 @@ def test_dlpack_shares_memory():
 
 
 @pytest.mark.parametrize("make", [a, i, lambda: nd.zeros((2, 0)), lambda: a().as_in_context(mx.cpu(1))])
-def test_pickle_and_copy(make):
+def test_pickled_and_copied_arrays_are_equal(make):
     x = make()
     for y in (pickle.loads(pickle.dumps(x)), copy.copy(x), copy.deepcopy(x)):
         same(y, x.asnumpy(), np.dtype(x.dtype).name)
@@ -933,7 +933,7 @@ def test_pickle_and_copy(make):
         assert not np.shares_memory(x._data, y._data)
 
 
-def test_states_of_mxnets_pickles():
+def test_pickles_of_mxnet_are_read():
     """A pickled array of MXNet 1.9.1 contains a record of a parameter file."""
     state = {"handle": bytearray(bytes.fromhex(
         "c9fa93f900000000020000000100000000000000030000000000000001000000000000000000000000" "00803f0000004000004040"))}
@@ -948,7 +948,7 @@ def test_states_of_mxnets_pickles():
     same(x, [[1, 2, 3]])
 
 
-def test_a_symbol_as_a_function_of_arrays():
+def test_a_cached_op_computes_a_symbol_on_arrays():
     x, y = mx.sym.var("x"), mx.sym.var("y")
     function = nd.CachedOp(mx.sym.Group([mx.sym.broadcast_mul(x, y), x + 1]))
     left, right = a(), v()
@@ -1022,7 +1022,7 @@ def test_save_and_load(tmp_path, name):
         assert nd.load(path)["placed"].context is mx.cpu(1)
 
 
-def test_npz_of_other_dtypes(tmp_path):
+def test_npz_files_of_other_dtypes_are_refused(tmp_path):
     path = tmp_path / "x.npz"
     np.savez(path, small=np.zeros(2, np.complex64))
     with pytest.raises(DTypeError, match="complex64") as caught:

@@ -86,7 +86,7 @@ def test_named_arrays_of_every_version(expected, version):
 
 
 @pytest.mark.parametrize("name", ("list_v0", "list_v1", "list_v2", "list_mixed", "list_gpu"))
-def test_lists_of_every_version(expected, name):
+def test_lists_of_every_version_are_read(expected, name):
     records, names = load(FILES / f"{name}.params")
     assert names == []
     assert len(records) == 3
@@ -100,7 +100,7 @@ def test_devices_are_read():
 
 
 @pytest.mark.parametrize(("name", "prefix"), (("bool_v2", "bool/"), ("dict_v3", "v3/")))
-def test_bool_scalar_and_zero_size(expected, name, prefix):
+def test_booleans_scalars_and_empty_arrays_are_read(expected, name, prefix):
     records, names = load(FILES / f"{name}.params")
     assert {prefix + name for name in names} == {key for key in expected if key.startswith(prefix)}
     for got, key in zip(records, names, strict=True):
@@ -355,7 +355,7 @@ def test_files_hold_bfloat16():
     assert same(only(data).array, numbers)
 
 
-def test_bfloat16_without_its_package(monkeypatch):
+def test_bfloat16_is_refused_without_its_package(monkeypatch):
     data = file(record((1,), 12, b"\0\0"))
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     with pytest.raises(FileFormatError, match="package ml_dtypes to be installed"):
@@ -474,7 +474,7 @@ def test_npz_by_numpy_whatever_its_name(tmp_path, compress):
     check_arrays(*load(path))
 
 
-def test_npz_without_names_and_empty(tmp_path):
+def test_npz_files_may_lack_names_or_arrays(tmp_path):
     save(tmp_path / "a.npz", [Record(ONE), Record(ONE)])
     assert load(tmp_path / "a.npz")[1] == ["arr_0", "arr_1"]
     save(tmp_path / "a.npz", [])

@@ -127,7 +127,7 @@ class OwnStep(nn.TrainOneStepWithLossScaleCell):
         return loss, overflow, sens
 
 
-def test_a_users_training_step(mode: int) -> None:
+def test_a_users_training_step_scales_its_loss(mode: int) -> None:
     """The step trains like the class that it derives from."""
     results = []
     for kind in (OwnStep, nn.TrainOneStepWithLossScaleCell):
@@ -272,7 +272,7 @@ def test_a_dtype_that_the_user_chose_stays_beside_a_list_of_lowered_operators() 
     assert seen == [ms.bfloat16, ms.float32]
 
 
-def test_classes_on_lists() -> None:
+def test_white_and_black_lists_hold_the_documented_classes() -> None:
     assert {nn.Dense, nn.Conv2d, nn.LSTMCell, ops.MatMul, ops.BatchMatMul, ops.ReLU} <= {*amp.get_white_list()}
     assert amp.get_black_list() == [nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.LayerNorm]
     amp.get_white_list().clear()
@@ -280,7 +280,7 @@ def test_classes_on_lists() -> None:
 
 
 @pytest.mark.parametrize("case", range(len(RECORDED["training"])))
-def test_training_in_half_precision(mode: int, case: int) -> None:
+def test_training_in_half_precision_moves_weights_as_in_mindspore(mode: int, case: int) -> None:
     level, settings, losses, weights = RECORDED["training"][case]
     settings, scale = dict(settings), 1.0
     if settings.get("loss_scale_manager"):

@@ -107,7 +107,7 @@ def test_bfloat16_is_saved_and_loaded(tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["b.ckpt"]
 
 
-def test_names_of_files(tmp_path):
+def test_files_get_the_ending_of_their_format(tmp_path):
     save_checkpoint(Net(), str(tmp_path / "plain"))
     assert [each.name for each in tmp_path.iterdir()] == ["plain.ckpt"]
     (tmp_path / "plain.ckpt").rename(tmp_path / "other.data")  # the content says what it is
@@ -158,7 +158,7 @@ def test_fitting_parameters_are_loaded_and_the_rest_is_named():
         assert load_param_into_net(net, {"other": given["other"]}) == (NAMES, ["other"])
 
 
-def test_names_behind_a_prefix(tmp_path):
+def test_names_with_a_prefix_are_loaded(tmp_path):
     save_checkpoint(Outer(3.0), tmp_path / "outer.ckpt")
     found, net = load_checkpoint(tmp_path / "outer.ckpt"), Net()
     assert list(found) == [f"net.{name}" for name in NAMES]
@@ -206,7 +206,7 @@ def test_names_of_mindspore_are_not_those_of_a_strict_load():
     assert unused == [name for name in found if name not in kept]
 
 
-def test_states_of_optimizers_by_names_of_mindspore():
+def test_optimizers_load_states_by_mindspores_names():
     net = stack(2, 1.0)
     optimizer, other = (optim.Momentum(net.trainable_params(), 0.1, 0.9) for _ in range(2))
     for number, moment in enumerate(optimizer.moments):

@@ -44,7 +44,7 @@ class Network(nn.Cell):
         return z
 
 
-def test_parameters_of_a_network(capsys):
+def test_parameters_of_a_network_print_as_documented(capsys):
     net = Network()
     numbers = net.b.asnumpy().copy()
     print(net.trainable_params())
@@ -65,7 +65,7 @@ def test_parameters_of_a_network(capsys):
     np.testing.assert_allclose(net(Tensor(x)).asnumpy(), x @ net.w.asnumpy() + net.b.asnumpy(), rtol=1e-6)
 
 
-def test_assign_in_a_compiled_function(capsys):
+def test_assign_in_a_compiled_function_prints_as_documented(capsys):
     net = Network()
 
     @ms.jit
@@ -120,7 +120,7 @@ class Threshold(nn.Cell):
         return ops.select(cond, inputs, value)
 
 
-def test_threshold_of_the_documentation():
+def test_the_documented_threshold_runs():
     m = Threshold(0.1, 20)
     inputs = mindspore.Tensor([0.1, 0.2, 0.3], mindspore.float32)
     assert repr(m(inputs)) == ("Tensor(shape=[3], dtype=Float32, value= [ 2.00000000e+01,  2.00000003e-01, "
@@ -178,7 +178,7 @@ class NetWithParam(nn.Cell):
         return (self.w * args[-1],), {self.w: args[0] * args[-1]}
 
 
-def test_weights_in_bprop():
+def test_the_documented_bprop_with_weights_runs():
     net = NetWithParam()
     x = Tensor([3.0], ms.float32)
     gradient, by_weight = ms.grad(net, 0, net.trainable_params())(x)
@@ -329,7 +329,7 @@ def test_a_backward_hook_prints_as_documented(capsys):
         "-------------", " [[[[1.99999 1.99999]", "   [1.99999 1.99999]]]]"]
 
 
-def test_the_three_hooks_together(capsys):
+def test_three_hooks_together_print_as_documented(capsys):
     def backward_hook_fn(cell_id, grad_input, grad_output):
         assert cell_id == f"ReLU({id(net.relu)})"
         print("grad input: ", grad_input)
@@ -377,7 +377,7 @@ class GradNet(nn.Cell):
         return gradient_function(x, y)
 
 
-def test_own_gradient_of_a_product():
+def test_the_documented_bprop_of_a_product_runs():
     x = ms.Tensor([[0.5, 0.6, 0.4], [1.2, 1.3, 1.1]], dtype=ms.float32)
     y = ms.Tensor([[0.01, 0.3, 1.1], [0.1, 0.2, 1.3], [2.1, 1.2, 3.3]], dtype=ms.float32)
     out = GradNet(MatMulNet())(x, y)
@@ -413,7 +413,7 @@ class Relu6Net(nn.Cell):
         return (dx, )
 
 
-def test_second_gradient_through_bprop():
+def test_the_documented_second_derivative_through_bprop_is_right():
     x = Tensor([[0.5, 0.6, 0.4], [1.2, 1.3, 1.1]], dtype=mstype.float32)
     net = Relu6Net()
     out = ops.grad(ops.grad(net))(x)

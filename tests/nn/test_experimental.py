@@ -84,7 +84,7 @@ def test_amsgrad_keeps_the_largest_square() -> None:
     assert moved[1] < moved[0]
 
 
-def test_a_users_scheduler() -> None:
+def test_a_users_scheduler_sets_the_rates() -> None:
     """MindSpore's documents show such an optimizer over its groups, and a scheduler that reads the rates."""
     class Descent(optim.Optimizer):
         def __init__(self, params: Any, lr: float):

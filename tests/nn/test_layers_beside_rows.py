@@ -73,7 +73,7 @@ def test_dropout_of_channels_drops_half_of_them(layer: str, shape: tuple[int, ..
     assert (net(ones).asnumpy() == 1).all()
 
 
-def test_dropout_with_probabilities_zero_and_one() -> None:
+def test_dropout_takes_the_probabilities_zero_and_one() -> None:
     """The probabilities 0 and 1 are allowed."""
     x = Tensor(np.ones((2, 3, 2, 2), "f4"))
     assert (made("Dropout(p=0.0)", True)(x).asnumpy() == 1).all()
@@ -415,8 +415,8 @@ def test_mistakes_raise_errors(call: Callable, says: str) -> None:
 
 @pytest.mark.parametrize("kernel, stride, pad", [(1, 3, 0), (2, 3, 0), (2, 3, 1), (2, 1, 1), (3, 2, 1), (3, 4, 1)])
 @pytest.mark.parametrize("length", [5, 6, 7])
-def test_windows_that_are_rounded_up_begin_before_the_padding_behind(kernel: int, stride: int, pad: int, length: int
-                                                                    ) -> None:
+def test_windows_that_are_rounded_up_begin_before_the_padding_behind(kernel: int, stride: int, pad: int,
+                                                                     length: int) -> None:
     x = np.random.default_rng(length).normal(size=(1, 1, length)).astype("float32")
     begins = [at for at in range(-pad, length, stride) if at + kernel < length + pad + stride]
     parts = [x[0, 0, max(at, 0):at + kernel] for at in begins]
@@ -459,7 +459,7 @@ def test_max_unpooling_restores_positions() -> None:
     assert wide.shape == (2, 3, 5, 7)
 
 
-def test_masks_of_a_decoder() -> None:
+def test_masked_positions_do_not_change_a_decoder() -> None:
     """Masked elements, later ones of the target and padding of the source, do not change the output."""
     net = made("Transformer(4, 2, 1, 1, 6, 0.0)", False)
     source, target = (Tensor(numbers((n, 2, 4), n)) for n in (5, 3))

@@ -136,7 +136,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("row", REFUSED, ids=range(len(REFUSED)))
-def test_errors_of_wrong_arguments(row):
+def test_wrong_arguments_are_refused(row):
     make, kind, text = row
     with pytest.raises(kind, match=text):
         make()
@@ -255,7 +255,7 @@ _WITH_BLANKS = {0: (4.949920, 6.021644, 4.052390), 2: (4.357649, 5.858260, 3.461
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("blank", _WITH_BLANKS)
-def test_a_blank_among_the_words(blank, compiled):
+def test_the_blank_may_be_any_class(blank, compiled):
     """The blank is one of the classes in a sequence; gradients agree with central differences."""
     scores = (np.arange(60) * 7 % 11 / 4).reshape(5, 3, 4)
     words = Tensor([[2, 0, 3], [1, 2, 2], [3, 3, 2]])

@@ -108,7 +108,7 @@ def test_batch_norm_moves_its_statistics_by_momentum() -> None:
     np.testing.assert_allclose(free(IMAGES).asnumpy(), y, 1e-4, 1e-5)
 
 
-def test_embedding_and_dropout() -> None:
+def test_embedding_has_a_zero_row_and_dropout_drops() -> None:
     table = mint.nn.Embedding(3, 2, padding_idx=1)
     assert table.weight.asnumpy()[1].tolist() == [0, 0] and table.weight.asnumpy()[0].any()
     assert (table(Tensor([0, 1])).asnumpy() == table.weight.asnumpy()[:2]).all()

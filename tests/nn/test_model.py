@@ -64,7 +64,7 @@ def test_callbacks_are_called_in_order(frequency: Any, evaluated: tuple[bool, bo
 TOLD = ["batch_num", "cur_step_num", "dataset_sink_mode", "list_callback", "mode", "network"]
 
 
-def test_arguments_of_callbacks() -> None:
+def test_callbacks_get_the_documented_arguments() -> None:
     seen: dict[str, Any] = {}
     note = ms.LambdaCallback(on_train_begin=lambda c: seen.update(train=sorted(c.original_args())),
                              on_eval_begin=lambda c: seen.update(eval=sorted(c.original_args())),
@@ -194,7 +194,7 @@ def test_a_stop_ends_the_epoch_and_the_training() -> None:
                                                "train_step_end", "train_epoch_end", "train_end"]
 
 
-def test_a_users_evaluation_network() -> None:
+def test_a_users_evaluation_network_is_evaluated() -> None:
     net = nn.Dense(3, 1, "zeros", "zeros")
     own = nn.WithEvalCell(net, nn.MSELoss())
     assert Model(net, eval_network=own, eval_indexes=[0, 1, 2], metrics={"mae"}).eval(BATCHES)["mae"] > 0
@@ -256,7 +256,7 @@ def test_mistakes_raise_errors(kind: type[Exception], text: str, mistake: Callab
         mistake()
 
 
-def test_older_callback_methods() -> None:
+def test_older_callback_methods_are_called() -> None:
     class Old(ms.Callback):
         steps = 0
 
@@ -354,7 +354,7 @@ def test_a_training_that_fails_leaves_a_checkpoint(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["net-1_2_breakpoint.ckpt"]
 
 
-def test_names_of_mindspore() -> None:
+def test_names_of_mindspores_modules_are_found() -> None:
     from opreg.train.metrics import Accuracy
 
     from opreg.train.callback import LossMonitor
@@ -384,8 +384,8 @@ def test_prints_stand_above_the_progress_line(monkeypatch: pytest.MonkeyPatch) -
     assert "/400  0:0" in terminal.getvalue() and " samples/s  loss=3" in terminal.getvalue()
 
 
-def test_no_progress_line_without_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-                                            ) -> None:
+def test_no_progress_line_without_a_terminal(monkeypatch: pytest.MonkeyPatch,
+                                             capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     model().train(1, BATCHES)
     assert not sys.stderr.getvalue() and not capsys.readouterr().out  # type: ignore[attr-defined]

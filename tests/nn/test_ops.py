@@ -142,7 +142,7 @@ def test_methods_do_not_depend_on_the_order_of_imports() -> None:
     subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parent.parent.parent)
 
 
-def test_spellings_of_one_parameter() -> None:
+def test_a_parameter_may_be_spelled_as_in_pytorch() -> None:
     x = ms.Tensor([[1.0, 2.0], [3.0, 4.0]])
     for keywords in (dict(axis=1, keepdims=True), dict(dim=1, keepdim=True), dict(axis=1, keep_dims=True)):
         assert x.sum(**keywords).shape == (2, 1)
@@ -152,7 +152,7 @@ def test_spellings_of_one_parameter() -> None:
         x.max(axes=1)
 
 
-def test_older_order_of_sum() -> None:
+def test_sum_takes_its_older_order_of_arguments() -> None:
     assert ms.Tensor([1.0, 2.0]).sum(0, ms.float64, True).shape == (1,)
 
 
@@ -287,7 +287,7 @@ def test_errors_of_wrong_calls(text: str, error: type[Exception], match: str) ->
     ("ops.clamp(s, -1000, 10)", [-128, 10]), ("ops.minimum(w, 2**53 + 1)", [2 ** 53 + 1]),
     ("ops.where(b > 3, b, 300)", [44, 5, 200]), ("b + 300", [44, 49, 244]),
 ])
-def test_numbers_outside_an_integer_dtype(text: str, wanted: list[int]) -> None:
+def test_scalars_outside_an_integer_dtype_clip_or_wrap(text: str, wanted: list[int]) -> None:
     """A bound beyond the range is replaced by the nearest number in it; other numbers wrap around, as in arithmetic."""
     values = {"b": ms.Tensor(np.array([0, 5, 200], np.uint8)), "s": ms.Tensor(np.array([-128, 100], np.int8)),
               "w": ms.Tensor(np.array([2 ** 53 + 3]))}
@@ -390,14 +390,14 @@ def test_control_flow_refuses_wrong_arguments() -> None:
     ("ops.tail((1, 2, 3))", (2, 3)), ("ops.tail(())", ()), ("ops.depend(1, 2)", 1),
     ("ops.scalar_cast(8.5, ms.int64)", 8), ("ops.scalar_cast(2, ms.bool_)", True),
     ("ops.scalar_cast(np.float32(2.5), ms.float64)", 2.5), ("ops.Partial()(max, 3)(2, 5)", 5)])
-def test_operations_of_pythons_values(text: str, wanted: Any) -> None:
+def test_operations_on_python_values_give_python_values(text: str, wanted: Any) -> None:
     names = {"ops": ops, "ms": ms, "np": np}
     for found in (eval(text, names), ms.jit(lambda: eval(text, names))()):
         assert (type(found), found) == (type(wanted), wanted)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_operations_of_tensors_by_their_older_names(compiled: bool) -> None:
+def test_operations_have_their_older_names(compiled: bool) -> None:
     x, y = ms.Tensor([1.0, 5.0]), ms.Tensor([2.0, 2.0])
     for name, wanted in (("add", [3, 7]), ("sub", [-1, 3]), ("mul", [2, 10]), ("div", [0.5, 2.5]), ("mod", [1, 1]),
                          ("floordiv", [0, 2]), ("pow", [1, 25]), ("lt", [True, False]), ("ge", [False, True])):
@@ -407,7 +407,7 @@ def test_operations_of_tensors_by_their_older_names(compiled: bool) -> None:
 
 
 @pytest.mark.parametrize("values, dtype", [(range(3), ms.int32), ((0.0, 1, 2), ms.float32), ((0, 1.5, 2), ms.int32)])
-def test_a_tensor_of_a_tuple(values: Any, dtype: Any) -> None:
+def test_a_tuple_becomes_a_tensor(values: Any, dtype: Any) -> None:
     found = ops.tuple_to_array(values)
     assert found.dtype == dtype and found.asnumpy().tolist() == [0, 1, 2]
 

@@ -65,17 +65,17 @@ NAMES = [f"{number}-{case['optimizer']}" for number, case in enumerate(CASES)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
-def test_five_steps_eagerly(case):
+def test_five_eager_steps_equal_mindspores(case):
     follows(case, lambda optimizer: optimizer)
 
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
-def test_five_steps_as_operators(case):
+def test_five_steps_by_construct_equal_mindspores(case):
     follows(case, lambda optimizer: optimizer.construct)
 
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
-def test_five_steps_in_a_compiled_function(case):
+def test_five_compiled_steps_equal_mindspores(case):
     def step(optimizer):
         @jit
         def run(gradients):
@@ -130,7 +130,7 @@ def test_schedules_give_the_recorded_rates(row):
 
 
 @pytest.mark.parametrize("row", RECORD["lists"], ids=lambda row: row["function"])
-def test_list_of_rates(row):
+def test_functions_give_the_recorded_lists_of_rates(row):
     np.testing.assert_allclose(getattr(optim, row["function"])(*row["arguments"]), row["values"], rtol=1e-12)
 
 
@@ -279,7 +279,7 @@ def test_a_list_of_rates_ends_with_its_last():
     assert p.asnumpy() == -2.5
 
 
-def test_names_of_parameters():
+def test_states_are_named_after_their_parameters():
     params = [Parameter(1.0, name="w"), Parameter(2.0, name="b")]
     names = [p.name for p in optim.Adam(params).get_parameters()]
     assert sorted(names) == sorted(["global_step", "learning_rate", "w", "b", "beta1_power", "beta2_power", "moment1.w",
@@ -405,7 +405,7 @@ def test_gradients_are_centered_in_groups_with_that_setting():
     np.testing.assert_array_equal(params[1].asnumpy(), -gradient)
 
 
-def test_a_users_optimizer():
+def test_a_users_optimizer_may_branch_on_values():
     class Halving(Optimizer):
         """An optimizer that keeps half of its velocity, and branches on values, as eager code may."""
 
@@ -475,7 +475,7 @@ class AfterMindSpore(Optimizer):
 
 
 @pytest.mark.parametrize("how", ["together", "decays by group", "rates by group", "rates by group and step"])
-def test_an_optimizer_written_after_those_of_mindspore(how):
+def test_an_optimizer_written_like_mindspores_runs(how):
     found = []
     for kind, momentum in ((AfterMindSpore, 0.5), (optim.Momentum, 0.5)):
         params = [Parameter(np.arange(1.0, 4.0, dtype=np.float32), name=name) for name in ("w", "gamma")]
@@ -542,7 +542,7 @@ def test_an_optimizer_is_called_in_functional_training(wrap):
     np.testing.assert_array_equal(w.asnumpy(), [0.0, -9.0])
 
 
-def test_weight_decay_by_a_cell():
+def test_a_cell_may_give_the_weight_decay():
     class Ramp(Cell):
         def construct(self, step):
             return step.astype(np.float32) * 0.5
@@ -626,7 +626,7 @@ def _grouped() -> Optimizer:
     ("weight_decay", (0.0, 1.0, Hundredth()), [1.0, 0.875, 0.9975]),
     ("learning_rate", tuple(Parameter(Tensor(np.float32(i == 0)), name=f"rate{i}") for i in range(3)),
      [0.75, 1.0, 1.0])])
-def test_settings_of_groups_set_later(attribute, value, expected):
+def test_settings_of_groups_may_be_set_later(attribute, value, expected):
     optimizer = _grouped()
     zeros = tuple([Tensor([0.0])] * 3)
     optimizer(zeros)
@@ -637,7 +637,7 @@ def test_settings_of_groups_set_later(attribute, value, expected):
     np.testing.assert_allclose([p.asnumpy()[0] for p in optimizer.parameters], expected, rtol=1e-6)
 
 
-def test_another_schedule_set_later():
+def test_another_schedule_may_be_set_later():
     p = Parameter(np.zeros(1, np.float32), name="w")
     optimizer = optim.SGD([p], optim.ExponentialDecayLR(1.0, 0.5, 1))
     optimizer((Tensor([1.0]),))
@@ -646,7 +646,7 @@ def test_another_schedule_set_later():
     assert p.asnumpy() == -5.0
 
 
-def test_lars_follows_the_settings_of_the_optimizer_within():
+def test_lars_follows_the_settings_of_its_inner_optimizer():
     gradients = (Tensor([0.5, 1.0]),)
     found = []
     for later in (False, True):
@@ -756,7 +756,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("row", REFUSED, ids=range(len(REFUSED)))
-def test_errors_of_wrong_arguments(row):
+def test_wrong_arguments_are_refused(row):
     make, kind, text = row
     with pytest.raises(kind, match=text):
         make()
@@ -797,7 +797,7 @@ def swapped(first, second):
 
 
 @pytest.mark.parametrize("function", [rotated, read_late, swapped], ids=lambda f: f.__name__)
-def test_assignments_that_swap_parameters(function):
+def test_assignments_may_swap_parameters(function):
     found = []
     for wrap in (lambda f: f, jit):
         pair = [Parameter(np.array([1.0, 2.0, 3.0], np.float32), name="a"),

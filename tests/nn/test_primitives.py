@@ -87,7 +87,7 @@ def test_primitives_run_in_a_cell() -> None:
     np.testing.assert_allclose(copy.deepcopy(net)(X).asnumpy(), wanted)
 
 
-def test_a_users_primitive() -> None:
+def test_a_users_primitive_runs_and_prints() -> None:
     class Twice(ops.Primitive):
         """Two times the number."""
 
@@ -199,7 +199,7 @@ def test_print_runs_even_if_its_result_is_unread(capsys: pytest.CaptureFixture[s
     ("ScatterNdUpdate()(p, [[0, 1], [1, 0]], [8.0, 9.0])", [[1, 8], [9, 4]]),
     ("ScatterNdSub()(p, [[0, 1], [0, 1]], [1.0, 2.0])", [[1, -1], [3, 4]]),
 ])
-def test_scalars_assigned_to_a_parameter(text: str, wanted: Any, compiled: bool) -> None:
+def test_scalars_are_assigned_to_a_parameter_in_place(text: str, wanted: Any, compiled: bool) -> None:
     """The parameter is written in place, and is the result."""
     p = ms.Parameter(X.copy(), name="p")
     put = ms.jit(lambda: eval(f"ops.{text}", {"ops": ops, "p": p})) if compiled else \
@@ -226,7 +226,7 @@ def test_scalars_assigned_to_a_parameter(text: str, wanted: Any, compiled: bool)
     ("gumbel_softmax(x, 0)", ValueError, "above 0"),
     ("gcd(x, x)", ValueError, "integers"),
 ])
-def test_errors_of_wrong_arguments_of_functions(text: str, error: type[Exception], match: str) -> None:
+def test_wrong_arguments_of_functions_are_refused(text: str, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         eval(f"ops.{text}", {"ops": ops, "x": X, "ms": ms})
 

@@ -112,7 +112,7 @@ STATE_ROWS = {
 
 
 @pytest.mark.parametrize("row", STATE_ROWS)
-def test_values_of_parameters(run, row):
+def test_assignments_set_the_values_of_parameters(run, row):
     function, expected = STATE_ROWS[row]
     assert function(run) == expected
 
@@ -156,7 +156,7 @@ def test_mistakes_with_parameters_are_the_same(run):
         run(out_of_range)(x())
 
 
-def test_assigning_to_buffers():
+def test_an_assignment_to_a_buffer_replaces_it():
     cell = Cell()
     cell.register_buffer("mean", Tensor([1.0]))
     cell.mean = Tensor([5.0])
@@ -209,7 +209,7 @@ def test_a_tensor_that_a_compiled_function_has_from_outside(run):
 # ------------------------------------------------------------------------------------------------------- bprop
 
 
-def test_nested_outputs_with_bprop(run):
+def test_bprop_gets_output_gradients_nested_like_the_outputs(run):
     cell = cell_of(lambda self, a: {"p": a * 2, "q": [a * 3, (a * 4,)]},
                    lambda self, a, out, dout: (dout[0] + dout[1][0] * 10 + dout[1][1] * 100,))
 
@@ -220,7 +220,7 @@ def test_nested_outputs_with_bprop(run):
     assert numbers(run(grad(function))(x())) == [111] * 3
 
 
-def test_internal_parameters_of_children_and_keys_too_many(run):
+def test_bprop_gives_gradients_of_childrens_parameters_and_unknown_ones_are_refused(run):
     dense = nn.Dense(3, 1, has_bias=False, weight_init="ones")
     cell = cell_of(lambda self, a: self.dense(a), lambda self, a, out, dout:
                    ((a * 9,), {self.dense.weight: a * 5, "extra": 3}), dense=dense, internal_params=[dense.weight])
@@ -267,7 +267,7 @@ def nn_hook(hook: Callable) -> Callable:
 @pytest.mark.parametrize("returned, expected", [
     (lambda g: g[0] * 2, 6), (lambda g: (g[0] * 2,), 6), (lambda g: (g[0], g[0]), TypeError),
     (lambda g: [g[0]], TypeError), (lambda g: 3, TypeError), (lambda g: (None,), TypeError)])
-def test_results_of_backward_pre_hooks(run, returned, expected):
+def test_backward_pre_hooks_may_replace_gradients(run, returned, expected):
     cell = cell_of(lambda self, a: a * 3)
     cell.register_backward_pre_hook(lambda which, g: returned(g))
     if expected is TypeError:
@@ -418,7 +418,7 @@ def test_a_hook_that_calls_its_own_cell(run):
     assert seen == [[70] * 3] * 2
 
 
-def test_gradients_requested_twice(run):
+def test_a_gradient_may_be_computed_twice(run):
     cell = cell_of(lambda self, a: ops.exp(a) * a)
     function, value = run(lambda a: cell(a)), x()
     value.attach_grad()
@@ -620,7 +620,7 @@ def test_symbols_of_nested_inputs_and_names_that_meet():
 # ------------------------------------------------------------------------------------- copies, threads, processes
 
 
-def test_pickled_and_copied_cells():
+def test_pickled_and_copied_cells_compute_the_same():
     net = nn.SequentialCell(nn.Dense(3, 2), nn.ReLU())
     value = Tensor(X.reshape(1, 3))
     compiled = net.compile(value)

@@ -139,7 +139,7 @@ def test_labels_are_mixed_in_the_proportion_of_the_images(mix: Callable[..., Any
 
 
 @pytest.mark.usefixtures("_seeded")
-def test_mixes_of_other_layouts_and_batches() -> None:
+def test_mixes_take_other_layouts_and_odd_batches() -> None:
     images, labels = vision.CutMixBatch(vision.ImageBatchFormat.NCHW)(BATCH.transpose(0, 3, 1, 2), LABELS)
     assert images.shape == (4, 3, 10, 10) and (labels > 0).sum() > 4
     mix = vision.MixUp(4, 0.5, is_single=False)

@@ -21,7 +21,7 @@ def fitted(**keywords):
     mx.mod.Module(net).fit(data, eval_data=data, num_epoch=2, **keywords)
 
 
-def test_rows_of_a_training():
+def test_a_logger_collects_rows_of_a_training():
     logger = callback.PandasLogger(2, frequent=2)
     fitted(**logger.callback_args())
     assert [(row["epoch"], row["minibatch_count"]) for row in logger.rows["train"]] == [(0, 0), (0, 2), (1, 0), (1, 2)]

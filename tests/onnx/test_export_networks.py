@@ -52,7 +52,7 @@ _UNSAID = {"custom": None, "ssd": "_contrib_MultiBoxTarget", "detector": "_contr
 
 
 @pytest.mark.parametrize("name", [name for name in NETWORKS if name not in _UNSAID])
-def test_networks_of_files(name: str) -> None:
+def test_networks_of_mxnets_files_are_exported(name: str) -> None:
     folder = FOLDER / name
     with np.load(folder / "io.npz") as file:
         network = Network(NETWORKS[name], load(folder / f"{name}-symbol.json"),

@@ -289,7 +289,7 @@ def test_arrays_of_one_element_are_numbers(program: str, printed: str) -> None:
     assert out.getvalue() == printed + "\n"
 
 
-def test_lines_of_targets_of_assignments(tmp_path: Path) -> None:
+def test_errors_in_targets_of_assignments_have_their_line(tmp_path: Path) -> None:
     """Code that reads the target of an assignment has the line of the target."""
     code = compiled(b"import numpy as np\n\ndef f(a):\n    a.x[\n        0] = float(\n        a)\n", "program.py")
     function = next(each for each in code.co_consts if hasattr(each, "co_lines"))
@@ -310,7 +310,7 @@ def test_runs_as_in_python_2(program: str, printed: str) -> None:
     assert out.getvalue() == printed + "\n"
 
 
-def test_types_of_older_numpys() -> None:
+def test_functions_of_older_numpys_about_types_are_replaced() -> None:
     """Expected values are those of NumPy 1.23."""
     assert [legacy.maximum_sctype(t) for t in (float, "i1", np.uint8, complex, "f2", bool, np.str_)] == [
         np.longdouble, np.int64, np.uint64, np.clongdouble, np.longdouble, np.bool_, np.str_]
@@ -457,7 +457,7 @@ def test_unreadable_files_are_named_and_the_rest_goes_on(tmp_path: Path, capsys:
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="whoever may do anything is refused nothing")
-def test_files_without_permission_to_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_without_permission_to_read_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.py").write_text("x = 1\n")
     (tmp_path / "a.py").chmod(0)
     assert main(["port", str(tmp_path)]) == 1 and "a.py:1: not read: Permission denied" in capsys.readouterr().err

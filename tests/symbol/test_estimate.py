@@ -332,7 +332,7 @@ def test_graphs_whose_shapes_depend_on_values() -> None:
     assert "expected on unit" in str(found)
 
 
-def test_the_table_of_an_estimate() -> None:
+def test_an_estimate_prints_a_table() -> None:
     found = mlp().estimate()
     lines = str(found).splitlines()
     assert lines[0].startswith("training plan, expected on H100: ") and f"{found.launches} launches" in lines[0]

@@ -388,7 +388,7 @@ def test_a_number_is_not_the_register_of_that_number():
     assert [each.item() for each in found(np, np.ones(1))] == [5, 4]
 
 
-def test_a_constant_beside_a_result():
+def test_a_constant_may_be_a_result_beside_others():
     x = sym.Variable("x")
     half = sym.ones_like(x) * 0.5
     net = sym.Group([x * 3.0 * (half + half), half + half, half + half * -1.0])
@@ -407,7 +407,7 @@ def test_inputs_that_nothing_needs_are_left_out():
 
 @settings(max_examples=100, deadline=None)
 @given(st.data(), st.sampled_from([1, 4, 1000]), st.sampled_from(["none", "first"]))
-def test_several_results_into_memory(data, tile, shared):
+def test_several_results_may_share_the_memory_of_inputs(data, tile, shared):
     """Random instructions have random results; the first output is in the first input's memory, or in its own."""
     one, two = trace(lambda x: x * 0.5 + 1.0, 1), trace(lambda x, y: x * y - x, 2)
     whole = Composition(np.dtype("float64"))

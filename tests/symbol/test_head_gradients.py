@@ -112,7 +112,7 @@ def two() -> mx.sym.Symbol:
 
 
 @pytest.mark.parametrize("head_grads", [lambda g: {"b_output": g}, lambda g: [None, g]], ids=["dict", "list"])
-def test_some_of_several_outputs(head_grads):
+def test_some_outputs_may_lack_head_gradients(head_grads):
     gradient = head()
     executor = bound(head_grads(gradient), two())
     assert executor.head_grads == [None, gradient]
@@ -122,7 +122,7 @@ def test_some_of_several_outputs(head_grads):
         np.testing.assert_allclose(stepped(executor, out_grads), 2 + 3 * gradient.asnumpy(), rtol=1e-6)
 
 
-def test_one_array_for_two_outputs():
+def test_two_outputs_may_share_a_head_gradient():
     gradient = head()
     np.testing.assert_allclose(stepped(bound([gradient, gradient], two())), 5 * gradient.asnumpy(), rtol=1e-6)
 

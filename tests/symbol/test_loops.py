@@ -98,7 +98,7 @@ def test_graphs_equal_eager_arrays(case, sign):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_gradients_against_differences(case):
+def test_gradients_agree_with_differences(case):
     arrays, net = values(), graph(case)
     _, grads = bound(net, arrays)
     for name in net.list_arguments():
@@ -179,7 +179,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("make", "words"), REFUSED)
-def test_mistakes(make, words):
+def test_mistakes_raise_errors(make, words):
     with pytest.raises(ArgumentError, match=words):
         make()
 

@@ -172,7 +172,7 @@ def test_inferred_shapes_are_the_recorded_ones(network: Network) -> None:
     assert [[np.dtype(kind).name for kind in group] for group in kinds] == about["infer_type"]
 
 
-def test_from_files_of_its_own(network: Network) -> None:
+def test_a_saved_network_is_loaded_unchanged(network: Network) -> None:
     """A network that is saved and loaded again is the same."""
     again = load_json(network.symbol.tojson())
     assert again.tojson() == network.symbol.tojson()

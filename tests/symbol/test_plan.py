@@ -227,7 +227,7 @@ def test_no_warnings_and_nan_is_a_result(kernels: str) -> None:
 
 
 @both
-def test_forward_without_warnings_and_while_recording(kernels: str) -> None:
+def test_forward_runs_without_warnings_and_while_recording(kernels: str) -> None:
     executor = bound(chain(sym.Variable("x"), 12), x=np.ones(3, "float32"))
     wanted = [executor.forward()[0].asnumpy() for _ in range(2)][-1]
     np.testing.assert_array_equal(quiet(executor.forward)[0].asnumpy(), wanted)
@@ -251,7 +251,7 @@ def test_a_monitor_can_be_set_and_removed(kernels: str) -> None:
 
 
 @both
-def test_threads_with_executors_of_their_own(kernels: str) -> None:
+def test_threads_run_executors_of_their_own(kernels: str) -> None:
     net, found = chain(sym.Variable("x"), 100), {}
 
     def work(number: int) -> None:
@@ -296,7 +296,7 @@ def test_head_gradients_are_copied(given_as: Any) -> None:
     assert executor.grad_arrays[0].asnumpy().tolist() == [0, 0, 0]
 
 
-def test_a_head_gradient_of_another_shape() -> None:
+def test_a_head_gradient_of_another_shape_is_refused() -> None:
     executor = bound(sym.Variable("x") * 2, x=np.zeros(3, "float32"))
     executor.forward(is_train=True)
     with pytest.raises(ShapeError, match=r"has shape \(2,\), expected \(3,\)"):

@@ -172,7 +172,7 @@ def test_a_loss_before_the_border_is_one_where_a_gradient_comes_back_to_it():
         assert executor.grad_dict["x"].asnumpy().any() == reached
 
 
-def test_monitors_and_inspection():
+def test_staged_executors_have_monitors_and_reports():
     executor, seen = bound(NETS["before and behind"], check_kernels=True), []
     assert "planned when it has run" in executor.explain()
     executor.set_monitor_callback(lambda name, value: seen.append((name, value.shape)))
@@ -195,7 +195,7 @@ def test_monitors_and_inspection():
         executor.plan(True)
 
 
-def test_reshape_and_modules():
+def test_staged_executors_are_reshaped_and_used_by_modules():
     executor = bound()
     other = executor.reshape(x=(2, 3), i=(2,))
     assert picked(other, [1, 0]).shape == (1, 3)
@@ -210,7 +210,7 @@ def test_reshape_and_modules():
         assert module.get_input_grads()[0].asnumpy().any(axis=1).tolist() == [bool(each) for each in mask]
 
 
-def test_gradients_as_symbols_and_their_gradients():
+def test_gradients_of_staged_graphs_are_symbols():
     x = sym.Variable("x")
     first = sym.contrib.boolean_mask(x * x * x, sym.Variable("i")).gradient(["x"])
     kept = np.array([[1], [0], [1], [0]])
@@ -235,7 +235,7 @@ def test_parts_on_several_devices_and_results_that_are_computed_again():
     np.testing.assert_allclose(executor.grad_dict["x"].asnumpy(), expected, rtol=1e-4, atol=1e-6)
 
 
-def test_inside_a_loop():
+def test_loops_may_have_value_dependent_shapes():
     def body(row, state):
         found = sym.sum(sym.contrib.boolean_mask(row, row > 0))
         return found, [state[0] + found]

@@ -105,7 +105,7 @@ def test_a_group_has_the_outputs_of_its_parts():
         sym.Group([])
 
 
-def test_copies_and_pickles():
+def test_copied_and_pickled_symbols_are_equal():
     net = mlp()
     for other in (copy.copy(net), copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
         assert other.tojson() == net.tojson()
@@ -140,7 +140,7 @@ def test_attribute_scopes_nest():
         mx.AttrScope(ctx_group=1)
 
 
-def test_attributes_and_names_of_a_thread():
+def test_scopes_hold_for_their_thread():
     """A scope or name manager holds for its own thread, until its block ends."""
     def threads(function: Callable[[], Any]) -> Any:
         with ThreadPoolExecutor(1) as pool:
@@ -163,7 +163,7 @@ def test_attributes_and_names_of_a_thread():
     assert sym.Variable("q").name == "q" and sym.Variable("q").list_attr() == {}
 
 
-def test_scopes_of_a_users_own():
+def test_users_may_derive_scopes():
     class Marked(mx.AttrScope):
         def get(self, attr):
             made = super().get(attr)
@@ -182,7 +182,7 @@ def test_scopes_of_a_users_own():
     assert mx.AttrScope(a="1").get({}) == {"a": "1"}
 
 
-def test_attributes_of_operators():
+def test_operators_have_attributes_as_text():
     net = sym.Convolution(sym.Variable("x"), kernel=(3, 3), num_filter=8, name="conv", attr={"__k__": "v"}, lr_mult=2)
     assert net.attr("kernel") == "(3, 3)"
     assert net.attr_dict()["conv_weight"]["num_filter"] == "8"
@@ -254,7 +254,7 @@ def test_shapes_are_inferred_forwards():
     assert auxiliary == []
 
 
-def test_shapes_by_position():
+def test_infer_shape_takes_shapes_by_position():
     assert mlp().infer_shape((2, 3))[1] == [(2, 4)]
 
 

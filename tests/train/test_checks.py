@@ -45,7 +45,7 @@ def square_in_float32(x):
 X = np.array([[0.3, -1.0], [2.0, 0.5]])
 
 
-def test_right_and_wrong_gradients():
+def test_check_numeric_gradient_tells_right_from_wrong():
     x = sym.var("x")
     tools.check_numeric_gradient(x * x, {"x": X})
     requests = {"x": "add", "y": "null"}
@@ -106,7 +106,7 @@ BUILT_IN = {
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_gradients_of_built_in_operators(name):
+def test_built_in_operators_pass_check_numeric_gradient(name):
     """Right gradients in float32 are within the usual tolerances."""
     net, shape = BUILT_IN[name]
     arguments, _, states = net.infer_shape(x=shape)
@@ -131,7 +131,7 @@ def test_a_failure_can_be_repeated_by_its_seed():
     assert str(caught.value) == texts[1]
 
 
-def test_a_float32_only_operator():
+def test_an_operator_without_float64_is_checked_in_float32():
     """An operator without float64 is checked in the dtype that it has."""
     class Prop(mx.operator.CustomOpProp):
         def infer_type(self, types):
@@ -159,7 +159,7 @@ def test_unknown_keywords_are_refused():
     tools.check_consistency(sym.var("x") * 1.5, entries, use_uniform=True, rand_type="float32")
 
 
-def test_outputs_and_gradients_as_expected():
+def test_symbolic_checks_compare_outputs_and_gradients():
     x = sym.var("x")
     graph = sym.Group([x * 2, x + sym.var("y")])
     tools.check_symbolic_forward(graph, [X, X], [2 * X, 2 * X])
@@ -235,7 +235,7 @@ def test_tolerances_of_two_dtypes_are_those_of_the_coarser():
     tools.assert_almost_equal(np.array([1.0]), np.array([1.1]), rtol={np.dtype("float64"): 0.2})
 
 
-def test_random_test_data():
+def test_random_test_data_has_the_requested_shapes():
     assert len(tools.rand_shape_nd(4)) == 4 and len(tools.rand_shape_3d()) == 3 and min(tools.rand_shape_2d()) > 0
     made = tools.rand_ndarray((2, 3), dtype="float64")
     assert made.dtype == np.float64 and (abs(made.asnumpy()) <= 1).all()

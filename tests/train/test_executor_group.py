@@ -92,7 +92,7 @@ def test_states_go_on_from_bucket_to_bucket():
     assert module.get_outputs()[0].asnumpy().tolist() == [[7.0] * 3] * 2
 
 
-def test_steps_of_a_loop_over_a_group():
+def test_a_loop_may_step_the_executors_of_a_module():
     """Programs use the executors of a bound module, with one context and with two."""
     answers = []
     for count in (1, 2):

@@ -42,7 +42,7 @@ def test_random_initializers_have_their_scale(initializer, shape, law):
 
 @pytest.mark.parametrize("shape", [(6, 4), (4, 6), (3, 2, 4)])
 @pytest.mark.parametrize("kind", ["uniform", "normal"])
-def test_orthogonal_rows_or_columns(shape, kind):
+def test_orthogonal_gives_orthogonal_rows_or_columns(shape, kind):
     matrix = filled(mx.init.Orthogonal(scale=2, rand_type=kind), shape).reshape(shape[0], -1)
     if shape[0] > matrix.shape[1]:
         matrix = matrix.T
@@ -83,7 +83,7 @@ def test_mixed_takes_the_first_pattern():
     assert filled(init, (2,), "weight").tolist() == [0, 0]
 
 
-def test_load_from_arrays_and_from_a_file(tmp_path):
+def test_load_takes_arrays_and_files(tmp_path):
     init = mx.init.Load({"arg:a_weight": nd.array([1, 2])}, default_init=mx.init.Constant(3))
     assert filled(init, (2,), "a_weight").tolist() == [1, 2]
     assert filled(init, (2,), "b_weight").tolist() == [3, 3]
@@ -183,7 +183,7 @@ def test_a_user_registers_an_initializer(caplog):
     ("load", AttrError, "missing a required argument: 'param'"),
     ('["mixed", {"patterns": ["(a+)+$"], "initializers": ["zero"]}]', AttrError, "'mixed' cannot be made from text"),
 ])
-def test_initializers_of_files(text, kind, words):
+def test_initializers_in_files_are_checked(text, kind, words):
     with pytest.raises(kind, match=re.escape(words)):
         mx.init.create(text)
     module = mx.mod.Module(mx.sym.var("data") * mx.sym.var("w", attr={"__init__": text}), label_names=None)

@@ -151,7 +151,7 @@ def test_metrics_are_made_from_their_configurations(make):
     assert mx.metric.create('["acc", {"axis": 0}]').axis == 0
 
 
-def test_a_metric_with_the_older_interface():
+def test_a_metric_may_have_the_older_interface():
     """The metric counts in attributes of its own, and has its own ``reset``, without global statistics."""
 
     class Two(mx.metric.EvalMetric):

@@ -202,7 +202,7 @@ def test_params_files_restore_weights(tmp_path):
         other.load_params(name)
 
 
-def test_auxiliary_states_and_fixed_weights():
+def test_auxiliary_states_move_and_fixed_weights_stay():
     net = sym.BatchNorm(sym.FullyConnected(sym.var("data"), num_hidden=4, name="fc"), name="bn", fix_gamma=False)
     net = sym.SoftmaxOutput(sym.FullyConnected(net, num_hidden=3, name="out"), name="softmax")
     module = mx.mod.Module(net, fixed_param_names=["fc_weight"])
@@ -217,7 +217,7 @@ def test_auxiliary_states_and_fixed_weights():
     assert (moved["bn_moving_mean"].asnumpy() != 0).any()
 
 
-def test_gradients_of_inputs_and_from_above():
+def test_a_module_takes_output_gradients_and_returns_input_gradients():
     module = mx.mod.Module(sym.var("data") * sym.var("w_weight"), label_names=None)
     module.bind([("data", (2, 3))], inputs_need_grad=True)
     module.init_params(mx.init.Constant(3))
@@ -526,7 +526,7 @@ def test_a_bound_module_stays_bound_unless_forced(make, caplog):
 # ----------------------------------------------------------------------- attributes that programs read
 
 
-def test_names_that_programs_of_mxnet_read():
+def test_private_names_that_programs_of_mxnet_read_are_there():
     module = mx.mod.Module(classifier(), fixed_param_names=["fc1_bias"])
     assert module._arg_params is module._aux_params is None and not module._params_dirty
     assert (module._data_names, module._label_names, module._state_names) == (["data"], ["softmax_label"], [])
@@ -557,7 +557,7 @@ def test_weights_that_a_program_hands_to_a_module():
     assert dict(module.score(batches(), ["acc"]))["accuracy"] > 0.97
 
 
-def test_rates_and_decays_of_several_weights():
+def test_rates_and_decays_follow_multipliers():
     optimizer = mx.optimizer.create("sgd", learning_rate=0.5, wd=0.25, param_idx2name={0: "a_weight", 1: "b_bias"})
     optimizer.set_lr_mult({"a_weight": 3})
     assert optimizer._get_lrs([0, 1]) == [1.5, 0.5] == [optimizer._get_lr(i) for i in (0, 1)]

@@ -68,7 +68,7 @@ def test_retry_repeats_a_failing_test():
         retry(0)
 
 
-def test_collapse_sum_like():
+def test_collapse_sum_like_sums_broadcast_axes():
     a = np.arange(24.0).reshape(2, 3, 4)
     assert (collapse_sum_like(a, (3, 1)) == a.sum(axis=(0, 2))[:, None]).all()
     assert collapse_sum_like(a, ()) == a.sum()
@@ -82,7 +82,7 @@ CHANCES = [([60, 40], 0.0455), ([50, 50], 1.0), ([40, 30, 30], 0.3679), ([30, 30
 
 
 @pytest.mark.parametrize("counts, chance", CHANCES)
-def test_chi_square_check(counts, chance):
+def test_chi_square_check_compares_counts(counts, chance):
     samples = np.repeat(np.arange(len(counts)), counts)
     even = [1 / len(counts)] * len(counts)
     found, seen, expected = chi_square_check(lambda n: samples, list(range(len(counts))), even, 100)

@@ -75,7 +75,7 @@ def test_host_values_are_copied_at_the_call(cupy: Any) -> None:
         assert (x.get().tolist(), y.get().tolist()) == ([1] * 4, [2] * 4)
 
 
-def test_a_graph_of_two_streams(cupy: Any) -> None:
+def test_a_captured_fork_must_join_its_stream(cupy: Any) -> None:
     """One stream forks from the other and joins it; a fork that does not join invalidates the capture."""
     main, side = cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream(non_blocking=True)
     x, y, z = cupy.ones(4), cupy.zeros(4), cupy.zeros(4)
@@ -141,7 +141,7 @@ def test_threads_launch_kernels_at_the_same_time(cupy: Any) -> None:
 # ------------------------------------------------------------------------------------------------ kernels and memory
 
 
-def test_a_kernel_in_three_directions(cupy: Any) -> None:
+def test_a_kernel_runs_in_three_dimensions(cupy: Any) -> None:
     kernel = cupy.RawKernel("""
         extern "C" __global__ void where(int* out) {
             int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y,
@@ -209,7 +209,7 @@ def test_a_kernel_of_ours_that_does_not_compile(cupy: Any, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("what", ["pool", "driver's pool", "managed"])
-def test_memory_of_other_allocators(cupy: Any, what: str) -> None:
+def test_arrays_of_other_allocators_are_computed(cupy: Any, what: str) -> None:
     pools = {"pool": lambda: cupy.cuda.MemoryPool(), "driver's pool": lambda: cupy.cuda.MemoryAsyncPool(),
              "managed": lambda: cupy.cuda.MemoryPool(cupy.cuda.malloc_managed)}
     with cupy.cuda.using_allocator(pools[what]().malloc):

@@ -200,7 +200,7 @@ def test_columns_are_read_in_packs_of_16_bytes(dtype: Any) -> None:
 @pytest.mark.parametrize(("n", "dtype", "tile"), [
     (7, "float32", (1, 8)), (6, "float32", (2, 4)), (16, "float32", (4, 4)), (8, "float16", (8, 1)),
     (1000, "float16", (8, 32)), (1002, "float16", (2, 32)), (3, "float64", (1, 4))])
-def test_tiles_of_columns(n: int, dtype: str, tile: tuple[int, int]) -> None:
+def test_columns_are_tiled_by_their_width_and_alignment(n: int, dtype: str, tile: tuple[int, int]) -> None:
     assert columns.tile_of([blank((4, n), dtype)], [RowLayout.ELEMENT], n) == tile
     aside = blank((4 * n + 1,), dtype)[1:].reshape(4, n)  # its address is no multiple of a pack
     assert columns.tile_of([aside], [RowLayout.ELEMENT], n).lanes == 1

@@ -156,7 +156,7 @@ def test_arrays_are_copied_between_host_and_stand_in() -> None:
         there + array([1, 2])
 
 
-def test_graph_over_two_devices() -> None:
+def test_a_graph_over_two_devices_copies_between_them() -> None:
     """Each group computes on its own device, and arrays between the groups are copied."""
     with AttrScope(ctx_group="there"):
         hidden = symbol.FullyConnected(symbol.Variable("data"), num_hidden=3, name="fc")
