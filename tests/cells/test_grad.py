@@ -599,7 +599,7 @@ def test_jacrev_gives_the_jacobian(run):
     np.testing.assert_allclose(hessian.asnumpy(), np.diag(6 * X))
 
 
-def test_a_weight_that_the_function_unfreezes_has_a_gradient(run):
+def test_a_weight_that_the_function_freezes_has_a_zero_gradient(run):
     """The weight has a gradient if it is trained when the gradient is taken."""
     class Net(Cell):
         def __init__(self) -> None:

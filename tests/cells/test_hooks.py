@@ -591,7 +591,7 @@ def test_a_backward_hook_may_call_grad():
     assert seen == [6]
 
 
-def test_hooks_inside_a_cell_with_bprop_are_not_called():
+def test_backward_hooks_inside_a_cell_with_bprop_are_not_called():
     class ParameterContainer(Cell):
         def __init__(self) -> None:
             super().__init__()

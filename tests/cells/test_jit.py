@@ -131,7 +131,7 @@ def test_containers_from_outside_are_returned_as_they_are() -> None:
         assert function(one)[1]["n"] == net.held["n"]
 
 
-def test_gradients_do_not_reach_containers_from_outside() -> None:
+def test_functions_that_return_containers_from_outside_have_gradients() -> None:
     net, one = Holds(), Tensor([2.0])
     for function in (net, jit(net)):
         first = grad(lambda a, function=function: function(a)[0])

@@ -265,7 +265,7 @@ def _same(programs: list[Callable[[Machine], None]], rate: float) -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_gradients_of_a_program_are_the_same_in_leaves_and_copies(program: Callable[[Machine], None]) -> None:
+def test_a_program_has_the_gradients_of_the_plain_network(program: Callable[[Machine], None]) -> None:
     _same([program, plain], 0.0)
 
 

@@ -107,7 +107,7 @@ def test_bfloat16_is_saved_and_loaded(tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["b.ckpt"]
 
 
-def test_files_get_the_ending_of_their_format(tmp_path):
+def test_files_get_an_ending_and_are_known_by_their_content(tmp_path):
     save_checkpoint(Net(), str(tmp_path / "plain"))
     assert [each.name for each in tmp_path.iterdir()] == ["plain.ckpt"]
     (tmp_path / "plain.ckpt").rename(tmp_path / "other.data")  # the content says what it is

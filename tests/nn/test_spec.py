@@ -220,7 +220,7 @@ def test_bprop_gets_output_gradients_nested_like_the_outputs(run):
     assert numbers(run(grad(function))(x())) == [111] * 3
 
 
-def test_bprop_gives_gradients_of_childrens_parameters_and_unknown_ones_are_refused(run):
+def test_bprop_gives_gradients_of_childrens_parameters_and_unknown_keys_are_ignored(run):
     dense = nn.Dense(3, 1, has_bias=False, weight_init="ones")
     cell = cell_of(lambda self, a: self.dense(a), lambda self, a, out, dout:
                    ((a * 9,), {self.dense.weight: a * 5, "extra": 3}), dense=dense, internal_params=[dense.weight])

@@ -287,7 +287,7 @@ def test_large_constants_stay(make, name):
     assert name in operators(executor)[0]
 
 
-def test_constants_are_folded_in_every_position():
+def test_constants_are_folded_on_their_device():
     with mx.AttrScope(ctx_group="a"):
         net = sym.ones((3,)) * 2.0
     executor = (net + sym.Variable("x")).bind(mx.cpu(), {"x": nd.ones((3,))}, grad_req="null",
