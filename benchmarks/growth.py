@@ -62,7 +62,7 @@ _LIMIT = 180.0
 #: If ten times the size costs at most this factor more, cost counts as proportional: arrays larger than a cache cost
 #: more.
 STEEP = 13.0
-#: If ten times the size costs less than this factor more, cost counts as constant.
+#: If ten times the size costs at most this factor more, cost counts as constant.
 _FLAT = 2.0
 
 
@@ -72,28 +72,29 @@ def verdict(of: str, sizes: Sequence[int], figures: Sequence[float], unit: str) 
     Examples
     --------
     >>> verdict("nodes", [1, 10, 100, 1000], [1e-4, 1.1e-4, 2e-4, 1.1e-3], "ms")
-    'in proportion from 100 on, 1 µs each'
+    'proportional from 100 on, 1 µs each'
     >>> verdict("nodes", [10, 100, 1000], [1e-5, 1e-4, 1e-2], "ms")
-    'not in proportion: from 100 to 1,000 times 100'
+    'not proportional: 100 times as much from 100 to 1,000'
     >>> verdict("threads", [1, 2], [0.1, 0.06], "ms")
-    '1.7 × as fast with 2'
+    '1.7 × as fast with 2 threads'
     """
     if len(figures) < 2:
         return "–"
     if of == "threads":
-        return f"{figures[0] / figures[-1]:.2g} × as fast with {sizes[len(figures) - 1]}"
+        return f"{figures[0] / figures[-1]:.2g} × as fast with {sizes[len(figures) - 1]} threads"
     steps = [Step(*each) for each in zip(sizes, sizes[1:], figures, figures[1:]) if each[2] > 0 and each[3] > 0]
     growing = [step for step in steps if step.tenfold > _FLAT]
     steep = [step for step in growing if step.tenfold > STEEP]
     if not growing:
-        return f"hardly, up to {sizes[len(figures) - 1]:,}"
-    said = [f"from {step.size:,} to {step.next_size:,} times {step.next_cost / step.cost:.3g}" for step in steep]
+        return f"almost constant up to {sizes[len(figures) - 1]:,}"
+    said = [f"{step.next_cost / step.cost:.3g} times as much from {step.size:,} to {step.next_size:,}"
+            for step in steep]
     if steep and steep[-1] is steps[-1]:
-        return f"not in proportion: {', '.join(said)}"
+        return f"not proportional: {', '.join(said)}"
     begin = steep[-1].next_size if steep else growing[0].size
     least = "less than " if steps[-1].tenfold <= _FLAT else ""
     apart = f"; {', '.join(said)}" if said else ""
-    return f"{least}in proportion from {begin:,} on, {each(growing[-1].slope, unit)} each{apart}"
+    return f"{least}proportional from {begin:,} on, {each(growing[-1].slope, unit)} each{apart}"
 
 
 class Step(NamedTuple):

@@ -362,7 +362,7 @@ class Optimizer:
             for operand in (grad, *states):
                 array = operand._data
                 if array.shape != shape or array.dtype is not dtype or operand._ctx is not ctx:
-                    self._check(index, weight, grad, state)  # refuses it, unless the optimizer has states of another shape
+                    self._check(index, weight, grad, state)  # allows states of the optimizer's own shape
                 arrays.append(array)
             rows.append(Row(index, name, ctx, kind, arrays))
         return rows

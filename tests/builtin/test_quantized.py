@@ -113,7 +113,7 @@ def test_a_network_is_written_as_mxnet_wrote_it(name):
 
 
 def _of(numbers: np.ndarray, reach: float) -> np.ndarray:
-    """Real values of quantized ones."""
+    """The real values that quantized ones stand for."""
     return numbers * (reach / (255.5 if numbers.dtype == np.uint8 else 127.5))
 
 

@@ -121,7 +121,7 @@ def test_images_share_a_block_while_they_stay_in_the_cache(monkeypatch):
 def test_gradient_of_equal_maxima_goes_to_the_first():
     """The first of equal maxima in a cell, in reading order, has the gradient, whichever block finds it."""
     data = np.zeros((1, 1, 5, 6))
-    data[0, 0, 1:, 2:] = 1  # rows and columns of a cell that begin lower begin further left
+    data[0, 0, 1:, 2:] = 1  # in the lower rows the largest values begin further left
     data[0, 0, 3, 0] = 1
     x = array(data, dtype="float64")
     x.attach_grad()

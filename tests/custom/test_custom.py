@@ -960,7 +960,8 @@ def test_nothing_of_a_call_stays_alive():
 
 
 def test_a_replaced_operator_is_freed():
-    """A cell of a notebook that defines an operator again does not keep the function before, and what that holds."""
+    """When a notebook's cell defines an operator again, the former function is freed, with everything that it refers
+    to."""
     held = []
     for factor in (2.0, 3.0):
         @mx.operator.define(name="_example_defined_again")
@@ -1386,7 +1387,7 @@ def test_a_rule_with_the_name_of_its_operator(what):
             return given[0]
 
     assert op(nd.array([2.0])).asnumpy().tolist() == [6.0]
-    elsewhere()  # the name has no other meaning there
+    elsewhere()  # other modules still find the same operator by this name
 
 
 def test_a_definition_that_contradicts_its_declarations_is_refused():

@@ -279,7 +279,7 @@ def test_other_exceptions_do_not_mention_text_attributes():
 @pytest.mark.parametrize("namespace", ["nd", "sym"])
 def test_users_operators_have_a_namespace(namespace):
     name = registered()
-    with pytest.raises(AttributeError, match=rf"One of users has the name: {namespace}.custom.{name}"):
+    with pytest.raises(AttributeError, match=rf"A user's operator has this name: {namespace}.custom.{name}"):
         getattr(getattr(mx, namespace), name)
 
 

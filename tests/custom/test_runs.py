@@ -116,7 +116,7 @@ def test_each_prop_has_the_same_calls_as_the_first():
         calls.append([*asked])
         asked.clear()
     assert all(call == calls[0] for call in calls)
-    own = [each for each in calls[0] if each not in methods[1:3]]  # the inherited methods ask for the others, too
+    own = [each for each in calls[0] if each not in methods[1:3]]  # the inherited methods call these two as well
     assert own == ["init 3", "list_arguments", *methods[3:]]
 
 

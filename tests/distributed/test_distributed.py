@@ -143,7 +143,7 @@ def test_training_goes_on_with_fewer_processes(tmp_path: Path) -> None:
 
 # The end of a job: its exit code, and leftovers.
 
-#: A rank that says which processes it hangs on, up to the launcher, and which of its shared memory has a name. It waits
+#: A rank that prints its parent processes up to the launcher, and the names of its shared memory. It waits
 #: by reading from a pipe that signals write to: signal.pause() would miss one that comes just before it.
 WAITING = """
 import multiprocessing, os, signal, sys

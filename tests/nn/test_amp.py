@@ -1,7 +1,7 @@
 """Mixed precision: the operators in half precision, the scale of losses, and steps skipped because of overflows.
 
-``recorded/mindspore_amp.json`` has MindSpore's answers. Its step with a loss scale was told to look for overflows as it
-does on other devices, since on a CPU it does not.
+``recorded/mindspore_amp.json`` has MindSpore's answers. On a CPU MindSpore's step with a loss scale does not look for
+overflows; for the recording it was made to do so, as on other devices.
 """
 
 from __future__ import annotations

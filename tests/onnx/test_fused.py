@@ -181,7 +181,8 @@ def self_attention(x: np.ndarray, w: np.ndarray, b: np.ndarray, mask: Any = None
     return y if past is None else (y, np.stack([k, v]))
 
 
-#: The keys that are seen: of each sequence, its lengths, its ends and beginnings, and those of each query.
+#: Masks of keys: none, one value for each key, the length of each sequence, its end and beginning, and one row for each
+#: query.
 MASKS = [None, SHOWN, whole(5, 3), whole(5, 4, 0, 1), np.maximum(SHOWN[:, None], np.eye(5, dtype=np.int32))]
 WEIGHTS = [draw(12, 36) / 4, draw(36)]
 PAST = draw(2, 2, 3, 4, 4)

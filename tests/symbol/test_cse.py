@@ -265,7 +265,7 @@ def test_an_output_that_is_a_constant():
     for _ in range(2):
         out = executor.forward()[0]
         np.testing.assert_array_equal(out.asnumpy(), [0, 1, 2])
-        out[:] = 7  # belongs to the user, the constant does not
+        out[:] = 7  # the array is the user's; the folded constant does not change
     assert "_arange" not in operators(executor)[0]
 
 

@@ -123,8 +123,8 @@ def multiplied(row: Any) -> bool:
     return not {"dot", "matmul", "tensordot", "inner", "linalg.matrix_power"}.isdisjoint(names)
 
 
-#: Operators whose references have products of matrices that weigh the numbers of windows or neighbours: what they
-#: cost is what they read.
+#: Operators whose reference kernels weight elements of windows by matrix products. They declare no products, since
+#: reading the elements costs more.
 WEIGHED = {"_contrib_ROIAlign", "_backward_ROIAlign", "_contrib_PSROIPooling", "_backward__contrib_PSROIPooling"}
 
 

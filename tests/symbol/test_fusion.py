@@ -26,7 +26,8 @@ sym, nd = mx.sym, mx.nd
 
 @pytest.fixture(autouse=True)
 def checked(monkeypatch):
-    """Verifies each pass, and runs instructions as ufuncs, whose results do not depend on their number."""
+    """Verifies the graph after each pass, and runs instructions as ufuncs, which give the same bits alone and in
+    groups."""
     monkeypatch.setattr(compiler, "CHECK", True)
     with machine_code.use("numpy"):
         yield

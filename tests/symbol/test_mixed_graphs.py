@@ -35,7 +35,7 @@ def _recurrent(x: Any, y: Any, new: Weight, shape: tuple[int, ...]) -> Any:
                    mode="gru")[0]
 
 
-#: Layers that keep the shape: functions of two values, of a function that makes weights, and of the shape.
+#: Layers that keep the shape. Arguments are two values, a function that makes a weight, and the shape.
 LAYERS: list[Callable[[Any, Any, Weight, tuple[int, ...]], Any]] = [
     lambda x, y, new, shape: sym.tanh(x),
     lambda x, y, new, shape: sym.relu(x) * 2.0 + 1.0,

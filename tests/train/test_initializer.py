@@ -104,7 +104,8 @@ _NAMED = pytest.mark.parametrize("initializer, shape", ROWS, ids=[type(each).__n
 
 
 def test_every_initializer_has_a_row():
-    rows = {type(each) for each, _ in ROWS} | {mx.init.Load, mx.init.Mixed}  # of arrays, of others: tested above
+    # Load takes arrays, Mixed takes initializers: tests above
+    rows = {type(each) for each, _ in ROWS} | {mx.init.Load, mx.init.Mixed}
     built_in = {each for each in vars(mx.init).values() if isinstance(each, type)
                 and each.__module__ == mx.init.__name__ and issubclass(each, mx.init.Initializer)}
     assert built_in - {mx.init.Initializer} == rows

@@ -81,7 +81,8 @@ class TestMetrics:
 
 def test_every_metric_has_a_row():
     rows = {type(mx.metric.create(name, **keywords)) for name, keywords, *_ in METRICS}
-    rows |= {mx.metric.CompositeEvalMetric, mx.metric.CustomMetric}  # of others, of a function: tested below
+    # made of other metrics, or of a function: tests below
+    rows |= {mx.metric.CompositeEvalMetric, mx.metric.CustomMetric}
     built_in = {each for each in vars(mx.metric).values() if isinstance(each, type)
                 and each.__module__ == mx.metric.__name__ and issubclass(each, mx.metric.EvalMetric)}
     assert {each for each in built_in if each is not mx.metric.EvalMetric and not each.__name__.startswith("_")} == rows

@@ -46,7 +46,8 @@ def test_batch_norm_and_its_statistics_equal_the_host(name: str, shape: tuple[in
     ran = compared(symbol, arrays(shape, width), train=train, aux=states(width), tolerance=2e-5)
     if train and not attrs.get("use_global_stats"):
         first = ran.index("elementwise")
-        assert first <= 3 and set(ran[:first]) <= {"rows", "columns"}  # near the means, then at once
+        # estimated means, then all statistics in one pass
+        assert first <= 3 and set(ran[:first]) <= {"rows", "columns"}
         assert {"rows", "columns"} & set(ran[first + 1:])  # of gradients
     else:
         assert ran[:2] == ["elementwise", "elementwise"]

@@ -250,7 +250,7 @@ def test_the_gradient_of_a_bias_is_a_sum_of_columns() -> None:
     ran = compared(net, {"x": rng.standard_normal((300, 8)), "w": rng.standard_normal((24, 8)),
                          "b": rng.standard_normal(24)}, tolerance=1e-4)
     with gpus() as xp:
-        alone = isinstance(cublaslt.library(xp), str)  # else the library sums it
-    assert ran.count("columns") == 2 * alone  # parts of the rows, then these
+        alone = isinstance(cublaslt.library(xp), str)  # otherwise cublasLt sums the bias' gradient
+    assert ran.count("columns") == 2 * alone  # one step reduces parts of the rows, another their results
     net = mx.sym.broadcast_add(mx.sym.var("x"), mx.sym.var("b"))
     assert "columns" in compared(net, {"x": rng.standard_normal((30, 8)), "b": rng.standard_normal((1, 8))})
