@@ -135,7 +135,7 @@ def test_short_names_stand_for_dtypes() -> None:
     assert mx.ops.operations._inner_ops is mx.ops.operations._sequence_ops is mx.ops
 
 
-def test_helpers_that_programs_take_from_private_modules(tmp_path: Path) -> None:
+def test_helpers_of_private_modules_can_be_imported(tmp_path: Path) -> None:
     from opreg.common._stub_tensor import StubTensor, _convert_stub
     from opreg.train._utils import _make_directory, check_value_type
 
@@ -191,7 +191,7 @@ def test_bare_names_of_packages_are_free(first: str) -> None:
 
 @pytest.mark.parametrize("kind", ["module", "package"])
 @pytest.mark.parametrize("name", ["symbol", "ndarray"])
-def test_own_module_of_that_name(name: str, kind: str, tmp_path: Path) -> None:
+def test_a_script_may_have_a_module_of_that_name(name: str, kind: str, tmp_path: Path) -> None:
     """A script may have its own ``symbol.py`` or ``symbol/``; opreg's works beside it."""
     if kind == "package":
         (tmp_path / name).mkdir()

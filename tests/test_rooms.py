@@ -423,7 +423,7 @@ def test_names_that_models_and_transforms_of_other_libraries_take(monkeypatch):
     assert _get_repo_file_url("gluon/models", "a.zip") == "file:///models/gluon/models/a.zip"
 
 
-def test_classes_that_a_library_registers_by_a_base_of_its_own():
+def test_a_library_may_register_classes_of_its_own_base():
     from opreg import registry
 
     class Fruit:

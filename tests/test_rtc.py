@@ -135,7 +135,7 @@ def test_kernels_use_templates_three_dimensions_and_shared_memory() -> None:
 
 
 @on_bed
-def test_a_text_that_does_not_compile() -> None:
+def test_a_text_that_does_not_compile_is_refused_with_its_line() -> None:
     with gpus(), pytest.raises(ArgumentError, match=r"'f' does not compile: .*nonsense.* in line 1: extern"):
         mx.rtc.CudaModule('extern "C" __global__ void f(int *x) { nonsense; }').get_kernel("f", "int *x")
 

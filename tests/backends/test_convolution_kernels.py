@@ -338,7 +338,7 @@ def test_onednn_gives_the_reason_for_declining_a_call(op: str, ins: Any, attrs: 
     assert reason in str(declines(op, "onednn, a call", [numbers(*shape) for shape in ins], attrs))
 
 
-def test_a_file_that_is_no_library(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_no_library_is_not_loaded(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "libdnnl.so.3"
     path.write_bytes(b"nothing")
     monkeypatch.setattr(shared_library, "_candidates", lambda: iter([str(path)]))

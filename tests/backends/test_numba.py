@@ -380,7 +380,7 @@ def test_an_expression_may_have_several_results() -> None:
     close(outs[0], outs[1] + 1, 0)
 
 
-def test_results_that_are_constants_or_inputs() -> None:
+def test_results_may_be_constants_or_inputs() -> None:
     """The constant 1 is not confused with input 1."""
     x = np.random.default_rng(0).standard_normal((2, 5, 40)).astype("float32")
     outs = [np.empty_like(x[0]) for _ in range(3)]
@@ -518,7 +518,7 @@ def test_an_executor_switches_to_compiled_functions(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_child_of_a_process_that_is_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_forked_during_a_compilation_compiles_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """A forked child does not have its parent's compiler, nor the compilations that run or wait there."""
     begun, go_on = threading.Event(), threading.Event()
 
@@ -768,7 +768,7 @@ def test_a_file_under_the_name_of_another_is_not_read(folder: Path) -> None:
 class TestOthers:
     """A cached file that other users could have written is not run."""
 
-    def test_a_file_that_others_may_write(self, folder: Path) -> None:
+    def test_a_cached_file_that_others_may_write_is_not_read(self, folder: Path) -> None:
         compiled(BIG, 1.0)
         (file,) = folder.iterdir()
         for mode in (0o620, 0o602):
@@ -791,7 +791,7 @@ class TestOthers:
         assert [compiled(BIG, 1.0) for _ in range(2)] == [0, 1]
 
     @pytest.mark.parametrize("mode", [0o777, 0o770, 0o1777, 0o722])
-    def test_a_folder_that_others_may_write(self, mode: int, folder: Path) -> None:
+    def test_a_cache_folder_that_others_may_write_is_not_used(self, mode: int, folder: Path) -> None:
         compiled(BIG, 1.0)
         folder.chmod(mode)
         with pytest.warns(RuntimeWarning, match=f"not cached in .*others may write it .mode {mode:o}.*chmod go-w"):

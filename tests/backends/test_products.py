@@ -99,7 +99,7 @@ def test_specialised_products_keep_infinity_and_nan(bad):
     ("FullyConnected", [numbers(*shape, dtype="float16") for shape in ((3, 4), (5, 4), (5,))]),
     ("FullyConnected", [numbers(0, 4), numbers(5, 4), numbers(5)]),
 ])
-def test_products_that_are_not_specialised(name, ins):
+def test_some_products_are_left_to_the_reference(name, ins):
     assert specialised(name, {"num_hidden": 5}, *ins)[0] == "reference"
 
 
@@ -140,7 +140,7 @@ def test_specialised_sums_of_rows_equal_the_reference(shape, dtype, bad, keepdim
 
 
 @pytest.mark.parametrize("attrs", [{"axis": 0, "exclude": True}, {"axis": -1}, {}])
-def test_other_sums_are_not_specialised(attrs):
+def test_other_sums_are_left_to_the_reference(attrs):
     data = numbers(3, 4)
     kernel, found = specialised("sum", attrs, data)
     assert kernel == "ufuncs"
@@ -179,7 +179,7 @@ def test_the_specialised_gradient_of_softmax_output_equals_the_reference(attrs, 
 
 @pytest.mark.parametrize("attrs", [{"use_ignore": True}, {"out_grad": True}, {"smooth_alpha": 0.1},
                                    {"normalization": "valid"}])
-def test_gradients_of_softmax_output_that_are_not_specialised(attrs):
+def test_some_gradients_of_softmax_output_are_left_to_the_reference(attrs):
     assert specialised("_backward_SoftmaxOutput", attrs, abs(numbers(3, 4)), np.zeros(3, "float32"))[0] == "reference"
     assert specialised("_backward_SoftmaxOutput", {}, abs(numbers(3, 4)), numbers(3, 4))[0] == "reference"
     assert specialised("SoftmaxOutput", {}, numbers(3, 400), np.zeros(3, "float32"))[0] != "specialised"
@@ -339,7 +339,7 @@ def test_multiples_are_added(dtype, count):
     (1.0, numbers(4), numbers(8)[::2]), (1.0, numbers(3, 2).T, numbers(2, 3)),
     (1.0, np.frombuffer(numbers(4).tobytes(), "float32"), numbers(4)),
 ])
-def test_multiples_that_are_not_added(a, y, x):
+def test_blas_refuses_to_add_some_multiples(a, y, x):
     before = y.copy()
     assert not blas.add_multiple(y, a, x)
     np.testing.assert_array_equal(y, before)

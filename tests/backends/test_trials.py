@@ -62,7 +62,7 @@ def test_the_faster_implementation_is_chosen(machine, usual, other, way):
     assert asked(machine, usual, other) == way
 
 
-def test_a_trial_ends(machine):
+def test_a_trial_ends_after_a_few_rounds(machine):
     asked(machine, 2e-5, 2e-5)
     assert len(machine.calls) == 2 + 2 * trials._ROUNDS
     for seconds, rounds in ((0.01, trials._FEW_ROUNDS), (0.5, 1)):
@@ -190,7 +190,7 @@ def test_a_plan_multiplies_by_one_library(machine, monkeypatch, way, count):
     ((1024, 1024), "float64", True, "oneDNN takes float32 here, not float64"),
     ((8, 32), "float32", True, "the product is small"),
     ((1024, 1024), "float32", False, "the library has no threads to be held")])
-def test_plans_that_stay_with_blas(machine, monkeypatch, shape, dtype, held, reason):
+def test_some_plans_multiply_by_blas(machine, monkeypatch, shape, dtype, held, reason):
     if not held:
         monkeypatch.setattr(shared_library, "openmp", lambda: None)
     executor = _network().simple_bind(mx.cpu(), x=shape, type_dict={"x": dtype})

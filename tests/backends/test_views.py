@@ -482,7 +482,7 @@ def test_kernels_of_a_gpu_on_views_equal_the_reference(part: int) -> None:
                     break
             assert accepting, f"kernel {kernel.name} of {op.name} declines all rows"
             for run in small(use):
-                if "unaligned" not in (*run.ins, run.outs):  # CuPy's own kernels cannot read such
+                if "unaligned" not in (*run.ins, run.outs):  # CuPy's own kernels cannot read arrays of this layout
                     check(use, kernel, run, own, DEVICE)
 
 

@@ -82,7 +82,7 @@ def test_a_singular_matrix_has_no_gradient_of_its_determinant():
     assert np.array_equal(x.grad.asnumpy(), np.zeros((2, 2)))
 
 
-def test_a_matrix_that_cannot_be_decomposed():
+def test_a_matrix_that_cannot_be_decomposed_raises_an_error():
     with pytest.raises(np.linalg.LinAlgError):
         nd.linalg.potrf(nd.array(-np.eye(2)))
     with pytest.raises(np.linalg.LinAlgError):
@@ -104,7 +104,7 @@ def test_a_matrix_that_cannot_be_decomposed():
     ("extractdiag", [(2, 2)], {"offset": 2}, "no such diagonal"),
     ("maketrian", [(4,)], {}, "do not fill a triangle"),
 ])
-def test_shapes_that_do_not_fit(name, shapes, attrs, words):
+def test_shapes_that_do_not_fit_are_refused(name, shapes, attrs, words):
     with pytest.raises(ShapeError) as caught:
         getattr(nd.linalg, name)(*[nd.zeros(shape) for shape in shapes], **attrs)
     assert words in str(caught.value)

@@ -325,7 +325,7 @@ def test_a_gradient_of_another_number_of_parts_than_the_mask_names_is_refused(pa
     ((2, 3, 40, 30), (0, 2, 3, 1)), ((4, 2000), (1, 0)), ((2, 5000), (1, 0)), ((3, 5, 700), (1, 2, 0)),
     ((2, 2, 2, 4, 20, 30), (0, 3, 4, 1, 5, 2))])
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
-def test_transposes_of_large_arrays_with_a_short_last_axis(shape, axes, dtype):
+def test_large_arrays_with_a_short_last_axis_are_transposed(shape, axes, dtype):
     data = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
     expected, x = data.transpose(axes), sym.var("x")
     for result in (nd.transpose(nd.array(data, dtype=dtype), axes=axes),

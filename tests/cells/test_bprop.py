@@ -78,7 +78,7 @@ def test_a_cell_with_bprop_takes_any_number_of_inputs(run):
     assert numbers(run(grad(lambda a, b, c: cell(a, b, c), (0, 1, 2)))(x(), x(), x())) == ([1] * 3, [2] * 3, [3] * 3)
 
 
-def test_several_outputs_and_those_that_are_no_tensors(run):
+def test_bprop_gets_all_outputs_and_gradients_of_tensors_only(run):
     seen: list[Any] = []
 
     def construct(self, a):
@@ -98,7 +98,7 @@ def test_a_single_output_is_passed_without_a_tuple(run):
     assert numbers(run(grad(lambda a: cell(a)[0]))(x())) == [5] * 3
 
 
-def test_inputs_that_are_no_tensors(run):
+def test_bprop_gets_inputs_that_are_no_tensors(run):
     cell = cell_of(lambda self, a, times, flags: a * times, lambda self, a, times, flags, out, dout:
                    (dout * times, "ignored", None))
     assert numbers(run(grad(lambda a: cell(a, 3, {"deep": True})))(x())) == [3] * 3
@@ -446,7 +446,7 @@ def exact() -> Iterator[None]:
     (lambda d: 1.0, TypeError, "gradient of the 0th argument.* should be Tensor, but got float"),
     (lambda d: None, TypeError, "should be Tensor, but got NoneType"),
     (lambda d: np.ones(3, np.float32), TypeError, "should be Tensor, but got ndarray")])
-def test_gradients_that_must_be_exact(exact, run, debug, returned, kind, message):
+def test_a_debugged_bprop_must_return_exact_structures(exact, run, debug, returned, kind, message):
     cell = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: (returned(dout),))
     cell.bprop_debug = debug
     with pytest.raises(kind, match=f"method 'bprop' of net 'Made'.*{message}"):
@@ -486,7 +486,7 @@ def test_bprop_assigned_to_an_instance_is_no_bprop():
 @pytest.mark.parametrize("returned, expected", [
     (lambda d: d * 3, [[3] * 3] * 2), (lambda d: ops.stack(d, d, num_args=2), [[2] * 3] * 2),
     (lambda d: ops._np_sum(d, axis=0), None), (lambda d: ops._np_reshape(d, newshape=(3, 2)), None)])
-def test_symbols_whose_shapes_come_later(returned, expected):
+def test_wrong_shapes_of_a_symbol_are_found_at_bind(returned, expected):
     """A wrong shape raises an error when the graph is bound."""
     symbol = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: (returned(dout),)).to_symbol()
     if expected is None:

@@ -106,7 +106,7 @@ def test_runs_that_wait_for_their_gradients_have_their_own_memory():
             np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-5)
 
 
-def test_a_hook_that_calls_its_own_cell():
+def test_a_hook_may_call_its_own_cell():
     """The hook calls the Cell with another shape during the first run."""
     class Net(Cell):
         def __init__(self) -> None:

@@ -251,7 +251,7 @@ def test_the_vjp_function_may_be_compiled():
     (lambda p, a: p, [1] * 3), (lambda p, a: (p, p * a), (1 + X).tolist()), (lambda p, a: {"p": [p]}, [1] * 3),
     (lambda p, a: Identity()(p), [1] * 3), (lambda p, a: (p, p), [2] * 3)],
     ids=["itself", "beside another", "nested", "through a Cell", "twice"])
-def test_a_parameter_that_is_a_result(run, function, expected):
+def test_a_parameter_may_be_a_result(run, function, expected):
     p = Parameter(Tensor([2.0, 2.0, 2.0]), name="p")
     bound = lambda a: function(p, a)  # noqa: E731
     assert numbers(run(grad(bound, None, p))(x())) == expected
@@ -333,7 +333,7 @@ def nested(pair: Any, options: Any) -> Any:
     (lambda: GradOperation()(lambda pair, c: pair[0] * c)((x(), y()), x()), ()),
     (lambda: GradOperation()(lambda n: x() * n)(2.0), ()), (lambda: GradOperation()(lambda: x() * 2)(), ()),
     (lambda: grad(lambda: x() * 2)(), ()), (lambda: value_and_grad(lambda: x() * 2)(), ((2 * X).tolist(), ()))])
-def test_inputs_that_hold_tensors(run, make, expected):
+def test_inputs_may_hold_tensors(run, make, expected):
     assert numbers(run(make)()) == expected
 
 
@@ -372,7 +372,7 @@ class OwnGradient(Cell):
     # A result is a scalar if a scalar was given.
     (lambda: GradOperation(get_all=True)(lambda a, n: a[:n].sum(n - 2) * n)(x(), mutable(2)), ([2, 2, 0], -1)),
     (lambda: grad(lambda n: sum(n * n for _ in range(n)))(mutable(3)), 18)])
-def test_numbers_that_are_mutable(run, make, expected):
+def test_mutable_numbers_have_gradients(run, make, expected):
     assert numbers(run(make)()) == expected
 
 

@@ -285,21 +285,21 @@ def test_output_gradients_of_unused_outputs_are_none(run):
     assert seen[0][0] is None and seen[0][1][0] == [1, 2, 3]
 
 
-def test_hook_without_inputs_that_need_gradients(run):
+def test_a_hook_is_called_even_if_no_input_needs_a_gradient(run):
     cell, seen = Weighted(), []
     cell.register_full_backward_hook(lambda which, gi, go: seen.append((gi, numbers(go[0]))))
     run(grad(lambda a: cell(a, a)[0], None, cell.w))(x())
     assert len(seen) == 1 and seen[0][1] == [1] * 3 and all(g is None for g in seen[0][0])
 
 
-def test_hooks_of_gradients_that_are_not_requested(run):
+def test_hooks_cannot_set_gradients_that_are_not_requested(run):
     """If only gradients of weights are wanted, a gradient that a hook returns for an input has no effect."""
     cell = Weighted()
     cell.register_full_backward_hook(lambda which, leaving, arriving: (arriving[0], arriving[0]))
     assert numbers(run(grad(lambda a: cell(a, a)[0], None, cell.w))(x())) == X.tolist()
 
 
-def test_not_in_inference(run):
+def test_backward_hooks_are_not_called_in_inference(run):
     cell, seen = Triple(), []
     cell.register_backward_hook(lambda *_: seen.append(1))
     run(lambda a: cell(a))(x())
@@ -359,7 +359,7 @@ def test_a_backward_hook_is_called_for_second_derivatives(run):
 
 @pytest.mark.filterwarnings("ignore:.*an argument with hooks")
 @pytest.mark.parametrize("wrap", [lambda *values: values, lambda *values: ([*values],)], ids=["bare", "list"])
-def test_hooks_of_tensors_that_a_function_is_differentiated_in(run, wrap):
+def test_hooks_of_differentiated_tensors_belong_to_each_call(run, wrap):
     """Each call uses the hooks of its own tensors, also in a function that was compiled for others."""
     weighted = grad(lambda values: values[0] * 3 + values[1] * 5)
     gradient = run(lambda *args: weighted(args[0] if len(args) == 1 else args))

@@ -48,7 +48,7 @@ def test_derivatives_of_known_functions_are_right(name: str, run: Any) -> None:
         np.testing.assert_allclose(last.asnumpy(), known[order](X), 1e-9, 1e-12)
 
 
-def test_several_inputs_that_move_and_several_outputs(run: Any) -> None:
+def test_several_inputs_may_move_and_several_outputs_follow(run: Any) -> None:
     y = np.array([2.0, 0.5, -1.0])
     terms = [np.array([[1.0, 2.0, 0.5], [3.0, -1.0, 2.0]]), np.array([[-1.0, 0.25, 1.0], [0.5, 1.5, -2.0]])]
     values, series = run(lambda a, b, s, t: jet(lambda a, b: (a * b, a - b), (a, b), (s, t)))(

@@ -220,7 +220,7 @@ def test_grid_samples_and_gradients_equal_mindspores(run, case):
     ((1, 1, 2, 2), (2, 2, 2, 2), {}, ValueError, "grid_sample: expected images"),
     ((1, 1, 2, 2), (1, 2, 2, 2), {"mode": "bicubic"}, ValueError, "mode must be one of bilinear, nearest"),
     ((1, 1, 2, 2), (1, 2, 2, 2), {"padding_mode": "none"}, ValueError, "padding_mode must be one of zeros")])
-def test_grids_that_do_not_fit(x, grid, settings, kind, message):
+def test_grids_that_do_not_fit_are_refused(x, grid, settings, kind, message):
     with pytest.raises(kind, match=message):
         ops.grid_sample(count(*x), count(*grid), **settings)
 
@@ -677,7 +677,7 @@ def test_no_body_for_arguments(args, kind, message):
         chosen()(*args)
 
 
-def test_bodies_that_are_refused():
+def test_bodies_with_misspelt_types_are_refused():
     with pytest.raises(ValueError, match="Did you mean 'Tensor'"):
         ops.MultitypeFuncGraph("f").register("Tensr")
     with pytest.raises(TypeError, match="only support str or a dtype, but got 3"):

@@ -158,7 +158,7 @@ def test_check_reports_verdicts_of_a_function(opreg: Command, swish: Path) -> No
     (["relo", "--input", "2"], "Did you mean 'relu'"),
     (["broken.py:swish", "--input", "2"], "\n    1 / (__name__ != 'broken')\n"),
 ])
-def test_files_that_cannot_be_checked(opreg: Command, swish: Path, words: list[str], message: str) -> None:
+def test_files_that_cannot_be_checked_are_refused(opreg: Command, swish: Path, words: list[str], message: str) -> None:
     code, out, err = opreg("check", *words)
     assert (code, out) == (2, "") and message in err
     assert "__init__.py" not in err
@@ -233,13 +233,13 @@ def test_run_gives_several_outputs(opreg: Command, net: mx.Symbol) -> None:
     (["net", "--input", "x.npy", "--params", "net-0002.params"], "Did you mean 'net-00"),
     (["alone", "--input", "x.npy"], "fc_weight, fc_bias are missing; "),
 ])
-def test_files_that_cannot_be_run(opreg: Command, net: mx.Symbol, words: list[str], message: str) -> None:
+def test_files_that_cannot_be_run_are_refused(opreg: Command, net: mx.Symbol, words: list[str], message: str) -> None:
     net.save("alone-symbol.json")
     code, out, err = opreg("run", *words)
     assert (code, out) == (2, "") and message in err
 
 
-def test_a_file_that_is_no_array(opreg: Command, net: mx.Symbol) -> None:
+def test_a_file_that_is_no_array_is_refused(opreg: Command, net: mx.Symbol) -> None:
     np.save("objects.npy", np.array([None]), allow_pickle=True)
     code, _, err = opreg("run", "net", "--input", "objects.npy")
     assert code == 2 and "objects.npy: " in err
@@ -375,7 +375,7 @@ def test_convert_files_of_pytorch_mindspore_and_onnx(opreg: Command) -> None:
     ("a.parms", "b.npz", "Did you mean 'a.params'"), ("text.params", "b.npz", "expected the magic number"),
     ("a.params", "nowhere/b.ckpt", "no such file or folder: "),
 ])
-def test_files_that_cannot_be_converted(opreg: Command, source: str, target: str, message: str) -> None:
+def test_files_that_cannot_be_converted_are_refused(opreg: Command, source: str, target: str, message: str) -> None:
     mx.nd.save("a.params", every_kind())
     mx.nd.save("list.params", [mx.nd.ones((2,))])
     np.savez("c.npz", c=np.ones(2, np.complex64))

@@ -73,7 +73,7 @@ def test_casts_are_shared_and_left_out_of_files():
     assert again.list_arguments() == joined.list_arguments() and "amp" not in converted.tojson()
 
 
-def test_nodes_that_stay_unchanged():
+def test_some_nodes_stay_unchanged():
     found = dtypes_inside(amp.convert_symbol(net(), excluded_sym_names=["fc1", "fc2"]))
     assert set(found.values()) == {"float32"}
     found = dtypes_inside(amp.convert_symbol(net(), target_dtype_ops=["exp"], fp32_ops=["SoftmaxOutput"]))

@@ -60,7 +60,7 @@ def test_internal_names_are_not_suggested(name):
 @pytest.mark.parametrize("name, words", [
     ("shape", "infer_shape"), ("ndim", "infer_shape"), ("size", "infer_shape"), ("dtype", "infer_type"),
     ("attach_grad", "args_grad"), ("reshap", "Did you mean 'reshape'")])
-def test_attributes_that_symbols_lack(name, words):
+def test_errors_for_attributes_of_arrays_on_symbols_say_what_to_write(name, words):
     assert not hasattr(SYMBOL, name)
     with pytest.raises(AttributeError, match=f"a Symbol has no attribute '{name}'.*{words}"):
         getattr(SYMBOL, name)
@@ -106,7 +106,7 @@ def test_text_in_place_of_a_number_names_the_array_as_users_know_it():
 
 @pytest.mark.parametrize("name, words", [
     ("tvmop", "numba"), ("library", "CustomOp"), ("torch", "CustomOp")])
-def test_names_that_only_mxnet_has(name, words):
+def test_errors_for_names_that_only_mxnet_has_say_so(name, words):
     assert not hasattr(mx, name)
     for refused in (lambda: getattr(mx, name), lambda: importlib.import_module(f"opreg.{name}"),
                     lambda: exec(f"from opreg import {name}"), lambda: exec(f"import opreg.{name}.inner")):

@@ -644,7 +644,7 @@ def test_dtypes_may_be_declared_in_any_form(run, answer):
     assert run(name, nd.ones(2)).dtype is np.float64
 
 
-def test_dtypes_that_do_not_follow_from_inputs():
+def test_a_prop_may_declare_dtypes_of_unknown_inputs():
     """A Prop may declare the dtypes of inputs that are otherwise unknown, as in MXNet."""
     name = registered(list_arguments=lambda self: ["data", "index"], infer_shape=lambda self, s: (s, s[:1]),
                       infer_type=lambda self, types: ([types[0], np.int32], [np.float16], []))

@@ -107,7 +107,7 @@ def test_a_function_without_a_name_needs_one():
         mx.operator.define(lambda x: x, nme="x")
 
 
-def test_objects_that_can_be_called():
+def test_callable_objects_may_be_defined_as_operators():
     assert defined(_Callable())(nd.ones(1), by=3).asscalar() == 3
     assert defined(lambda x, /: x + 1)(nd.ones(1)).asscalar() == 2
 
@@ -406,7 +406,7 @@ def test_gradients_are_summed_down_and_never_repeated(run, kind, shape, given, e
     (lambda x: x if x.asnumpy().min() > 0 else 1 / 0, (4,)),
     (lambda x: nd.array([1.0 / float(each) for each in x.asnumpy().ravel()]), (4,)),
 ])
-def test_functions_that_fail_on_zeros(function, shape):
+def test_functions_may_fail_on_zeros(function, shape):
     op = defined(lambda x: function(x))
     assert op(sym.var("x")).infer_shape(x=shape)[1] == [shape]
 

@@ -565,7 +565,7 @@ def test_wrong_answers_are_refused_on_every_call(method):
             run(name)
 
 
-def test_shapes_that_do_not_follow():
+def test_shapes_that_do_not_follow_from_inputs_are_refused():
     known = [(2,)]
 
     class Prop(ScaleProp):
@@ -664,7 +664,7 @@ def test_nothing_of_a_call_stays_alive():
 # --------------------------------------------------------------------------------------- recursion and threads
 
 
-def test_an_operator_that_calls_itself():
+def test_an_operator_may_call_itself():
     class Power(mx.operator.CustomOp):
         def __init__(self, n):
             super().__init__()

@@ -47,7 +47,7 @@ def test_decoded_images_equal_mxnets(extension, flag, tmp_path):
     assert mx.image.imdecode(data, flag, out=out) is out and np.array_equal(out.asnumpy(), image.asnumpy())
 
 
-def test_files_that_cannot_be_decoded(tmp_path):
+def test_files_that_cannot_be_decoded_are_refused(tmp_path):
     data = MXNET["file .jpg"].tobytes()
     for wrong in (b"", b"abc", data[:20], data[:len(data) // 2], b"\xff\xd8\xff\xe0abc"):
         with pytest.raises(FileFormatError, match="imdecode"):
@@ -215,7 +215,7 @@ def test_mistakes_raise_errors(call, error, text):
         call(mx.nd.array(picture(), dtype="uint8"))
 
 
-def test_windows_that_cannot_be_drawn_do_nothing():
+def test_crops_that_cannot_be_drawn_leave_the_image():
     src = mx.nd.array(picture(), dtype="uint8")
     for kind, keywords in ((mx.image.DetRandomCropAug, {"area_range": (0.5, 0.1)}),
                            (mx.image.DetRandomCropAug, {"aspect_ratio_range": 0.0}),

@@ -387,7 +387,7 @@ def test_a_loader_is_iterated_twice_at_the_same_time() -> None:
     loader = data.DataLoader(Numbers(9), 2, num_workers=2)
     pairs = [(a.asnumpy().tolist(), b.asnumpy().tolist()) for a, b in zip(loader, loader, strict=True)]
     assert all(a == b for a, b in pairs) and len(pairs) == 5
-    for _ in range(3):  # rounds that are left before their end
+    for _ in range(3):  # rounds that end early
         assert next(iter(loader)).asnumpy().tolist() == [0, 1]
     assert _lists(loader)[-1] == [8]
     assert not loader._workers._made  # type: ignore[union-attr]

@@ -70,7 +70,7 @@ def step(net: nn.Cell, scale: Any, kind: Callable[..., nn.Cell] = nn.TrainOneSte
 @pytest.mark.parametrize("name, scale", [
     ("dynamic", lambda: nn.DynamicLossScaleUpdateCell(2.0 ** 12, 2, 2)),
     ("fixed", lambda: nn.FixedLossScaleUpdateCell(1024.0)), ("tensor", lambda: Tensor([1024.0]))])
-def test_steps_with_a_loss_scale(mode: int, name: str, scale: Callable[[], Any]) -> None:
+def test_steps_with_a_loss_scale_skip_overflows(mode: int, name: str, scale: Callable[[], Any]) -> None:
     net = Product()
     train = step(net, scale())
     for data, (loss, overflow, now, weight) in zip((X, X, HUGE, HUGE, X, X, X, X, X), RECORDED[name], strict=True):
@@ -90,7 +90,7 @@ def test_a_compiled_step_has_a_branch_for_overflow() -> None:
     assert explained.startswith("for ") and explained.count("\nfor ") == 1 and "runs as Python" not in explained
 
 
-def test_set_sense_scale() -> None:
+def test_set_sense_scale_changes_the_loss_scale() -> None:
     train = step(Product(), Tensor(1024.0))
     train.set_sense_scale(Tensor(8.0))
     assert float(train(Tensor(X), Tensor(Y))[2]) == 8
@@ -139,7 +139,7 @@ def test_a_users_training_step_scales_its_loss(mode: int) -> None:
     np.testing.assert_allclose(results[0][-1], results[1][-1], rtol=1e-6)
 
 
-def test_the_cell_that_moves_a_scale(mode: int) -> None:
+def test_a_cell_moves_the_loss_scale(mode: int) -> None:
     update, scale = nn.DynamicLossScaleUpdateCell(16.0, 2, 3), Parameter(Tensor(16.0), name="scale")
     step = ms.jit(lambda overflow: update(scale, overflow)) if mode == ms.GRAPH_MODE else \
         lambda overflow: update(scale, overflow)
@@ -150,7 +150,7 @@ def test_the_cell_that_moves_a_scale(mode: int) -> None:
     assert got == RECORDED["cell"] and update.get_loss_scale() == 16
 
 
-def test_the_scaler_that_moves_its_scale(mode: int) -> None:
+def test_a_scaler_moves_its_scale(mode: int) -> None:
     scaler = amp.DynamicLossScaler(16, 2, 3)
     adjust = ms.jit(scaler.adjust) if mode == ms.GRAPH_MODE else scaler.adjust
     got = []
@@ -160,7 +160,7 @@ def test_the_scaler_that_moves_its_scale(mode: int) -> None:
     assert got == RECORDED["scaler"]
 
 
-def test_the_manager_that_moves_its_scale() -> None:
+def test_a_manager_moves_its_scale() -> None:
     manager, got = amp.DynamicLossScaleManager(16, 2, 3), []
     for overflow in OVERFLOWS:
         manager.update_loss_scale(overflow)
@@ -242,7 +242,7 @@ def test_mistakes_raise_errors(case: str) -> None:
 
 
 @pytest.mark.parametrize("level", RECORDED["levels"])
-def test_layers_that_compute_in_half_precision(mode: int, level: str) -> None:
+def test_listed_layers_compute_in_half_precision(mode: int, level: str) -> None:
     net: nn.Cell = Perceptron()
     if level in ("white", "black"):
         net = amp.custom_mixed_precision(net, **{f"{level}_list": [nn.Dense]})

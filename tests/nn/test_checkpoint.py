@@ -233,7 +233,7 @@ def test_a_name_that_mindspore_gives_to_two():
 
 @pytest.mark.parametrize("own", ["float32", "float16", "float64", "bfloat16", "int32", "int64", "bool"])
 @pytest.mark.parametrize("other", ["float32", "float16", "float64", "bfloat16", "int32", "int64", "bool"])
-def test_dtypes_that_fit(own, other):
+def test_values_of_fitting_dtypes_are_loaded(own, other):
     floating, integers = {"float32", "float16", "float64", "bfloat16"}, {"int32", "int64"}
     allowed = own == other or {own, other} <= floating or {own, other} <= integers
 
@@ -386,7 +386,7 @@ def test_a_checkpoint_without_a_checksum_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["", "  ", "n" * 1025])
-def test_names_that_no_parameter_has(tmp_path, name):
+def test_names_that_no_parameter_has_are_reported(tmp_path, name):
     with pytest.raises(ValueError, match="save_checkpoint: a name has 1 to 1024 characters"):
         save_checkpoint({name: Tensor([1.0])}, tmp_path / "x.ckpt")
     save(str(tmp_path / "x.params"), {"a": ones(1), name: ones(2)})

@@ -393,7 +393,7 @@ def left(function: Any, match: str, *values: Any) -> list[Any]:
     return found
 
 
-def test_more_variants_than_are_kept():
+def test_the_number_of_variants_is_bounded():
     seen: list[int] = []
 
     @jit
@@ -411,7 +411,7 @@ def test_more_variants_than_are_kept():
     assert len(seen) == count + 1 and "runs as Python" in function.explain()
 
 
-def test_a_loop_that_does_not_end_soon():
+def test_a_long_loop_over_values_runs_as_python():
     @jit
     def function(x: Any) -> Any:
         i = x[0] * 0.0

@@ -38,7 +38,7 @@ def test_a_recurrent_layer_equals_its_cell_at_each_step(layer: str) -> None:
     close(flat(whole(xs)[1])[0], flat(state)[0].asnumpy().ravel(), layer)
 
 
-def test_instance_norm_that_is_not_affine() -> None:
+def test_instance_norm_without_affine_does_not_train_its_parameters() -> None:
     """The layer has parameters, which are not trained."""
     for affine in (True, False):
         assert nn.InstanceNorm2d(3, affine=affine).gamma.requires_grad is affine
@@ -180,7 +180,7 @@ MINDSPORE_NAMES = [
 
 
 @pytest.mark.parametrize("program, expected", MINDSPORE_NAMES)
-def test_names_that_mindspore_gives(program: str, expected: str) -> None:
+def test_parameters_have_mindspores_names(program: str, expected: str) -> None:
     """MindSpore's lists lose their names if they are filled later; opreg's names are paths."""
     found: dict[str, Any] = {"nn": mx.nn, "dense": dense, "Late": Late, "Net": Net, "n": Net()}
     exec(program, found)
@@ -495,7 +495,7 @@ class Turned(mx.nn.Dense):
 @pytest.mark.parametrize("settings", [
     {}, {"pad_mode": "pad", "padding": (1, 2, 0, 1), "has_bias": True}, {"stride": (1, 2), "pad_mode": "valid"},
     {"dilation": 2, "group": 2, "has_bias": True}])
-def test_primitives_that_layers_hold(settings: dict[str, Any], compiled: bool) -> None:
+def test_layers_hold_primitives_that_compute_the_same(settings: dict[str, Any], compiled: bool) -> None:
     net, x = Standardised(2, 4, 3, **settings), Tensor(numbers((2, 2, 7, 8), 0))
     plain = nn.Conv2d(2, 4, 3, **settings)
     weight = net.weight.asnumpy()

@@ -201,7 +201,7 @@ def test_methods_table_names_functions() -> None:
     ("ops.narrow(x, 1, 1, 0)", np.zeros((2, 0))),
     ("ops.cosine_embedding_loss(r, r * 2, ops.ones((2, 4)), reduction='none')", np.zeros((2, 4))),
 ])
-def test_results_that_mindspore_does_not_compute(text: str, value: Any) -> None:
+def test_functions_compute_where_mindspore_refuses(text: str, value: Any) -> None:
     values = {name: ms.Tensor(array) for name, array in ARRAYS.items()}
     if value is None:
         with pytest.raises(ValueError, match="differ in length"):

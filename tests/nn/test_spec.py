@@ -198,7 +198,7 @@ def test_no_grad_around_cells(run):
     assert numbers(by_input) == (2 * X + 2).tolist() and numbers(by_weight) == [[0] * 3]
 
 
-def test_a_tensor_that_a_compiled_function_has_from_outside(run):
+def test_a_compiled_function_reads_tensors_from_outside(run):
     def function(c: Any) -> Any:
         return run(lambda a: a * c)(x())
 
@@ -310,7 +310,7 @@ def test_a_hook_may_return_arrays_and_nan(run):
 
 
 @pytest.mark.parametrize("raising", ["pre", "construct", "hook"])
-def test_hooks_that_are_always_called(raising):
+def test_hooks_may_be_called_after_an_exception(raising):
     def fail(*_: Any) -> Any:
         raise ArithmeticError("no")
 
@@ -401,7 +401,7 @@ def test_random_numbers_of_calls_that_wait_for_their_gradients(run):
         seen.clear()  # the holder of the record holds its plan
 
 
-def test_a_hook_that_calls_its_own_cell(run):
+def test_a_hook_may_call_its_own_cell(run):
     inner = cell_of(lambda self, a: a * 3)
     net = cell_of(lambda self, a: self.inner(a * 2) + a, inner=inner)
     function, asked, seen = run(lambda a: net(a)), [], []
@@ -555,7 +555,7 @@ def test_hooks_of_tensors_are_listed(run):
 # --------------------------------------------------------------------------------------- watched attributes
 
 
-def test_attributes_of_cells_that_are_read_and_not_called():
+def test_uncalled_cells_may_have_their_attributes_read():
     class Decorated(Cell):
         def __init__(self) -> None:
             super().__init__()

@@ -63,6 +63,6 @@ def test_a_chart_draws_itself(monkeypatch):
     assert [len(line.get("points").split()) for line in lines] == [8, 2]
 
 
-def test_a_metric_that_is_not_measured():
+def test_a_metric_that_is_not_measured_is_refused():
     with pytest.raises(ArgumentError, match="no 'f1' among what is measured: accuracy"):
         fitted(**callback.LiveLearningCurve("f1", frequent=1).callback_args())

@@ -146,7 +146,7 @@ def test_stacks_of_matrices_are_exported(name: str, stack: tuple[int, ...]) -> N
         _same(_run(model, held), _ours(symbol, held), 1e-3)
 
 
-def test_matrices_that_have_no_inverse() -> None:
+def test_determinants_of_singular_matrices_are_exported() -> None:
     x = np.array([[[1, 2], [2, 4]], [[0, 1], [1, 0]], [[0, 0], [0, 0]]], np.float32)
     sign, logarithm = _run(to_model(mx.sym.linalg.slogdet(Variable("x")), x), {"x": mx.nd.array(x)})
     assert sign.tolist() == [0, -1, 0] and logarithm.tolist() == [-np.inf, 0, -np.inf]
@@ -156,7 +156,7 @@ def test_matrices_that_have_no_inverse() -> None:
 
 
 @pytest.mark.parametrize("like", [True, False])
-def test_parts_that_are_added_at_coordinates(like: bool) -> None:
+def test_values_are_added_at_coordinates(like: bool) -> None:
     """Values at equal coordinates are added, from opset 16 on; an array or a shape gives the size of the sum."""
     values, places = np.float32([[1, 2], [3, 4], [5, 6]]), np.array([[2, 0, 2]])
     arrays = {"x0": mx.nd.array(values), "x1": mx.nd.array(places, dtype="int64"), "x2": mx.nd.zeros((4, 2))}
@@ -284,7 +284,7 @@ def test_rows_are_shuffled() -> None:
 
 @pytest.mark.parametrize("words", [{}, {"axes": (1,)}, {"axes": (0, 2)}])
 @pytest.mark.parametrize("p", [0.25, 0.5])
-def test_dropout_that_always_draws(words: dict[str, Any], p: float) -> None:
+def test_dropout_is_exported_in_training_mode(words: dict[str, Any], p: float) -> None:
     """Dropout is exported in training mode; along ``axes`` the mask is the same."""
     x = np.ones((20, 120, 15), np.float32)
     model, found = _drawn(mx.sym.Dropout(Variable("x"), p=p, mode="always", **words), x)

@@ -295,7 +295,7 @@ def test_functions_of_the_model_are_called() -> None:
     assert import_to_cell(made)(mx.Tensor(np.array([1, 2], np.float32))).asnumpy().tolist() == [6, 12]
 
 
-def test_functions_that_call_themselves() -> None:
+def test_functions_that_call_themselves_are_refused() -> None:
     own = helper.make_function("mine", "Own", ["x"], ["y"], [helper.make_node("Own", ["x"], ["y"], domain="mine")],
                                [helper.make_opsetid("mine", 1)])
     made = model([helper.make_node("Own", ["x"], ["y"], domain="mine")], {"x": (2,)}, ["y"],
@@ -480,7 +480,7 @@ def test_recurrent_layers_take_a_length_for_each_sequence(kind: str, gates: int,
 
 
 @pytest.mark.parametrize("kind", ["NonZero", "Unique"])
-def test_shapes_that_follow_from_numbers_in_a_symbol(kind: str) -> None:
+def test_symbols_have_value_dependent_shapes(kind: str) -> None:
     symbol, _, _ = import_model(model([helper.make_node(kind, ["x"], ["y"])], {"x": ("n", 3)}, ["y"]))
     for x in (np.float32([[0, 2, 2], [1, 0, 0]]), np.float32([[5, 0, 5]])):
         wanted = np.stack(np.nonzero(x)) if kind == "NonZero" else np.unique(x)
@@ -797,7 +797,7 @@ def test_a_reshape_keeps_open_lengths() -> None:
         np.testing.assert_array_equal(found.asnumpy(), x.reshape(*shape[:2], -1))
 
 
-def test_pictures_of_any_size_that_are_no_repetition() -> None:
+def test_other_resizes_of_open_lengths_are_refused() -> None:
     made = model([helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="nearest", nearest_mode="ceil")],
                  {"x": ("n", 2, "height", 3)}, ["y"], {"scales": np.float32([1, 1, 2, 1])})
     with pytest.raises(OpError, match="Resize needs lengths"):
@@ -947,7 +947,7 @@ def test_a_loop_without_end() -> None:
 @pytest.mark.parametrize("array, words", [(np.zeros(0, bool), r"shape \(0,\), expected one number"),
                                           (np.zeros(2, bool), r"shape \(2,\), expected one number"),
                                           (np.array("on", object), "dtype object")])
-def test_a_loop_whose_condition_is_no_truth_value(array: np.ndarray, words: str) -> None:
+def test_a_loop_needs_a_truth_value_as_its_condition(array: np.ndarray, words: str) -> None:
     nodes = [helper.make_node("Constant", [], ["next"], value=numpy_helper.from_array(array)),
              helper.make_node("Tanh", ["h"], ["new"])]
     with pytest.raises(OpError, match=f"Loop: its condition has {words}"):
@@ -1000,7 +1000,7 @@ def counting(limit: int, step: float = 1.0) -> Any:
                  ["y", "every"], {"yes": np.array(True), "zero": np.float32(0)})
 
 
-def test_a_loop_that_counts_in_a_state_in_a_symbol() -> None:
+def test_a_symbol_takes_a_loop_that_counts_in_a_state() -> None:
     """The number of rounds is known if the count and its limit are constants, whatever the other states are."""
     made, x = counting(4), numbers(2, 3)
     rounds = [x]
@@ -1220,7 +1220,7 @@ def test_a_single_index_is_a_view(at: int) -> None:
     (model([helper.make_node("GatherND", ["x", "i"], ["y"], batch_dims=1)],
            {"x": (2, 4), "i": (2, 1)}, ["y"], opset=18), [[3], [-2]]),
 ], ids=range(5))
-def test_indices_that_a_run_computes(made: Any, places: list[Any]) -> None:
+def test_indices_may_be_inputs(made: Any, places: list[Any]) -> None:
     """Symbols scatter and gather at indices that are inputs."""
     made.graph.input[1].type.tensor_type.elem_type = 7
     given = {info.name: numbers(*[dim.dim_value for dim in info.type.tensor_type.shape.dim])
@@ -1340,7 +1340,7 @@ def test_a_product_of_updates_has_no_gradient() -> None:
 
 
 @pytest.mark.parametrize("axis", [-1, 0, 1])
-def test_classes_that_are_computed(axis: int) -> None:
+def test_classes_may_be_computed(axis: int) -> None:
     """OneHot of computed classes is a symbol, and its two values can be trained; an unknown class gives the off
     value."""
     made = model([helper.make_node("Cast", ["x"], ["c"], to=7),

@@ -114,7 +114,7 @@ def test_errors_of_python_are_raised() -> None:
             session.run(None, {"x": _floats(3, 3)})
 
 
-def test_operators_that_are_not_registered() -> None:
+def test_unregistered_operators_are_named() -> None:
     model = to_model(scaled(Variable("x")), (2, 3))
     model.graph.node[0].op_type = "_example_runtime_scald"
     with pytest.raises(ArgumentError, match="'_example_runtime_scald' is not registered"):

@@ -217,7 +217,7 @@ def test_old_code_is_rewritten(before: str, after: str) -> None:
 
 
 @pytest.mark.parametrize("text", LEFT_ALONE)
-def test_code_that_porting_does_not_change(text: str) -> None:
+def test_porting_leaves_current_code_unchanged(text: str) -> None:
     assert port(lines(text), OfMXNet()).text == lines(text)
 
 
@@ -339,7 +339,7 @@ def test_problems_that_are_left_are_reported() -> None:
         == [(1, "md5 is gone", False), (2, "/", True), (4, "__cmp__ is not called by Python 3", False)]
 
 
-def test_text_that_is_neither_python_2_nor_3() -> None:
+def test_text_that_is_neither_python_2_nor_3_is_refused() -> None:
     pytest.importorskip("fissix", reason="reads Python 2")
     with pytest.raises(SyntaxError, match="line 2"):
         port("print 'a'\nx = = 1\n")

@@ -320,7 +320,7 @@ def test_a_plan_of_a_gpu_counts_its_kernels() -> None:
             assert len(xp.kernels) == found.launches == executor.estimate().launches
 
 
-def test_graphs_whose_shapes_depend_on_values() -> None:
+def test_graphs_with_value_dependent_shapes_have_estimates() -> None:
     x, mask = sym.Variable("x"), sym.Variable("mask")
     executor = (sym.contrib.boolean_mask(sym.exp(x), mask) * 2).simple_bind(mx.cpu(), x=(4, 2), mask=(4,))
     before = executor.estimate(machine=UNIT)

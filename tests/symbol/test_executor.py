@@ -104,7 +104,7 @@ def test_an_argument_the_outputs_do_not_depend_on_has_zero_gradient():
     assert executor.grad_dict["y"].asnumpy().tolist() == [0, 0]
 
 
-def test_an_argument_that_is_an_output():
+def test_an_argument_may_be_an_output():
     x = sym.Variable("x")
     executor = sym.Group([x, x * 2]).simple_bind(mx.cpu(), x=(2,))
     executor.arg_dict["x"][:] = [1, 2]

@@ -232,7 +232,7 @@ def test_loaded_states_replace_old_ones() -> None:
         wrong.executor.update()
 
 
-def test_executors_that_share_an_updater_and_their_weights() -> None:
+def test_executors_may_share_an_updater_and_weights() -> None:
     weights = Weights(FEW, created("adam"))
     other = weights.executor.reshape()
     assert other.updater is weights.executor.updater
@@ -519,7 +519,7 @@ def test_a_step_is_one_graph(gpu: Gpu) -> None:
 
 
 @needs_compiler
-def test_a_step_of_an_optimizer_that_moves_each_weight_by_itself(gpu: Gpu) -> None:
+def test_an_optimizer_may_move_each_weight_separately(gpu: Gpu) -> None:
     weights = Weights(FEW, created("adadelta"), mx.gpu(0))
     for _ in range(4):
         expected = {name: 2 * each.asnumpy() for name, each in weights.args.items()}

@@ -162,7 +162,7 @@ LEFT_ALONE = {
 
 
 @pytest.mark.parametrize("name", LEFT_ALONE)
-def test_convolutions_that_are_not_folded(name):
+def test_some_convolutions_are_not_folded(name):
     executor = assert_same(LEFT_ALONE[name](sym.Variable("data")), (2, 3, 8, 8))
     assert ("Convolution",) in operators(executor)
 

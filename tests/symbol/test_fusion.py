@@ -236,7 +236,7 @@ def test_values_read_elsewhere_are_outputs():
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("kernels", ["numpy", "auto"])
-def test_a_value_that_backward_takes_and_does_not_read(kernels, dtype):
+def test_backward_may_take_a_value_without_reading_it(kernels, dtype):
     """The gradient of a reciprocal reads its result, and not its input."""
     with machine_code.use(kernels):
         net = 1.0 / (sym.abs(sym.Variable("x")) + 0.5)

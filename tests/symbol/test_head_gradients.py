@@ -213,7 +213,7 @@ def masked() -> mx.sym.Symbol:
     return mx.sym.Group([mx.sym.identity(x * 2, name="a"), mx.sym.contrib.boolean_mask(x, mask, name="b")])
 
 
-def test_shapes_that_depend_on_values():
+def test_value_dependent_shapes_have_head_gradients():
     early, late = head(1), head(2, shape=(2, 4))
     x, mask, dx = head(3), mx.nd.array([0, 1, 0, 0, 1, 0]), mx.nd.zeros(SHAPE)
     executor = masked().bind(mx.cpu(), {"x": x, "mask": mask}, {"x": dx}, head_grads=[early, late])

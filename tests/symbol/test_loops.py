@@ -250,7 +250,7 @@ def test_a_cached_op_of_a_loop_without_any_round():
     assert [each.asnumpy().tolist() for each in found] == [[[0], [0]], [0]]
 
 
-def test_a_body_that_leaves_a_state_unused():
+def test_a_body_that_leaves_a_state_unused_is_refused():
     """The error is an AssertionError, too, as in MXNet."""
     with pytest.raises(AssertionError, match="does not use all of its states; leave out number 0"):
         sym.contrib.foreach(lambda x, states: (x, [sym.Variable("y")]), sym.Variable("x"), [sym.Variable("s")])

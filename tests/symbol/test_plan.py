@@ -319,7 +319,7 @@ def test_equal_groups_share_an_expression() -> None:
     assert len(nodes) == 10 and len({id(node.attrs["expression"]) for node in nodes}) == 1
 
 
-def test_groups_that_differ_in_a_constant_alone() -> None:
+def test_groups_that_differ_in_a_constant_are_different() -> None:
     x = sym.Variable("x")
     for make, number in ((sym.zeros_like, 0), (sym.ones_like, 1)):
         executor = bound(sym.broadcast_mul(sym.exp(x), make(x)) + x, x=np.zeros(2, "float32"))

@@ -222,7 +222,7 @@ def test_gradients_of_staged_graphs_are_symbols():
     np.testing.assert_allclose(first.gradient(["x"]).eval(**given)[0].asnumpy(), 6 * X * kept, rtol=1e-5)
 
 
-def test_parts_on_several_devices_and_results_that_are_computed_again():
+def test_stages_run_on_several_devices_and_with_recomputation():
     x = sym.contrib.boolean_mask(sym.Variable("x") * 2, sym.Variable("i"))
     with mx.AttrScope(ctx_group="far"):
         x = sym.tanh(x)
@@ -361,7 +361,7 @@ def test_shapes_that_contradict_inferred_ones_are_refused():
     assert any("'wrong'" in note for note in caught.value.__notes__)
 
 
-def test_arguments_whose_shape_does_not_fit_what_came():
+def test_arguments_that_do_not_fit_the_found_shape_are_refused():
     executor = (half(sym, sym.Variable("x"), sym.Variable("i")) + sym.Variable("y")).simple_bind(
         mx.cpu(), x=(4, 3), i=(4,), y=(2, 3))
     assert picked(executor, [1, 1, 0, 0]).shape == (2, 3)

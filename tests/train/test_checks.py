@@ -72,7 +72,7 @@ RIGHT = {
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("what", WRONG)
-def test_gradients_that_are_a_little_wrong(what, dtype):
+def test_slightly_wrong_gradients_are_found(what, dtype):
     """Small errors of gradients are found for all values."""
     forward, backward, request = WRONG[what]
     net = registered("wrong", forward, backward)
@@ -88,7 +88,7 @@ def test_gradients_that_are_a_little_wrong(what, dtype):
 @pytest.mark.parametrize("req", ["write", "add"])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("what", RIGHT)
-def test_gradients_that_are_right(what, dtype, req):
+def test_right_gradients_pass(what, dtype, req):
     net = registered("right", *RIGHT[what])
     for seed in range(20):
         location = {"x": np.random.default_rng(seed).normal(size=(3, 4), scale=1 + seed % 5)}

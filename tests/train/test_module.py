@@ -328,7 +328,7 @@ def test_weights_that_are_set_are_left_alone_and_so_are_all_when_one_is_wrong():
     assert all(np.array_equal(value.asnumpy(), before[name]) for name, value in module.get_params()[0].items())
 
 
-def test_batches_are_whatever_has_data(caplog):
+def test_any_object_with_data_is_a_batch(caplog):
     Batch = collections.namedtuple("Batch", ["data"])
     module = bound(sym.var("data") * 2)
     for shape in ((2, 3), (3, 5)):
@@ -547,7 +547,7 @@ def test_private_names_that_programs_of_mxnet_read_are_there():
     assert (group.execs[0].arg_dict["fc1_weight"].asnumpy() == 7).all()
 
 
-def test_weights_that_a_program_hands_to_a_module():
+def test_a_module_uses_weights_that_a_program_stores_in_it():
     """A program stores weights in the module, like MXNet's own ``Module.load``; ``bind`` uses them."""
     args, aux = trained().get_params()
     module = mx.mod.Module(classifier())

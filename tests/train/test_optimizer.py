@@ -203,7 +203,7 @@ MOVED = [
 
 
 @pytest.mark.parametrize("name, count, copies, arguments, expected", MOVED)
-def test_functions_that_move_weights(name, count, copies, arguments, expected):
+def test_update_functions_move_weights_as_in_mxnet(name, count, copies, arguments, expected):
     def several(values, dtype="float32"):
         return [nd.array(value, dtype=dtype) for value in values[:count]]
 

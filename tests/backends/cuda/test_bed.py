@@ -102,7 +102,7 @@ def test_a_captured_fork_must_join_its_stream(cupy: Any) -> None:
 
 
 @pytest.mark.parametrize("call", ["synchronize", "malloc", "copy"])
-def test_steps_that_a_capture_refuses(cupy: Any, call: str) -> None:
+def test_a_capture_refuses_forbidden_calls(cupy: Any, call: str) -> None:
     stream = cupy.cuda.Stream(non_blocking=True)
     runtime = cupy.cuda.runtime
     calls: dict[str, Callable[[], Any]] = {
@@ -154,7 +154,7 @@ def test_a_kernel_runs_in_three_dimensions(cupy: Any) -> None:
     np.testing.assert_array_equal(out.get(), x + 10 * y + 100 * z)
 
 
-def test_shared_memory_of_a_size_that_the_launch_says(cupy: Any) -> None:
+def test_a_launch_gives_the_size_of_shared_memory(cupy: Any) -> None:
     kernel = cupy.RawKernel("""
         extern "C" __global__ void reversed(double* x) {
             extern __shared__ double held[];
@@ -190,12 +190,12 @@ def test_nvrtc_accepts_the_kernels_of_examples(name: str, capsys: pytest.Capture
     assert "agree" in (said := capsys.readouterr().out) or "expected" in said
 
 
-def test_texts_that_nvrtc_refuses(cupy: Any) -> None:
+def test_texts_that_nvrtc_refuses_are_reported(cupy: Any) -> None:
     with bed.checked(90), pytest.raises(cupy.cuda.compiler.CompileException, match=r"sm_90: .*ambiguous"):
         cupy.ElementwiseKernel("T x", "T y", "y = x > 0 ? x : 2.0f * x", "halved")(cupy.ones(3, "float16"))
 
 
-def test_a_kernel_of_ours_that_does_not_compile(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_does_not_compile_names_operator_and_line(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names operator and node, the mistake, and the line."""
     find = compiler.kernel_of
     monkeypatch.setattr(elementwise, "kernel_of", lambda xp, text, *more: find(xp, text.replace("tanh(x0)", "tahn(x0)"),
