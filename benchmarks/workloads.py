@@ -180,7 +180,7 @@ def total(*arrays: Any) -> float:
 
 
 def uniform(*shape: int, seed: int = 0, scale: float = 1.0) -> Any:
-    """float32 numbers in [0, scale), the same in every version of NumPy."""
+    """Random float32 values in [0, scale), the same in every version of NumPy."""
     import numpy as np
 
     return (np.random.RandomState(seed).uniform(0, scale, shape)).astype("float32")

@@ -86,7 +86,7 @@ class BaseSparseNDArray(NDArray):
         return self._stored
 
     def _read(self) -> Any:
-        """The stored elements, for code that reads numbers: a trace ends there."""
+        """The stored elements as values; a trace ends here, since it has no values."""
         if MODE.tracer is not None:
             leave_trace((self,))
         return self._stored

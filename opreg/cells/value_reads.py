@@ -302,7 +302,7 @@ class ValueReads(AttributeReads):
                 self._read_code(function.__code__, function.__globals__)  # it may not run again
 
     def _read_elements(self, array: NDArray) -> None:
-        """Note all numbers of an array."""
+        """Note all elements of an array as read."""
         label, data = "an array", getattr(array, "_data", None)
         # its memory is not allocated yet, or it is a result of the trace
         if data is None or isinstance(data, TracedArray):

@@ -1,9 +1,8 @@
 """Matrix products by cublasLt: descriptions of arrays for it, and the steps that multiply.
 
 Arrays here are stored by rows, matrices of the library by columns. A matrix stored by rows is the transposed matrix if
-read by columns. So the library is asked for the transpose of the product, which is the transposed right factor times
-the transposed left one, and no elements are moved. A factor that is stored by columns here is transposed by the
-library.
+read by columns. So the library computes the transpose of the product: the transposed right factor times the transposed
+left one. No elements are moved for that. A factor that is stored by columns here is transposed by the library.
 
 The library chooses an algorithm once for each kind of product: sizes, dtype, layout and alignment of the arrays.
 """

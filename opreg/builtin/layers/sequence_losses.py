@@ -185,7 +185,7 @@ def backward_ctc_loss_xp(xp, g, data, label, *rest, use_data_lengths, use_label_
     for t in reversed(range(time)):
         if t + 1 < time:
             logs = _ctc_step(xp, logs + spoken[t + 1], spelling.skips, -1)
-        # at its last step a sample begins anew, whatever was computed for the padding after it
+        # the recursion of a sample begins at its last step; values at the padding after it are dropped
         logs = xp.where(last == t, final, logs)
         share[t] = logs
     share = xp.exp(share + alpha + loss.reshape(1, batch, 1).astype(alpha.dtype))

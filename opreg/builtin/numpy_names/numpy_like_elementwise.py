@@ -1,5 +1,5 @@
-"""Element-wise operators with NumPy's dtypes, under MXNet's names for them: functions that are floating give float32 of
-integers, and numbers beside arrays give the dtypes that arrays of ``np`` give.
+"""Element-wise operators with NumPy's dtypes, under MXNet's names for them: floating-point functions of integers give
+float32, and an array with a scalar gives the dtype that ``np`` gives.
 
 The body of each casts the inputs, applies the operator of ``nd`` with that name, and casts the result; plans leave out
 casts that change nothing.

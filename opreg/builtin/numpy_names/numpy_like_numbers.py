@@ -1,5 +1,5 @@
-"""Operators with NumPy's rules that compute numbers from several elements, or from pairs of them, under MXNet's names:
-means with weights, differences, percentiles, counts, polynomials, angles and their kin."""
+"""Operators with NumPy's rules on several elements or on pairs of elements, under MXNet's names: weighted means,
+differences, percentiles, counts, polynomials, angles and similar ones."""
 
 from __future__ import annotations
 

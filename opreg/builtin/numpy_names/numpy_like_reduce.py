@@ -45,7 +45,8 @@ _reduced_shape = functools.partial(reduced, scalar=True)
 
 
 def _results(integer_result: type) -> Callable:
-    """The rule of dtypes: the one asked for, or ``integer_result`` for integers and booleans, or that of the data."""
+    """The dtype rule of a reduction: the attribute ``dtype`` if given, ``integer_result`` for integers and booleans,
+    else the dtype of the data."""
 
     def types(ins: Dtypes, outs: Dtypes, *, dtype: np.dtype | None) -> tuple[Dtypes, Dtypes]:
         (a,) = ins

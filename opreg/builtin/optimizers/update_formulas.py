@@ -29,7 +29,7 @@ __all__ = ["Formula", "Rates", "adadelta_step", "adam_step", "average", "clipped
 
 
 class Number(Protocol):
-    """Type of values in formulas: numbers, terms, arrays, symbols, tensors."""
+    """Type of values in formulas: scalars, terms, arrays, symbols, tensors."""
 
     def __add__(self, other: Any, /) -> Any: ...
 

@@ -83,7 +83,7 @@ def _meant(value: Any) -> Any:
 
 
 def _may_train(value: np.ndarray) -> bool:
-    """Whether a constant may be a weight: several real numbers."""
+    """Whether a constant may be a weight: it has several floating-point elements."""
     return value.size > 1 and computes(value.dtype) and is_floating(value.dtype)
 
 

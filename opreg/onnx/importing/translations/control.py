@@ -22,7 +22,8 @@ from .shapes import MOST, numbers
 
 __all__: list[str] = []
 
-#: Greatest number of rounds that a constant numbers, and of nodes that loops of a model are unrolled to.
+#: The largest number of rounds that an array of round indices may have, and of nodes to which a model's loops are
+#: unrolled.
 _MANY, _UNROLLED = 1 << 16, 1 << 15
 _ENDLESS = "it has no greatest number of rounds that could be reached"
 
