@@ -55,7 +55,7 @@ def to_torch(what: Any, parameters: Mapping[str, Any] | None, random: bool | Non
     return function
 
 
-# ---------------------------------------------------------------------------------------- what is registered
+# ---------------------------------------------------------------------------------------------- registration
 
 
 def _operator(source: Source) -> Any:

@@ -187,7 +187,8 @@ class TensorUse(Subject):
         return floating[0] if len(floating) == 1 else tuple(floating)
 
     def _differentiated(self, values: Sequence[Any]) -> tuple[list[Any], Callable[..., Sequence[Any]] | None]:
-        """All outputs, and a function from gradients of the floating outputs to those of the wanted inputs."""
+        """All outputs, and a VJP: a function from gradients of the floating outputs to gradients of the requested
+        inputs."""
         every: list[Any] = []
         places = [i for i in self.wanted if i < len(self.places)]
         if not self.wanted:
