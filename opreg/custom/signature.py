@@ -299,7 +299,8 @@ def check_rule(op: Op, what: str, function: Any) -> None:
         raise ArgumentError(f"{title} takes ({text}), expected ({', '.join(shown)}){words}")
     known = [*op.signature.schema.names, *_RULE_KEYWORDS.get(what, ())]
     for each in parameters:
-        if each.kind is kinds.KEYWORD_ONLY and each.default is kinds.empty and each.name not in known:
+        if (each.kind is kinds.KEYWORD_ONLY and each.default is kinds.empty and each.name not in known
+                and not op.signature.schema.open):
             raise ArgumentError(f"{title} is not called with a keyword {each.name!r}. {did_you_mean(each.name, known)}")
 
 
