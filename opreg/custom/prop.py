@@ -35,7 +35,7 @@ from .first_run import is_default
 from .gradient import READS, OutGrads, Use, UsersSchema, by_rule, check_gradients, derive, read_only
 from .invocation import backward_steps, forward_steps
 from .purity import answers_alike, is_plain, methods_of
-from .signature import check_rule, hints
+from .signature import attribute, check_rule, hints
 
 if TYPE_CHECKING:
     from ..ndarray.context import Context
@@ -494,7 +494,7 @@ class RegisteredProp(UsersSchema):
                 is_open = True
             elif parameter.kind is not parameter.VAR_POSITIONAL:
                 default = REQUIRED if parameter.default is parameter.empty else parameter.default
-                fields.append(Field(parameter.name, annotated.get(parameter.name, AsText), default))
+                fields.append(attribute(parameter.name, annotated.get(parameter.name, AsText), default))
         super().__init__(fields, is_open)
         self.op_type, self.prop_class = op_type, prop
         self.calls = Recent(_KEPT)
