@@ -23,7 +23,7 @@ class _Metric(Protocol):
 
 
 class TrainingLine:
-    """The progress line of ``fit``, as a ``with`` statement; it shows nothing if it is not wanted.
+    """The progress line of ``fit``, as a ``with`` statement; it shows nothing if it is turned off.
 
     The end of an epoch is reported by log messages if these go to the terminal or the notebook, otherwise by the line,
     which remains. A callback with the attribute ``shows_progress``, as ``ProgressBar`` has, replaces the line.

@@ -9,13 +9,14 @@ from __future__ import annotations
 import copyreg
 import inspect
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ..aliases import inner
 from ..errors import ArgumentError, UnknownOperatorError, did_you_mean
 from .attrs import Schema
+from .cache import cached
 from .invalidation import invalidate
 from .op import Op
 from .parameters import parameters_of
@@ -180,9 +181,16 @@ def user_operator(op_type: Any) -> Op:
     return op
 
 
-def nearest(name: str, others: Iterable[str] = ()) -> str:
+def nearest(name: str, others: Sequence[str] = ()) -> str:
     """The sentence that offers the operators, and other functions, nearest to a name; internal operators only for an
     internal name."""
+    _load()
+    return _nearest(name, tuple(others), len(_OPS))
+
+
+@cached(256)
+def _nearest(name: str, others: tuple[str, ...], count: int) -> str:
+    """As ``nearest``, while there are ``count`` names. Programs ask again and again whether a name is there."""
     internal, of_users = name.startswith("_"), name.startswith("custom.")
     return did_you_mean(name, [candidate for candidate in (*names(), *others) if candidate.startswith("_") == internal
                                and (of_users or not candidate.startswith("custom."))])

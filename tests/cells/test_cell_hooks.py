@@ -78,7 +78,7 @@ def test_a_list_from_a_forward_pre_hook_is_one_input(run):
     assert numbers(run(lambda a: cell(a))(x())) == (X * 3).tolist()
 
 
-def test_hooks_with_keywords(run):
+def test_hooks_may_receive_and_replace_keywords(run):
     cell, seen = Weighted(), []
     net = Outer(cell)
 
@@ -140,7 +140,7 @@ def test_fresh_data_cuts_the_gradient(run):
         assert numbers(run(grad(cell))(x())) == [0, 0, 0]
 
 
-def test_always_call():
+def test_a_hook_with_always_call_runs_after_an_exception():
     class Fails(Cell):
         def construct(self, x: Any) -> Any:
             raise ArithmeticError("no")
@@ -177,7 +177,7 @@ def test_a_backward_hook_gets_input_and_output_gradients(run):
 
 
 @pytest.mark.parametrize("how", ["full", "argument", "manager"])
-def test_hooks_in_the_convention_2_4(run, how):
+def test_full_backward_hooks_receive_cell_and_gradients(run, how):
     cell, seen = Triple(), []
 
     def hook(which: Any, grad_input: Any, grad_output: Any) -> None:
@@ -232,7 +232,7 @@ def test_backward_pre_hook_runs_first_and_changes_weights_gradients_too(run):
     assert numbers(by_weight) == (X * 10).tolist()
 
 
-def test_capture_of_outputs(run):
+def test_backward_hooks_see_outputs_before_or_after_forward_hooks(run):
     """By the documents, backward hooks see the output before forward hooks; by later versions, after them."""
     seen: list[Any] = []
     inner = Triple()
@@ -253,21 +253,21 @@ def test_output_gradients_of_unused_outputs_are_none(run):
     assert seen[0][0] is None and seen[0][1][0] == [1, 2, 3]
 
 
-def test_hook_without_inputs_that_need_gradients(run):
+def test_a_hook_is_called_even_if_no_input_needs_a_gradient(run):
     cell, seen = Weighted(), []
     cell.register_full_backward_hook(lambda which, gi, go: seen.append((gi, numbers(go[0]))))
     run(grad(lambda a: cell(a, a)[0], None, cell.w))(x())
     assert len(seen) == 1 and seen[0][1] == [1] * 3 and all(g is None for g in seen[0][0])
 
 
-def test_hooks_of_gradients_that_are_not_requested(run):
+def test_hooks_cannot_set_gradients_that_are_not_requested(run):
     """If only gradients of weights are wanted, a gradient that a hook returns for an input has no effect."""
     cell = Weighted()
     cell.register_full_backward_hook(lambda which, leaving, arriving: (arriving[0], arriving[0]))
     assert numbers(run(grad(lambda a: cell(a, a)[0], None, cell.w))(x())) == X.tolist()
 
 
-def test_not_in_inference(run):
+def test_backward_hooks_are_not_called_in_inference(run):
     cell, seen = Triple(), []
     cell.register_backward_hook(lambda *_: seen.append(1))
     run(lambda a: cell(a))(x())
@@ -281,7 +281,7 @@ def test_one_call_of_the_hook_for_each_call_of_the_cell(run):
     assert seen == [1.0, 3.0]
 
 
-def test_backward_hook_in_the_second_order(run):
+def test_a_backward_hook_is_called_for_second_derivatives(run):
     """The hook is called for the first gradient, and again for the part of it that is differentiated, as in
     MindSpore."""
     class Square(Cell):
@@ -297,7 +297,7 @@ def test_backward_hook_in_the_second_order(run):
 # ------------------------------------------------------------------------------------- handles and life time
 
 
-def test_registered_and_removed_after_compilation():
+def test_hooks_may_be_registered_and_removed_after_compilation():
     cell, seen = Triple(), []
     compiled = jit(grad(lambda a: cell(a)))
     compiled(x())
@@ -334,7 +334,7 @@ def test_handles_do_not_keep_cells_alive():
     handle.remove()
 
 
-def test_listing_and_dropping():
+def test_hooks_are_listed_and_dropped():
     net = Outer(Weighted())
     net.inner.register_forward_hook(lambda *_: None)
     net.register_backward_hook(lambda *_: None)
@@ -438,14 +438,14 @@ def test_gradients_in_hooks_are_copies(run):
     assert numbers(run(grad(lambda a: cell(a) + a))(x())) == [2] * 3
 
 
-def test_grad_inside_a_backward_hook():
+def test_a_backward_hook_may_call_grad():
     cell, seen = Triple(), []
     cell.register_backward_hook(lambda *_: seen.append(numbers(grad(lambda b: b * b)(Tensor(3.0)))))
     grad(cell)(x())
     assert seen == [6]
 
 
-def test_hooks_inside_a_cell_with_bprop():
+def test_backward_hooks_inside_a_cell_with_bprop_are_not_called():
     class ParameterContainer(Cell):
         def __init__(self) -> None:
             super().__init__()

@@ -17,7 +17,7 @@ from opreg.cells.tensor_hooks import HookBackward
 from tests.cells.hooked_cells import Weighted, X, numbers, x
 
 
-def test_hook_backward_of_several_tensors(run):
+def test_hook_backward_takes_several_tensors(run):
     seen: list[Any] = []
     hook = HookBackward(lambda g: (seen.append(numbers(g)), (g[0] * 2, g[1]))[1])
 
@@ -50,7 +50,7 @@ def test_tensor_hook_fires_again_in_the_second_pass(run):
 
 @pytest.mark.filterwarnings("ignore:.*an argument with hooks")
 @pytest.mark.parametrize("wrap", [lambda *values: values, lambda *values: ([*values],)], ids=["bare", "list"])
-def test_hooks_of_tensors_that_a_function_is_differentiated_in(run, wrap):
+def test_hooks_of_differentiated_tensors_belong_to_each_call(run, wrap):
     """Each call uses the hooks of its own tensors, also in a function that was compiled for others."""
     weighted = grad(lambda values: values[0] * 3 + values[1] * 5)
     gradient = run(lambda *args: weighted(args[0] if len(args) == 1 else args))
@@ -101,7 +101,7 @@ def test_wrong_returns_of_parameter_hooks(run, returned, kind, message):
         run(grad(lambda a: cell(a, a)[0], None, cell.w))(x())
 
 
-def test_parameter_hook(run):
+def test_a_parameter_hook_replaces_the_gradient(run):
     cell, seen = Weighted(), []
     handle = cell.w.register_hook(lambda g: (seen.append(numbers(g)), g * 2)[1])
     gradient = run(grad(lambda a: cell(a, a)[0], None, cell.w))
