@@ -301,9 +301,8 @@ def _shapes_of(op: Op, rule: str, answer: Any, attrs: Attrs, complete: bool) -> 
     except TypeError:
         pass
     if len(result) != len(names):
-        what = f"expected a shape for each of its outputs ({', '.join(names)})" if len(names) > 1 else \
-            "expected the shape of its output, as (2, 3)"
-        raise ArgumentError(f"operator {op.op_type!r}: its rule {rule} returned {answer!r}, {what}")
+        raise ArgumentError(f"operator {op.op_type!r}: its rule {rule} returned {answer!r}, expected a shape for each "
+                            f"of its outputs ({', '.join(names)}), such as (2, 3)")
     return result
 
 
