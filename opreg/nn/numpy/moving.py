@@ -155,9 +155,10 @@ def rot90(a: TensorLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
 # ----------------------------------------------------------------------------------------------------- joining
 
 
-def _promote(tensors: Sequence[TensorLike], what: str) -> list[Tensor]:
+def _promote(tensors: TensorLike | Sequence[TensorLike], what: str) -> list[Tensor]:
     """The tensors, cast to their common dtype; a tensor alone is one of them."""
-    lifted = [as_tensor(tensor) for tensor in ([tensors] if isinstance(tensors, TensorBase) else tensors)]
+    each: Any = [tensors] if isinstance(tensors, TensorBase) else tensors
+    lifted = [as_tensor(tensor) for tensor in each]
     if not lifted:
         raise ArgumentError(f"{what}: expected tensors, got none")
     common = lifted[0]._dt
