@@ -331,7 +331,7 @@ def _steps(call: Call) -> list[Step]:
     """The step that calls the function."""
     use: Any = call.attrs
     op, count = use.op, len(use.op.signature.arguments(use))
-    ins = [call.wrap(data, call.ctx, i < count) for i, data in enumerate(call.ins)]
+    ins, backend = [call.wrap(data, call.ctx, i < count) for i, data in enumerate(call.ins)], call.ctx.backend
 
     def compute() -> list[Any]:
         return use.compute(ins, call.ctx, call.is_train)
@@ -341,7 +341,10 @@ def _steps(call: Call) -> list[Step]:
             if getattr(result, "shape", ()) != expected.shape:
                 raise _misfit(call, results)
             if out is not None:
-                out[...] = getattr(result, "_data", result)
+                data = getattr(result, "_data", result)
+                if isinstance(data, np.ndarray) and not isinstance(out, np.ndarray):
+                    data = backend.asarray(data, device=call.ctx.device_id)
+                out[...] = data
 
     def run() -> None:
         store(compute())
