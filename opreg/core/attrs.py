@@ -194,7 +194,7 @@ class Schema:
             for name in parameters.keyword_only])
 
     def __getattr__(self, name: str) -> Any:
-        """A part that the annotations say, when it is asked for first."""
+        """Compute a part that follows from the annotations, at its first access."""
         if name not in ("fields", "open", "_by_name", "_cache"):
             raise AttributeError(name)
         self.read()

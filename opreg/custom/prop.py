@@ -90,7 +90,7 @@ class PropUse(Use):
     answers_alike = False
     _reads: tuple[tuple[int, ...], tuple[int, ...]] | None = None
 
-    # ------------------------------------------------------------------------------ what the Prop is asked
+    # --------------------------------------------------------------------------------- answers of the Prop
 
     @property
     def needed(self) -> tuple[int, ...]:
@@ -273,7 +273,7 @@ class PropUse(Use):
         return memo[key]
 
     def maker(self, ctx: Context, memo: dict[Any, Any], inputs: Sequence[Any]) -> Callable[[], CustomOp]:
-        """A function that makes an operator for such inputs, in the place of the one that was made before."""
+        """A function that makes a new operator for such inputs and stores it instead of the former one."""
         key, (shapes, dtypes) = Same(self.prop), operator_specs(inputs)
 
         def make() -> CustomOp:

@@ -27,7 +27,6 @@ from .contract import (
     output_gradients,
     place_of,
 )
-from .subjects import TensorUse
 from .uses import Heads, Subject, Use
 
 __all__ = ["NOT_LOOKED_AT", "whole_numbers"]
@@ -216,7 +215,7 @@ def second_order(use: Subject) -> str | None:
         raise Skipped("a loss: its gradient is not the derivative of its output")
     wide, coarse = _wide(use)
     out_grads = output_gradients(wide)
-    floating = [i for i in wide.wanted if not (isinstance(wide, TensorUse) and i >= len(wide.places))]
+    floating = [i for i in wide.wanted if i < wide.argument_count]
     if not floating or all(g is None for g in out_grads or ()):
         raise Skipped("no floating input, or no floating output")
     if coarse or any(wide.arrays[i].dtype.itemsize < 8 for i in floating):
@@ -248,8 +247,7 @@ def second_order(use: Subject) -> str | None:
         if worst is not None:
             raise Failed(f"the second derivative in {wide.names[i]!r}{position(worst.flat, wide.arrays[i].shape)} is "
                          f"{worst.exact:.6g}, central differences of the gradient say {worst.numeric:.6g}",
-                         "write the gradient with operators on its arguments; values that left the computation "
-                         "(asnumpy, detach, BlockGrad) count as constants")
+                         wide.second_order_change)
     if remaining is not None:
         return _INFERENCE_ONLY
     return None if any(each.any() for each in seconds.values()) else "it is zero: the function is linear here"

@@ -81,7 +81,7 @@ def _uses(name: str) -> list[Use]:
 
 
 @of_each(sorted(KERNELS))
-def test_has_a_row(name, title):
+def test_every_kernel_has_a_row(name, title):
     """The kernel accepts at least one row of its operator."""
     kernel = next(each for each in get(name).kernels if each.name == title)
     reasons = set()

@@ -139,7 +139,7 @@ def test_updates_of_many_weights_equal_single_updates_for_any_number_of_threads(
         np.testing.assert_allclose(one, other, rtol=2e-5, atol=1e-6)
 
 
-def test_the_same_arrays_as_one_weight_after_two(calls):
+def test_arrays_updated_as_one_weight_after_two_are_not_taken_from_the_cache(calls):
     """The compiled update of two weights with two arrays each is not used for one weight with four arrays."""
     weight, grad, other, last = [np.full(SIZE, value) for value in (1.0, 2.0, 3.0, 4.0)]
 

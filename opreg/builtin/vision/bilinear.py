@@ -141,7 +141,7 @@ def bilinear_data_grad(h, ins, outs, *, needs):
 
 @declare(name="_backward_bilinear_places", types="T,T,P,P,I->P,P", outputs=("y", "x"))
 def bilinear_places(g, data, y, x, image):
-    """The gradients of the places."""
+    """The gradients of the coordinates ``y`` and ``x``."""
 
 
 @bilinear_places.kernel()  # no body: both derivatives share one read of the four corners

@@ -222,7 +222,7 @@ def atleast_2d(inputs: TensorLike) -> Tensor | list[Tensor] | tuple[Tensor, ...]
     return x if x.ndim > 1 else x.reshape((1, -1))
 
 
-# -------------------------------------------------------------------------------------------- put together
+# ------------------------------------------------------------------------------------------------- joining
 
 
 def _joined(tensors: Sequence[TensorLike], what: str) -> list[Tensor]:
@@ -443,7 +443,7 @@ def expand(input_x: TensorLike, size: TensorShape) -> Tensor:
     return broadcast_to(input_x, size)
 
 
-# --------------------------------------------------------------------------------------------- turned around
+# --------------------------------------------------------------------------------------- flips and rotations
 
 
 def flip(input: TensorLike, dims: Axes) -> Tensor:

@@ -168,7 +168,7 @@ PRIMITIVES: dict[str, Instruction] = {
 }
 
 
-# -------------------------------------------------------------------------------------- what has a name there
+# ---------------------------------------------------------------------- operators of the same meaning in ONNX
 
 
 def _of_floating(use: Use, *xs: Value) -> None:

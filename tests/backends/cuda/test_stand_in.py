@@ -37,7 +37,7 @@ def _cupy() -> Any:
     return cupy
 
 
-# ------------------------------------------------------------------------------------ what a call gives on both
+# ------------------------------------------------------------------------------------- calls compared with CuPy
 
 
 class Given(NamedTuple):
@@ -88,7 +88,7 @@ def agree(one: Given, other: Given) -> bool:
     return bool(one.error) == bool(other.error) and (bool(one.error) or _same(one.value, other.value))
 
 
-# ------------------------------------------------------------------------------------ what kernels call
+# -------------------------------------------------------------------------- functions that kernels call
 
 
 class Call(NamedTuple):
@@ -244,7 +244,7 @@ def compare(call: Callable[[Any], Any], known: str | None) -> None:
     assert agree(one, other) != bool(known), said
 
 
-# ------------------------------------------------------------------------------------ what a table has
+# ------------------------------------------------------------------------------------- tables of calls
 
 
 def _array(values: Any, dtype: Any = "float64") -> Callable[[Any], Any]:
