@@ -187,7 +187,7 @@ def _use_all(row: Row, dtype: str) -> None:
         way(use, STRICT, given, grads=row.train and differentiated(row) and row.deterministic)
 
 
-@pytest.mark.once  # test_operators_run_on_a_gpu makes these calls on CuPy, and compares what comes of them with the host
+@pytest.mark.once  # test_operators_run_on_a_gpu makes these calls on CuPy, and compares the results with the host
 @pytest.mark.parametrize("name", sorted({row.op for row in ROWS}))
 def test_calls_of_the_kernels_of_an_operator_equal_cupy(name: str) -> None:
     calls: dict[tuple, Call] = {}
