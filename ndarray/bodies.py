@@ -242,7 +242,7 @@ class Body(CachedUse):
         again = reachable(self._traced.body.nodes, [entry for node in nodes for entry in node.inputs],
                           known_entries={*self._outputs, *self._given})
         if any(node.op.traits.random for node in again if node.op is not None):
-            raise NoRecipe  # running them again would draw other numbers
+            raise NoRecipe  # a second run would draw other values
         return Subgraph([*again, *nodes], inputs, gradients)
 
     def _gradient(self, out_grads: Sequence[bool], needs: Sequence[bool], is_train: bool

@@ -40,7 +40,7 @@ def _found(name: str) -> Any:
 
 
 @pytest.mark.parametrize("idea", ROWS)
-def test_names_exist(idea: str) -> None:
+def test_names_on_the_page_exist(idea: str) -> None:
     for name in ROWS[idea]:
         _found(name.removeprefix("opreg."))
 

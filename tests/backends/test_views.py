@@ -46,7 +46,7 @@ LIBRARIES = importlib.util.find_spec("numba") is not None
 RELATED = frozenset({"_backward_Pooling_max", "_backward_contrib_boolean_mask", "_boolean_mask_like", "_npi_tensorinv"})
 
 
-# ------------------------------------------------------------------------------------------ what is run
+# ---------------------------------------------------------------------------------------- runs on views
 
 
 ROWS: dict[Op, list[Row]] = defaultdict(list)
@@ -200,7 +200,7 @@ def check(use: Use, kernel: Kernel, run: Run, plain: Call | None, there: There =
 
 
 @of_each(KERNELS, by=lambda case: case[0].name)
-def test_kernels(op: Op, kernel: Kernel) -> None:
+def test_kernels_on_views_equal_the_reference(op: Op, kernel: Kernel) -> None:
     """One dtype has every layout. Others take turns with the layouts, except in kernels that are compiled for each."""
     with fast():
         uses = accepted(op, kernel)
@@ -219,9 +219,10 @@ def test_kernels(op: Op, kernel: Kernel) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_eager_calls(name: str) -> None:
+def test_eager_calls_on_views_equal_the_reference(name: str) -> None:
     """Gradients, and results written to ``out``, are compared, too. Each operator is called with one of three layouts
-    in turn: a call treats all operators alike, and ``test_kernels`` runs each kernel with every layout."""
+    in turn: calls do not depend on the operator, and ``test_kernels_on_views_equal_the_reference`` runs each kernel
+    with every layout."""
     use, turn = used(get(name))[0], NAMES.index(name)
     for way in (*WRITTEN, *READ)[turn % 3::3]:
         if way in READ and (use.op.traits.mutates or use.op.traits.states or name in RELATED):
@@ -352,7 +353,7 @@ def plan(use: Use, name: str, way: Bound, there: There = HOST) -> None:
 
 
 @of_each(itertools.product(NAMES, BOUND), by=lambda case: case[0])
-def test_plans(name: str, way: str) -> None:
+def test_plans_on_views_equal_the_reference(name: str, way: str) -> None:
     """Each operator has every view in a plan. The settings of plans take turns, since plans treat all operators
     alike."""
     turn = NAMES.index(name) + list(BOUND).index(way)
@@ -456,7 +457,7 @@ STEPS = (lambda: None, lambda: mx.optimizer.create("sgd", learning_rate=0.1, mom
 
 @pytest.mark.parametrize("way", WRITTEN)
 @pytest.mark.parametrize("name", NETWORKS)
-def test_networks(name: str, way: str) -> None:
+def test_networks_on_views_equal_the_reference(name: str, way: str) -> None:
     compare(name, way, STEPS[len(way) % len(STEPS)])
 
 
@@ -475,7 +476,7 @@ def device() -> Iterator[Any]:
 
 @needs_compiler
 @pytest.mark.parametrize("part", range(8))
-def test_kernels_of_a_gpu(part: int) -> None:
+def test_kernels_of_a_gpu_on_views_equal_the_reference(part: int) -> None:
     with device() as xp, fast():
         get("exp")
         for op, kernel in kernels(lambda kernel: kernel.serves is not None and kernel.serves(xp), 2)[part::8]:
@@ -487,13 +488,13 @@ def test_kernels_of_a_gpu(part: int) -> None:
                     break
             assert accepting, f"kernel {kernel.name} of {op.name} declines all rows"
             for run in small(use):
-                if "unaligned" not in (*run.ins, run.outs):  # CuPy's own kernels cannot read such
+                if "unaligned" not in (*run.ins, run.outs):  # CuPy's own kernels cannot read arrays of this layout
                     check(use, kernel, run, own, DEVICE)
 
 
 @needs_compiler
 @pytest.mark.parametrize("name", ["FullyConnected", "batch_dot", "Convolution", "LayerNorm", "tanh", "Embedding"])
-def test_plans_of_a_gpu(name: str) -> None:
+def test_plans_of_a_gpu_on_views_equal_the_reference(name: str) -> None:
     use = next(use for use in used(get(name)) if np.float32 in [each.dtype for each in use.arrays])
     for number, seen in enumerate(SEEN, len(name)):
         with device(), fast():
@@ -503,6 +504,6 @@ def test_plans_of_a_gpu(name: str) -> None:
 @needs_compiler
 @pytest.mark.parametrize("way", ["columns", "block transposed", "every other row"])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_networks_of_a_gpu(name: str, way: str) -> None:
+def test_networks_of_a_gpu_on_views_equal_the_reference(name: str, way: str) -> None:
     with device():
         compare(name, way, STEPS[len(way) % len(STEPS)], DEVICE)

@@ -138,7 +138,7 @@ def test_every_operator_has_a_row() -> None:
 
 
 @of_each(ROWS, by=lambda row: row.op)
-def test_row(row: Row) -> None:
+def test_a_row_answers_all_questions(row: Row) -> None:
     """All questions below, as one test for the rows of each operator."""
     _question.ask(row)
 

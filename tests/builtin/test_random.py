@@ -62,23 +62,23 @@ IDS = [f"{name}-{','.join(map(str, parameters))}" for name, parameters, _ in LAW
 
 @pytest.mark.parametrize("name, parameters, law", LAWS, ids=IDS)
 class TestLaws:
-    def test_attributes(self, name, parameters, law):
+    def test_distributions_fit_parameters_given_as_attributes(self, name, parameters, law):
         drawn = mx.nd.op.__getattr__(f"random_{name}")(*parameters, shape=(MANY // 4, 4))
         assert drawn.dtype == np.float32
         assert fits(drawn.asnumpy().ravel(), law)
 
     @pytest.mark.parametrize("dtype", ["float16", "float64"])
-    def test_dtypes(self, name, parameters, law, dtype):
+    def test_distributions_fit_in_every_dtype(self, name, parameters, law, dtype):
         drawn = getattr(mx.nd, f"random_{name}")(*parameters, shape=2000, dtype=dtype)
         assert drawn.dtype == np.dtype(dtype)
         assert fits(drawn.asnumpy(), law)
 
-    def test_samples_like_an_array(self, name, parameters, law):
+    def test_samples_take_shape_and_dtype_from_an_array(self, name, parameters, law):
         drawn = getattr(mx.nd, f"_random_{name}_like")(mx.nd.zeros(MANY, dtype="float64"), *parameters)
         assert drawn.dtype == np.float64
         assert fits(drawn.asnumpy(), law)
 
-    def test_parameters_in_arrays(self, name, parameters, law):
+    def test_distributions_fit_parameters_given_as_arrays(self, name, parameters, law):
         arrays = [mx.nd.array([1, value, value]) for value in parameters]
         drawn = getattr(mx.nd, f"sample_{name}")(*arrays, shape=MANY)
         assert drawn.shape == (3, MANY)
@@ -86,7 +86,7 @@ class TestLaws:
         assert fits(drawn.asnumpy()[2], law)
 
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
-    def test_one_sample_without_axes(self, name, parameters, law, dtype):
+    def test_parameters_without_axes_give_one_sample(self, name, parameters, law, dtype):
         held = mx.nd.zeros((), dtype=dtype)
         arrays = [mx.nd.array(value) for value in parameters]
         for drawn in (getattr(mx.nd, f"random_{name}")(*parameters, shape=(), dtype=dtype),
@@ -94,7 +94,7 @@ class TestLaws:
                       getattr(mx.nd, f"sample_{name}")(*arrays, dtype=dtype)):
             assert drawn.shape == () and drawn.dtype == np.dtype(dtype)
 
-    def test_samples_into_a_given_array(self, name, parameters, law):
+    def test_samples_are_written_to_out(self, name, parameters, law):
         held = mx.nd.zeros((100, 100))
         memory = held._data
         getattr(mx.nd, f"random_{name}")(*parameters, shape=(100, 100), out=held)
@@ -131,7 +131,7 @@ def test_uniform_numbers_stay_below_high(low, high, dtype):
 
 
 @pytest.mark.parametrize("low, high, dtype", [(-3, 4, "int32"), (0, 2, "int64"), (-2**31, 2**31, "int32")])
-def test_randint(low, high, dtype):
+def test_randint_draws_integers_below_high(low, high, dtype):
     drawn = mx.nd.random.randint(low, high, shape=MANY, dtype=dtype)
     assert drawn.dtype == np.dtype(dtype)
     values = drawn.asnumpy().astype(float)
@@ -448,7 +448,7 @@ def test_a_graph_takes_parameters_as_symbols():
     assert fits(rows[0], stats().norm(1, 0.5)) and fits(rows[1], stats().norm(4, 0.5))
 
 
-# ------------------------------------------------------------------------------------------- what is run once more
+# --------------------------------------------------------------------------------------------------- repeated runs
 
 
 @mx.operator.define(name="random_holes")

@@ -253,7 +253,7 @@ def test_changes_are_seen_by_every_way_to_run_code(name, monkeypatch):
         cached.cache_clear()
 
 
-# ------------------------------------------------------------------------------------ what no comparison can watch
+# ----------------------------------------------------------------------------------- state that cannot be compared
 
 generator = np.random.default_rng(0)
 counter, lines = itertools.count(1), io.StringIO("\n".join(map(str, range(1, 20))))
@@ -408,7 +408,7 @@ def counters() -> dict[str, Callable]:
 
 @pytest.mark.filterwarnings("ignore:.*runs as Python")
 @pytest.mark.parametrize("name", counters())
-def test_a_function_that_reads_what_it_changes(name):
+def test_a_function_that_reads_its_own_changes_is_right(name):
     eager, compiled = counters()[name], jit(counters()[name])
     Counts.total = 0
     expected = [eager(x()).asnumpy().tolist() for _ in range(2 * WASTED)]
@@ -935,7 +935,7 @@ def test_a_profile_function_goes_on():
     assert any("sorted" in str(entry.code) for entry in profiler.getstats())
 
 
-def test_a_class_with_its_own_getattribute():
+def test_a_class_with_its_own_getattribute_is_observed():
     class Own:
         def __init__(self) -> None:
             self.k = 1.0
@@ -970,7 +970,7 @@ def test_all_comparisons_are_one_call():
     assert len(calls) <= 10, calls
 
 
-def test_objects_in_lists_of_cells():
+def test_objects_in_lists_of_cells_are_observed():
     class Part(Cell):
         k = 1.0
 

@@ -306,7 +306,7 @@ def test_compiled_cells_equal_eager_ones(order, description, hooks, run):
 
 @RULES
 @given(description=TREES, hooks=HOOKS)
-def test_recording_around_a_compiled_cell(description, hooks):
+def test_a_compiled_cell_is_recorded_as_an_eager_one(description, hooks):
     def recorded(compiled: bool) -> Any:
         log: list[Any] = []
         shared = weights()
@@ -333,7 +333,7 @@ def test_recording_around_a_compiled_cell(description, hooks):
 
 @RULES
 @given(description=TREES.filter(lambda tree: not any(word in str(tree) for word in ("counting", *ASKING))))
-def test_as_a_symbol(description):
+def test_a_cell_as_a_symbol_gives_the_same(description):
     shared = weights()
     net = build(description, shared, [])
     value = inputs()

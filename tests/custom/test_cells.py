@@ -79,7 +79,7 @@ def by_another(x: Any) -> Any:
 
 @by_another.grad
 def by_another_grad(g: Any, ins: Any, outs: Any) -> Any:
-    return mx.nd.custom.cells_asks(g)  # linear: in NumPy's place, to be run as Python
+    return mx.nd.custom.cells_asks(g)  # the operator is linear, so it serves as its own gradient
 
 
 @mx.operator.define(name="cells_rule_in_numpy")
@@ -377,7 +377,7 @@ def _trained(cell: Any) -> tuple[Any, Any]:
 @pytest.mark.parametrize("parallel", [False, True])
 @pytest.mark.parametrize("kind", TOLD)
 @pytest.mark.parametrize("way", ["eager", "jit of the Cell", "graph mode"])
-def test_in_a_step_of_training(way: str, kind: str, parallel: bool) -> None:
+def test_an_operator_runs_in_training_mode_in_a_training_step(way: str, kind: str, parallel: bool) -> None:
     if parallel:
         mx.set_auto_parallel_context(parallel_mode=mx.ParallelMode.DATA_PARALLEL, gradients_mean=True)
     try:

@@ -28,7 +28,7 @@ NAMES = [name for name in layers.__all__
 
 
 @of_each([name for name in NAMES if name not in HOLDERS])
-def test_has_a_row(name: str) -> None:
+def test_every_layer_has_a_row(name: str) -> None:
     assert any(row.name == name for row in ROWS), f"layer {name} has no row in tests/nn/layers.py"
 
 

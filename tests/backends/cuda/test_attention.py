@@ -110,8 +110,8 @@ def test_queries_without_keys_give_nan() -> None:
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_the_gradient_drops_what_forward_dropped(dtype: str) -> None:
-    """With the identity as values the output is the weights, and the gradient of values is what it was multiplied by;
-    each run draws anew, and the same for the same seed."""
+    """The values are an identity matrix, so the output shows the dropped weights of forward, and the gradient of values
+    those of backward. Each run drops other weights, the same ones for the same seed."""
     arrays = {"q": numbers(1, 2, 24, 8), "k": numbers(1, 2, 16, 8, seed=1),
               "v": np.broadcast_to(np.eye(16), (1, 2, 16, 16))}
     with gpus():
@@ -213,8 +213,8 @@ def test_the_emulator_finds_planted_races_and_bad_accesses(replaced: str, by: st
 @needs_nvrtc
 @pytest.mark.parametrize("name", KERNELS)
 def test_it_compiles_for_gpus_with_few_spills(name: str) -> None:
-    """The kind that is compiled fastest for the oldest architecture that multiplies such tiles, the others for the
-    newest: no kernel asks for its architecture."""
+    """The kind that compiles fastest for the oldest architecture with tensor cores of this kind, the others for the
+    newest: no kernel depends on its architecture."""
     kinds = [attention.Kind(dtype, size, size, parts, mask, mask == 1, True, drops)
              for dtype, size, parts, mask, drops in (
                  ("bfloat16", 64, 1, 0, False), ("float16", 128, 1, 1, True), ("float32", 64, 3, 0, False))]

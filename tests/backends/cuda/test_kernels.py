@@ -125,7 +125,7 @@ def test_every_layout_of_arrays_is_run_through(dtype: Any) -> None:
 
 
 @needs_compiler
-def test_several_results_and_dtypes_in_one_kernel() -> None:
+def test_one_kernel_writes_results_of_several_dtypes() -> None:
     device = Host()
     code = [Instruction(PRIMITIVES["exp"], (0,)), Instruction(astype(np.dtype("float16")), (2,)),
             Instruction(PRIMITIVES["multiply"], (3, 2.0)), Instruction(PRIMITIVES["add"], (2, 1))]
@@ -540,8 +540,7 @@ def test_kernels_are_compared_with_the_reference_on_a_gpu() -> None:
 
 
 @needs_compiler
-def test_addresses_are_read_from_arrays_without_an_interface_object(monkeypatch: pytest.MonkeyPatch
-                                                                                   ) -> None:
+def test_addresses_are_read_from_arrays_without_an_interface_object(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     monkeypatch.setattr(strict.StrictArray, "__cuda_array_interface__", property(asked.append))
     with gpus():
