@@ -571,7 +571,7 @@ def test_names_of_children_may_have_a_dash():
         cell.update_parameters_name("a-b.")
 
 
-def test_two_parameters_of_one_name():
+def test_parameters_with_the_same_name_are_told_apart_by_path_or_refused():
     """Compiling raises an error; a call names them by their paths."""
 
     class Twins(nn.Cell):
