@@ -175,7 +175,7 @@ def test_integers_have_integer_gradients(run):
     assert str(found.dtype) == "Int64" and numbers(found) == [3, 3]
 
 
-def test_no_grad_as_a_decorator(run):
+def test_no_grad_decorates_functions(run):
     @no_grad()
     def held(a: Any) -> Any:
         return a * a
@@ -185,7 +185,7 @@ def test_no_grad_as_a_decorator(run):
         run(no_grad()(lambda a: grad(lambda b: b * b)(a)))(x())
 
 
-def test_no_grad_around_cells(run):
+def test_no_grad_around_cells_gives_constants(run):
     own = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: (dout * 7,))
     dense = nn.Dense(3, 1, weight_init="ones", has_bias=False)
 

@@ -179,7 +179,7 @@ def test_groups_hold_their_members():
             for inner in level.levels()} == {(): 6, ("a",): 4, ("a", "b"): 2}
 
 
-def test_a_group_that_lines_reenter_is_drawn_twice_for_a_cell_and_not_for_a_guess():
+def test_a_cell_that_is_reentered_is_drawn_twice_and_a_guessed_group_is_not_drawn():
     drawing = Drawing("back")
     for path in (("a",), ("a",), (), ("a",), ("a",)):
         drawing.boxes.append(Box("n", ["n"], "other", [""], path, {}))
