@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import typing
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -304,9 +305,9 @@ def attributes(use: Subject) -> str | None:
         changed = None if field.name in (use.op.signature.variadic, "need_top_grad") else _another(field.kind, value)
         if changed is None:
             continue
-        variant = Use(use.op, use.arrays, {**use.given, field.name: changed}, use.train)
-        variant.stochastic = use.stochastic
         try:
+            variant = Use(use.op, use.arrays, {**use.given, field.name: changed}, use.train)
+            variant.stochastic = use.stochastic
             variant.run()
         except Exception:  # it refuses the value
             continue
@@ -322,6 +323,8 @@ def _another(kind: Any, value: Any) -> Any:
     """Another value for an attribute, or None for types without a known one."""
     if typing.get_origin(kind) is Literal:
         return next((argument for argument in typing.get_args(kind) if argument != value), None)
+    if isinstance(value, enum.Enum):
+        return next((member for member in type(value) if member is not value), None)
     if isinstance(value, bool):
         return not value
     if isinstance(value, int):

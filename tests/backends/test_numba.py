@@ -202,11 +202,12 @@ def test_a_number_alone_is_computed_as_one_in_a_register(name: str, dtype: str) 
     arity, rng = len(inspect.signature(VECTOR[name]).parameters), np.random.default_rng(0)
     ins = [rng.permutation(np.concatenate([rng.choice(points(dtype, -9, 9), 76), specials(dtype)]))
            for _ in range(arity)]
-    whole = computed(one(name, arity), *ins)
+    expression = one(name, arity)
+    whole = computed(expression, *ins)
     for length in (1, 3, 7, 23):
         for start in range(0, whole.size, length):
             part = slice(start, start + length)
-            found = computed(one(name, arity), *[each[part].copy() for each in ins])
+            found = computed(expression, *[each[part].copy() for each in ins])
             np.testing.assert_array_equal(found, whole[part])
             np.testing.assert_array_equal(np.signbit(found), np.signbit(whole[part]))
 

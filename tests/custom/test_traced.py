@@ -210,6 +210,7 @@ def differences(function, x, step=1e-6):
     return found
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("written", [True, False])
 @pytest.mark.parametrize("key", BODIES)
 def test_the_second_order_is_that_of_central_differences(key, written):
@@ -244,6 +245,7 @@ def test_the_second_order_is_that_of_central_differences(key, written):
     np.testing.assert_allclose(h.asnumpy(), expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.once
 def test_a_traced_operator_has_third_derivatives():
     name = registered(operator_of(lambda x: x ** 4))
     net, expected = sym.Custom(sym.Variable("x"), op_type=name), [4 * 8, 12 * 4, 24 * 2, 24]
@@ -721,6 +723,7 @@ NESTED = registered(operator_of(DRAWING["dropout"]))
 DRAWING["inside of another"] = lambda x: nd.Custom(x, op_type=NESTED) + nd.Dropout(x, p=0.5)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("options", [{}, {"recompute": "all"}, {"check_kernels": True}], ids=str)
 @pytest.mark.parametrize("watched", [False, True])
 @pytest.mark.parametrize("key", DRAWING)
@@ -796,6 +799,7 @@ def test_zeros_of_both_signs_stay_apart():
     assert [out.asscalar() for out in outs] == [np.inf, -np.inf]
 
 
+@pytest.mark.once
 @settings(deadline=None, max_examples=25)
 @given(st.lists(st.sampled_from(["numbers", "shape", "dtype", "layout", "nothing"]), max_size=4), st.booleans())
 def test_an_array_that_a_body_changes_in_place_has_its_current_value(changes, zeros):

@@ -64,6 +64,7 @@ def same(found, expected, what):
     assert differ.size == 0, (what, differ, found.asnumpy()[differ[:5]], expected.asnumpy()[differ[:5]])
 
 
+@pytest.mark.once  # the next test has these chains, compiled together
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_chains_of_two_operators_keep_signs_of_zeros(dtype):
     x, data = numbers(dtype), sym.var("x", dtype=dtype)

@@ -487,7 +487,9 @@ def test_a_monitor_is_called_at_its_interval(caplog):
     module = mx.mod.Module(classifier())
     with caplog.at_level(logging.INFO):
         module.fit(batches(), num_epoch=1, monitor=monitor, initializer=mx.init.One())
-    seen = [line.split()[1:3] for line in caplog.messages if line.startswith("Batch:")]
+    lines = [line for line in caplog.messages if line.startswith("Batch:")]
+    assert lines[0].startswith(f"Batch: {1:7} {'fc1_bias':30} ")
+    seen = [line.split()[1:3] for line in lines]
     assert len(seen) == 3 * 4  # every other of six batches
     assert [name for _, name in seen[:4]] == ["fc1_bias", "fc1_output", "fc1_weight", "softmax_output"]
     assert monitor.toc() == []

@@ -509,6 +509,13 @@ def test_wrong_schedules_are_refused(call, words):
 # ----------------------------------------------------------------------------------------------- large weights
 
 
+def test_sgd_without_momentum_leaves_a_momentum_that_it_is_given():
+    optimizer, (weight, momentum) = mx.optimizer.create("sgd", learning_rate=0.5), nd.ones((2, 2))
+    optimizer.update(0, weight, nd.ones((2,)), momentum)
+    assert (weight.asnumpy() == 0.5).all() and (momentum.asnumpy() == 1).all()
+
+
+
 @pytest.mark.parametrize("name, states, attrs", [
     ("sgd_update", 0, dict(wd=0.1, clip_gradient=0.5)),
     ("nag_mom_update", 1, dict(wd=0.1, momentum=0.9)),

@@ -252,8 +252,9 @@ def diagonal(input: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -
 
 
 def trace(input: TensorLike) -> Tensor:
-    """The sum of the diagonal of a matrix."""
-    return ops._np_sum(diagonal(input))
+    """The sum of the diagonal of a matrix, in its dtype."""
+    x = tensor(input)
+    return ops._np_sum(diagonal(x))._cast(x._dt)
 
 
 def tril(input: TensorLike, diagonal: int = 0) -> Tensor:

@@ -19,6 +19,7 @@ from opreg.ndarray.autograd import record
 from opreg.ndarray.context import Context
 from opreg.symbol.naming import AttrScope
 from tests.builtin.test_operators import ROWS, SOME, differentiated, plannable
+from tests.cuda.paths import by_operator
 from tests.cuda.strict import FUNCTIONS, METHODS, UFUNCS, StrictArray, StrictError, StrictGenerator, xp
 from tests.questions import of_each
 from tests.rows import Row
@@ -96,7 +97,7 @@ def _all_rows(name: str, ctx: Context) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", sorted({row.op for row in ROWS}))
+@pytest.mark.parametrize("name", by_operator(ROWS))
 def test_operators_run_on_a_gpu(name: str) -> None:
     """All rows of an operator on a real GPU."""
     _all_rows(name, Context("gpu", 0))
