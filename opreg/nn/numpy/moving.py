@@ -152,7 +152,7 @@ def rot90(a: TensorLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     return ops.rot90(as_tensor(a), k, axes)
 
 
-# ------------------------------------------------------------------------------------------------ put together
+# ----------------------------------------------------------------------------------------------------- joining
 
 
 def _promote(tensors: Any, what: str) -> list[Tensor]:

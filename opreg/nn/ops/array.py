@@ -250,7 +250,7 @@ def at_least(x: Tensor, rank: int) -> Tensor:
     return x.reshape((*shape, 1) if rank == 3 else shape)
 
 
-# -------------------------------------------------------------------------------------------- put together
+# ------------------------------------------------------------------------------------------------- joining
 
 
 def _joined(tensors: Sequence[TensorLike], what: str) -> list[Tensor]:
@@ -476,7 +476,7 @@ def expand(input_x: TensorLike, size: TensorShape) -> Tensor:
     return broadcast_to(input_x, size)
 
 
-# --------------------------------------------------------------------------------------------- turned around
+# --------------------------------------------------------------------------------------- flips and rotations
 
 
 def flip(input: TensorLike, dims: Axes) -> Tensor:

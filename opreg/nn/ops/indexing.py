@@ -51,7 +51,7 @@ def _known(value: TensorLike) -> np.ndarray:
     return tensor(value).asnumpy()
 
 
-# ------------------------------------------------------------------------------------------------------ picked
+# --------------------------------------------------------------------------------------------------- selection
 
 
 def gather(input_params: TensorLike, input_indices: TensorLike, axis: int, batch_dims: int = 0) -> Tensor:
@@ -388,7 +388,7 @@ def unsorted_segment_sum(input_x: TensorLike, segment_ids: TensorLike, num_segme
     return scatter_nd(segments.reshape((-1, 1)), x.reshape((-1, *trailing)), (count + 1, *trailing))[:count]
 
 
-# ---------------------------------------------------------------------------------------------------- in order
+# ------------------------------------------------------------------------------------------- sorting and order
 
 
 def sort(input_x: TensorLike, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:

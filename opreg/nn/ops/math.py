@@ -36,7 +36,7 @@ __all__ = [
     "true_divide", "trunc", "where", "xdivy", "xlogy"]
 
 
-# ------------------------------------------------------------------------------------------------ of one number
+# -------------------------------------------------------------------------------------- functions of one tensor
 
 
 def _unary(name: str, op: str, doc: str, real: bool = True) -> Callable[[TensorLike], Tensor]:
@@ -137,7 +137,7 @@ def nan_to_num(input: TensorLike, nan: float | None = None, posinf: float | None
     return ops._npi_nan_to_num(x, nan=nan or 0.0, posinf=posinf, neginf=neginf) if is_floating(x._dt) else x
 
 
-# ------------------------------------------------------------------------------------------------- of two numbers
+# --------------------------------------------------------------------------------------- functions of two tensors
 
 
 def _python(name: str, operator: str, doc: str, parameters: tuple[str, str] = ("input", "other")
@@ -349,7 +349,7 @@ logical_or = _logic("logical_or", "_npi_logical_or", "Whether one is true, or no
 logical_xor = _logic("logical_xor", "_npi_logical_xor", "Whether just one is true, or not zero.")
 
 
-# --------------------------------------------------------------------------------------------------- of more
+# ------------------------------------------------------------------------------ functions of several tensors
 
 
 def xdivy(x: TensorLike, y: TensorLike) -> Tensor:

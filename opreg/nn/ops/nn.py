@@ -132,7 +132,7 @@ def conv3d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None
 
 
 def _pooled(kind: str, x: TensorLike) -> Tensor:
-    """The tensor to pool, cast to floating-point unless it holds integers whose maxima are wanted."""
+    """The tensor to pool, cast to a floating dtype, except integers for maximum pooling."""
     x = tensor(x)
     return x if kind == "max" and x._dt.kind in "iu" else floating(x)
 
