@@ -1642,6 +1642,11 @@ def cumsum(x: TensorLike, axis: int | None, dtype: TensorDType = None) -> Tensor
     """Cumulative sums along an axis."""
 def deepcopy(input_x: TensorLike) -> Tensor:
     """A copy of the tensor."""
+def deformable_conv2d(x: TensorLike, weight: TensorLike, offsets: TensorLike, kernel_size: Sequence[int],
+                      strides: Sequence[int], padding: Sequence[int], bias: TensorLike | None = None,
+                      dilations: Sequence[int] = (1, 1, 1, 1), groups: int = 1, deformable_groups: int = 1,
+                      modulated: bool = True) -> Tensor:
+    """A convolution whose samples are moved by offsets and weighted by a mask."""
 def deg2rad(input: TensorLike) -> Tensor:
     """Radians from degrees."""
 def dense(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
