@@ -201,7 +201,7 @@ class _Adaptive(Cell):
                                 f"{output_size!r}")
         self.output_size = tuple(None if size is None else check_int(self, "output_size", size) for size in sizes)
 
-    def construct(self, input: Tensor) -> Tensor:
+    def construct(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """The average or maximum of each cell of the grid, ([batch,] channels, ...)."""
         axes = self._dims
         if len(input.shape) not in (axes + 1, axes + 2):

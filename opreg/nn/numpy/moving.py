@@ -155,10 +155,9 @@ def rot90(a: TensorLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
 # ----------------------------------------------------------------------------------------------------- joining
 
 
-def _promote(tensors: TensorLike | Sequence[TensorLike], what: str) -> list[Tensor]:
+def _promote(tensors: Any, what: str) -> list[Tensor]:
     """The tensors, cast to their common dtype; a tensor alone is one of them."""
-    each: Any = [tensors] if isinstance(tensors, TensorBase) else tensors
-    lifted = [as_tensor(tensor) for tensor in each]
+    lifted = [as_tensor(tensor) for tensor in ([tensors] if isinstance(tensors, TensorBase) else tensors)]
     if not lifted:
         raise ArgumentError(f"{what}: expected tensors, got none")
     common = lifted[0]._dt
