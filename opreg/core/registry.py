@@ -190,7 +190,7 @@ def nearest(name: str, others: Sequence[str] = ()) -> str:
 
 @cached(256)
 def _nearest(name: str, others: tuple[str, ...], count: int) -> str:
-    """As ``nearest``, while there are ``count`` names. Programs ask again and again whether a name is there."""
+    """``nearest`` while there are ``count`` names; cached, since programs look up the same missing name often."""
     internal, of_users = name.startswith("_"), name.startswith("custom.")
     return did_you_mean(name, [candidate for candidate in (*names(), *others) if candidate.startswith("_") == internal
                                and (of_users or not candidate.startswith("custom."))])
