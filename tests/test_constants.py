@@ -148,6 +148,7 @@ OTHERWISE = {
         elementwise.special_functions: _EULER
         ndarray.arithmetic: _REACH
         nn.ops.activation: _ALPHA _LAMBDA
+        measures: _LEAST_PROBABILITY
         nn.ops.losses: _LEAST
         symbol.inspect.checking: ROUNDING
     """,

@@ -204,15 +204,15 @@ class Reads:
             if owner is None or owner._version == version:
                 continue
             if state is not None and _state(owner) != state:
-                return _named(owner)
+                return _name_of_owner(owner)
             for name, before, after in attributes:
                 now = attribute(owner, name)
                 if (before is not None and not before.same(now)) or (after is not None and not after.same(now)):
-                    return f"{_named(owner)}.{name}"
+                    return f"{_name_of_owner(owner)}.{name}"
             note[1] = owner._version
         self.epoch = epoch
         return None
 
 
-def _named(owner: Any) -> str:
+def _name_of_owner(owner: Any) -> str:
     return owner.path if hasattr(owner, "path") else f"Parameter {owner.name}"

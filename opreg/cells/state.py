@@ -26,7 +26,7 @@ class _State(threading.local):
     #: Results that Python calls of the current plan store for their gradients.
     runs: dict[Record, RecordedRun] | None = None
     #: Number of ``no_grad`` contexts around the running code.
-    blocked = property(lambda self: MODE.now().blocked, lambda self, value: setattr(MODE, "blocked", value))
+    blocked = property(lambda self: MODE.current().blocked, lambda self, value: setattr(MODE, "blocked", value))
 
 
 #: Read on every call of a Cell and on every operator of tensors.

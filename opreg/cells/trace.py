@@ -140,7 +140,7 @@ class FunctionTracer(Tracer):
     def __enter__(self) -> FunctionTracer:
         # Code that stops recording blocks the gradient of values that join meanwhile. All shapes are known here: a 0 is
         # an empty dimension, as outside of traces.
-        token = MODE.set(MODE.now().but(recording=True, np_shape=True))
+        token = MODE.set(MODE.current().but(recording=True, np_shape=True))
         self._before.append((STATE.trace, MODE.tracer, token))
         STATE.trace = MODE.tracer = self
         return self

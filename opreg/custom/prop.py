@@ -171,7 +171,7 @@ class PropUse(Use):
                         f"{', '.join(texts)}; write one, as in __init__(self, k: int), or convert them")
         if message in _PAST_THE_END and hasattr(self, "auxiliary"):
             lists = zip(("in_data", "out_data", "aux"), (self.arguments, self.outputs, self.auxiliary), _LISTS)
-            note(error, "; ".join([_counted(*entry) for entry in lists]))
+            note(error, "; ".join([_count_text(*entry) for entry in lists]))
         if isinstance(error, AttributeError) and message.endswith(f"has no attribute {error.name!r}"):
             near = nearest(str(error.name), dir(error.obj))
             if near:
@@ -453,7 +453,7 @@ class CallCache:
         return use
 
 
-def _counted(list_name: str, names: Sequence[str], method: str) -> str:
+def _count_text(list_name: str, names: Sequence[str], method: str) -> str:
     """Text that tells the number of entries of a list, and the method that determines it."""
     if not names:
         return f"{list_name} has no entry, by {method}"

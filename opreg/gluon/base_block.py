@@ -280,7 +280,7 @@ class Block:
     def save(self, prefix: str) -> None:
         """Write names and traced graphs to ``<prefix>-model.json`` and parameters to ``<prefix>-model.params``."""
         model: dict[str, Any] = {}
-        for key, block, inside in _numbered(self, model):
+        for key, block, inside in _number_blocks(self, model):
             inside[key] = {"orig_name": block.name, **block._saved_graph(),
                            "children": {child.name: name for name, child in block._children.items()}}
         with atomic_write(f"{prefix}-model.json") as file:
@@ -292,7 +292,7 @@ class Block:
         with open(f"{prefix}-model.json", encoding="utf-8") as file:
             model = json.load(file)
         entries = []
-        for key, block, inside in _numbered(self, model):
+        for key, block, inside in _number_blocks(self, model):
             entry = inside[key]
             entries.append((block, entry["children"]))
             block.__dict__["_name"] = entry["orig_name"]
@@ -406,7 +406,7 @@ class Block:
         print_summary(self, inputs)
 
 
-def _numbered(root: Block, model: dict[str, Any]) -> Iterator[tuple[str, Block, dict[str, Any]]]:
+def _number_blocks(root: Block, model: dict[str, Any]) -> Iterator[tuple[str, Block, dict[str, Any]]]:
     """The blocks of a tree by class and number, each with its dict in the file of ``save``."""
     count = 0
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from opreg.data.shared_memory import empty
 from opreg.data.workers import Processes, Threads
-from opreg.errors import ArgumentError
+from opreg.errors import ArgumentError, whole_number
 from opreg.ndarray import NDArray, array, autograd, stack
 from opreg.ndarray.context import Context, cpu, cpu_pinned
 
@@ -35,11 +35,11 @@ def default_batchify_fn(data: Sequence[Any]) -> Any:
     first = data[0]
     if isinstance(first, NDArray):
         raw = _on_host(data)
-        return stack(*data) if raw is None else faced(NDArray(_stacked(raw), first.context))
+        return stack(*data) if raw is None else faced(NDArray(_stack(raw), first.context))
     if isinstance(first, tuple):
         return [default_batchify_fn(part) for part in zip(*data, strict=False)]
     if _same_spec(data):
-        return faced(NDArray(_stacked(data), cpu()))
+        return faced(NDArray(_stack(data), cpu()))
     numbers = np.asarray(data)
     return faced(array(numbers, dtype=numbers.dtype))
 
@@ -62,7 +62,7 @@ def _same_spec(arrays: Sequence[Any]) -> bool:
     return all(type(each) is np.ndarray and each.shape == first.shape and each.dtype == first.dtype for each in arrays)
 
 
-def _stacked(data: Sequence[np.ndarray]) -> np.ndarray:
+def _stack(data: Sequence[np.ndarray]) -> np.ndarray:
     return np.stack(data, out=empty((len(data), *data[0].shape), data[0].dtype))
 
 
@@ -226,11 +226,13 @@ class DataLoader:
                  auto_reload: bool = False):
         if timeout <= 0:
             raise ArgumentError(f"DataLoader: timeout={timeout}: expected seconds")
+        num_workers = whole_number("DataLoader: num_workers", num_workers)
         if batch_sampler is None:
             if batch_size is None:
                 raise ArgumentError("DataLoader: give batch_size, or a batch_sampler")
             if sampler is not None and shuffle:
                 raise ArgumentError("DataLoader: a sampler decides the order: leave out shuffle")
+            batch_size = whole_number("DataLoader: batch_size", batch_size, 1)
             order = sampler or (RandomSampler if shuffle else SequentialSampler)(len(dataset))
             batch_sampler = BatchSampler(order, batch_size, last_batch or "keep")
         elif batch_size is not None or shuffle or sampler is not None or last_batch is not None:
