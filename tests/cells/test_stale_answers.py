@@ -32,6 +32,10 @@ from opreg import Parameter, Tensor, nn, ops
 """
 
 
+#: A statement that makes a layer of Gluon.
+MADE_DENSE = "d = ms.gluon.nn.Dense(2, in_units=2)"
+
+
 class Row(NamedTuple):
     """A kind of state: statements that set it up, an expression that reads it, and statements that change it, the last
     of which leaves the process as it was."""
@@ -68,6 +72,15 @@ SEEN: dict[str, Row] = {
     "names of a module by vars()": row("m = types.ModuleType('m')\nm.a1, k = 1.0, 'a1'", "vars(m)[k]", "m.a1 = 2.0",
                                        "m.b1 = 4.0; k = 'b1'"),
     "names of a class by vars()": row("class A: a1 = 1.0\nk = 'a1'", "vars(A)[k]", "A.a1 = 2.0"),
+    **{f"object of this library, {name}": row(setup, read, *changed) for name, setup, read, changed in (
+        ("number of parameters", MADE_DENSE, "len(d.collect_params())", ("d.params.get('k', shape=(1,))",)),
+        ("rates of parameters", MADE_DENSE, "sum(p.lr_mult for p in d.collect_params().values())",
+         ("d.weight.lr_mult = 4.0",)),
+        ("name of a parameter", MADE_DENSE, "(2.0 if d.prefix + 'k' in d.params else 1.0)",
+         ("d.params.get('k', shape=(1,))",)),
+        ("rate for a name", "o = ms.optimizer.SGD(learning_rate=0.5, param_idx2name={0: 'w_weight'})", "o._get_lr(0)",
+         ("o.set_lr_mult({'w_weight': 4.0})", "o.lr = 2.0")),
+        ("setting of an initializer", "i = ms.init.Uniform(2.0)", "len(i.dumps())", ("i._kwargs['scale'] = 0.125",)))},
     "text of a function": row("def f(): 'a'", "len(f.__doc__)", "f.__doc__ = 'abc'"),
     "text of a class": row("class A: 'a'", "len(A.__doc__)", "A.__doc__ = 'abc'"),
     "version of a module": row("m = types.ModuleType('m')\nm.__version__ = 1.0", "m.__version__",
