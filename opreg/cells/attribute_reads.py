@@ -87,8 +87,9 @@ def class_attribute(cls: type, name: str) -> tuple[type | None, Any]:
 def _names_of(cls: type) -> frozenset[str]:
     """Names of attributes that the methods of a layer read, those of Cell and its bases left out."""
     between = cls.__mro__[:cls.__mro__.index(BufferContainer) - 2]
-    return frozenset(name for base in between for function in vars(base).values()
-                     if isinstance(function, types.FunctionType) for name in loads(function.__code__).names)
+    return frozenset({"construct"}.union(*[
+        loads(function.__code__).names for base in between for function in vars(base).values()
+        if isinstance(function, types.FunctionType)]))
 
 
 @cached(1024)
@@ -429,6 +430,9 @@ class AttributeReads(abc.ABC):
         for name, value in owner.__dict__.items():
             if name in names or name in TABLES or not (name.startswith("_") or name in _MODES):
                 self._read_cell_attribute(owner, name, value, False)
+        for name in names:  # methods, which an attribute of the layer may replace
+            if name not in owner.__dict__ and isinstance(class_attribute(cls, name)[1], types.FunctionType):
+                self.reads.attribute(owner, name, ABSENT)
 
     def _read_cell_attribute(self, owner: BufferContainer, name: str, value: Any, user: bool) -> None:
         """Note that an attribute of a Cell is read. Changes are counted, unless they bypass the Cell through its

@@ -81,6 +81,7 @@ SEEN: dict[str, Row] = {
         ("rate for a name", "o = ms.optimizer.SGD(learning_rate=0.5, param_idx2name={0: 'w_weight'})", "o._get_lr(0)",
          ("o.set_lr_mult({'w_weight': 4.0})", "o.lr = 2.0")),
         ("setting of an initializer", "i = ms.init.Uniform(2.0)", "len(i.dumps())", ("i._kwargs['scale'] = 0.125",)))},
+    "construct of a layer alone": row("l = nn.Tanh()", "l(x)", "l.construct = lambda value: value * 4", "del l.construct"),
     "text of a function": row("def f(): 'a'", "len(f.__doc__)", "f.__doc__ = 'abc'"),
     "text of a class": row("class A: 'a'", "len(A.__doc__)", "A.__doc__ = 'abc'"),
     "version of a module": row("m = types.ModuleType('m')\nm.__version__ = 1.0", "m.__version__",
