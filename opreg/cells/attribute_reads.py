@@ -27,7 +27,7 @@ from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN
 from .buffers import BufferContainer
 from .class_hooks import attributes_of, getter_of, hook, hookable, runs_python, size_of
 from .outside import is_opaque
-from .reads import TABLES
+from .reads import OF_CELLS, TABLES
 from .tensor_base import TensorBase
 from .user_code import is_standard, is_user_module
 
@@ -365,8 +365,7 @@ class AttributeReads(abc.ABC):
         elif hookable(cls) and is_user_module(cls.__module__):
             attributes = attributes_of(owner, {})
             if issubclass(cls, BufferContainer):
-                for name in [each for each in attributes if not each.startswith("_")]:
-                    self._read_cell_attribute(owner, name, attributes[name], True)
+                self._read_attributes_of_cell(owner, attributes)
             elif self.comparisons.content(attributes, f"attributes of a {cls.__name__}"):
                 for name, value in attributes.items():
                     if name in self._names or name in self._texts or not (
@@ -443,8 +442,15 @@ class AttributeReads(abc.ABC):
                 self._read_stored_attribute(owner, name, value, f"{owner.path}.{name}")
             else:
                 self.comparisons.path(owner, f"{{}}.{name}", value, f"{owner.path}.{name}")
-        elif (not name.startswith("_") or name == "_flags") and (user or isinstance(value, CONTAINERS)):
+        elif (user and name not in OF_CELLS) or (
+                isinstance(value, CONTAINERS) and (name == "_flags" or not name.startswith("_"))):
             self._read_existing(value, f"{owner.path}.{name}")
+
+    def _read_attributes_of_cell(self, owner: BufferContainer, attributes: dict[str, Any]) -> None:
+        """Note that all attributes of a Cell are read from its ``__dict__``."""
+        self.comparisons.path(owner, "len({}.__dict__)", len(attributes), f"the attributes of {owner.path}")
+        for name in [each for each in attributes if each not in OF_CELLS]:
+            self._read_cell_attribute(owner, name, attributes[name], True)
 
     def _read_stored_attribute(self, owner: Any, name: str, value: Any, label: str) -> None:
         """Compare an attribute in the ``__dict__`` of an object whose class computes such attributes otherwise: code of

@@ -392,9 +392,7 @@ class Observer(CodeReads):
             return
         attributes = attributes_of(owner)
         if name == "__dict__" and user:
-            for attribute in attributes:
-                if not attribute.startswith("_"):
-                    self._read_cell_attribute(owner, attribute, attributes[attribute], user)
+            self._read_attributes_of_cell(owner, attributes)
         elif name in attributes:
             self._read_cell_attribute(owner, name, value, user)
         elif "_params" in attributes and value is not ABSENT and not name.startswith("__"):
