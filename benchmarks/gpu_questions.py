@@ -1,4 +1,5 @@
-"""What only a GPU can answer: ``BENCHMARK_DEVICE=gpu python -m benchmarks.gpu_questions [--out FOLDER] [LETTER ...]``.
+"""Questions that only a GPU answers: ``BENCHMARK_DEVICE=gpu python -m benchmarks.gpu_questions [--out FOLDER] [LETTER
+...]``.
 
 An exception is an answer, too. Times are medians between two events on the device; JAX, which has its own streams, is
 timed until its result is available. With ``BENCHMARK_DEVICE=dry`` everything that does not need CuPy itself runs on a

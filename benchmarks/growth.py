@@ -41,9 +41,9 @@ class Series(NamedTuple):
 
 SERIES = {
     "nodes": Series("element-wise operators in a row, on 16 numbers", tuple(10 ** i for i in range(7)), {
-        "compose": ("composing the symbol", "ms"), "bind": ("binding it", "ms"),
+        "compose": ("composing the symbol", "ms"), "bind": ("binding the symbol", "ms"),
         "first": ("the first forward + backward, with planning or compiling", "ms"),
-        "step": ("forward + backward", "ms"), "memory": ("memory of the process, in all of it", "MB")}, alone=True),
+        "step": ("forward + backward", "ms"), "memory": ("memory of the whole process", "MB")}, alone=True),
     "batch": Series("batch of a dense layer 256 → 256 with cross-entropy", tuple(4 ** i for i in range(9)), {
         "step": ("a step of SGD", "ms")}),
     "parameters": Series("dense layers 8 → 8, a parameter each", (10, 100, 1_000, 10_000), {
@@ -51,7 +51,7 @@ SERIES = {
         for optimizer, title in (("sgd", "SGD"), ("adam", "Adam"))
         for way, name in (("executor", "of the executor"), ("module", "of a Module"))}),
     "threads": Series("threads", (), {
-        "gelu_training": ("tanh-gelu of 4 M numbers, forward + backward", "ms"),
+        "gelu_training": ("tanh-gelu of 4 M elements, forward + backward", "ms"),
         "conv_training": ("six convolutions, forward + backward", "ms"),
         "block": ("transformer block, forward + backward", "ms"),
         "adam": ("Adam, 200 parameters", "ms")}, alone=True),
@@ -62,7 +62,7 @@ _LIMIT = 180.0
 #: If ten times the size costs at most this factor more, cost counts as proportional: arrays larger than a cache cost
 #: more.
 STEEP = 13.0
-#: If ten times the size costs less than this factor more, cost counts as constant.
+#: If ten times the size costs at most this factor more, cost counts as constant.
 _FLAT = 2.0
 
 
@@ -72,28 +72,29 @@ def verdict(of: str, sizes: Sequence[int], figures: Sequence[float], unit: str) 
     Examples
     --------
     >>> verdict("nodes", [1, 10, 100, 1000], [1e-4, 1.1e-4, 2e-4, 1.1e-3], "ms")
-    'in proportion from 100 on, 1 µs each'
+    'proportional from 100 on, 1 µs each'
     >>> verdict("nodes", [10, 100, 1000], [1e-5, 1e-4, 1e-2], "ms")
-    'not in proportion: from 100 to 1,000 times 100'
+    'not proportional: 100 times as much from 100 to 1,000'
     >>> verdict("threads", [1, 2], [0.1, 0.06], "ms")
-    '1.7 × as fast with 2'
+    '1.7 × as fast with 2 threads'
     """
     if len(figures) < 2:
         return "–"
     if of == "threads":
-        return f"{figures[0] / figures[-1]:.2g} × as fast with {sizes[len(figures) - 1]}"
+        return f"{figures[0] / figures[-1]:.2g} × as fast with {sizes[len(figures) - 1]} threads"
     steps = [Step(*each) for each in zip(sizes, sizes[1:], figures, figures[1:]) if each[2] > 0 and each[3] > 0]
     growing = [step for step in steps if step.tenfold > _FLAT]
     steep = [step for step in growing if step.tenfold > STEEP]
     if not growing:
-        return f"hardly, up to {sizes[len(figures) - 1]:,}"
-    said = [f"from {step.size:,} to {step.next_size:,} times {step.next_cost / step.cost:.3g}" for step in steep]
+        return f"almost constant up to {sizes[len(figures) - 1]:,}"
+    said = [f"{step.next_cost / step.cost:.3g} times as much from {step.size:,} to {step.next_size:,}"
+            for step in steep]
     if steep and steep[-1] is steps[-1]:
-        return f"not in proportion: {', '.join(said)}"
+        return f"not proportional: {', '.join(said)}"
     begin = steep[-1].next_size if steep else growing[0].size
     least = "less than " if steps[-1].tenfold <= _FLAT else ""
     apart = f"; {', '.join(said)}" if said else ""
-    return f"{least}in proportion from {begin:,} on, {each(growing[-1].slope, unit)} each{apart}"
+    return f"{least}proportional from {begin:,} on, {each(growing[-1].slope, unit)} each{apart}"
 
 
 class Step(NamedTuple):

@@ -51,7 +51,7 @@ class Steps:
         self.backward: list[Callable] = []
 
     def _then(self, function: Callable, *numbers: float) -> list[np.ndarray]:
-        """Record a call and return its result; numbers become arrays once."""
+        """Record a call and return its result; scalars become arrays once, when the call is recorded."""
         last, self.result = self.result, np.empty_like(self.result)
         args = [np.array(number, np.float32) for number in numbers]
         self.forward.append(functools.partial(function, last, *args, out=self.result))

@@ -46,64 +46,72 @@ _ATTENTION, _LONG_ATTENTION = [{"batch": 1, "heads": 8, "tokens": tokens, "size"
 _DEEP = {"batch": 1024, "width": 512, "count": 100}
 
 WORKLOADS = (
-    Workload("custom_arrays", "50 custom operators in a row on 10 numbers, bodies run as Python each time, in the "
-             "framework's own arrays, forward + backward", "µs", _CUSTOM),
-    Workload("custom_numpy", "the same, bodies in NumPy", "µs", _CUSTOM),
-    Workload("custom_identity", "20 custom operators that copy 10 numbers, run as Python each time, forward + backward",
+    Workload("custom_arrays", "50 custom operators in a row on 10 elements, bodies in the framework's own arrays run "
+             "as Python in each call, forward + backward", "µs", _CUSTOM),
+    Workload("custom_numpy", "50 custom operators in a row on 10 elements, bodies in NumPy run as Python in each "
+             "call, forward + backward", "µs", _CUSTOM),
+    Workload("custom_identity", "20 custom operators that copy 10 elements, run as Python in each call, forward + "
+             "backward", "µs", _COPIES),
+    Workload("traced_arrays", "50 custom operators in a row on 10 elements, bodies in the framework's own arrays "
+             "traced once, forward + backward", "µs", _CUSTOM),
+    Workload("traced_numpy", "50 custom operators in a row on 10 elements, bodies in NumPy traced once, forward + "
+             "backward", "µs", _CUSTOM),
+    Workload("traced_identity", "20 custom operators that copy 10 elements, traced once, forward + backward",
              "µs", _COPIES),
-    Workload("traced_arrays", "50 custom operators in a row on 10 numbers, bodies followed once, in the framework's "
-             "own arrays, forward + backward", "µs", _CUSTOM),
-    Workload("traced_numpy", "the same, bodies in NumPy", "µs", _CUSTOM),
-    Workload("traced_identity", "20 custom operators that copy 10 numbers, followed once, forward + backward", "µs",
-             _COPIES),
-    Workload("elementwise", "200 element-wise operators on 16 numbers, forward", "µs", _CHAIN),
-    Workload("elementwise_training", "200 element-wise operators on 16 numbers, forward + backward", "µs", _CHAIN),
-    Workload("gelu", "tanh-gelu of 4 M numbers, forward", "ms", _GELU),
-    Workload("gelu_training", "the same, forward + backward", "ms", _GELU),
+    Workload("elementwise", "200 element-wise operators on 16 elements, forward", "µs", _CHAIN),
+    Workload("elementwise_training", "200 element-wise operators on 16 elements, forward + backward", "µs", _CHAIN),
+    Workload("gelu", "tanh-gelu of 4 M elements, forward", "ms", _GELU),
+    Workload("gelu_training", "tanh-gelu of 4 M elements, forward + backward", "ms", _GELU),
     Workload("norm_softmax", "layer norm and softmax of 4096 × 1024, forward + backward", "ms", _NORM),
-    Workload("conv_training", "six times convolution 3 × 3, batch norm, relu on 16 × 32 × 32 × 32, forward + backward",
+    Workload("conv_training", "six blocks of 3 × 3 convolution, batch norm and relu on 16 × 32 × 32 × 32, forward + "
+             "backward", "ms", _CONV),
+    Workload("conv_inference", "six blocks of 3 × 3 convolution, batch norm and relu on 16 × 32 × 32 × 32, inference",
              "ms", _CONV),
-    Workload("conv_inference", "the same, inference", "ms", _CONV),
     Workload("block", "transformer block, batch 8, 128 tokens, width 256, 4 heads, forward + backward", "ms", _BLOCK),
-    Workload("attention", "attention of 8 heads of 64, 1,024 tokens, forward", "ms", _ATTENTION),
-    Workload("attention_training", "the same, forward + backward", "ms", _ATTENTION),
-    Workload("attention_long", "attention of 8 heads of 64, 4,096 tokens, forward", "ms", _LONG_ATTENTION),
-    Workload("attention_long_training", "the same, forward + backward", "ms", _LONG_ATTENTION),
+    Workload("attention", "attention with 8 heads of size 64, 1,024 tokens, forward", "ms", _ATTENTION),
+    Workload("attention_training", "attention with 8 heads of size 64, 1,024 tokens, forward + backward",
+             "ms", _ATTENTION),
+    Workload("attention_long", "attention with 8 heads of size 64, 4,096 tokens, forward", "ms", _LONG_ATTENTION),
+    Workload("attention_long_training", "attention with 8 heads of size 64, 4,096 tokens, forward + backward",
+             "ms", _LONG_ATTENTION),
     Workload("lstm", "LSTM, 32 steps, batch 32, 128 hidden, forward + backward", "ms",
              {"steps": 32, "batch": 32, "hidden": 128}),
-    Workload("resnet_1", "ResNet-18, a picture of 224 × 224, inference", "ms", {"batch": 1, "size": 224}),
-    Workload("resnet_8", "the same, 8 pictures", "ms", {"batch": 8, "size": 224}),
+    Workload("resnet_1", "ResNet-18 on one image of 224 × 224, inference", "ms", {"batch": 1, "size": 224}),
+    Workload("resnet_8", "ResNet-18 on eight images of 224 × 224, inference", "ms", {"batch": 8, "size": 224}),
     Workload("few_rows", "perceptron 784-512-256-10 with relu, batch 4, inference", "µs",
              {"batch": 4, "layers": (784, 512, 256, 10)}),
-    Workload("mlp", "perceptron 784-128-64-10 with relu, batch 64, cross-entropy, a step of SGD", "µs", _MLP),
-    Workload("layers", "the same of the framework's layers, loss and optimizer, compiled", "µs",
-             {**_MLP, "compiled": True, "hook": False}),
-    Workload("layers_hook", "the same with a backward hook on the first relu, compiled", "µs",
-             {**_MLP, "compiled": True, "hook": True}),
-    Workload("layers_eager", "perceptron of layers, eager", "µs", {**_MLP, "compiled": False, "hook": False}),
-    Workload("layers_hook_eager", "the same with a backward hook on the first relu, eager", "µs",
-             {**_MLP, "compiled": False, "hook": True}),
-    Workload("lenet", "LeNet on 32 pictures of 28 × 28, a step of SGD", "ms", {"batch": 32, "rate": 0.1}),
-    Workload("adam", "the framework's Adam, a step of 200 parameters of 64 to 65,536 numbers", "ms",
-             {"count": 200, "rate": 1e-3}),
-    Workload("eager", "`x * 2` on 10 numbers, eager, one of 100 calls", "µs", {"n": 10, "calls": 100}),
-    Workload("eager_gradient", "`x * 2` on 10 numbers, eager, recorded, with its gradient", "µs",
-             {"n": 10, "calls": 100}),
-    Workload("square_eager", "the gradient of `x * x` on 4 numbers, eager", "µs",
-             {"n": 4, "calls": 100}),
-    Workload("square_compiled", "the same, compiled", "µs", {"n": 4, "calls": 100}),
-    Workload("records", "JPEGs of 500 × 375 out of a file of records: read, decoded, resized to 256, cropped to 224 × "
-             "224, one of 256", "ms", {"count": 256, "batch": 32}, "own"),
-    Workload("import", "import, beyond the start of Python", "ms", {}, "own"),
-    Workload("first_result", "import and the numbers of a first `x * 2`, beyond the start of Python", "ms", {}, "own"),
-    Workload("chain_build", "10,000 element-wise operators: from nothing to the first gradient", "ms", _LONG, "own",
-             late=True),
+    Workload("mlp", "perceptron 784-128-64-10 with relu, batch 64: a training step with cross-entropy and SGD",
+             "µs", _MLP),
+    Workload("layers", "this perceptron made of the framework's layers, loss and optimizer: a training step, compiled",
+             "µs", {**_MLP, "compiled": True, "hook": False}),
+    Workload("layers_hook", "this perceptron of layers with a backward hook on the first relu: a training step, "
+             "compiled", "µs", {**_MLP, "compiled": True, "hook": True}),
+    Workload("layers_eager", "this perceptron of layers: a training step, eager",
+             "µs", {**_MLP, "compiled": False, "hook": False}),
+    Workload("layers_hook_eager", "this perceptron of layers with a backward hook on the first relu: a training "
+             "step, eager", "µs", {**_MLP, "compiled": False, "hook": True}),
+    Workload("lenet", "LeNet on 32 images of 28 × 28: a training step with SGD", "ms", {"batch": 32, "rate": 0.1}),
+    Workload("adam", "the framework's Adam: an update of 200 parameters of 64 to 65,536 elements",
+             "ms", {"count": 200, "rate": 1e-3}),
+    Workload("eager", "`x * 2` on 10 elements, eager, one of 100 calls", "µs", {"n": 10, "calls": 100}),
+    Workload("eager_gradient", "`x * 2` on 10 elements, eager, recorded, with its gradient",
+             "µs", {"n": 10, "calls": 100}),
+    Workload("square_eager", "the gradient of `x * x` on 4 elements, eager", "µs", {"n": 4, "calls": 100}),
+    Workload("square_compiled", "the gradient of `x * x` on 4 elements, compiled", "µs", {"n": 4, "calls": 100}),
+    Workload("records", "one of 256 JPEGs of 500 × 375 in a record file: read, decode, resize to 256, crop to 224 × "
+             "224", "ms", {"count": 256, "batch": 32}, "own"),
+    Workload("import", "import of the framework, without the start of Python", "ms", {}, "own"),
+    Workload("first_result", "import of the framework and a first result of `x * 2`, without the start of Python",
+             "ms", {}, "own"),
+    Workload("chain_build", "10,000 element-wise operators: build the graph and compute the first gradient",
+             "ms", _LONG, "own", late=True),
     Workload("chain", "10,000 element-wise operators, forward + backward", "ms", _LONG, late=True),
-    Workload("memory_training", "memory planned for training 100 × (fully connected 512 + relu), batch 1024", "MB",
-             _DEEP, "once"),
-    Workload("memory_inference", "the same for inference", "MB", _DEEP, "once"),
-    Workload("memory_peak", "memory of the process for training 50 × (fully connected 512 + relu), batch 2048", "MB",
-             {"batch": 2048, "width": 512, "count": 50}, "peak"),
+    Workload("memory_training", "memory that is planned to train 100 × (fully connected 512 + relu), batch 1024",
+             "MB", _DEEP, "once"),
+    Workload("memory_inference", "memory that is planned for inference of 100 × (fully connected 512 + relu), batch "
+             "1024", "MB", _DEEP, "once"),
+    Workload("memory_peak", "memory of the process that trains 50 × (fully connected 512 + relu), batch 2048",
+             "MB", {"batch": 2048, "width": 512, "count": 50}, "peak"),
 )
 
 # ------------------------------------------------------------------------------------------------- networks
@@ -172,7 +180,7 @@ def total(*arrays: Any) -> float:
 
 
 def uniform(*shape: int, seed: int = 0, scale: float = 1.0) -> Any:
-    """float32 numbers in [0, scale), the same in every version of NumPy."""
+    """Random float32 values in [0, scale), the same in every version of NumPy."""
     import numpy as np
 
     return (np.random.RandomState(seed).uniform(0, scale, shape)).astype("float32")

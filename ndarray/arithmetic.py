@@ -151,7 +151,7 @@ def _as_built(name: str) -> bool:
 
 class _Keeper:
     def on_register(self, op: Op | None) -> None:
-        """Disable fast paths whose operator was registered again; all where it is None."""
+        """Disable the fast paths of an operator that was registered again; all of them if it is None."""
         for choose in () if op is None else _CHOICES.get(op.name, ()):
             choose()
 

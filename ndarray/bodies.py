@@ -19,6 +19,7 @@ from opreg.core.graph import Entry, Node, reachable
 from opreg.core.invalidation import EDITION, following, keep
 from opreg.core.launch import Call, reference
 from opreg.core.mode import MODE, Recording, quiet
+from opreg.core.numpy_random import global_state
 from opreg.core.op import Op
 from opreg.core.registry import ops
 from opreg.core.spec import Spec, is_floating, is_known
@@ -139,9 +140,9 @@ def _gradients(op: Op, tracer: RuleTracer, body: BodyTracer, seeds: Sequence[tup
 
 def _randomness(ctx: Context) -> tuple[object, ...]:
     """The states of the global random generators, which show whether the body has drawn from them."""
-    state: Any = np.random.get_state()  # noqa: NPY002  the legacy generator is shared by users' code
+    state = global_state()
     generator = generators.generator(ctx.backend_name, ctx.device_id)
-    return state[1][:4].tobytes(), state[2], repr(getattr(getattr(generator, "bit_generator", None), "state", None))
+    return state[1][:4].tobytes(), state[2:4], repr(getattr(getattr(generator, "bit_generator", None), "state", None))
 
 
 @COMPUTED.provide
@@ -241,7 +242,7 @@ class Body(CachedUse):
         again = reachable(self._traced.body.nodes, [entry for node in nodes for entry in node.inputs],
                           known_entries={*self._outputs, *self._given})
         if any(node.op.traits.random for node in again if node.op is not None):
-            raise NoRecipe  # running them again would draw other numbers
+            raise NoRecipe  # a second run would draw other values
         return Subgraph([*again, *nodes], inputs, gradients)
 
     def _gradient(self, out_grads: Sequence[bool], needs: Sequence[bool], is_train: bool

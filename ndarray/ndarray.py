@@ -625,7 +625,7 @@ def over(data: Array, ctx: Context) -> NDArray:
     return (NDArray if may_be_written else LentNDArray)(data, ctx)
 
 
-for _kind in (FrozenNDArray, LentNDArray):  # Python's errors name them as the code that is given them does
+for _kind in (FrozenNDArray, LentNDArray):  # users see one class: Python's errors say "NDArray"
     _kind.__name__ = _kind.__qualname__ = NDArray.__name__
 
 name_others(NDArray)

@@ -1,6 +1,6 @@
 """Arrays of random numbers: ``nd.random``, and ``mx.random`` with seeds and states of the generators.
 
-A parameter of a distribution may be a scalar or an array; for each element of an array, ``shape`` numbers are drawn. By
+A parameter of a distribution may be a scalar or an array; for each element of an array, ``shape`` values are drawn. By
 default, the generator of the current context is used.
 """
 

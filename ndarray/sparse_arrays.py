@@ -86,7 +86,7 @@ class BaseSparseNDArray(NDArray):
         return self._stored
 
     def _read(self) -> Any:
-        """The stored elements, for code that reads numbers: a trace ends there."""
+        """The stored elements as values; a trace ends here, since it has no values."""
         if MODE.tracer is not None:
             leave_trace((self,))
         return self._stored
@@ -333,7 +333,7 @@ class RowSparseNDArray(BaseSparseNDArray):
         return result
 
     def _with_rows(self, row_id: NDArray) -> RowSparseNDArray:
-        """The rows at these indices. Its gradients are those of the whole array."""
+        """The rows at these indices, with the tape entry of the whole array, to which their gradients belong."""
         rows = row_id.as_in_context(self._ctx)._data
         part = RowSparseNDArray(self._ctx.run(lambda: self._stored.retained(rows.astype(np.int64))), self._ctx)
         part._entry = self._entry
@@ -396,7 +396,7 @@ class CSRNDArray(BaseSparseNDArray):
 _CLASSES: dict[str, type[BaseSparseNDArray]] = {"row_sparse": RowSparseNDArray, "csr": CSRNDArray}
 
 
-# ---------------------------------------------------------------------------------------------- what is stored
+# --------------------------------------------------------------------------------------------- stored elements
 
 
 def check_stype(stype: str) -> str:

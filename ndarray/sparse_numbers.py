@@ -134,7 +134,7 @@ class Rows:
         return module_of(self.numbers)
 
     def to(self, ctx: Context) -> Rows:
-        """The same in a context; itself if it is there."""
+        """A copy in a context; this object if it is in that context already."""
         return self if context_of(self.numbers).shares(ctx) else \
             Rows(_moved(self.numbers, ctx), _moved(self.indices, ctx), self.shape)
 
@@ -249,7 +249,7 @@ class Csr:
         return module_of(self.numbers)
 
     def to(self, ctx: Context) -> Csr:
-        """The same in a context; itself if it is there."""
+        """A copy in a context; this object if it is in that context already."""
         return self if context_of(self.numbers).shares(ctx) else \
             Csr(_moved(self.numbers, ctx), _moved(self.indices, ctx), _moved(self.indptr, ctx), self.shape)
 

@@ -64,8 +64,8 @@ __all__ = ["TapeNode", "TapeEntry", "Variable", "TargetVariable", "Leaf", "PASS"
 
 #: Makes an NDArray of a raw array and its context.
 WRAP = Slot("arrays")
-#: By operator, a function of a node and its output gradients that returns input gradients as `Rows`, or None if they
-#: are not for sparse arrays.
+#: By operator, a function of a node and its output gradients; it returns the input gradients as `Rows`, or None if the
+#: gradients are dense.
 ROW_GRADIENTS: dict[str, Callable[[TapeNode, Sequence[Any]], Sequence[Any] | None]] = {}
 
 

@@ -88,7 +88,7 @@ def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> _Tens
     if len(size) != len(stride) or type(offset) is not int or offset < 0 or (math.prod(size) and last >= len(values)):
         raise FileFormatError(f"expected a tensor within its {len(values)} elements, found one of shape {size}, "
                               f"strides {stride}, offset {offset}")
-    most = DENSE_FLOOR + DENSE_RATIO * values.nbytes  # an axis with a stride of 0 repeats its numbers
+    most = DENSE_FLOOR + DENSE_RATIO * values.nbytes  # an axis with a stride of 0 repeats its elements
     if math.prod(size) * values.itemsize > most:
         raise FileFormatError(f"expected at most {most} bytes for the stored data, found a tensor of shape {size}")
     steps = [step * values.itemsize for step in stride]

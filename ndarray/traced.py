@@ -181,7 +181,7 @@ def _refuse(what: str, instead: str = "") -> Callable[..., NoReturn]:
     return method
 
 
-# -------------------------------------------------------------------------------------------- as NumPy has it
+# ---------------------------------------------------------------------------------------- traced NumPy arrays
 
 
 class TracedArray(Sized):
@@ -371,7 +371,7 @@ for _name in ("sum", "mean", "prod", "max", "min", "var", "std", "argmax", "argm
     setattr(TracedArray, _name, functools.partialmethod(getattr(np, _name)))
 
 
-# ------------------------------------------------------------------------------------------- as arrays have it
+# --------------------------------------------------------------------------------------------- traced NDArrays
 
 
 class TracedNDArray(NDArray):

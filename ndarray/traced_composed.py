@@ -1,4 +1,4 @@
-"""NumPy's functions on traced values that are made of others: sorting, borders, parts, products by letters, matrices.
+"""NumPy's functions on traced values, each composed of other functions: sort, pad, split, einsum, linear algebra.
 
 Each rule is NumPy's own definition over traced arrays, which act as NumPy's; importing this module enters them.
 """
@@ -148,7 +148,7 @@ for _name in ("hstack", "vstack", "dstack", "column_stack"):
 
 @_named("append")
 def append(body: BodyTracer, arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Any:
-    """Two arrays behind each other."""
+    """Two arrays concatenated along an axis; without one they are flattened first."""
     return np.concatenate([_traced(body, arr), _traced(body, values)], axis=axis)
 
 

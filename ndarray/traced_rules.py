@@ -91,7 +91,7 @@ class Recipe:
             elif single is not None and prepared.takes_out:
                 writers[place] = len(self._steps)
             self._steps.append((single or prepared, _picked(places), single is None, last[len(self._steps)]))
-        none = len(arrays)  # the place of None, behind all arrays
+        none = len(arrays)  # the index that stands for None, one past all arrays
         self._results = _picked([none if place is None else place for place in graph.results])
         self.target_results = [(i, writers[place]) for i, place in enumerate(graph.results)
                                if place in writers and graph.results.count(place) == 1]
@@ -109,7 +109,7 @@ class Recipe:
         return self._results(arrays)
 
     def _into(self, targets: Mapping[int, GradientTarget]) -> list[_Step]:
-        """The steps, of which those with a target, by their numbers, compute into it."""
+        """The steps; a step whose index is in ``targets`` writes its result into that gradient target."""
         steps = self._steps.copy()
         for number, target in targets.items():
             function, pick, many, done = steps[number]
@@ -131,8 +131,8 @@ def one_by_one(graph: Subgraph, ctx: Context, arrays: list[Any], wrap: Any) -> I
 
 
 def _reshape(prepared: CachedUse, array: Array, result: Array) -> Callable[..., Array] | None:
-    """The function that gives all elements of an array, in their order, in the shape of a result that is a view of
-    them; None where it is another view or none."""
+    """A function that reshapes an array to the shape of a result, if the result is a view of all elements in their
+    order; else None."""
     if prepared.op.rules.view is None:
         return None
     view = prepared.op.rules.as_view(array, prepared.attrs, prepared.shapes, prepared.ctx.xp)

@@ -252,7 +252,8 @@ def inner(name: str, said: Callable[[str], str] | None = None) -> Callable[[str]
 
     ``said`` makes the message for any other name.
     """
-    vars(sys.modules[name]).setdefault("__path__", [])  # imports from it ask the finder, which says why
+    # makes it a package: a failed import of a submodule asks the finder, whose error gives the reason
+    vars(sys.modules[name]).setdefault("__path__", [])
 
     def find(attribute: str) -> Any:
         real = _ALIASES.targets.get(f"{name}.{attribute}")

@@ -80,7 +80,7 @@ class UnknownOperatorError(OpError, AttributeError, LookupError):
 
 
 class NotDifferentiableError(OpError):
-    """A gradient was asked of an operator that has none."""
+    """The gradient of an operator without one was requested."""
 
 
 class DeviceError(OpError):

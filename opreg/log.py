@@ -36,7 +36,7 @@ class _Formatter(logging.Formatter):
 
 def get_logger(name: str | None = None, filename: str | None = None, filemode: str | None = None, level: int = WARNING
                ) -> logging.Logger:
-    """A logger that writes to a file or to the standard error; one that is asked for again is as it was.
+    """A logger that writes to a file or to the standard error. A later call with the same name returns it unchanged.
 
     Parameters
     ----------

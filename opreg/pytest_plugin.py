@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Add a test for each operator of the modules that are asked for."""
+    """Add a test for each operator of the modules that the option names."""
     modules = config.getoption("--opreg-check")
     if modules:
         from .command.pytest_items import collected

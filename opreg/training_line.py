@@ -23,7 +23,7 @@ class _Metric(Protocol):
 
 
 class _Batch(Protocol):
-    """A finished batch: the numbers of its epoch and of itself, and the metric of the epoch so far."""
+    """A finished batch: the index of its epoch, its own index, and the metric of the epoch so far."""
 
     @property
     def epoch(self) -> int: ...
@@ -36,7 +36,7 @@ class _Batch(Protocol):
 
 
 class TrainingLine:
-    """The progress line of ``fit`` on a terminal, as a ``with`` statement; shows nothing if it is not wanted.
+    """The progress line of ``fit`` on a terminal, as a ``with`` statement; it shows nothing if it is turned off.
 
     The end of an epoch is reported by log messages if these go to the terminal, otherwise by the line, which remains. A
     callback with the attribute ``shows_progress``, as ``ProgressBar`` has, replaces the line.

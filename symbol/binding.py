@@ -56,7 +56,7 @@ _GROUP = "__ctx_group__"
 _STYPES = {str(_STORAGE_TYPE_STR_TO_ID[kind]): kind for kind in STORAGE_TYPES}
 
 
-# ------------------------------------------------------------------------------------------------- what is given
+# --------------------------------------------------------------------------------------------- arguments of bind
 
 
 def _request(req: Requests, names: Sequence[str]) -> list[str]:

@@ -73,9 +73,19 @@ class _Cut:
         return [self.inputs.index(node) if node in self.inputs else -1 for node in nodes]
 
 
-def _slots(values: Sequence[Symbol], title: str) -> list[Symbol]:
+def _slots(title: str, *groups: Sequence[Symbol]) -> list[list[Symbol]]:
+    """Variables of a body, named as in MXNet by a value and the number of its output; if taken, by the next number."""
+    taken: set[str] = set()
+
+    def slot(symbol: Symbol) -> Symbol:
+        number = symbol._entries[0][1]
+        while (name := f"{symbol.name}-{number}") in taken:
+            number += 1
+        taken.add(name)
+        return Variable(name)
+
     with AttrScope(__subgraph_name__=title):
-        return [Variable(f"{symbol.name}-{i}") for i, symbol in enumerate(values)]
+        return [[slot(symbol) for symbol in group] for group in groups]
 
 
 def _title(name: str) -> str:
@@ -117,7 +127,7 @@ def foreach(body: Callable, data: Any, init_states: Any, name: str = "foreach") 
     title = _title(name)
     flat_data, shape_data = _flat(data, "foreach data")
     flat_states, shape_states = _flat(init_states, "foreach states")
-    data_slots, state_slots = _slots(flat_data, title), _slots(flat_states, title)
+    data_slots, state_slots = _slots(title, flat_data, flat_states)
     with AttrScope(__subgraph_name__=title):
         outputs, states = body(shape_data(data_slots), shape_states(state_slots))
     flat_outputs, shape_outputs = _flat(outputs, "foreach outputs")
@@ -165,7 +175,7 @@ def while_loop(cond: Callable, func: Callable, loop_vars: Any, max_iterations: i
 
     def traced(function: Callable, ending: str) -> tuple[list[Symbol], Any, str]:
         title = _title(f"{name}_{ending}")
-        slots = _slots(flat_vars, title)
+        [slots] = _slots(title, flat_vars)
         with AttrScope(__subgraph_name__=title):
             result = function(shape_vars(slots)) if single else function(*shape_vars(slots))
         return slots, result, title

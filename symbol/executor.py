@@ -44,8 +44,8 @@ class Executor(SingleThread, BoundArrays, PlanReports):
     """A graph bound to arrays.
 
     ``forward`` computes the outputs, ``backward`` the gradients. There are two plans, for inference and for training,
-    each built at first use. If the graph has operators that are ``traced``, one plan is built at bind: that for
-    training where gradients are asked for, else that for inference. Programs make executors with ``Symbol.bind`` and
+    each built at first use. If the graph has operators that are ``traced``, bind builds one plan at once: the one for
+    training if gradients are requested, else the one for inference. Programs make executors with ``Symbol.bind`` and
     ``Symbol.simple_bind``.
 
     One thread runs an executor at a time. A second thread that enters meanwhile gets an ``OpError``.

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import copyreg
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from json.encoder import encode_basestring
 
+from opreg.core.conversions import has_text
 from opreg.core.files import atomic_write, reading
 from opreg.core.graph import Entry, Graph, Node, rewrite
 from opreg.core.json_text import json_of
 from opreg.core.mode import MODE
 from opreg.core.placeholder import placeholder, warn_of
 from opreg.core.rules import Attrs
-from opreg.errors import FileFormatError
+from opreg.errors import AttrError, FileFormatError
 
 from .json_loader import VERSION, Json, Loader, stored_order
 from .program import uncollected
@@ -118,6 +119,17 @@ def _fused(node: Node) -> bool:
     return node.op is not None and "subgraphs" in node.op.signature.schema and node.op.rules.unrolled is None
 
 
+def _check_readable(node: Node, texts: Mapping[str, str]) -> None:
+    """Raise an error for an attribute of a user's operator whose value cannot be read from its text."""
+    if node.op is None or node.op.op_type is None:
+        return
+    for name, value in node.attrs.items():
+        if name in texts and not has_text(value):
+            raise AttrError(f"operator {node.op.op_type!r}, node {node.name!r}: attribute {name} is a "
+                            f"{type(value).__name__}, which has no text for a file. Expected numbers, text, None, "
+                            f"dtypes, members of an Enum, or tuples, lists, sets and dicts of these")
+
+
 def _as_dict(graph: Graph, versioned: bool = True) -> dict[str, Json]:
     number = {node: i for i, node in enumerate(graph.nodes)}
     version = versions(graph) if versioned else {node: [0] * len(node.inputs) for node in graph.nodes}
@@ -126,6 +138,7 @@ def _as_dict(graph: Graph, versioned: bool = True) -> dict[str, Json]:
         written: dict[str, Json] = {"op": stored_name(node), "name": node.name}
         attrs = stored_attrs(node)
         if attrs:
+            _check_readable(node, attrs)
             written["attrs"] = attrs
         inputs = [[number[source], i, v] for (source, i), v in zip(node.inputs, version.get(node, ()))]
         order = None if node.op is None else stored_order(node.op, node.attrs)

@@ -426,7 +426,7 @@ class Plan:
         self.backward.instrument(functools.partial(wrap, "backward"))
 
     def noting(self, run: Callable[[], object]) -> generators.States:
-        """Run one pass; the states that the random generators it used had before."""
+        """Run one pass, and return the former states of the random generators that it drew from."""
         with generators.noted_states() as drawn:
             for place in self.random:
                 generators.drawing(*place)

@@ -123,7 +123,7 @@ def run_segment(segment: Segment, ctx: Context, is_train: bool) -> None:
 
 
 def _rounding(segment: Segment) -> None:
-    """Run a segment with kernels that ask for products when they run: these round as the plan was told."""
+    """Run a segment. Kernels that call a library's products while they run use TF32 if the plan allows it."""
     assert segment.tf32 is not None
     with with_tf32(segment.tf32):
         segment.run()

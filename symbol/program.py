@@ -161,8 +161,8 @@ class Program:
                    dict(bound.arrays), dict(bound.contexts), backward=backward, watched=watched)
 
     def noting(self, nodes: Iterable[Node], trace: Callable[[], R]) -> R:
-        """Trace users' code, the bodies or the gradients of nodes, and record its reads outside of itself: by its byte
-        code where that tells all of them, else while it runs."""
+        """Trace users' code (bodies or gradients of nodes), and record the values that it reads from outside: from its
+        byte code if that shows all of them, else while the code runs."""
         outside = self.outside
         if outside is None:
             return trace()

@@ -148,7 +148,6 @@ def pytest_collection_finish() -> None:
     """Hides collected tests from the garbage collector, which would scan all of them again and again without freeing
     any."""
     gc.enable()
-    gc.collect()
     gc.freeze()
 
 

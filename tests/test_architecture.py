@@ -347,8 +347,9 @@ NAMELESS = r"opreg\.(symbol|core)\b|opreg\.backends\.\w+$"
 
 
 def known_one_by_one(text: str, space: Mapping[str, object], names: Set[str], nameless: bool = True) -> list[str]:
-    """Places where a module knows single operators: each comparison of one, or of ``Node.built_in``, with another or
-    with a name, and each set or table of some; where it is ``nameless``, the same of their names."""
+    """Places where a module names single operators: comparisons of an operator, or of ``Node.built_in``, with another
+    one or with a name, and sets and tables of operators. With ``nameless`` also comparisons, sets and tables of
+    operators' names."""
 
     def operator(part: ast.expr) -> bool:
         return isinstance(part, ast.Name) and isinstance(space.get(part.id), Op)

@@ -48,7 +48,7 @@ def test_a_changed_file_chooses_tests(tree: Path, file: str, expected: dict[str,
     assert choose(tree, [file]) == expected
 
 
-def test_imports_go_through_other_modules(tree: Path) -> None:
+def test_tests_that_import_a_changed_file_through_others_are_chosen(tree: Path) -> None:
     """Imports inside of functions do not count."""
     (tree / "tests" / "data").mkdir()
     (tree / "tests" / "data" / "test_all.py").write_text("from opreg.nn import jit, late\n")
@@ -57,12 +57,12 @@ def test_imports_go_through_other_modules(tree: Path) -> None:
     assert "tests/data/test_late.py" not in choose(tree, ["opreg/nn/guards.py"])
 
 
-def test_operators_that_a_file_declares(tree: Path) -> None:
+def test_operators_of_a_changed_file_are_found(tree: Path) -> None:
     files = ["opreg/builtin/layers/softmax.py", "opreg/nn/jit.py", "opreg/builtin/gone.py"]
     assert declared(tree, files, {"softmax", "log_softmax", "relu"}) == ["log_softmax", "softmax"]
 
 
-def test_files_that_differ_from_a_commit(tree: Path) -> None:
+def test_files_changed_since_a_commit_are_found(tree: Path) -> None:
     def git(*words: str) -> None:
         subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@example.org", *words], cwd=tree, check=True,
                        capture_output=True)

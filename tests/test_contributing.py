@@ -94,12 +94,12 @@ def test_an_operator_with_a_kernel_and_a_gradient() -> None:
     assert mx.nd._example_scale(x, factor=0.5).asnumpy().tolist() == [0.5, 1]
 
 
-def test_an_operator_of_a_program() -> None:
+def test_the_operator_of_a_program_passes_the_check() -> None:
     swish = run("def swish")["swish"]
     mx.operator.check(swish, mx.nd.array([[0.5, -1.0, 2.0]])).raise_if_failed()
 
 
-def test_a_row_of_a_layer() -> None:
+def test_the_row_of_a_layer_is_valid() -> None:
     row = eval(block("LayerRow(").split("\n\n")[1], run("LayerRow("))
     assert row.layer == "MatMul(True, False)"
 

@@ -104,13 +104,13 @@ SYMBOLS = {"a network": network, "a variable": lambda: mx.sym.var("x", shape=(2,
 
 
 @pytest.mark.parametrize("kind", SYMBOLS)
-def test_symbols(kind, again):
+def test_copied_symbols_have_the_same_json(kind, again):
     symbol = SYMBOLS[kind]()
     assert again(symbol).tojson() == symbol.tojson()
 
 
 @pytest.mark.parametrize("kind", ["float32", "bfloat16"])
-def test_tensors_of_all_kinds(kind, again):
+def test_copied_tensors_keep_dtype_values_and_settings(kind, again):
     dtype = getattr(mx, kind)
     for tensor in (Tensor([1, 2], dtype), Parameter(Tensor([1, 2], dtype), "w", requires_grad=False),
                    mx.common.initializer.initializer("one", 2, dtype)):
@@ -150,7 +150,7 @@ def build(kind: type) -> Any:
 
 
 @each_of(mx.optimizer, mx.optimizer.Optimizer, "Optimizer", "Test")
-def test_optimizers_and_their_states(kind, again):
+def test_copied_optimizers_go_on_with_their_states(kind, again):
     updater = mx.optimizer.get_updater(build(kind))
     weight, gradient = mx.nd.array([1, -2, 3]), mx.nd.array([0.5, 0.25, -1])
     updater(0, gradient, weight)
@@ -163,7 +163,7 @@ def test_optimizers_and_their_states(kind, again):
 
 
 @each_of(mx.metric, mx.metric.EvalMetric, "EvalMetric")
-def test_metrics(kind, again):
+def test_copied_metrics_go_on_with_their_sums(kind, again):
     metric = build(kind)
     labels, guesses = [mx.nd.array([0, 1])], [mx.nd.array([[0.25, 0.75], [0.5, 0.5]])]
     try:
@@ -176,7 +176,7 @@ def test_metrics(kind, again):
 
 
 @each_of(mx.init, mx.init.Initializer, "Initializer")
-def test_initializers(kind, again):
+def test_copied_initializers_draw_the_same_values(kind, again):
     first = build(kind)
     filled = []
     for initializer in (first, again(first)):
@@ -192,7 +192,7 @@ def test_initializers(kind, again):
 
 
 @each_of(mx.lr_scheduler, mx.lr_scheduler.LRScheduler, "LRScheduler")
-def test_schedules(kind, again):
+def test_copied_schedules_give_the_same_rates(kind, again):
     schedule = build(kind)
     schedule(2)
     other = again(schedule)
@@ -200,7 +200,7 @@ def test_schedules(kind, again):
 
 
 @each_of(nn, nn.LearningRateSchedule, "LearningRateSchedule")
-def test_schedules_of_cells(kind, again):
+def test_copied_schedules_of_cells_give_the_same_rates(kind, again):
     schedule = build(kind)
     step = Tensor(3, mx.int32)
     assert numbers(again(schedule)(step)) == numbers(schedule(step))
@@ -208,7 +208,7 @@ def test_schedules_of_cells(kind, again):
 
 @each_of(nn, nn.Optimizer, "Optimizer", "Momentum", "LARS")
 @pytest.mark.parametrize("way", ["deepcopy", "pickle"])
-def test_optimizers_of_cells(kind, way):
+def test_copied_optimizers_of_cells_go_on(kind, way):
     rate = None if kind is nn.AdaFactor else 0.1  # AdaFactor finds its own rate
     optimizer = kind([Parameter(Tensor([1.0, 2.0]), "w")], learning_rate=rate)
     optimizer((Tensor([0.5, -0.5]),))
@@ -225,7 +225,7 @@ def _once(rows: list[LayerRow]) -> list[LayerRow]:
 
 
 @of_each(itertools.product(_once(ROWS), ["deepcopy", "pickle"]), by=lambda case: case[0].name)
-def test_cells(case):
+def test_copied_cells_compute_the_same(case):
     row, way = case
     cell = made(row.layer, False)
     other = WAYS[way](cell)
@@ -258,7 +258,7 @@ def test_iterators_go_on_where_they_were(kind, way):
     assert rest and rest == [[numbers(batch.data), numbers(batch.label)] for batch in other]
 
 
-def test_small_things(again):
+def test_contexts_descriptions_and_dtypes_equal_their_copies(again):
     for thing in (mx.cpu(2), mx.io.DataDesc("data", (2, 3), "float16"), mx.float32, mx.init.InitDesc("a", {"b": "c"}),
                   mx.operator.get("Convolution")):
         assert again(thing) == thing

@@ -62,7 +62,7 @@ def _fits(printed: str, expected: list[str]) -> bool:
     return re.fullmatch(pattern, printed.rstrip("\n"), re.S) is not None
 
 
-def test_the_page_on_the_command(tmp_path, monkeypatch, capsys):
+def test_commands_print_the_text_of_the_page(tmp_path, monkeypatch, capsys):
     """Every command prints the text of the page; dots match any text."""
     page = (ROOT / "docs" / "command.md").read_text()
     monkeypatch.chdir(tmp_path)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
+import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks import counts
+from tests import processes
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "homes.md").read_text()
@@ -39,7 +40,7 @@ def _found(name: str) -> Any:
 
 
 @pytest.mark.parametrize("idea", ROWS)
-def test_names_exist(idea: str) -> None:
+def test_names_on_the_page_exist(idea: str) -> None:
     for name in ROWS[idea]:
         _found(name.removeprefix("opreg."))
 
@@ -49,9 +50,23 @@ def test_every_counted_idea_has_a_row() -> None:
     assert counts.FAMILIES.keys() <= ROWS.keys()
 
 
+@functools.cache
+def _counted() -> tuple[dict[str, int], dict[str, list[str]]]:
+    """The counts that ``python -m benchmarks.counts`` prints, and the places of each idea.
+
+    A process of its own counts: operators that other tests register in this one do not.
+    """
+    done = processes.run("import json\nfrom benchmarks import counts\ncounts.main()\n"
+                         "print(json.dumps(counts.places()))")
+    assert done.returncode == 0, done.stderr
+    *lines, places = done.stdout.splitlines()
+    return {name.strip(): int(number.replace(",", ""))
+            for number, _, name in [line.strip().partition("  ") for line in lines]}, json.loads(places)
+
+
 def test_all_places_of_an_idea_are_named() -> None:
     """A place is in a module or package that its row names."""
-    places = counts.places()
+    _, places = _counted()
     assert {idea for idea, modules in places.items() if not modules} == NOWHERE
     for idea, modules in places.items():
         named = [f"opreg.{name}" for name in ROWS[idea]]
@@ -82,11 +97,7 @@ MOST = {"functions that are a rule: infer": 116, "functions that are a rule: gra
 
 
 def test_bodies_take_the_place_of_rules_by_hand() -> None:
-    """A process of its own counts: operators that other tests register in this one do not."""
-    done = subprocess.run([sys.executable, "-m", "benchmarks.counts"], cwd=ROOT, check=True, capture_output=True,
-                          text=True)
-    counted = {name.strip(): int(number.replace(",", ""))
-               for number, _, name in [line.strip().partition("  ") for line in done.stdout.splitlines()]}
+    counted, _ = _counted()
     assert {name: counted[name] for name in MOST if counted[name] > MOST[name]} == {}
     assert {name for name, number in counted.items() if number == 0} == {
         f"places in the engine: {idea}" for idea in NOWHERE}

@@ -81,7 +81,7 @@ def test_common_has_the_names_that_programs_import() -> None:
     assert mx.common.api.ms_function is mx.ms_function is mx.jit
 
 
-def test_old_names_of_mindspore() -> None:
+def test_old_names_of_mindspore_are_found() -> None:
     assert importlib.import_module("opreg.nn.loss.loss")._Loss is mx.nn.LossBase
     assert mx.nn.wrap.TrainOneStepWithLossScaleCell is mx.nn.TrainOneStepWithLossScaleCell
     assert mx.train.callback._InternalCallbackParam(epoch_num=2).epoch_num == 2
@@ -130,12 +130,12 @@ def test_the_error_for_an_unknown_name_names_the_nearest(code: str, said: str) -
     assert printed.replace("ModuleNotFoundError", "ImportError").startswith(said)
 
 
-def test_short_names_of_dtypes() -> None:
+def test_short_names_stand_for_dtypes() -> None:
     assert mx.half is mx.float16 and mx.double is mx.float64 and mx.long is mx.int64 and mx.ubyte is mx.uint8
     assert mx.ops.operations._inner_ops is mx.ops.operations._sequence_ops is mx.ops
 
 
-def test_helpers_that_programs_take_from_private_modules(tmp_path: Path) -> None:
+def test_helpers_of_private_modules_can_be_imported(tmp_path: Path) -> None:
     from opreg.common._stub_tensor import StubTensor, _convert_stub
     from opreg.train._utils import _make_directory, check_value_type
 
@@ -191,7 +191,7 @@ def test_bare_names_of_packages_are_free(first: str) -> None:
 
 @pytest.mark.parametrize("kind", ["module", "package"])
 @pytest.mark.parametrize("name", ["symbol", "ndarray"])
-def test_own_module_of_that_name(name: str, kind: str, tmp_path: Path) -> None:
+def test_a_script_may_have_a_module_of_that_name(name: str, kind: str, tmp_path: Path) -> None:
     """A script may have its own ``symbol.py`` or ``symbol/``; opreg's works beside it."""
     if kind == "package":
         (tmp_path / name).mkdir()
@@ -205,7 +205,7 @@ def test_own_module_of_that_name(name: str, kind: str, tmp_path: Path) -> None:
         assert _run(f"{code}print(net().list_arguments())", tmp_path).endswith("['data', 'fc_weight', 'fc_bias']\n")
 
 
-def test_names_of_mxnets_base() -> None:
+def test_names_of_mxnets_base_are_found() -> None:
     from opreg.base import MXNetError, NotImplementedForSymbol, _as_list, data_dir, mx_real_t, py_str, string_types
 
     assert mx.base.MXNetError is MXNetError is mx.errors.OpError

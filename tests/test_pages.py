@@ -32,7 +32,7 @@ _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_page_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_code_of_a_page_prints_the_shown_output(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if name == "twelve_operators":
         pytest.importorskip("scipy", reason="one of the twelve computes with SciPy")
     if name == "write_an_operator" and np.lib.NumpyVersion(np.__version__) < "2.1.0":
@@ -64,7 +64,7 @@ def test_rows_of_a_table_have_a_cell_for_each_column() -> None:
     assert not broken
 
 
-def test_notebook_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_notebook_prints_its_stored_output(monkeypatch: pytest.MonkeyPatch) -> None:
     """The notebook runs in its own kernel. Cells whose output depends on the machine have no output in the file."""
     nbformat = pytest.importorskip("nbformat", reason="reads notebooks")
     nbclient = pytest.importorskip("nbclient", reason="runs notebooks")

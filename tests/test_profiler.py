@@ -104,7 +104,7 @@ def test_operators_of_arrays_are_noted_with_their_gradients():
     assert {"exp", "gradient of exp"} <= set(names()) and "log" not in names()
 
 
-def test_trace(alone):
+def test_a_trace_file_holds_tasks_frames_events_and_counters(alone):
     profiler.set_config(profile_memory=False)
     profiler.set_state("run")
     domain = profiler.Domain("loop")
@@ -132,7 +132,7 @@ def test_trace(alone):
     assert not profiler._PROFILER.running
 
 
-def test_statistics():
+def test_statistics_count_events_and_tasks():
     profiler.set_state("run")
     for _ in range(3):
         with profiler.Event("often"):
@@ -268,7 +268,7 @@ def test_nothing_is_recorded_before_the_profiler_runs():
 @pytest.mark.parametrize("old, new", [
     (lambda: profiler.profiler_set_config("all", "x.json"), "set_config"),
     (lambda: profiler.profiler_set_state("run"), "set_state"), (profiler.dump_profile, "dump")])
-def test_older_names(old, new, alone):
+def test_older_names_warn_and_name_their_replacement(old, new, alone):
     with pytest.warns(DeprecationWarning, match=rf"profiler\.{new} since"):
         old()
 
@@ -280,7 +280,7 @@ def test_older_names(old, new, alone):
     (lambda: profiler.dumps(sort_by="name"), "sort_by"),
     (lambda: profiler.Domain("d").new_marker("m").mark("here"), "scope"),
 ])
-def test_mistakes(call, words):
+def test_mistakes_raise_errors(call, words):
     with pytest.raises(ArgumentError, match=words):
         call()
 

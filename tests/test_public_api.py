@@ -99,7 +99,7 @@ def test_doors_are_listed() -> None:
 
 
 @pytest.mark.parametrize("name", ["nd", "sym"])
-def test_operators_open(name: str) -> None:
+def test_names_that_a_namespace_lists_exist_and_have_signatures(name: str) -> None:
     """Every name that a namespace lists exists and has a signature."""
     space = getattr(mx, name)
     for word in dir(space):

@@ -44,7 +44,7 @@ def test_names_of_the_c_interface_can_be_imported_and_name_replacements():
         mx.base.chek_call  # noqa: B018
 
 
-def test_util(monkeypatch):
+def test_util_sets_environment_variables_and_scopes(monkeypatch):
     monkeypatch.delenv("ROOMS", raising=False)
     mx.util.setenv("ROOMS", "3")
     assert mx.util.getenv("ROOMS") == os.environ["ROOMS"] == "3"
@@ -57,7 +57,7 @@ def test_util(monkeypatch):
         mx.util.get_cuda_compute_capability(mx.cpu())
 
 
-def test_log(tmp_path):
+def test_a_logger_is_made_once_and_writes_to_its_file(tmp_path):
     name = "opreg.tests.rooms"
     logger = mx.log.get_logger(name, str(tmp_path / "log"), level=mx.log.INFO)
     assert mx.log.get_logger(name) is logger and len(logger.handlers) == 1
@@ -67,7 +67,8 @@ def test_log(tmp_path):
     logger.removeHandler(handler)
     handler.close()
     (line,) = (tmp_path / "log").read_text().splitlines()
-    assert line.startswith("I") and "test_rooms.py:test_log:" in line and line.endswith("] so it is")
+    place = "test_rooms.py:test_a_logger_is_made_once_and_writes_to_its_file:"
+    assert line.startswith("I") and place in line and line.endswith("] so it is")
     with pytest.warns(DeprecationWarning, match="get_logger"):
         assert mx.log.getLogger() is logging.getLogger()
 
@@ -88,7 +89,7 @@ def test_log_writes_messages_of_its_level_and_above(level, said, monkeypatch, ca
     assert mx.log.get_level() == (level if level in ("0", "1", "3") else "2")
 
 
-def test_features():
+def test_features_name_the_options_of_a_build():
     features = mx.runtime.Features()
     assert features is mx.runtime.Features() is mx.runtime.Features.instance
     assert features.is_enabled("lapack") and not features.is_enabled("DIST_KVSTORE")
@@ -155,7 +156,7 @@ def test_numpy_op_is_the_operator_it_describes():
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
-def test_ndarray_op():
+def test_ndarray_ops_nest_and_have_gradients():
     net = Scaled(2.0)(Scaled(3.0)(sym.var("x"), name="inner"), name="outer")
     assert net.list_outputs() == ["outer_output"]
     grad = nd.ones(2)
@@ -166,7 +167,7 @@ def test_ndarray_op():
     assert Scaled(5.0)(nd.ones(1)).asscalar() == 5
 
 
-def test_numpy_op_in_a_module():
+def test_a_module_trains_through_a_numpy_op():
     net = NumpySoftmax()(data=sym.FullyConnected(sym.var("data"), num_hidden=2, name="fc"), name="softmax")
     data = np.array([[0, 1], [1, 0]] * 4, "f")
     batches = mx.io.NDArrayIter(data, data[:, 0], 4)
@@ -180,7 +181,7 @@ def test_numpy_op_in_a_module():
 # -------------------------------------------------------------------------------- helpers of modules
 
 
-def test_helpers_of_modules():
+def test_helpers_of_modules_parse_descriptions():
     from opreg.module.base_module import _as_list, _check_input_names, _parse_data_desc
 
     data, labels = _parse_data_desc(["data"], ["label"], [("data", (2, 3))], [mx.io.DataDesc("label", (2,))])
@@ -199,7 +200,7 @@ def test_helpers_of_modules():
     assert _as_list("x") == ["x"] and _as_list(["x"]) == ["x"]
 
 
-def test_executor_manager():
+def test_the_executor_manager_divides_batches():
     from opreg.executor_manager import DataParallelExecutorManager, _check_arguments, _split_input_slice
 
     assert _split_input_slice(10, [1, 3]) == [slice(0, 2), slice(2, 10)]
@@ -225,7 +226,7 @@ def test_executor_manager():
     assert out["fc_weight"].asnumpy().tolist() == [[1, 1]]
 
 
-def test_training_loop_over_executors():
+def test_an_old_training_loop_over_executors_runs():
     """A loop over executors, as programs wrote it before Module, with the helpers of ``model``."""
     from opreg.model import _create_kvstore, _initialize_kvstore, _update_params, _update_params_on_kvstore
 
@@ -274,12 +275,12 @@ def test_training_loop_over_executors():
     (lambda: mx.model.FeedForward(sym.var("data")).predict([1]), TypeError, "got list"),
     (lambda: mx.model.FeedForward(sym.var("x") + sym.var("x")), ArgumentError, "'x' twice"),
 ])
-def test_mistakes(call, kind, words):
+def test_mistakes_raise_errors(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
 
 
-def test_feed_forward_with_buckets():
+def test_feed_forward_trains_with_buckets():
     def make(length):
         scores = sym.Embedding(sym.var("data"), input_dim=3, output_dim=3, name="embed")
         label = sym.Reshape(sym.var("softmax_label"), shape=(-1,))
@@ -320,7 +321,7 @@ def mnist(home):
     return folder
 
 
-def test_mnist(mnist):
+def test_get_mnist_reads_the_files_of_a_folder(mnist):
     found = mx.test_utils.get_mnist()
     assert {name: (array.shape, str(array.dtype)) for name, array in found.items()} == {
         "train_data": ((12, 1, 28, 28), "float32"), "train_label": ((12,), "int8"),
@@ -338,14 +339,14 @@ def test_mnist(mnist):
         (mnist / "train-images-idx3-ubyte.gz").read_bytes())
 
 
-def test_damaged_mnist(mnist):
+def test_a_damaged_file_of_mnist_is_refused(mnist):
     path = mnist / "t10k-labels-idx1-ubyte"
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(FileFormatError, match="t10k-labels-idx1-ubyte: its header gives"):
         mx.test_utils.get_mnist()
 
 
-def test_download(home, monkeypatch):
+def test_download_explains_a_missing_network(home, monkeypatch):
     def unreachable(url, timeout):
         raise OSError("no network")
 
@@ -365,7 +366,7 @@ def test_download(home, monkeypatch):
         mx.test_utils.download("file:///nowhere/x.bin")
 
 
-def test_packed_data(home):
+def test_packed_datasets_are_unpacked(home):
     with zipfile.ZipFile(home / "cifar10.zip", "w") as packed:
         for name in ("train.rec", "test.rec", "train.lst", "test.lst"):
             packed.writestr(f"cifar/{name}", name)
@@ -422,7 +423,7 @@ def test_names_that_models_and_transforms_of_other_libraries_take(monkeypatch):
     assert _get_repo_file_url("gluon/models", "a.zip") == "file:///models/gluon/models/a.zip"
 
 
-def test_classes_that_a_library_registers_by_a_base_of_its_own():
+def test_a_library_may_register_classes_of_its_own_base():
     from opreg import registry
 
     class Fruit:

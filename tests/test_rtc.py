@@ -101,7 +101,7 @@ def test_a_kernel_in_the_forward_of_an_operator() -> None:
     ({0: "host"}, ArgumentError, "takes an array on gpu.0., got one on cpu.0.; as_in_context"),
     ({1: "float64"}, DTypeError, "takes an array of float32, got float64"),
 ])
-def test_mistakes_in_a_launch(change: dict[Any, Any], error: type[Exception], words: str) -> None:
+def test_mistakes_in_a_launch_are_refused(change: dict[Any, Any], error: type[Exception], words: str) -> None:
     with gpus():
         args: list[Any] = [mx.nd.ones((3,), ctx=mx.gpu(0)), mx.nd.ones((3,), ctx=mx.gpu(0)), 1.0, 3]
         for place in {0, 1, 2} & change.keys():
@@ -118,13 +118,13 @@ def test_mistakes_in_a_launch(change: dict[Any, Any], error: type[Exception], wo
     ("const x y z", ArgumentError, "expected .*type"),
     ("flaot *x", DTypeError, "Did you mean 'float'"),
 ])
-def test_mistakes_in_a_signature(signature: str, error: type[Exception], words: str) -> None:
+def test_mistakes_in_a_signature_are_refused(signature: str, error: type[Exception], words: str) -> None:
     with gpus(), pytest.raises(error, match=words):
         axpy(signature)
 
 
 @on_bed
-def test_templates_three_dimensions_and_shared_memory() -> None:
+def test_kernels_use_templates_three_dimensions_and_shared_memory() -> None:
     with gpus():
         module = mx.rtc.CudaModule(TEMPLATE, exports=["reversed<float>", "reversed<double>"])
         for c, dtype in (("float", "float32"), ("double", "float64")):
@@ -135,12 +135,12 @@ def test_templates_three_dimensions_and_shared_memory() -> None:
 
 
 @on_bed
-def test_a_text_that_does_not_compile() -> None:
+def test_a_text_that_does_not_compile_is_refused_with_its_line() -> None:
     with gpus(), pytest.raises(ArgumentError, match=r"'f' does not compile: .*nonsense.* in line 1: extern"):
         mx.rtc.CudaModule('extern "C" __global__ void f(int *x) { nonsense; }').get_kernel("f", "int *x")
 
 
-def test_a_machine_without_a_gpu() -> None:
+def test_without_a_gpu_a_module_raises_an_error() -> None:
     if mx.num_gpus():
         pytest.skip("there is a GPU")
     with pytest.raises(DeviceError, match="gpu"):

@@ -15,8 +15,8 @@ __all__ = ["Operands", "bounds_of", "joined_axes", "operands_of", "overlap"]
 
 
 def bounds_of(array: Array, first: int | None = None) -> tuple[int, int]:
-    """The first address of an array's memory and the one past its last; as if its first element lay at ``first`` if
-    given.
+    """The first address of an array's memory, and the address after its last byte. With ``first``, the addresses if the
+    first element lay there.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def bounds_of(array: Array, first: int | None = None) -> tuple[int, int]:
 
 
 def overlap(bounds: Iterable[tuple[int, int]], written: set[int | None]) -> bool:
-    """Whether an array that is written overlaps another in memory; ``written`` holds the indices of such arrays.
+    """Whether a written array overlaps another in memory; ``written`` holds the indices of written arrays.
 
     Examples
     --------

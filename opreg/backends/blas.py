@@ -54,7 +54,8 @@ Control: TypeAlias = tuple[Callable[[], int], Callable[[int], None]]
 #: Patterns for the names of OpenBLAS's functions, around a name such as "openblas_set_num_threads".
 _NAMES = ("scipy_{}64_", "scipy_{}", "{}64_", "{}")
 
-#: The numbers of multiplications up to which OpenBLAS wakes no thread, from which it may, and from which we wake one.
+#: Counts of multiplications: the largest for which OpenBLAS wakes no thread, the least for which it may, and the least
+#: for which opreg wakes one.
 SMALL, SHARED, LEAST = 1 << 18, 1 << 19, 1 << 24
 #: The number of multiplications from which the wait for a thread is short compared to the product.
 LARGE = 1 << 26

@@ -55,7 +55,7 @@ class _Axis(NamedTuple):
         return f"{self.times if self.times > 1 else ''}{self.name}{bound_above}"
 
     def fits(self, dim: int, bound: dict[str, Any]) -> bool:
-        """Whether a length matches; binds the name to it."""
+        """Whether a length matches this axis; if so, the axis' name is bound to the length."""
         if dim is ANY:
             if self.number is None:
                 bound.setdefault(self.name, ANY)

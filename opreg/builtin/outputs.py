@@ -318,8 +318,8 @@ _ADDED = frozenset(("float32", "float64", "int32", "int64", "uint32", "uint64", 
 
 
 def add_into(xp: ArrayModule, target: Array, key: Any, values: Array) -> None:
-    """Add values to an array at indices, which may repeat. On a device, numbers of 16 bits and others that CuPy does
-    not add are added up in a wider dtype first."""
+    """Add values to an array at indices, which may repeat. On a device, values of dtypes that CuPy cannot add at
+    indices, such as 16-bit ones, are added in a wider dtype first."""
     if xp is np or target.dtype.name in _ADDED:
         xp.add.at(target, key, values)
         return

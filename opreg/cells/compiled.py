@@ -82,11 +82,11 @@ class Compiled:
         self.pure = not (traced.calls or traced.collective or traced.assigned or traced.random)
 
     def call(self, function: Callable, leaves: Sequence[Tensor]) -> Any:
-        """Run it; as one application on the tape if its gradient is wanted."""
+        """Run it; if its gradient is requested, as one application on the tape."""
         if not MODE.now().recording:
             return self.run(leaves)
         closed = [array for array in self._others if array._entry is not None]
-        if closed:  # the gradient in a captured tensor is wanted
+        if closed:  # the gradient of a captured tensor is requested
             self._weights += closed
             self._others = [array for array in self._others if array._entry is None]
             self.idle_recorded = {}

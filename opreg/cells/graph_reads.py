@@ -1,6 +1,6 @@
 """Reads of users' code that is traced into a graph, once for many runs: observed while the code runs.
 
-A graph has copies of the numbers of arrays that the code reads from outside, so these are compared, too.
+A graph holds copies of arrays that the code reads from outside, so the elements of these arrays are compared, too.
 """
 
 from __future__ import annotations

@@ -465,7 +465,7 @@ def tag_outputs(out: T, link: Link, tagged: Sequence[TensorBase]) -> T:
     return rebuild(structure, iter(_tagged(OUTPUT_TAG, leaves, tagged[:1], link)))
 
 
-# ----------------------------------------------------------------------------------- around tensors alone
+# --------------------------------------------------------------------------------------- hooks of tensors
 
 
 class HookBackward:

@@ -44,6 +44,7 @@ from ..core.bytecode_names import HANDLERS
 from ..core.comparisons import package_of
 from ..core.files import reading
 from ..core.mode import is_np_array, is_np_shape
+from ..core.numpy_random import global_state
 from ..custom.prop import RegisteredProp
 from .context_settings import get_context
 from .initializer import get_seed
@@ -324,11 +325,9 @@ def state_of(generator: Any) -> Any:
         return generator.n_children_spawned
     if isinstance(generator, np.random.Generator):
         return generator.bit_generator.state
+    if generator is np.random.mtrand._rand:
+        return global_state()
     return generator.state if isinstance(generator, np.random.BitGenerator) else generator.get_state()
-
-
-#: Types of the parts of a state that Python compares at once: Python's own generator has hundreds of integers.
-_NUMBERS = frozenset({int, float, str, type(None)})
 
 
 def is_same_state(state: Any, other: Any) -> bool:
@@ -342,11 +341,13 @@ def is_same_state(state: Any, other: Any) -> bool:
     >>> is_same_state(state_of(generator), before), is_same_state(before, before)
     (False, True)
     """
+    try:
+        return state is other or bool(state == other)
+    except ValueError:  # there are arrays among the parts
+        pass
     if isinstance(state, dict):
         return all(is_same_state(part, other[name]) for name, part in state.items())
-    if isinstance(state, tuple) and not _NUMBERS.issuperset(map(type, state)):
-        return all(map(is_same_state, state, other))
-    return np.array_equal(state, other) if isinstance(state, np.ndarray) else bool(state == other)
+    return all(map(is_same_state, state, other)) if isinstance(state, tuple) else np.array_equal(state, other)
 
 
 def set_state(generator: Any, state: Any) -> None:

@@ -14,7 +14,7 @@ class TableOwner(Protocol):
     """An owner of tables."""
 
     def _edited(self, name: str, before: object, now: object) -> None:
-        """A table has another entry by a name; None where there was none or is none any more."""
+        """React to an edit of a table: the entry ``name`` was ``before`` and is ``now``; None means no entry."""
 
 
 class Table(OrderedDict[str, Any]):

@@ -511,7 +511,7 @@ def _zeros_like_tree(value: Any) -> Any:
 
 
 def _stacked(value: Any, dtype: np.dtype) -> Any:
-    """A nesting of numbers and tensors, stacked to one tensor."""
+    """Nested lists of scalars and tensors, stacked to one tensor."""
     if isinstance(value, (list, tuple)):
         return ops.stack(*[_stacked(part, dtype) for part in value], axis=0, num_args=len(value))
     return tensor(value if isinstance(value, (TensorBase, NDArray)) else np.asarray(value, dtype))._cast(dtype)

@@ -280,7 +280,7 @@ def _same_structure(before: Structure, after: Structure) -> bool:
 def _holds(value: Any, visited: set[int]) -> bool:
     """Whether a value is a traced tensor, or holds one: a container, a function, a generator, an object; values in
     ``visited`` are skipped."""
-    cls = type(value)  # not what an object says of itself
+    cls = type(value)  # not ``__class__``, which an object may override
     if issubclass(cls, TracedTensor):
         return id(value) not in visited
     if id(value) in visited or issubclass(cls, _WITHOUT):

@@ -136,7 +136,7 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
         return str(self.asnumpy()) if self.has_text else self._title()
 
     def _title(self) -> str:
-        """Its text without its numbers."""
+        """Its text without its elements."""
         shape = "?" if self._spec.shape is None else show(self._spec.shape)
         return f"<tensor of a trace, shape {shape}, {self._dt}, {self._entry[0].name}>"
 
@@ -210,7 +210,7 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
             return (STATE.trace or self._trace).ask(self, "item()")
         return (self[index] if isinstance(index, tuple) else self.reshape((-1,))[index]).item()
 
-    # ---------------------------------------------------------------------------------------- what cannot be
+    # --------------------------------------------------------------------------------------- refused methods
 
     def _refuse(what: str, instead: str) -> Callable[..., NoReturn]:  # type: ignore[misc]
         def method(self: TracedTensor, *_: object, **__: object) -> NoReturn:

@@ -230,7 +230,7 @@ class ValueReads(AttributeReads):
             return
         self._met[id(value)] = value
         if issubclass(cls, np.void) and value.dtype.hasobject:
-            self.read(value, "a record")  # nothing notes how code takes the objects from it
+            self.read(value, "a record")  # reads of its fields are not noted one by one
         if issubclass(cls, BufferContainer):
             self.comparisons.path(cls, "{}.__call__", cls.__call__, f"{cls.__name__}.__call__")
         if cls is decimal.Decimal or value is decimal.Decimal or value is decimal:
@@ -305,9 +305,10 @@ class ValueReads(AttributeReads):
                 self._read_code(function.__code__, function.__globals__)  # it may not run again
 
     def _read_elements(self, array: NDArray) -> None:
-        """Note all numbers of an array."""
+        """Note all elements of an array as read."""
         label, data = "an array", getattr(array, "_data", None)
-        if data is None or isinstance(data, TracedArray):  # it is being made, or made by the trace
+        # its memory is not allocated yet, or it is a result of the trace
+        if data is None or isinstance(data, TracedArray):
             return
         self.comparisons.path(array, "{}._data", data, label)
         if isinstance(data, np.ndarray):

@@ -34,8 +34,8 @@ def _calculate_correct_fan(shape: Shape, mode: str) -> int:
 
 
 def _calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The gain of ``HeNormal`` for what follows a layer; ``param`` is the slope of the leaky rectifier, 0.01 where it
-    is None."""
+    """The gain of ``HeNormal`` for the activation after a layer; ``param`` is the slope of the leaky rectifier, by
+    default 0.01."""
     kind = HeNormal(0.01 if param is None else param, nonlinearity=nonlinearity)
     return gain_of(nonlinearity, kind.negative_slope)
 

@@ -295,8 +295,8 @@ def method_signature(op: Op) -> inspect.Signature:
 
 
 class LateSignature(inspect.Signature):
-    """A signature that is made at the first access, as of a method of a class that exists before the operators, or of
-    an operator whose Prop is asked for the names of its inputs."""
+    """A signature that is computed at the first access: of a method of a class that exists before its operator, or of
+    an operator whose Prop lists the names of its inputs."""
 
     __slots__ = ("_make",)
 

@@ -6,6 +6,7 @@ the conversion from text.
 
 from __future__ import annotations
 
+import enum
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -28,6 +29,7 @@ from .conversions import (
     from_text,
     is_limited,
     key_to_text,
+    member_names,
     to_text,
 )
 from .keys import PLAIN, exact, has_fixed_key
@@ -124,7 +126,10 @@ class Field:
             raise
         except (ValueError, TypeError, AttributeError, OverflowError):
             hint = ""
-            options = [arg for arg in typing.get_args(self.kind) if isinstance(arg, str)]
+            kinds = typing.get_args(self.kind) or (self.kind,)
+            options = [arg for arg in kinds if isinstance(arg, str)] + [
+                name for kind in kinds if isinstance(kind, type) and issubclass(kind, enum.Enum)
+                for name in kind.__members__]
             if isinstance(value, str) and options:
                 hint = " " + did_you_mean(value, options)
             raise AttrError(f"attribute {self.name}: expected {self.describes}, got {value!r}{hint and '.'}{hint}"
@@ -140,7 +145,7 @@ class Field:
         >>> Field("key", Any, limited=Key).text((slice(1, None), np.array([0, 2])))
         '(slice(1, None, None), [0, 2])'
         """
-        return key_to_text(value) if self._limited is Key else to_text(value)
+        return key_to_text(value) if self._limited is Key else to_text(member_names(value))
 
 
 S = TypeVar("S", bound="Schema")
@@ -194,7 +199,7 @@ class Schema:
             for name in parameters.keyword_only])
 
     def __getattr__(self, name: str) -> Any:
-        """A part that the annotations say, when it is asked for first."""
+        """Compute a part that follows from the annotations, at its first access."""
         if name not in ("fields", "open", "_by_name", "_cache"):
             raise AttributeError(name)
         self.read()

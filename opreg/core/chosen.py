@@ -1,4 +1,4 @@
-"""Choices of a thread that hold within a ``with`` statement, for what is made there."""
+"""Choices that hold in one thread within a ``with`` statement."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def plain_key(value: Any) -> Hashable:
     (True, False)
     """
     cls = type(value)
-    if issubclass(cls, np.void):  # its text has no more digits than NumPy's print options say
+    if issubclass(cls, np.void):  # by bytes, since its text is rounded by NumPy's print options
         return (cls, id(value)) if value.dtype.hasobject else (cls, value.dtype, value.tobytes())
     if cls in _BY_VALUE or not cls.__flags__ & HEAP_TYPE:
         return cls, repr(value)
@@ -517,7 +517,7 @@ class Comparisons:
             self._contents.append(_Entries(value, label))
 
     def missing(self, names: dict[str, Any], name: str, label: str) -> None:
-        """A name that a dict of globals has not, so that the built-in function is meant, or one of attributes."""
+        """Note that a name was looked up in a dict, globals or attributes, that does not have it."""
         if id(names) not in self._missing:
             self._missing[id(names)] = _Missing(names, label)
             self._contents.append(self._missing[id(names)])

@@ -6,8 +6,11 @@ Text has the form in files of Apache MXNet.
 from __future__ import annotations
 
 import ast
+import enum
+import functools
 import math
 import numbers
+import operator
 import re
 import types
 import typing
@@ -19,12 +22,14 @@ import numpy as np
 from .spec import TypeFlag, as_dtype
 
 __all__ = ["AsDefault", "AsText", "Converter", "Count", "Few", "Finite", "Key", "Limit", "Number", "Positive",
-           "converter", "describe", "from_text", "is_limited", "key_to_text", "to_text"]
+           "converter", "describe", "from_text", "has_text", "is_limited", "key_to_text", "member_names", "to_text"]
 
 _INT = re.compile(r"\s*[+-]?\d+\s*$")
 _NUMBER = re.compile(r"[+-]?[0-9][^,]*$")
 _MARKS = ("'", '"', "(", "[")  # quotes and brackets inside of a tuple
 _LONG = re.compile(r"(?<=\d)L\b")  # Python 2 wrote (2L, 3L)
+#: Texts of containers, bytes, complex numbers, and other expressions that are no plain numbers.
+_EXPRESSION = re.compile(r"\s*([\[({]|b['\"]|(slice|range|set|frozenset)\(|Ellipsis\s*$|[+-]?[\d.]\S*j\s*$)")
 _TRUE, _FALSE = ("True", "true", "1"), ("False", "false", "0")
 
 
@@ -47,25 +52,69 @@ def to_text(value: object) -> str:
     if isinstance(value, np.generic):
         return str(value.item())
     if isinstance(value, (tuple, list)):
-        items = ", ".join(repr(item) if isinstance(item, str) else to_text(item) for item in value)
+        items = ", ".join(map(_item_text, value))
         close = ",)" if len(value) == 1 and isinstance(value, tuple) else ")"
         return f"({items}{close}" if isinstance(value, tuple) else f"[{items}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join([f"{_item_text(key)}: {_item_text(item)}" for key, item in value.items()]) + "}"
+    if isinstance(value, (set, frozenset)) and value:
+        items = "{" + ", ".join(sorted(map(_item_text, value))) + "}"
+        return items if isinstance(value, set) else f"frozenset({items})"
     return str(value)
 
 
+def _item_text(value: object) -> str:
+    return repr(value) if isinstance(value, str) else to_text(value)
+
+
+def has_text(value: object) -> bool:
+    """Whether ``from_text``, or the converter of a declared type, reads the text of a value as an equal one.
+
+    Examples
+    --------
+    >>> has_text({"axes": (0, 1), "by": 1j}), has_text(object())
+    (True, False)
+    """
+    if isinstance(value, dict):
+        return all(map(has_text, (*value, *value.values())))
+    if isinstance(value, (tuple, list, set, frozenset)):
+        return all(map(has_text, value))
+    return value is None or value is ... or isinstance(value, (
+        str, bytes, int, float, complex, slice, range, type, enum.Enum, np.generic, np.dtype))
+
+
+def member_names(value: object) -> Any:
+    """A value in which names stand for members of an ``Enum``, as they do in files.
+
+    Examples
+    --------
+    >>> import enum
+    >>> Pace = enum.Enum("Pace", ["SLOW", "FAST"])
+    >>> member_names({"pace": [Pace.FAST]})
+    {'pace': ['FAST']}
+    """
+    if isinstance(value, enum.Enum):
+        return value.name
+    if isinstance(value, dict):
+        return {member_names(key): member_names(item) for key, item in value.items()}
+    return type(value)(map(member_names, value)) if type(value) in (tuple, list, set, frozenset) else value
+
+
 def from_text(text: str) -> Any:
-    """The value of a text for attributes without a declared type: None, an int, a float, a bool, a tuple, or else the
-    text.
+    """The value of a text for attributes without a declared type: None, a number, a bool, bytes, a slice, a range, a
+    container of these and of text, or else the text.
 
     Examples
     --------
     >>> from_text("(3, 3)"), from_text("1e-5"), from_text("relu"), from_text("None"), from_text("((1, 2), (0.5,))")
     ((3, 3), 1e-05, 'relu', None, ((1, 2), (0.5,)))
+    >>> from_text("{'by': 2j}"), from_text("slice(1, None, None)")
+    ({'by': 2j}, slice(1, None, None))
     """
-    if text.strip()[:1] in ("(", "["):
+    if _EXPRESSION.match(text):
         try:
-            return _to_item(ast.literal_eval(text.strip()))
-        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):  # numbers such as 3L and nan
+            return _to_item(_literal(text))
+        except ValueError:  # a number such as 3L
             pass
     for kind in (type(None), int, float, bool, tuple[int, ...], tuple[float, ...]):
         try:
@@ -73,6 +122,41 @@ def from_text(text: str) -> Any:
         except (ValueError, TypeError):
             continue
     return text
+
+
+#: Names in expressions of attributes, and functions in them.
+_NAMES = {"nan": math.nan, "inf": math.inf, "Ellipsis": ...}
+_FUNCTIONS: dict[str, Any] = {"slice": slice, "range": range, "set": set, "frozenset": frozenset}
+
+
+def _literal(text: str) -> Any:
+    """The value of an expression of numbers, text and containers.
+
+    Raises
+    ------
+    ValueError
+        If the text is another expression, or none.
+    """
+    try:
+        return _value_of(ast.parse(text.strip(), mode="eval").body)
+    except (TypeError, SyntaxError, MemoryError, RecursionError):  # errors of Python's parser for damaged text
+        raise ValueError(text) from None
+
+
+def _value_of(tree: ast.expr) -> Any:
+    """The value of a parsed expression."""
+    if isinstance(tree, (ast.Tuple, ast.List, ast.Set)):
+        kind: Any = {ast.Tuple: tuple, ast.List: list, ast.Set: set}[type(tree)]
+        return kind(map(_value_of, tree.elts))
+    if isinstance(tree, ast.Dict):
+        return {_value_of(key): _value_of(item) for key, item in zip(tree.keys, tree.values) if key is not None}
+    if isinstance(tree, ast.Name) and tree.id in _NAMES:
+        return _NAMES[tree.id]
+    if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.USub) and isinstance(tree.operand, ast.Name):
+        return -_value_of(tree.operand)
+    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id in _FUNCTIONS:
+        return _FUNCTIONS[tree.func.id](*map(_value_of, tree.args))
+    return ast.literal_eval(tree)
 
 
 def _to_item(value: object) -> Any:
@@ -238,26 +322,16 @@ def key_to_text(key: object) -> str:
 
 
 def _to_key(value: object) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return _key_of(ast.parse(value.strip(), mode="eval").body)
-    except (SyntaxError, MemoryError, RecursionError):  # errors of Python's parser for damaged text
-        raise ValueError(value) from None
+    return _key_part(_literal(value)) if isinstance(value, str) else value
 
 
-def _key_of(tree: ast.expr) -> Any:
-    """The subscript of a parsed text."""
-    if isinstance(tree, ast.Tuple):
-        return tuple(map(_key_of, tree.elts))
-    if isinstance(tree, ast.Name) and tree.id == "Ellipsis":
-        return ...
-    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "slice":
-        return slice(*map(ast.literal_eval, tree.args))
-    part = ast.literal_eval(tree)
+def _key_part(part: Any) -> Any:
+    """A part of a subscript that was read from text."""
+    if isinstance(part, tuple):
+        return tuple(map(_key_part, part))
     if isinstance(part, list):
         return np.asarray(part, None if len(part) else np.int64)
-    if part is not None and not isinstance(part, int):
+    if not (part is None or part is ... or isinstance(part, (int, slice))):
         raise ValueError(part)
     return part
 
@@ -268,8 +342,9 @@ def _to_literal(options: tuple) -> Converter:
     def convert(value: object) -> Any:
         if isinstance(value, str) and value in by_text:
             return by_text[value]
-        if not isinstance(value, str) and value in options:
-            return options[options.index(value)]
+        if not isinstance(value, str) and value in options:  # of its own type first: 1 equals True
+            return next((option for option in options if type(option) is type(value) and option == value),
+                        options[options.index(value)])
         raise ValueError(value)
 
     return convert
@@ -283,6 +358,36 @@ def _to_any(options: tuple[Converter, ...]) -> Converter:
             except (ValueError, TypeError, AttributeError):
                 continue
         raise ValueError(value)
+
+    return convert
+
+
+def _to_kind(kind: type, *parts: Converter) -> Converter:
+    """Converts to a class whose values have a text, and the elements of a container by their own converters."""
+
+    def convert(value: object) -> Any:
+        found = _literal(value) if isinstance(value, str) else value
+        if issubclass(kind, (complex, np.number)) and isinstance(found, numbers.Number) and not isinstance(found, bool):
+            return kind(found)  # type: ignore[call-overload]
+        if not isinstance(found, kind):
+            raise TypeError(value)
+        if len(parts) == 2:
+            return kind([[part(item) for part, item in zip(parts, pair)] for pair in found.items()])  # type: ignore
+        return kind(map(parts[0], found)) if parts else found  # type: ignore
+
+    return convert
+
+
+def _to_member(kind: type[enum.Enum]) -> Converter:
+    """Converts to a member of an Enum, from its name or its value. Members of a ``Flag`` are joined by ``|``."""
+
+    by_text = {str(member.value): member for member in kind}
+
+    def convert(value: Any) -> Any:
+        names = value.split("|") if isinstance(value, str) else []
+        if names and all(name in kind.__members__ for name in names):
+            return functools.reduce(operator.or_, [kind[name] for name in names])  # type: ignore
+        return kind(by_text.get(value, value) if isinstance(value, str) else value)
 
     return convert
 
@@ -303,6 +408,9 @@ _SIMPLE: dict[Any, Converter] = {
     np.dtype: as_dtype, Any: lambda value: value, tuple: _to_nested, list: _to_nested,
     AsText: to_text, AsDefault: _to_default,
 }
+
+#: Further classes whose values have a text.
+_WITH_TEXT = {complex, bytes, dict, set, frozenset, slice, range}
 
 
 def is_limited(kind: Any) -> bool:
@@ -330,6 +438,10 @@ def converter(kind: Any) -> Converter:
         return _to_tuple(converter(args[0]) if args else _to_item)
     if origin is Literal:
         return _to_literal(args)
+    if (origin or kind) in _WITH_TEXT or (isinstance(kind, type) and issubclass(kind, np.number)):
+        return _to_kind(origin or kind, *map(converter, args))
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return _to_member(kind)
 
     def instance(value: object) -> Any:
         if isinstance(value, kind):
@@ -358,4 +470,6 @@ def describe(kind: object) -> str:
         return "tuple of " + (describe(args[0]) if args else "anything")
     if origin is Literal:
         return "one of " + ", ".join(repr(arg) for arg in args)
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return "one of " + ", ".join(kind.__members__)
     return getattr(kind, "__name__", str(kind))

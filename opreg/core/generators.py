@@ -17,6 +17,7 @@ import numpy as np
 from ..errors import ArgumentError
 from ..typing import Array
 from .array_module import backend
+from .cache import cached
 from .locks import lock
 
 __all__ = ["States", "same_draws", "counter", "drawing", "generator", "go_back", "initial", "keep_states",
@@ -308,7 +309,16 @@ def _entropy(value: int, device_id: int) -> tuple[int, ...]:
     return value, device_id + 1
 
 
+@cached(64)
+def _first_state(entropy: tuple[int, ...]) -> Any:
+    """The state with which a generator of the host begins."""
+    return backend("cpu").generator(entropy, 0).bit_generator.state
+
+
 def _restart(device_type: str, device_id: int, entropy: tuple[int, ...]) -> None:
+    if device_type == "cpu":
+        generator(device_type, device_id).bit_generator.state = _first_state(entropy)
+        return
     served = backend(device_type)
     bits: Any = served.generator(entropy, device_id).bit_generator
     set_state((bits._state if callable(bits.state) else bits.state, served.counter(entropy, device_id)),

@@ -155,7 +155,7 @@ def front(title: str, make: Callable[[Op, str], Callable]) -> Callable[[str], Ca
         if op is None or op.name.startswith("custom."):
             users = find(f"custom.{name}")
             raise UnknownOperatorError(f"{title} has no operator {name!r}. " + (nearest(name) if users is None else
-                                       f"One of users has the name: {title}.custom.{name}"))
+                                       f"A user's operator has this name: {title}.custom.{name}"))
         function = functions[name] = make(op, name)
         return function
 

@@ -16,6 +16,7 @@ from typing import Any
 from ..aliases import inner
 from ..errors import ArgumentError, UnknownOperatorError, did_you_mean
 from .attrs import Schema
+from .cache import cached
 from .invalidation import invalidate
 from .op import Op
 from .parameters import parameters_of
@@ -182,6 +183,13 @@ def user_operator(op_type: Any) -> Op:
 
 def nearest(name: str) -> str:
     """The sentence that offers the operators nearest to a name; internal ones only for an internal name."""
+    _load()
+    return _nearest(name, len(_OPS))
+
+
+@cached(256)
+def _nearest(name: str, count: int) -> str:
+    """As ``nearest``, while there are ``count`` names. Programs ask again and again whether a name is there."""
     return did_you_mean(name, [candidate for candidate in names() if candidate.startswith("_") == name.startswith("_")
                                and (name.startswith("custom.") or not candidate.startswith("custom."))])
 

@@ -48,7 +48,7 @@ WATCHED: list[bool] = []
 _SPANS, _PICKED = 256, 1 << 14
 
 
-# --------------------------------------------------------------------------------------------- what is known of memory
+# --------------------------------------------------------------------------------------------------- records of memory
 
 
 class _Memory:
@@ -330,13 +330,13 @@ class _Part:
 #: Arrays of devices that were written together, by the ``id`` of the first one and their number, as long as that lives:
 #: references to them, and their places.
 _GROUPS: dict[tuple[int, int], tuple[list[Callable[[], Any]], _Together]] = {}
-# The fewest arrays that are kept in `_GROUPS`.
+# The fewest arrays of a group that `_GROUPS` stores.
 _GROUP = 4
 
 
 def _together(arrays: Sequence[Array]) -> _Together:
-    """The places of arrays. Those of a device, as the weights and states of an optimizer, are found once while the
-    arrays live: their addresses take longer than an update."""
+    """The places of arrays. Arrays of a device, such as the weights and states of an optimizer, are located once while
+    they live: reading their addresses takes longer than an update."""
     if len(arrays) < _GROUP or isinstance(arrays[0], ndarray) or not all(map(_is_memory, arrays[:1])):
         return _Together(arrays)
     key = id(arrays[0]), len(arrays)

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import arguments as calls
-from ..core.attrs import Schema
 from ..core.dispatch import call
 from ..core.launch import Call, FirstRun, Step
 from ..core.mode import MODE
-from ..core.op import Op, combined_shape, filled_shapes, gradients_by_rule
+from ..core.op import Op, combined_shape, filled_shapes
 from ..core.registry import ops
 from ..core.rules import SAME_TYPE, AttrsRule, Dtypes, Rule, Shapes, TypeRule, as_list, counted
 from ..core.signature import Names
@@ -25,7 +24,7 @@ from ..core.value import Value
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, Where, note
 from .dry_run import dry_run, spec_of
 from .first_run import note_given
-from .gradient import READS, OutGrads, Use, by_rule, check_gradients, derive, read_only
+from .gradient import READS, OutGrads, Use, UsersSchema, by_rule, derive
 from .signature import GIVEN, Signature, check_rule, read, read_types
 
 if TYPE_CHECKING:
@@ -42,13 +41,11 @@ _FLOAT32, _INT32 = np.dtype(np.float32), np.dtype(np.int32)
 _LENGTHS = 12, 60, 1020
 
 
-class DefinedFunction(Schema):
+class DefinedFunction(UsersSchema):
     """The schema of an operator that is a function: its keyword-only parameters are the attributes.
 
     Attributes
     ----------
-    op : Op
-        The operator.
     rule : Rule
         The function.
     given : list of str
@@ -61,7 +58,6 @@ class DefinedFunction(Schema):
         The dtype rule and the shape rule where none are declared.
     """
 
-    op: Op
     shapes_by_run: Rule | None
 
     def __init__(self, function: Callable, signature: Signature, types: str | None, by_types: TypeRule | None):
@@ -70,21 +66,17 @@ class DefinedFunction(Schema):
         self.given = [name for name in GIVEN if name in self.rule.names]
         self.types, self.by_types = types, by_types
         self.by_run = AttrsRule(_alike)
-        self._reads: tuple[Any, BodyReads] | None = None
 
     @functools.cached_property
     def function_reads(self) -> BodyReads:
         """Reads of the function, on which the result of a dry run depends."""
         return READS.function([self.rule.function])
 
-    def reads(self) -> BodyReads:
-        """Reads of the function, where it is traced, and of its gradient rule."""
+    def traced_code(self) -> list[Any]:
+        """The function, where it is traced, and its gradient rule."""
         rule = self.op.rules.grad
-        if self._reads is None or self._reads[0] is not rule:
-            traced = [*([self.rule.function] if self.op.traits.traced else []),
-                      *([rule.function] if isinstance(rule, Rule) else [])]
-            self._reads = rule, READS.function(traced)
-        return self._reads[1]
+        return [*([self.rule.function] if self.op.traits.traced else []),
+                *([rule.function] if isinstance(rule, Rule) else [])]
 
     def complete(self, keywords: Mapping[str, object]) -> FunctionUse:
         """Typed attributes, with caches of their own."""
@@ -299,18 +291,6 @@ class FunctionUse(Use):
                     return self._dry_run(list(map(Spec, shapes, guess)), traced)
             raise
 
-    # --------------------------------------------------------------------------------------------- gradient
-
-    def gradient(self, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool], is_train: bool
-                 ) -> list[Value | None]:
-        """Call the user's gradient rule; one gradient for each input."""
-        g, ins, outs = read_only(g), list(map(read_only, ins)), list(map(read_only, outs))
-        signature = self.op.signature
-        gradients = signature.given(self, gradients_by_rule(
-            self.op, g, signature.placed(self, ins), outs, self, signature.placed(self, needs), is_train))
-        title = f"operator {self.op.op_type!r}: the gradient"
-        return check_gradients(self.op.signature.arguments(self), gradients, ins, title)
-
 
 def of_function(name: str | None, function: Callable, outputs: Sequence[str],
                 auxiliary: Sequence[str] | Mapping[str, Any], types: str | None, loss: bool, traced: bool,
@@ -356,7 +336,7 @@ def _gradients(op: Op, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value],
     if op.loss(use):  # a loss may have no output gradient
         g = ([ops.ones_like(out) if top is None else top for top, out in zip(g, outs)]
              if isinstance(g, (tuple, list)) else ops.ones_like(outs[0]) if g is None else g)
-    return by_rule(use.gradient, use, g, ins, outs, needs, is_train) if ruled else derive(use, g, ins, needs)
+    return by_rule(use.declared_gradient, use, g, ins, outs, needs, is_train) if ruled else derive(use, g, ins, needs)
 
 
 def _steps(call: Call) -> list[Step]:

@@ -14,12 +14,12 @@ import numbers
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
-from ..core.attrs import AS_GIVEN, Attributes
+from ..core.attrs import AS_GIVEN, Attributes, Schema
 from ..core.comparisons import Check
 from ..core.gradient import fit_gradient
 from ..core.launch import Call
 from ..core.mode import MODE
-from ..core.op import Op
+from ..core.op import Op, gradients_by_rule
 from ..core.rules import AttrsRule
 from ..core.slots import Slot
 from ..core.spec import Spec
@@ -30,8 +30,10 @@ from ..errors import ArgumentError, NotDifferentiableError, OpError
 if TYPE_CHECKING:
     from ..ndarray.context import Context
     from ..typing import Array
+    from .reads import BodyReads
 
-__all__ = ["Use", "GradientUse", "by_rule", "derive", "check_gradients", "read_only", "OutGrads", "COMPUTED", "READS"]
+__all__ = ["Use", "UsersSchema", "GradientUse", "by_rule", "derive", "check_gradients", "read_only", "OutGrads",
+           "COMPUTED", "READS"]
 
 T = TypeVar("T")
 
@@ -53,6 +55,30 @@ class OutsideValues(Protocol):
     def check(self) -> Check | None:
         """A function that returns the name of a value that has changed since this call, if any; None if no value can
         change."""
+
+
+class UsersSchema(Schema):
+    """The schema of a user's operator.
+
+    Attributes
+    ----------
+    op : Op
+        The operator.
+    """
+
+    op: Op
+    _reads: tuple[object, BodyReads] | None = None
+
+    def traced_code(self) -> list[Any]:
+        """Functions and classes that are traced when the operator, or its gradient, becomes a part of a graph."""
+        raise NotImplementedError
+
+    def reads(self) -> BodyReads:
+        """Reads of the traced code. They are determined anew when another gradient rule is declared."""
+        rule = self.op.rules.grad
+        if self._reads is None or self._reads[0] is not rule:
+            self._reads = rule, READS.function(self.traced_code())
+        return self._reads[1]
 
 
 class Use(Attributes):
@@ -93,6 +119,16 @@ class Use(Attributes):
     def named_rule(self, rule: str) -> str:
         """A rule that its author may write, in the form of its kind."""
         return f"@{self.op.op_type}.{rule}"
+
+    def declared_gradient(self, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
+                          is_train: bool) -> list[Value | None]:
+        """Call the gradient rule that the user declared by ``@op.grad``; one gradient for each input."""
+        g, ins, outs = read_only(g), list(map(read_only, ins)), list(map(read_only, outs))
+        signature = self.op.signature
+        gradients = signature.given(self, gradients_by_rule(
+            self.op, g, signature.placed(self, ins), outs, self, signature.placed(self, needs), is_train))
+        title = f"operator {self.op.op_type!r}: the gradient"
+        return check_gradients(self.op.signature.arguments(self), gradients, ins, title)
 
     def version(self, ctx: Context, arrays: Sequence[Array]) -> Hashable:
         """A key that stays equal as long as tracing the body for such arrays gives the same result; None if unknown.

@@ -254,12 +254,13 @@ def check(op_or_cell: Any, /, *inputs: Any, **attrs: Any) -> Report:
     ----------
     op_or_cell
         An operator made by ``define``, a ``CustomOpProp`` class, the name of a registered operator, or a function of
-        ``nd`` or ``sym``; an ``autograd.Function``, also of PyTorch; a ``custom_vjp`` function of JAX; a Cell; or a
-        function of tensors, compiled by ``jit`` or not.
+        ``nd`` or ``sym``; an ``autograd.Function``; a Cell; or a function of tensors, compiled by ``jit`` or not. Of
+        PyTorch: an ``autograd.Function``, a module, an operator of ``torch.library``, or a function of tensors; of JAX:
+        a ``custom_vjp``, ``custom_jvp`` or compiled function, or a function of arrays.
     *inputs : array
         Arguments, then auxiliary states. The last ones may be left out if their shapes are inferred from the others.
-        Small arrays without ties and zeros are best. Python scalars are passed to functions of other libraries
-        unchanged.
+        Small arrays without ties and zeros are best. Functions of other libraries get everything else unchanged, and
+        arrays inside of lists, tuples and dicts are inputs, too.
     **attrs
         Attributes of an operator, or keywords of a function.
 

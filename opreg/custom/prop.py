@@ -11,12 +11,12 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..core.arguments import LateSignature, is_tensor, signature
-from ..core.attrs import AS_GIVEN, REQUIRED, AsText, Field, Schema, to_text
+from ..core.attrs import AS_GIVEN, REQUIRED, AsText, Field, to_text
 from ..core.cache import Recent
 from ..core.dispatch import call
 from ..core.keys import Same
 from ..core.op import Op
-from ..core.rules import AttrsRule, Dtypes, Shapes, as_list, counted, warn_of_none
+from ..core.rules import AttrsRule, Dtypes, Rule, Shapes, as_list, counted, warn_of_none
 from ..core.spec import Shape, TypeFlag, is_known
 from ..core.value import Value
 from ..errors import (
@@ -32,10 +32,10 @@ from ..errors import (
 from .answers import agree_dtypes, agree_shapes, check_dtype, check_groups, check_names, check_shape, check_stypes
 from .custom_op import CustomOpProp
 from .first_run import is_default
-from .gradient import READS, OutGrads, Use, by_rule, check_gradients, derive, read_only
+from .gradient import READS, OutGrads, Use, UsersSchema, by_rule, check_gradients, derive, read_only
 from .invocation import backward_steps, forward_steps
 from .purity import is_plain, lasting_answers
-from .signature import hints
+from .signature import attribute, check_rule, hints
 
 if TYPE_CHECKING:
     from ..ndarray.context import Context
@@ -90,7 +90,7 @@ class PropUse(Use):
     answers_alike = False
     _reads: tuple[tuple[int, ...], tuple[int, ...]] | None = None
 
-    # ------------------------------------------------------------------------------ what the Prop is asked
+    # --------------------------------------------------------------------------------- answers of the Prop
 
     @property
     def needed(self) -> tuple[int, ...]:
@@ -273,7 +273,7 @@ class PropUse(Use):
         return memo[key]
 
     def maker(self, ctx: Context, memo: dict[Any, Any], inputs: Sequence[Any]) -> Callable[[], CustomOp]:
-        """A function that makes an operator for such inputs, in the place of the one that was made before."""
+        """A function that makes a new operator for such inputs and stores it instead of the former one."""
         key, (shapes, dtypes) = Same(self.prop), operator_specs(inputs)
 
         def make() -> CustomOp:
@@ -299,9 +299,10 @@ class PropUse(Use):
 
     def differentiate(self, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
                       is_train: bool) -> list[Value | None]:
-        """Gradients of the inputs, by ``gradient`` of the Prop or ``backward`` of its operator."""
-        if hasattr(self.prop, "gradient"):
-            return by_rule(self._gradient, self, g, ins, outs, needs, is_train)
+        """Gradients of the inputs: by a declared rule, ``gradient`` of the Prop, or ``backward`` of its operator."""
+        if self.ruled:
+            rule = self._gradient if self.registered.declared_rule is None else self.declared_gradient
+            return by_rule(rule, self, g, ins, outs, needs, is_train)
         body = None if self.cache is None else self.cache.body
         if self.op.traits.traced and body is not None and body.comparable:
             return derive(self, g, ins, needs)  # its operator has no backward
@@ -328,8 +329,8 @@ class PropUse(Use):
 
     @property
     def ruled(self) -> bool:
-        """Whether the Prop has a method ``gradient``."""
-        return hasattr(self.prop, "gradient")
+        """Whether there is a gradient rule: a declared one, or the Prop's method ``gradient``."""
+        return self.registered.declared_rule is not None or hasattr(self.prop, "gradient")
 
     @property
     def gradients(self) -> dict[tuple[bool, ...], Any]:
@@ -352,9 +353,9 @@ class PropUse(Use):
         version = cache.body.version()
         return None if version is None else (cache, version)
 
-    def outside(self) -> BodyReads | None:
-        """Reads of the traced classes of the Prop and of its operator, or of the Prop's ``gradient``."""
-        return self.registered.outside
+    def outside(self) -> BodyReads:
+        """Reads of the traced classes of the Prop and of its operator, and of the gradient rule."""
+        return self.registered.reads()
 
     def backward(self, needs: Sequence[bool]) -> BackwardUse:
         """The attributes of the backward operator for requested gradients."""
@@ -470,22 +471,20 @@ def _looks_otherwise(value: str) -> bool:
         return False
 
 
-class RegisteredProp(Schema):
+class RegisteredProp(UsersSchema):
     """The schema of an operator that is a ``CustomOpProp``: the parameters of its constructor are the attributes.
 
     Attributes
     ----------
-    op : Op
-        The operator.
     op_type, prop_class
         The name and the class that were registered.
     calls : Recent
         Caches of eager calls, by their keywords.
     told : set of str
         Inputs for which a warning was issued that their gradient is not written.
+    rule_of_class : Rule
+        The gradient rule that asks the class.
     """
-
-    op: Op
 
     def __init__(self, op_type: str, prop: type[CustomOpProp]):
         annotated = hints(prop.__init__)
@@ -495,11 +494,12 @@ class RegisteredProp(Schema):
                 is_open = True
             elif parameter.kind is not parameter.VAR_POSITIONAL:
                 default = REQUIRED if parameter.default is parameter.empty else parameter.default
-                fields.append(Field(parameter.name, annotated.get(parameter.name, AsText), default))
+                fields.append(attribute(parameter.name, annotated.get(parameter.name, AsText), default))
         super().__init__(fields, is_open)
         self.op_type, self.prop_class = op_type, prop
         self.calls = Recent(_KEPT)
         self.warned: set[str] = set()
+        self.rule_of_class = AttrsRule(PropUse.differentiate)
 
     @property
     def plain_types(self) -> bool:
@@ -511,12 +511,17 @@ class RegisteredProp(Schema):
         """Whether ``infer_shape`` is the default, and no shape depends on values."""
         return is_default(self.prop_class.infer_shape) and not hasattr(self.prop_class, "infer_shape_from_data")
 
-    @functools.cached_property
-    def outside(self) -> BodyReads | None:
-        """See ``PropUse.outside``."""
-        rule = getattr(self.prop_class, "gradient", None)
-        traced = [self.prop_class] if self.prop_class.traced else [] if rule is None else [rule]
-        return READS.function(traced) if traced else None
+    @property
+    def declared_rule(self) -> Any:
+        """The gradient rule that was declared by ``Op.grad``; None if there is none beside the class."""
+        rule = self.op.rules.grad
+        return None if rule is self.rule_of_class else rule
+
+    def traced_code(self) -> list[Any]:
+        """The Prop's class, where it is traced, and the gradient rule."""
+        rule = self.declared_rule
+        gradient = rule.function if isinstance(rule, Rule) else getattr(self.prop_class, "gradient", None)
+        return [*([self.prop_class] if self.op.traits.traced else []), *([] if gradient is None else [gradient])]
 
     def complete(self, keywords: Mapping[str, object]) -> PropUse:
         """Typed attributes, with a new Prop and the names that it lists."""
@@ -534,6 +539,7 @@ class RegisteredProp(Schema):
             if field.required and field.name not in typed:
                 raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}() needs the keyword "
                                     f"{field.name!r}")
+            typed.setdefault(field.name, field.default)  # which declared rules read, too
         return self.anew(typed)
 
     def _text(self, name: str, value: object) -> str:
@@ -594,6 +600,7 @@ def of_prop(op_type: str, prop: type[CustomOpProp]) -> Op:
                             outputs=AttrsRule(lambda use: use.outputs), auxiliary=AttrsRule(lambda use: use.auxiliary),
                             types=AttrsRule(PropUse.infer_dtypes), mode=True, per_instance=True, op_type=op_type,
                             loss=AttrsRule(lambda use: not any(i < len(use.outputs) for i in use.needed)), call=call,
+                            differentiate=_gradients, check_rule=_check_rule,
                             traced=bool(getattr(prop, "traced", False)),
                             capturable=bool(getattr(prop, "capturable", False)),
                             cheap=bool(getattr(prop, "cheap", False)), doc=_own_doc(prop))
@@ -603,12 +610,31 @@ def of_prop(op_type: str, prop: type[CustomOpProp]) -> Op:
     if hasattr(prop, "infer_shape_from_data"):
         op.infer_from_data(AttrsRule(PropUse.shapes_from_data))
     op.kernel("CustomOp.forward", bound=True)(forward_steps)
-    op.grad(AttrsRule(PropUse.differentiate))
+    op.grad(registered.rule_of_class)
     if _has_rule(op_type, prop, "vmap", ("ins", "batched")):
         op.vmap(AttrsRule(lambda use, ins, batched: use.ask("vmap", ins, batched)))
     if _has_rule(op_type, prop, "jvp", ("t", "ins", "outs")):
         op.jvp(AttrsRule(lambda use, t, ins, outs: use.ask("jvp", t, ins, outs)))
     return op
+
+
+def _gradients(op: Op, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], use: PropUse, needs: Sequence[bool],
+               is_train: bool) -> list[Value | None]:
+    return use.differentiate(g, ins, outs, needs, is_train)
+
+
+#: Methods of a Prop in the place of rules of other operators.
+_METHODS = {"infer": "infer_shape", "shapes": "infer_shape", "fill": "infer_shape", "together": "infer_shape",
+            "types": "infer_type", "infer_from_data": "infer_shape_from_data"}
+
+
+def _check_rule(op: Op, what: str, function: Any) -> None:
+    """Check a rule that is declared beside a Prop, which tells shapes and dtypes itself."""
+    if what in _METHODS:
+        prop: Any = op.signature.schema
+        raise ArgumentError(f"operator {op.op_type!r}: write the method {_METHODS[what]} of "
+                            f"{prop.prop_class.__name__} instead of a rule {what!r}")
+    check_rule(op, what, function)
 
 
 def _own_doc(prop: type[CustomOpProp]) -> str:

@@ -87,7 +87,7 @@ class PythonOp:
 
     @property
     def operator(self) -> Op:
-        """The operator of this object, which is registered when it is asked for first."""
+        """The operator of this object, which is registered at the first access."""
         op = _OPERATORS.get(id(self))
         if op is None:
             kind = type(self).__name__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import enum
 import inspect
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +16,8 @@ from ..core.signature import GIVEN_INPUTS
 from ..core.spec import as_dtype
 from ..errors import ArgumentError, DTypeError, Where, did_you_mean, is_transient, warn
 
-__all__ = ["Signature", "read", "read_types", "hints", "RULES", "check_keywords", "check_rule", "warn_misspelt"]
+__all__ = ["Signature", "attribute", "read", "read_types", "hints", "RULES", "check_keywords", "check_rule",
+           "warn_misspelt"]
 
 #: Keyword-only parameters that are no attributes.
 GIVEN = ("is_train", "ctx")
@@ -129,15 +131,21 @@ def read(function: Any, auxiliary: Sequence[str] = ()) -> Signature:
     return Signature(tuple(inputs[:len(inputs) - len(states)]), many, states, Schema(fields), tuple(optional))
 
 
+def attribute(name: str, hint: Any, default: Any) -> Field:
+    """The attribute of a parameter with an annotation. One of type Any keeps every value and reads text."""
+    return Field(name, hint, default, AsDefault if hint is Any else hint)
+
+
 def _field(name: str, annotated: dict[str, Any], default: Any) -> Field:
     """The attribute of a parameter. An annotated default is converted as given values are, so that lists are tuples."""
     if name in annotated:
-        field = Field(name, annotated[name], default)
+        field = attribute(name, annotated[name], default)
         if isinstance(default, list):
             field.default = field(default)
         return field
-    reads = default is not REQUIRED and not isinstance(default, str)
-    return Field(name, Any, default, AsDefault if reads else Any)
+    if isinstance(default, str) and not isinstance(default, enum.Enum):
+        return Field(name, Any, default)
+    return Field(name, Any, default, type(default) | AsDefault if isinstance(default, enum.Enum) else AsDefault)
 
 
 def _states(title: str, inputs: Sequence[str], many: str | None, auxiliary: Sequence[str]) -> tuple[str, ...]:
@@ -299,7 +307,8 @@ def check_rule(op: Op, what: str, function: Any) -> None:
         raise ArgumentError(f"{title} takes ({text}), expected ({', '.join(shown)}){words}")
     known = [*op.signature.schema.names, *_RULE_KEYWORDS.get(what, ())]
     for each in parameters:
-        if each.kind is kinds.KEYWORD_ONLY and each.default is kinds.empty and each.name not in known:
+        if (each.kind is kinds.KEYWORD_ONLY and each.default is kinds.empty and each.name not in known
+                and not op.signature.schema.open):
             raise ArgumentError(f"{title} is not called with a keyword {each.name!r}. {did_you_mean(each.name, known)}")
 
 

@@ -7,6 +7,7 @@ import math
 import os
 import struct
 import zlib
+from collections.abc import Iterator
 from typing import Any, BinaryIO, cast
 
 import numpy as np
@@ -76,6 +77,28 @@ def _read(path: str | os.PathLike, file: BinaryIO, most: int) -> np.ndarray:
         raise FileFormatError(f"{path}: its header gives shape {shape}: {error}") from None
 
 
+def _bits(seed: int) -> Iterator[int]:
+    """Numbers of 32 random bits from a Mersenne Twister with this seed."""
+    random = np.random.RandomState(seed & 0xFFFFFFFF)
+    while True:
+        yield from np.frombuffer(random.bytes(4096), "<u4").tolist()
+
+
+def _shuffled(count: int, seed: int) -> list[int]:
+    """The numbers up to ``count`` in MXNet's order for a seed: each changes places with one up to its own place.
+
+    A place is the quotient of 32 random bits; bits beyond the last whole part of the range are drawn again.
+    """
+    bits, order = _bits(seed), list(range(count))
+    for last in range(1, count):
+        part = 0xFFFFFFFF // (last + 1)
+        place = next(bits) // part
+        while place > last:
+            place = next(bits) // part
+        order[last], order[place] = order[place], order[last]
+    return order
+
+
 class MNISTIter(SingleArrayIter):
     """Iterates over batches of gray images and their classes from files in the format of MNIST; pixels are in [0, 1].
 
@@ -88,7 +111,7 @@ class MNISTIter(SingleArrayIter):
     batch_size : int
         Batch size.
     shuffle, seed : bool, int
-        Whether to shuffle the images, once for all epochs, and the seed.
+        Whether to shuffle the images, once for all epochs, and the seed. The order is MXNet's for this seed.
     flat : bool
         Whether to flatten the images.
     num_parts, part_index : int
@@ -125,7 +148,7 @@ class MNISTIter(SingleArrayIter):
                                 f"{end - start} images")
         rows = np.arange(start, end)
         if shuffle:
-            rows = np.random.default_rng((4, seed & 0xFFFFFFFF)).permutation(rows)
+            rows = rows[_shuffled(len(rows), seed)]
         pixels = images[rows].astype(kind)
         pixels *= pixels.dtype.type(1 / 256)
         shape = (-1,) if flat else (1, *images.shape[1:])

@@ -68,7 +68,7 @@ def main(argv: Sequence[str]) -> int:
                     os.write(theirs, OVER)
         return 0  # the interpreter ends as usual, with its exit handlers
     os.close(theirs)
-    ended: list[int] = []  # signals with which this process has ended the rank
+    ended: list[int] = []  # signals that this process has sent to end the rank
 
     def end(number: int) -> None:
         if number not in ended:  # as MPI's launcher may send it, too

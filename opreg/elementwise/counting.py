@@ -1,7 +1,7 @@
-"""Random numbers by counting: Philox4x32-10 gives four numbers for each key and place in a sequence.
+"""Counter-based random values: Philox4x32-10 gives four values for each key and position in a sequence.
 
 A draw is an array of a key and the first place, uint64 of shape (2,). Element ``i`` has the number ``i % 4`` of the
-place ``i // 4`` behind the first. So a draw gives the same numbers again, and none need be stored.
+place ``i // 4`` behind the first. So a draw can be repeated, and no values need to be stored.
 
 J. K. Salmon and others, Parallel Random Numbers: As Easy as 1, 2, 3, 2011.
 """
@@ -27,7 +27,7 @@ def kept(xp: ArrayModule, x: Array, draw: Array, share: float, out: Array | None
 
 
 def uniform(xp: ArrayModule, draw: Array, count: int) -> Array:
-    """The first ``count`` numbers of a draw, at least 0 and below 1, multiples of 2**-24 in float32.
+    """The first ``count`` values of a draw, at least 0 and below 1, multiples of 2**-24 in float32.
 
     Examples
     --------

@@ -128,7 +128,7 @@ class Parameter:
         if self._grad is not None:  # copied arrays are on no tape
             autograd.mark_variables(self._data or [], self._grad, self.grad_req)
 
-    # ------------------------------------------------------------------------------------- what it is like
+    # -------------------------------------------------------------------------- shape, dtype, storage type
 
     @property
     def grad_req(self) -> str:
@@ -313,7 +313,7 @@ class Parameter:
                                  stype=self._stype)
         return self._var
 
-    # --------------------------------------------------------------------------------------- how it begins
+    # -------------------------------------------------------------------------------------- initialization
 
     def initialize(self, init: InitializerLike = None, ctx: Contexts = None,
                    default_init: InitializerLike = None, force_reinit: bool = False) -> None:
@@ -417,7 +417,7 @@ class Parameter:
             first, *others = [each.copyto(cpu()) for each in self.list_data()]
             return sum(others, first) / (1 + len(others)) if others else first
 
-    # ----------------------------------------------------------------------------------------- how it changes
+    # ------------------------------------------------------------------------------------------------ changes
 
     def set_data(self, data: Any) -> None:
         """Write values to its arrays on all contexts; before initialization, store them.

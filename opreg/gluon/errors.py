@@ -8,8 +8,8 @@ __all__ = ["BlockError", "DeferredInitializationError", "StaleGradient"]
 
 
 class BlockError(ArgumentError, AssertionError):
-    """A block, a parameter or a trainer cannot do what is asked. It is also an AssertionError, which programs of MXNet
-    catch."""
+    """A block, a parameter or a trainer does not support a call in its current state. It is also an AssertionError,
+    which programs of MXNet catch."""
 
 
 class DeferredInitializationError(OpError):

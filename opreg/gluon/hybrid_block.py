@@ -48,7 +48,8 @@ _CHANGES = [0]
 
 
 class _Patches:
-    """Counts changes that programs make to methods of arrays and symbols: graphs were traced with those before."""
+    """Counts the methods of arrays and symbols that programs replaced: a graph traced with the former methods is
+    outdated."""
 
     count = 0
 
@@ -218,8 +219,8 @@ class HybridBlock(Block):
         self._replace(_cached_graph=(), _cached_op=None, _seen=None, _version=self._version + 1)
 
     def _replace(self, **values: Any) -> None:
-        """Set several attributes of a trace at once. The values before live until all are set: code that runs when one
-        is freed lets other threads run, which would see a graph without its reads."""
+        """Set several attributes of a trace at once. The former values are freed only after all are set: freeing runs
+        code that lets other threads run, and these would see a graph without its reads."""
         before = [self.__dict__.get(name) for name in values]
         self.__dict__.update(values)
         del before

@@ -1,3 +1,3 @@
-"""Interoperation with other libraries: ``to_torch`` and ``to_jax`` export operators, ``check`` checks theirs."""
+"""Interoperation with other libraries: ``to_torch`` and ``to_jax`` convert operators."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Operators in JAX, and functions of JAX as operators to check.
+"""Operators in JAX.
 
 An operator becomes a function that ``jit``, ``grad`` and ``vmap`` accept. An operator with a translation is expressed
 in JAX's own operations; others are called back on the host, with arrays that share JAX's memory, and their own
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import operator
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,15 +18,13 @@ import numpy as np
 from opreg.ndarray import NDArray
 from opreg.ndarray.exchange import from_dlpack
 
-from ..core.op import Op
 from ..core.spec import Shape, Spec, is_floating
 from ..custom.operator import TO_JAX
 from ..errors import ArgumentError
-from .foreign import converted_arguments, operator_of
 from .source import Program, Source, gradient_inputs
 from .translation import Untranslatable, promising, translate
 
-__all__ = ["function_of_jax", "to_jax"]
+__all__ = ["to_jax"]
 
 
 @TO_JAX.provide
@@ -306,34 +303,3 @@ def _dialect() -> Any:
             return function(list(xs))
 
     return JaxDialect()
-
-
-# ------------------------------------------------------------------------------------------ theirs, checked
-
-
-def function_of_jax(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[Op, list[np.ndarray]] | None:
-    """A ``custom_vjp`` function of JAX as an operator, and the arrays among its inputs; None for other functions.
-
-    It runs with JAX's 64 bits on, since checks compare gradients in float64.
-    """
-    jax = sys.modules.get("jax")
-    if jax is None or not isinstance(what, jax.custom_vjp):
-        return None
-    name = getattr(what, "__name__", "custom_vjp")
-    call = converted_arguments(name, inputs, getattr(what, "fun", what))
-
-    def outputs(*arrays: Any) -> list[Any]:
-        return jax.tree_util.tree_leaves(what(*call.having(arrays), **attrs))
-
-    def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        with jax.enable_x64(True):
-            return [np.array(out) for out in outputs(*map(jax.numpy.asarray, arrays))]
-
-    def pull(heads: Sequence[np.ndarray], arrays: Sequence[np.ndarray]) -> list[np.ndarray | None]:
-        with jax.enable_x64(True):
-            outs, back = jax.vjp(outputs, *map(jax.numpy.asarray, arrays))
-            out_grads = [jax.numpy.asarray(head) if is_floating(out.dtype) else
-                         np.zeros(out.shape, jax.dtypes.float0) for head, out in zip(heads, outs)]
-            return [None if each.dtype == jax.dtypes.float0 else np.array(each) for each in back(out_grads)]
-
-    return operator_of(name, run, pull, call), call.arrays

@@ -327,7 +327,7 @@ def _variable_gradients(outs: Sequence[NDArray], heads: Sequence[NDArray], varia
 
 
 def gradient_inputs(dtypes: Sequence[Any], requested: Sequence[bool]) -> list[int]:
-    """The indices of the inputs whose gradient is wanted and exists."""
+    """The indices of the inputs whose gradient is requested and exists."""
     return [i for i, (dtype, want) in enumerate(zip(dtypes, requested)) if want and is_floating(np.dtype(dtype))]
 
 

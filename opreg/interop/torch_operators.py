@@ -1,4 +1,4 @@
-"""Operators in PyTorch, and functions of PyTorch as operators to check.
+"""Operators in PyTorch.
 
 An operator becomes one of ``torch.library``. An operator with a translation is expressed in PyTorch's own operations;
 others are called with arrays that share the tensors' memory, and declare their results and gradients in functions that
@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import itertools
 import keyword
-import sys
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -23,16 +22,13 @@ from opreg.ndarray.exchange import from_dlpack
 
 from ..core.attrs import AsText, Field, to_text
 from ..core.keys import exact
-from ..core.op import Op
-from ..core.rules import as_list
 from ..core.spec import ANY, Shape, Spec, as_dtype
 from ..custom.operator import TO_TORCH
 from ..errors import ArgumentError, DTypeError
-from .foreign import converted_arguments, operator_of
 from .source import Program, Source, gradient_inputs
 from .translation import Untranslatable, promising, translate
 
-__all__ = ["function_of_torch", "to_torch"]
+__all__ = ["to_torch"]
 
 _NAMESPACE = "opreg"
 #: Operators of PyTorch, by the operator they were made from; they live as long as the process.
@@ -59,7 +55,7 @@ def to_torch(what: Any, parameters: Mapping[str, Any] | None, random: bool | Non
     return function
 
 
-# ---------------------------------------------------------------------------------------- what is registered
+# ---------------------------------------------------------------------------------------------- registration
 
 
 def _operator(source: Source) -> Any:
@@ -507,36 +503,3 @@ def _dialect() -> Any:
             return Rule.apply(forward, backward, *xs)
 
     return TorchDialect()
-
-
-# ------------------------------------------------------------------------------------------ theirs, checked
-
-
-def function_of_torch(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[Op, list[np.ndarray]] | None:
-    """An ``autograd.Function`` of PyTorch as an operator, and the arrays among its inputs; None for other functions."""
-    torch = sys.modules.get("torch")
-    if torch is None or not (isinstance(what, type) and issubclass(what, torch.autograd.Function)):
-        return None
-    if attrs:
-        raise ArgumentError(f"check: {what.__name__}.apply takes no keywords: got {', '.join(attrs)}")
-    call = converted_arguments(what.__name__, inputs, what.forward,  # type: ignore[attr-defined]  # which has ctx first, where alone
-                 skipped=int(what.setup_context is torch.autograd.Function.setup_context))  # type: ignore[attr-defined]
-
-    def outputs(tensors: Sequence[Any]) -> list[Any]:
-        outs = what.apply(*call.having(tensors))  # type: ignore[attr-defined]
-        return as_list(outs)
-
-    def run(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        return [out.detach().numpy() for out in outputs([torch.from_numpy(array) for array in arrays])]
-
-    def pull(heads: Sequence[np.ndarray], arrays: Sequence[np.ndarray]) -> list[np.ndarray | None]:
-        tensors = [torch.from_numpy(array) for array in arrays]
-        moved = [tensor.requires_grad_() for tensor in tensors if tensor.dtype.is_floating_point]
-        with torch.enable_grad():
-            pairs = [(out, torch.from_numpy(head)) for out, head in zip(outputs(tensors), heads) if out.requires_grad]
-        results = iter(torch.autograd.grad([out for out, _ in pairs], moved, [head for _, head in pairs],
-                                           allow_unused=True) if pairs and moved else [None] * len(moved))
-        gradients = [next(results) if tensor.dtype.is_floating_point else None for tensor in tensors]
-        return [None if gradient is None else gradient.numpy() for gradient in gradients]
-
-    return operator_of(what.__name__, run, pull, call), call.arrays

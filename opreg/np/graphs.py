@@ -99,7 +99,7 @@ def blackman(M: int, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
 
 
 class Drawing:
-    """Random functions for graphs: numbers are drawn when a graph runs.
+    """Random functions for graphs: values are drawn when a graph runs.
 
     Parameters
     ----------

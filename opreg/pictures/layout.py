@@ -197,7 +197,8 @@ class _Part:
                                if thing in groups})
 
     def _turns(self, inner: Sequence[Wire], cycle: Mapping[_Thing, int]) -> dict[int, int]:
-        """For each node the largest number of lines, between different entries of a cycle, on the paths to it.
+        """For each node its turn: a path to the node crosses from one entry of a cycle to another at most so many
+        times.
 
         A node that its own group alone reads, such as a weight, is counted with its reader.
         """

@@ -129,7 +129,7 @@ def divide_in_place(a: Any, b: Any) -> Any:
     return operator.ifloordiv(a, b) if _integer(a) and _integer(b) else operator.itruediv(a, b)
 
 
-# ------------------------------------------------------------------- numbers that are arrays of one element
+# ------------------------------------------------------------------------- arrays of one element as numbers
 
 
 def _is_number(value: object) -> bool:

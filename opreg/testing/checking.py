@@ -18,6 +18,7 @@ from ..errors import NotDifferentiableError, warn
 from . import behaviour, gradients, registered, variations  # noqa: F401  importing them registers their checks, in this order
 from .behaviour import runs
 from .contract import CHECKS, Check, Failed, Skipped, told_again
+from .foreign import ForeignUse
 from .gradients import NOT_LOOKED_AT, whole_numbers
 from .report import NOT_ASKED, Report, Verdict
 from .subjects import FunctionUse, TensorUse, subject, weights_restored
@@ -40,13 +41,13 @@ def examine(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any],
         use = subject(what, inputs, attrs)
         tell(use.title, None)
         verdicts: list[Verdict] = []
-        with told_again(use), weights_restored(what):
+        with told_again(use), weights_restored(what), use.generators_restored():
             for verdict in counted(_verdicts(use), f"checking {use.title}", len(CHECKS), lambda verdict: verdict.name):
                 tell(use.title, verdict)
                 verdicts.append(verdict)
     report = Report(use.title, verdicts)
-    if report["gradient"].text.startswith(NOT_LOOKED_AT) and isinstance(use, (FunctionUse, Use)) and (
-            isinstance(use, FunctionUse) or (use.op.where is not None and use.op.differentiable)):
+    if report["gradient"].text.startswith(NOT_LOOKED_AT) and (isinstance(use, (FunctionUse, ForeignUse)) or (
+            isinstance(use, Use) and use.op.where is not None and use.op.differentiable)):
         warn(f"check: {use.title}: {whole_numbers(use).replace(', give', ', so no gradient was looked at: give')}")
     return report
 
@@ -136,5 +137,5 @@ def _shown(use: Subject) -> str:
             f"{each.shape}"
         parts.append(f"{name} = {numbers} {each.dtype}")
     keywords: Mapping[str, Any] = use.given if isinstance(use, Use) else \
-        use.keywords if isinstance(use, (FunctionUse, TensorUse)) else {}
+        use.keywords if isinstance(use, (FunctionUse, ForeignUse, TensorUse)) else {}
     return "; ".join(parts + [f"{name}={value!r}" for name, value in keywords.items()])

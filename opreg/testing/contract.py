@@ -16,7 +16,6 @@ from ..core.spec import is_floating, is_numpy_float
 from ..custom.prop import PropUse
 from ..errors import NotDifferentiableError
 from .comparison import disagreement
-from .subjects import FunctionUse, TensorUse
 from .uses import Heads, Result, Subject, Use, heads
 
 __all__ = ["CHECKS", "Check", "Failed", "Skipped", "check", "compare", "differentiated", "first_line",
@@ -69,24 +68,19 @@ def check(name: str, needs: Sequence[str] = ("backward", "written", "determinist
 
 def name_of_top(use: Subject) -> str:
     """The name of the output gradient in the user's gradient code."""
-    if isinstance(use, Use):
-        return "out_grad[0]" if isinstance(use.attrs, PropUse) else "g"
-    return "the gradient that backward is given" if isinstance(use, FunctionUse) else "dout"
+    return "out_grad[0]" if isinstance(use, Use) and isinstance(use.attrs, PropUse) else use.top
 
 
 def place_of(use: Subject, i: int) -> str:
     """The place in the user's code that sets the gradient of an input."""
     if isinstance(use, Use) and isinstance(use.attrs, PropUse):
         return f"in_grad[{i}] in backward"
-    where = {Use: "the gradient rule", FunctionUse: "backward", TensorUse: "bprop"}[type(use)]
-    return f"value {i} that {where} returns"
+    return f"value {i} that {use.gradient_code} returns"
 
 
 def name_of_body(use: Subject) -> str:
     """The name of the user's function that computes the outputs."""
-    if isinstance(use, Use):
-        return "forward" if isinstance(use.attrs, PropUse) else "the function"
-    return "forward" if isinstance(use, FunctionUse) else "construct"
+    return "forward" if isinstance(use, Use) and isinstance(use.attrs, PropUse) else use.body
 
 
 def compare(actual: Result, expected: Result, use: Subject, what: str, change: str = "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import typing
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -27,7 +28,6 @@ from .contract import (
     output_gradients,
     place_of,
 )
-from .subjects import TensorUse
 from .uses import Heads, Subject, Use
 
 __all__ = ["NOT_LOOKED_AT", "whole_numbers"]
@@ -216,7 +216,7 @@ def second_order(use: Subject) -> str | None:
         raise Skipped("a loss: its gradient is not the derivative of its output")
     wide, coarse = _wide(use)
     out_grads = output_gradients(wide)
-    floating = [i for i in wide.wanted if not (isinstance(wide, TensorUse) and i >= len(wide.places))]
+    floating = [i for i in wide.wanted if i < wide.argument_count]
     if not floating or all(g is None for g in out_grads or ()):
         raise Skipped("no floating input, or no floating output")
     if coarse or any(wide.arrays[i].dtype.itemsize < 8 for i in floating):
@@ -248,8 +248,7 @@ def second_order(use: Subject) -> str | None:
         if worst is not None:
             raise Failed(f"the second derivative in {wide.names[i]!r}{position(worst.flat, wide.arrays[i].shape)} is "
                          f"{worst.exact:.6g}, central differences of the gradient say {worst.numeric:.6g}",
-                         "write the gradient with operators on its arguments; values that left the computation "
-                         "(asnumpy, detach, BlockGrad) count as constants")
+                         wide.second_order_change)
     if remaining is not None:
         return _INFERENCE_ONLY
     return None if any(each.any() for each in seconds.values()) else "it is zero: the function is linear here"
@@ -306,9 +305,9 @@ def attributes(use: Subject) -> str | None:
         changed = None if field.name in (use.op.signature.variadic, "need_top_grad") else _another(field.kind, value)
         if changed is None:
             continue
-        variant = Use(use.op, use.arrays, {**use.given, field.name: changed}, use.train)
-        variant.stochastic = use.stochastic
         try:
+            variant = Use(use.op, use.arrays, {**use.given, field.name: changed}, use.train)
+            variant.stochastic = use.stochastic
             variant.run()
         except Exception:  # it refuses the value
             continue
@@ -324,6 +323,8 @@ def _another(kind: Any, value: Any) -> Any:
     """Another value for an attribute, or None for types without a known one."""
     if typing.get_origin(kind) is Literal:
         return next((argument for argument in typing.get_args(kind) if argument != value), None)
+    if isinstance(value, enum.Enum):
+        return next((member for member in type(value) if member is not value), None)
     if isinstance(value, bool):
         return not value
     if isinstance(value, int):

@@ -23,6 +23,7 @@ from ..custom.prop import PropUse
 from ..errors import OpError, ShapeError
 from .comparison import disagreement, position
 from .contract import Failed, Skipped, check, compare, differentiated, first_line, scaled_inputs
+from .foreign import ForeignUse
 from .subjects import TensorUse
 from .uses import Subject, Use, bind, graph, heads, symbol
 
@@ -105,6 +106,8 @@ def _sizes(use: Use) -> list[Use]:
 @check("inferred", ())
 def inferred(use: Subject) -> str | None:
     """Outputs have the inferred shapes and dtypes, for several sizes and dtypes."""
+    if isinstance(use, ForeignUse) and use.check_inference():
+        return None
     use = _operator(use)
     if use.op.rules.data_dependent:
         raise Skipped("its shapes depend on values")
@@ -401,7 +404,7 @@ def saved(use: Subject) -> None:
     if isinstance(use, TensorUse):
         return _checkpoint(use)
     if not isinstance(use, Use):
-        raise Skipped("an autograd.Function cannot be saved")
+        raise Skipped("it is no operator, so a file cannot hold it")
     if find(use.op.name) is not use.op:
         raise Skipped("it is not registered, so a file cannot name it")
     schema = use.op.signature.schema

@@ -6,7 +6,6 @@ import contextlib
 import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -30,9 +29,10 @@ from ..custom.operator import CustomOpProp
 from ..custom.prop import RegisteredProp, of_prop
 from ..custom.python_op import PythonOp
 from ..errors import ArgumentError, OpError
-from ..interop.jax_functions import function_of_jax
-from ..interop.torch_operators import function_of_torch
-from .uses import Heads, Result, Subject, Use
+from .foreign import is_numeric_list
+from .jax_functions import function_of_jax
+from .torch_functions import function_of_torch
+from .uses import Heads, Result, Subject, Use, parameter_names
 
 __all__ = ["FunctionUse", "TensorUse", "compiled", "in_a_cell", "operator_of", "subject", "weights_restored"]
 
@@ -44,6 +44,8 @@ class FunctionUse(Subject):
     """An ``autograd.Function``: a class and its constructor arguments, or an instance, which is copied for each run."""
 
     train = True
+    body, gradient_code, top = "forward", "backward", "the gradient that backward is given"
+    no_graph = "an autograd.Function is for eager code; for a graph use a CustomOpProp or define"
 
     def __init__(self, function: Any, arrays: Sequence[np.ndarray], keywords: Mapping[str, Any]):
         self.function, self.keywords, self.arrays = function, keywords, list(arrays)
@@ -53,7 +55,7 @@ class FunctionUse(Subject):
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the inputs, those of the parameters of ``forward``."""
-        return _parameters(self._forward, len(self.arrays), skipped=1)
+        return parameter_names(self._forward, len(self.arrays), skipped=1)
 
     def invoke(self, values: Sequence[Any], ctx: Context, out: Sequence[NDArray] | None = None) -> Any:
         """Call a new instance, since a Function instance can be called once."""
@@ -79,6 +81,7 @@ class TensorUse(Subject):
     """
 
     train = False
+    body, gradient_code, top = "construct", "bprop", "dout"
 
     def __init__(self, function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any], title: str):
         self.function, self.args, self.keywords, self.title = function, list(args), dict(keywords), title
@@ -89,12 +92,17 @@ class TensorUse(Subject):
                                   if isinstance(owner, Cell) else [])
         self.arrays = [_as_array(args[i]) for i in self.places] + [
             weight.asnumpy() for weight in (*self.parameters, *self.states)]
-        self._words = _parameters(getattr(owner, "construct", owner), len(args))
+        self._words = parameter_names(getattr(owner, "construct", owner), len(args))
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the inputs: the function's parameters, then the weights."""
         return (*[self._words[i] for i in self.places], *[weight.name for weight in (*self.parameters, *self.states)])
+
+    @property
+    def argument_count(self) -> int:
+        """Number of inputs that the caller passes."""
+        return len(self.places)
 
     @property
     def count(self) -> int:
@@ -179,7 +187,8 @@ class TensorUse(Subject):
         return floating[0] if len(floating) == 1 else tuple(floating)
 
     def _differentiated(self, values: Sequence[Any]) -> tuple[list[Any], Callable[..., Sequence[Any]] | None]:
-        """All outputs, and a function from gradients of the floating outputs to those of the wanted inputs."""
+        """All outputs, and a VJP: a function from gradients of the floating outputs to gradients of the requested
+        inputs."""
         every: list[Any] = []
         places = [i for i in self.wanted if i < len(self.places)]
         if not self.wanted:
@@ -241,15 +250,15 @@ def subject(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Subje
     ArgumentError
         When the object cannot be checked, or the shape of a missing input cannot be inferred.
     """
-    theirs = function_of_torch(what, inputs, attrs) or function_of_jax(what, inputs, attrs)
-    if theirs is not None:
-        what, inputs = theirs
-        attrs = {}
     op = operator_of(what)
     if op is not None:
         return _operator_use(op, _as_arrays(op, inputs, dict(attrs)), dict(attrs))
     if isinstance(what, autograd.Function) or (isinstance(what, type) and issubclass(what, autograd.Function)):
         return FunctionUse(what, [_as_array(value) for value in inputs], attrs)
+    if not isinstance(what, (Cell, Jitted)):
+        foreign = function_of_torch(what, inputs, attrs) or function_of_jax(what, inputs, attrs)
+        if foreign is not None:
+            return foreign
     if isinstance(what, type) and issubclass(what, (Cell, PythonOp)):
         kind = "a Cell" if issubclass(what, Cell) else "an object"
         raise ArgumentError(f"check: {what.__name__} is a class: make {kind} of it, as in check({what.__name__}(), x)")
@@ -262,7 +271,7 @@ def subject(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Subje
             with contextlib.suppress(Exception):  # a Cell that cannot be copied is checked itself
                 inner = copy.deepcopy(inner)
         if not any(_is_array(value) for value in inputs):
-            inputs = [_as_array(value) if _is_numeric_list(value) else value for value in inputs]
+            inputs = [_as_array(value) if is_numeric_list(value) else value for value in inputs]
         if not any(_is_array(value) for value in inputs):
             raise ArgumentError(f"check: {title} has no input: call check({name}, x) with a typical x")
         return TensorUse(inner, inputs, attrs, title)
@@ -351,12 +360,6 @@ def _is_array(value: object) -> bool:
     return isinstance(value, (NDArray, TensorBase, np.ndarray))
 
 
-def _is_numeric_list(value: object) -> bool:
-    """Whether a value is a list of numbers, or of such lists."""
-    return isinstance(value, list) and bool(value) and all(
-        isinstance(member, Real) or _is_numeric_list(member) for member in value)
-
-
 def _as_array(value: Any) -> np.ndarray:
     """An input as a NumPy array; lists and scalars become float32, as in ``nd.array``."""
     if isinstance(value, (NDArray, Tensor)):
@@ -364,18 +367,6 @@ def _as_array(value: Any) -> np.ndarray:
     if isinstance(value, np.ndarray):
         return value.copy()
     return np.asarray(value, np.float32)
-
-
-def _parameters(function: Callable[..., Any], count: int, skipped: int = 0) -> tuple[str, ...]:
-    """Names of the first positional parameters of a function; a number where a parameter has no name."""
-    names = []
-    try:
-        for parameter in list(inspect.signature(function).parameters.values())[skipped:]:
-            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
-                names.append(parameter.name)
-    except (TypeError, ValueError):
-        pass
-    return (*names[:count], *[f"input {i}" for i in range(len(names), count)])
 
 
 def _array_on(numbers: np.ndarray, ctx: Context) -> Any:

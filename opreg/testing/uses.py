@@ -5,7 +5,9 @@ The tests of built-in operators and the check of users' operators share it.
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -25,8 +27,10 @@ from ..core.op import Op
 from ..core.registry import get
 from ..core.rules import as_list
 from ..core.spec import is_floating, is_numpy_float
+from ..errors import OpError
 
-__all__ = ["Heads", "Result", "Subject", "Use", "bind", "eager", "graph", "heads", "second", "symbol"]
+__all__ = ["Heads", "Result", "Subject", "Use", "bind", "eager", "graph", "heads", "parameter_names", "second",
+           "symbol"]
 
 #: Gradients of the outputs; None for an output that is not floating, and None instead of the list for a loss.
 Heads = Sequence[np.ndarray | None] | None
@@ -45,12 +49,31 @@ class Subject:
         Whether it runs as in training.
     stochastic : bool
         Whether it draws random numbers; generators are seeded before each run then.
+    seeder, generator : str
+        The function that seeds the generators, and the functions that draw from them, as reports name them.
+    body, gradient_code, top : str
+        Names for reports: of the user's code that computes the outputs, of the code that computes gradients, and of
+        the output gradient in it.
+    no_graph : str
+        The reason why it cannot be part of a graph; empty if it can.
+    refusals : tuple of classes
+        Exceptions by which it may refuse inputs without elements.
+    second_order_change : str
+        The change that reports suggest if a second derivative is wrong.
     """
 
     title: str
     arrays: list[np.ndarray]
     train: bool
     stochastic = False
+    seeder, generator = "mx.random.seed", "mx.nd.random, as in mx.nd.random.uniform(shape=x.shape)"
+    body: str
+    gradient_code: str
+    top: str
+    no_graph = ""
+    refusals: tuple[type[Exception], ...] = (OpError, ValueError)
+    second_order_change = ("write the gradient with operators on its arguments; values that left the computation "
+                           "(asnumpy, detach, BlockGrad) count as constants")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -61,6 +84,11 @@ class Subject:
     def count(self) -> int:
         """Number of inputs that are arguments; the others are states."""
         return len(self.arrays)
+
+    @property
+    def argument_count(self) -> int:
+        """Number of inputs that the caller passes. Behind them stand the weights that the subject owns."""
+        return self.count
 
     @property
     def wanted(self) -> list[int]:
@@ -82,6 +110,10 @@ class Subject:
         """Seed the generators, so that random values are the same in every run."""
         if self.stochastic:
             generators.seed(1)
+
+    def generators_restored(self) -> contextlib.AbstractContextManager[object]:
+        """A context that restores, at its end, generators of other libraries that the subject may draw from."""
+        return contextlib.nullcontext()
 
     def in_mode(self, train: bool) -> Self:
         """A copy of this subject in training mode, or not."""
@@ -121,6 +153,8 @@ class Use(Subject):
     given: dict[str, Any]
     train: bool = True
     attrs: dict[str, Any] = field(init=False)
+
+    body, gradient_code, top = "the function", "the gradient rule", "g"  # of a function; a Prop has methods
 
     def __post_init__(self) -> None:
         attributes = dict(self.given)
@@ -194,6 +228,19 @@ class Use(Subject):
         if out is not None:
             keywords["out"] = list(out)
         return invoke(self.op, args, {**keywords, "ctx": ctx})
+
+
+def parameter_names(function: Callable[..., Any], count: int, skipped: int = 0) -> tuple[str, ...]:
+    """Names of the first positional parameters of a function, after the skipped ones; a number where a parameter has no
+    name."""
+    names = []
+    try:
+        for parameter in list(inspect.signature(function).parameters.values())[skipped:]:
+            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+                names.append(parameter.name)
+    except (TypeError, ValueError):
+        pass
+    return (*names[:count], *[f"input {i}" for i in range(len(names), count)])
 
 
 @dataclass

@@ -24,7 +24,8 @@ from ..custom.prop import PropUse
 from ..errors import OpError, is_ours
 from .comparison import disagreement, position
 from .contract import Failed, Skipped, check, compare, differentiated, first_line, name_of_body, scaled_inputs
-from .subjects import FunctionUse, TensorUse, compiled, in_a_cell
+from .foreign import ForeignUse
+from .subjects import TensorUse, compiled, in_a_cell
 from .uses import Heads, Result, Subject, Use
 
 __all__ = ["LAYOUTS"]
@@ -63,8 +64,8 @@ def _in_step(lines: threading.Barrier) -> Callable[..., Any]:
 @check("threads")
 def threads(use: Subject) -> None:
     """Two threads that run it at once, on inputs of one shape, get the results of one thread."""
-    if isinstance(use, TensorUse):
-        raise Skipped("its Cell has one set of parameters")
+    if isinstance(use, TensorUse) or len(use.arrays) > use.argument_count:
+        raise Skipped("it has one set of parameters")
     if use.stochastic:
         raise Skipped("it draws random values, whose order depends on the threads")
     pairs = [(subject, *differentiated(subject)) for subject in (use, scaled_inputs(use))]
@@ -106,9 +107,12 @@ def threads(use: Subject) -> None:
 @check("compiled", ("backward", "written", "deterministic", "graph"))
 def runs_compiled(use: Subject) -> str | None:
     """``jit`` gives the eager results and gradients."""
-    _in_graphs(use)
+    compiled_use: Subject | None = use.compiled() if isinstance(use, ForeignUse) else None
+    if compiled_use is None:
+        _in_graphs(use)
+        compiled_use = compiled(use)
     out_grads, expected = differentiated(use)
-    compare(_run_like(compiled(use), out_grads, expected), expected, use, "compiled",
+    compare(_run_like(compiled_use, out_grads, expected), expected, use, "compiled",
             f"{name_of_body(use)} must depend on its inputs alone: no values of other arrays, no time, no counters")
     return None
 
@@ -129,7 +133,7 @@ def runs_in_a_cell(use: Subject) -> None:
 @check("traced")
 def traced(use: Subject) -> str | None:
     """A trace made with some inputs gives the right results on others."""
-    if isinstance(use, FunctionUse) or (isinstance(use, Use) and not use.op.traits.traced):
+    if use.no_graph or (isinstance(use, Use) and not use.op.traits.traced):
         raise Skipped("not traced: it runs as Python")
     _in_graphs(use)
     graph, moved_use = compiled(use), scaled_inputs(use)
@@ -208,8 +212,8 @@ def _read_outside(function: Any) -> list[str]:
 
 
 def _in_graphs(use: Subject) -> None:
-    if isinstance(use, FunctionUse):
-        raise Skipped("an autograd.Function is for eager code; for a graph use a CustomOpProp or define")
+    if use.no_graph:
+        raise Skipped(use.no_graph)
     if isinstance(use, Use) and (use.op.traits.mutates or not use.arrays):
         raise Skipped("it changes its inputs" if use.op.traits.mutates else "it has no inputs")
     if isinstance(use, Use) and use.op.rules.data_dependent:
@@ -278,7 +282,7 @@ def _same_in(title: str, tolerance: float, use: Subject, result: Result, wide: R
 @check("empty", ())
 def empty(use: Subject) -> str | None:
     """Inputs without rows give outputs without rows, or an error that says so."""
-    shapes = [value.shape for value in use.arrays[:_places(use)]]
+    shapes = [value.shape for value in use.arrays[:use.argument_count]]
     if not shapes or not shapes[0]:
         raise Skipped("its first input has no dimensions")
     rows = shapes[0][0]
@@ -289,7 +293,7 @@ def empty(use: Subject) -> str | None:
         if isinstance(use, Use):
             expected = [spec.shape for spec in use.op.specs(none.arrays, use.attrs)]
         outs = none.run().outs
-    except (OpError, ValueError) as error:
+    except use.refusals as error:
         raise Skipped(f"refused: {first_line(error)}") from None
     except Exception as error:
         raise Failed(f"it fails on shape {show(none.arrays[0].shape)}: {type(error).__name__}: {first_line(error)}",
@@ -298,10 +302,6 @@ def empty(use: Subject) -> str | None:
         if is_known(shape) and out.shape != shape:
             raise Failed(f"the shape of output {i} is {show(out.shape)}, inferred was {show(shape)}")
     return None
-
-
-def _places(use: Subject) -> int:
-    return len(use.places) if isinstance(use, TensorUse) else use.count
 
 
 def _strided(each: np.ndarray) -> np.ndarray:
@@ -323,6 +323,9 @@ def strided(use: Subject) -> None:
     """Inputs of any memory layout give the same results."""
     if not any(value.ndim and value.size > 1 for value in use.arrays):
         raise Skipped("its inputs have one element")
+    if isinstance(use, ForeignUse) and (use.stochastic or not use.any_layout):
+        raise Skipped("its random numbers follow the layout" if use.stochastic else
+                      f"arrays of {use.library} have one layout")
     out_grads, expected = differentiated(use)
     for name, layout in LAYOUTS.items():
         raw = [layout(value) if value.ndim else value.copy() for value in use.arrays]
@@ -340,6 +343,8 @@ def devices(use: Subject) -> None:
     """A GPU gives the results of the host."""
     if not num_gpus():
         raise Skipped("no GPU here")
+    if isinstance(use, ForeignUse):
+        raise Skipped(f"it runs on devices of {use.library}")
     out_grads, expected = differentiated(use)
     if use.stochastic:
         raise Skipped("its random numbers differ between devices")

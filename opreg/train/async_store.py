@@ -153,7 +153,7 @@ class AsyncKVStore(DistKVStore):
         if self._entries:
             self._place(list(self._entries))
 
-    # ------------------------------------------------------------------------------------------- what ranks do
+    # ------------------------------------------------------------------------------------------ calls of ranks
 
     def push(self, key: Any, value: Any, priority: int = 0) -> None:
         """Push gradients: each key's weight is updated at once by the sum of this process's gradients.

@@ -117,7 +117,7 @@ class BaseModule:
         """The network's symbol."""
         return self._symbol
 
-    # -------------------------------------------------------------------------- what a subclass has
+    # ------------------------------------------------------------------------ methods of subclasses
 
     data_names: list[str]
     output_names: list[str]

@@ -362,7 +362,7 @@ class Optimizer:
             for operand in (grad, *states):
                 array = operand._data
                 if array.shape != shape or array.dtype is not dtype or operand._ctx is not ctx:
-                    self._check(index, weight, grad, state)  # it may be of another shape all the same
+                    self._check(index, weight, grad, state)  # allows states of the optimizer's own shape
                 arrays.append(array)
             rows.append(Row(index, name, ctx, kind, arrays))
         return rows
@@ -383,7 +383,7 @@ class Optimizer:
                 counts = self._index_update_count
             if own_rates:
                 key = kind, *self._counted(index)
-            else:  # the same without calls
+            else:  # as ``_counted`` does, without its calls
                 count = counts[index] = counts.get(index, first) + 1
                 if count > self.num_update:
                     self.num_update, rate = count, None
@@ -518,7 +518,7 @@ class Optimizer:
         result = None if other in members else members.get(name)
         for base in kind.__mro__[:kind.__mro__.index(Optimizer)]:
             if other in vars(base):
-                result = None  # calls of the other method arrive from this class, or through it
+                result = None  # a call of the other method ends in this class or calls its base
             elif result is None and name in vars(base):
                 result = types.MethodType(vars(base)[name], self)
         return result

@@ -253,7 +253,7 @@ def _size(arr: NDArray) -> str:
     return str(np.linalg.norm(host) / math.sqrt(max(host.size, 1)))
 
 
-# ------------------------------------------------------------------------------------------ simple ones
+# -------------------------------------------------------------------------- constants and random values
 
 
 class Zero(Initializer):
@@ -418,7 +418,7 @@ class LSTMBias(Initializer):
         arr[quarter:2 * quarter] = self.forget_bias
 
 
-# ------------------------------------------------------------------------------------- made of others
+# ------------------------------------------------------------------------------ composed initializers
 
 
 class FusedRNN(Initializer):

@@ -62,7 +62,7 @@ def create(name: str = "local") -> KVStoreBase:
     raise ArgumentError(f"kvstore: there is no kind {name!r}. {did_you_mean(kind, kinds)}")
 
 
-# ------------------------------------------------------------------------------- what training loops ask
+# ----------------------------------------------------------------------------- helpers of training loops
 
 
 def _create_kvstore(kvstore: KVStoreBase | str | None, num_device: int, arg_params: Mapping[str, NDArray]

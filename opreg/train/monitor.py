@@ -96,7 +96,7 @@ class Monitor:
     def toc_print(self) -> None:
         """Log the results of ``toc``."""
         for step, name, text in self.toc():
-            logging.info("Batch: %7d %30s %s", step, name, text)
+            logging.info("Batch: %7d %-30s %s", step, name, text)
 
 
 def _text(values: object) -> str:

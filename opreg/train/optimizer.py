@@ -64,7 +64,11 @@ class SGD(Optimizer):
         return self.create_state(index, weight)
 
     def _operator(self, state: Any) -> tuple[str, tuple[NDArray, ...]]:
-        return (self._plain, ()) if state is None else (self._with_momentum, (state,))
+        return (self._with_momentum, (state,)) if self._moves(state) else (self._plain, ())
+
+    def _moves(self, momentum: Any) -> bool:
+        """Whether an update changes the momentum of a weight: not if the factor is zero."""
+        return momentum is not None and not (self.momentum == 0 and isinstance(momentum, NDArray))
 
     def _attributes(self, count: int, lr: float, wd: float) -> dict[str, float]:
         return {"momentum": self.momentum, "lazy_update": self.lazy_update, **super()._attributes(count, lr, wd)}
@@ -75,7 +79,7 @@ class SGD(Optimizer):
         self._check(index, weight, grad, state)
         momentum, copy = state
         _, attrs = self._step(index)
-        if momentum is None:
+        if not self._moves(momentum):
             return apply(f"mp_{self._plain}", weight, grad, copy, **attrs)
         return apply(f"mp_{self._with_momentum}", weight, grad, momentum, copy, momentum=self.momentum, **attrs)
 

@@ -1,4 +1,4 @@
-"""Sentences: words encoded as numbers, and batches of sentences of similar length."""
+"""Sentences: words encoded as integers, and batches of sentences of similar length."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["BucketSentenceIter", "encode_sentences"]
 def encode_sentences(sentences: Sequence[Sequence[str]], vocab: dict[str, int] | None = None, invalid_label: int = -1,
                      invalid_key: str = "\n", start_label: int = 0, unknown_token: str | None = None
                      ) -> tuple[list[list[int]], dict[str, int]]:
-    """Encode words as numbers.
+    """Encode words as integers.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 The pattern is a matrix product, a scale, a mask (added, or a constant where it hides a score), softmax along the last
 axis, dropout and a second product, in this order. Products and softmax are required; reshapes that leave the last two
-axes may stand between. Nothing else may read the intermediate results, and no gradient of the mask may be asked for.
+axes may stand between. No other node may read the intermediate results, and no gradient of the mask may be requested.
 Memory then grows with the length of sequences, not with its square. The rule ``attends`` of an operator tells its part
 in the pattern.
 """

@@ -227,7 +227,7 @@ def test_a_plan_on_another_device_is_captured_and_replayed_there() -> None:
 
 @pytest.mark.parametrize("device", [0, 1])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_copies_to_the_host_that_do_not_block(device: int, dtype: str, xp: Gpu) -> None:
+def test_copies_to_the_host_may_return_before_they_end(device: int, dtype: str, xp: Gpu) -> None:
     x = nd.array([[1, 2, 3], [4, 5, 6]], ctx=mx.gpu(device), dtype=dtype)
     before = xp.synchronisations
     with xp.cuda.Device(device), late():
@@ -246,7 +246,7 @@ def test_copies_to_the_host_that_do_not_block(device: int, dtype: str, xp: Gpu) 
     np.testing.assert_array_equal(later, x.asnumpy())
 
 
-def test_copies_into_a_given_array(xp: Gpu) -> None:
+def test_copies_to_the_host_fill_a_given_array(xp: Gpu) -> None:
     x = nd.array([[1, 2, 3], [4, 5, 6]], ctx=mx.gpu(1))
     place = np.zeros((2, 3), np.float32)
     before = xp.synchronisations

@@ -67,7 +67,7 @@ BODIES = {
 
 @FAST
 @pytest.mark.parametrize("name", BODIES)
-def test_weights_in_bodies_of_loops(name):
+def test_bodies_of_loops_read_the_weight_of_each_round(name):
     """The body of a loop gets another weight in each round, and in each run."""
     net = BODIES[name](sym.Variable("x"), sym.Variable("w"))
     w = mx.nd.array(W)

@@ -122,12 +122,12 @@ def networks(draw):
 
 @settings(deadline=None, max_examples=60, derandomize=True)
 @given(networks())
-def test_same_answers(case):
+def test_plans_with_channels_last_give_the_same_answers(case):
     assert_same(*case)
 
 
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
-def test_special_numbers(special):
+def test_relu_keeps_nan_with_channels_last(special):
     """Relu keeps NaN, in inference and in training."""
     assert_same(convolution(unit(unit(sym.Variable("data"), "a"), "b"), "c"), (2, 3, 6, 6), special)
 
@@ -139,7 +139,7 @@ def test_other_dtypes_keep_their_layout(dtype):
     assert "[as declared: oneDNN takes float32" in executor.explain()
 
 
-def test_added_gradients_and_new_numbers():
+def test_gradients_are_added_and_new_values_are_read():
     """Gradients are added to old ones, and arrays may get new values."""
     net = unit(unit(sym.Variable("data"), "a"), "b")
     executors = [net.simple_bind(mx.cpu(), "add", data=(2, 3, 6, 6)) for _ in range(2)]
@@ -174,7 +174,7 @@ def test_gradients_alone_need_no_data(before):
 
 # ------------------------------------------------------------------------------------------------- graphs
 
-def test_inference():
+def test_a_plan_of_inference_copies_layouts_at_its_ends_only():
     """The plan copies once at the input and once at the output; the operators between are folded into convolutions."""
     net = sym.Pooling(unit(unit(sym.Variable("data"), "a"), "b"), kernel=(2, 2), stride=(2, 2), pool_type="max")
     executor = bound(net, (2, 3, 8, 8))
@@ -183,7 +183,7 @@ def test_inference():
     assert "[channels last]: onednn" in executor.explain(False)
 
 
-def test_training():
+def test_a_plan_of_training_moves_the_output_gradient_once():
     """The output gradient is moved once, and the norm's gradient is one step."""
     executor = bound(unit(sym.Variable("data"), "a"), (2, 3, 8, 8))
     skip_lacking(executor.explain())
@@ -206,7 +206,7 @@ ALONE = {
 
 
 @pytest.mark.parametrize("name", ALONE)
-def test_graphs_that_keep_their_layout(name):
+def test_graphs_keep_their_layout_for_a_reason(name):
     net, reason = ALONE[name](sym.Variable("data"))
     executor = bound(net, (2, 8, 8, 8))
     assert steps(executor, False) == [("Convolution", False)]
@@ -325,14 +325,14 @@ def assert_kernels_agree(op: Op, ins: list[np.ndarray], attrs: dict[str, Any], i
 @pytest.mark.parametrize("shape", [(3, 4, 5, 16), (2, 9, 3), (2, 3, 2, 3, 1)], ids=str)
 @pytest.mark.parametrize("is_train", [False, True])
 @pytest.mark.parametrize("words", [{}, {"fix_gamma": False}, {"use_global_stats": True}, {"eps": 0.1}], ids=str)
-def test_batch_norm(shape, is_train, words):
+def test_batch_norm_with_channels_last_equals_the_reference(shape, is_train, words):
     ins = [numbers(*shape), *[numbers(shape[-1], seed=i) for i in range(1, 5)]]
     assert_kernels_agree(batch_norm, ins, get("BatchNorm").complete({"axis": -1, **words}), is_train)
 
 
 @pytest.mark.parametrize("shape", [(3, 4, 5, 16), (2, 9, 3)], ids=str)
 @pytest.mark.parametrize("scaled", [False, True])
-def test_batch_norm_gradient(shape, scaled):
+def test_the_gradient_of_batch_norm_with_channels_last_equals_the_reference(shape, scaled):
     g, data = numbers(*shape), numbers(*shape, seed=1)
     axes = tuple(range(len(shape) - 1))
     vectors = [*[numbers(shape[-1], seed=2)] * scaled, data.mean(axes), 1 / np.sqrt(data.var(axes) + 1e-3)]
@@ -340,7 +340,7 @@ def test_batch_norm_gradient(shape, scaled):
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4, 5), (2, 16, 4), (1, 3, 2, 3, 4)], ids=str)
-def test_copies(shape):
+def test_copies_between_layouts_are_exact(shape):
     x = numbers(*shape)
     assert_kernels_agree(to_channels_last, [x], {})
     assert_kernels_agree(to_channels_first, [x], {})

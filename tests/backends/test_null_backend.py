@@ -85,7 +85,7 @@ def test_states_are_stored():
     assert _counted(lambda: executor.forward(is_train=False)) == {"BatchNorm": 1}
 
 
-def test_a_module_and_its_optimizer():
+def test_a_module_trains_on_the_null_back_end():
     module = mx.mod.Module(null.network(), context=null.ctx())
     module.bind([("data", (8, 1, 32, 32))], [("softmax_label", (8,))])
     module.init_params()
@@ -102,7 +102,7 @@ def test_a_module_and_its_optimizer():
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_a_cell_and_its_optimizer(compiled):
+def test_a_cell_trains_on_the_null_back_end(compiled):
     with null.ctx():
         net = nn.SequentialCell(nn.Dense(4, 8), nn.ReLU(), nn.LayerNorm((8,)), nn.Dense(8, 2))
         optimizer = nn.Momentum(net.trainable_params(), 0.1, 0.9)
@@ -121,7 +121,7 @@ def test_a_cell_and_its_optimizer(compiled):
     assert found["broadcast_sub"] == 6, "a weight each"
 
 
-def test_a_transformer_block():
+def test_a_transformer_block_runs_on_the_null_back_end():
     with null.ctx():
         net = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
         x = mx.Tensor(np.ones((2, 5, 8), np.float32))

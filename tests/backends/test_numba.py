@@ -141,7 +141,7 @@ def signs(found: np.ndarray, exact: np.ndarray, name: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name,low,high,ulps", FUNCTIONS, ids=[row[0] for row in FUNCTIONS])
-def test_functions(name: str, low: float, high: float, ulps: float, dtype: str) -> None:
+def test_compiled_functions_are_as_exact_as_numpys(name: str, low: float, high: float, ulps: float, dtype: str) -> None:
     if dtype == "float64" and np.finfo(LONG).nmant < 60:
         pytest.skip("needs numbers that are more exact than float64")
     if dtype == "float64" and name in ("exp", "expm1", "sinh", "cosh"):
@@ -157,7 +157,7 @@ def test_functions(name: str, low: float, high: float, ulps: float, dtype: str) 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name,ulps", PAIRS, ids=[row[0] for row in PAIRS])
-def test_functions_of_two_arguments(name: str, ulps: float, dtype: str) -> None:
+def test_compiled_functions_of_two_arguments_are_as_exact_as_numpys(name: str, ulps: float, dtype: str) -> None:
     if dtype == "float64" and (name == "power" or np.finfo(LONG).nmant < 60):
         pytest.skip("has no float64, or cannot be compared")
     x = points(dtype, -9, 9)
@@ -202,11 +202,12 @@ def test_a_number_alone_is_computed_as_one_in_a_register(name: str, dtype: str) 
     arity, rng = len(inspect.signature(VECTOR[name]).parameters), np.random.default_rng(0)
     ins = [rng.permutation(np.concatenate([rng.choice(points(dtype, -9, 9), 76), specials(dtype)]))
            for _ in range(arity)]
-    whole = computed(one(name, arity), *ins)
+    expression = one(name, arity)
+    whole = computed(expression, *ins)
     for length in (1, 3, 7, 23):
         for start in range(0, whole.size, length):
             part = slice(start, start + length)
-            found = computed(one(name, arity), *[each[part].copy() for each in ins])
+            found = computed(expression, *[each[part].copy() for each in ins])
             np.testing.assert_array_equal(found, whole[part])
             np.testing.assert_array_equal(np.signbit(found), np.signbit(whole[part]))
 
@@ -222,7 +223,7 @@ def test_loops_fill_the_registers(dtype: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_comparisons_and_selections(dtype: str) -> None:
+def test_compiled_comparisons_and_selections_equal_numpys(dtype: str) -> None:
     """A NaN counts as true."""
     c, x = specials(dtype), specials(dtype)[::-1].copy()
     np.testing.assert_array_equal(computed(trace(lambda c, x: e.where(c, x, 2.0), 2), c, x), np.where(c, x, 2))
@@ -261,7 +262,7 @@ def _compare(expression: Expression, ins: list[np.ndarray], rtol: float) -> None
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("label", CASES)
-def test_operators(label: str, dtype: str) -> None:
+def test_compiled_expressions_equal_the_reference(label: str, dtype: str) -> None:
     """Operands are the numbers of a row, and all pairs of special numbers."""
     use = Use.of(CASES[label], dtype)
     expression = use.op.rules.expression(use.attrs)
@@ -305,7 +306,7 @@ LAYOUTS: list[tuple[str, tuple[Callable[[np.ndarray], np.ndarray], ...], int]] =
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name,make,axes", LAYOUTS, ids=[row[0] for row in LAYOUTS])
-def test_layouts(name: str, make: tuple, axes: int, dtype: str) -> None:
+def test_arrays_of_every_layout_are_compiled(name: str, make: tuple, axes: int, dtype: str) -> None:
     base = np.random.default_rng(0).standard_normal((4, 3, 50)).astype(dtype)
     ins = [each(base) for each in make]
     out = np.full(base.shape, np.nan, dtype)
@@ -320,7 +321,7 @@ def test_layouts(name: str, make: tuple, axes: int, dtype: str) -> None:
     (lambda a: [a.transpose(2, 1, 0).copy().transpose(2, 1, 0)], "input 0 is not contiguous along its last axis"),
     (lambda a: [a, a[:, :, ::-1]], "input 1 is not contiguous along its last axis"),
 ], ids=["transposed", "backwards"])
-def test_declined_layouts(ins: Callable, reason: str) -> None:
+def test_unsupported_layouts_are_declined_with_a_reason(ins: Callable, reason: str) -> None:
     base = np.zeros((4, 3, 50), np.float32)
     assert jit.arrange(ins(base), [np.empty_like(base)]) == reason
     with pytest.raises(ArgumentError, match=reason):
@@ -358,20 +359,20 @@ def test_overlapping_arrays_are_declined() -> None:
     assert jit.arrange([raw], [np.zeros(10, np.float32)]) == "an array is not aligned"
 
 
-def test_too_many_axes() -> None:
+def test_arrays_of_too_many_axes_are_declined() -> None:
     ins = [np.zeros((2, 3, 4, 5), np.float32), np.zeros((2, 1, 4, 1), np.float32)]
     assert jit.arrange(ins, [np.zeros((2, 3, 4, 5), np.float32)]) == "arrays that are run through along 4 axes"
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_in_place(dtype: str) -> None:
+def test_an_expression_may_be_computed_in_place(dtype: str) -> None:
     x = np.random.default_rng(0).standard_normal((7, 33)).astype(dtype)
     y, expression = x.copy(), trace(lambda a, b: e.exp(a) * b + a, 2)
     jit.bound(expression, [y, y], [y])()
     close(y, expression(np, x, x), 4)
 
 
-def test_several_results() -> None:
+def test_an_expression_may_have_several_results() -> None:
     x = np.random.default_rng(0).standard_normal((5, 40)).astype("float32")
     code = [Instruction(e.PRIMITIVES["exp"], (0,)), Instruction(e.PRIMITIVES["add"], (1, 1.0))]
     outs = [np.empty_like(x), np.empty_like(x)]
@@ -380,7 +381,7 @@ def test_several_results() -> None:
     close(outs[0], outs[1] + 1, 0)
 
 
-def test_results_that_are_constants_or_inputs() -> None:
+def test_results_may_be_constants_or_inputs() -> None:
     """The constant 1 is not confused with input 1."""
     x = np.random.default_rng(0).standard_normal((2, 5, 40)).astype("float32")
     outs = [np.empty_like(x[0]) for _ in range(3)]
@@ -449,11 +450,11 @@ BIG = np.ones((64, 64), np.float32)
     ("_backward_hypot_lhs", (BIG.reshape(-1, 8), BIG.reshape(-1, 8), np.ones((512, 1), np.float32), BIG.reshape(-1, 8)),
      "rows of 8 numbers are too short"),
 ], ids=str)
-def test_reasons(name: str, ins: tuple, reason: str | None) -> None:
+def test_a_declined_call_has_a_reason(name: str, ins: tuple, reason: str | None) -> None:
     assert _reason(name, *ins) == reason
 
 
-def test_modes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_mode_chooses_numba_or_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     with compiler.use("numpy"):
         assert _reason("sigmoid", BIG) == "numpy is asked for"
     with compiler.use("numba"):
@@ -518,7 +519,7 @@ def test_an_executor_switches_to_compiled_functions(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_child_of_a_process_that_is_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_forked_during_a_compilation_compiles_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """A forked child does not have its parent's compiler, nor the compilations that run or wait there."""
     begun, go_on = threading.Event(), threading.Event()
 
@@ -576,7 +577,7 @@ ROWS = [row for row in all_rows() if get(row.op).name in RELATIVES]
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_rows(row: Any, dtype: str) -> None:
+def test_compiled_rows_equal_numpys_forward_and_backward(row: Any, dtype: str) -> None:
     """Forward and backward, by the available kernels."""
     use = Use.of(row, dtype)
     with compiler.use("numpy"):
@@ -595,7 +596,7 @@ def test_every_operator_of_the_softmax_family_is_compiled() -> None:
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 @pytest.mark.parametrize("shape", [(3, 1), (5, 40), (1, 1000), (200, 17)], ids=str)
-def test_softmax_of_special_numbers(name: str, shape: tuple[int, int]) -> None:
+def test_compiled_softmax_of_nan_and_infinity_equals_numpys(name: str, shape: tuple[int, int]) -> None:
     x = np.random.default_rng(0).standard_normal(shape).astype("float32")
     x.ravel()[:3] = [np.inf, -np.inf, np.nan][:x.size]
     x[-1] *= 1e30
@@ -613,7 +614,8 @@ def test_softmax_of_special_numbers(name: str, shape: tuple[int, int]) -> None:
 @pytest.mark.parametrize("labels", [[0, 1, 2], [-1, 3, 1], [1.9, -0.9, 2.5], [np.nan, np.inf, -np.inf], [2, 2, 1e30]],
                          ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_classes_of_softmax_output(attrs: dict[str, Any], labels: list[float], dtype: str) -> None:
+def test_compiled_softmax_output_handles_invalid_classes_as_numpy(attrs: dict[str, Any], labels: list[float],
+                                                                  dtype: str) -> None:
     x, label = np.random.default_rng(0).standard_normal((3, 3)), np.array(labels)
     x[2, 0] = np.nan
     found = []
@@ -636,8 +638,8 @@ def test_classes_of_softmax_output(attrs: dict[str, Any], labels: list[float], d
     ({}, (3, 4), (3, 4), "the labels are probabilities, or not contiguous"),
     ({}, (30, 10), (30,), "30 rows of 10 numbers are too few"),
 ], ids=str)
-def test_reasons_of_softmax_output(attrs: dict[str, Any], shape: tuple[int, ...], labels: tuple[int, ...],
-                                   reason: str) -> None:
+def test_softmax_output_is_declined_with_a_reason(attrs: dict[str, Any], shape: tuple[int, ...],
+                                                  labels: tuple[int, ...], reason: str) -> None:
     op = get("_backward_SoftmaxOutput")
     ins = [np.zeros(shape, "float32"), np.zeros(labels, "float32")]
     call = Call(op, op.complete(attrs), ins, [np.zeros(shape, "float32")], ["write"], np, mx.cpu(), True)
@@ -651,7 +653,8 @@ def test_reasons_of_softmax_output(attrs: dict[str, Any], shape: tuple[int, ...]
     ("softmax", (0, 8), {}, "nothing to compute"),
     ("log_softmax", (64, 64), {}, None),
 ], ids=str)
-def test_reasons_of_rows(name: str, shape: tuple[int, ...], attrs: dict[str, Any], reason: str | None) -> None:
+def test_rows_are_declined_with_a_reason(name: str, shape: tuple[int, ...], attrs: dict[str, Any],
+                                         reason: str | None) -> None:
     assert _reason(name, np.zeros(shape, "float32"), **attrs) == reason
 
 
@@ -766,7 +769,7 @@ def test_a_file_under_the_name_of_another_is_not_read(folder: Path) -> None:
 class TestOthers:
     """A cached file that other users could have written is not run."""
 
-    def test_a_file_that_others_may_write(self, folder: Path) -> None:
+    def test_a_cached_file_that_others_may_write_is_not_read(self, folder: Path) -> None:
         compiled(BIG, 1.0)
         (file,) = folder.iterdir()
         for mode in (0o620, 0o602):
@@ -781,7 +784,7 @@ class TestOthers:
         assert [compiled(BIG, 1.0) for _ in range(2)] == [0, 1]
         assert not file.is_symlink()
 
-    def test_a_pipe(self, folder: Path) -> None:
+    def test_a_pipe_in_the_cache_folder_is_not_read(self, folder: Path) -> None:
         compiled(BIG, 1.0)
         (file,) = folder.iterdir()
         file.unlink()
@@ -789,7 +792,7 @@ class TestOthers:
         assert [compiled(BIG, 1.0) for _ in range(2)] == [0, 1]
 
     @pytest.mark.parametrize("mode", [0o777, 0o770, 0o1777, 0o722])
-    def test_a_folder_that_others_may_write(self, mode: int, folder: Path) -> None:
+    def test_a_cache_folder_that_others_may_write_is_not_used(self, mode: int, folder: Path) -> None:
         compiled(BIG, 1.0)
         folder.chmod(mode)
         with pytest.warns(RuntimeWarning, match=f"not cached in .*others may write it .mode {mode:o}.*chmod go-w"):
@@ -824,7 +827,8 @@ def test_an_unwritable_cache_folder_raises_no_error(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("platform,variable", [("linux", "XDG_CACHE_HOME"), ("win32", "LOCALAPPDATA")])
-def test_the_users_folder(platform: str, variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_folder_belongs_to_the_user(platform: str, variable: str, tmp_path: Path,
+                                              monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPREG_CACHE_DIR")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(cache.sys, "platform", platform)

@@ -55,7 +55,7 @@ def _same(name: str, given: dict[str, Any], first: list[np.ndarray], then: list[
 
 @of_each(itertools.product(["sum", "mean", "prod", "max", "min", "_np_sum", "_npi_mean", "_np_max", "_npi_std"],
                            _SHAPES, ["float16", "float32", "float64", "int32"]), by=lambda case: case[0])
-def test_reductions(name, shape, dtype):
+def test_prepared_reductions_equal_the_kernels(name, shape, dtype):
     excluding = [{}] if name.startswith("_np") else _EXCLUDING
     for given in _mixed(_AXES, _KEEP, excluding):
         if name in ("max", "min", "_np_max") and 0 in shape:
@@ -67,7 +67,7 @@ def test_reductions(name, shape, dtype):
 
 @of_each(itertools.product([("sum", "_backward_sum"), ("mean", "_backward_mean"), ("_np_sum", "_backward_np_sum")],
                            _SHAPES, ["float16", "float32", "float64", "int32"]), by=lambda case: case[0][0])
-def test_gradients_of_reductions(names, shape, dtype):
+def test_prepared_gradients_of_reductions_equal_the_kernels(names, shape, dtype):
     forward, name = names
     for given in _mixed(_AXES, _KEEP):
         op = get(forward)
@@ -81,7 +81,7 @@ def test_gradients_of_reductions(names, shape, dtype):
 
 @of_each(itertools.product([((5,), 0), ((3, 4), -1), ((3, 4), 0), ((2, 3, 4), 1), ((0, 3), 1)],
                            ["int32", "int64", "float32", "uint8"], ["clip", "wrap"]))
-def test_pick(picked, kind, mode):
+def test_prepared_pick_equals_the_kernel(picked, kind, mode):
     shape, axis = picked
     reduced = tuple(np.delete(shape, axis))
     low = 0 if kind == "uint8" else -7
@@ -106,7 +106,7 @@ def test_arithmetic_of_rank_zero_gives_arrays():
         assert isinstance(found._data, np.ndarray) and found.shape == ()
 
 
-def test_results_go_to_out():
+def test_prepared_calls_write_to_out():
     x, out = mx.nd.array([[1, 2], [3, 4]]), mx.nd.zeros((2,))
     assert mx.nd.sum(x, axis=0, out=out) is out and out.asnumpy().tolist() == [4, 6]
     assert ops._backward_sum(out, x, axis=0).asnumpy().tolist() == [[4, 6], [4, 6]]
@@ -115,7 +115,7 @@ def test_results_go_to_out():
 @of_each(itertools.product(["softmax", "softmin", "log_softmax"],
                            [((5,), 0), ((3, 4), -1), ((3, 40), 1), ((2, 3, 4), 1), ((0, 3), 1)],
                            ["float16", "float32", "float64"]), by=lambda case: case[0])
-def test_softmax_and_its_gradients(name, rows, dtype):
+def test_prepared_softmax_and_its_gradients_equal_the_kernels(name, rows, dtype):
     shape, axis = rows
     for given in _mixed([{"axis": axis}], [{}, {"temperature": 2.0}]):
         with np.errstate(all="ignore"):
@@ -125,7 +125,7 @@ def test_softmax_and_its_gradients(name, rows, dtype):
         assert _same("_backward_log_softmax" if name == "log_softmax" else "_backward_softmax", given, *pairs)
 
 
-def test_softmax_with_lengths_and_in_other_dtypes():
+def test_prepared_softmax_takes_lengths_and_other_dtypes():
     data, length = _data((2, 3), "float32"), np.ones(2, np.int32)
     for given, arrays in (({"use_length": True}, [data, length]), ({"dtype": "float64"}, [data])):
         assert _same("softmax", given, arrays, arrays)
@@ -133,7 +133,7 @@ def test_softmax_with_lengths_and_in_other_dtypes():
 
 @of_each(itertools.product([((5, 3), 4), ((2, 3, 4), 5), ((0, 3), 2), ((3, 0), 2), ((80, 90), 70), ((200, 30, 10), 50)],
                            [False, True], ["float16", "float32", "float64"]))
-def test_dense_layers(sizes, flatten, dtype):
+def test_prepared_dense_layers_equal_the_kernels(sizes, flatten, dtype):
     shape, hidden = sizes
     inputs = int(np.prod(shape[1:])) if flatten else shape[-1]
     rows = shape[:1] if flatten else shape[:-1]

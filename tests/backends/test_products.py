@@ -78,7 +78,7 @@ PRODUCTS = [
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name, attrs, shapes", PRODUCTS)
-def test_product(name, attrs, shapes, dtype):
+def test_specialised_products_equal_the_reference(name, attrs, shapes, dtype):
     ins = [numbers(*shape, dtype=dtype, seed=i) for i, shape in enumerate(shapes)]
     kernel, found = specialised(name, attrs, *ins)
     assert kernel == "specialised"
@@ -86,7 +86,7 @@ def test_product(name, attrs, shapes, dtype):
 
 
 @pytest.mark.parametrize("bad", [NAN, INF, -INF])
-def test_products_of_infinity_and_nan(bad):
+def test_specialised_products_keep_infinity_and_nan(bad):
     data, weight, bias = numbers(3, 4), numbers(5, 4), numbers(5)
     data[1, 2] = bad
     bias[3] = bad
@@ -99,7 +99,7 @@ def test_products_of_infinity_and_nan(bad):
     ("FullyConnected", [numbers(*shape, dtype="float16") for shape in ((3, 4), (5, 4), (5,))]),
     ("FullyConnected", [numbers(0, 4), numbers(5, 4), numbers(5)]),
 ])
-def test_products_that_are_not_specialised(name, ins):
+def test_some_products_are_left_to_the_reference(name, ins):
     assert specialised(name, {"num_hidden": 5}, *ins)[0] == "reference"
 
 
@@ -129,7 +129,7 @@ def test_a_step_of_a_network_is_specialised():
 @settings(deadline=None, max_examples=60, derandomize=True)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=3), st.sampled_from(["float32", "float64"]),
        st.sampled_from([None, NAN, INF, -INF]), st.booleans(), st.integers(0, 2 ** 16))
-def test_sums_of_rows(shape, dtype, bad, keepdims, seed):
+def test_specialised_sums_of_rows_equal_the_reference(shape, dtype, bad, keepdims, seed):
     data = numbers(*shape, dtype=dtype, seed=seed)
     if bad is not None:
         data.reshape(-1)[seed % data.size] = bad
@@ -140,7 +140,7 @@ def test_sums_of_rows(shape, dtype, bad, keepdims, seed):
 
 
 @pytest.mark.parametrize("attrs", [{"axis": 0, "exclude": True}, {"axis": -1}, {}])
-def test_other_sums_are_not_specialised(attrs):
+def test_other_sums_are_left_to_the_reference(attrs):
     data = numbers(3, 4)
     kernel, found = specialised("sum", attrs, data)
     assert kernel == "ufuncs"
@@ -156,7 +156,7 @@ def test_other_sums_are_not_specialised(attrs):
 ])
 @pytest.mark.parametrize("bad", [None, NAN, INF, -INF])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_softmax_output(attrs, shape, bad, dtype):
+def test_specialised_softmax_output_equals_the_reference(attrs, shape, bad, dtype):
     data = numbers(*shape, dtype=dtype)
     if bad is not None:
         data[1] = bad
@@ -169,7 +169,7 @@ def test_softmax_output(attrs, shape, bad, dtype):
 @pytest.mark.parametrize("attrs", [{}, {"grad_scale": 0.5}, {"normalization": "batch"}, {"preserve_shape": True}])
 @pytest.mark.parametrize("labels", [[0, 1, 2], [-1, 3, 1], [1.9, -0.9, 2.5], [NAN, INF, -INF], [2, 2, 1e30]])
 @pytest.mark.parametrize("kind", ["float32", "float64"])
-def test_gradient_of_softmax_output(attrs, labels, kind):
+def test_the_specialised_gradient_of_softmax_output_equals_the_reference(attrs, labels, kind):
     p, label = abs(numbers(3, 3)), np.array(labels, kind)
     with np.errstate(invalid="ignore"):
         kernel, found = specialised("_backward_SoftmaxOutput", attrs, p, label)
@@ -179,7 +179,7 @@ def test_gradient_of_softmax_output(attrs, labels, kind):
 
 @pytest.mark.parametrize("attrs", [{"use_ignore": True}, {"out_grad": True}, {"smooth_alpha": 0.1},
                                    {"normalization": "valid"}])
-def test_gradients_of_softmax_output_that_are_not_specialised(attrs):
+def test_some_gradients_of_softmax_output_are_left_to_the_reference(attrs):
     assert specialised("_backward_SoftmaxOutput", attrs, abs(numbers(3, 4)), np.zeros(3, "float32"))[0] == "reference"
     assert specialised("_backward_SoftmaxOutput", {}, abs(numbers(3, 4)), numbers(3, 4))[0] == "reference"
     assert specialised("SoftmaxOutput", {}, numbers(3, 400), np.zeros(3, "float32"))[0] != "specialised"
@@ -194,7 +194,7 @@ def test_gradients_of_softmax_output_that_are_not_specialised(attrs):
     ((64,), (64, 100), np.ufunc), ((640,), (640, 100), blas.Watched), ((408, 408), (408, 408), np.ufunc),
     ((1, 400, 400), (1, 400, 400), blas.Watched), ((2, 408, 408), (2, 408, 408), np.ufunc),
 ])
-def test_the_library_that_multiplies(a, b, kind, monkeypatch):
+def test_the_library_of_a_product_follows_from_its_shape(a, b, kind, monkeypatch):
     monkeypatch.setattr(threads, "count", lambda: 2)
     monkeypatch.setattr(blas, "_same_bits", lambda *arrays: True)
     blas._host_multiplier.cache_clear()
@@ -339,7 +339,7 @@ def test_multiples_are_added(dtype, count):
     (1.0, numbers(4), numbers(8)[::2]), (1.0, numbers(3, 2).T, numbers(2, 3)),
     (1.0, np.frombuffer(numbers(4).tobytes(), "float32"), numbers(4)),
 ])
-def test_multiples_that_are_not_added(a, y, x):
+def test_blas_refuses_to_add_some_multiples(a, y, x):
     before = y.copy()
     assert not blas.add_multiple(y, a, x)
     np.testing.assert_array_equal(y, before)
@@ -349,7 +349,7 @@ def test_multiples_that_are_not_added(a, y, x):
     {"lr": 0.1}, {"lr": 0.1, "wd": 0.01, "rescale_grad": 1 / 64}, {"lr": 0.1, "clip_gradient": 0.5}, {"lr": 0.0}])
 @pytest.mark.parametrize("count", [10, updates.LONG, 300_000])
 @pytest.mark.parametrize("inplace", [True, False])
-def test_sgd_of_long_arrays(attrs, count, inplace):
+def test_sgd_of_long_arrays_equals_the_reference(attrs, count, inplace):
     weight, grad = numbers(count), numbers(count, seed=1)
     attrs = {"wd": 0.0, "rescale_grad": 1.0, "clip_gradient": -1.0, **attrs}
     g = grad.astype("float64") * attrs["rescale_grad"]

@@ -75,7 +75,7 @@ def test_nothing_is_compiled_before_the_first_run(monkeypatch):
     executor.forward(is_train=True)
 
 
-def test_running_kernels_and_reasons_of_others():
+def test_explain_names_the_kernel_and_the_reasons_of_others():
     assert "RNN rnn" in (text := bound("numba", "gru", (2, 3, 4), 5, num_layers=1)[0].explain())
     assert "numba" in text
     for more in ({"projection_size": 2}, {"lstm_state_clip_min": -1, "lstm_state_clip_max": 1}):
@@ -125,7 +125,7 @@ def test_unrequested_gradients_are_not_computed(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_nan_and_infinite_values(mode):
+def test_compiled_layers_keep_nan_and_infinity(mode):
     def change(args):
         args["data"][1, 2, 3], args["data"][2, 0, 1], args["data"][0, 5, 0] = np.nan, np.inf, -np.inf
 
@@ -167,7 +167,7 @@ def test_backward_may_run_with_other_kernels_than_forward():
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_arrays_in_another_order(mode):
+def test_compiled_layers_take_the_batch_axis_first(mode):
     """With the batch axis first, the operator reads and writes transposed arrays."""
     def run(kernels):
         names = ["data", "parameters", "state", *(["state_cell"] if mode == "lstm" else [])]

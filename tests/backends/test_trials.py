@@ -62,7 +62,7 @@ def test_the_faster_implementation_is_chosen(machine, usual, other, way):
     assert asked(machine, usual, other) == way
 
 
-def test_a_trial_ends(machine):
+def test_a_trial_ends_after_a_few_rounds(machine):
     asked(machine, 2e-5, 2e-5)
     assert len(machine.calls) == 2 + 2 * trials._ROUNDS
     for seconds, rounds in ((0.01, trials._FEW_ROUNDS), (0.5, 1)):
@@ -177,7 +177,7 @@ def test_a_plan_multiplies_by_one_library(machine, monkeypatch, way, count):
     assert text.count("onednn declined: so it is") == PRODUCTS * (not taken)
     monkeypatch.setenv("OPREG_TUNE", "0")
     other = _bound(_attention(4, 4), x=(4, 64, 96))
-    assert "onednn declined: nothing is tried, says OPREG_TUNE" in other.explain()
+    assert "onednn declined: OPREG_TUNE=0 allows no trial" in other.explain()
     want = _results(other)
     monkeypatch.setattr(shared_library, "_FORKED", [True])  # as in a forked child, whose steps do without the library
     for results in (found, _results(executor)):
@@ -190,7 +190,7 @@ def test_a_plan_multiplies_by_one_library(machine, monkeypatch, way, count):
     ((1024, 1024), "float64", True, "oneDNN takes float32 here, not float64"),
     ((8, 32), "float32", True, "the product is small"),
     ((1024, 1024), "float32", False, "the library has no threads to be held")])
-def test_plans_that_stay_with_blas(machine, monkeypatch, shape, dtype, held, reason):
+def test_some_plans_multiply_by_blas(machine, monkeypatch, shape, dtype, held, reason):
     if not held:
         monkeypatch.setattr(shared_library, "openmp", lambda: None)
     executor = _network().simple_bind(mx.cpu(), x=shape, type_dict={"x": dtype})
@@ -385,7 +385,7 @@ A, B, WIDE = (80, 90), (90, 70), (5, 80, 90)
     ("linalg_syrk", (A,), {}, 1), ("FullyConnected", (A, (70, 90), (70,)), {"num_hidden": 70}, 3),
     ("FullyConnected", (WIDE, (70, 90), (70,)), {"num_hidden": 70, "flatten": False}, 3),
     ("FullyConnected", (WIDE, (70, 7200)), {"num_hidden": 70, "no_bias": True}, 3)])
-def test_products_of_every_kind(machine, monkeypatch, name, shapes, attrs, steps):
+def test_products_of_every_kind_equal_the_reference(machine, monkeypatch, name, shapes, attrs, steps):
     """Outputs and gradients equal the reference's; the library computes the kinds that it can."""
     monkeypatch.setattr(products, "_left_to_blas", lambda *about: None)
     found = []
@@ -415,7 +415,7 @@ PARTS = {
 
 @onednn
 @pytest.mark.parametrize("name", PARTS)
-def test_dense_layers_of_parts_of_an_array(machine, monkeypatch, name):
+def test_dense_layers_read_parts_of_an_array_without_a_copy(machine, monkeypatch, name):
     """The library reads parts of a larger array, such as gates and heads, without a copy."""
     monkeypatch.setattr(products.threads, "count", lambda: 2)
     monkeypatch.setattr(products, "_LEAST", 1 << 18)
@@ -432,7 +432,7 @@ def test_dense_layers_of_parts_of_an_array(machine, monkeypatch, name):
 
 
 @onednn
-def test_a_compiled_layer_of_a_part(machine, monkeypatch):
+def test_a_compiled_layer_reads_a_part_of_an_array(machine, monkeypatch):
     monkeypatch.setattr(products.threads, "count", lambda: 2)
     monkeypatch.setattr(products, "_LEAST", 1 << 18)
     monkeypatch.setattr(trials, "_tried", lambda usual, other, ways, apart: trials.Choice(usual, ""))

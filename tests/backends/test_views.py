@@ -4,6 +4,7 @@ plans likewise."""
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import itertools
 from collections import defaultdict
@@ -35,7 +36,7 @@ from tests.cuda import cublaslt, cudnn, host
 from tests.cuda.machine import MACHINE
 from tests.cuda.strict import StrictArray
 from tests.questions import of_each
-from tests.rows import all_rows
+from tests.rows import Row, all_rows
 from tests.running import TOLERANCES, Use, agree, eager, heads
 
 #: If numba and oneDNN are installed, their kernels are tested; otherwise all others.
@@ -45,39 +46,44 @@ LIBRARIES = importlib.util.find_spec("numba") is not None
 RELATED = frozenset({"_backward_Pooling_max", "_backward_contrib_boolean_mask", "_boolean_mask_like", "_npi_tensorinv"})
 
 
-# ------------------------------------------------------------------------------------------ what is run
+# ---------------------------------------------------------------------------------------- runs on views
 
 
-def _used() -> dict[Op, list[Use]]:
-    """Uses of each operator; those with most inputs and axes come first."""
-    found: dict[Op, list[Use]] = defaultdict(list)
-    for row in all_rows():
+ROWS: dict[Op, list[Row]] = defaultdict(list)
+for _row in all_rows():
+    if _row.deterministic and _row.inputs and all(np.size(each) for each in _row.inputs):
+        ROWS[get(_row.op)].append(_row)
+
+
+def _uses(op: Op) -> Iterator[Use]:
+    """Uses of an operator in each dtype, in the order of its rows."""
+    for row in ROWS[op]:
         for dtype in row.dtypes or (None,):
             use = Use.of(row, dtype)
-            if row.deterministic and applies(use) and plannable(use) and use.arrays and all(
-                    each.size for each in use.arrays):
-                found[use.op].append(use)
-    for uses in found.values():
-        uses.sort(key=lambda use: (-len(use.arrays), -max(each.ndim for each in use.arrays)))
-    return found
+            if applies(use) and plannable(use):
+                yield use
 
 
-USED = _used()
+@functools.cache
+def used(op: Op) -> list[Use]:
+    """Uses of an operator; those with most inputs and axes come first."""
+    return sorted(_uses(op), key=lambda use: (-len(use.arrays), -max(each.ndim for each in use.arrays)))
 
 
 def kernels(counts: Callable[[Kernel], bool], most: int) -> list[tuple[Op, Kernel]]:
     """Operators with a kernel for which ``counts`` is true, at most ``most`` of them for each kernel function."""
     found: dict[CodeType, list[tuple[Op, Kernel]]] = defaultdict(list)
-    for op in sorted(USED, key=lambda op: (len(USED[op][0].arrays), op.name)):
-        for kernel in op.kernels:
-            if counts(kernel):
+    for op in sorted(ROWS, key=lambda op: (max(len(row.inputs) for row in ROWS[op]), op.name)):
+        counting = [kernel for kernel in op.kernels if counts(kernel)]
+        if counting and next(_uses(op), None) is not None:
+            for kernel in counting:
                 found[kernel.rule.function.__code__].append((op, kernel))
     return [pairs[i] for pairs in found.values()
             for i in sorted(set(np.linspace(0, len(pairs) - 1, most).round().astype(int)))]
 
 
 KERNELS = kernels(lambda kernel: (kernel.serves is None or kernel.serves(np)) and kernel.rule.function.__module__.
-                  startswith(("opreg.backends.numba", "opreg.backends.onednn")) is LIBRARIES, 12)
+                  startswith(("opreg.backends.numba", "opreg.backends.onednn")) is LIBRARIES, 6)
 NAMES = sorted({op.name for op, _ in KERNELS})
 
 
@@ -143,7 +149,7 @@ def large(use: Use) -> Iterator[Run]:
 def accepted(op: Op, kernel: Kernel) -> list[Use]:
     """Uses of different dtypes in which a kernel accepts whole arrays."""
     found: dict[np.dtype, Use] = {}
-    for use in USED[op]:
+    for use in used(op):
         if kernel.accepts is None or kernel.accepts(called(use)) is None:
             found.setdefault(use.arrays[0].dtype, use)
     return list(found.values())[:3]
@@ -194,7 +200,7 @@ def check(use: Use, kernel: Kernel, run: Run, plain: Call | None, there: There =
 
 
 @of_each(KERNELS, by=lambda case: case[0].name)
-def test_kernels(op: Op, kernel: Kernel) -> None:
+def test_kernels_on_views_equal_the_reference(op: Op, kernel: Kernel) -> None:
     """One dtype has every layout. Others take turns with the layouts, except in kernels that are compiled for each."""
     with fast():
         uses = accepted(op, kernel)
@@ -213,10 +219,11 @@ def test_kernels(op: Op, kernel: Kernel) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_eager_calls(name: str) -> None:
+def test_eager_calls_on_views_equal_the_reference(name: str) -> None:
     """Gradients, and results written to ``out``, are compared, too. Each operator is called with one of three layouts
-    in turn: a call treats all operators alike, and ``test_kernels`` runs each kernel with every layout."""
-    use, turn = USED[get(name)][0], NAMES.index(name)
+    in turn: calls do not depend on the operator, and ``test_kernels_on_views_equal_the_reference`` runs each kernel
+    with every layout."""
+    use, turn = used(get(name))[0], NAMES.index(name)
     for way in (*WRITTEN, *READ)[turn % 3::3]:
         if way in READ and (use.op.traits.mutates or use.op.traits.states or name in RELATED):
             continue
@@ -346,14 +353,14 @@ def plan(use: Use, name: str, way: Bound, there: There = HOST) -> None:
 
 
 @of_each(itertools.product(NAMES, BOUND), by=lambda case: case[0])
-def test_plans(name: str, way: str) -> None:
+def test_plans_on_views_equal_the_reference(name: str, way: str) -> None:
     """Each operator has every view in a plan. The settings of plans take turns, since plans treat all operators
     alike."""
     turn = NAMES.index(name) + list(BOUND).index(way)
     with fast(few=BOUND[way].grads):
         for seen in list(SEEN)[turn % 3::3]:
             if seen != "broadcast_to" or name not in RELATED:
-                plan(USED[get(name)][0], seen, BOUND[way])
+                plan(used(get(name))[0], seen, BOUND[way])
 
 
 # --------------------------------------------------------------------------------------------- networks
@@ -450,7 +457,7 @@ STEPS = (lambda: None, lambda: mx.optimizer.create("sgd", learning_rate=0.1, mom
 
 @pytest.mark.parametrize("way", WRITTEN)
 @pytest.mark.parametrize("name", NETWORKS)
-def test_networks(name: str, way: str) -> None:
+def test_networks_on_views_equal_the_reference(name: str, way: str) -> None:
     compare(name, way, STEPS[len(way) % len(STEPS)])
 
 
@@ -469,34 +476,34 @@ def device() -> Iterator[Any]:
 
 @needs_compiler
 @pytest.mark.parametrize("part", range(8))
-def test_kernels_of_a_gpu(part: int) -> None:
+def test_kernels_of_a_gpu_on_views_equal_the_reference(part: int) -> None:
     with device() as xp, fast():
         get("exp")
         for op, kernel in kernels(lambda kernel: kernel.serves is not None and kernel.serves(xp), 2)[part::8]:
             accepting = False
-            for use in [use for use in USED[op] if use.arrays[0].dtype != np.float64] or USED[op]:
+            for use in [use for use in used(op) if use.arrays[0].dtype != np.float64] or used(op):
                 own = reference(use)
                 accepting = check(use, kernel, Run(["own"] * len(use.arrays)), own, DEVICE) is None
                 if accepting:
                     break
             assert accepting, f"kernel {kernel.name} of {op.name} declines all rows"
             for run in small(use):
-                if "unaligned" not in (*run.ins, run.outs):  # CuPy's own kernels cannot read such
+                if "unaligned" not in (*run.ins, run.outs):  # CuPy's own kernels cannot read arrays of this layout
                     check(use, kernel, run, own, DEVICE)
 
 
 @needs_compiler
 @pytest.mark.parametrize("name", ["FullyConnected", "batch_dot", "Convolution", "LayerNorm", "tanh", "Embedding"])
-def test_plans_of_a_gpu(name: str) -> None:
-    use = next(use for use in USED[get(name)] if np.float32 in [each.dtype for each in use.arrays])
-    for seen, way in itertools.product(SEEN, BOUND.values()):
+def test_plans_of_a_gpu_on_views_equal_the_reference(name: str) -> None:
+    use = next(use for use in used(get(name)) if np.float32 in [each.dtype for each in use.arrays])
+    for number, seen in enumerate(SEEN, len(name)):
         with device(), fast():
-            plan(use, seen, way, DEVICE)
+            plan(use, seen, list(BOUND.values())[number % 3], DEVICE)
 
 
 @needs_compiler
 @pytest.mark.parametrize("way", ["columns", "block transposed", "every other row"])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_networks_of_a_gpu(name: str, way: str) -> None:
+def test_networks_of_a_gpu_on_views_equal_the_reference(name: str, way: str) -> None:
     with device():
         compare(name, way, STEPS[len(way) % len(STEPS)], DEVICE)

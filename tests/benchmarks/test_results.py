@@ -137,7 +137,7 @@ def test_a_section_has_the_table_and_how_it_was_measured() -> None:
     assert "| perceptron | µs | 2 (2.1) | 4 (4.1) | 1 | 0.50 | 2.00 | – |" in text
     assert "- something is missing." in text and "2 cores, 36 MiB of last cache, without AVX-512, with 48 KiB" in text
     assert "2026-01-02 at abc" in text and "JAX 1.0 (Python 3.13.0, NumPy 2.4.0)" in text
-    assert "| binding | ms | opreg | 1 | 10 | in proportion from 1 on, 1 ms each |" in text
+    assert "| binding | ms | opreg | 1 | 10 | proportional from 1 on, 1 ms each |" in text
 
 
 def test_work_by_hand_has_a_ratio_of_its_own_and_is_no_peer() -> None:
@@ -190,15 +190,15 @@ def test_rows_measured_again_replace_the_old_ones_with_a_remark(tmp_path: Path) 
 # ------------------------------------------------------------------------------------------------- growth
 
 VERDICTS = [
-    ([1, 10, 100, 1000], [1e-6, 1e-5, 1e-4, 1e-3], "in proportion from 1 on, 1 µs each"),
-    ([1, 10, 100, 1000], [1e-4, 1.1e-4, 2e-4, 1.2e-3], "in proportion from 100 on, 1.11 µs each"),
-    ([1, 10, 100, 1000], [1e-4, 1e-4, 1e-4, 1.1e-4], "hardly, up to 1,000"),
-    ([10, 100, 1000], [1e-5, 1e-4, 1e-2], "not in proportion: from 100 to 1,000 times 100"),
+    ([1, 10, 100, 1000], [1e-6, 1e-5, 1e-4, 1e-3], "proportional from 1 on, 1 µs each"),
+    ([1, 10, 100, 1000], [1e-4, 1.1e-4, 2e-4, 1.2e-3], "proportional from 100 on, 1.11 µs each"),
+    ([1, 10, 100, 1000], [1e-4, 1e-4, 1e-4, 1.1e-4], "almost constant up to 1,000"),
+    ([10, 100, 1000], [1e-5, 1e-4, 1e-2], "not proportional: 100 times as much from 100 to 1,000"),
     ([10, 100, 1000, 10000], [1e-5, 2e-4, 2e-3, 2e-2],
-     "in proportion from 100 on, 2 µs each; from 10 to 100 times 20"),
-    ([1, 4, 16, 64], [1e-3, 1e-3, 4e-3, 16e-3], "in proportion from 4 on, 250 µs each"),
-    ([1, 4], [1e-3, 16e-3], "not in proportion: from 1 to 4 times 16"),
-    ([1, 10, 100], [0.0, 1e-6, 1e-5], "in proportion from 10 on, 100 ns each"),
+     "proportional from 100 on, 2 µs each; 20 times as much from 10 to 100"),
+    ([1, 4, 16, 64], [1e-3, 1e-3, 4e-3, 16e-3], "proportional from 4 on, 250 µs each"),
+    ([1, 4], [1e-3, 16e-3], "not proportional: 16 times as much from 1 to 4"),
+    ([1, 10, 100], [0.0, 1e-6, 1e-5], "proportional from 10 on, 100 ns each"),
     ([1, 10, 100], [1e-6], "–"),
 ]
 
@@ -209,8 +209,8 @@ def test_growth_is_described_in_words(sizes: list[int], figures: list[float], ex
 
 
 def test_memory_and_threads_have_units_of_their_own() -> None:
-    assert growth.verdict("nodes", [1, 10], [700.0, 7000.0], "MB") == "in proportion from 1 on, 700 bytes each"
-    assert growth.verdict("threads", [1, 2, 4], [4.0, 2.1, 1.25], "ms") == "3.2 × as fast with 4"
+    assert growth.verdict("nodes", [1, 10], [700.0, 7000.0], "MB") == "proportional from 1 on, 700 bytes each"
+    assert growth.verdict("threads", [1, 2, 4], [4.0, 2.1, 1.25], "ms") == "3.2 × as fast with 4 threads"
 
 
 @pytest.mark.parametrize("key", ["nodes", "batch", "parameters"])

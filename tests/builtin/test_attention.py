@@ -192,7 +192,7 @@ def test_the_gradient_of_one_head_is_a_sum_over_parts(monkeypatch):
 
 @pytest.mark.parametrize("dtype", ["float32", "bool"])
 @pytest.mark.parametrize("fill", [-np.inf, -1.0])
-def test_gradients_without_keys(dtype, fill):
+def test_gradients_without_keys_are_empty_or_zero(dtype, fill):
     query, key, value = [mx.nd.ones(shape) for shape in ((2, 4, 3, 4), (2, 2, 0, 4), (2, 2, 0, 2))]
     mask = mx.nd.array(np.zeros((3, 0)), dtype=dtype)
     arrays = [query, key, value] if dtype == "bool" else [query, key, value, mask]

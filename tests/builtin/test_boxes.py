@@ -31,7 +31,7 @@ def _ordered(data: np.ndarray) -> np.ndarray:
 
 @_RULE
 @given(_BOXES, st.sampled_from([0.0, 0.3, 0.8]), st.booleans())
-def test_suppression(data: np.ndarray, threshold: float, by_class: bool) -> None:
+def test_suppression_keeps_the_best_of_overlapping_boxes(data: np.ndarray, threshold: float, by_class: bool) -> None:
     """No two kept boxes overlap too much, and each removed box overlaps a better one that is kept."""
     data = _ordered(data)
     (found,) = _run("_contrib_box_nms", data, overlap_thresh=threshold, id_index=0 if by_class else -1)
@@ -52,7 +52,7 @@ def test_suppression(data: np.ndarray, threshold: float, by_class: bool) -> None
 @_RULE
 @given(st.tuples(st.integers(1, 6), st.integers(1, 6)).flatmap(
     lambda shape: arrays("float32", shape, elements=st.floats(-1, 1, width=32))), st.sampled_from([-2.0, 0.0, 0.5]))
-def test_matching(scores: np.ndarray, threshold: float) -> None:
+def test_matched_rows_and_columns_agree(scores: np.ndarray, threshold: float) -> None:
     """Rows and columns agree, and no further pair would be allowed."""
     rows, columns = (each.astype(int) for each in _run("_contrib_bipartite_matching", scores, threshold=threshold))
     for row, column in enumerate(rows):

@@ -43,7 +43,7 @@ def test_products_of_a_step_are_split_below_the_threading_limit(batch, features,
 @pytest.mark.parametrize("both", [False, True])
 @pytest.mark.parametrize("mode", ["rnn_relu", "rnn_tanh", "lstm", "gru"])
 @pytest.mark.parametrize("batch, size, dtype", [(32, 256, "float32"), (32, 250, "float64"), (2, 64, "float32")])
-def test_rnn_with_split_products(mode, both, batch, size, dtype):
+def test_rnn_with_split_products_equals_the_reference(mode, both, batch, size, dtype):
     attrs, ins = _rnn_inputs(mode, batch, size, both, dtype)
     if both and batch > 2:
         ins = [each[:, :3] if each.ndim == 3 else each for each in ins]
@@ -64,7 +64,7 @@ def test_one_direction_needs_no_reversal(monkeypatch):
 
 
 @pytest.mark.parametrize("mode", ["rnn_tanh", "lstm", "gru"])
-def test_gradient_of_rnn_with_split_products(mode):
+def test_the_gradient_of_rnn_with_split_products_is_right(mode):
     """The gradient along a random direction agrees with a difference."""
     attrs, ins = _rnn_inputs(mode, 32, 256, False, "float64")
     kernel, backward = (get(name).kernels[0].rule.function for name in ("RNN", "_backward_RNN"))

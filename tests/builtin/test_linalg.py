@@ -39,13 +39,13 @@ def slopes(name: str, data: np.ndarray, heads: list[np.ndarray]) -> tuple[np.nda
     return x.grad.asnumpy(), expected
 
 
-def test_gradient_of_potrf():
+def test_the_gradient_of_potrf_agrees_with_differences():
     found, expected = slopes("potrf", SYMMETRIC, [np.random.default_rng(1).standard_normal((2, 4, 4))])
     assert np.allclose(found, expected, atol=1e-7)
     assert np.array_equal(found, found.swapaxes(1, 2)) or np.allclose(found, found.swapaxes(1, 2))
 
 
-def test_gradient_of_syevd():
+def test_the_gradient_of_syevd_agrees_with_differences():
     generator = np.random.default_rng(1)
     heads = [generator.standard_normal((2, 4, 4)), generator.standard_normal((2, 4))]
     found, expected = slopes("syevd", SYMMETRIC, heads)
@@ -82,7 +82,7 @@ def test_a_singular_matrix_has_no_gradient_of_its_determinant():
     assert np.array_equal(x.grad.asnumpy(), np.zeros((2, 2)))
 
 
-def test_a_matrix_that_cannot_be_decomposed():
+def test_a_matrix_that_cannot_be_decomposed_raises_an_error():
     with pytest.raises(np.linalg.LinAlgError):
         nd.linalg.potrf(nd.array(-np.eye(2)))
     with pytest.raises(np.linalg.LinAlgError):
@@ -104,7 +104,7 @@ def test_a_matrix_that_cannot_be_decomposed():
     ("extractdiag", [(2, 2)], {"offset": 2}, "no such diagonal"),
     ("maketrian", [(4,)], {}, "do not fill a triangle"),
 ])
-def test_shapes_that_do_not_fit(name, shapes, attrs, words):
+def test_shapes_that_do_not_fit_are_refused(name, shapes, attrs, words):
     with pytest.raises(ShapeError) as caught:
         getattr(nd.linalg, name)(*[nd.zeros(shape) for shape in shapes], **attrs)
     assert words in str(caught.value)

@@ -12,7 +12,7 @@ import opreg as mx
 from opreg import Tensor, nn, ops
 from opreg.errors import ShapeError
 
-#: Numbers with other counts of zeros and of different ones each.
+#: Arrays with different numbers of zeros and of unique values.
 INPUTS = [np.float32(each) for each in ([[0, 1, 2], [2, 0, 5]], [[1, 1, 1], [1, 1, 1]], [[0, 0, 0], [0, 0, 3]],
                                         [[0, 0, 0], [0, 0, 0]], [[3, 2, 1], [1, 2, 3]])]
 
@@ -52,7 +52,7 @@ def test_a_compiled_function_equals_the_eager_one(name: str) -> None:
     assert compiled.cache_size == 1
 
 
-def test_gradients_of_scattered_values() -> None:
+def test_gradients_of_scattered_values_are_right() -> None:
     asked = mx.grad(_scattered)
     compiled = mx.jit(asked)
     for each in INPUTS:

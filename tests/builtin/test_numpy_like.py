@@ -68,7 +68,7 @@ def _slope(name: str, *inputs: Any, **attrs: Any) -> list[np.ndarray]:
 @given(st.sampled_from(["equal", "not_equal", "greater", "greater_equal", "less", "less_equal", "logical_and",
                         "logical_or", "logical_xor"]),
        mutually_broadcastable_shapes(num_shapes=2, max_dims=3, min_side=0, max_side=4), _KINDS, _KINDS)
-def test_comparisons(name, shapes, left, right):
+def test_comparisons_equal_numpys(name, shapes, left, right):
     x, y = _numbers(shapes.input_shapes[0], left), _numbers(shapes.input_shapes[1], right, seed=1)
     _same(_run(f"_npi_{name}", x, y), getattr(np, name)(x, y))
 
@@ -76,7 +76,7 @@ def test_comparisons(name, shapes, left, right):
 @_RULE
 @given(st.sampled_from(["equal", "not_equal", "greater", "greater_equal", "less", "less_equal"]), _KINDS,
        st.integers(-4, 4) | st.sampled_from([-300, 255, 256]) | st.floats(-4, 4, width=16))
-def test_comparisons_with_a_number(name, kind, number):
+def test_comparisons_with_a_scalar_equal_numpys(name, kind, number):
     x = _numbers((3, 4), kind)
     _same(_run(f"_npi_{name}_scalar", x, scalar=number), getattr(np, name)(x, number))
 
@@ -91,7 +91,7 @@ def _axes(rank: int) -> st.SearchStrategy:
 @_RULE
 @given(st.data(), _SHAPES, _KINDS, st.booleans(),
        st.sampled_from(["sum", "mean", "prod", "max", "min", "var", "std", "any", "all"]))
-def test_reductions(data, shape, kind, keepdims, name):
+def test_reductions_equal_numpys(data, shape, kind, keepdims, name):
     axis = data.draw(_axes(len(shape)))
     x = _numbers(shape, kind)
     run = partial(_run, f"_np{'i' if name in ('mean', 'var', 'std') else ''}_{name}", x, axis=axis, keepdims=keepdims)
@@ -116,7 +116,7 @@ def test_reductions(data, shape, kind, keepdims, name):
 @_RULE
 @given(st.data(), array_shapes(min_dims=0, max_dims=3, max_side=4), st.sampled_from(["argmax", "argmin"]),
        st.booleans())
-def test_argmax_and_argmin(data, shape, name, keepdims):
+def test_argmax_and_argmin_equal_numpys(data, shape, name, keepdims):
     axis = data.draw(st.one_of(st.none(), st.integers(-len(shape), len(shape) - 1)) if shape else st.none())
     x = _numbers(shape, "float32")
     _same(_run(f"_npi_{name}", x, axis=axis, keepdims=keepdims), getattr(np, name)(x, axis=axis, keepdims=keepdims))
@@ -124,7 +124,7 @@ def test_argmax_and_argmin(data, shape, name, keepdims):
 
 @_RULE
 @given(st.data(), st.integers(0, 4), st.integers(0, 4), st.integers(0, 4), st.booleans(), st.booleans())
-def test_matmul(data, m, k, n, row, column):
+def test_matmul_equals_numpys_with_gradients(data, m, k, n, row, column):
     """Values equal NumPy's, and gradients are summed over axes that broadcast or are missing."""
     shapes = data.draw(mutually_broadcastable_shapes(num_shapes=2, max_dims=2, min_side=0, max_side=3)).input_shapes
     a = _numbers((k,) if row else (*shapes[0], m, k), "float64")
@@ -166,7 +166,7 @@ def _sum_to(full: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 @_RULE
 @given(mutually_broadcastable_shapes(num_shapes=3, max_dims=3, min_side=0, max_side=3), _KINDS, _KINDS)
-def test_where(shapes, kind, chooser):
+def test_where_equals_numpys(shapes, kind, chooser):
     c, x, y = [_numbers(shape, dtype, seed)
                for seed, (shape, dtype) in enumerate(zip(shapes.input_shapes, (chooser, kind, kind)))]
     _same(_run("_npi_where", c, x, y), np.where(c != 0, x, y))
@@ -179,7 +179,7 @@ def test_where(shapes, kind, chooser):
 
 @_RULE
 @given(st.data(), array_shapes(min_dims=0, max_dims=3, max_side=4), st.sampled_from(["float32", "int32", "bool"]))
-def test_subscript_assign(data, shape, kind):
+def test_assignments_to_subscripts_equal_numpys(data, shape, kind):
     key = data.draw(basic_indices(shape, allow_newaxis=True))
     x = _numbers(shape, kind)
     part = np.asarray(x[key]).shape
@@ -197,7 +197,7 @@ def test_subscript_assign(data, shape, kind):
 
 @_RULE
 @given(st.data(), _SHAPES)
-def test_reshape(data, shape):
+def test_reshape_takes_the_shapes_that_numpy_takes(data, shape):
     """The operator accepts every shape that NumPy accepts, and no other."""
     x = _numbers(shape, "float64")
     asked = data.draw(st.one_of(st.permutations(shape), st.just((-1, *shape[1:])), st.just((*shape[:1], -1)),
@@ -215,7 +215,7 @@ def test_reshape(data, shape):
 
 @_RULE
 @given(arrays("int64", (3, 4), elements=st.integers(-9, 9)), st.integers(-5, 5), st.integers(-4, 4))
-def test_roll_triangles_and_bitwise_operators(x, shift, k):
+def test_roll_triangles_and_bitwise_operators_equal_numpys(x, shift, k):
     for axis in (None, 0, -1, (0, 1)):
         _same(_run("_np_roll", x, shift=shift, axis=axis), np.roll(x, shift, axis))
     _same(_run("_npi_tril", x, k=k), np.tril(x, k))
@@ -242,7 +242,7 @@ def test_products_have_gradients_at_zeros(numbers, expected):
     assert _slope("_np_prod", np.array(numbers, float))[0].tolist() == expected
 
 
-def test_third_derivative():
+def test_the_third_derivative_of_a_power_is_right():
     """The third derivative of the third power is right, since gradients consist of differentiable operators."""
     x = array([2.0], None, "float64")
     orders = []
@@ -273,12 +273,12 @@ def test_reshape_needs_no_step():
     ("_npi_where", [(ANY,), (3, 1), ()], {}, (3, ANY)), ("_npi_argmax", [(ANY, ANY)], {}, ()),
     ("_subscript_assign", [(2, 3), (ANY,)], {"key": 0}, (2, 3)),
 ])
-def test_unknown_dimensions(name, ins, attrs, expected):
+def test_shapes_are_inferred_around_unknown_dimensions(name, ins, attrs, expected):
     op = get(name)
     assert repr(op.infer_shapes(ins, [None], op.complete(attrs))[1]) == repr([expected])
 
 
-def test_files_of_mxnet():
+def test_files_of_mxnet_with_numpys_operators_load():
     """Nodes as Apache MXNet 1.9.1 writes them for ``(np.sum(np.reshape(x, (2, 3)), axis=1) > 2)`` and ``argmax``."""
     text = """{"nodes": [
       {"op": "null", "name": "x", "inputs": []},
@@ -319,7 +319,7 @@ def test_files_of_mxnet():
     (AttrError, "different lengths", "_np_roll", [np.ones((2, 3))], {"shift": (1, 2), "axis": 0}),
     (AttrError, "since axis is None", "_np_roll", [np.ones((2, 3))], {"shift": (1, 2)}),
 ])
-def test_mistakes(error, message, name, inputs, attrs):
+def test_mistakes_raise_errors(error, message, name, inputs, attrs):
     with pytest.raises(error, match=message) as raised:
         _run(name, *inputs, **attrs)
     assert isinstance(raised.value, OpError)

@@ -15,7 +15,7 @@ DOCUMENTED = {op.name: op.doc for op in operators() if _WORDS in op.doc and not 
 
 
 @of_each(DOCUMENTED)
-def test_example(name: str) -> None:
+def test_the_example_of_an_operator_runs(name: str) -> None:
     test = doctest.DocTestParser().get_doctest(DOCUMENTED[name], {}, name, None, None)
     said: list[str] = []
     doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=said.append)

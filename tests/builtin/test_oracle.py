@@ -69,7 +69,7 @@ def _symbol(case: dict[str, Any]) -> Any:
 
 
 @of_each([case for case in CASES if not case["imperative"]])
-def test_names(case: dict[str, Any]) -> None:
+def test_symbols_have_the_recorded_names(case: dict[str, Any]) -> None:
     symbol = _symbol(case)
     assert symbol.list_arguments() == case["arguments"]
     assert symbol.list_outputs() == case["outputs"]
@@ -77,7 +77,7 @@ def test_names(case: dict[str, Any]) -> None:
 
 
 @_cases(imperative=False)
-def test_executor(case: dict[str, Any]) -> None:
+def test_executors_give_the_recorded_results(case: dict[str, Any]) -> None:
     in_executor(case, cpu())
 
 
@@ -104,7 +104,7 @@ def in_executor(case: dict[str, Any], ctx: Context) -> None:
 
 
 @_cases()
-def test_eager(case: dict[str, Any]) -> None:
+def test_eager_calls_give_the_recorded_results(case: dict[str, Any]) -> None:
     op, inputs = get(case["op"]), _inputs(case)
     values = {name: array(value, dtype=value.dtype) for name, value in inputs.items()}
     for name in case["gradients"]:
@@ -130,7 +130,7 @@ def test_eager(case: dict[str, Any]) -> None:
 
 
 @_cases(imperative=True)
-def test_updates_in_place(case: dict[str, Any]) -> None:
+def test_updates_write_to_the_weight_given_as_out(case: dict[str, Any]) -> None:
     """The new weight is written to the weight's own array if this is given as ``out``."""
     op, inputs = get(case["op"]), _inputs(case)
     values = {name: array(value, dtype=value.dtype) for name, value in inputs.items()}

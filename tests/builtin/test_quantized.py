@@ -113,7 +113,7 @@ def test_a_network_is_written_as_mxnet_wrote_it(name):
 
 
 def _of(numbers: np.ndarray, reach: float) -> np.ndarray:
-    """Real values of quantized ones."""
+    """The real values that quantized ones stand for."""
     return numbers * (reach / (255.5 if numbers.dtype == np.uint8 else 127.5))
 
 
@@ -142,7 +142,7 @@ def test_integer_sums_represent_the_real_sums(layer, dtype):
                                rtol=0, atol=0.01 * np.abs(expected).max())
 
 
-def test_sums_of_signed_and_unsigned_numbers():
+def test_sums_of_signed_and_unsigned_values_have_the_range_of_both():
     a, b = _bytes("int8", 3, 4), _bytes("uint8", 3, 4)
     total, _, high = nd.contrib.quantized_elemwise_add(*_given(a, b, -1.0, 2.0, 0.0, 3.0))
     assert (total.dtype, high.asscalar()) == (np.int32, 5)

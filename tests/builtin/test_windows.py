@@ -79,7 +79,7 @@ def test_columns_and_rows_give_the_same_convolution(images, groups, channels, ke
 
 @settings(deadline=None, max_examples=100, derandomize=True)
 @given(st.integers(1, 9), st.integers(-9, 12), st.integers(1, 4), st.integers(0, 9))
-def test_span(size, offset, stride, count):
+def test_a_span_pairs_outputs_and_inputs_at_valid_indices(size, offset, stride, count):
     """A span pairs outputs and inputs exactly where the input's index is valid."""
     pairs = [(q, q * stride + offset) for q in range(count) if 0 <= q * stride + offset < size]
     outputs, inputs = span(size, offset, stride, count)
@@ -121,7 +121,7 @@ def test_images_share_a_block_while_they_stay_in_the_cache(monkeypatch):
 def test_gradient_of_equal_maxima_goes_to_the_first():
     """The first of equal maxima in a cell, in reading order, has the gradient, whichever block finds it."""
     data = np.zeros((1, 1, 5, 6))
-    data[0, 0, 1:, 2:] = 1  # rows and columns of a cell that begin lower begin further left
+    data[0, 0, 1:, 2:] = 1  # in the lower rows the largest values begin further left
     data[0, 0, 3, 0] = 1
     x = array(data, dtype="float64")
     x.attach_grad()
@@ -210,7 +210,7 @@ _ERRORS = [
 
 
 @pytest.mark.parametrize("name, shapes, attrs, kind, says", _ERRORS)
-def test_errors_of_wrong_shapes_and_attributes(name, shapes, attrs, kind, says):
+def test_wrong_shapes_and_attributes_are_refused(name, shapes, attrs, kind, says):
     with pytest.raises(kind, match=says):
         _inferred(get(name), shapes, attrs)
 
@@ -254,7 +254,7 @@ _INFERRED = [
 
 
 @pytest.mark.parametrize("name, ins, attrs, filled, outs", _INFERRED)
-def test_partly_known_shapes(name, ins, attrs, filled, outs):
+def test_partly_known_shapes_are_completed(name, ins, attrs, filled, outs):
     # ANY equals every number, so compare what is written.
     assert repr(_inferred(get(name), ins, attrs)) == repr((filled, outs))
 

@@ -28,7 +28,7 @@ def branching(x: Any) -> Any:
 
 
 class Scaled(nn.Cell):
-    """A Cell that asks in a method."""
+    """A Cell whose method looks an attribute of its argument up."""
 
     def construct(self, x: Any) -> Any:
         return self.factor(x) * x
@@ -37,7 +37,7 @@ class Scaled(nn.Cell):
         return x.scale if hasattr(x, "scale") else 5.0
 
 
-#: Functions of one tensor that ask it for an attribute.
+#: Functions that look an attribute of their tensor up.
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "a default": lambda x: x * getattr(x, "scale", 7.0),
     "another default behind it": lambda x: x * getattr(x, "scale", 7.0) + getattr(x, "shift", 1.0),

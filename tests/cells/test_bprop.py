@@ -53,7 +53,7 @@ def cell_of(construct: Callable, bprop: Callable, **attributes: Any) -> Cell:
     return cell
 
 
-# ----------------------------------------------------------------------------------------- what it is given
+# --------------------------------------------------------------------------------------- arguments of bprop
 
 
 def test_defaults_and_keywords_are_filled_in(run):
@@ -72,13 +72,13 @@ def test_defaults_and_keywords_are_filled_in(run):
     assert seen == [(2.0, 5.0)]
 
 
-def test_any_number_of_inputs(run):
+def test_a_cell_with_bprop_takes_any_number_of_inputs(run):
     cell = cell_of(lambda self, *inputs: sum(inputs[1:], inputs[0]), lambda self, *args: tuple(
         args[-1] * (i + 1) for i in range(len(args) - 2)))
     assert numbers(run(grad(lambda a, b, c: cell(a, b, c), (0, 1, 2)))(x(), x(), x())) == ([1] * 3, [2] * 3, [3] * 3)
 
 
-def test_several_outputs_and_those_that_are_no_tensors(run):
+def test_bprop_gets_all_outputs_and_gradients_of_tensors_only(run):
     seen: list[Any] = []
 
     def construct(self, a):
@@ -98,19 +98,19 @@ def test_a_single_output_is_passed_without_a_tuple(run):
     assert numbers(run(grad(lambda a: cell(a)[0]))(x())) == [5] * 3
 
 
-def test_inputs_that_are_no_tensors(run):
+def test_bprop_gets_inputs_that_are_no_tensors(run):
     cell = cell_of(lambda self, a, times, flags: a * times, lambda self, a, times, flags, out, dout:
                    (dout * times, "ignored", None))
     assert numbers(run(grad(lambda a: cell(a, 3, {"deep": True})))(x())) == [3] * 3
 
 
-def test_nested_inputs(run):
+def test_gradients_of_nested_inputs_are_nested(run):
     cell = cell_of(lambda self, pair: pair[0] * pair[1], lambda self, pair, out, dout:
                    ((dout * pair[1], dout * pair[0]),))
     assert numbers(run(grad(lambda a, b: cell((a, b)), (0, 1)))(x(), Tensor([2.0] * 3))) == ([2] * 3, X.tolist())
 
 
-def test_used_bprop_inputs(run):
+def test_unused_inputs_of_bprop_are_none(run):
     seen: list[Any] = []
 
     def bprop(self, a, b, out, dout):
@@ -152,13 +152,13 @@ def test_bprop_may_change_its_arguments_in_place():
         assert numbers(value) == X.tolist()
 
 
-# ------------------------------------------------------------------------------------------- what it returns
+# ------------------------------------------------------------------------------------------ results of bprop
 
 
 @pytest.mark.parametrize("returned", [
     lambda dout: (dout * 3,), lambda dout: [dout * 3], lambda dout: dout * 3,
     lambda dout: (ops.broadcast_to(ops.expand_dims(dout * 3, axis=0), shape=(1, 3)),)])
-def test_forms_of_gradients(run, returned):
+def test_bprop_may_return_a_gradient_or_a_tuple(run, returned):
     cell = cell_of(lambda self, a: a * 3, lambda self, a, out, dout: returned(dout))
     assert numbers(run(grad(lambda a: cell(a)))(x())) == [3] * 3
 
@@ -276,7 +276,7 @@ class Scale(Cell):
         return (dout * self.w * self.v,), {self.w: (dout * a * self.v).sum().reshape(1), self.v: dout}
 
 
-def test_internal_parameters(run):
+def test_bprop_returns_gradients_of_internal_parameters(run):
     cell = Scale()
     by_input, (by_w, by_v) = run(grad(lambda a: cell(a), 0, [cell.w, cell.v]))(x())
     assert numbers(by_input) == [10] * 3 and numbers(by_w) == [10] and numbers(by_v) == [0]
@@ -289,7 +289,7 @@ def test_without_the_list_the_dict_is_ignored(run):
     assert numbers(by_input) == [10] * 3 and numbers(by_w) == [0]
 
 
-def test_a_missing_weight(run):
+def test_a_missing_gradient_of_a_weight_is_an_error(run):
     cell = Scale()
     cell.internal_params = [cell.w, Parameter(Tensor([1.0]), name="other")]
     with pytest.raises(RuntimeError, match=r"Grad size.*other"):
@@ -338,14 +338,14 @@ class Cube(Cell):
 
 
 @pytest.mark.parametrize("order, expected", [(1, 12.0), (2, 12.0), (3, 6.0)])
-def test_gradients_of_every_order(run, order, expected):
+def test_bprop_gives_gradients_of_every_order(run, order, expected):
     function = Cube()
     for _ in range(order):
         function = grad(function)
     assert numbers(run(function)(Tensor(2.0))) == pytest.approx(expected, rel=1e-5)
 
 
-def test_cells_with_bprop_inside_each_other(run):
+def test_the_outer_of_nested_bprops_decides(run):
     seen: list[str] = []
     inner = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: (seen.append("inner"), (dout * 5,))[1])
     outer = cell_of(lambda self, a: inner(a) * 3, lambda self, a, out, dout: (dout * inner(a),), inner=inner)
@@ -355,7 +355,7 @@ def test_cells_with_bprop_inside_each_other(run):
     assert set(seen) == {"inner"}
 
 
-def test_grad_inside_bprop(run):
+def test_bprop_may_call_grad(run):
     cell = cell_of(lambda self, a: a * a * a, lambda self, a, out, dout: (dout * grad(lambda b: b * b * b)(a),))
     np.testing.assert_allclose(run(grad(lambda a: cell(a)))(x()).asnumpy(), 3 * X * X)
     np.testing.assert_allclose(run(grad(grad(lambda a: cell(a))))(x()).asnumpy(), 6 * X)
@@ -396,7 +396,7 @@ def test_bprop_debug_runs_as_python_on_numbers():
 
 
 @pytest.mark.parametrize("debug", [False, True])
-def test_debugged_weights_and_second_order(debug):
+def test_a_debugged_bprop_has_weights_and_second_order(debug):
     cell = Scale()
     cell.bprop_debug = debug
     by_input, by_w = jit(grad(lambda a: cell(a), 0, cell.w))(x())
@@ -409,7 +409,7 @@ def test_debugged_weights_and_second_order(debug):
 # ------------------------------------------------------------------------------------------------ checking
 
 
-def test_check_bprop():
+def test_check_bprop_finds_a_wrong_bprop():
     assert cell_of(lambda self, a, b: ops.exp(a) * b, lambda self, a, b, out, dout:
                    (dout * out, dout * ops.exp(a))).check_bprop(x(), Tensor([1.0, 2.0, 3.0])) < 1e-5
     wrong = cell_of(lambda self, a, b: a * b, lambda self, a, b, out, dout: (dout * b, dout * b))
@@ -446,7 +446,7 @@ def exact() -> Iterator[None]:
     (lambda d: 1.0, TypeError, "gradient of the 0th argument.* should be Tensor, but got float"),
     (lambda d: None, TypeError, "should be Tensor, but got NoneType"),
     (lambda d: np.ones(3, np.float32), TypeError, "should be Tensor, but got ndarray")])
-def test_gradients_that_must_be_exact(exact, run, debug, returned, kind, message):
+def test_a_debugged_bprop_must_return_exact_structures(exact, run, debug, returned, kind, message):
     cell = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: (returned(dout),))
     cell.bprop_debug = debug
     with pytest.raises(kind, match=f"method 'bprop' of net 'Made'.*{message}"):
@@ -486,7 +486,7 @@ def test_bprop_assigned_to_an_instance_is_no_bprop():
 @pytest.mark.parametrize("returned, expected", [
     (lambda d: d * 3, [[3] * 3] * 2), (lambda d: ops.stack(d, d, num_args=2), [[2] * 3] * 2),
     (lambda d: ops._np_sum(d, axis=0), None), (lambda d: ops._np_reshape(d, newshape=(3, 2)), None)])
-def test_symbols_whose_shapes_come_later(returned, expected):
+def test_wrong_shapes_of_a_symbol_are_found_at_bind(returned, expected):
     """A wrong shape raises an error when the graph is bound."""
     symbol = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: (returned(dout),)).to_symbol()
     if expected is None:

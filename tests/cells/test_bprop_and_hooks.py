@@ -377,7 +377,7 @@ def same(found: Any, expected: Any) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*runs as Python")  # values that a bprop reads
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_eager_compiled_and_central_differences(name: str) -> None:
+def test_eager_and_compiled_gradients_agree_with_differences(name: str) -> None:
     program = PROGRAMS[name]
     net = program.make()
     weights, tensors = weights_of(net), [*map(Tensor, program.inputs)]
@@ -405,7 +405,7 @@ SECOND = [name for name, program in PROGRAMS.items() if program.smooth and progr
 
 @pytest.mark.filterwarnings("ignore:.*runs as Python")
 @pytest.mark.parametrize("name", SECOND)
-def test_the_second_order(name: str) -> None:
+def test_second_derivatives_agree_with_differences(name: str) -> None:
     program = PROGRAMS[name]
     net = program.make()
     weights, tensors = weights_of(net), [*map(Tensor, program.inputs)]
@@ -424,7 +424,7 @@ def test_the_second_order(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["bprop in a Cell", "bprop with a Parameter", "bprop of two outputs",
                                   "hooks of weights", "backward pre-hook", "all hooks of a Cell with bprop"])
-def test_with_auxiliary_results(name: str) -> None:
+def test_gradients_with_has_aux_are_the_same(name: str) -> None:
     program = PROGRAMS[name]
     net = program.make()
     weights, tensors = weights_of(net), [*map(Tensor, program.inputs)]

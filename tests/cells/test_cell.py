@@ -62,7 +62,7 @@ class ParameterContainer(Cell):
 # ------------------------------------------------------------------------------------------------ registration
 
 
-def test_names_and_paths():
+def test_parameters_have_names_and_paths():
     tree = Tree()
     assert [name for name, _ in tree.parameters_and_names()] == ["own", "left.w", "right.inner.w"]
     assert [p.name for p in tree.get_parameters()] == ["own", "left.w", "right.inner.w"]  # given names are replaced
@@ -86,7 +86,7 @@ def test_without_auto_prefix_names_stay():
     assert Net().leaf.w.name == "given"
 
 
-def test_shared_children():
+def test_a_shared_child_is_listed_once():
     shared = Leaf()
     net = Cell()
     net.x1, net.x2 = shared, shared
@@ -126,7 +126,7 @@ def test_automatic_names_are_refreshed_without_a_warning():
     assert len({p.name for p in pair.get_parameters()}) == 4
 
 
-def test_parameter_tuples_and_lists():
+def test_parameters_in_tuples_and_lists_are_registered():
     cell = Cell()
     cell.held = ParameterTuple((w("a"), w(), w("c", requires_grad=False)))
     assert list(cell._params) == ["a", "Parameter$2", "c"] and isinstance(cell.held, ParameterTuple)
@@ -161,7 +161,7 @@ def test_attributes_may_be_reassigned():
     assert list(holder.cells()) == [] and holder.inner is None
 
 
-def test_deleting_and_missing():
+def test_deleted_children_are_gone_and_missing_ones_named():
     cell = Tree()
     del cell.own, cell.left
     assert [name for name, _ in cell.parameters_and_names()] == ["right.inner.w"]
@@ -211,12 +211,12 @@ def test_a_cell_without_init_raises_an_error(use):
         use(Early(3, late=False))
 
 
-def test_a_child_without_init():
+def test_a_child_before_init_is_refused():
     with pytest.raises(AttributeError, match=r"call Cell.__init__.*'child' of Cell"):
         Cell().child = Early(3, late=False)
 
 
-def test_without_construct():
+def test_a_cell_without_construct_raises_an_error():
     class Net(Cell):
         pass
 
@@ -247,12 +247,12 @@ def test_helpers_are_not_taken_for_misspelt_methods(name):
     ("", w(), KeyError, "empty or has a dot"), ("a.b", w(), KeyError, "empty or has a dot"),
     ("left", w(), KeyError, "'left' already exists"), ("new", 3, TypeError, "must be a Parameter, got int"),
     (3, w(), TypeError, "a name must be text")])
-def test_inserting_parameters(name, value, kind, message):
+def test_inserting_an_invalid_parameter_is_refused(name, value, kind, message):
     with pytest.raises(kind, match=message):
         Tree().insert_param_to_cell(name, value)
 
 
-def test_inserting_parameters_and_children():
+def test_parameters_and_children_may_be_inserted():
     cell = Cell()
     cell.insert_param_to_cell("p", w())
     cell.insert_param_to_cell("a.b", w("a.b"), check_name_contain_dot=False)
@@ -267,7 +267,7 @@ def test_inserting_parameters_and_children():
             cell.insert_child_to_cell(name, value)
 
 
-def test_prefixes():
+def test_prefixes_are_added_to_parameter_names():
     tree = Tree()
     tree.update_parameters_name("net.")
     assert [p.name for p in tree.get_parameters()] == ["net.own", "net.left.w", "net.right.inner.w"]
@@ -278,13 +278,13 @@ def test_prefixes():
 # ------------------------------------------------------------------------------------------------------ state
 
 
-def test_a_fresh_cell():
+def test_a_new_cell_has_the_default_state():
     cell = Cell()
     assert (cell.training, cell.phase, cell.requires_grad, cell.bprop_debug, bool(cell)) == (
         False, "train", False, False, True)
 
 
-def test_training():
+def test_set_train_reaches_all_children():
     tree = Tree()
     assert tree.set_train() is tree and tree.training and tree.right.inner.training and tree.phase == "train"
     tree.set_train(False)
@@ -297,7 +297,7 @@ def test_training():
             setattr(tree, name, value)
 
 
-def test_flags():
+def test_flags_reach_all_children():
     tree = Tree()
     assert tree.add_flags(a=1) is tree and tree.a == 1 and tree.get_flags() == {"a": 1}
     tree.add_flags_recursive(b=2)
@@ -313,7 +313,7 @@ def test_apply_goes_children_first():
 
 
 @pytest.mark.parametrize("run", [lambda f: f, jit], ids=["eager", "compiled"])
-def test_to_float(run):
+def test_to_float_casts_inputs_and_not_parameters(run):
     tree = Tree().to_float(ms.float16)
     found = run(lambda a: tree(a))(Tensor(X))
     assert str(found.dtype) == "Float16" and str(tree.own.dtype) == "Float32"
@@ -357,7 +357,7 @@ def test_to_float_casts_parameters_of_lists_and_tuples(run):
         del net.tupled
 
 
-def test_buffers_and_state():
+def test_state_dicts_have_parameters_and_persistent_buffers():
     tree = Tree()
     tree.register_buffer("mean", Tensor([1.0]))
     tree.left.register_buffer("seen", Tensor([2.0]), persistent=False)
@@ -383,7 +383,7 @@ def test_buffers_and_state():
         other.load_state_dict({**state, "own": 1.0})
 
 
-def test_buffers_by_assignment_and_by_path():
+def test_buffers_are_registered_by_assignment_and_found_by_path():
     tree, shared = Tree(), Tensor([3.0])
     tree.mean = nn.Buffer(Tensor([1.0]))
     tree.left.seen = nn.Buffer(shared, persistent=False)
@@ -401,7 +401,7 @@ def test_buffers_by_assignment_and_by_path():
         nn.Buffer(1.0)  # type: ignore[arg-type]
 
 
-def test_hooks_of_state_dicts():
+def test_hooks_see_and_change_state_dicts():
     tree, seen = Tree(), []
     tree.left.register_state_dict_pre_hook(lambda cell, prefix, keep_vars: seen.append((cell.path, prefix)))
     handle = tree.register_state_dict_post_hook(lambda cell, found, prefix, meta: found.__delitem__("own"))
@@ -451,7 +451,7 @@ def test_construct_alone_bypasses_hooks_and_bprop():
     assert grad(lambda a: cell.construct(a))(Tensor(X)).asnumpy().tolist() == [2] * 3 and seen == []
 
 
-def test_deepcopy():
+def test_deep_copies_keep_names_and_share_no_memory():
     tree = Tree()
     tree.left.w.name = "kept"
     other = copy.deepcopy(tree)
@@ -462,7 +462,7 @@ def test_deepcopy():
     assert other.left._parent() is other
 
 
-def test_text():
+def test_the_repr_shows_extra_text_and_children():
     class Net(Cell):
         def __init__(self, extra: str) -> None:
             super().__init__()
@@ -485,7 +485,7 @@ def test_text():
 @pytest.mark.parametrize("given, shape, dtype", [
     (3, (), "Int32"), (3.5, (), "Float32"), ([1, 2], (2,), "Int64"), ([1.0], (1,), "Float32"),
     (np.ones((2, 1), np.float16), (2, 1), "Float16"), (Tensor([1.0]), (1,), "Float32")])
-def test_arguments_of_a_parameter(given, shape, dtype):
+def test_a_parameter_prints_its_arguments(given, shape, dtype):
     parameter = Parameter(given, name="p")
     assert repr(parameter) == str(parameter) == (
         f"Parameter (name=p, shape={shape}, dtype={dtype}, requires_grad=True)")
@@ -517,12 +517,12 @@ def test_unnamed_parameters_are_numbered():
     ((1.0, 3), ValueError, "name must be text"), ((1.0, " "), ValueError, "1 to 1024"),
     ((1.0, "a" * 1025), ValueError, "1025"), ((1.0, "a", 1), TypeError, "requires_grad must be a bool"),
     ((1.0, "a", True, 1), TypeError, "layerwise_parallel must be a bool")])
-def test_wrong_parameters(arguments, kind, message):
+def test_wrong_arguments_of_a_parameter_are_refused(arguments, kind, message):
     with pytest.raises(kind, match=message):
         Parameter(*arguments)
 
 
-def test_changing_a_parameter():
+def test_a_parameter_is_changed_in_place():
     parameter = w("p")
     parameter[0] = 7.0
     parameter[1:] = Tensor([8.0, 9.0])
@@ -549,7 +549,7 @@ def test_set_data_refuses(dtype, data, kind, message):
     assert parameter.asnumpy().tolist() == [1, 1, 1]
 
 
-def test_set_data_of_another_shape():
+def test_set_data_changes_the_shape_on_request():
     """``slice_shape=True`` is required; compiled functions and gradients follow."""
     parameter = Parameter(np.ones((2, 3), np.float32), name="p")
     compiled = jit(lambda a: a * parameter)
@@ -567,7 +567,7 @@ def test_set_data_of_another_shape():
         jit(lambda a: parameter.set_data(a, slice_shape=True))(Tensor(X))
 
 
-def test_clones():
+def test_clones_keep_name_and_settings():
     parameter = w("p", requires_grad=False)
     same, ones = parameter.clone(), parameter.clone("ones")
     assert same.name == "p" and not same.requires_grad and same.asnumpy().tolist() == [1, 2, 3]
@@ -587,7 +587,7 @@ def test_clones():
 
 
 @pytest.mark.parametrize("run", [lambda f: f, jit], ids=["eager", "compiled"])
-def test_assign(run):
+def test_assign_stores_in_a_parameter_or_tensor(run):
     parameter, plain = w("p"), Tensor([0.0, 0.0, 0.0])
     found = run(lambda a: assign(parameter, a))(Tensor([4, 5, 6]))
     assert found.asnumpy().tolist() == parameter.asnumpy().tolist() == [4, 5, 6]

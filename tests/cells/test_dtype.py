@@ -38,7 +38,7 @@ NAMES = [row[0] for row in TABLE]
 
 
 @pytest.mark.parametrize("name, text, shown, kind", TABLE)
-def test_a_dtype(name: str, text: str, shown: str, kind: type) -> None:
+def test_a_dtype_has_its_text_and_its_numpy_dtype(name: str, text: str, shown: str, kind: type) -> None:
     found = getattr(dtypes, name)
     assert isinstance(found, DType)
     assert (str(found), repr(found), f"{found}") == (text, shown, text)
@@ -71,11 +71,11 @@ def test_different_dtypes_are_unequal() -> None:
     ("float16", "half"), ("float32", "single"), ("float64", "double"), ("float64", "float_"), ("int8", "byte"),
     ("int16", "short"), ("int32", "intc"), ("int64", "long"), ("int64", "intp"), ("int64", "int_"),
     ("uint8", "ubyte"), ("uint16", "ushort"), ("uint32", "uintc"), ("uint64", "uintp"), ("uint64", "uint")])
-def test_aliases(name: str, alias: str) -> None:
+def test_aliases_are_the_same_dtypes(name: str, alias: str) -> None:
     assert getattr(dtypes, alias) is getattr(dtypes, name)
 
 
-def test_python_types() -> None:
+def test_python_types_stand_for_dtypes() -> None:
     assert [of(kind) for kind in (bool, int, float)] == [dtypes.bool_, dtypes.int64, dtypes.float64]
     assert dtypes.pytype_to_dtype(float) is dtypes.float64
     assert of(np.longlong) is dtypes.int64  # another class than np.int64, the same numbers
@@ -104,7 +104,7 @@ def test_as_dtype_takes_mindspores_dtypes() -> None:
         assert as_dtype(getattr(dtypes, name)) == as_dtype(name.removesuffix("_"))
 
 
-def test_without_ml_dtypes() -> None:
+def test_without_ml_dtypes_only_bfloat16_is_missing() -> None:
     """Without ml_dtypes only bfloat16 is missing."""
     program = """if True:
         import sys
@@ -150,7 +150,7 @@ def test_the_table_has_all_dtypes() -> None:
 
 
 @of_each(PAIRS, by=lambda pair: pair[0])
-def test_promote(case: tuple[str, str, str]) -> None:
+def test_promotion_of_two_dtypes_is_mindspores(case: tuple[str, str, str]) -> None:
     a, b, expected = case
     left, right = getattr(dtypes, a), getattr(dtypes, b)
     for pair in ((left, right), (left.dtype, right.dtype), (left.dtype, right)):
@@ -181,7 +181,7 @@ float64  float64  float64  float64
 
 
 @pytest.mark.parametrize("row", [line.split() for line in NUMBERS.strip().splitlines()], ids=lambda row: row[0])
-def test_promote_number(row: list[str]) -> None:
+def test_promotion_with_a_number_is_mindspores(row: list[str]) -> None:
     own = getattr(dtypes, row[0])
     for numbers, expected in zip([(True, np.True_), (2, -3, 10**12, np.int64(2), np.uint8(2)),
                                   (2.5, float("inf"), np.float32(2), np.float64(1e300))], row[1:]):
@@ -192,7 +192,7 @@ def test_promote_number(row: list[str]) -> None:
 # --------------------------------------------------------------------------------------------- in tensors
 
 @of_each(PAIRS, by=lambda pair: pair[0])
-def test_dtypes_of_results_of_tensors(case: tuple[str, str, str]) -> None:
+def test_operators_of_tensors_have_the_promised_dtypes(case: tuple[str, str, str]) -> None:
     """Operators of tensors give the promised dtypes, and ``/`` gives no integers."""
     a, b, word = case
     left, right = Tensor(np.ones(2), getattr(dtypes, a)), Tensor(np.ones(2), getattr(dtypes, b))
@@ -237,7 +237,7 @@ WHOLE_CASES = [(text, dtype, each) for text, *answers in _LINES[1:] for dtype, e
 
 
 @of_each(WHOLE_CASES)
-def test_other_integers(text: str, dtype: str, answer: str) -> None:
+def test_results_of_other_integer_dtypes_are_mindspores(text: str, dtype: str, answer: str) -> None:
     numbers, _, wanted = answer.rpartition(" ")
     x = Tensor([1, 2], getattr(dtypes, dtype))
     for found in (eval(text, {"x": x, "ops": ms.ops, "ms": ms}),

@@ -106,7 +106,7 @@ def test_runs_that_wait_for_their_gradients_have_their_own_memory():
             np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-5)
 
 
-def test_a_hook_that_calls_its_own_cell():
+def test_a_hook_may_call_its_own_cell():
     """The hook calls the Cell with another shape during the first run."""
     class Net(Cell):
         def __init__(self) -> None:
@@ -129,7 +129,7 @@ def test_a_hook_that_calls_its_own_cell():
     assert [each.tolist() for each in found] == [[7.0] * 5] * 3
 
 
-def test_threads_with_several_kinds_of_inputs():
+def test_threads_compile_several_kinds_of_inputs():
     import threading
 
     function, wrong = jit(lambda a: (a * 2.0 + 1.0) * a), list[Any]()

@@ -62,21 +62,21 @@ def saving(*names: str) -> tuple[Callable, Callable]:
 
 
 @pytest.mark.parametrize("names", [("in",), ("out",), ("way",), ("in", "way", "out")])
-def test_saved_tensors(run, names):
+def test_saved_tensors_reach_backward(run, names):
     found = run(ms.grad(of(*saving(*names)).apply))(x())
     np.testing.assert_allclose(found.asnumpy(), [12, 27], rtol=1e-6)
 
 
 @pytest.mark.parametrize("names", [("in",), ("out",)])
 @pytest.mark.parametrize("order, expected", [(2, [12, 18]), (3, [6, 6])])
-def test_every_order(run, names, order, expected):
+def test_gradients_of_every_order_are_right(run, names, order, expected):
     function: Any = of(*saving(*names)).apply
     for _ in range(order):
         function = ms.grad(function)
     np.testing.assert_allclose(run(function)(x()).asnumpy(), expected, rtol=1e-5)
 
 
-def test_values_stored_as_attributes_of_the_context(run):
+def test_attributes_of_the_context_reach_backward_and_its_gradient(run):
     """Tensors may stand in any attribute, alone or nested; second derivatives see them all."""
 
     def forward(ctx: Any, a: Any, factor: float) -> Any:
@@ -121,14 +121,14 @@ def test_several_outputs_some_of_which_are_no_tensors(run):
     assert function.apply(x(), y())[1] == 4
 
 
-def test_nested_arguments(run):
+def test_nested_arguments_have_nested_gradients(run):
     function = of(lambda ctx, pair, scale: pair["a"] * pair["b"] * scale,
                   lambda ctx, g: ({"a": g * 10, "b": None}, None))
     found = run(ms.grad(lambda a, b: function.apply({"a": a, "b": b}, 2.0), (0, 1)))(x(), y())
     assert numbers(found) == ([10, 10], [0, 0])
 
 
-def test_outputs_without_an_output_gradient(run):
+def test_missing_output_gradients_are_zeros_or_none(run):
     seen: list[Any] = []
 
     def used(materialize: bool) -> Callable:
@@ -147,7 +147,7 @@ def test_outputs_without_an_output_gradient(run):
     assert seen == [False, True]
 
 
-def test_outputs_without_gradient(run):
+def test_marked_outputs_have_no_gradient(run):
     """Marked outputs have no gradient, also if they are arguments."""
 
     def some(ctx: Any, a: Any, b: Any) -> Any:
@@ -184,7 +184,7 @@ def test_needs_input_grad_tells_requested_gradients():
 @pytest.mark.parametrize("returned, expected", [
     (lambda g: g.astype(ms.int64) * 3, [3, 3]), (lambda g: ops.stack([g, g]) * 3, [6, 6]), (lambda g: None, [0, 0]),
     (lambda g: (g * 3, None, None), [3, 3])])
-def test_results_of_backward(run, returned, expected):
+def test_results_of_backward_become_gradients(run, returned, expected):
     """Backward may return another dtype, a larger shape, None, and more Nones than there are arguments."""
     found = run(ms.grad(of(lambda ctx, a: a * 2, lambda ctx, g: returned(g)).apply))(x())
     assert found.dtype is ms.float32 and numbers(found) == expected
@@ -205,14 +205,14 @@ def test_defaults_keywords_and_a_context_of_its_own(run):
     assert numbers(run(ms.grad(ms.grad(lambda a: function.apply(a, scale=3.0))))(x())) == [6, 6]
 
 
-def test_without_gradients(run):
+def test_a_function_runs_without_a_requested_gradient(run):
     function = of(lambda ctx, a: a, lambda ctx, g: g)
     value = x()
     found = run(lambda a: function.apply(a))(value)
     assert found is not value and numbers(found) == numbers(value)
 
 
-def test_in_a_cell_with_hooks(run):
+def test_a_function_runs_in_a_cell_with_hooks(run):
     class Net(nn.Cell):
         def __init__(self) -> None:
             super().__init__()
@@ -284,7 +284,7 @@ def test_differentiated_inputs_are_not_changed():
     (lambda g: (g[:1], None), RuntimeError, "grad tensor should be broadcast to"),
     (lambda g, h: (g, None), TypeError, "'h'"),
 ])
-def test_mistakes_of_backward(run, returned, kind, message):
+def test_mistakes_of_backward_are_refused(run, returned, kind, message):
     function = of(lambda ctx, a, scale: a * scale, lambda ctx, *g: returned(*g))
     with pytest.raises(kind, match=message):
         run(ms.grad(lambda a: function.apply(a, 2.0)))(x())
@@ -300,7 +300,7 @@ def test_exceptions_keep_their_type(run):
         assert f"in the {where} of Made" in caught.value.__notes__
 
 
-def test_mistakes_of_forward(run):
+def test_mistakes_of_forward_are_refused(run):
     one = Tensor([1.0])
     for mark in ("mark_dirty", "mark_non_differentiable"):
         function = of(lambda ctx, a, mark=mark: (getattr(ctx, mark)(a, 1.0), a)[1], lambda ctx, g: g)

@@ -84,7 +84,7 @@ class Line(Cell):
 @pytest.mark.parametrize("position, expected", [
     (0, Y.tolist()), (1, X.tolist()), ((0,), Y.tolist()), ((0, 1), (Y.tolist(), X.tolist())),
     ((1, 0), (X.tolist(), Y.tolist())), ((0, 0), (Y.tolist(), Y.tolist()))])
-def test_positions(run, position, expected):
+def test_a_position_chooses_the_differentiated_input(run, position, expected):
     assert numbers(run(grad(product, position))(x(), y())) == expected
     value, found = run(value_and_grad(product, position))(x(), y())
     assert numbers(value) == (X * Y).tolist() and numbers(found) == expected
@@ -96,12 +96,12 @@ def test_positions(run, position, expected):
     ({"grad_position": None}, ValueError, "both None"), ({"has_aux": 1}, TypeError, "has_aux must be a bool"),
     ({"weights": 3}, TypeError, "expected a Parameter"), ({"weights": [x()]}, TypeError, "Tensor at 0"),
     ({"weights": (p for p in ())}, TypeError, "generator")])
-def test_wrong_options(arguments, kind, message):
+def test_wrong_options_of_grad_are_refused(arguments, kind, message):
     with pytest.raises(kind, match=message):
         grad(product, **arguments)
 
 
-def test_wrong_arguments(run):
+def test_positions_without_an_argument_are_refused(run):
     for kind in (RuntimeError, IndexError):  # as in the two modes of MindSpore
         with pytest.raises(kind, match="no argument 2, got 2"):
             run(grad(product, 2))(x(), y())
@@ -130,7 +130,7 @@ def test_positions_of_numbers_are_left_out(run, positions, inputs, expected):
 # -------------------------------------------------------------------------------------------------- weights
 
 
-def test_weights(run):
+def test_weights_have_gradients_in_the_order_requested(run):
     net = Line()
     assert numbers(run(grad(net, None, net.w))(x())) == X.tolist()
     for weights in ([net.w, net.b], (net.w, net.b), ParameterTuple((net.w, net.b))):
@@ -176,7 +176,7 @@ def test_one_output_returned_twice_counts_twice(run):
         assert numbers(run(grad(twice))(x())) == (4 * X).tolist()
 
 
-def test_has_aux(run):
+def test_has_aux_returns_further_outputs_undifferentiated(run):
     def function(a: Any) -> Any:
         return a * a, a + 1, 7
 
@@ -206,7 +206,7 @@ SQUARE, TWICE, DIAGONAL = (X * X).tolist(), (2 * X).tolist(), np.diag(2 * X).tol
 
 
 @pytest.mark.parametrize("function", AUX, ids=lambda function: function.__name__)
-def test_further_outputs_of_products(run, function):
+def test_a_single_further_output_is_bare_in_vjp_and_jvp(run, function):
     """A single further output is returned without a tuple, as in MindSpore; ``grad`` returns a tuple of all."""
     aux, ones = AUX[function], Tensor(np.ones(3, np.float32))
 
@@ -251,7 +251,7 @@ def test_the_vjp_function_may_be_compiled():
     (lambda p, a: p, [1] * 3), (lambda p, a: (p, p * a), (1 + X).tolist()), (lambda p, a: {"p": [p]}, [1] * 3),
     (lambda p, a: Identity()(p), [1] * 3), (lambda p, a: (p, p), [2] * 3)],
     ids=["itself", "beside another", "nested", "through a Cell", "twice"])
-def test_a_parameter_that_is_a_result(run, function, expected):
+def test_a_parameter_may_be_a_result(run, function, expected):
     p = Parameter(Tensor([2.0, 2.0, 2.0]), name="p")
     bound = lambda a: function(p, a)  # noqa: E731
     assert numbers(run(grad(bound, None, p))(x())) == expected
@@ -268,13 +268,13 @@ def test_the_gradient_of_a_parameter_that_is_a_result_with_has_aux_and_sens_para
     assert numbers(run(lambda a: vjp(lambda a: p, a, weights=p)[1](a))(x())) == (([0] * 3,), X.tolist())
 
 
-def test_outputs_without_gradients(run):
+def test_constant_outputs_give_zero_gradients(run):
     assert numbers(run(grad(lambda a: 3.0))(x())) == [0] * 3
     assert numbers(run(grad(lambda a: a > 0))(x())) == [0] * 3
     assert numbers(run(grad(lambda a, b: b * 2))(x(), y())) == [0] * 3
 
 
-def test_dtypes_and_broadcasting(run):
+def test_gradients_have_the_dtype_and_shape_of_their_input(run):
     half = Tensor(X, np.float16)
     found = run(grad(lambda a, b: a * b, (0, 1)))(half, Tensor(np.ones((4, 1), np.float32)))
     assert str(found[0].dtype) == "Float16" and found[0].shape == (3,) and found[1].shape == (4, 1)
@@ -333,7 +333,7 @@ def nested(pair: Any, options: Any) -> Any:
     (lambda: GradOperation()(lambda pair, c: pair[0] * c)((x(), y()), x()), ()),
     (lambda: GradOperation()(lambda n: x() * n)(2.0), ()), (lambda: GradOperation()(lambda: x() * 2)(), ()),
     (lambda: grad(lambda: x() * 2)(), ()), (lambda: value_and_grad(lambda: x() * 2)(), ((2 * X).tolist(), ()))])
-def test_inputs_that_hold_tensors(run, make, expected):
+def test_inputs_may_hold_tensors(run, make, expected):
     assert numbers(run(make)()) == expected
 
 
@@ -372,7 +372,7 @@ class OwnGradient(Cell):
     # A result is a scalar if a scalar was given.
     (lambda: GradOperation(get_all=True)(lambda a, n: a[:n].sum(n - 2) * n)(x(), mutable(2)), ([2, 2, 0], -1)),
     (lambda: grad(lambda n: sum(n * n for _ in range(n)))(mutable(3)), 18)])
-def test_numbers_that_are_mutable(run, make, expected):
+def test_mutable_numbers_have_gradients(run, make, expected):
     assert numbers(run(make)()) == expected
 
 
@@ -383,7 +383,7 @@ def test_the_gradients_of_a_mutable_number_are_counted(run):
 
 @pytest.mark.parametrize("value, message", [
     ("abc", "got str"), (None, "got NoneType"), ((1, "a"), "got str"), (X, "got ndarray")])
-def test_arguments_of_mutable(value, message):
+def test_mutable_refuses_other_values(value, message):
     with pytest.raises(TypeError, match=message):
         mutable(value)
     with pytest.raises(TypeError, match="must be a tuple or list"):
@@ -391,7 +391,7 @@ def test_arguments_of_mutable(value, message):
     assert isinstance(mutable((x(), 1)), tuple) and mutable([1], True) == [1] and mutable(3) == 3
 
 
-def test_return_ids(run):
+def test_return_ids_names_positions_and_weights(run):
     net = Line()
     found = run(grad(net, 0, [net.w, net.b], return_ids=True))(x())
     assert found[0][0] == 0 and found[1][0][0] == "w"
@@ -406,7 +406,7 @@ def test_return_ids(run):
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
-def test_every_order(run, order):
+def test_gradients_of_every_order_are_right(run, order):
     function: Any = lambda a: a * a * a + ops.exp(a)  # noqa: E731
     for _ in range(order):
         function = grad(function)
@@ -429,7 +429,7 @@ def test_gradients_of_first_and_second_order_with_respect_to_weights(run):
     assert numbers(run(grad(first, 0))(Tensor([3.0]))) == [12]
 
 
-def test_compiled_functions_inside_eager_gradients():
+def test_compiled_functions_have_eager_gradients():
     net = Line()
     inner = jit(lambda a: net(a) * a)
     assert numbers(grad(inner, 0, net.w)(x())) == ((4 * X + 1).tolist(), (X * X).tolist())
@@ -464,12 +464,12 @@ def test_a_compiled_function_called_twice_before_its_gradient():
 
 @pytest.mark.parametrize("options, expected", [
     ({}, Y.tolist()), ({"get_all": True}, (Y.tolist(), X.tolist()))])
-def test_grad_operation(run, options, expected):
+def test_grad_operation_takes_its_options(run, options, expected):
     operation = GradOperation(**options)
     assert numbers(run(lambda a, b: operation(lambda a, n, b: a * b)(a, None, b))(x(), y())) == expected
 
 
-def test_grad_operation_by_list(run):
+def test_grad_operation_by_list_gives_gradients_of_weights(run):
     net = Line()
     net.unused.requires_grad = False
     weights = ParameterTuple(net.trainable_params())
@@ -483,7 +483,7 @@ def test_grad_operation_by_list(run):
         assert numbers(run(both)(x())) == (([2] * 3,), expected)
 
 
-def test_sensitivities(run):
+def test_a_sensitivity_scales_the_output_gradient(run):
     operation = GradOperation(sens_param=True)
     assert numbers(run(lambda a, s: operation(lambda a: a * a)(a, s))(x(), y())) == (2 * X * Y).tolist()
     assert numbers(run(lambda a, s: operation(lambda a: a * a)(a, sens=s))(x(), y())) == (2 * X * Y).tolist()
@@ -530,7 +530,7 @@ def test_stop_gradient_and_no_grad(run):
 # -------------------------------------------------------------------------------------------------- products
 
 
-def test_vjp_and_jvp(run):
+def test_vjp_and_jvp_agree_with_the_derivative(run):
     def function(a: Any, b: Any) -> Any:
         return a * b, a + b
 
@@ -550,7 +550,7 @@ def test_vjp_and_jvp(run):
         jvp(lambda a: a, x(), 1.0)
 
 
-def test_vjp_of_a_cell_with_weights(run):
+def test_vjp_gives_gradients_of_weights(run):
     net = Line()
 
     def both(a: Any) -> Any:
@@ -561,7 +561,7 @@ def test_vjp_of_a_cell_with_weights(run):
     assert numbers(run(lambda a: vjp(net, a, weights=net.w)[1](a))(x())) == (((2 * X).tolist(),), (X * X).tolist())
 
 
-def test_products_as_cells(run):
+def test_jvp_and_vjp_are_cells_too(run):
     both = lambda a, b: (a * b, a + b)  # noqa: E731
     assert numbers(run(Jvp(lambda a: a * a))(x(), y())) == ((X * X).tolist(), (2 * X * Y).tolist())
     assert numbers(run(Jvp(both))(x(), y(), (y(), x()))) == (
@@ -575,7 +575,7 @@ def test_products_as_cells(run):
         Vjp(3)
 
 
-def test_custom_vjp(run):
+def test_custom_vjp_needs_and_uses_defbwd(run):
     @custom_vjp
     def doubled(a: Any) -> Any:
         return 2 * a
@@ -588,7 +588,7 @@ def test_custom_vjp(run):
     assert custom_vjp()(abs)(-2) == 2
 
 
-def test_jacrev(run):
+def test_jacrev_gives_the_jacobian(run):
     matrix = Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     found = run(lambda a: jacrev(lambda v: ops.dot(matrix, v))(a))(x())
     np.testing.assert_allclose(found.asnumpy(), matrix.asnumpy())
@@ -599,7 +599,7 @@ def test_jacrev(run):
     np.testing.assert_allclose(hessian.asnumpy(), np.diag(6 * X))
 
 
-def test_a_weight_that_the_function_itself_freezes(run):
+def test_a_weight_that_the_function_freezes_has_a_zero_gradient(run):
     """The weight has a gradient if it is trained when the gradient is taken."""
     class Net(Cell):
         def __init__(self) -> None:
@@ -616,7 +616,7 @@ def test_a_weight_that_the_function_itself_freezes(run):
     assert [float(g) for g in found] == [12, 0]
 
 
-# ------------------------------------------------------------------------------------------- what whole numbers lose
+# --------------------------------------------------------------------------------------------- gradients of integers
 
 
 @pytest.mark.parametrize("compiled", [False, True])

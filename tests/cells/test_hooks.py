@@ -110,7 +110,7 @@ def test_a_list_from_a_forward_pre_hook_is_one_input(run):
     assert numbers(run(lambda a: cell(a))(x())) == (X * 3).tolist()
 
 
-def test_hooks_with_keywords(run):
+def test_hooks_may_receive_and_replace_keywords(run):
     cell, seen = Weighted(), []
     net = Outer(cell)
 
@@ -172,7 +172,7 @@ def test_fresh_data_cuts_the_gradient(run):
         assert numbers(run(grad(cell))(x())) == [0, 0, 0]
 
 
-def test_always_call():
+def test_a_hook_with_always_call_runs_after_an_exception():
     class Fails(Cell):
         def construct(self, x: Any) -> Any:
             raise ArithmeticError("no")
@@ -209,7 +209,7 @@ def test_a_backward_hook_gets_input_and_output_gradients(run):
 
 
 @pytest.mark.parametrize("how", ["full", "argument", "manager"])
-def test_hooks_in_the_convention_2_4(run, how):
+def test_full_backward_hooks_receive_cell_and_gradients(run, how):
     cell, seen = Triple(), []
 
     def hook(which: Any, grad_input: Any, grad_output: Any) -> None:
@@ -264,7 +264,7 @@ def test_backward_pre_hook_runs_first_and_changes_weights_gradients_too(run):
     assert numbers(by_weight) == (X * 10).tolist()
 
 
-def test_capture_of_outputs(run):
+def test_backward_hooks_see_outputs_before_or_after_forward_hooks(run):
     """By the documents, backward hooks see the output before forward hooks; by later versions, after them."""
     seen: list[Any] = []
     inner = Triple()
@@ -285,21 +285,21 @@ def test_output_gradients_of_unused_outputs_are_none(run):
     assert seen[0][0] is None and seen[0][1][0] == [1, 2, 3]
 
 
-def test_hook_without_inputs_that_need_gradients(run):
+def test_a_hook_is_called_even_if_no_input_needs_a_gradient(run):
     cell, seen = Weighted(), []
     cell.register_full_backward_hook(lambda which, gi, go: seen.append((gi, numbers(go[0]))))
     run(grad(lambda a: cell(a, a)[0], None, cell.w))(x())
     assert len(seen) == 1 and seen[0][1] == [1] * 3 and all(g is None for g in seen[0][0])
 
 
-def test_hooks_of_gradients_that_are_not_requested(run):
+def test_hooks_cannot_set_gradients_that_are_not_requested(run):
     """If only gradients of weights are wanted, a gradient that a hook returns for an input has no effect."""
     cell = Weighted()
     cell.register_full_backward_hook(lambda which, leaving, arriving: (arriving[0], arriving[0]))
     assert numbers(run(grad(lambda a: cell(a, a)[0], None, cell.w))(x())) == X.tolist()
 
 
-def test_not_in_inference(run):
+def test_backward_hooks_are_not_called_in_inference(run):
     cell, seen = Triple(), []
     cell.register_backward_hook(lambda *_: seen.append(1))
     run(lambda a: cell(a))(x())
@@ -313,7 +313,7 @@ def test_one_call_of_the_hook_for_each_call_of_the_cell(run):
     assert seen == [1.0, 3.0]
 
 
-def test_hook_backward_of_several_tensors(run):
+def test_hook_backward_takes_several_tensors(run):
     seen: list[Any] = []
     hook = HookBackward(lambda g: (seen.append(numbers(g)), (g[0] * 2, g[1]))[1])
 
@@ -344,7 +344,7 @@ def test_tensor_hook_fires_again_in_the_second_pass(run):
     assert numbers(run(grad(grad(function)))(Tensor(2.0))) == 120
 
 
-def test_backward_hook_in_the_second_order(run):
+def test_a_backward_hook_is_called_for_second_derivatives(run):
     """The hook is called for the first gradient, and again for the part of it that is differentiated, as in
     MindSpore."""
     class Square(Cell):
@@ -359,7 +359,7 @@ def test_backward_hook_in_the_second_order(run):
 
 @pytest.mark.filterwarnings("ignore:.*an argument with hooks")
 @pytest.mark.parametrize("wrap", [lambda *values: values, lambda *values: ([*values],)], ids=["bare", "list"])
-def test_hooks_of_tensors_that_a_function_is_differentiated_in(run, wrap):
+def test_hooks_of_differentiated_tensors_belong_to_each_call(run, wrap):
     """Each call uses the hooks of its own tensors, also in a function that was compiled for others."""
     weighted = grad(lambda values: values[0] * 3 + values[1] * 5)
     gradient = run(lambda *args: weighted(args[0] if len(args) == 1 else args))
@@ -410,7 +410,7 @@ def test_wrong_returns_of_parameter_hooks(run, returned, kind, message):
         run(grad(lambda a: cell(a, a)[0], None, cell.w))(x())
 
 
-def test_parameter_hook(run):
+def test_a_parameter_hook_replaces_the_gradient(run):
     cell, seen = Weighted(), []
     handle = cell.w.register_hook(lambda g: (seen.append(numbers(g)), g * 2)[1])
     gradient = run(grad(lambda a: cell(a, a)[0], None, cell.w))
@@ -425,7 +425,7 @@ def test_parameter_hook(run):
 # ------------------------------------------------------------------------------------- handles and life time
 
 
-def test_registered_and_removed_after_compilation():
+def test_hooks_may_be_registered_and_removed_after_compilation():
     cell, seen = Triple(), []
     compiled = jit(grad(lambda a: cell(a)))
     compiled(x())
@@ -480,7 +480,7 @@ def test_hooks_on_tensors_are_part_of_the_record():
     assert gone() is None
 
 
-def test_listing_and_dropping():
+def test_hooks_are_listed_and_dropped():
     net = Outer(Weighted())
     net.inner.register_forward_hook(lambda *_: None)
     net.register_backward_hook(lambda *_: None)
@@ -584,14 +584,14 @@ def test_gradients_in_hooks_are_copies(run):
     assert numbers(run(grad(lambda a: cell(a) + a))(x())) == [2] * 3
 
 
-def test_grad_inside_a_backward_hook():
+def test_a_backward_hook_may_call_grad():
     cell, seen = Triple(), []
     cell.register_backward_hook(lambda *_: seen.append(numbers(grad(lambda b: b * b)(Tensor(3.0)))))
     grad(cell)(x())
     assert seen == [6]
 
 
-def test_hooks_inside_a_cell_with_bprop():
+def test_backward_hooks_inside_a_cell_with_bprop_are_not_called():
     class ParameterContainer(Cell):
         def __init__(self) -> None:
             super().__init__()

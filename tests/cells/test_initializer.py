@@ -54,7 +54,7 @@ SHOWN = str
 
 @pytest.mark.parametrize("kind, bound", UNIFORM, ids=SHOWN)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_uniform(kind: init.Initializer, bound: float, dtype: str) -> None:
+def test_uniform_values_fill_their_range(kind: init.Initializer, bound: float, dtype: str) -> None:
     x = kind.fill(SHAPE, dtype)
     assert x.shape == SHAPE and x.dtype == dtype
     assert 0.999 * bound < abs(x).max() <= bound * (1 + 1e-6)
@@ -64,7 +64,8 @@ def test_uniform(kind: init.Initializer, bound: float, dtype: str) -> None:
 
 @pytest.mark.parametrize("kind, mean, deviation", NORMAL, ids=SHOWN)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_normal(kind: init.Initializer, mean: float, deviation: float, dtype: str) -> None:
+def test_normal_values_have_mean_and_deviation(kind: init.Initializer, mean: float, deviation: float,
+                                               dtype: str) -> None:
     x = kind.fill(SHAPE, dtype)
     assert x.dtype == dtype
     z = (x - mean) / deviation
@@ -76,7 +77,7 @@ def test_normal(kind: init.Initializer, mean: float, deviation: float, dtype: st
 @pytest.mark.parametrize("mean, sigma, a, b", [
     (0.0, 0.01, -2.0, 2.0), (5.0, 2.0, -1.0, 3.0), (0.0, 1.0, -2.0, 2.0), (0.0, 1.0, 1.0, 1.5), (1.0, 2.0, -9.0, 0.0),
     (0.0, 1.0, 3.0, 8.0)])
-def test_truncated_normal(mean: float, sigma: float, a: float, b: float) -> None:
+def test_truncated_normal_values_lie_within_the_ends(mean: float, sigma: float, a: float, b: float) -> None:
     """Values lie within the given ends; moments follow Johnson, Kotz and Balakrishnan, section 13.10."""
     x = init.TruncatedNormal(sigma, mean, a, b).fill((400, 200), np.float64)
     assert a <= x.min() and x.max() <= b
@@ -99,7 +100,7 @@ def test_variance_scaling_truncates() -> None:
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.lists(st.integers(1, 6), min_size=2, max_size=4), st.sampled_from([1.0, 0.5, -2.0]))
-def test_orthogonal(shape: list[int], gain: float) -> None:
+def test_orthogonal_weights_have_orthogonal_rows_or_columns(shape: list[int], gain: float) -> None:
     x = init.Orthogonal(gain).fill(tuple(shape), np.float64).reshape(shape[0], -1)
     product = x @ x.T if x.shape[0] <= x.shape[1] else x.T @ x
     np.testing.assert_allclose(product, gain**2 * np.eye(len(product)), atol=1e-12)
@@ -112,12 +113,12 @@ def test_orthogonal_matrices_are_uniformly_distributed() -> None:
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (2, 4), (4, 2)])
-def test_identity(shape: tuple[int, int]) -> None:
+def test_identity_gives_an_identity_matrix(shape: tuple[int, int]) -> None:
     np.testing.assert_array_equal(init.Identity().fill(shape, np.float32), np.eye(*shape))
 
 
 @pytest.mark.parametrize("shape", [(4, 3, 3), (2, 3, 3, 5), (3, 2, 1, 3, 4)])
-def test_dirac(shape: tuple[int, ...]) -> None:
+def test_dirac_has_one_in_the_center_of_each_kernel(shape: tuple[int, ...]) -> None:
     x = init.Dirac().fill(shape, np.float32)
     count = min(shape[:2])
     assert x.sum() == count
@@ -134,7 +135,7 @@ def test_dirac_weights_copy_input_channels() -> None:
 
 
 @pytest.mark.parametrize("sparsity, zeros", [(0, 0), (0.25, 3), (0.3, 3), (0.5, 5), (1, 10)])
-def test_sparse(sparsity: float, zeros: int) -> None:
+def test_sparse_has_zeros_in_each_column(sparsity: float, zeros: int) -> None:
     x = init.Sparse(sparsity, 2.0).fill((10, 500), np.float64)
     assert ((x == 0).sum(axis=0) == zeros).all()
     assert len({tuple(column) for column in (x == 0).T}) > 50 or zeros in (0, 10)
@@ -145,7 +146,7 @@ def test_sparse(sparsity: float, zeros: int) -> None:
 @pytest.mark.parametrize("value, dtype, expected", [
     (2.5, "float32", [2.5, 2.5]), (2, "int32", [2, 2]), (True, "bool", [True, True]),
     (np.array([1, 2]), "float32", [1, 2]), (np.float32(0.5), "float16", [0.5, 0.5])])
-def test_constant(value: Any, dtype: str, expected: list) -> None:
+def test_constant_fills_with_its_value(value: Any, dtype: str, expected: list) -> None:
     x = init.Constant(value).fill((2,), dtype)
     assert x.dtype == dtype and x.tolist() == expected
 
@@ -153,7 +154,7 @@ def test_constant(value: Any, dtype: str, expected: list) -> None:
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16", "int32", "uint8", "bool_"])
 @pytest.mark.parametrize("kind", [init.Zero(), init.One(), init.Uniform(), init.Normal(), init.TruncatedNormal(),
                                   init.XavierNormal(), init.Orthogonal(), init.Identity(), init.Sparse(0.5)], ids=SHOWN)
-def test_every_dtype(kind: init.Initializer, dtype: str) -> None:
+def test_initializers_make_every_dtype(kind: init.Initializer, dtype: str) -> None:
     wanted = getattr(dtypes, dtype)
     x = initializer(kind, (3, 3), wanted)
     assert x.dtype is wanted and x.shape == (3, 3)
@@ -171,7 +172,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("name, kind", NAMES.items())
-def test_names(name: str, kind: str) -> None:
+def test_an_initializer_is_found_by_its_name(name: str, kind: str) -> None:
     set_seed(3)
     by_name = initializer(name, [4, 3], dtypes.float32)
     set_seed(3)
@@ -191,13 +192,13 @@ def test_a_tensor_is_returned_unchanged() -> None:
 
 @pytest.mark.parametrize("shape, expected", [(3, (3,)), ([3], (3,)), ((2, 3), (2, 3)), ((), ()), (np.int64(2), (2,)),
                                              ([np.int32(2), 1], (2, 1))])
-def test_shapes(shape: Any, expected: tuple[int, ...]) -> None:
+def test_a_shape_may_be_a_number_a_tuple_or_a_tensor(shape: Any, expected: tuple[int, ...]) -> None:
     for name in ("ones", "normal"):
         assert initializer(name, shape).shape == expected
     assert initializer(2.5, shape).asnumpy().ravel()[0] == 2.5
 
 
-def test_a_users_subclass() -> None:
+def test_a_users_subclass_fills_the_array() -> None:
     """``_initialize`` fills the array in place, as documented; its return value is ignored."""
 
     class Ramp(init.Initializer):
@@ -216,7 +217,7 @@ def test_a_users_subclass() -> None:
     assert repr(Ramp(2)) == "Ramp()"
 
 
-def test_shows_settings() -> None:
+def test_the_repr_shows_the_settings() -> None:
     assert repr(init.HeUniform(0.1)) == "HeUniform(negative_slope=0.1, mode='fan_in', nonlinearity='leaky_relu')"
 
 
@@ -234,7 +235,7 @@ RANDOM = [init.Uniform(), init.Normal(), init.TruncatedNormal(), init.XavierUnif
 
 
 @pytest.mark.parametrize("kind", RANDOM, ids=SHOWN)
-def test_seed(kind: init.Initializer) -> None:
+def test_a_seed_repeats_the_values(kind: init.Initializer) -> None:
     set_seed(5)
     first, second = kind.fill((4, 4), np.float32), kind.fill((4, 4), np.float32)
     assert (first != second).any()
@@ -302,7 +303,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("mistake, kind, message", MISTAKES.values(), ids=MISTAKES)
-def test_mistakes(mistake: Callable[[], Any], kind: type[Exception], message: str) -> None:
+def test_mistakes_raise_errors(mistake: Callable[[], Any], kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         mistake()
 
@@ -326,7 +327,7 @@ _KINDS = [name for name in init.__all__ if isinstance(getattr(init, name), type)
 
 
 @pytest.mark.parametrize("name", [name for name in _KINDS if name != "Initializer"])
-def test_has_a_row(name: str) -> None:
+def test_every_initializer_has_a_row(name: str) -> None:
     assert any(type(kind) is getattr(init, name) for kind, _ in ROWS), f"initializer {name} has no row in ROWS"
 
 

@@ -67,7 +67,7 @@ def traces(function: Any, seen: list[Any]) -> Any:
     return counted
 
 
-def test_once_for_each_kind_of_inputs():
+def test_a_function_is_traced_once_for_each_kind_of_inputs():
     seen: list[Any] = []
     function = jit(traces(lambda a, n=1, flag=None: a * n, seen))
     for value, keywords, count in ((x(), {}, 1), (Tensor(-X), {}, 1), (Tensor(X[:2]), {}, 2), (x(), {"n": 3}, 3),
@@ -87,7 +87,7 @@ def test_a_tuple_of_tensors_is_no_row_of_arguments():
     assert first.cache_size == 6
 
 
-def test_nested_arguments_and_results():
+def test_arguments_and_results_may_be_nested():
     @jit
     def function(pair: Any, options: Any) -> Any:
         a, (b,) = pair
@@ -131,7 +131,7 @@ def test_containers_from_outside_are_returned_as_they_are() -> None:
         assert function(one)[1]["n"] == net.held["n"]
 
 
-def test_gradients_beside_containers_from_outside() -> None:
+def test_functions_that_return_containers_from_outside_have_gradients() -> None:
     net, one = Holds(), Tensor([2.0])
     for function in (net, jit(net)):
         first = grad(lambda a, function=function: function(a)[0])
@@ -207,7 +207,7 @@ def test_bounds_and_axes_may_be_tensors():
             call(a, Tensor(1.0))
 
 
-# ----------------------------------------------------------------------------------------------- what is watched
+# ------------------------------------------------------------------------------------------------- watched state
 
 
 def test_parameters_are_read_on_every_run():
@@ -267,7 +267,7 @@ def test_assigned_values_are_stored_after_the_run():
     assert cell.w.asnumpy().tolist() == [10, -4, 30]
 
 
-def test_assign_beside_a_gradient():
+def test_an_assignment_does_not_change_the_gradient_before_it():
     """The gradient belongs to the computed value, which used the parameter before the assignment."""
     w = Parameter(Tensor([2.0]), name="w")
 
@@ -303,7 +303,7 @@ def test_eager_and_compiled_code_assign_the_same_parameter():
         del value
 
 
-# ----------------------------------------------------------------------------------------------- what cannot be
+# ---------------------------------------------------------------------------------------- code that is no graph
 
 
 def test_values_that_leave_the_graph_are_refused():
@@ -577,7 +577,7 @@ def test_an_exception_while_tracing_leaves_no_state_behind():
     np.testing.assert_allclose(jit(grad(lambda a: a * a))(x()).asnumpy(), 2 * X)
 
 
-def test_arguments_of_jit():
+def test_jit_takes_functions_and_cells():
     with pytest.raises(TypeError, match="a function or a Cell, got int"):
         jit(3)
     cell = Scale()
@@ -639,12 +639,12 @@ def test_graph_mode_compiles_outermost_cells():
 @pytest.mark.parametrize("settings, message", [
     ({"mode": 7}, "mode must be one of"), ({"device_target": "Ascend"}, "CPU, GPU"), ({"devise_id": 0}, "device_id"),
     ({"device_id": "0"}, "must be an int")])
-def test_wrong_settings(settings, message):
+def test_wrong_settings_of_the_context_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         set_context(**settings)
 
 
-def test_settings_without_effect():
+def test_settings_without_effect_are_accepted():
     before = get_context("mode")
     set_context(enable_sparse=False, save_graphs=True, op_timeout=3)
     assert get_context("mode") == before
@@ -664,7 +664,7 @@ def test_an_empty_dimension_is_known(make, shape):
     assert make().shape == jit(make)().shape == shape
 
 
-def test_gradients_with_empty_arguments():
+def test_gradients_of_empty_arrays_are_empty():
     def loss(x):
         return functions.cat([functions.zeros((0, 2)), x * x]).sum() + functions.ones((0,)).sum()
 
@@ -677,7 +677,7 @@ def test_gradients_with_empty_arguments():
 # ------------------------------------------------------------------------------------------------ Symbols
 
 
-def test_to_symbol_and_back():
+def test_a_cell_becomes_a_symbol_and_a_cell_again():
     class Net(Cell):
         def __init__(self) -> None:
             super().__init__()
@@ -778,7 +778,7 @@ class _TwiceProp(custom.CustomOpProp):
         return Twice()
 
 
-def test_a_custom_operator_inside_construct():
+def test_construct_may_call_a_custom_operator():
     class Net(Cell):
         def construct(self, a: Any) -> Any:
             return opreg.ops.Custom(a * 3, op_type="nn_test_twice")
@@ -792,7 +792,7 @@ def test_a_custom_operator_inside_construct():
     assert executor.forward()[0].asnumpy().tolist() == (6 * X).tolist()
 
 
-def test_explain():
+def test_explain_lists_the_steps_of_a_compiled_function():
     function = jit(lambda a: ops.exp(a * 2))
     function(x())
     assert "exp" in function.explain()
@@ -838,7 +838,7 @@ def test_an_attribute_set_to_its_own_value_changes_nothing():
     assert len(seen) == 1
 
 
-def test_the_signature_of_a_decorated_method():
+def test_a_decorated_method_keeps_its_signature():
     class Net(Cell):
         @jit
         def construct(self, a: Any, b: Any = None) -> Any:

@@ -149,7 +149,7 @@ def test_arrays_made_inside_are_in_the_callers_context(state):
 
 
 @pytest.mark.parametrize("compiles", [jit, lambda net: net.compile(Tensor(ONES))], ids=["jit", "compile"])
-def test_evaluating_then_training(compiles):
+def test_a_function_compiled_for_evaluation_has_gradients_later(compiles):
     """The first call of a network usually needs no gradients."""
     net = Dense(3, 2)
     compiled, weights = compiles(net), net.trainable_params()

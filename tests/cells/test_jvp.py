@@ -50,7 +50,7 @@ def _smooth(row: Row) -> bool:
 
 
 @of_each(filter(_smooth, all_rows()), by=lambda row: row.op)
-def test_against_central_differences(row: Row) -> None:
+def test_jvp_agrees_with_central_differences(row: Row) -> None:
     use = Use.of(row, "float64")
     directions = {i: np.random.default_rng(i).standard_normal(use.arrays[i].shape) for i in row.grad}
 
@@ -122,7 +122,7 @@ def test_a_rule_beside_a_gradient_is_called(run):
     assert said
 
 
-def test_orders(run):
+def test_jvp_and_grad_compose_to_second_order(run):
     op = sine(f"jvp_orders_{run is jit}", gradient=True)
     second = -V * np.sin(X)
     close(run(grad(lambda a: jvp(op, a, v())[1].sum()))(x()), second)
@@ -141,7 +141,7 @@ def test_an_input_that_is_there_twice_and_one_that_stays(run):
     close(second, 2 * V)
 
 
-def test_arrays():
+def test_jvp_takes_arrays():
     op = sine("jvp_arrays")
     value, along = mx.autograd.jvp(lambda a: nd.exp(op(a)), nd.array(X), nd.array(V))
     assert type(value) is type(along) is type(nd.array(X))

@@ -105,9 +105,11 @@ WAYS = ["variable", "attribute", "buffer", "list", "Parameter"]
 
 
 @of_each([(use, way, (number + turn) % len(CHANGES))
-          for turn, way in enumerate(WAYS) for number, use in enumerate(USES)], by=lambda case: case[1])
-def test_a_tensor_from_outside(use, way, first):
-    """The first change of a tensor after the trace is another one in each case, the others follow."""
+          for turn, way in enumerate(WAYS) for number, use in enumerate(USES) if (number + turn) % 5 < 3],
+         by=lambda case: case[1])
+def test_a_changed_tensor_from_outside_changes_the_result(use, way, first):
+    """Each use is tested with three of five ways to hold the tensor. The first change of a tensor after the trace is
+    another one in each case, the others follow."""
     held = Tensor([1.0, 2.0, 3.0])
     if way == "variable":
         function: Any = lambda x: USES[use](x, held)  # noqa: E731
@@ -144,7 +146,7 @@ def test_constants_compute_while_tracing():
     assert len([line for line in str(compiled.explain()).splitlines() if "->" in line]) == 1
 
 
-def test_a_tensor_that_a_bprop_reads():
+def test_a_tensor_that_a_bprop_reads_is_current():
     """The gradient is taken inside of the compiled function or around it."""
     class Own(Cell):
         def __init__(self) -> None:

@@ -38,7 +38,7 @@ def _array(case: dict[str, Any]) -> np.ndarray:
 
 
 @of_each(RECORDED, by=lambda case: case["dtype"])
-def test_as_recorded(case: dict[str, Any]) -> None:
+def test_tensors_are_printed_as_recorded_from_mindspore(case: dict[str, Any]) -> None:
     assert show(_array(case)).split("\n") == case["text"]
 
 
@@ -60,7 +60,7 @@ def test_print_options_of_numpy_have_no_effect() -> None:
                                                   "2.00000000e+00,  3.00000000e+00,  4.00000000e+00])")
 
 
-def test_a_tensor_and_a_tuple_of_them() -> None:
+def test_a_tuple_of_tensors_prints_each_as_alone() -> None:
     x = Tensor(np.float32(2))
     assert repr((x, x)) == ("(Tensor(shape=[], dtype=Float32, value= 2), "
                             "Tensor(shape=[], dtype=Float32, value= 2))")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opreg.cells.cell import Cell
@@ -299,17 +299,14 @@ def agree(found: Any, expected: Any) -> None:
 
 @pytest.mark.parametrize("order", [1, 2])
 @RULES
-@given(description=TREES, hooks=HOOKS)
-def test_compiled_cells_equal_eager_ones(order, description, hooks):
-    expected = answers(description, hooks, eager, order)
-    for run in (jit, in_graph_mode):
-        note(f"by {run.__name__}")
-        agree(answers(description, hooks, run, order), expected)
+@given(description=TREES, hooks=HOOKS, run=st.sampled_from([jit, in_graph_mode]))
+def test_compiled_cells_equal_eager_ones(order, description, hooks, run):
+    agree(answers(description, hooks, run, order), answers(description, hooks, eager, order))
 
 
 @RULES
 @given(description=TREES, hooks=HOOKS)
-def test_recording_around_a_compiled_cell(description, hooks):
+def test_a_compiled_cell_is_recorded_as_an_eager_one(description, hooks):
     def recorded(compiled: bool) -> Any:
         log: list[Any] = []
         shared = weights()
@@ -336,7 +333,7 @@ def test_recording_around_a_compiled_cell(description, hooks):
 
 @RULES
 @given(description=TREES.filter(lambda tree: not any(word in str(tree) for word in ("counting", *ASKING))))
-def test_as_a_symbol(description):
+def test_a_cell_as_a_symbol_gives_the_same(description):
     shared = weights()
     net = build(description, shared, [])
     value = inputs()
@@ -358,10 +355,9 @@ class Oops(Exception):
     """An error that tests raise on purpose."""
 
 
-@pytest.mark.parametrize("run", [eager, jit, in_graph_mode], ids=["eager", "compiled", "graph mode"])
-@RULES
-@given(description=TREES, place=st.integers(0, 8), kind=st.sampled_from([*KINDS, "construct", "bprop"]),
-       order=st.integers(1, 2))
+@settings(RULES, max_examples=examples(60))
+@given(run=st.sampled_from([eager, jit, in_graph_mode]), description=TREES, place=st.integers(0, 8),
+       kind=st.sampled_from([*KINDS, "construct", "bprop"]), order=st.integers(1, 2))
 def test_an_exception_anywhere_leaves_no_state_behind(run, description, place, kind, order):
     def of(spoiled: bool) -> Any:
         shared = weights()

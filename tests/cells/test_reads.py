@@ -295,7 +295,7 @@ class Counts(Cell):
 
 
 @pytest.mark.filterwarnings("ignore:.*runs as Python")
-def test_state_that_a_function_changes_itself(seen):
+def test_state_that_a_function_changes_is_current_in_each_call(seen):
     for run in (jit, lambda net: net):
         net = Counts()
         call = run(net)
@@ -355,7 +355,7 @@ def test_side_effects_of_a_function_cause_no_trace(seen):
     assert log == ["traced"] * 2
 
 
-def test_an_entry_of_a_large_dict(seen):
+def test_a_changed_entry_of_a_large_dict_is_seen(seen):
     table = dict.fromkeys(range(1000), 1.0)
     compiled = jit(counted(lambda a: a * table[0], seen))
     for _ in range(3):

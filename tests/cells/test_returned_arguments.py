@@ -39,8 +39,8 @@ FUNCTIONS["a named tuple"] = lambda x, y: Pair(y, x * 3.0)
 
 
 def places(function: Callable[..., Any], recorded: bool) -> tuple[list[Any], list[Any], list[Any]]:
-    """For each result the number of the argument that it is, the arguments after a write into each result, and the
-    gradients of the sum of the results."""
+    """For each result the index of the argument that was returned as it; the arguments after a write into each result;
+    and the gradients of the sum of the results."""
     x, y = Tensor([1.0, 2.0]), Tensor([3.0, 5.0])
     if recorded:
         for each in (x, y):

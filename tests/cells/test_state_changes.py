@@ -65,7 +65,7 @@ def swept() -> Iterator[None]:
 
 @pytest.mark.usefixtures("swept")
 @pytest.mark.parametrize("seeds", range(20))
-def test_compiled_functions_read_the_same_values_as_eager_ones(seeds: int) -> None:
+def test_compiled_functions_read_moved_states_as_eager_ones(seeds: int) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*runs as Python.*")
         for seed in range(10 * seeds, 10 * seeds + 10):

@@ -127,13 +127,13 @@ FORMS = {"as it is": 0, "tensors": 1, "all tensors": 2}
 
 
 @of_each(itertools.product(KEYS, FORMS), by=lambda case: case[0])
-def test_read(case):
+def test_reads_by_subscripts_equal_numpys(case):
     name, form = case[0], FORMS[case[1]]
     check_read(X, KEYS[name], form)
 
 
 @of_each(itertools.product(KEYS, FORMS), by=lambda case: case[0])
-def test_assigned(case):
+def test_assignments_to_subscripts_equal_numpys(case):
     name, form = case[0], FORMS[case[1]]
     key = KEYS[name]
     check_write(X, key, np.float32(7.5).reshape(()), form)
@@ -141,7 +141,7 @@ def test_assigned(case):
 
 
 @pytest.mark.parametrize("name", KEYS)
-def test_subscripts_as_arguments(name):
+def test_subscripts_may_be_arguments_of_a_compiled_function(name):
     """Tensors of a subscript may be inputs of a compiled function, with other values in each call."""
     key = KEYS[name]
     parts = list(key) if isinstance(key, tuple) else [key]
@@ -168,7 +168,7 @@ def test_subscripts_as_arguments(name):
     same(compiled(Tensor(X), *tensors), np.asarray(X[key]))
 
 
-# -------------------------------------------------------------------------------------------------- what is stored
+# ------------------------------------------------------------------------------------------------- assigned values
 
 
 @of_each(itertools.product(
@@ -191,7 +191,7 @@ def test_values_of_another_dtype_are_cast(kind, value, compiled):
 
 
 @pytest.mark.parametrize("key", [[0, 2], [T, F, T], (slice(None), [0, 0, 1]), X > 5, np.array([-1]), (1, 2), True])
-def test_in_place(key):
+def test_in_place_arithmetic_on_a_subscript_equals_numpys(key):
     for change in (operator.iadd, operator.imul, operator.isub):
         for form in (0, 1):
             x, y, subscript = X.copy(), Tensor(X), given(key, form)
@@ -200,7 +200,7 @@ def test_in_place(key):
             same(y, x)
 
 
-# ---------------------------------------------------------------------------------------------------- what is refused
+# ------------------------------------------------------------------------------------------------- refused subscripts
 
 REFUSED = {
     "mask too short": [T, T], "mask too long": [T, F, T, F], "mask of columns": (slice(None), [T, F, T]),
@@ -218,7 +218,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("form", [0, 1], ids=["as it is", "tensors"])
 @pytest.mark.parametrize("name", REFUSED)
-def test_errors_of_wrong_subscripts(name, form):
+def test_wrong_subscripts_raise_numpys_class_of_error(name, form):
     """The error is of NumPy's class, and also of MindSpore's class if this differs."""
     try:
         key = given(REFUSED[name], form)
@@ -437,8 +437,8 @@ def as_tensors_part(part):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_at_random(seed):
-    for number in range(40 * seed, 40 * seed + 40):
+def test_random_subscripts_equal_numpys(seed):
+    for number in range(20 * seed, 20 * seed + 20):
         try:
             try_one(number)
         except Exception as error:

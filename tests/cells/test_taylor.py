@@ -38,7 +38,7 @@ def ones_first(value: np.ndarray, orders: int) -> Tensor:
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_derivatives_by_the_input(name: str, run: Any) -> None:
+def test_derivatives_of_known_functions_are_right(name: str, run: Any) -> None:
     function, known = KNOWN[name]
     value, series = run(lambda x, s: jet(function, x, s))(Tensor(X), ones_first(X, ORDERS))
     np.testing.assert_allclose(value.asnumpy(), known[0](X), 1e-12)
@@ -48,7 +48,7 @@ def test_derivatives_by_the_input(name: str, run: Any) -> None:
         np.testing.assert_allclose(last.asnumpy(), known[order](X), 1e-9, 1e-12)
 
 
-def test_several_inputs_that_move_and_several_outputs(run: Any) -> None:
+def test_several_inputs_may_move_and_several_outputs_follow(run: Any) -> None:
     y = np.array([2.0, 0.5, -1.0])
     terms = [np.array([[1.0, 2.0, 0.5], [3.0, -1.0, 2.0]]), np.array([[-1.0, 0.25, 1.0], [0.5, 1.5, -2.0]])]
     values, series = run(lambda a, b, s, t: jet(lambda a, b: (a * b, a - b), (a, b), (s, t)))(
@@ -66,7 +66,7 @@ def test_integers_count_as_float32() -> None:
     assert value.asnumpy().dtype == last.asnumpy().dtype == np.float32 and last.asnumpy() == 6.0
 
 
-def test_a_linear_function_of_directions(run: Any) -> None:
+def test_derivatives_are_linear_in_the_directions(run: Any) -> None:
     y = np.array([[1.0, 2.0], [0.5, -1.0], [3.0, 0.0]])
     v = np.array([0.5, 1.0, -2.0]), np.array([[1.0, 0.0], [2.0, 1.0], [0.0, -1.0]])
 
@@ -92,6 +92,6 @@ def test_a_linear_function_of_directions(run: Any) -> None:
     (lambda x: derivative(ops.sin, x, 1.5), ArgumentError, "got 1.5"),
     (lambda x: linearize(ops.sin, 3), TypeError, "linearize: the inputs must be a Tensor, .* got int"),
 ])
-def test_mistakes(call: Callable[[Tensor], Any], error: type[Exception], said: str) -> None:
+def test_mistakes_raise_errors(call: Callable[[Tensor], Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         call(Tensor(X))

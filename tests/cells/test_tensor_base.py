@@ -41,7 +41,7 @@ def numbers(value: Any) -> Any:
     ((), [(2, 3), (3, 4)], (2, 4)), ((), [(3,), (3,)], ()), ((), [(2, 3), (3,)], (2,)), ((), [(3,), (3, 2)], (2,)),
     ((True, False), [(3, 2), (3, 4)], (2, 4)), ((False, True), [(5, 2, 3), (4, 3)], (5, 2, 4)),
     ((True, True), [(3,), (2, 3)], (2,)), ((True, True), [(3, 2), (3,)], (2,)), ((True, True), [(3,), (3,)], ())])
-def test_matmul(run, turned, shapes, expected):
+def test_matmul_equals_numpys_with_transposed_factors(run, turned, shapes, expected):
     left, right = count(*shapes[0]), count(*shapes[1])
     found = run(nn.MatMul(*turned))(left, right)
     a, b = left.asnumpy(), right.asnumpy()
@@ -71,7 +71,7 @@ def test_insert_gradient_of_calls_its_function(run):
     assert numbers(found) == ([7, 7], [5, 5])
 
 
-def test_clipped_gradients():
+def test_insert_gradient_of_may_clip_gradients():
     """The function compares numbers, like the example in MindSpore's documents."""
     low, high = Tensor([0.2]), Tensor([1.0])
 
@@ -86,7 +86,7 @@ def test_clipped_gradients():
 @pytest.mark.parametrize("f, kind, message", [
     (lambda g: None, TypeError, "size is 0 not equal to expect"), (lambda g: 2.0, TypeError, "size is 0"),
     (lambda g: g[:1], ValueError, r"shape \(1,\), expected \(2,\)"), (lambda g: 1 / 0, ZeroDivisionError, "division")])
-def test_mistakes_of_functions_of_gradients(run, f, kind, message):
+def test_errors_of_gradient_functions_name_the_function(run, f, kind, message):
     with pytest.raises(kind, match=message) as caught:
         run(ms.grad(lambda a: ops.InsertGradientOf(f)(a)))(count(2))
     assert any("in the function" in note and "of an InsertGradientOf" in note for note in caught.value.__notes__)
@@ -98,7 +98,7 @@ IMAGES = Tensor(np.random.default_rng(0).normal(2, 3, (4, 3, 2, 2)).astype(np.fl
 
 
 @pytest.mark.parametrize("held", ["parameters", "tensors"])
-def test_batch_norm(run, held):
+def test_batch_norm_moves_its_statistics(run, held):
     made: Any = (lambda array, name: Parameter(array, name=name)) if held == "parameters" else lambda array, _: array
     mean, variance = made(ops.zeros(3), "mean"), made(ops.ones(3), "variance")
     primitive = ops.BatchNorm(is_training=True, epsilon=1e-3)
@@ -146,7 +146,7 @@ def test_batch_norm_has_gradients(run):
     ({"half_pixel_centers": True}, [4, 6], [[1, 1.25, 1.75, 2.25, 2.75, 3], [1.75, 2, 2.5, 3, 3.5, 3.75],
                                             [3.25, 3.5, 4, 4.5, 5, 5.25], [4, 4.25, 4.75, 5.25, 5.75, 6]]),
     ({"half_pixel_centers": True}, (1, 2), [[2.75, 4.25]]), ({}, Tensor([1, 2]), [[1, 2.5]])])
-def test_resized_images(run, settings, size, expected):
+def test_resized_images_have_the_expected_values(run, settings, size, expected):
     resize = ops.ResizeBilinearV2(**settings)
     found = run(lambda a: resize(a, size))(count(1, 1, 2, 3))
     np.testing.assert_allclose(found.asnumpy()[0, 0], expected, rtol=1e-6)
@@ -159,7 +159,7 @@ def test_resized_images(run, settings, size, expected):
     ({"align_corners": True}, [0, 1, 1, 2, 2, 3, 3], [0, 1, 1, 2, 2, 3, 3, 4, 4]),
     ({}, [0, 0, 1, 1, 2, 2, 3], [0, 0, 1, 1, 2, 2, 3, 3, 4]),
     ({"half_pixel_centers": True}, [0, 0, 1, 1, 2, 2, 3, 3], [0, 0, 1, 1, 2, 2, 3, 3, 4, 4])])
-def test_nearest_numbers_of_resized_images(run, settings, rows, columns):
+def test_nearest_pixels_of_resized_images_are_mindspores(run, settings, rows, columns):
     """The chosen pixels are those that MindSpore chooses."""
     image, size = count(1, 1, 4, 5), (len(rows), len(columns))
     expected = image.asnumpy()[:, :, rows][..., columns]
@@ -180,7 +180,7 @@ _ROWS = [[0.003088, 0.313131, 0.481231, 0.326219, 0.190293], [0.711616, 0.58399,
     ("bicubic", {"size": (5, 3)}, [0.0382, 0.4633, 0.2283, 0.2875, 0.5581, 0.1868, 0.6718, 0.7181, 0.1438]),
     ("bicubic", {"size": (5, 3), "align_corners": True}, [0.0031, 0.4812, 0.1903, 0.3508, 0.5865, 0.1258, 0.7116]),
     ("bicubic", {"scale_factor": (2.0, 1.5)}, [-0.0797, 0.1242, 0.3599, 0.4603, 0.3781, 0.2638, 0.1884, 0.1227])])
-def test_interpolated_images(run, mode, settings, expected):
+def test_interpolated_images_equal_mindspores(run, mode, settings, expected):
     """The numbers are those of MindSpore."""
     made = nn.Upsample(mode=mode, recompute_scale_factor=True, **settings)
     found = run(lambda a: made(a))(Tensor([[_ROWS]])).asnumpy().ravel()
@@ -191,7 +191,7 @@ def test_interpolated_images(run, mode, settings, expected):
     ("trilinear", {}, [0.0, 0.6538, 1.4231, 2.1923, 2.9615, 2.0, 2.6538, 3.4231, 4.1923, 4.9615, 4.6667, 5.3205]),
     ("area", {}, [0.0, 0.5, 1.5, 2.5, 3.0, 2.0, 2.5, 3.5, 4.5, 5.0, 6.0, 6.5]),
     ("area", {"size": (3, 2, 5)}, [2.0, 2.5, 3.5, 4.5, 5.0, 6.0, 6.5, 7.5, 8.5, 9.0, 8.0, 8.5])])
-def test_interpolated_volumes(run, mode, settings, expected):
+def test_interpolated_volumes_equal_mindspores(run, mode, settings, expected):
     settings = settings or {"scale_factor": (1.5, 1.5, 1.3)}
     found = run(lambda a: ops.interpolate(a, mode=mode, **settings))(count(1, 1, 2, 3, 4) - 1).asnumpy().ravel()
     np.testing.assert_allclose(found[:12], expected, atol=6e-5)
@@ -201,7 +201,7 @@ _SAMPLED = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_gr
 
 
 @pytest.mark.parametrize("case", _SAMPLED["answers"], ids=lambda case: "-".join(map(str, list(case.values())[:4])))
-def test_samples_of_a_grid(run, case):
+def test_grid_samples_and_gradients_equal_mindspores(run, case):
     """Values, and gradients of images and grids, equal MindSpore's."""
     given = _SAMPLED["inputs"][str(case["axes"])]
     x = Tensor(np.array(given["input"], np.float32).reshape(given["shape"]))
@@ -220,7 +220,7 @@ def test_samples_of_a_grid(run, case):
     ((1, 1, 2, 2), (2, 2, 2, 2), {}, ValueError, "grid_sample: expected images"),
     ((1, 1, 2, 2), (1, 2, 2, 2), {"mode": "bicubic"}, ValueError, "mode must be one of bilinear, nearest"),
     ((1, 1, 2, 2), (1, 2, 2, 2), {"padding_mode": "none"}, ValueError, "padding_mode must be one of zeros")])
-def test_grids_that_do_not_fit(x, grid, settings, kind, message):
+def test_grids_that_do_not_fit_are_refused(x, grid, settings, kind, message):
     with pytest.raises(kind, match=message):
         ops.grid_sample(count(*x), count(*grid), **settings)
 
@@ -275,11 +275,11 @@ def test_containers_of_cells_are_true_if_they_are_not_empty():
     (lambda x: ops.is_floating_point(x), True),
     (lambda x: ops.dtype(x) == ms.float32, True), (lambda x: ops.make_range(1, 3), (1, 2)),
     (lambda x: ops.scalar_max(1, 2), 2), (lambda x: ops.SparseGatherV2()(x, Tensor([1, 0, 1]), 0), [2, 1, 2])])
-def test_functions_of_older_programs(run, call, expected):
+def test_functions_of_older_programs_run(run, call, expected):
     assert numbers(run(call)(Tensor([1.0, 2.0]))) == expected
 
 
-def test_bessel_functions(run):
+def test_bessel_functions_have_gradients(run):
     x = Tensor([-3.0, -0.5, 0.0, 0.5, 2.0, 20.0])
     first, second = ops.BesselI0(), ops.BesselI1()
     assert numbers(run(ms.grad(lambda a: first(a)))(x)) == numbers(second(x))
@@ -287,7 +287,7 @@ def test_bessel_functions(run):
     np.testing.assert_allclose(numbers(run(ms.grad(ms.grad(ops.bessel_i0)))(x))[2], 0.5)
 
 
-def test_a_users_primitive_with_declared_outputs():
+def test_a_users_primitive_may_declare_its_outputs():
     class Scaled(ops.PrimitiveWithInfer):
         @ops.prim_attr_register
         def __init__(self, factor: float, bias: float = 0.5) -> None:
@@ -340,7 +340,7 @@ def product_bprop(a: Any, b: Any, out: Any, dout: Any) -> Any:
     return dout * b, dout * a
 
 
-def test_a_function_of_arrays_as_a_primitive(run):
+def test_a_function_of_arrays_becomes_a_primitive(run):
     custom = ops.Custom(product, lambda a, b: a, lambda a, b: a, "pyfunc", bprop=product_bprop)
     x, y = count(2), count(2) + 2
     function = run(lambda a, b: custom(a, b) * 2)
@@ -355,7 +355,7 @@ def test_a_function_of_arrays_as_a_primitive(run):
     (lambda a: a.astype("f8") * 2, [2], ms.float32, [2, 4]),
     (lambda a: [a[:1]], lambda s: [s[0] - 1], lambda d: d, [1]),
     (lambda a: None, (), (), None)])
-def test_results_of_functions(run, function, shape, dtype, expected):
+def test_results_of_custom_functions_become_tensors(run, function, shape, dtype, expected):
     seen: list[Any] = []
 
     def called(a: Any) -> Any:
@@ -366,7 +366,7 @@ def test_results_of_functions(run, function, shape, dtype, expected):
     assert numbers(run(lambda a: (custom(a), a * 1))(count(2))[0]) == expected and seen == [[1, 2]]
 
 
-def test_functions_of_scalars_and_without_gradients(run):
+def test_custom_functions_take_scalars_and_may_lack_gradients(run):
     custom = ops.Custom(lambda a, by: a * by, lambda a, by: a, lambda a, by: a)
     assert numbers(run(lambda a: custom(a, 3))(count(2))) == [3, 6]
     with pytest.raises(NotDifferentiableError, match="Custom <lambda> has no gradient: give one, as bprop="):
@@ -378,7 +378,7 @@ def test_functions_of_scalars_and_without_gradients(run):
     (lambda a: a, (2,), ms.int32, TypeError, "result 0 has dtype float32, out_dtype says int32"),
     (lambda a: (a, a), (2,), ms.float32, ValueError, "expected 1 results, the function returned 2"),
     (lambda a: 1 / 0, (2,), ms.float32, ZeroDivisionError, "division")])
-def test_mistakes_of_functions(run, function, shape, dtype, kind, message):
+def test_mistakes_of_custom_functions_are_named(run, function, shape, dtype, kind, message):
     with pytest.raises(kind, match=message):
         run(lambda a: ops.Custom(function, shape, dtype)(a))(count(2))
 
@@ -394,7 +394,7 @@ def test_mistakes_of_functions(run, function, shape, dtype, kind, message):
                                                r"op_type="),
     (lambda: ops.Custom(), ValueError, "op_type="),
 ])
-def test_custom_refuses(make, kind, message):
+def test_custom_refuses_wrong_arguments(make, kind, message):
     with pytest.raises(kind, match=message):
         make()
 
@@ -402,7 +402,7 @@ def test_custom_refuses(make, kind, message):
 # ------------------------------------------------------------------------------------ tensors and Parameters
 
 
-def test_the_values_of_a_parameter(run):
+def test_data_of_a_parameter_is_a_tensor_over_its_memory(run):
     p = Parameter(count(2), name="p")
     assert type(p.data) is Tensor and p.data is not p
     p.data[0] = 9.0
@@ -418,7 +418,7 @@ def test_the_values_of_a_parameter(run):
         p.data = count(3)
 
 
-def test_the_values_of_a_tensor(run):
+def test_data_of_a_tensor_shares_its_memory(run):
     x = count(2)
     x.data[0] = 9.0
     assert numbers(x) == [9, 2]
@@ -429,7 +429,7 @@ def test_the_values_of_a_tensor(run):
         x.data = count(3)
 
 
-def test_copies_of_parameters(run):
+def test_copied_parameters_share_no_memory(run):
     p = Parameter(count(2), name="p", requires_grad=False)
     for made in (p.copy(), copy.copy(p), copy.deepcopy(p)):
         assert type(made) is Parameter and (made.name, made.requires_grad) == ("p", False)
@@ -445,7 +445,7 @@ def test_deepcopy_takes_memodict():
         assert type(copied) is type(x) and copied is not x and numbers(copied) == [1, 2]
 
 
-def test_tensors_by_a_function(run):
+def test_tensor_makes_tensors_or_returns_its_argument(run):
     x = count(2)
     assert ms.tensor(x) is x
     for made in (ms.tensor([1, 2], dtype=ms.float16), ms.tensor(x, ms.float16), ms.tensor(input_data=(1, 2),
@@ -458,7 +458,7 @@ def test_tensors_by_a_function(run):
         ms.tensor()
 
 
-def test_tensor_numpy(run):
+def test_tensors_become_numpy_arrays_by_numpy(run):
     for x in (count(2), Parameter(count(2), name="p")):
         assert type(x.numpy()) is np.ndarray and x.numpy().tolist() == [1, 2]
     assert numbers(run(lambda a: a * a.numpy().sum())(count(2))) == [3, 6]
@@ -470,7 +470,7 @@ def test_programs_may_set_attributes_of_tensors():
     assert x.tag == "mine" and not hasattr(count(2), "tag") and not hasattr(x * 2, "tag")
 
 
-def test_parameter_update(run):
+def test_parameter_update_stores_a_value(run):
     net = nn.Dense(3, 2)
     update = nn.ParameterUpdate(net.weight)
     assert numbers(run(update)(count(2, 3))) == numbers(net.weight) == numbers(count(2, 3))
@@ -479,13 +479,13 @@ def test_parameter_update(run):
 
 
 @pytest.mark.parametrize("shape", [2, (2,), [2]])
-def test_a_shape_that_contradicts_the_values(shape):
+def test_a_shape_that_contradicts_the_values_is_refused(shape):
     assert Tensor([1.0, 2.0], shape=shape).shape == Tensor(shape=shape, dtype=ms.float32).shape == (2,)
     with pytest.raises(ValueError, match=r"expected shape \(2,\), the values have \(3,\)"):
         Tensor([1.0, 2.0, 3.0], shape=shape)
 
 
-def test_shapes_with_unknown_lengths():
+def test_a_tensor_may_have_unknown_lengths():
     x = Tensor(shape=[None, 2], dtype=ms.float32)
     assert (x.shape, x.dtype, isinstance(x, Tensor)) == ((-1, 2), ms.float32, True)
     assert repr(x) == "Tensor(shape=[-1, 2], dtype=Float32, value=\n)"
@@ -505,7 +505,7 @@ def test_shapes_with_unknown_lengths():
     ("div_", (2.0,), [0.5, 1]), ("fill_", (7.0,), [7, 7]), ("zero_", (), [0, 0]),
     ("copy_", (Tensor([5.0, 6.0]),), [5, 6]), ("clamp_", (1.5, 3.0), [1.5, 2]), ("exp_", (), np.exp([1, 2])),
     ("masked_fill_", (Tensor([True, False]), 9.0), [9, 2])])
-def test_methods_that_change_a_tensor(run, name, args, expected):
+def test_in_place_methods_equal_an_assignment(run, name, args, expected):
     """A method gives the same values and gradients as an assignment to the whole tensor."""
 
     def function(a: Any) -> Any:
@@ -563,7 +563,7 @@ def test_an_attribute_keeps_its_kind(empty, name, value, kind):
     assert getattr(cell, name) is value
 
 
-def test_names_with_a_dash():
+def test_names_of_children_may_have_a_dash():
     cell = Slots()
     setattr(cell, "a-b", nn.Dense(1, 1))
     assert [p.name for p in cell.get_parameters()] == ["w", "a-b.weight", "a-b.bias"]
@@ -591,7 +591,7 @@ def test_two_parameters_of_one_name():
     assert numbers(net.compile(count(2))(count(2))) == [1, 8]
 
 
-def test_settings_without_effect():
+def test_settings_without_effect_are_accepted():
     ms.set_context(jit_config={"jit_level": "O0"}, jit_level="O1", memory_optimize_level="O0")
     for level in ms.STRICT, ms.context.COMPATIBLE, ms.LAX:
         ms.set_context(jit_syntax_level=level)
@@ -677,7 +677,7 @@ def test_no_body_for_arguments(args, kind, message):
         chosen()(*args)
 
 
-def test_bodies_that_are_refused():
+def test_bodies_with_misspelt_types_are_refused():
     with pytest.raises(ValueError, match="Did you mean 'Tensor'"):
         ops.MultitypeFuncGraph("f").register("Tensr")
     with pytest.raises(TypeError, match="only support str or a dtype, but got 3"):
@@ -774,7 +774,7 @@ def test_an_error_of_an_inner_cell_does_not_name_the_outer_one():
 # ------------------------------------------------------------------------------------------------- settings
 
 
-def test_settings_of_the_compiler():
+def test_settings_of_the_compiler_are_stored():
     assert ms.JitConfig(jit_level="O1", extra=2).jit_config_dict["extra"] == 2
     assert ops.constexpr(check=False)(len)("ab") == ops.constexpr(len)("ab") == 2
     assert ops.add_flags(nn.Dense(2, 2), predict=True).get_flags()["predict"]
@@ -793,7 +793,7 @@ def test_arrays_share_memory():
     assert numbers(shared) == numbers(also) == [5, 1] and ms.is_tensor(shared) and not ms.is_tensor(array)
 
 
-def test_a_norm_over_all_tensors(run):
+def test_clip_by_global_norm_uses_one_norm_of_all_tensors(run):
     found = run(lambda a, b: ops.clip_by_global_norm([a, b], 1.0))(Tensor([3.0]), Tensor([4.0]))
     np.testing.assert_allclose(numbers(found), [[0.6], [0.8]], rtol=1e-6)
     assert numbers(ops.clip_by_global_norm(Tensor([0.5]), 1.0)) == [0.5]

@@ -68,13 +68,13 @@ def agrees(function: Callable[..., Any], axes: Sequence[int | None], run: Callab
 
 @pytest.mark.parametrize("source", [0, 1, 2, -1, -2, -3])
 @pytest.mark.parametrize("target", [0, 1, 2, -1, -3])
-def test_axes(source: int, target: int) -> None:
+def test_vmap_maps_over_the_given_axes(source: int, target: int) -> None:
     data = RNG.standard_normal((2, 3, 4)).astype("float32")
     found = vmap(lambda a: a * 2, source, target)(Tensor(data))
     assert np.array_equal(found.asnumpy(), np.moveaxis(data * 2, source, target))
 
 
-def test_nested_axes() -> None:
+def test_axes_may_be_nested_like_the_inputs() -> None:
     def function(pair: Any, scales: Any, name: str) -> Any:
         assert name == "sum"
         return {"a": pair[0] * scales["s"], "b": (pair[1].sum(), "text")}
@@ -94,7 +94,7 @@ def test_inputs_that_all_samples_share() -> None:
     assert vmap(lambda a, b: b, (0, None))(Tensor(X[:0]), w()).shape == (0, 3)
 
 
-def test_numpy_arrays_and_arrays() -> None:
+def test_vmap_takes_numpy_arrays_and_ndarrays() -> None:
     assert type(vmap(lambda a: a * 2)(X)) is Tensor
     found = mx.autograd.vmap(lambda a, b: nd.exp(a) * b, (0, None))(nd.array(X), nd.array(W))
     assert type(found) is type(nd.array(X))
@@ -133,7 +133,7 @@ def network() -> Any:
     return nn.SequentialCell(nn.Dense(3, 5), nn.Tanh(), nn.Dense(5, 2))
 
 
-def test_per_sample_gradients_of_a_network(run):
+def test_vmap_gives_per_sample_gradients(run):
     net = network()
     weights = net.trainable_params()
     target = Tensor(RNG.standard_normal((4, 2)).astype("float32"))
@@ -159,7 +159,7 @@ def hessian(a: np.ndarray) -> np.ndarray:
     return result
 
 
-def test_hessians(run):
+def test_vmap_of_jvp_gives_the_hessian(run):
     eye = Tensor(np.eye(3, dtype="float32"))
     forward = run(lambda a: vmap(lambda direction: jvp(grad(cube), a, direction)[1])(eye))
     reverse = run(jacrev(grad(cube)))
@@ -168,7 +168,7 @@ def test_hessians(run):
     close(run(vmap(jacrev(grad(cube))))(x()), np.stack([hessian(row) for row in X]), 1e-4)
 
 
-def test_vmap_of_vmap_and_of_jvp(run):
+def test_vmap_may_be_nested_and_map_jvp(run):
     outer = run(vmap(vmap(lambda a, b: a * b, (0, None)), (None, 0)))
     close(outer(w(), w()), np.outer(W, W))
     found = run(vmap(lambda a: jvp(ops.sin, a, a)[1]))(x())
@@ -178,7 +178,7 @@ def test_vmap_of_vmap_and_of_jvp(run):
     close(along, (np.cos(X) * X).sum(1))
 
 
-def test_gradient_of_weights_outside():
+def test_weights_from_outside_get_gradients_through_vmap():
     net = network()
     weights = net.trainable_params()
     found = grad(lambda a: vmap(lambda row: net(row.reshape(1, 3)).sum())(a).sum(), None, weights)(x())
@@ -251,7 +251,7 @@ def propped(a: Any, b: Any) -> Any:
 @pytest.mark.parametrize("function", [step, Own.apply, followed, ruled, propped],
                          ids=["Cell", "Function", "body", "ruled body", "backward"])
 @pytest.mark.parametrize("axes", [(0, None), (0, 0), (None, 0)])
-def test_gradients_that_users_wrote(run, function, axes):
+def test_vmap_follows_users_gradients(run, function, axes):
     inputs = [Tensor(X) if axis == 0 else Tensor(W) for axis in axes]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -268,7 +268,7 @@ def test_gradients_that_are_the_same_for_all_samples(run, axes):
     agrees(lambda a, b: function(a, b), axes, run, *[x() if axis == 0 else w() for axis in axes])
 
 
-def test_loops_in_graphs(run):
+def test_vmap_maps_loops_in_graphs(run):
     agrees(lambda a, b: ops.scan(lambda c, t: (c * t, c + t), b[0], a, unroll=False)[1], (0, None), run, x(), w())
     agrees(lambda a, b: ops.fori_loop(0, 3, lambda i, v: v * ops.sin(v) + b, a, unroll=False), (0, None), run, x(),
            w())
@@ -395,7 +395,7 @@ def test_random_numbers_are_drawn_for_each_sample(run):
     ((3,), TypeError, "fn must be a Cell or a function, got int"), ((abs, "0"), TypeError, "in_axes must be an int"),
     ((abs, True), TypeError, "in_axes must be an int"), ((abs, 0, [0.5]), TypeError, "out_axes must be an int"),
     ((abs, None), ArgumentError, "in_axes is None")])
-def test_wrong_options(arguments, kind, message):
+def test_wrong_options_of_vmap_are_refused(arguments, kind, message):
     with pytest.raises(kind, match=message):
         vmap(*arguments)
 
@@ -410,7 +410,7 @@ def test_wrong_options(arguments, kind, message):
     ((0, None), None, ArgumentError, "output 0 differs from sample to sample"),
     ((0, None), 2, ShapeError, "output 0, of 2 axes, has no axis 2"),
     ((0, None), (0, 0), ArgumentError, r"out_axes has \(0, 0\) in the place of one tensor")])
-def test_wrong_axes(run, in_axes, out_axes, kind, message):
+def test_wrong_axes_of_vmap_are_refused(run, in_axes, out_axes, kind, message):
     with pytest.raises(kind, match=message):
         run(vmap(lambda a, b: a + b, in_axes, out_axes))(x(), w())
 

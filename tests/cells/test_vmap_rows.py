@@ -57,7 +57,7 @@ def _changes(use: Use, train: bool) -> bool:
 
 
 @of_each([row for row in all_rows() if row.deterministic and row.inputs and plannable(row)], by=lambda row: row.op)
-def test_is_a_loop_over_samples(row: Row) -> None:
+def test_vmap_equals_a_loop_over_samples(row: Row) -> None:
     use = Use.of(row, "float32" if "float32" in row.dtypes else None)
     function = _applied(use)
     if use.op.rules.data_dependent:

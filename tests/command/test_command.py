@@ -89,7 +89,7 @@ def test_the_error_for_a_missing_module_names_a_replacement(tmp_path: Path) -> N
     assert done.returncode == 1 and "tvmop" in done.stderr and "numba" in done.stderr
 
 
-def test_script_of_mindspore(tmp_path: Path) -> None:
+def test_a_script_of_mindspore_runs(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text(
         "import mindspore as ms\nimport mindspore.nn as nn\nfrom mindspore import ops, Tensor\n"
         "from mindspore.common.initializer import initializer\nimport numpy as np\n"
@@ -101,8 +101,9 @@ def test_script_of_mindspore(tmp_path: Path) -> None:
 @pytest.mark.parametrize("variable, options, expected", [
     ("", [], "[2.0, 2.0] Twice"), ("", ["--convention", "document"], "[1.0, 1.0] str"),
     ("document", [], "[1.0, 1.0] str"), ("document", ["--convention", "2.4"], "[2.0, 2.0] Twice")])
-def test_hooks_are_called_as_by_the_version_that_mindspore_says(
-        variable: str, options: list[str], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hooks_are_called_as_by_the_version_that_mindspore_says(variable: str, options: list[str], expected: str,
+                                                                tmp_path: Path,
+                                                                monkeypatch: pytest.MonkeyPatch) -> None:
     """A hook that returns ``grad_input`` gets the gradient of the Cell's input, not its output gradient."""
     monkeypatch.setenv("OPREG_CONVENTION", variable)
     (tmp_path / "a.py").write_text(
@@ -162,7 +163,7 @@ def test_libraries_are_left_as_they_are(tmp_path: Path) -> None:
     assert opreg("as-mxnet", tmp_path / "a.py").stdout == "3 False False\n"
 
 
-def test_python_2(tmp_path: Path) -> None:
+def test_a_script_of_python_2_runs(tmp_path: Path) -> None:
     pytest.importorskip("fissix", reason="reads Python 2")
     (tmp_path / "a.py").write_text("import mxnet as mx\nx = 7\n\nprint x / 2, mx.nd.ones((x / 4,)).shape\n"
                                    "raise ValueError, `x`\n")
@@ -264,7 +265,7 @@ def test_pytest_rewrites_assertions_of_rewritten_tests(tested: Path, options: li
     assert not list(tested.rglob("__pycache__"))
 
 
-def test_pytest_without_rewritten_asserts(tested: Path) -> None:
+def test_pytest_runs_without_rewritten_asserts(tested: Path) -> None:
     (tested / "test_old.py").unlink()
     done = opreg("as-mxnet", "-m", "pytest", "-p", "no:cacheprovider", "--assert=plain", folder=tested)
     assert "1 failed, 2 passed" in done.stdout and ">       assert len(keys({'a': 1})) == np.int(2)\nE       Assert" \
@@ -288,20 +289,20 @@ def test_script_runs_pytest_itself(tested: Path) -> None:
     assert done.returncode == 1 and "1 failed, 2 passed" in done.stdout and "where 1 = len(['a'])" in done.stdout
 
 
-def test_pytest_of_mindspore(tmp_path: Path) -> None:
+def test_pytest_runs_tests_of_mindspore(tmp_path: Path) -> None:
     (tmp_path / "test_a.py").write_text("import mindspore as ms\nimport numpy as np\n\ndef test_a():\n"
                                         "    assert ms.Tensor([np.float(1)]).asnumpy().tolist() == [2]\n")
     done = opreg("as-mindspore", "-m", "pytest", "-q", "-p", "no:cacheprovider", folder=tmp_path)
     assert "E       assert [1.0] == [2]" in done.stdout
 
 
-def test_workers_of_pytest(tested: Path) -> None:
+def test_workers_of_pytest_find_the_modules(tested: Path) -> None:
     pytest.importorskip("xdist")
     done = opreg("as-mxnet", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n1", "test_new.py", folder=tested)
     assert "1 failed, 2 passed" in done.stdout and "where 1 = len(['a'])" in done.stdout
 
 
-def test_unittest(tested: Path) -> None:
+def test_unittest_runs_ported_tests(tested: Path) -> None:
     (tested / "test_new.py").write_text("".join(
         line for line in (tested / "test_new.py").read_text().splitlines(keepends=True) if "pytest" not in line))
     done = opreg("as-mxnet", "-m", "unittest", "test_new", folder=tested)
@@ -354,7 +355,7 @@ def test_files_that_are_not_scripts_are_refused(command: str, name: str, tmp_pat
     assert len(said) == 1 and words.format(f"{tmp_path}{os.sep}") in said[0], said
 
 
-def test_port(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_port_reports_changes_and_writes_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.py"
     path.write_text("import mxnet as mx\nimport imp\nfor i in xrange(3):\n    imp.find_module('x')\n")
     assert main(["port", str(tmp_path)]) == 0
@@ -370,7 +371,7 @@ def test_port(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["port", str(tmp_path / "nothing")]) == 2
 
 
-def test_operators(capsys: pytest.CaptureFixture[str]) -> None:
+def test_ops_lists_matching_operators(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ops", "fullyconn*"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["FullyConnected"]
     assert main(["ops", "no_such_operator"]) == 1
@@ -382,7 +383,7 @@ def test_operators(capsys: pytest.CaptureFixture[str]) -> None:
     assert "FullyConnected" in capsys.readouterr().err
 
 
-def test_operators_of_users(tmp_path: Path, capsys: pytest.CaptureFixture[str], unregistered: None) -> None:
+def test_ops_lists_operators_of_users(tmp_path: Path, capsys: pytest.CaptureFixture[str], unregistered: None) -> None:
     (tmp_path / "mine.py").write_text("import opreg as mx\n\n"
                                       "@mx.operator.define(name='_example_command')\n"
                                       "def example(x, *, by: float = 2.0):\n"
@@ -395,14 +396,14 @@ def test_operators_of_users(tmp_path: Path, capsys: pytest.CaptureFixture[str], 
     assert capsys.readouterr().out.startswith("custom._example_command(x, *, by: float = 2.0)")
 
 
-def test_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_prints_a_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "net.json"
     mx.sym.relu(mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=2, name="fc")).save(str(path))
     assert main(["show", str(path)]) == 0
     assert capsys.readouterr().out.splitlines()[:1] == ["Arguments (3): x, fc_weight, fc_bias"]
 
 
-def test_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_params_lists_and_compares_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a, b = str(tmp_path / "a.params"), str(tmp_path / "b.params")
     mx.nd.save(a, {"w": mx.nd.ones((2, 3)), "v": mx.nd.ones((1,))})
     mx.nd.save(b, {"w": mx.nd.ones((2, 3)) * 1.5, "u": mx.nd.ones((1,))})
@@ -415,7 +416,7 @@ def test_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["params", str(tmp_path / "none.params")]) == 2
 
 
-def test_info(capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_prints_versions(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["opreg"] == mx.__version__
     assert main(["info"]) == 0
@@ -423,13 +424,13 @@ def test_info(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main([name, "--help"])
     assert end.value.code == 0 and capsys.readouterr().out.startswith(f"usage: opreg {name}")
 
 
-def test_no_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_command_is_refused_and_none_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["nonsense"])
     assert end.value.code == 2 and "as-mxnet" in capsys.readouterr().err
@@ -437,7 +438,7 @@ def test_no_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("usage: opreg ") and set(COMMANDS) >= {"ops", "run"}
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["--version"])
     assert end.value.code == 0 and capsys.readouterr().out == f"opreg {mx.__version__}\n"
@@ -455,8 +456,8 @@ def test_plain_names_come_first(capsys: pytest.CaptureFixture[str]) -> None:
     (["ops", "--al=1"], "all"), (["ops", "--jsn"], "Did you mean '--json'"), (["ops", "a", "b"], "arguments: b$"),
     (["profile", "net.json", "--trase=f"], "Did you mean '--trace'"),
     (["--versoin"], "Did you mean '--version'")])
-def test_errors_for_misspelt_options_name_the_nearest(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]
-                                                     ) -> None:
+def test_errors_for_misspelt_options_name_the_nearest(argv: list[str], words: str,
+                                                      capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(argv)
     told = capsys.readouterr().err

@@ -102,7 +102,7 @@ def test_modules_that_end_the_process_cannot_be_imported(opreg: Command) -> None
 
 
 @pytest.mark.parametrize("words", ["0", "-1", "nan", "inf"])
-def test_the_timeout_of_a_check(opreg: Command, words: str) -> None:
+def test_an_invalid_timeout_of_a_check_is_refused(opreg: Command, words: str) -> None:
     assert opreg("check", "relu", "--input", "2", "--timeout", words)[0] == 2
 
 
@@ -126,7 +126,7 @@ def swish(opreg: Command, tmp_path: Path) -> Path:
     return path
 
 
-def test_check(opreg: Command, swish: Path) -> None:
+def test_check_reports_verdicts_of_a_function(opreg: Command, swish: Path) -> None:
     code, out, _ = opreg("check", "cells.py:swish", "--input", "2x3", "--attr", "beta=2.0")
     assert code == 0 and ": 21 ok, 0 failed, " in out
     code, out, _ = opreg("check", f"{swish}:wrong", "--input", "2x3", "--json")
@@ -158,7 +158,7 @@ def test_check(opreg: Command, swish: Path) -> None:
     (["relo", "--input", "2"], "Did you mean 'relu'"),
     (["broken.py:swish", "--input", "2"], "\n    1 / (__name__ != 'broken')\n"),
 ])
-def test_files_that_cannot_be_checked(opreg: Command, swish: Path, words: list[str], message: str) -> None:
+def test_files_that_cannot_be_checked_are_refused(opreg: Command, swish: Path, words: list[str], message: str) -> None:
     code, out, err = opreg("check", *words)
     assert (code, out) == (2, "") and message in err
     assert "__init__.py" not in err
@@ -167,7 +167,7 @@ def test_files_that_cannot_be_checked(opreg: Command, swish: Path, words: list[s
 # ------------------------------------------------------------------------------------------------------ models
 
 
-def test_summary(opreg: Command, net: mx.Symbol) -> None:
+def test_summary_counts_parameters_of_a_graph(opreg: Command, net: mx.Symbol) -> None:
     code, out, _ = opreg("summary", "net", "data=2x4")
     assert code == 0 and "fc(FullyConnected)" in out and "Total params: 15" in out
     code, out, _ = opreg("summary", "net-symbol.json", "data=2x4", "--json")
@@ -193,14 +193,15 @@ def expected(epoch: int = 12) -> np.ndarray:
     (["net", "--input", "x.npy"], 12), (["net-symbol.json", "--input", "data=x.npy"], 12),
     (["net", "--input", "x.npy", "--params", "net-0001.params"], 1), (["net", "--input", "x.npy", "--repeat", "3"], 12),
 ], ids=["prefix", "graph", "params", "repeat"])
-def test_run(opreg: Command, net: mx.Symbol, words: list[str], epoch: int) -> None:
+def test_run_computes_a_graph_and_writes_its_output(opreg: Command, net: mx.Symbol, words: list[str],
+                                                    epoch: int) -> None:
     code, out, err = opreg("run", *words, "--output", "out.npy")
     assert (code, err) == (0, "") and out.startswith("softmax_output  float32  2x3  least ")
     assert ("3 runs: " in out) == ("--repeat" in words)
     np.testing.assert_allclose(np.load("out.npy"), expected(epoch), rtol=1e-4)
 
 
-def test_weights_beside_the_graph_in_any_format(opreg: Command, net: mx.Symbol) -> None:
+def test_weights_beside_the_graph_are_found_in_any_format(opreg: Command, net: mx.Symbol) -> None:
     for ending in ("safetensors", "ckpt", "npz", "params"):
         opreg("convert", "net-0012.params", f"{ending}.{ending}")
         net.save(f"{ending}-symbol.json")
@@ -232,19 +233,19 @@ def test_run_gives_several_outputs(opreg: Command, net: mx.Symbol) -> None:
     (["net", "--input", "x.npy", "--params", "net-0002.params"], "Did you mean 'net-00"),
     (["alone", "--input", "x.npy"], "fc_weight, fc_bias are missing; "),
 ])
-def test_files_that_cannot_be_run(opreg: Command, net: mx.Symbol, words: list[str], message: str) -> None:
+def test_files_that_cannot_be_run_are_refused(opreg: Command, net: mx.Symbol, words: list[str], message: str) -> None:
     net.save("alone-symbol.json")
     code, out, err = opreg("run", *words)
     assert (code, out) == (2, "") and message in err
 
 
-def test_a_file_that_is_no_array(opreg: Command, net: mx.Symbol) -> None:
+def test_a_file_that_is_no_array_is_refused(opreg: Command, net: mx.Symbol) -> None:
     np.save("objects.npy", np.array([None]), allow_pickle=True)
     code, _, err = opreg("run", "net", "--input", "objects.npy")
     assert code == 2 and "objects.npy: " in err
 
 
-def test_operators_of_the_users(opreg: Command, tmp_path: Path) -> None:
+def test_commands_import_users_operators(opreg: Command, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("import opreg as mx\n@mx.operator.define(name='_command_third')\n"
                                       "def third(x):\n    return x / 3\n")
     program = ("import mine, opreg as mx\n"
@@ -260,7 +261,7 @@ def test_operators_of_the_users(opreg: Command, tmp_path: Path) -> None:
     assert (code, out) == (0, "t-symbol.json: all there\n")
 
 
-def test_missing_operators(opreg: Command) -> None:
+def test_missing_operators_are_listed(opreg: Command) -> None:
     body = mx.sym.contrib.foreach(lambda x, s: (mx.sym.relu(x, name="inner"), s), mx.sym.var("x"), [])[0]
     mx.sym.Group([body, mx.sym.exp(mx.sym.var("x"), name="e"), mx.sym.exp(mx.sym.var("y"), name="f")]).save("a.json")
     text = Path("a.json").read_text()
@@ -273,7 +274,7 @@ def test_missing_operators(opreg: Command) -> None:
     assert opreg("show-missing", "a.json")[:2] == (0, "a.json: all there\n")
 
 
-def test_plot(opreg: Command, net: mx.Symbol, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plot_writes_a_drawing(opreg: Command, net: mx.Symbol, monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, _ = opreg("plot", "net", "data=2x4", "--output", "net.gv")
     assert (code, out) == (0, "net.gv\n") and Path("net.gv").read_text().startswith('digraph "net" {')
 
@@ -290,7 +291,7 @@ def test_plot(opreg: Command, net: mx.Symbol, monkeypatch: pytest.MonkeyPatch) -
     assert code == 2 and "needs the program dot" in err and not Path("net.pdf").exists()
 
 
-def test_profile_of_a_model(opreg: Command, net: mx.Symbol) -> None:
+def test_profile_prints_the_steps_of_a_model(opreg: Command, net: mx.Symbol) -> None:
     code, out, _ = opreg("profile", "net", "--input", "2x4", "--train", "--repeat", "2", "--trace", "t.json")
     assert code == 0 and "training plan" in out and "_backward_FullyConnected" in out
     names = {event["name"] for event in json.loads(Path("t.json").read_text())["traceEvents"]}
@@ -305,7 +306,7 @@ def test_profile_of_a_model(opreg: Command, net: mx.Symbol) -> None:
     assert code == 2 and "--input data=" in err
 
 
-def test_profile_of_a_script(opreg: Command, tmp_path: Path) -> None:
+def test_profile_prints_the_operators_of_a_script(opreg: Command, tmp_path: Path) -> None:
     (tmp_path / "loop.py").write_text("import sys\nimport opreg as mx\nprint(sys.argv[1:])\n"
                                       "mx.nd.exp(mx.nd.ones((2, 3)))\nif sys.argv[1:]: sys.exit(int(sys.argv[1]))\n")
     code, out, _ = opreg("profile", "loop.py", "--trace", "t.json")
@@ -330,7 +331,7 @@ def every_kind() -> dict[str, mx.nd.NDArray]:
 
 @pytest.mark.parametrize("first", ["params", "npz", "safetensors", "ckpt", "pt", "pth"])
 @pytest.mark.parametrize("second", ["params", "npz", "safetensors", "ckpt", "pt"])
-def test_convert(opreg: Command, first: str, second: str) -> None:
+def test_two_conversions_restore_all_arrays(opreg: Command, first: str, second: str) -> None:
     """Two conversions restore all arrays, and their names in order."""
     arrays = every_kind()
     if "npz" in (first, second):
@@ -374,7 +375,7 @@ def test_convert_files_of_pytorch_mindspore_and_onnx(opreg: Command) -> None:
     ("a.parms", "b.npz", "Did you mean 'a.params'"), ("text.params", "b.npz", "expected the magic number"),
     ("a.params", "nowhere/b.ckpt", "no such file or folder: "),
 ])
-def test_files_that_cannot_be_converted(opreg: Command, source: str, target: str, message: str) -> None:
+def test_files_that_cannot_be_converted_are_refused(opreg: Command, source: str, target: str, message: str) -> None:
     mx.nd.save("a.params", every_kind())
     mx.nd.save("list.params", [mx.nd.ones((2,))])
     np.savez("c.npz", c=np.ones(2, np.complex64))
@@ -499,7 +500,7 @@ def test_convert_shows_its_progress(opreg: Command, monkeypatch: pytest.MonkeyPa
         assert opreg("params", "a.params", target)[0] == 0
 
 
-def test_hashes(opreg: Command) -> None:
+def test_an_array_has_one_hash_in_all_formats(opreg: Command) -> None:
     """An array has the same hash in all formats, and another one for each dtype and shape."""
     mx.nd.save("a.params", {"x": mx.nd.ones((2, 3)), "y": mx.nd.ones((3, 2)), "z": mx.nd.ones((2, 3), dtype="float64")})
     opreg("convert", "a.params", "a.safetensors")
@@ -509,7 +510,7 @@ def test_hashes(opreg: Command) -> None:
     assert out.splitlines()[0] == f"x  float32 2x3  {one['x']['sha256'][:16]}"
 
 
-def test_differences(opreg: Command) -> None:
+def test_diff_lists_different_arrays(opreg: Command) -> None:
     a = {"same": [1, float("nan")], "one": [1, 2], "lost": [1, float("nan")], "b": [1, 2]}
     b = {"same": [1, float("nan")], "one": [1, 4], "lost": [1, 2], "b": [1, 2, 3]}
     for name, values in {"a": a, "b": b}.items():
@@ -520,7 +521,8 @@ def test_differences(opreg: Command) -> None:
         "b     float32 (2,) in the first, float32 (3,) in the second"]
 
 
-def test_the_cache_on_the_disk(opreg: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trace_cache_lists_and_clears_the_cache(opreg: Command, tmp_path: Path,
+                                                monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "kept"
     monkeypatch.setenv("OPREG_CACHE_DIR", str(folder))
     assert opreg("trace-cache") == (0, f"0 files in {folder}\n", "")
@@ -541,13 +543,13 @@ def test_the_cache_on_the_disk(opreg: Command, tmp_path: Path, monkeypatch: pyte
                                    ["show", "relu", "--json"], ["ops", "relu", "--json"], ["info", "--json"],
                                    ["port", "script.py", "--json"], ["summary", "net", "--json"]],
                          ids=lambda words: words[0])
-def test_json(opreg: Command, net: mx.Symbol, words: list[str]) -> None:
+def test_json_output_is_valid(opreg: Command, net: mx.Symbol, words: list[str]) -> None:
     Path("script.py").write_text("import mxnet as mx\n")
     code, out, _ = opreg(*words)
     assert code == 0 and json.loads(out)
 
 
-def test_misspelt(capsys: pytest.CaptureFixture[str]) -> None:
+def test_misspelt_commands_get_the_nearest_name(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["profle"])
     assert end.value.code == 2 and "there is no 'profle'. Did you mean 'profile'?" in capsys.readouterr().err

@@ -73,7 +73,7 @@ def test_casts_are_shared_and_left_out_of_files():
     assert again.list_arguments() == joined.list_arguments() and "amp" not in converted.tojson()
 
 
-def test_nodes_that_stay_unchanged():
+def test_some_nodes_stay_unchanged():
     found = dtypes_inside(amp.convert_symbol(net(), excluded_sym_names=["fc1", "fc2"]))
     assert set(found.values()) == {"float32"}
     found = dtypes_inside(amp.convert_symbol(net(), target_dtype_ops=["exp"], fp32_ops=["SoftmaxOutput"]))
@@ -82,7 +82,7 @@ def test_nodes_that_stay_unchanged():
     assert found["bn_output"] == "float16" and found["act_output"] == "float32"
 
 
-def test_lists():
+def test_lists_of_operators_are_disjoint():
     assert amp.list_lp16_ops() == ["Convolution", "Deconvolution", "FullyConnected", "RNN"]
     lists = [amp.list_lp16_ops(), amp.list_fp32_ops(), amp.list_widest_type_cast(), amp.list_lp16_fp32_ops()]
     joined = [name for each in lists for name in each]
@@ -122,7 +122,7 @@ def test_the_factor_follows_overflow():
     (lambda: amp.unscale(mx.optimizer.create("sgd")), ArgumentError, "rescale_grad"),
     (lambda: SVRGModule(net()), ArgumentError, "update_freq: expected a positive number of epochs, got None"),
 ])
-def test_mistakes(call, kind, words):
+def test_mistakes_raise_errors(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
 

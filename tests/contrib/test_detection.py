@@ -24,14 +24,14 @@ def overlap(a: np.ndarray, b: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("n, k", [(7, 5), (1, 1), (0, 3), (3, 0)])
-def test_overlaps(n: int, k: int) -> None:
+def test_overlaps_equal_those_pair_by_pair(n: int, k: int) -> None:
     a, b = boxes(n, 0), boxes(k, 1)
     got = bbox_overlaps(a, b)
     assert got.shape == (n, k) and got.dtype == np.float64
     np.testing.assert_allclose(got, np.array([[overlap(x, y) for y in b] for x in a]).reshape(n, k), rtol=1e-6)
 
 
-def test_the_covered_fraction() -> None:
+def test_the_covered_fraction_is_the_intersection_over_the_first_area() -> None:
     a, b = boxes(7, 0), boxes(5, 1)
     area = [(x[2] - x[0] + 1) * (x[3] - x[1] + 1) for x in a]
     common = [[overlap(x, y) / (1 + overlap(x, y)) * (area[i] + (y[2] - y[0] + 1) * (y[3] - y[1] + 1)) for y in b]
@@ -40,7 +40,7 @@ def test_the_covered_fraction() -> None:
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 0.5, 0.7, 1.0])
-def test_suppression(threshold: float) -> None:
+def test_suppression_equals_a_loop(threshold: float) -> None:
     dets = np.hstack([boxes(40, 2), np.random.default_rng(3).permutation(40).reshape(-1, 1) / 40]).astype(np.float32)
     kept: dict[bool, list[int]] = {}
     for with_equal in (False, True):
@@ -58,7 +58,7 @@ def test_nothing_to_suppress() -> None:
     assert cpu_nms(np.zeros((0, 5), np.float32), 0.5) == gpu_nms(np.zeros((0, 5), np.float32), 0.5) == []
 
 
-def test_anchors() -> None:
+def test_anchors_are_shifted_over_the_grid() -> None:
     base = np.array([[-8, -8, 23, 23], [-24, -8, 39, 23]], np.float32)
     got = anchors(3, 4, 16, base)
     assert got.shape == (3, 4, 2, 4) and got.dtype == np.float32
@@ -91,7 +91,7 @@ def loops(boxes_in: np.ndarray, sigma: float, most: float, least: float, method:
 
 @pytest.mark.parametrize("method", [0, 1, 2])
 @pytest.mark.parametrize("count, least", [(40, 0.001), (40, 0.3), (1, 0.5), (0, 0.5), (25, 0.0)])
-def test_soft_suppression(method: int, count: int, least: float) -> None:
+def test_soft_suppression_lowers_scores_of_overlapping_boxes(method: int, count: int, least: float) -> None:
     dets = np.hstack([boxes(count, 4), np.random.default_rng(5).permutation(count).reshape(-1, 1) / max(count, 1)])
     dets = dets.astype(np.float32)
     before = dets.copy()

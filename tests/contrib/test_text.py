@@ -59,7 +59,7 @@ def test_embeddings_are_concatenated(vectors):
     assert known.idx_to_vec.asnumpy().tolist() == [[9, 9], [3, 4]]  # unknown words have the vector of unknown words
 
 
-def test_vectors_of_given_words(tmp_path):
+def test_a_vocabulary_chooses_the_vectors(tmp_path):
     (tmp_path / "vectors.txt").write_text("a,1,2\n")
     found = CustomEmbedding(tmp_path / "vectors.txt", ",", init_unknown_vec=nd.ones,
                             vocabulary=Vocabulary(Counter("b")))

@@ -54,7 +54,7 @@ class Other(nn.Cell):
     ("x // 0.2", "bfloat16", [2, 1, 7]), ("x.max()", "bfloat16", 1.5),
     ("ms.jit(lambda v: ms.grad(ops.sum)(v))(x)", "bfloat16", [1, 1, 1])])
 @pytest.mark.parametrize("compiled", [False, True])
-def test_is_floating(text: str, dtype: str, expected: Any, compiled: bool) -> None:
+def test_bfloat16_counts_as_a_floating_dtype(text: str, dtype: str, expected: Any, compiled: bool) -> None:
     def run(x: Any) -> Any:
         return eval(text, {"ops": ops, "ms": ms, "nn": nn, "x": x, "layer": layer, "Other": Other})
 
@@ -63,7 +63,7 @@ def test_is_floating(text: str, dtype: str, expected: Any, compiled: bool) -> No
     np.testing.assert_allclose(found.float().asnumpy(), expected, rtol=2 ** -7)
 
 
-def test_predicates_of_dtypes() -> None:
+def test_bfloat16_tensors_are_floating_point() -> None:
     assert x().is_floating_point() and not ms.Tensor([1]).is_floating_point()
 
 
@@ -133,7 +133,7 @@ def same(narrow: Any, half: Any, wide: Any) -> None:
 
 
 @of_each(CASES, by=lambda case: case[0])
-def test_like_float16(group: str, text: str) -> None:
+def test_operators_on_bfloat16_have_the_dtypes_of_float16(group: str, text: str) -> None:
     """Dtypes are inferred like those of float16, and values are those of float32, rounded."""
     narrow, half, wide = (run(text, dtype) for dtype in (BF16, F16, np.dtype(np.float32)))
     same(narrow, half, wide)
@@ -163,5 +163,5 @@ def gradient(text: str, dtype: Any) -> Any:
 
 
 @of_each([case for case in CASES if not ROUGH.search(case[1])], by=lambda case: case[0])
-def test_gradients_like_float16(group: str, text: str) -> None:
+def test_gradients_in_bfloat16_have_the_dtypes_of_float16(group: str, text: str) -> None:
     same(*[gradient(text, dtype) for dtype in (BF16, F16, np.dtype(np.float32))])

@@ -48,7 +48,7 @@ SPLIT = [
 
 
 @pytest.mark.parametrize("name, args, keywords, inputs, attrs", SPLIT)
-def test_split(name, args, keywords, inputs, attrs):
+def test_arguments_are_split_into_inputs_and_attributes(name, args, keywords, inputs, attrs):
     assert split(get(name), args, keywords, is_tensor) == (inputs, attrs)
 
 
@@ -72,7 +72,7 @@ def test_split_refuses_wrong_arguments(name, args, keywords, words):
         split(get(name), args, keywords, is_tensor)
 
 
-def test_ordered():
+def test_inputs_by_keyword_are_put_in_order():
     op = get("FullyConnected")
     attrs = op.complete({"num_hidden": 3})
     bare = op.complete({"num_hidden": 3, "no_bias": True})
@@ -84,7 +84,7 @@ def test_ordered():
             ordered_inputs(op, inputs, given)
 
 
-def test_signatures():
+def test_signatures_show_inputs_attributes_and_defaults():
     assert str(signature(get("clip"))) == "(data, a_min: float, a_max: float, *, out=None, name=None)"
     text = str(signature(get("FullyConnected")))
     assert text.startswith("(data, weight, bias=None, *, num_hidden: int, no_bias: bool = False")
@@ -99,7 +99,7 @@ def test_signatures():
     assert parameters["dim"].kind is inspect.Parameter.KEYWORD_ONLY
 
 
-def test_namespaces():
+def test_functions_of_a_namespace_are_made_at_first_use():
     made = []
 
     def make(op, name):

@@ -64,12 +64,12 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("args, kind, words", REFUSED)
-def test_errors_of_wrong_contexts(args, kind, words):
+def test_wrong_contexts_are_refused(args, kind, words):
     with pytest.raises(kind, match=words):
         mx.Context(*args)
 
 
-def test_current_context():
+def test_the_current_context_is_the_innermost_one():
     assert mx.current_context() is mx.cpu()
     with mx.cpu(1):
         with mx.cpu(2), mx.cpu(1):
@@ -165,7 +165,7 @@ def in_it(ctx):
 
 
 @pytest.mark.gpu
-def test_with_a_gpu():
+def test_a_gpu_computes_if_there_is_one():
     x = mx.nd.ones((2, 3), ctx=mx.gpu())
     y = (x * 2).as_in_context(mx.cpu())
     assert y.asnumpy().tolist() == [[2, 2, 2], [2, 2, 2]]

@@ -65,7 +65,7 @@ def test_an_interrupted_call_changes_nothing(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes")
-def test_modes(kind: str, tmp_path: Path) -> None:
+def test_a_written_file_has_the_mode_of_the_one_before(kind: str, tmp_path: Path) -> None:
     file, before = tmp_path / "file", os.umask(0o027)
     try:
         write(file, b"")

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from opreg.backends.weights import Tables
 from opreg.core import versions
 
-#: Steps: the index of one of four arrays, and whether the step asks for it; otherwise another array replaces it.
+#: Steps: the index of one of four arrays, and whether the step looks its table up; otherwise the step replaces the
+#: array.
 STEPS = st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=30)
 
 

@@ -14,7 +14,7 @@ from opreg.errors import AttrError, DTypeError, ShapeError
 from opreg.symbol.symbol import create
 from tests.rows import all_rows
 
-# ---------------------------------------------------------------------------------- what a variable is given
+# -------------------------------------------------------------------------------- declared shapes and dtypes
 
 
 @pytest.mark.parametrize("given, expected", [
@@ -95,7 +95,7 @@ def convolved(**attrs):
                           ("amp_multicast", {"num_outputs": 1}), ("cast_storage", {"stype": "default"})]
       for declared in (None, (0, 2))],
 ])
-def test_from_the_output_to_the_input(make, declared, out, expected):
+def test_shapes_are_inferred_from_the_output_to_the_input(make, declared, out, expected):
     x = sym.Variable("x", shape=declared) if declared else sym.Variable("x")
     net = make(x) + sym.Variable("out", shape=out)
     found = dict(zip(net.list_arguments(), net.infer_shape_partial()[0]))

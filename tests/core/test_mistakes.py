@@ -154,7 +154,7 @@ def test_names_that_may_occur_twice() -> None:
     assert both.bind(mx.cpu(), [nd.ones(2), nd.ones(2) * 2]).forward()[0].asnumpy().tolist() == [3, 3]
 
 
-# --------------------------------------------------------------------------------------- what users' code answers
+# ----------------------------------------------------------------------------------- wrong answers of users' code
 
 
 def test_a_shape_in_the_place_of_a_list_of_shapes() -> None:

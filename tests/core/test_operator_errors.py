@@ -71,14 +71,14 @@ def test_errors_of_too_large_intermediate_results_name_the_node(reps, kind, word
 
 
 @pytest.mark.parametrize("make", [mx.nd.zeros, mx.nd.ones, mx.nd.empty])
-def test_arrays_that_are_too_large(make):
+def test_arrays_that_are_too_large_raise_an_error(make):
     with pytest.raises(ValueError, match="2147483648") as caught:
         make((HUGE, HUGE))
     assert isinstance(caught.value, OpError)
 
 
 @pytest.mark.parametrize("load", [mx.nd.load, mx.sym.load])
-def test_files_that_are_missing(load, tmp_path):
+def test_missing_files_raise_an_error(load, tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         load(str(tmp_path / "none"))
     assert isinstance(caught.value, mx.MXNetError)

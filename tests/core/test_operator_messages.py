@@ -32,8 +32,8 @@ def mish(x, *, beta: float = 1.0):
     (lambda: mx.nd.exp(2), r"got int; nd.array\(...\)"),
     (lambda: mish(2.0), r"got float; nd.array\(...\) makes an array"),
     (lambda: ARRAY + DOUBLE, r"float32 and float64 differ; .astype\('float32'\) converts the other"),
-    (lambda: mx.nd.messages_mish(ARRAY), "One of users has the name: nd.custom.messages_mish"),
-    (lambda: mx.sym.messages_mish(SYMBOL), "One of users has the name: sym.custom.messages_mish"),
+    (lambda: mx.nd.messages_mish(ARRAY), "A user's operator has this name: nd.custom.messages_mish"),
+    (lambda: mx.sym.messages_mish(SYMBOL), "A user's operator has this name: sym.custom.messages_mish"),
     (lambda: mx.nd.Custom(ARRAY, op_type="messages_mihs"), "Did you mean 'messages_mish'"),
     (lambda: mx.sym.Custom(SYMBOL, op_type="arctanh"), "A built-in one has the name: nd.arctanh, sym.arctanh"),
     (lambda: mx.nd.softmacs(ARRAY), "nd has no operator 'softmacs'. Did you mean 'softmax'"),
@@ -44,7 +44,7 @@ def mish(x, *, beta: float = 1.0):
     (lambda: mx.nd.linalg(ARRAY), r"nd\.linalg holds functions and is not callable: nd\.linalg\.name\(…\)"),
     (lambda: mx.nd.array([2 ** 70], dtype="int64"), "an array of int64: .* too large"),
 ])
-def test_calls(call, words):
+def test_errors_of_wrong_calls_say_what_to_write(call, words):
     with pytest.raises(OpError, match=words):
         call()
 
@@ -60,7 +60,7 @@ def test_internal_names_are_not_suggested(name):
 @pytest.mark.parametrize("name, words", [
     ("shape", "infer_shape"), ("ndim", "infer_shape"), ("size", "infer_shape"), ("dtype", "infer_type"),
     ("attach_grad", "args_grad"), ("reshap", "Did you mean 'reshape'")])
-def test_attributes_that_symbols_lack(name, words):
+def test_errors_for_attributes_of_arrays_on_symbols_say_what_to_write(name, words):
     assert not hasattr(SYMBOL, name)
     with pytest.raises(AttributeError, match=f"a Symbol has no attribute '{name}'.*{words}"):
         getattr(SYMBOL, name)
@@ -106,7 +106,7 @@ def test_text_in_place_of_a_number_names_the_array_as_users_know_it():
 
 @pytest.mark.parametrize("name, words", [
     ("tvmop", "numba"), ("library", "CustomOp"), ("torch", "CustomOp")])
-def test_names_that_only_mxnet_has(name, words):
+def test_errors_for_names_that_only_mxnet_has_say_so(name, words):
     assert not hasattr(mx, name)
     for refused in (lambda: getattr(mx, name), lambda: importlib.import_module(f"opreg.{name}"),
                     lambda: exec(f"from opreg import {name}"), lambda: exec(f"import opreg.{name}.inner")):

@@ -147,7 +147,7 @@ def test_messages_are_printed_above_the_line(terminal: Terminal, logger: logging
     assert terminal.shown[-2].startswith("Epoch[0] of 1 100 batches")
 
 
-def test_feed_forward(terminal: Terminal) -> None:
+def test_feed_forward_shows_a_progress_line(terminal: Terminal) -> None:
     x = np.random.default_rng(0).standard_normal((64, 3)).astype("f")
     model = mx.model.FeedForward(module().symbol, num_epoch=2, numpy_batch_size=4)
     model.fit(x, (x[:, 0] > 0).astype("f"), eval_data=(x, (x[:, 0] > 0).astype("f")), eval_end_callback=None)

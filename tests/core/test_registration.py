@@ -152,7 +152,7 @@ def test_a_later_registration_is_used(registration, use):
             np.testing.assert_array_equal(slope, [expected] * 3)
 
 
-def test_prepared_parts_shapes_and_dtypes():
+def test_later_rules_for_preparation_shapes_and_dtypes_are_used():
     op = operator()
     assert op(nd.array(X)).asnumpy().tolist() == [2, 4, 6]
     op.prepare(lambda data: lambda data: data * 7)
@@ -367,11 +367,12 @@ RULES = {row.op: row for row in reversed(all_rows())
 def test_rules_of_gradients_call_operators_by_name(name):
     use = Use.of(RULES[name])
     for other in dict.fromkeys(op for op, *_ in _rule(use).steps):
-        if other.name.startswith("_gradient_"):  # it is derived from a body, and belongs to the body's operator
+        # derived from a body: it is found through the body's operator, not by name
+        if other.name.startswith("_gradient_"):
             continue
         assert REGISTERED[other.name] is other
         try:
-            twin = Op.__new__(Op)  # a copy is the operator itself
+            twin = Op.__new__(Op)  # a copy with the same state, registered under the name
             vars(twin).update(vars(other))
             register(twin)
             assert other not in [op for op, *_ in _rule(use).steps], f"{other.name} is called as the object it was"

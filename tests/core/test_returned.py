@@ -62,6 +62,6 @@ def test_numbers_and_tuples_are_results(run, function, shapes, expected):
     (lambda xp, x: (x, None), [(2,), (2,)], "output 1: expected an array, got NoneType"),
     (lambda xp, x: (x,), [(2,), (2,)], "expected 2 outputs, got 1"),
 ])
-def test_broken_promises_are_named(run, function, shapes, words):
+def test_results_that_break_a_declaration_are_named(run, function, shapes, words):
     with pytest.raises(OpError, match=f"operator returns, kernel reference.*{words}"):
         run(operator(function, shapes))

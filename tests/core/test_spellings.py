@@ -25,7 +25,7 @@ WORDS = {
 
 
 @of_each([(name, word) for name, words in WORDS.items() for word in (name, *words)])
-def test_words_for_dtypes(name, word):
+def test_words_stand_for_dtypes(name, word):
     kind = np.dtype(name).type
     assert as_dtype(word) == np.dtype(name)
     assert mx.nd.zeros((2,), dtype=word).dtype is kind
@@ -40,7 +40,7 @@ def test_words_for_dtypes(name, word):
 
 
 @pytest.mark.parametrize("word", ["halv", "O", "c8", "f4,f4", "i4,", "(2", "", 99, True, 1.0, [], {}, object])
-def test_invalid_dtypes(word):
+def test_words_that_are_no_dtypes_are_refused(word):
     with pytest.raises(DTypeError, match="is not a dtype of arrays"):
         as_dtype(word)
 
@@ -69,7 +69,7 @@ except Exception as error:
     lambda shape: mx.nd.broadcast_to(mx.nd.ones((1,)), shape=shape),
     lambda shape: mx.nd.ones((6,) if np.size(shape) > 1 else (2,)).reshape(shape)])
 @pytest.mark.parametrize("shape", [(2, 3), [2, 3], np.array([2, 3]), (np.int32(2), np.int64(3)), 2, np.int64(2)])
-def test_shapes(make, shape):
+def test_shapes_may_be_numbers_lists_and_arrays(make, shape):
     assert make(shape).shape == ((2, 3) if np.size(shape) > 1 else (2,))
 
 
@@ -89,14 +89,14 @@ def test_a_scalar_is_a_tuple_of_one():
 
 
 @pytest.mark.parametrize("word", ["float64", "double", np.float64, np.dtype("float64"), 1])
-def test_dtypes_of_sums(word):
+def test_sums_take_any_spelling_of_a_dtype(word):
     assert mx.nd.cumsum(mx.nd.ones((2,)), dtype=word).dtype is np.float64
     assert mx.nd.norm(mx.nd.ones((2,)), out_dtype=word).dtype is np.float64
     with pytest.raises(AttrError, match="among float16, float32"):
         mx.nd.cumsum(mx.nd.ones((2,)), dtype="uint8")
 
 
-def test_limits_of_annotations():
+def test_annotations_convert_text_and_check_limits():
     def function(*, count: Count, rate: Finite | None = None, many: tuple[Count, ...] = (1,)):
         pass
 

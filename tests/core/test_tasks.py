@@ -36,7 +36,7 @@ def _some_names():
 
 
 @pytest.mark.parametrize("name", SCOPES)
-def test_between_tasks(name):
+def test_a_scope_does_not_reach_other_tasks(name):
     """The scope is off in other tasks, in tasks made before it, and in the program afterwards."""
     scope, asked = SCOPES[name]
     neutral, seen = asked(), []
@@ -125,7 +125,7 @@ def test_a_thread_started_by_a_task_begins_with_the_default_mode():
     assert asyncio.run(together()) == (False, 1)
 
 
-def test_gradients_of_many_tasks():
+def test_tasks_compute_gradients_independently():
     """Each task computes its own gradient, and awaits inside of record and between backward passes."""
     async def train(number):
         x = nd.array([1.0, 2.0])
@@ -190,7 +190,7 @@ def test_modes_set_in_a_task_end_with_it():
     (autograd.record(), autograd.is_recording), (mx.util.np_shape(), mx.util.is_np_shape),
     (mx.no_grad(), lambda: MODE.blocked == 1), (nn.convention("2.4"), lambda: mx.get_context("convention") == "2.4"),
     (mx.util.use_np_shape, mx.util.is_np_shape)])
-def test_decorators(scope, asked):
+def test_scopes_decorate_functions_and_coroutines(scope, asked):
     """Scopes decorate functions, and coroutines, which run later."""
     @scope
     def function(number):

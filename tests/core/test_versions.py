@@ -459,7 +459,7 @@ REGIONS = {
 
 @pytest.mark.parametrize("inside", [True, False], ids=["while recording", "afterwards"])
 @pytest.mark.parametrize("name", REGIONS)
-def test_parts_of_one_memory(name, inside):
+def test_a_write_to_an_overlapping_part_is_found(name, inside):
     read, key, overlaps = REGIONS[name]
     x, h = marked(), array(HOST)
     x = marked()
@@ -690,11 +690,11 @@ STEPS = {
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_training(name):
+def test_a_weight_may_be_updated_between_steps(name):
     trained(STEPS[name], array(HOST / 12), marked())
 
 
-def test_accumulated_gradients():
+def test_accumulated_gradients_survive_updates():
     w, x = marked(), array(HOST)
     w.attach_grad("add")
     for _ in range(2):
@@ -719,7 +719,7 @@ def test_a_state_that_is_carried_from_batch_to_batch():
         state[:] = state * 0.5 + 0.1
 
 
-def test_two_networks_that_train_against_each_other():
+def test_two_networks_may_train_against_each_other():
     """The second head reads values recorded after the update of the first network."""
     w, v, noise = marked(), marked(), array(HOST / 12)
     with autograd.record():
@@ -734,7 +734,7 @@ def test_two_networks_that_train_against_each_other():
     np.testing.assert_allclose(v.grad.asnumpy(), now * HOST / 12)
 
 
-def test_two_heads_and_an_update_between():
+def test_an_update_between_two_backward_passes_invalidates_dependent_gradients():
     """An update of ``w`` leaves gradients valid that do not need ``w``; it invalidates those that do."""
     x, w, v = marked(), marked(), marked()
     with autograd.record():
@@ -748,7 +748,7 @@ def test_two_heads_and_an_update_between():
         shared.backward()
 
 
-def test_marked_variables():
+def test_marked_variables_may_be_updated():
     w, gradient = array(HOST), nd.zeros((ROWS, COLUMNS), dtype="float64")
     autograd.mark_variables(w, gradient)
     for _ in range(2):
@@ -890,11 +890,11 @@ TENSORS = {
 
 
 @pytest.mark.parametrize("name", TENSORS)
-def test_tensors(name):
+def test_writes_to_tensors_are_found(name):
     TENSORS[name]()
 
 
-def test_a_weight_of_a_cell_with_bprop():
+def test_a_changed_weight_of_a_cell_with_bprop_is_found():
     cell, x = Scales(), vector(3, 4)
     _, back = mx.vjp(lambda x: cell(x), x)
     cell.w.set_data(vector(9, 9))

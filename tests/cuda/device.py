@@ -17,7 +17,7 @@ from opreg.core import array_module, generators, invalidation
 from tests.cuda import strict
 
 from . import bed, kernels, traffic
-from .compiled import built
+from .compiled import LINKER, built
 from .host import meets
 from .machine import MACHINE, Cuda
 from .recorded import recorded
@@ -34,7 +34,7 @@ def _library(text: str, name: str, counts: bool = False) -> Any:
     program = "\n".join([text, f'extern "C" void launch(unsigned blocks, unsigned threads, void** arguments{more}) '
                          f"{{ {begin} host::launch({name}, blocks, threads, arguments, "
                          f"{'true' if meets(text) else 'false'}); {end} }}"])
-    path = built(program, "-O1", "-shared", "-fPIC", *flags, header=header, suffix=".so")
+    path = built(program, "-O1", "-shared", "-fPIC", *flags, *(() if counts else LINKER), header=header, suffix=".so")
     return ctypes.CDLL(str(path)).launch
 
 

@@ -14,8 +14,7 @@ from opreg.backends.cuda.instructions import PRELUDE
 
 from .compiled import KernelError
 
-#: The oldest architecture that is supported, and the newest. No kernel asks for its architecture: between the two,
-#: registers and spills come from the same text.
+#: The oldest architecture that is supported, and the newest. No kernel asks for its architecture.
 ARCHITECTURES = (75, 90)
 
 
@@ -95,14 +94,24 @@ def check(text: str, *options: str) -> tuple[str, str]:
     return found
 
 
-def compile(texts: Sequence[str], architecture: int) -> list[Compiled]:
+def compile(texts: Sequence[str], architecture: int | None = None) -> list[Compiled]:
     """Compiles kernels, whose texts follow the prelude, for an architecture such as 90.
+
+    Without an architecture, each text is compiled for one of ``ARCHITECTURES``: the first and the last of four texts
+    for the oldest, and the two between them for the newest.
 
     Raises
     ------
     KernelError
         The compiler refuses a text; the message is its own.
     """
+    if architecture is None:
+        found: dict[int, Compiled] = {}
+        for turn, each in enumerate(ARCHITECTURES):
+            places = [i for i in range(len(texts)) if (i + 1) // 2 % 2 == turn]
+            if places:
+                found.update(zip(places, compile([texts[i] for i in places], each)))
+        return [found[i] for i in range(len(texts))]
     program = PRELUDE + "".join(f"namespace space{i} {{\n{_named(text, f'kernel{i}')}\n}}\n"
                                 for i, text in enumerate(texts))
     ptx, log = check(program, "-std=c++17", "-default-device", f"-arch=sm_{architecture}", "--ptxas-options=-v")

@@ -217,10 +217,10 @@ def _run(name: str, function: Callable, args: tuple, keywords: dict[str, Any]) -
     return _device(MACHINE.run(name, function, given, words), known)
 
 
-# ------------------------------------------------------------------- what CuPy has otherwise than NumPy
+# ----------------------------------------------------------- functions in which CuPy differs from NumPy
 
 
-def _is_brain(array: Any) -> bool:
+def _is_bfloat16(array: Any) -> bool:
     return getattr(array, "dtype", None) == ml_dtypes.bfloat16
 
 
@@ -241,7 +241,7 @@ def _matmul(function: Callable) -> Callable:
     """Products of bfloat16 are bfloat16; stacks of bfloat16 are refused."""
 
     def call(*arrays: Any, **keywords: Any) -> Any:
-        if not all(map(_is_brain, arrays)):
+        if not all(map(_is_bfloat16, arrays)):
             return function(*arrays, **keywords)
         if max(each.ndim for each in arrays) > 2:
             raise TypeError("data type 'E' not understood")
@@ -250,11 +250,11 @@ def _matmul(function: Callable) -> Callable:
     return call
 
 
-def _no_brain(function: Callable) -> Callable:
-    """A function without a kernel for bfloat16."""
+def _no_bfloat16(function: Callable) -> Callable:
+    """A function that CuPy does not compile for bfloat16, so it refuses such arrays."""
 
     def call(array: Any, *args: Any, **keywords: Any) -> Any:
-        if _is_brain(array):
+        if _is_bfloat16(array):
             raise StrictError("CuPy's kernel of this function does not compile for bfloat16: widen it first")
         return function(array, *args, **keywords)
 
@@ -265,7 +265,7 @@ def _spread(function: Callable) -> Callable:
     """Variances of bfloat16 are float64."""
 
     def call(array: Any, *args: Any, **keywords: Any) -> Any:
-        return function(array.astype(np.float64) if _is_brain(array) else array, *args, **keywords)
+        return function(array.astype(np.float64) if _is_bfloat16(array) else array, *args, **keywords)
 
     return call
 
@@ -275,7 +275,7 @@ def _where(function: Callable) -> Callable:
 
     def call(condition: Any, *values: Any) -> Any:
         found = function(condition, *values)
-        mixed = any(map(_is_brain, values)) and any(isinstance(each, float) for each in values)
+        mixed = any(map(_is_bfloat16, values)) and any(isinstance(each, float) for each in values)
         return found.astype(np.float32) if mixed else found
 
     return call
@@ -315,7 +315,8 @@ def _reduced(function: Callable) -> Callable:
 
 
 _AS_CUPY: dict[str, Callable] = {
-    "min": _reduced, "amin": _reduced, "ptp": _reduced, "matmul": _matmul, "cumsum": _no_brain, "cumprod": _no_brain,
+    "min": _reduced, "amin": _reduced, "ptp": _reduced, "matmul": _matmul, "cumsum": _no_bfloat16,
+    "cumprod": _no_bfloat16,
     "var": _spread, "std": _spread, "where": _where, "linalg.solve": _solve, "linalg.eig": _complex,
     "linalg.eigvals": _complex}
 

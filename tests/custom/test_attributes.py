@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import itertools
 from typing import Any, Literal
 
@@ -10,9 +11,30 @@ import pytest
 
 import opreg as mx
 from opreg import nd, sym
+from opreg.errors import AttrError
 
 X = np.random.default_rng(5).standard_normal((3, 4)).astype(np.float32)
 _NAMES = itertools.count()
+
+
+class Pace(enum.Enum):
+    SLOW = "s"
+    FAST = "f"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Word(enum.StrEnum):
+    YES = "yes"
+    NO = "no"
+
+
+class Part(enum.Flag):
+    A = 1
+    B = 2
 
 
 ATTRIBUTES: list[tuple[Any, Any, list[Any]]] = [
@@ -22,7 +44,16 @@ ATTRIBUTES: list[tuple[Any, Any, list[Any]]] = [
     (tuple[tuple[int, ...], ...], ((1,),), [((1, 2), (3,))]), (float | None, None, [2.5, None]),
     (Literal["p", "q"], "p", ["q"]), (np.dtype, np.dtype("float32"), ["float64"]),
     (None, 1.0, [2.5, 3]), (None, True, [False]), (None, (1, 2), [(0.5, 2), ((1,), 2)]), (None, [1, 2], [[0.5, 2]]),
-    (None, None, [2.5, "mean", None]), (None, "a", ["b", "7"])]
+    (None, None, [2.5, "mean", None]), (None, "a", ["b", "7"]),
+    (complex, 1j, [2 - 1j, 3]), (bytes, b"a", [b"it's"]), (slice, slice(1), [slice(1, None, -2)]),
+    (range, range(2), [range(1, 9, 3)]), (set, {1}, [{"b"}, set()]), (frozenset[int], frozenset({1}), [frozenset()]),
+    (dict, {"a": 1}, [{"b": (1, 2.0), "c": [{}]}, {"nan": float("-inf")}]), (dict[str, float], {"a": 1}, [{"b": 2}]),
+    (dict | None, None, [{"a": None}, None]), (np.float32, np.float32(1), [np.float32(2), 0.5]),
+    (Pace, Pace.SLOW, [Pace.FAST, "FAST"]), (Pace | None, None, [Pace.FAST]), (list[Pace], [Pace.SLOW], [[Pace.FAST]]),
+    (Level, Level.LOW, [Level.HIGH, 2]), (Word, Word.YES, [Word.NO, "no"]), (Part, Part.A, [Part.B, Part.A | Part.B]),
+    (Literal[1, True, "a", None], 1, [True, None]), (Any, 1, [2, (1, 2), {"a": 1j}, "mean"]),
+    (None, 1j, [2j]), (None, b"a", [b"b"]), (None, slice(1), [slice(2)]), (None, {"a": 1}, [{"b": 2}]),
+    (None, ..., [1, ...]), (None, Pace.SLOW, [Pace.FAST, 1.5, "other"])]
 
 
 @pytest.mark.parametrize("kind, default, values", ATTRIBUTES, ids=[f"{i}" for i in range(len(ATTRIBUTES))])
@@ -49,6 +80,29 @@ def test_attributes_of_each_type_are_the_same_eagerly_in_graphs_and_in_files(kin
         assert len({repr(each) for each in seen}) == 1, seen
     report = mx.operator.check(op, X[:1, :2], value=values[-1])
     assert report.without("gradient").ok, report
+
+
+def test_a_value_that_has_no_text_is_refused_by_files_alone() -> None:
+    def body(x: Any, *, value: Any = None) -> Any:
+        return x * 1.0
+
+    op = mx.operator.define(body, name="_example_attributes_object")
+    for value in (object(), [object()], {"a": object()}):
+        symbol = op(sym.var("x"), value=value, name="node")
+        assert symbol.eval(x=nd.array(X))[0].shape == X.shape
+        with pytest.raises(AttrError, match=r"'_example_attributes_object', node 'node': attribute value is a .*, "
+                                            r"which has no text for a file\. Expected numbers"):
+            symbol.tojson()
+
+
+def test_a_misspelt_member_names_the_nearest() -> None:
+    def body(x: Any, *, pace: Pace = Pace.SLOW) -> Any:
+        return x * 1.0
+
+    body.__annotations__["pace"] = Pace
+    op = mx.operator.define(body, name="_example_attributes_pace")
+    with pytest.raises(AttrError, match=r"pace: expected one of SLOW, FAST, got .FASTT.\. Did you mean .FAST."):
+        op(nd.array(X), pace="FASTT")
 
 
 def test_keywords_of_props_that_are_text_pass_the_check() -> None:

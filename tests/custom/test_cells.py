@@ -79,7 +79,7 @@ def by_another(x: Any) -> Any:
 
 @by_another.grad
 def by_another_grad(g: Any, ins: Any, outs: Any) -> Any:
-    return mx.nd.custom.cells_asks(g)  # linear: in NumPy's place, to be run as Python
+    return mx.nd.custom.cells_asks(g)  # the operator is linear, so it serves as its own gradient
 
 
 @mx.operator.define(name="cells_rule_in_numpy")
@@ -377,7 +377,7 @@ def _trained(cell: Any) -> tuple[Any, Any]:
 @pytest.mark.parametrize("parallel", [False, True])
 @pytest.mark.parametrize("kind", TOLD)
 @pytest.mark.parametrize("way", ["eager", "jit of the Cell", "graph mode"])
-def test_in_a_step_of_training(way: str, kind: str, parallel: bool) -> None:
+def test_an_operator_runs_in_training_mode_in_a_training_step(way: str, kind: str, parallel: bool) -> None:
     if parallel:
         mx.set_auto_parallel_context(parallel_mode=mx.ParallelMode.DATA_PARALLEL, gradients_mean=True)
     try:
@@ -665,14 +665,17 @@ def _history(body: str, buffer: bool, way: Callable[[Any], Any], asked: Callable
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("body", BODIES)
 def test_states_and_random_numbers_are_those_of_eager_code(body: str, asked: str) -> None:
-    """The state is a buffer and a Parameter in turn, for each body and for each use."""
-    ask, buffer = ASKED[asked], (list(BODIES).index(body) + list(ASKED).index(asked)) % 2 == 1
+    """The state is a buffer and a Parameter in turn, for each body and for each use; half of the ways to compile take
+    turns, too."""
+    turn = list(BODIES).index(body) + list(ASKED).index(asked)
+    ask, buffer = ASKED[asked], turn % 2 == 1
     if asked == "second" and body in ("branch", "scan", "while", "norm", "Prop", "nd.Custom", "backwards"):
         pytest.skip("it has no second derivative")
     if (body, asked) == ("backwards", "vjp"):
         pytest.skip("each pass back moves the state that the next one reads")
     expected = _history(body, buffer, WAYS["eager"], ask)
-    for way in [*list(WAYS.values())[1:], *([lambda cell: cell] if asked != "vjp" else [])]:
+    ways = [*list(WAYS.values())[1:], *([lambda cell: cell] if asked != "vjp" else [])]
+    for way in ways[turn // 2 % 2::2]:
         compiled = ask if way in WAYS.values() else (lambda run, ask=ask: mx.jit(ask(run)))
         found = _history(body, buffer, way, compiled)
         _agree(found, expected)
@@ -828,7 +831,7 @@ def _by_executor(cell: Stack, actions: Any) -> list[Any]:
     return [*found, float(mx.nd.random.uniform(shape=(1,)).asscalar())]
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)  # each compiles a Cell
+@settings(max_examples=60, deadline=None, derandomize=True)  # each compiles a Cell
 @given(st.lists(st.sampled_from(sorted(LAYERS)), min_size=1, max_size=4), st.booleans(), ACTIONS,
        st.sampled_from(["jit of the Cell", "jit of a function", "graph mode"]))
 def test_random_cells_give_the_same_eagerly_compiled_and_in_executors(names: list[str], shared: bool, actions: Any,

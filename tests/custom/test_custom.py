@@ -123,7 +123,7 @@ class SoftmaxProp(mx.operator.CustomOpProp):
         return Softmax()
 
 
-def test_the_tutorials_operator_eagerly():
+def test_the_tutorials_operator_runs_eagerly():
     x, label = marked(), nd.array([0, 2])
     with autograd.record():
         y = nd.Custom(x, label, op_type="test_softmax")
@@ -164,10 +164,10 @@ def test_the_tutorials_network_learns():
         trained(lambda net: sym.SoftmaxOutput(data=net, name="softmax")), rtol=1e-4, atol=1e-5)
 
 
-# --------------------------------------------------------------------------------------------- what it is given
+# ----------------------------------------------------------------------------------------- arguments of methods
 
 
-def test_arguments_of_forward_and_backward():
+def test_forward_and_backward_get_their_documented_arguments():
     """Arguments are passed by keyword: lists of NDArrays, requests, and inputs that may not be changed."""
     calls = []
 
@@ -206,7 +206,7 @@ def test_arguments_of_forward_and_backward():
     (autograd.pause, False), (autograd.record, True), (lambda: autograd.record(False), False),
     (autograd.train_mode, True),
 ])
-def test_is_train(scope, expected):
+def test_forward_gets_the_mode_as_is_train(scope, expected):
     seen = []
 
     class Op(Twice):
@@ -220,7 +220,7 @@ def test_is_train(scope, expected):
     assert seen == [(expected, expected, False, mx.cpu(1))]
 
 
-def test_requests_in_graphs():
+def test_backward_gets_the_requests_of_the_graph():
     seen = []
 
     class Op(Twice):
@@ -248,7 +248,7 @@ def test_gradients_of_repeated_inputs_are_summed():
     assert (x.grad.asnumpy() == 4).all()
 
 
-def test_create_operator():
+def test_create_operator_gets_context_shapes_and_dtypes_once():
     """An eager call and an executor create an operator once, with context, shapes and dtypes of all inputs, states
     included."""
     seen = []
@@ -295,7 +295,7 @@ def test_state_survives_between_forwards():
     assert eagerly(registered(Counter), nd.ones(1)).asscalar() == 1
 
 
-def test_auxiliary_states():
+def test_forward_changes_auxiliary_states():
     class Op(mx.operator.CustomOp):
         def forward(self, is_train, req, in_data, out_data, aux):
             aux[0][:] = aux[0] + 1
@@ -340,7 +340,7 @@ class Split(mx.operator.CustomOp):
 SPLIT = registered(Split, list_arguments=lambda self: ["a", "b"], list_outputs=lambda self: ["sum", "difference"])
 
 
-def test_several_outputs():
+def test_several_outputs_have_gradients():
     x, y = marked(), marked(X + 1)
     with autograd.record():
         both = nd.Custom(x, y, op_type=SPLIT)
@@ -542,7 +542,7 @@ WRONG_KEYWORDS = [
 
 @BOTH
 @pytest.mark.parametrize("keywords, kind, words", WRONG_KEYWORDS)
-def test_wrong_keywords(run, keywords, kind, words):
+def test_wrong_keywords_of_a_prop_are_refused(run, keywords, kind, words):
     with pytest.raises(kind, match=words) as caught:
         run("test_typed", nd.ones(1), **keywords)
     assert isinstance(caught.value, (TypeError, ValueError))
@@ -570,7 +570,7 @@ INPUTS = [
 
 
 @pytest.mark.parametrize("call, words", INPUTS)
-def test_wrong_inputs(call, words):
+def test_wrong_inputs_of_a_prop_are_refused(call, words):
     with pytest.raises(ArgumentError, match=words):
         call()
 
@@ -594,7 +594,7 @@ UNKNOWN = [
 @pytest.mark.parametrize("make", [lambda name: nd.Custom(nd.ones(1), op_type=name),
                                   lambda name: sym.Custom(op_type=name)])
 @pytest.mark.parametrize("name, words", UNKNOWN)
-def test_unknown_operators(make, name, words):
+def test_unknown_operators_are_named_with_the_nearest(make, name, words):
     with pytest.raises(UnknownOperatorError, match=words):
         make(name)
 
@@ -625,7 +625,7 @@ def test_shapes_are_inferred_backwards():
     assert net.infer_shape(a=(2, 3)) == ([(2, 3), (3,)], [(2, 3)], [])
 
 
-def test_arguments_of_inference():
+def test_inference_methods_get_lists_of_shapes_and_dtypes():
     seen = []
     name = registered(infer_shape=lambda self, shapes: (seen.append(shapes), (shapes, shapes, []))[1],
                       infer_type=lambda self, types: (seen.append(types), (types, types, []))[1])
@@ -644,7 +644,7 @@ def test_dtypes_may_be_declared_in_any_form(run, answer):
     assert run(name, nd.ones(2)).dtype is np.float64
 
 
-def test_dtypes_that_do_not_follow_from_inputs():
+def test_a_prop_may_declare_dtypes_of_unknown_inputs():
     """A Prop may declare the dtypes of inputs that are otherwise unknown, as in MXNet."""
     name = registered(list_arguments=lambda self: ["data", "index"], infer_shape=lambda self, s: (s, s[:1]),
                       infer_type=lambda self, types: ([types[0], np.int32], [np.float16], []))
@@ -665,7 +665,7 @@ def test_default_inference_goes_backwards(methods):
     assert {array.dtype for array in executor.arg_arrays} == {np.float16}
 
 
-def test_default_inference():
+def test_default_inference_takes_the_spec_of_the_first_input():
     prop = mx.operator.CustomOpProp()
     assert prop.infer_shape([[2, 3]]) == ([[2, 3]], ([2, 3],), ())
     assert prop.infer_type([np.float32]) == ([np.float32], [np.float32], [])
@@ -696,14 +696,14 @@ BAD_PROPS = [
 
 @BOTH
 @pytest.mark.parametrize("methods, kind, words", BAD_PROPS)
-def test_bad_props(run, methods, kind, words):
+def test_wrong_answers_of_a_prop_are_refused(run, methods, kind, words):
     with pytest.raises(kind, match=words):
         run(registered(**methods), nd.array(X))
     untouched()
 
 
 @pytest.mark.parametrize("answer", [[99], None, ["data"]])
-def test_bad_dependencies(answer):
+def test_wrong_backward_dependencies_are_refused(answer):
     name = registered(declare_backward_dependency=lambda self, *_: answer)
     with pytest.raises(ArgumentError, match=r"declare_backward_dependency returned .*, expected a list of numbers"):
         gradient_of(eagerly, name)
@@ -742,7 +742,7 @@ def test_exceptions_keep_their_type(run, place):
         untouched()
 
 
-def test_notes_of_a_node():
+def test_an_exception_has_a_note_with_the_node():
     name = registered(type("Op", (Twice,), {"forward": raising}))
     net = sym.Custom(sym.Variable("x") * 2, op_type=name, name="mynode") + 1
     executor = net.simple_bind(mx.cpu(), x=(2, 3))
@@ -754,7 +754,7 @@ def test_notes_of_a_node():
         assert words in notes
 
 
-def test_notes_of_an_eager_call():
+def test_an_exception_has_a_note_with_the_call():
     name = registered(type("Op", (Twice,), {"backward": raising}))
     x = marked()
     with autograd.record():
@@ -807,7 +807,7 @@ WRONG_OPERATORS = [
 
 @BOTH
 @pytest.mark.parametrize("operator, kind, words", WRONG_OPERATORS)
-def test_wrong_operators(run, operator, kind, words):
+def test_wrong_results_of_create_operator_are_refused(run, operator, kind, words):
     x = nd.array(X)
     for _ in range(2):
         with pytest.raises(kind, match=words):
@@ -816,7 +816,7 @@ def test_wrong_operators(run, operator, kind, words):
     untouched()
 
 
-def test_assign():
+def test_assign_follows_the_request():
     op, dst = mx.operator.CustomOp(), nd.ones((2, 3))
     for req, src, expected in (("null", 5, 1), ("write", 5, 5), ("add", 2, 7), ("inplace", nd.ones((2, 3)), 1),
                                ("add", np.full((1, 3), 2.0), 3), ("write", [4, 4, 4], 4), ("write", nd.ones(3), 1)):
@@ -847,7 +847,7 @@ class Nested(mx.operator.CustomOp):
 
 
 @BOTH
-def test_nesting(run):
+def test_an_operator_may_call_operators(run):
     name = registered(Nested)
     np.testing.assert_array_equal(run(name, nd.array(X)).asnumpy(), 4 * X)
     assert (gradient_of(run, name).asnumpy() == 4).all()
@@ -868,7 +868,7 @@ def test_a_custom_operator_runs_in_the_callers_thread():
     assert seen == [threading.current_thread()] * 2
 
 
-def test_threads():
+def test_threads_call_custom_operators_at_the_same_time():
     """Several threads make eager calls and run executors of their own at the same time."""
     wrong_ones: list = []
 
@@ -909,7 +909,7 @@ def _in_a_child(queue):
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="this system does not fork")
-def test_fork():
+def test_a_forked_process_calls_custom_operators():
     eagerly(NAME, nd.ones(1))
     context = multiprocessing.get_context("fork")
     queue = context.SimpleQueue()
@@ -960,7 +960,8 @@ def test_nothing_of_a_call_stays_alive():
 
 
 def test_a_replaced_operator_is_freed():
-    """A cell of a notebook that defines an operator again does not keep the function before, and what that holds."""
+    """When a notebook's cell defines an operator again, the former function is freed, with everything that it refers
+    to."""
     held = []
     for factor in (2.0, 3.0):
         @mx.operator.define(name="_example_defined_again")
@@ -1044,7 +1045,7 @@ def test_a_gradient_may_not_change_its_arguments():
         z.backward()
 
 
-def test_gradients_of_several_inputs():
+def test_a_gradient_rule_returns_gradients_of_several_inputs():
     name = registered(Split, list_arguments=lambda self: ["a", "b"], list_outputs=lambda self: ["s", "d"],
                       gradient=lambda self, g, ins, outs: (g[0] + g[1], g[0] - g[1]))
     x, y = marked(), marked()
@@ -1064,7 +1065,7 @@ def test_gradients_of_several_inputs():
 # ---------------------------------------------------------------------------------------------- registering
 
 
-def test_register():
+def test_a_name_may_be_registered_again():
     prop = type("Prop", (mx.operator.CustomOpProp,), {})
     assert mx.operator.register("test_again")(prop) is prop
     other = type("Other", (mx.operator.CustomOpProp,), {"list_arguments": lambda self: ["other"]})
@@ -1083,7 +1084,7 @@ def test_register():
             mx.operator.register("test_wrong")(wrong_class)
 
 
-def test_the_registry():
+def test_the_registry_lists_operators_by_their_names():
     names = mx.operator.get_all_registered_operators()
     assert "Convolution" in names
     assert not any(name.startswith("custom.") for name in names)
@@ -1138,7 +1139,7 @@ def both_grad(g, ins, outs):
     return g[0] + g[1], g[0] - g[1]
 
 
-def test_define():
+def test_a_defined_function_is_an_operator():
     assert (scaled.list_arguments(), scaled.signature.schema.names, scaled.doc) == (["x"], ("by",), "A multiple of x.")
     x = marked()
     for call in (lambda: scaled(x, by=3), lambda: nd.custom.test_scaled(x, by="3"),
@@ -1154,7 +1155,7 @@ def test_define():
     assert (x.grad.asnumpy() == 4).all()
 
 
-def test_define_in_graphs_and_files():
+def test_a_defined_operator_runs_in_graphs_and_from_files():
     net = scaled(sym.Variable("x"), by=3) + sym.custom.test_scaled(sym.Variable("y"), name="node")
     for graph in (net, sym.load_json(net.tojson())):
         assert graph.list_arguments() == ["x", "y"]
@@ -1168,7 +1169,7 @@ def test_define_in_graphs_and_files():
     assert doubled.forward()[0].dtype is np.float64
 
 
-def test_define_several_outputs():
+def test_a_defined_operator_may_have_several_outputs():
     x, y = marked(), marked()
     with autograd.record():
         s, d = both(x, y)
@@ -1229,7 +1230,7 @@ BAD_DEFINITIONS = [
 
 @pytest.mark.parametrize("symbolic", [False, True])
 @pytest.mark.parametrize("function, kind, words", BAD_DEFINITIONS)
-def test_bad_definitions(function, kind, words, symbolic):
+def test_wrong_results_of_a_definition_are_refused(function, kind, words, symbolic):
     name = f"test_custom_{next(_NUMBERS)}"
 
     def called(x):
@@ -1386,10 +1387,10 @@ def test_a_rule_with_the_name_of_its_operator(what):
             return given[0]
 
     assert op(nd.array([2.0])).asnumpy().tolist() == [6.0]
-    elsewhere()  # the name has no other meaning there
+    elsewhere()  # other modules still find the same operator by this name
 
 
-def test_a_definition_that_contradicts_its_declarations():
+def test_a_definition_that_contradicts_its_declarations_is_refused():
     @mx.operator.define(name="test_breaks")
     def breaks(x):
         return x[0:2]
@@ -1441,7 +1442,7 @@ def test_a_built_in_operator_has_the_methods_of_a_prop():
     assert (grads[2].asnumpy() == 1).all()
 
 
-def test_a_built_in_operator_with_states():
+def test_a_built_in_operator_with_states_has_the_methods_of_a_prop():
     op = mx.operator.get("BatchNorm")
     assert op.list_auxiliary_states() == ["moving_mean", "moving_var"]
     made = op.create_operator(mx.cpu(), [[4, 2]] + [[2]] * 4, ["float32"] * 5, momentum=0.5)

@@ -96,7 +96,7 @@ def test_invalid_dtype_signatures_are_refused_at_declaration(function: Any, opti
     (_state, {"types": "T,float32->T", "auxiliary": ["mean"]}),
     (lambda x, *, dtype: x.astype(dtype), {"types": "T->@dtype"}), (lambda: nd.ones(2), {"types": "->float32"}),
 ])
-def test_valid_dtype_signatures(function: Any, options: Any) -> None:
+def test_valid_dtype_signatures_are_accepted(function: Any, options: Any) -> None:
     defined(function, **options)
 
 
@@ -244,7 +244,7 @@ def test_rules_that_cannot_be_called_are_refused_at_once(kind: str, rule: Any, w
     ("grad", lambda g, ins, outs, *, eps=1e-3: g), ("infer", lambda *shapes: shapes[0]),
     ("infer", lambda a, b, *, beta: a), ("infer", lambda a, b, c=None: a), ("fill", lambda shapes, others: shapes),
 ])
-def test_rules_that_can_be_called(kind: str, rule: Any) -> None:
+def test_rules_of_every_valid_signature_are_accepted(kind: str, rule: Any) -> None:
     getattr(defined(lambda x, y, *, beta: x), kind)(rule)
 
 

@@ -107,7 +107,7 @@ def test_a_function_without_a_name_needs_one():
         mx.operator.define(lambda x: x, nme="x")
 
 
-def test_objects_that_can_be_called():
+def test_callable_objects_may_be_defined_as_operators():
     assert defined(_Callable())(nd.ones(1), by=3).asscalar() == 3
     assert defined(lambda x, /: x + 1)(nd.ones(1)).asscalar() == 2
 
@@ -122,12 +122,12 @@ def total():
 
 
 @BOTH
-def test_any_number_of_inputs(run, total):
+def test_a_function_may_take_any_number_of_inputs(run, total):
     for count in (1, 2, 5):
         assert [g.tolist() for g in run(total, *[X] * count, scale=3)] == [np.full_like(X, 3).tolist()] * count
 
 
-def test_any_number_of_inputs_by_every_way(total):
+def test_any_number_of_inputs_is_passed_in_every_form(total):
     a, b = nd.array(X), nd.array(2 * X)
     for found in (total(a, b, scale=2), total([a, b], scale=2), getattr(nd.custom, total.op_type)(a, b, scale=2),
                   nd.Custom(a, b, op_type=total.op_type, scale=2), total(xs0=a, xs1=b, scale=2)):
@@ -138,7 +138,7 @@ def test_any_number_of_inputs_by_every_way(total):
     assert str(inspect.signature(total)) == "(*xs, scale: float = 1.0, out=None, name=None)"
 
 
-def test_some_inputs_and_any_number_of_others():
+def test_fixed_inputs_may_precede_any_number_of_others():
     op = defined(lambda x, *rest: x * len(rest))
     assert op(nd.ones(1), nd.ones(2), nd.ones(3)).asscalar() == 2
     assert op(sym.var("x"), sym.var("y"), name="node").get_children().list_outputs() == ["x", "y"]
@@ -185,7 +185,7 @@ def test_a_defined_operator_has_a_signature_and_a_repr(scaled):
     (lambda op: op(nd.ones(1), x=nd.ones(1)), ArgumentError, "given twice"),
     (lambda op: op(y=sym.var("y")), ArgumentError, "no input 'y'"),
 ])
-def test_wrong_calls(scaled, call, kind, words):
+def test_wrong_calls_of_a_defined_operator_are_refused(scaled, call, kind, words):
     with pytest.raises(kind, match=words):
         call(scaled)
 
@@ -196,7 +196,7 @@ def test_tensors_stay_tensors(scaled):
     assert (mx.grad(mx.jit(lambda x: scaled(x, by=3).sum()))(x).asnumpy() == 3).all()
 
 
-def test_auxiliary_states():
+def test_states_move_in_training_only():
     """States move in training only, in every way to run the operator."""
     def centred(x, mean, *, momentum: float = 0.5, is_train):
         if is_train:
@@ -226,7 +226,7 @@ def test_auxiliary_states():
     assert (executor.grad_dict["x"].asnumpy() == 1).all()
 
 
-def test_device_and_mode_of_a_body():
+def test_a_body_gets_device_and_mode():
     seen = []
 
     def watching(x, *, ctx, is_train):
@@ -323,7 +323,7 @@ def test_a_traced_gradient_in_numpy_is_nodes():
 
 
 @BOTH
-def test_gradients_of_several_outputs_in_numpy(run):
+def test_a_gradient_in_numpy_may_have_several_outputs(run):
     def grad(g, ins, outs):
         return g[0].asnumpy() + g[1].asnumpy() * ins[1].asnumpy(), None
 
@@ -334,7 +334,7 @@ def test_gradients_of_several_outputs_in_numpy(run):
 
 
 @BOTH
-def test_losses(run):
+def test_losses_need_no_output_gradient(run):
     """Losses need no output gradient."""
     for grad in (lambda g, ins, outs: (outs[0] - ins[1], None),
                  lambda g, ins, outs: (outs[0].asnumpy() - ins[1].asnumpy(), 0)):
@@ -406,7 +406,7 @@ def test_gradients_are_summed_down_and_never_repeated(run, kind, shape, given, e
     (lambda x: x if x.asnumpy().min() > 0 else 1 / 0, (4,)),
     (lambda x: nd.array([1.0 / float(each) for each in x.asnumpy().ravel()]), (4,)),
 ])
-def test_functions_that_fail_on_zeros(function, shape):
+def test_functions_may_fail_on_zeros(function, shape):
     op = defined(lambda x: function(x))
     assert op(sym.var("x")).infer_shape(x=shape)[1] == [shape]
 
@@ -464,7 +464,7 @@ def test_a_shape_that_changes_from_run_to_run():
         executor.forward()
 
 
-def test_an_undeclared_result_dtype():
+def test_a_result_of_an_undeclared_dtype_is_refused():
     op = defined(lambda x: x.astype("int32"))
     op.infer(lambda x: x)
     with pytest.raises(mx.MXNetError, match="expected dtype float32, the function returned int32; declare it with"):

@@ -50,7 +50,7 @@ def test_shapes_alone_are_enough_for_functions_of_indices() -> None:
 
 
 def test_a_function_that_fails_on_known_dtypes_is_tried_on_no_others() -> None:
-    """A bind that fails asks once more, for its error."""
+    """A failing bind runs the function once more, to raise its error."""
     runs = []
 
     def body(x: Any) -> Any:

@@ -225,7 +225,8 @@ def _symbols_and_cells(op: Operator, path: Path) -> None:
 
 @pytest.mark.parametrize("entry", GRAPHS, ids=lambda entry: entry.__name__[1:])
 @pytest.mark.parametrize("kind", IN_GRAPHS)
-def test_in_graphs(kind: str, entry: Callable[[Operator, Path], None], tmp_path: Path) -> None:
+def test_every_kind_of_operator_takes_every_entry_in_graphs(kind: str, entry: Callable[[Operator, Path], None],
+                                                            tmp_path: Path) -> None:
     entry(operator_of(kind), tmp_path)
 
 
@@ -365,14 +366,14 @@ def _threads(op: Operator) -> None:
 
 @pytest.mark.parametrize("entry", ARRAYS, ids=lambda entry: entry.__name__[1:])
 @pytest.mark.parametrize("kind", EVERYWHERE)
-def test_on_arrays(kind: str, entry: Callable[[Operator], None]) -> None:
+def test_every_kind_of_operator_takes_every_entry_on_arrays(kind: str, entry: Callable[[Operator], None]) -> None:
     if kind == "ops.Custom" and entry is _arrays:
         pytest.skip("it makes tensors of arrays")
     entry(operator_of(kind))
 
 
 @pytest.mark.parametrize("kind", EVERYWHERE)
-def test_samples_directions_and_second_derivatives(kind: str) -> None:
+def test_operators_of_every_kind_have_vmap_jvp_and_second_derivatives(kind: str) -> None:
     op, x, y = operator_of(kind), mx.Tensor(X), mx.Tensor(Y)
     if kind == "autograd.Function":
         with pytest.raises(TypeError, match=r"it calls Function, an autograd\.Function"):

@@ -193,7 +193,7 @@ def _trained(case: Case, use: Use) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_operator(name: str) -> None:
+def test_an_operator_gives_its_expected_values_in_every_use(name: str) -> None:
     case = CASES[name]
     use = _use(case)
     for ask in (_eagerly, _bound, _differences, _in_cells, _trained):

@@ -97,7 +97,7 @@ MISTAKES = [
 
 @BOTH
 @pytest.mark.parametrize("made, kind, words", MISTAKES)
-def test_mistakes(run, made, kind, words):
+def test_errors_for_mistakes_name_the_remedy(run, made, kind, words):
     name = registered(**made)
     for _ in range(2):
         with pytest.raises(kind, match=words) as caught:
@@ -176,7 +176,7 @@ WORDS = [  # a mistake, the keywords of the call, the class of the error, words 
 
 @BOTH
 @pytest.mark.parametrize("made, keywords, kind, words", WORDS)
-def test_texts_of_errors(run, made, keywords, kind, words):
+def test_errors_have_the_stated_texts(run, made, keywords, kind, words):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warnings about misspelt methods
         name = registered(**made)
@@ -279,7 +279,7 @@ def test_other_exceptions_do_not_mention_text_attributes():
 @pytest.mark.parametrize("namespace", ["nd", "sym"])
 def test_users_operators_have_a_namespace(namespace):
     name = registered()
-    with pytest.raises(AttributeError, match=rf"One of users has the name: {namespace}.custom.{name}"):
+    with pytest.raises(AttributeError, match=rf"A user's operator has this name: {namespace}.custom.{name}"):
         getattr(getattr(mx, namespace), name)
 
 
@@ -304,7 +304,7 @@ MISSPELT = [  # the class, its methods, the nearest word or None
 
 
 @pytest.mark.parametrize("base, methods, near", MISSPELT)
-def test_misspelt_methods(base, methods, near):
+def test_misspelt_methods_of_a_class_cause_a_warning(base, methods, near):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         type("Mine", (base,), dict.fromkeys(methods, method))
@@ -449,7 +449,7 @@ def passes(self, req, out_grad, in_data, out_data, in_grad, aux):
     (["data", "label"], Twice), (["data", "softmax_label"], Twice),
     (["a"], doing(backward=lambda self, req, tops, grads: self.assign(grads[0], req[0], 0))),
 ])
-def test_gradients_of_inputs_without_any(inputs, operator):
+def test_inputs_without_gradient_cause_no_warning(inputs, operator):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         gradients_of(registered(operator, inputs), len(inputs))

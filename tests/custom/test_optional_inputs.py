@@ -84,7 +84,7 @@ def test_calls_graphs_and_files_have_the_inputs_that_are_given(call: tuple[list,
 
 @pytest.mark.parametrize("names", [["x", "weight"], ["x", "weight", "bias"], ["x", "weight", "bias", "mask"]])
 @pytest.mark.parametrize("traced", [True, False])
-def test_checks_pass(traced: bool, names: list[str]) -> None:
+def test_operators_with_optional_inputs_pass_the_check(traced: bool, names: list[str]) -> None:
     op = _defined(_dense, traced=traced)
     if not traced:
 
@@ -146,7 +146,7 @@ def test_rules_for_batches_and_tangents_get_none() -> None:
     np.testing.assert_array_equal(tangent.asnumpy(), (x * x + scale * scale).asnumpy())
 
 
-def test_compiled_functions_and_onnx(tmp_path: Any) -> None:
+def test_compiled_functions_and_onnx_take_optional_inputs(tmp_path: Any) -> None:
     op = _defined(_dense, traced=True)
     values = {name: array.astype(np.float32) for name, array in ARRAYS.items()}
     x, weight, mask = [mx.Tensor(values[name]) for name in ("x", "weight", "mask")]

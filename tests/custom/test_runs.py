@@ -60,7 +60,7 @@ def recorded(function, *values, req="write"):
         return function(*arrays), arrays
 
 
-# ------------------------------------------------------------------------------------- a Prop and an operator each
+# --------------------------------------------------------------------------- a new Prop and operator for each call
 
 
 def test_backward_reads_the_state_of_its_own_forward():
@@ -116,7 +116,7 @@ def test_each_prop_has_the_same_calls_as_the_first():
         calls.append([*asked])
         asked.clear()
     assert all(call == calls[0] for call in calls)
-    own = [each for each in calls[0] if each not in methods[1:3]]  # the inherited methods ask for the others, too
+    own = [each for each in calls[0] if each not in methods[1:3]]  # the inherited methods call these two as well
     assert own == ["init 3", "list_arguments", *methods[3:]]
 
 
@@ -261,7 +261,7 @@ class DifferenceProp(ScaleProp):
         return ["a", "b"]
 
 
-def test_inputs_by_keyword_in_any_order():
+def test_inputs_may_be_passed_by_keyword_in_any_order():
     name = register(DifferenceProp)
     a, b = nd.array([5.0]), nd.array([2.0])
     for _ in CALLS:
@@ -290,7 +290,7 @@ def test_the_order_of_inputs_may_change():
 @pytest.mark.parametrize("wanted, requests", [((True, True), ["write", "write"]), ((True, False), ["write", "null"]),
                                               ((False, True), ["null", "write"])])
 @pytest.mark.parametrize("req", ["write", "add"])
-def test_requested_gradients(wanted, requests, req):
+def test_only_requested_gradients_are_written(wanted, requests, req):
     name = register(DifferenceProp)
     a, b = nd.array([5.0]), nd.array([2.0])
     for each, want in zip((a, b), wanted):
@@ -323,7 +323,7 @@ def test_a_gradient_left_alone_is_zeros_on_every_call():
         assert set(a.grad.asnumpy()) == {float(1 - i % 2)} and not b.grad.asnumpy().any()
 
 
-def test_auxiliary_states():
+def test_each_call_changes_its_auxiliary_states():
     class Op(mx.operator.CustomOp):
         def forward(self, is_train, req, in_data, out_data, aux):
             aux[0] += in_data[0]
@@ -348,7 +348,7 @@ def test_auxiliary_states():
         assert y.asscalar() == state.asscalar() == x.grad.asscalar() == 2 * (i + 1)
 
 
-def test_backward_twice():
+def test_a_second_backward_adds_the_gradient_again():
     name = register(ScaleProp)
     for _ in CALLS:
         y, (x,) = recorded(lambda x: nd.Custom(x, op_type=name), [3.0], req="add")
@@ -358,7 +358,7 @@ def test_backward_twice():
 
 
 @pytest.mark.parametrize("traced", [False, True])
-def test_a_gradient_of_a_gradient(traced):
+def test_a_gradient_of_a_gradient_is_computed(traced):
     class Op(mx.operator.CustomOp):
         def forward(self, is_train, req, in_data, out_data, aux):
             self.assign(out_data[0], req[0], in_data[0] * in_data[0] * in_data[0])
@@ -405,7 +405,7 @@ def test_the_mode_is_each_calls_own():
             assert (y.asscalar(), x.grad.asscalar()) == (train, 10 + train)
 
 
-def test_contexts():
+def test_methods_run_in_the_context_of_the_call():
     class Op(Scale):
         def forward(self, is_train, req, in_data, out_data, aux):
             assert mx.current_context() == in_data[0].context == nd.zeros(1).context
@@ -424,7 +424,7 @@ def test_contexts():
         assert y.context == mx.cpu(i) and mx.current_context() == mx.cpu(0)
 
 
-def test_another_device():
+def test_an_operator_runs_on_another_device():
     class Op(mx.operator.CustomOp):
         def forward(self, is_train, req, in_data, out_data, aux):
             self.assign(out_data[0], req[0], in_data[0] * 2)
@@ -565,7 +565,7 @@ def test_wrong_answers_are_refused_on_every_call(method):
             run(name)
 
 
-def test_shapes_that_do_not_follow():
+def test_shapes_that_do_not_follow_from_inputs_are_refused():
     known = [(2,)]
 
     class Prop(ScaleProp):
@@ -595,7 +595,7 @@ def test_inputs_stay_read_only():
     assert x.asnumpy().tolist() == [1, 1]
 
 
-# ---------------------------------------------------------------------------------- what is kept, and for how long
+# ---------------------------------------------------------------------------------------------- lifetime of caches
 
 
 def test_a_new_registration_is_used():
@@ -664,7 +664,7 @@ def test_nothing_of_a_call_stays_alive():
 # --------------------------------------------------------------------------------------- recursion and threads
 
 
-def test_an_operator_that_calls_itself():
+def test_an_operator_may_call_itself():
     class Power(mx.operator.CustomOp):
         def __init__(self, n):
             super().__init__()
@@ -696,7 +696,7 @@ def test_an_operator_that_calls_itself():
         assert (y.asscalar(), x.grad.asscalar()) == (2 ** n, n * 2 ** (n - 1))
 
 
-def test_two_threads_at_once():
+def test_two_threads_may_run_an_operator_at_once():
     both = threading.Barrier(2, timeout=30)
 
     class Op(Scale):

@@ -210,6 +210,7 @@ def differences(function, x, step=1e-6):
     return found
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("written", [True, False])
 @pytest.mark.parametrize("key", BODIES)
 def test_the_second_order_is_that_of_central_differences(key, written):
@@ -244,7 +245,8 @@ def test_the_second_order_is_that_of_central_differences(key, written):
     np.testing.assert_allclose(h.asnumpy(), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_third_order():
+@pytest.mark.once
+def test_a_traced_operator_has_third_derivatives():
     name = registered(operator_of(lambda x: x ** 4))
     net, expected = sym.Custom(sym.Variable("x"), op_type=name), [4 * 8, 12 * 4, 24 * 2, 24]
     for value in expected:
@@ -252,7 +254,7 @@ def test_third_order():
         assert net.eval(x=nd.array([2]))[0].asscalar() == pytest.approx(value)
 
 
-# -------------------------------------------------------------------------------------------- what it becomes
+# ------------------------------------------------------------------------------------------- the traced graph
 
 
 def test_a_chain_is_one_loop():
@@ -348,7 +350,7 @@ def test_attributes_and_auxiliary_states_are_read():
     lambda self, dst, req, x: (x * 2).copyto(dst),
     lambda self, dst, req, x: (self.assign(dst, "null", 5), self.assign(dst, "inplace", x * 2)),
 ])
-def test_ways_to_write_outputs(write):
+def test_outputs_may_be_written_in_every_form(write):
     versions.write_count()  # from here on, writes are noted
 
     class Op(mx.operator.CustomOp):
@@ -365,7 +367,7 @@ def test_ways_to_write_outputs(write):
         assert executor.grad_arrays[0].asnumpy().tolist() == [2, 4, 6]
 
 
-def test_a_loss_and_its_label():
+def test_a_traced_loss_may_leave_the_gradient_of_its_label():
     """The tutorial's loss in NumPy, which leaves the gradient of the label unwritten."""
     def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
         self.assign(in_grad[0], req[0], label_gradient(out_grad, in_data, out_data)[0])
@@ -409,7 +411,7 @@ def test_arrays_that_were_not_declared():
             bound(registered(operator_of(lambda x: nd.tanh(x), backward), **own), [np.ones(2)])
 
 
-def test_a_traced_operator_inside_another():
+def test_a_traced_operator_may_call_another():
     inner = names_of("square")[1]
     name = registered(operator_of(lambda x: nd.Custom(x, op_type=inner) * 3))
     executor = bound(name, [np.array([2.])])
@@ -421,7 +423,7 @@ def test_a_traced_operator_inside_another():
     assert net.eval(x=nd.array([2]))[0].asscalar() == 6
 
 
-def test_an_untraced_operator_inside_a_traced_one():
+def test_a_traced_operator_may_call_an_untraced_one():
     inner = names_of("square")[0]
     executor = bound(registered(operator_of(lambda x: nd.Custom(x, op_type=inner) * 3)), [np.array([2.])])
     assert executor.forward(is_train=True)[0].asscalar() == 12
@@ -440,7 +442,7 @@ def test_dropout_draws_anew_in_every_run():
 # ------------------------------------------------------------------------------------------------ functions
 
 
-def test_define():
+def test_a_traced_function_is_an_operator():
     @mx.operator.define(name=f"test_traced_{next(_NUMBERS)}", traced=True)
     def cubed(x, *, by: float = 1.0):
         return x * x * x * by
@@ -459,7 +461,7 @@ def test_define():
     assert v.grad.asscalar() == 24
 
 
-def test_define_with_a_gradient_of_its_own():
+def test_a_traced_function_may_have_its_own_gradient():
     @mx.operator.define(name=f"test_traced_{next(_NUMBERS)}", traced=True, outputs=("a", "b"))
     def both(x, y):
         return x + y, np.exp(x.asnumpy()) * 0 + 7
@@ -506,7 +508,7 @@ def test_a_function_that_is_not_traced_has_no_gradient():
 # ---------------------------------------------------------------------------------------- where it is used
 
 
-def test_files():
+def test_files_keep_traced_operators():
     net = sym.Custom(sym.Variable("x0"), op_type=names_of("square")[1], name="node")
     again = sym.load_json(net.tojson())
     executor = again.simple_bind(mx.cpu(), x0=(2,))
@@ -525,7 +527,7 @@ def test_monitors_receive_the_operators_in_the_body():
     assert executor.grad_arrays[0].asnumpy().tolist() == [2, 2]
 
 
-def test_module():
+def test_a_module_trains_through_a_traced_operator():
     name = registered(operator_of(lambda x: np.maximum(x.asnumpy(), 0)))
     net = sym.FullyConnected(sym.Custom(sym.FullyConnected(sym.Variable("data"), num_hidden=8), op_type=name),
                              num_hidden=2)
@@ -539,7 +541,7 @@ def test_module():
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_cells(compiled):
+def test_a_cell_calls_a_traced_operator(compiled):
     name = names_of("square")[2]
 
     class Net(mx.nn.Cell):
@@ -553,7 +555,7 @@ def test_cells(compiled):
     np.testing.assert_allclose(mx.grad(lambda x: mx.grad(net)(x).sum())(x).asnumpy(), [8, 8])
 
 
-def test_groups_of_contexts():
+def test_a_traced_operator_runs_in_its_context_group():
     name = names_of("square")[1]
     with mx.AttrScope(ctx_group="other"):
         net = sym.Custom(sym.Variable("x0"), op_type=name)
@@ -721,6 +723,7 @@ NESTED = registered(operator_of(DRAWING["dropout"]))
 DRAWING["inside of another"] = lambda x: nd.Custom(x, op_type=NESTED) + nd.Dropout(x, p=0.5)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("options", [{}, {"recompute": "all"}, {"check_kernels": True}], ids=str)
 @pytest.mark.parametrize("watched", [False, True])
 @pytest.mark.parametrize("key", DRAWING)
@@ -796,6 +799,7 @@ def test_zeros_of_both_signs_stay_apart():
     assert [out.asscalar() for out in outs] == [np.inf, -np.inf]
 
 
+@pytest.mark.once
 @settings(deadline=None, max_examples=25)
 @given(st.lists(st.sampled_from(["numbers", "shape", "dtype", "layout", "nothing"]), max_size=4), st.booleans())
 def test_an_array_that_a_body_changes_in_place_has_its_current_value(changes, zeros):

@@ -229,7 +229,7 @@ def test_run_and_traced_agree(name):
 
 @of_each(itertools.product([*UNARY, "sign", "positive", "logical_not"], ["float16", "float32", "float64", "int32"]),
          by=lambda case: case[1])
-def test_ufuncs_of_one_array(name, dtype):
+def test_traced_ufuncs_of_one_array_equal_numpys(name, dtype):
     given = np.array([-2, -1, -0.5, 0, 0.3, 0.5, 1, 1.5, 2.5, 3, np.nan, np.inf, -np.inf])
     given = given.astype(dtype) if dtype != "int32" else np.array([-2, -1, 1, 2, 3], dtype)
     if name == "reciprocal" and dtype == "int32":
@@ -239,7 +239,7 @@ def test_ufuncs_of_one_array(name, dtype):
 
 @of_each(itertools.product([*ARITHMETIC, "logical_and", "logical_or", "logical_xor"],
                            ["float32", "float64", "int32", "bool"]), by=lambda case: case[1])
-def test_ufuncs_of_two_arrays(name, dtype):
+def test_traced_ufuncs_of_two_arrays_equal_numpys(name, dtype):
     left, right = [np.array(each) for each in ([-2, 0, 1.5, 3, np.nan, np.inf, 1], [2, 1, 0, 3, 1, 1, np.nan])]
     if dtype in ("int32", "bool"):
         left, right = [np.nan_to_num(each, posinf=9, nan=4) for each in (left, right)]
@@ -310,7 +310,7 @@ BINARIES = [np.add, np.subtract, np.multiply, np.maximum, np.minimum, np.hypot, 
 
 @settings(deadline=None, max_examples=60, derandomize=True)
 @given(st.data())
-def test_random_bodies(data):
+def test_random_bodies_in_numpy_equal_their_functions(data):
     """Random bodies are compositions of two functions of two arrays."""
     steps = data.draw(st.lists(st.tuples(st.integers(0, len(UNARIES) + len(BINARIES) - 1), st.integers(0, 99),
                                          st.integers(0, 99)), min_size=1, max_size=8))
@@ -384,7 +384,7 @@ MIXED = {"right": lambda x: np.exp(x) + mx.np.sin(x), "left": lambda x: mx.np.si
 
 
 @pytest.mark.parametrize("name", MIXED)
-def test_bodies_of_numpy_and_of_mx_np(name):
+def test_a_body_may_mix_numpy_and_mx_np(name):
     op = mx.operator.define(MIXED[name], name=f"_example_mixed_{name}", traced=True)
     x = np.linspace(-1, 2, 6, dtype=np.float32).reshape(2, 3)
     expected = np.asarray(MIXED[name](mx.np.array(x)).asnumpy())

@@ -177,7 +177,7 @@ def test_cells_run_on_devices(device: int, compiled: bool) -> None:
         assert (x[0] + x[1, 1]).context is gpu(device)
 
 
-# ---------------------------------------------------------------------------------------- what explain says
+# ----------------------------------------------------------------------------------------- texts of explain
 
 
 def explained(name: str, ctx: Any) -> list[str]:
@@ -197,7 +197,7 @@ def test_explain_says_which_bodies_synchronise() -> None:
         assert not any("synchronises" in line or "from the host" in line for line in explained(name, ctx))
 
 
-# --------------------------------------------------------------------------------------- what the host waits for
+# ----------------------------------------------------------------------------------- synchronisation of the host
 
 def differentiated(x: Any) -> None:
     x.attach_grad()

@@ -33,7 +33,7 @@ def test_images_equal_those_of_mxnet(name):
 
 @pytest.mark.parametrize("extension", [".jpg", ".png"])
 @pytest.mark.parametrize("flag", [0, 1])
-def test_decoding(extension, flag, tmp_path):
+def test_decoded_images_equal_mxnets(extension, flag, tmp_path):
     data, expected = MXNET[f"file {extension}"].tobytes(), MXNET[f"decoded {extension} {flag}"]
     (tmp_path / "image").write_bytes(data)
     for image in (mx.image.imdecode(data, flag=flag), mx.img.imread(str(tmp_path / "image"), flag),
@@ -47,7 +47,7 @@ def test_decoding(extension, flag, tmp_path):
     assert mx.image.imdecode(data, flag, out=out) is out and np.array_equal(out.asnumpy(), image.asnumpy())
 
 
-def test_files_that_cannot_be_decoded(tmp_path):
+def test_files_that_cannot_be_decoded_are_refused(tmp_path):
     data = MXNET["file .jpg"].tobytes()
     for wrong in (b"", b"abc", data[:20], data[:len(data) // 2], b"\xff\xd8\xff\xe0abc"):
         with pytest.raises(FileFormatError, match="imdecode"):
@@ -95,7 +95,7 @@ def saved(kind, size, mode="1", **options):
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "BMP", "WEBP", "TIFF", "GIF", "PPM"])
-def test_kinds_of_files(kind):
+def test_images_of_every_file_format_are_decoded(kind):
     assert mx.image.imdecode(saved(kind, (5, 3), "RGB")).shape == (3, 5, 3)
 
 
@@ -134,7 +134,7 @@ def test_damaged_images_raise_errors(kind):
 @pytest.mark.parametrize("mode, pixel, color, gray", [
     ("L", 100, [100] * 3, 100), ("1", 1, [255] * 3, 255), ("P", 3, None, None), ("RGBA", (10, 20, 30, 40), [10, 20, 30],
                                                                                  18), ("I;16", 51200, [200] * 3, 200)])
-def test_kinds_of_pixels(mode, pixel, color, gray, tmp_path):
+def test_images_of_every_pixel_format_are_decoded(mode, pixel, color, gray, tmp_path):
     from PIL import Image
     image = Image.new(mode, (3, 2), pixel)
     if mode == "P":
@@ -180,7 +180,7 @@ class Inverted(mx.image.Augmenter):
         return 255 - src
 
 
-def test_a_users_augmenter():
+def test_a_users_augmenter_is_applied_and_described():
     assert Inverted().dumps() == '["inverted", {"shift": [255.0]}]'
     src = mx.nd.array(picture(), dtype="uint8")
     both = mx.image.DetBorrowAug(mx.image.SequentialAug([Inverted(), Inverted()]))
@@ -210,12 +210,12 @@ def test_a_users_augmenter():
     (lambda x: mx.image.ImageIter(2, (3, 2, 2), imglist=[[1, "a"]], last_batch_handle="pda"), ArgumentError, "'pad'"),
     (lambda x: mx.image.ImageIter(2, (3, 2, 2), imglist=[[1, "a"]], part_index=2, num_parts=2), ArgumentError, "of n"),
 ])
-def test_mistakes(call, error, text):
+def test_mistakes_raise_errors(call, error, text):
     with pytest.raises(error, match=text):
         call(mx.nd.array(picture(), dtype="uint8"))
 
 
-def test_windows_that_cannot_be_drawn_do_nothing():
+def test_crops_that_cannot_be_drawn_leave_the_image():
     src = mx.nd.array(picture(), dtype="uint8")
     for kind, keywords in ((mx.image.DetRandomCropAug, {"area_range": (0.5, 0.1)}),
                            (mx.image.DetRandomCropAug, {"aspect_ratio_range": 0.0}),
@@ -258,7 +258,7 @@ def seen(batches):
                    [([0, 1, 2, 3], 0), ([4, 5, 6, 7], 0)]]),
 ])
 @pytest.mark.parametrize("indexed", [True, False])
-def test_batches_of_images(handle, rounds, indexed, numbered):
+def test_images_are_read_in_batches(handle, rounds, indexed, numbered):
     batches = mx.image.ImageIter(4, (3, 4, 4), path_imgrec=str(numbered / "a.rec"), last_batch_handle=handle,
                                  path_imgidx=str(numbered / "a.idx") if indexed else None)
     assert batches.provide_data == [("data", (4, 3, 4, 4))] and batches.provide_label == [("softmax_label", (4,))]
@@ -270,12 +270,12 @@ def test_batches_of_images(handle, rounds, indexed, numbered):
     assert seen(batches) == rounds[0]
 
 
-def test_a_batch_larger_than_all_images(numbered):
+def test_a_batch_larger_than_all_images_repeats_them(numbered):
     (batch,) = mx.image.ImageIter(24, (3, 4, 4), path_imgrec=str(numbered / "a.rec"))
     assert batch.label[0].asnumpy().tolist() == [*range(10), *range(10), *range(4)] and batch.pad == 14
 
 
-def test_parts_and_orders_of_images(numbered):
+def test_images_are_divided_into_parts_and_shuffled(numbered):
     files = {"path_imgrec": str(numbered / "a.rec"), "path_imgidx": str(numbered / "a.idx")}
     parts = [mx.image.ImageIter(1, (3, 4, 4), part_index=i, num_parts=3, **files) for i in range(3)]
     assert [[batch.label[0].asscalar() for batch in part] for part in parts] == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
@@ -289,7 +289,7 @@ def test_parts_and_orders_of_images(numbered):
         mx.image.ImageIter(5, (3, 4, 4), shuffle=True, path_imgrec=files["path_imgrec"])
 
 
-def test_lists_of_images(numbered):
+def test_images_are_read_by_lists(numbered):
     root = str(numbered)
     batches = mx.image.ImageIter(5, (3, 4, 4), path_imglist=f"{root}/a.lst", path_root=root)
     assert [batch.label[0].asnumpy().tolist() for batch in batches] == [[0, 10, 20, 30, 40], [50, 60, 70, 80, 90]]
@@ -344,7 +344,7 @@ def boxed(path, labels):
 HEAD = [4, 5, 0, 0]
 
 
-def test_batches_of_boxes(tmp_path):
+def test_images_with_boxes_are_read_in_batches(tmp_path):
     boxed(tmp_path / "a.rec", [[*HEAD, 0, .1, .2, .5, .6], [*HEAD, 1, 0, 0, 1, 1, 2, .5, .5, .6, .6],
                                [*HEAD, 1, .5, .5, .5, .5], [*HEAD, 3, .2, .2, .4, .4, 1, .9, 0, .1, 1]])
     batches = mx.image.ImageDetIter(2, (3, 10, 12), path_imgrec=str(tmp_path / "a.rec"))

@@ -110,7 +110,7 @@ def test_without_round_batch_the_last_batch_is_filled_with_zeros(ten):
     assert rounds(iterator(ten, round_batch=False), 2) == [[*FIRST[:2], ([8, 9, 0, 0], 2)]] * 2
 
 
-def test_a_batch_larger_than_the_file(ten):
+def test_a_batch_larger_than_the_file_repeats_it(ten):
     assert labels(iterator(ten, 24)) == [([*range(10), *range(10), *range(4)], 14)]
 
 
@@ -187,7 +187,7 @@ def test_the_file_of_a_mean_is_made(ten, tmp_path):
         iterator(ten, data_shape=(3, 5, 5), mean_img=mean)
 
 
-def test_labels_of_several_values(tmp_path, ten):
+def test_labels_may_have_several_values(tmp_path, ten):
     path = write(tmp_path / "a.rec", [record([i, i + 0.5], i, np.zeros((4, 4, 3), np.uint8)) for i in range(3)])
     batches = iterator(path, 3, label_width=2, data_name="x", label_name="y")
     assert batches.provide_label == [("y", (3, 2))] and batches.provide_data[0].name == "x"
@@ -203,7 +203,7 @@ def test_labels_of_several_values(tmp_path, ten):
 
 @pytest.mark.parametrize("name, dtype", [("ImageRecordIter_v1", "float32"), ("ImageRecordUInt8Iter", "uint8"),
                                          ("ImageRecordUInt8Iter_v1", "uint8"), ("ImageRecordInt8Iter", "int8")])
-def test_other_names(name, dtype, ten):
+def test_iterators_have_mxnets_other_names(name, dtype, ten):
     batches = getattr(mx.io, name)(path_imgrec=ten, batch_size=4, data_shape=(3, 4, 4))
     assert isinstance(batches, mx.io.MXDataIter) and batches.provide_data[0].dtype == np.dtype(dtype)
     assert batches.iter_next() and batches.getdata().dtype == np.dtype(dtype)
@@ -211,7 +211,7 @@ def test_other_names(name, dtype, ten):
     assert batches.getindex().tolist() == [100, 101, 102, 103]
 
 
-def test_damage(ten, tmp_path):
+def test_damaged_records_are_refused_or_skipped(ten, tmp_path):
     data = bytearray((tmp_path / "ten.rec").read_bytes())
     with mx.recordio.MXIndexedRecordIO(f"{ten}.idx", ten, "r") as file:
         places = list(file.idx.values())
@@ -232,7 +232,7 @@ def test_damage(ten, tmp_path):
     assert labels(batches) == [([0, 1, 4, 5], 0), ([7, 8, 9, 0], 1)]
 
 
-def test_a_file_without_a_complete_record(tmp_path):
+def test_a_file_without_a_complete_record_is_refused(tmp_path):
     path = write(tmp_path / "a.rec", [b"nonsense"] * 3)
     with pytest.raises(FileFormatError, match="too short"):
         iterator(path)
@@ -251,7 +251,7 @@ def test_a_file_without_a_complete_record(tmp_path):
     ({"min_random_scale": 2}, ArgumentError, "is more than"), ({"max_crop_size": 30}, ShapeError, "max_crop_size=30"),
     ({"part_index": 3, "num_parts": 3}, ArgumentError, "part_index=3"), ({"data_shape": (4, 4, 4)}, FileFormatError,
                                                                          "of 4 channels, got 3")])
-def test_mistakes(keywords, error, text, ten):
+def test_mistakes_raise_errors(keywords, error, text, ten):
     with pytest.raises(error, match=text):
         mx.io.ImageRecordIter(path_imgrec=ten, **{"batch_size": 4, "data_shape": (3, 4, 4), **keywords})
 
@@ -307,7 +307,7 @@ def test_labels_of_boxes_are_those_of_mxnet(tmp_path):
 
 
 @pytest.mark.parametrize("mode, height, width", [("force", 30, 36), ("shrink", 18, 24), ("fit", 27, 36)])
-def test_resize_modes_of_images_with_boxes(mode, height, width, tmp_path):
+def test_boxes_follow_each_resize_mode(mode, height, width, tmp_path):
     batches = mx.io.ImageDetRecordIter(path_imgrec=boxed(tmp_path / "a.rec"), data_shape=(3, 30, 36), batch_size=2,
                                        resize_mode=mode)
     batch = batches.next()
@@ -340,12 +340,12 @@ def test_random_boxes_stay_in_their_images(keywords, tmp_path):
 @pytest.mark.parametrize("keywords, text", [
     ({"resize_mode": "fits"}, "resize_mode"), ({"min_crop_scales": (0.1, 0.2)}, "num_crop_sampler=1"),
     ({"min_crop_overlaps": 0.5, "max_crop_overlaps": 0.2}, "the smaller one first")])
-def test_mistakes_with_boxes(keywords, text, tmp_path):
+def test_mistakes_with_boxes_raise_errors(keywords, text, tmp_path):
     with pytest.raises(ArgumentError, match=text):
         mx.io.ImageDetRecordIter(path_imgrec=boxed(tmp_path / "a.rec"), data_shape=(3, 4, 6), batch_size=2, **keywords)
 
 
-def test_a_label_without_boxes(tmp_path):
+def test_a_label_without_boxes_is_refused(tmp_path):
     path = write(tmp_path / "a.rec", [record([1.0, 2.0], 0, picture())])
     with pytest.raises(FileFormatError, match="a label of 2 numbers"):
         mx.io.ImageDetRecordIter(path_imgrec=path, data_shape=(3, 4, 6), batch_size=1)

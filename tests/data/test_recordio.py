@@ -234,7 +234,7 @@ def _in_child(file, indexed, answers):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_files_in_a_forked_process(tmp_path):
+def test_files_are_reopened_in_a_forked_process(tmp_path):
     names = str(tmp_path / "a.idx"), str(tmp_path / "a.rec")
     with mx.recordio.MXIndexedRecordIO(*names, "w") as file:
         for key in range(3):
@@ -252,7 +252,7 @@ def test_files_in_a_forked_process(tmp_path):
     assert read(tmp_path / "b.rec") == ([b"of the parent"], 0)
 
 
-def test_mistakes(tmp_path):
+def test_mistakes_raise_errors(tmp_path):
     path = str(tmp_path / "a.rec")
     with pytest.raises(ArgumentError, match="there is no flag 'rw'"):
         mx.recordio.MXRecordIO(path, "rw")
@@ -275,7 +275,7 @@ def test_mistakes(tmp_path):
 
 
 @pytest.mark.parametrize("label", [2, 2.5, np.float32(2), [1, 2], np.arange(3.0), []])
-def test_headers_of_images(label):
+def test_headers_of_images_are_packed_and_unpacked(label):
     header, data = mx.recordio.unpack(mx.recordio.pack((0, label, 2 ** 40, 3), b"data"))
     assert data == b"data" and (header.id, header.id2) == (2 ** 40, 3)
     assert np.array_equal(header.label, label if np.size(label) else 0)
@@ -290,7 +290,7 @@ def test_invalid_image_headers_are_refused():
             mx.recordio.pack(header, b"")
 
 
-def test_packed_images(theirs):
+def test_images_are_packed_into_records(theirs):
     pytest.importorskip("PIL")
     records, _ = read(theirs.with_suffix(".rec"))
     header, image = mx.recordio.unpack_img(records[-1])

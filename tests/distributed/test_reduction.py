@@ -129,7 +129,7 @@ def test_sharding_changes_no_bit_of_two_ranks(shard: str, optimizer: str) -> Non
     equal(numbers(parts[0]), numbers(whole[0]))
 
 
-def test_mean() -> None:
+def test_gradients_may_be_averaged_over_ranks() -> None:
     graph = network(3)
     one = trained(graph, None, steps=1)
     for each in on_ranks(3, lambda group: trained(graph, group, mean=True, steps=1)):
@@ -174,7 +174,7 @@ def test_a_monitor_or_a_reshape_on_one_rank_changes_only_its_plan(shard: str | N
     assert seen and not any("bucket" in name for name in seen)
 
 
-# ---------------------------------------------------------------------------------------------------- what is done
+# -------------------------------------------------------------------------------------------- reductions in a plan
 
 
 def perceptron() -> Any:
@@ -261,7 +261,7 @@ class Alike(Group):
 
 
 @pytest.mark.parametrize("shard", ALL_SHARDS)
-def test_on_a_device(shard: str | None) -> None:
+def test_reductions_are_no_part_of_replayed_graphs(shard: str | None) -> None:
     """Replayed graphs exclude the reductions."""
     with gpus():
         graph = perceptron()
@@ -380,7 +380,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("mistake", REFUSED)
-def test_mistakes(mistake: str) -> None:
+def test_mistakes_raise_errors(mistake: str) -> None:
     words, text = REFUSED[mistake]
 
     def bind_with_lamb() -> None:
@@ -404,7 +404,7 @@ CHECKS = ["trains_as_one", "shards_as_one", "refuses_other_graphs", "goes_on_whi
 
 
 @needs_mpi
-def test_two_processes(tmp_path: Path) -> None:
+def test_checks_pass_on_two_processes(tmp_path: Path) -> None:
     """All checks pass on both of two processes."""
     wrong = {name: said for name, said in outcomes("reduction_checks", CHECKS, tmp_path).items() if said}
     assert not wrong, "\n".join(f"{name}: {said}" for name, said in wrong.items())

@@ -35,7 +35,8 @@ def test_shared_memory_is_written_once(function: Any, arity: int, text: str) -> 
     (lambda a: a + a * a, 1),
     (lambda a, b: (a + b) * (a - b), 2),
     (lambda a: 1.0 - square(tanh(a)), 1),
-    (lambda a, b: (a * 1e30) * b + (a * 1e30) * exp(b), 2),  # might overflow where it did not
+    # the rewritten form could overflow where the original does not
+    (lambda a, b: (a * 1e30) * b + (a * 1e30) * exp(b), 2),
     (lambda a, b: a * b - a * b, 2),  # NaN of infinities
 ], ids=range(6))
 def test_rewritings_without_a_gain_are_not_made(function: Any, arity: int) -> None:

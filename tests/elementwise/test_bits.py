@@ -64,8 +64,9 @@ def same(found, expected, what):
     assert differ.size == 0, (what, differ, found.asnumpy()[differ[:5]], expected.asnumpy()[differ[:5]])
 
 
+@pytest.mark.once  # the next test has these chains, compiled together
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_chains_of_two(dtype):
+def test_chains_of_two_operators_keep_signs_of_zeros(dtype):
     x, data = numbers(dtype), sym.var("x", dtype=dtype)
     for pair in PAIRS:
         same(bound(chain(pair, data), x).forward()[0], chain(pair, x), pair)
@@ -73,7 +74,7 @@ def test_chains_of_two(dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("first", OPERATORS)
-def test_many_heads_of_large_arrays_in_training(dtype, first):
+def test_fused_training_of_large_arrays_keeps_signs_of_zeros(dtype, first):
     """One operator with all others after it, fused, over several tiles; gradients are bound, so values may be
     recomputed."""
     x, data = numbers(dtype, 200), sym.var("x", dtype=dtype)
@@ -101,7 +102,7 @@ def test_bodies_that_are_traced(dtype, unregistered):
 
 
 @pytest.mark.parametrize("dtype", DTYPES[1:])
-def test_compiled_functions(dtype):
+def test_compiled_functions_keep_the_signs_of_zeros(dtype):
     x = mx.Tensor(numbers(dtype).asnumpy())
     pairs = [pair for pair in PAIRS[::5] if not {"max 0.0", "min -0.0", "relu", "x > -0.0"} & {*pair}]  # no tensors'
     for pair, found in zip(pairs, mx.jit(lambda x: tuple([chain(pair, x) for pair in pairs]))(x)):
@@ -140,7 +141,7 @@ def test_gradients_of_relu_where_it_is_a_negative_zero(dtype):
 @pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
 @pytest.mark.parametrize("dtype", DTYPES[1:])
 @pytest.mark.parametrize("first", ["x + 0.0", "-x", "1 / x", "max 0.0", "min -0.0"])
-def test_bitwise_operators_compiled_by_numba(dtype, first):
+def test_bitwise_operators_are_compiled_by_numba(dtype, first):
     from opreg.backends.numba import compiler
 
     x, data = numbers(dtype, 8), sym.var("x", dtype=dtype)

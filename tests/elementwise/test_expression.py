@@ -113,7 +113,7 @@ def test_tiles_equal_one_piece(function, which):
 
 @STEADY
 @given(functions(), st.sampled_from([1, 4, 12, 1000]))
-def test_inputs_that_broadcast(function, tile):
+def test_inputs_may_broadcast(function, tile):
     expression = trace(lambda x, y, z: function(x, y, z) + x, 3)
     x, y, z = numbers(3, 4, 5)
     y, z = y[0, :1], z[:, :, :1]
@@ -239,7 +239,7 @@ DOMAINS = {"arccosh": (1.1, 3), "arcsin": (-0.9, 0.9), "arccos": (-0.9, 0.9), "a
 
 
 @pytest.mark.parametrize("name", sorted(SMOOTH_PRIMITIVES))
-def test_derivative_of_every_instruction(name):
+def test_every_instruction_has_its_derivative(name):
     arity = 2 if name in OF_TWO else 1
     expression = trace(lambda *terms: e.Term(PRIMITIVES[name], terms), arity)
     generator = np.random.default_rng(0)
@@ -252,7 +252,7 @@ def test_derivative_of_every_instruction(name):
 
 
 @of_each(itertools.product(sorted(PRIMITIVES), ["float16", "float32", "float64"]), by=lambda case: case[1])
-def test_every_instruction_at_any_strides(name, dtype):
+def test_every_instruction_computes_arrays_of_any_strides(name, dtype):
     """NumPy has separate loops for most strides, and some of them are wrong."""
     arity = 3 if name == "where" else 2 if name in (*OF_TWO, *COMPARISONS) else 1
     expression = trace(lambda *terms: e.Term(PRIMITIVES[name], terms), arity)
@@ -307,11 +307,11 @@ def test_lowering_broadcasts_on_request():
     assert found.shape == (3, 4)
 
 
-def test_lowering_a_constant():
+def test_a_constant_is_lowered_to_an_array():
     assert trace(lambda x: 1.5, 1).lower(nd.zeros((2,))).asnumpy().tolist() == [1.5, 1.5]
 
 
-def test_lowering_polygamma():
+def test_polygamma_is_lowered_to_an_operator():
     x = np.array([0.5, 3.0])
     found = trace(polygamma(2), 1).lower(nd.array(x, dtype="float64"))
     assert np.allclose(found.asnumpy(), special.polygamma(np, 2, x))
@@ -380,14 +380,14 @@ def test_polygamma_below_zero_is_the_slope_of_the_order_before(order):
 
 @pytest.mark.parametrize("dtype, tolerance", [("float16", 1e-3), ("float32", 5e-7)])
 @pytest.mark.parametrize("name", ["erf", "erfinv", "gamma", "gammaln"])
-def test_special_functions_in_smaller_types(name, dtype, tolerance):
+def test_special_functions_keep_smaller_dtypes(name, dtype, tolerance):
     x = np.linspace(0.05, 0.95, 50).astype(dtype)
     found = getattr(special, name)(np, x)
     assert found.dtype == dtype
     assert relative(found.astype("float64"), getattr(scipy_special, name)(x.astype("float64"))) < tolerance
 
 
-def test_poles_and_edges():
+def test_special_functions_have_their_values_at_poles_and_ends():
     with np.errstate(all="ignore"):
         edge = np.array([0.0, -0.0, -1.0, -2.0, -np.inf])
         np.testing.assert_array_equal(special.gamma(np, edge), [np.inf, -np.inf, np.nan, np.nan, np.nan])

@@ -81,7 +81,7 @@ def test_constants_are_not_truncated(kind, op, attrs, expected):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("op", ["_plus_scalar", "_maximum_scalar", "_lesser_scalar", "_equal_scalar", "_mod_scalar"])
-def test_numbers_beyond_every_integer(op, kind):
+def test_scalars_beyond_every_integer_are_compared_exactly(op, kind):
     data = np.array([0, 1, 2], kind)
     found = results(op, [data], {"scalar": 1e30})
     if op == "_lesser_scalar":

@@ -200,7 +200,7 @@ def test_half_precision_is_rounded_once() -> None:
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0,)])
-def test_loops_over_empty_arrays(shape: tuple[int, ...]) -> None:
+def test_loops_over_empty_arrays_give_empty_arrays(shape: tuple[int, ...]) -> None:
     for described in (sets(lambda x: x - row_max(x), -1), sets(lambda x: x - row_sum(x), -1)):
         loop = described.on([shape])
         x = np.zeros(shape, np.float32)
@@ -316,7 +316,7 @@ def test_text_of_calls(function, inputs, layout, text) -> None:
     assert loop_text(trace_rows(function, inputs), layout) == text
 
 
-def test_text_for_numba() -> None:
+def test_the_text_for_numba_is_the_stored_one() -> None:
     assert program(trace_rows(_softmax, (ELEMENT,))) == (NUMBA, [])
 
 
@@ -425,7 +425,7 @@ def test_loops_become_operators(axis, exclude) -> None:
 @pytest.mark.parametrize("name, attrs, count", [
     ("_backward_softmax", {"axis": 1, "temperature": 2.0}, 2), ("_backward_log_softmax", {"axis": -1}, 2),
     ("_backward_L2Normalization", {"mode": "channel"}, 3)])
-def test_derived_gradients_of_gradients(name, attrs, count) -> None:
+def test_derived_gradients_of_loops_agree_with_differences(name, attrs, count) -> None:
     """Gradients of operators that are loops agree with differences of their results."""
     op, rng = get(name), np.random.default_rng(0)
     shapes = [(2, 3, 2)] * 2 + [(2, 1, 2)] * (count - 2)

@@ -89,7 +89,7 @@ def samples(file: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("file", "printed"), [(LOOPS, of_loops), (KERNELS, of_kernels)], ids=["loops", "kernels"])
-def test_printed_texts(file: Path, printed: Callable[[], dict[str, str]]) -> None:
+def test_generated_kernels_have_the_stored_texts(file: Path, printed: Callable[[], dict[str, str]]) -> None:
     assert {name: text.strip() for name, text in printed().items()} == {
         name: text.strip() for name, text in samples(file).items()}
 

@@ -422,7 +422,7 @@ def test_several_contexts_hold_copies():
     (lambda: nn.Conv2D(2, 3, layout="NHCW"), "Did you mean"),
     (lambda: gluon.Blok, "Did you mean 'Block'"),
 ])
-def test_mistakes_are_refused(wrong, words):
+def test_mistakes_with_blocks_are_refused(wrong, words):
     with pytest.raises((ValueError, RuntimeError, KeyError, AttributeError), match=words):
         wrong()
 

@@ -53,7 +53,7 @@ def test_pixel_shuffle_refuses_a_wrong_number_of_factors() -> None:
         contrib.nn.PixelShuffle2D((1, 2, 3))
 
 
-def test_sync_batch_norm() -> None:
+def test_sync_batch_norm_on_one_device_equals_batch_norm() -> None:
     x = mx.nd.random.normal(3, 2, shape=(4, 5, 6, 6))
     one, other = contrib.nn.SyncBatchNorm(num_devices=1), nn.BatchNorm()
     for layer in (one, other):
@@ -67,7 +67,7 @@ def test_sync_batch_norm() -> None:
     assert names == ["beta", "gamma", "running_mean", "running_var"]
 
 
-def test_a_sparse_embedding_with_dense_gradients() -> None:
+def test_a_sparse_embedding_learns_with_dense_gradients() -> None:
     layer = contrib.nn.SparseEmbedding(10, 4)
     layer.initialize()
     with mx.autograd.record():
@@ -100,7 +100,7 @@ def test_deformable_convolutions_begin_without_offsets(kind: Any) -> None:
     assert bare(x).shape == (2, 4, 8, 8) and len(bare.collect_params().keys()) == 2
 
 
-def test_interval_sampler() -> None:
+def test_an_interval_sampler_takes_every_third_index() -> None:
     assert list(contrib.data.IntervalSampler(13, interval=3)) == [0, 3, 6, 9, 12, 1, 4, 7, 10, 2, 5, 8, 11]
     assert list(contrib.data.IntervalSampler(13, interval=3, rollover=False)) == [0, 3, 6, 9, 12]
     with pytest.raises(mx.errors.ArgumentError, match="interval=5 of length=3"):

@@ -29,7 +29,8 @@ CELLS: list[tuple[Callable[[], Any], tuple[int, ...], str, float, list[float]]] 
 
 
 @pytest.mark.parametrize(("make", "shape", "text", "total", "states"), CELLS, ids=[text for _, _, text, _, _ in CELLS])
-def test_cells(make: Callable[[], Any], shape: tuple[int, ...], text: str, total: float, states: list[float]) -> None:
+def test_unrolled_cells_give_the_results_of_mxnet(make: Callable[[], Any], shape: tuple[int, ...], text: str,
+                                                  total: float, states: list[float]) -> None:
     cell, draw = make(), np.random.RandomState(0)
     cell.initialize()
     x = mx.nd.array(draw.uniform(size=(2, 3, *shape)))
@@ -48,7 +49,7 @@ def test_cells(make: Callable[[], Any], shape: tuple[int, ...], text: str, total
     assert all(np.isfinite(each.grad().asnumpy()).all() for each in cell.collect_params().values())
 
 
-def test_names_of_steps() -> None:
+def test_steps_have_mxnets_names() -> None:
     cell = rnn.Conv2DLSTMCell((3, 8, 8), 4, 3, 3, prefix="c_")
     outputs, _ = cell.unroll(2, [mx.sym.var("a"), mx.sym.var("b")])
     assert mx.sym.Group(outputs).list_outputs() == ["c_t0_out_output", "c_t1_out_output"]

@@ -63,7 +63,8 @@ def _lists(loader: Any) -> list[Any]:
     ("discard", [3, 3], [[[0, 1, 2], [3, 4, 5], [6, 7, 8]]] * 2),
     ("rollover", [3, 3], [[[0, 1, 2], [3, 4, 5], [6, 7, 8]], [[9, 0, 1], [2, 3, 4], [5, 6, 7]]]),
 ])
-def test_the_last_incomplete_batch(last_batch: str, length: list[int], rounds: list[Any]) -> None:
+def test_a_batch_sampler_keeps_discards_or_rolls_over_the_last_batch(last_batch: str, length: list[int],
+                                                                     rounds: list[Any]) -> None:
     sampler = data.BatchSampler(data.SequentialSampler(10), 3, last_batch)
     for expected, found in zip(rounds, length, strict=True):
         assert len(sampler) == found
@@ -101,7 +102,7 @@ def test_shards_are_all_samples_once() -> None:
             Numbers(10).shard(4, index)
 
 
-def test_datasets_of_datasets() -> None:
+def test_datasets_are_taken_filtered_sharded_and_sampled() -> None:
     numbers = Numbers(6)
     assert list(numbers.take(2)) == [0, 1]
     assert list(numbers.take(None)) == list(numbers.take(99)) == list(range(6))
@@ -112,7 +113,7 @@ def test_datasets_of_datasets() -> None:
         numbers.sample([1, 2])  # type: ignore[arg-type]
 
 
-def test_lazy_and_eager_transforms() -> None:
+def test_transforms_are_lazy_or_eager() -> None:
     calls: list[int] = []
     eager = Numbers(3).transform(calls.append, lazy=False)
     assert calls == [0, 1, 2] and len(eager) == 3
@@ -122,7 +123,7 @@ def test_lazy_and_eager_transforms() -> None:
     assert calls[3:] == [1]
 
 
-def test_arrays_of_one_length() -> None:
+def test_arrays_of_one_length_are_zipped() -> None:
     pairs = data.ArrayDataset(mx.nd.array([[1, 2], [3, 4]]), mx.nd.array([5, 6], dtype="int32"))
     x, y = pairs[1]
     assert x.asnumpy().tolist() == [3, 4]
@@ -134,7 +135,7 @@ def test_arrays_of_one_length() -> None:
 
 # Batches.
 
-def test_batches_of_every_kind_of_sample() -> None:
+def test_every_kind_of_sample_is_batched() -> None:
     batchify = dataloader.default_batchify_fn
     stacked = batchify([mx.nd.array([1, 2], dtype="uint8"), mx.nd.array([3, 4], dtype="uint8")])
     assert stacked.dtype == np.uint8 and stacked.asnumpy().tolist() == [[1, 2], [3, 4]]
@@ -176,7 +177,7 @@ WAYS = [pytest.param({"num_workers": 2}, marks=forked, id="processes"),
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("last_batch", ["keep", "discard", "rollover"])
-def test_the_same_batches_in_every_way(way: Any, last_batch: str) -> None:
+def test_threads_and_processes_give_the_same_batches(way: Any, last_batch: str) -> None:
     pixels = np.random.default_rng(0).random((23, 40, 40)).astype("float32")
     pairs = data.ArrayDataset(mx.nd.array(pixels), mx.nd.arange(23, dtype="int64"))
     loader = data.DataLoader(pairs, 4, last_batch=last_batch, **way)
@@ -222,7 +223,7 @@ def test_shared_memory_of_many_sizes_is_freed() -> None:
     assert len(worker.lent._pieces) < 20
 
 
-def test_a_worker_s_memory_while_somebody_has_an_array() -> None:
+def test_a_workers_memory_lives_while_an_array_uses_it() -> None:
     """A later batch does not overwrite an array that a worker keeps, for example in a cache of batches."""
     made, lent = shared_memory.WorkerMemory(), shared_memory.LoaderMemory()
     kept = made.empty((2048,), np.dtype("int32"))
@@ -241,7 +242,7 @@ def test_a_worker_s_memory_while_somebody_has_an_array() -> None:
 
 
 @forked
-def test_a_users_batchify_function() -> None:
+def test_a_users_batchify_function_makes_the_batches() -> None:
     samples = Numbers(4, lambda number: {"x": np.full((50, 50), number, "float32"), "name": f"n{number}"})
     first, second = data.DataLoader(samples, 2, num_workers=1, batchify_fn=lambda samples: {
         "x": mx.nd.array(np.stack([sample["x"] for sample in samples])).transpose((0, 2, 1)),
@@ -440,7 +441,7 @@ def test_a_loader_is_iterated_twice_at_the_same_time() -> None:
     loader = data.DataLoader(Numbers(9), 2, num_workers=2)
     pairs = [(a.asnumpy().tolist(), b.asnumpy().tolist()) for a, b in zip(loader, loader, strict=True)]
     assert all(a == b for a, b in pairs) and len(pairs) == 5
-    for _ in range(3):  # rounds that are left before their end
+    for _ in range(3):  # rounds that end early
         assert next(iter(loader)).asnumpy().tolist() == [0, 1]
     assert _lists(loader)[-1] == [8]
     assert not loader._workers._made  # type: ignore[union-attr]
@@ -467,7 +468,7 @@ def test_batches_are_begun_in_advance(way: Any) -> None:
     assert len(_lists(loader)) == 4
 
 
-def test_pinned_batches() -> None:
+def test_batches_may_be_pinned() -> None:
     x, y = next(iter(data.DataLoader([(mx.nd.zeros(2), 1)], 1, pin_memory=True)))
     assert x.context == y.context == mx.cpu_pinned(0)
 
@@ -487,7 +488,7 @@ def test_workers_compute_where_the_program_has_computed() -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_records(way: Any, tmp_path: Path) -> None:
+def test_records_are_a_dataset(way: Any, tmp_path: Path) -> None:
     with mx.recordio.MXIndexedRecordIO(str(tmp_path / "a.idx"), str(tmp_path / "a.rec"), "w") as file:
         for number in range(50):
             file.write_idx(number, b"%03d" % number)

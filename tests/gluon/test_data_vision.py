@@ -40,7 +40,7 @@ def _rows(*labels: int) -> bytes:
 
 @pytest.mark.parametrize("kind", [vision.MNIST, vision.FashionMNIST])
 @pytest.mark.parametrize("packed", [True, False])
-def test_digits(kind: Any, packed: bool, tmp_path: Path) -> None:
+def test_files_of_digits_are_a_dataset(kind: Any, packed: bool, tmp_path: Path) -> None:
     _digits(tmp_path, "t10k", packed)
     digits = kind(root=str(tmp_path), train=False)
     image, label = digits[3]
@@ -75,7 +75,7 @@ def test_files_of_digits_with_different_counts_are_refused(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("where", ["", "cifar-10-batches-bin"])
-def test_cifar10_and_cifar100(where: str, tmp_path: Path) -> None:
+def test_cifar10_and_cifar100_are_read(where: str, tmp_path: Path) -> None:
     folder = tmp_path / where
     folder.mkdir(exist_ok=True)
     for number in range(1, 6):
@@ -90,7 +90,7 @@ def test_cifar10_and_cifar100(where: str, tmp_path: Path) -> None:
         vision.CIFAR10(root=tmp_path)
 
 
-def test_pictures_in_an_archive(tmp_path: Path) -> None:
+def test_pictures_are_read_from_an_archive(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "cifar-100-binary.tar.gz", "w:gz") as tar:
         for name, content in (("train.bin", _rows(1, 2)), ("test.bin", _rows(3, 4))):
             entry = tarfile.TarInfo(f"cifar-100-binary/{name}")
@@ -113,7 +113,7 @@ def _pictures(folder: Path) -> None:
         (folder / name).write_bytes(encode(np.ascontiguousarray(COLORS[number].transpose(1, 2, 0)), ".png", 3))
 
 
-def test_folders_of_images(tmp_path: Path) -> None:
+def test_folders_of_images_are_a_dataset(tmp_path: Path) -> None:
     _pictures(tmp_path)
     (tmp_path / "readme").touch()
     (tmp_path / "cat" / "notes.txt").touch()
@@ -128,13 +128,13 @@ def test_folders_of_images(tmp_path: Path) -> None:
         vision.ImageFolderDataset(tmp_path / "nowhere")
 
 
-def test_gray_images_of_folders(tmp_path: Path) -> None:
+def test_images_of_folders_may_be_read_as_gray(tmp_path: Path) -> None:
     _pictures(tmp_path)
     images = vision.ImageFolderDataset(tmp_path, 0, lambda image, label: (image.shape, -label))
     assert images[1] == ((32, 32, 1), -1)
 
 
-def test_lists_of_images(tmp_path: Path) -> None:
+def test_lists_of_images_are_a_dataset(tmp_path: Path) -> None:
     _pictures(tmp_path)
     (tmp_path / "a.lst").write_text("0\t1.5\tcat/a.PNG\n1\t2\t3\tant/c.png\n")
     for entries in ("a.lst", [[1.5, "cat/a.PNG"], [2, 3, "ant/c.png"]], [[[1.5], "cat/a.PNG"], [[2, 3], "ant/c.png"]]):
@@ -148,7 +148,7 @@ def test_lists_of_images(tmp_path: Path) -> None:
         vision.ImageListDataset(tmp_path, [["cat/a.PNG"]])
 
 
-def test_images_of_records(tmp_path: Path) -> None:
+def test_images_of_records_are_a_dataset(tmp_path: Path) -> None:
     with mx.recordio.MXIndexedRecordIO(str(tmp_path / "a.idx"), str(tmp_path / "a.rec"), "w") as file:
         for number, label in enumerate((3.0, [1.0, 2.0])):
             header = mx.recordio.IRHeader(0, label, number, 0)

@@ -58,7 +58,7 @@ class _Counts(est.TrainBegin, est.EpochBegin, est.BatchBegin, est.BatchEnd, est.
         self.seen.append("end")
 
 
-def test_training_and_its_events() -> None:
+def test_handlers_get_the_events_of_a_training() -> None:
     made, counts = _estimator(), _Counts()
     made.fit(_data(), _data(8), epochs=2, event_handlers=counts)
     assert counts.seen == ["train", *["epoch", *["batch"] * 3] * 2, "end"]
@@ -84,7 +84,7 @@ def test_a_trained_network_is_better() -> None:
     assert losses[1] < losses[0]
 
 
-def test_checkpoints(tmp_path: Path) -> None:
+def test_a_handler_writes_checkpoints_and_the_best_one(tmp_path: Path) -> None:
     made = _estimator()
     made.fit(_data(), epochs=4, event_handlers=est.CheckpointHandler(
         tmp_path, "m", made.train_metrics[0], save_best=True, max_checkpoints=2))
@@ -101,14 +101,14 @@ def test_checkpoints(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("mode", "epochs"), [("max", 3), ("auto", 3)])
-def test_early_stopping_without_improvement(mode: str, epochs: int) -> None:
+def test_early_stopping_ends_a_training_without_improvement(mode: str, epochs: int) -> None:
     made = _estimator()
     stopping = est.EarlyStoppingHandler(made.train_metrics[0], patience=2, mode=mode, min_delta=2.0, baseline=None)
     made.fit(_data(), epochs=9, event_handlers=stopping)
     assert stopping.current_epoch == epochs and stopping.stopped_epoch == epochs - 1
 
 
-def test_arguments_of_handlers() -> None:
+def test_handlers_take_their_arguments() -> None:
     made, stream = _estimator(), io.StringIO()
     made.logger.addHandler(logging.StreamHandler(stream))
     made.fit(_data(), epochs=1, event_handlers=est.LoggingHandler(2, made.train_metrics[:1]))
@@ -133,12 +133,12 @@ def test_arguments_of_handlers() -> None:
     (lambda: est.LoggingHandler("batch"), "expected a number of batches"),
     (lambda: est.EarlyStoppingHandler("acc"), "expected one metric"),
 ])
-def test_mistakes(call: Callable[[], object], words: str) -> None:
+def test_mistakes_raise_errors(call: Callable[[], object], words: str) -> None:
     with pytest.raises(mx.errors.ArgumentError, match=words):
         call()
 
 
-def test_defaults_of_handlers() -> None:
+def test_an_estimator_has_default_handlers() -> None:
     net = gluon.nn.Dense(1)
     with pytest.warns(UserWarning, match="No trainer specified"):
         made = est.Estimator(net, gluon.loss.L2Loss())

@@ -71,7 +71,7 @@ def began(name: str, hybrid: bool) -> tuple[gluon.Block, Callable[[Any], Any], n
 
 @pytest.mark.parametrize("hybrid", [False, True])
 @pytest.mark.parametrize("name", BLOCKS)
-def test_values_and_gradients(name: str, hybrid: bool) -> None:
+def test_blocks_in_compiled_functions_have_their_values_and_gradients(name: str, hybrid: bool) -> None:
     net, run, host = began(name, hybrid)
     compiled, x = jit(lambda x: run(x)), mx.nd.array(host)
     found = compiled(Tensor(host))

@@ -265,12 +265,12 @@ def _same(programs: list[Callable[[Machine], None]], rate: float) -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_gradients_of_a_program(program: Callable[[Machine], None]) -> None:
+def test_a_program_has_the_gradients_of_the_plain_network(program: Callable[[Machine], None]) -> None:
     _same([program, plain], 0.0)
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_gradients_of_programs_in_any_order(seed: int) -> None:
+def test_programs_in_any_order_have_the_same_gradients(seed: int) -> None:
     _same(random.Random(seed).choices(PROGRAMS, k=6), 0.0)
 
 

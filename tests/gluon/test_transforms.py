@@ -31,7 +31,7 @@ def test_to_tensor_scales_images() -> None:
     assert transforms.Cast("float16")(_image()).dtype == np.float16
 
 
-def test_parts_of_images() -> None:
+def test_images_are_cropped_and_resized() -> None:
     part = transforms.CropResize(2, 1, 5, 4)(_image())
     assert (part.asnumpy() == PIXELS[1:5, 2:7]).all()
     assert transforms.CropResize(2, 1, 5, 4, (8, 6))(_image()).shape == (6, 8, 3)
@@ -44,7 +44,7 @@ def test_parts_of_images() -> None:
     assert transforms.RandomResizedCrop((4, 6))(_image()).shape == (6, 4, 3)
 
 
-def test_random_flips() -> None:
+def test_random_flips_flip_some_images() -> None:
     mx.random.seed(0)
     for flip, flipped in ((transforms.RandomFlipLeftRight(), PIXELS[:, ::-1]),
                           (transforms.RandomFlipTopBottom(), PIXELS[::-1])):
@@ -75,7 +75,7 @@ def test_brightness_is_a_factor() -> None:
         np.testing.assert_allclose(factors, factors[0, 0, 0], rtol=1e-5)
 
 
-def test_rotations() -> None:
+def test_rotations_keep_the_shape() -> None:
     image = transforms.ToTensor()(_image())
     assert transforms.Rotate(0)(image).shape == image.shape
     assert transforms.RandomRotation((-10, 10), zoom_in=True)(image).shape == image.shape
@@ -90,7 +90,7 @@ def test_rotations() -> None:
         transforms.RandomRotation((1, 5), rotate_with_proba=1.5)
 
 
-def test_composed_transforms() -> None:
+def test_transforms_are_composed() -> None:
     parts = [transforms.Resize(8), transforms.ToTensor(), transforms.CenterCrop(4), transforms.Cast("float16")]
     together = transforms.Compose(parts)
     assert len(parts) == 4, "the list stays as it is"
@@ -103,14 +103,14 @@ def test_composed_transforms() -> None:
     assert transforms.Compose([])(expected) is expected
 
 
-def test_random_apply() -> None:
+def test_random_apply_applies_to_some_images() -> None:
     random.seed(1)
     twice = transforms.RandomApply(lambda image: image * 2, p=0.5)
     found = {float(twice(mx.nd.ones(1)).asscalar()) for _ in range(30)}
     assert found == {1.0, 2.0}
 
 
-def test_transforms_in_workers() -> None:
+def test_transforms_run_in_workers() -> None:
     make = transforms.Compose([transforms.RandomFlipLeftRight(), transforms.RandomBrightness(0.5),
                                transforms.ToTensor()])
     samples = SimpleDataset([(_image(), number) for number in range(8)]).transform_first(make)

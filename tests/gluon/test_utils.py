@@ -17,7 +17,7 @@ def _parts(*arguments: Any, **keywords: Any) -> list[Any]:
     return [part.asnumpy().tolist() for part in utils.split_data(*arguments, **keywords)]
 
 
-def test_parts_of_a_batch() -> None:
+def test_a_batch_is_split_into_parts() -> None:
     x = mx.nd.arange(10).reshape((5, 2))
     assert _parts(x, 5) == [[[0, 1]], [[2, 3]], [[4, 5]], [[6, 7]], [[8, 9]]]
     assert [len(part) for part in _parts(x, 3, even_split=False)] == [2, 2, 1]
@@ -27,7 +27,7 @@ def test_parts_of_a_batch() -> None:
         utils.split_data(x, 2)
 
 
-def test_parts_in_contexts() -> None:
+def test_parts_are_loaded_to_contexts() -> None:
     parts = utils.split_and_load(np.arange(6.0).reshape(3, 2), [mx.cpu(0), mx.cpu(1)], even_split=False)
     assert [part.context for part in parts] == [mx.cpu(0), mx.cpu(1)]
     assert parts[1].asnumpy().tolist() == [[4, 5]] and parts[1].dtype == np.float32
@@ -56,7 +56,7 @@ def test_clip_global_norm_scales_gradients(check: bool) -> None:
     np.testing.assert_allclose(arrays[1].asnumpy(), 2, rtol=1e-6)
 
 
-def test_clip_global_norm_of_sparse_gradients() -> None:
+def test_clip_global_norm_scales_sparse_gradients() -> None:
     rows, matrix = mx.nd.zeros((4, 2)), mx.nd.array([[0, 2], [4, 0]])
     rows[1] = 4
     arrays = [rows.tostype("row_sparse"), matrix.tostype("csr"), mx.nd.full((4,), 6)]
@@ -102,7 +102,7 @@ def test_download_finds_existing_files(tmp_path: Path, monkeypatch: pytest.Monke
         utils.download("https://example.org/")
 
 
-def test_replace_file(tmp_path: Path) -> None:
+def test_replace_file_replaces_or_cleans_up(tmp_path: Path) -> None:
     """The file takes the place of the other; one that cannot be moved is removed."""
     new, old = tmp_path / "new", tmp_path / "old"
     new.write_text("new")

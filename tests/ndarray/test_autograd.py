@@ -105,7 +105,7 @@ SLOPES = [
 
 
 @pytest.mark.parametrize("function, expected", SLOPES)
-def test_gradient(function, expected):
+def test_gradients_equal_the_expected_values(function, expected):
     np.testing.assert_allclose(slope(function, marked())[0], np.asarray(expected, np.float32), rtol=1e-6)
 
 
@@ -116,7 +116,7 @@ def test_gradients_of_broadcast_operands_are_summed():
     assert gv.tolist() == [3, 5, 7]
 
 
-def test_gradient_of_integers():
+def test_gradients_of_integers_are_computed():
     assert slope(lambda x: x * 2, marked([0, 1], dtype="int32"))[0].tolist() == [2, 2]
 
 
@@ -132,7 +132,7 @@ def test_losses_need_no_head_gradient():
 
 @settings(deadline=None, max_examples=60, derandomize=True)
 @given(st.lists(st.sampled_from(["double", "square", "sum", "share", "view", "transpose"]), min_size=1, max_size=8))
-def test_any_computation_against_differences(steps):
+def test_gradients_of_random_computations_agree_with_differences(steps):
     """The gradient of a random composition agrees with central differences."""
 
     def function(x):
@@ -164,7 +164,7 @@ def test_any_computation_against_differences(steps):
 # ------------------------------------------------------------------------------------------------ requests
 
 
-def test_requests():
+def test_requests_write_add_or_skip_gradients():
     write, add, null = marked(), marked(req="add"), marked(req="null")
     add.grad[:] = 1
     null.grad[:] = 7
@@ -209,7 +209,7 @@ def test_attach_grad_detaches_from_earlier_records():
 
 
 @pytest.mark.parametrize("gradients, requests", [(2, "write"), (3, ["write"] * 3), (1, ["write", "add"])])
-def test_mark_variables_with_more_gradients(gradients, requests):
+def test_mark_variables_warns_of_more_gradients_than_variables(gradients, requests):
     x, buffers = nd.array([1.0, 2.0]), [nd.zeros(2) for _ in range(gradients)]
     with pytest.warns(UserWarning, match="mark_variables: 1 variables, .* the first 1 of each count"):
         autograd.mark_variables([x], buffers, requests)
@@ -219,7 +219,7 @@ def test_mark_variables_with_more_gradients(gradients, requests):
     assert [each.asnumpy().tolist() for each in buffers] == [[3, 3]] + [[0, 0]] * (gradients - 1)
 
 
-def test_mark_variables():
+def test_marked_variables_get_gradients_by_request():
     x, y, g, h = nd.array(X), nd.array(X), nd.zeros((2, 3)), nd.ones((2, 3))
     autograd.mark_variables([x, y], [g, h], ["write", "add"])
     with autograd.record():
@@ -232,7 +232,7 @@ def test_mark_variables():
     assert x.grad is h
 
 
-def test_fresh_gradients():
+def test_backward_marks_gradients_as_fresh():
     """Trainers of MXNet read ``_fresh_grad`` to see whether backward has reached a weight since the last step."""
     x, y = marked(), marked()
     with autograd.record():
@@ -249,7 +249,7 @@ def test_fresh_gradients():
         nd.ones(1)._fresh_grad = True
 
 
-def test_head_gradients():
+def test_head_gradients_scale_the_gradients():
     x = marked()
     with autograd.record():
         y, z = x * 3, x * x
@@ -265,7 +265,7 @@ def test_head_gradients():
     np.testing.assert_array_equal(x.grad.asnumpy(), 3 * X)
 
 
-def test_retain_graph():
+def test_a_retained_graph_runs_backward_again():
     x = marked(req="add")
     with autograd.record():
         y = x * x
@@ -319,7 +319,7 @@ ORDERS = [
 
 
 @pytest.mark.parametrize("function, expected", ORDERS)
-def test_higher_orders(function, expected):
+def test_gradients_of_higher_orders_equal_the_expected_values(function, expected):
     x = marked()
     with autograd.record():
         y = function(x)
@@ -331,7 +331,7 @@ def test_higher_orders(function, expected):
         np.testing.assert_allclose(one, np.asarray(other, np.float32), rtol=1e-5, atol=1e-6)
 
 
-def test_backward_through_a_gradient():
+def test_backward_runs_through_a_gradient():
     x = marked()
     with autograd.record():
         y = x * x * x
@@ -341,7 +341,7 @@ def test_backward_through_a_gradient():
     np.testing.assert_allclose(x.grad.asnumpy(), 36 * X ** 3, rtol=1e-6)
 
 
-def test_grad():
+def test_grad_returns_gradients_of_any_recorded_array():
     x = marked()
     with autograd.record():
         y = x * 2
@@ -385,7 +385,7 @@ SCOPES = [
 
 
 @pytest.mark.parametrize("scope, expected", SCOPES)
-def test_modes(scope, expected):
+def test_scopes_set_recording_and_training(scope, expected):
     with scope():
         assert modes() == expected
         with autograd.record(), autograd.predict_mode():
@@ -398,7 +398,7 @@ def test_modes(scope, expected):
     assert modes() == (False, False)
 
 
-def test_set_modes():
+def test_set_functions_return_the_mode_before():
     assert [autograd.set_recording(True), autograd.set_recording(False)] == [False, True]
     assert [autograd.set_training(True), autograd.set_training(False)] == [False, True]
 
@@ -413,7 +413,7 @@ def test_mode_is_a_threads_own():
 
 
 @pytest.mark.parametrize("train_mode, expected", [(True, True), (False, False)])
-def test_the_mode_of_backward(train_mode, expected):
+def test_the_argument_of_backward_decides_its_mode(train_mode, expected):
     """The argument of backward decides the mode, whatever forward's was; backward records nothing."""
     seen = []
 
@@ -432,7 +432,7 @@ def test_the_mode_of_backward(train_mode, expected):
     assert seen == [(False, expected)]
 
 
-def test_batch_normalisation_in_both_modes():
+def test_batch_norm_has_gradients_of_both_modes():
     head = nd.array(np.arange(8).reshape(4, 2) ** 2)
     for train_mode, expected in ((True, [[-7, -25.5], [-23, -52.5], [-35, -75.5], [-43, -94.5]]),
                                  (False, head.asnumpy() / 2)):
@@ -551,7 +551,7 @@ class Scaled(autograd.Function):
         return dx * 20, dy * 30
 
 
-def test_function():
+def test_an_autograd_function_has_its_own_gradient():
     x, y = marked(), marked([1.0, 2.0])
     with autograd.record():
         u, w = Scaled()(x * 1, y)
@@ -566,7 +566,7 @@ def test_function():
     assert Scaled()(x, y)[0]._entry is None
 
 
-def test_function_of_one_output_and_of_numbers():
+def test_an_autograd_function_may_take_scalars():
     class Times(autograd.Function):
         def forward(self, x, number):
             return x * number
@@ -616,7 +616,7 @@ CUBES = {
 
 
 @pytest.mark.parametrize("make", CUBES.values(), ids=CUBES)
-def test_higher_orders_through_a_function(make):
+def test_an_autograd_function_has_higher_derivatives(make):
     x = marked([3.0, -2.0])
     values = x.asnumpy()
     with autograd.record():
@@ -701,7 +701,7 @@ def failing(dx):
     (lambda dx: dx.__imul__(2), OpError, "read-only"),
     (failing, KeyError, "mine"),
 ])
-def test_mistakes_in_autograd_functions(answer, kind, words):
+def test_mistakes_in_autograd_functions_are_named(answer, kind, words):
     x = marked()
     with autograd.record():
         y = Broken(answer)(x)
@@ -776,7 +776,7 @@ def test_a_function_is_called_once():
 # ------------------------------------------------------------------------------------------------- get_symbol
 
 
-def test_get_symbol():
+def test_get_symbol_gives_the_recorded_graph():
     x, y = marked(), marked([3, 1, 2])
     with autograd.record():
         z = nd.relu(x * y + 1) + x
@@ -831,7 +831,7 @@ def test_backward_releases_used_arrays():
     assert node.ins is node.outs is None
 
 
-def test_long_chains():
+def test_long_chains_cause_no_recursion():
     """A chain as long as a loop causes no recursion in forward, in backward, or when it is freed."""
     x = marked([1.0])
     with autograd.record():
@@ -843,7 +843,7 @@ def test_long_chains():
     del y
 
 
-def test_the_first_autograd():
+def test_contrib_autograd_records_as_in_mxnet():
     old = mx.contrib.autograd
     with old.train_section():
         assert autograd.is_recording() and autograd.is_training()
@@ -894,7 +894,7 @@ def test_errors_name_the_line_that_recorded_the_operator():
     assert said[0].lineno == made_here.__code__.co_firstlineno + 1
 
 
-# ------------------------------------------------------------------------------------- what whole numbers lose
+# --------------------------------------------------------------------------------------- gradients of integers
 
 
 def test_an_executor_warns_of_gradients_of_integers():

@@ -252,7 +252,7 @@ def slope(function):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_gradient(name):
+def test_writes_while_recording_have_gradients(name):
     function, x = FUNCTIONS[name], marked()
     with autograd.record():
         y = function(x)
@@ -326,7 +326,7 @@ def gradient(function):
 
 
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in ("elsewhere", "NDArray", "NDArrays")])
-def test_on_a_device(name):
+def test_writes_on_a_device_have_the_same_gradients(name):
     with Context("strict", 0):
         found = gradient(FUNCTIONS[name])
     for one, other in zip(found, gradient(FUNCTIONS[name])):
@@ -349,7 +349,7 @@ def test_written_values_are_cast():
     assert whole.asnumpy()[0].tolist() == [0, -1, 2]
 
 
-def test_second_order():
+def test_writes_have_second_derivatives():
     x = marked()
     with autograd.record():
         y = rows(x)
@@ -464,7 +464,7 @@ def test_overwriting_values_that_the_gradient_needs_is_an_error(function):
             call()
 
 
-def test_values_overwritten_after_recording():
+def test_values_overwritten_after_recording_are_an_error():
     z = marked()
     with autograd.record():
         w = z * 2
@@ -558,6 +558,6 @@ def repeated(x):
 
 @pytest.mark.parametrize("way", [lambda function: function, mx.jit], ids=["eager", "compiled"])
 @pytest.mark.parametrize("function, expected", [(changed_constant, [5, 6, 7]), (repeated, [0, 1, 1])])
-def test_tensors(function, expected, way):
+def test_writes_to_tensors_have_gradients(function, expected, way):
     found = mx.grad(way(function))(nn.Tensor(np.float32([1, 2, 3])))
     assert found.asnumpy().tolist() == expected

@@ -44,7 +44,7 @@ def compared(found: dict[str, np.ndarray], wanted: dict[str, np.ndarray]) -> Non
 
 
 @pytest.mark.parametrize("path", [TORCH, OLD], ids=lambda path: path.name)
-def test_a_state_dict_of_pytorch(path: Path) -> None:
+def test_a_state_dict_of_pytorch_is_read(path: Path) -> None:
     """Every dtype, views that share a storage, parameters, and empty tensors."""
     w = np.arange(12, dtype=np.float32).reshape(3, 4)
     halves = np.array([1.5, -2])
@@ -56,7 +56,7 @@ def test_a_state_dict_of_pytorch(path: Path) -> None:
         "short": np.array([3], np.int16)})
 
 
-def test_dicts_within_each_other() -> None:
+def test_names_of_nested_dicts_are_joined_by_dots() -> None:
     """Names of nested dicts are joined by dots; values that are no tensors are left out with a warning."""
     with pytest.warns(UserWarning, match=r"entries that are not tensors are left out: epoch, optimizer"):
         found = read(TRAINING)
@@ -66,7 +66,7 @@ def test_dicts_within_each_other() -> None:
     assert found["optimizer.state.0.exp_avg"].shape == (2, 2)
 
 
-def test_a_checkpoint_of_mindspore() -> None:
+def test_a_checkpoint_of_mindspore_is_read() -> None:
     w, halves = np.arange(6, dtype=np.float32).reshape(2, 3), np.array([1.5, -2])
     compared(read(PLAIN), {"w": w, "n": np.array(3.5, np.float32), "h": np.array([1, 2], np.float16),
                            "i": np.array([[5]]), "b": np.array([True, False]), "bf": halves.astype(ml_dtypes.bfloat16)})
@@ -86,7 +86,7 @@ def value(name: str, shape: list[int], numbers: bytes, dtype: str = "Float32") -
     return b"\n" + bytes([len(inner)]) + inner
 
 
-def test_a_tensor_in_several_values(tmp_path: Path) -> None:
+def test_a_tensor_divided_into_several_values_is_read(tmp_path: Path) -> None:
     """MindSpore divides long tensors; their lengths may be packed into one field."""
     numbers = np.arange(6, dtype=np.float32)
     path = tmp_path / "a"
@@ -94,7 +94,7 @@ def test_a_tensor_in_several_values(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read(path)["w"], numbers.reshape(2, 3))
 
 
-def test_a_text_in_a_checkpoint_of_mindspore(tmp_path: Path) -> None:
+def test_a_text_in_a_checkpoint_of_mindspore_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.ckpt"
     note = value("note", [1], "größer".encode("utf-32-le"), "str")
     path.write_bytes(value("w", [1], np.float32([2]).tobytes()) + note)
@@ -230,7 +230,7 @@ def test_tensors_that_share_a_storage_too_often(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shape, words", [((5, 3), ""), ((2 ** 31, 2 ** 31), "for the stored data"),
                                           ((2 ** 62, 2 ** 62), "for the stored data")])
-def test_expanded_tensors(shape: tuple[int, ...], words: str, tmp_path: Path) -> None:
+def test_expanded_tensors_must_fit_their_file(shape: tuple[int, ...], words: str, tmp_path: Path) -> None:
     """PyTorch's ``expand`` makes such a tensor: one axis has a stride of 0, and the file has to justify its length."""
     save(tmp_path / "a.pt", [Record(np.arange(3, dtype=np.float32).reshape(1, 3))], ["w"])
     with zipfile.ZipFile(tmp_path / "a.pt") as archive:
@@ -271,7 +271,7 @@ def old(path: Path, value: bytes | None = None, *, keys: Any = ("7",), version: 
 
 
 @pytest.mark.parametrize("part, begins", [(None, 0), (("8", 2, 6), 2)])
-def test_a_file_of_an_old_version(tmp_path: Path, part: Any, begins: int) -> None:
+def test_a_file_of_an_old_version_is_read(tmp_path: Path, part: Any, begins: int) -> None:
     """Texts of Python 2, tensors without hooks, and parts of storages are read."""
     path = old(tmp_path / "a.pth", part=part, count=begins + 6, stored=begins + 6)
     compared(read(path), {"w": np.arange(begins, begins + 6, dtype=np.float32).reshape(2, 3)})
@@ -286,7 +286,7 @@ def test_a_file_of_an_old_version(tmp_path: Path, part: Any, begins: int) -> Non
     ({"part": ("8", 1, 6)}, "expected a part of 6 elements"), ({"part": ("8", 1, 5)}, "expected a tensor within its 5"),
     ({"stored": 5}, "expected 6 numbers, found 5"),
 ])
-def test_damage_of_an_old_version(tmp_path: Path, words: dict[str, Any], message: str) -> None:
+def test_damage_in_a_file_of_an_old_version_is_refused(tmp_path: Path, words: dict[str, Any], message: str) -> None:
     with pytest.raises(FileFormatError, match=message):
         load(old(tmp_path / "a.pth", **words))
 
@@ -304,7 +304,8 @@ def test_no_code_of_an_old_file_is_run(tmp_path: Path, monkeypatch: pytest.Monke
 @settings(max_examples=MOST_DAMAGED, deadline=None)
 @given(data=st.data())
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_changed_bytes(path: Path, data: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_files_with_changed_bytes_are_read_or_refused(path: Path, data: Any,
+                                                      tmp_path_factory: pytest.TempPathFactory) -> None:
     """A changed file is read, or refused with an error of opreg."""
     content = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 4))):

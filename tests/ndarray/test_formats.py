@@ -15,7 +15,7 @@ from opreg.ndarray.records import Record
 
 ONE = np.ones(1, np.float32)
 
-def test_names_with_a_zero_byte(tmp_path):
+def test_names_with_a_zero_byte_are_refused(tmp_path):
     name = str(tmp_path / "a\0b")
     with pytest.raises(ArgumentError, match=r"a\\x00b': it holds a zero byte"):
         save(name, [Record(np.zeros(1))])
@@ -24,7 +24,7 @@ def test_names_with_a_zero_byte(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in folders")
-def test_pipes_and_devices(tmp_path):
+def test_pipes_and_devices_are_refused(tmp_path):
     """A pipe is refused without waiting for its other end."""
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", os.devnull):

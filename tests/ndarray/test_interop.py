@@ -310,7 +310,7 @@ def test_conversions_that_leave_the_tape_cause_a_warning(way):
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy keyword")  # PyTorch's
-def test_pytorch(make):
+def test_pytorch_takes_arrays(make):
     torch = library("torch")
     for dtype in ("float32", "bfloat16", "int64", "bool"):
         x = make([1, 0], dtype)
@@ -327,7 +327,7 @@ def test_pytorch(make):
     assert (make([1, 2]) + torch.ones(2)).asnumpy().tolist() == (torch.ones(2) + make([1, 2])).asnumpy().tolist()
 
 
-def test_jax(make):
+def test_jax_takes_arrays(make):
     jax = library("jax")
     for dtype in ("float32", "bfloat16", "int32", "bool"):
         x = make([1, 0], dtype)
@@ -344,7 +344,7 @@ def test_jax(make):
         mx.nd.from_dlpack(given)[:] = 1
 
 
-def test_pandas(make):
+def test_pandas_takes_arrays(make):
     pandas = library("pandas")
     assert pandas.Series(make([1, 2])).tolist() == [1, 2]
     frame = pandas.DataFrame({"a": make([1, 2]), "b": make([3, 4], "int32")})
@@ -355,7 +355,7 @@ def test_pandas(make):
     assert Tensor(frame["b"]).dtype == mx.int32
 
 
-def test_matplotlib(make):
+def test_matplotlib_takes_arrays(make):
     matplotlib = library("matplotlib")
     matplotlib.use("Agg")
     from matplotlib import pyplot
@@ -371,7 +371,7 @@ def test_matplotlib(make):
     pyplot.close(figure)
 
 
-def test_scipy(make):
+def test_scipy_takes_arrays(make):
     library("scipy")
     from scipy import linalg, ndimage, optimize, sparse, special, stats
 
@@ -387,7 +387,7 @@ def test_scipy(make):
     np.testing.assert_allclose(found.x, [3, 3], atol=1e-4)
 
 
-def test_pillow(make):
+def test_pillow_exchanges_images(make):
     library("PIL")
     from PIL import Image
 
@@ -399,7 +399,7 @@ def test_pillow(make):
     assert not hasattr(pixels, "__array_interface__")  # else np.asarray would share the memory
 
 
-def test_safetensors(make):
+def test_safetensors_exchanges_arrays(make):
     numpy_files = library("safetensors.numpy")
     saved = numpy_files.save({"a": make([[1, 2]]).asnumpy()})
     assert mx.nd.array(numpy_files.load(saved)["a"]).asnumpy().tolist() == [[1, 2]]

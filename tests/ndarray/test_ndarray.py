@@ -102,7 +102,7 @@ def test_arrays_are_made(make, expected, dtype):
     same(make(), expected, dtype)
 
 
-def test_bfloat16():
+def test_arrays_may_be_bfloat16():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     x = nd.array([1, 2.5], dtype="bfloat16")
     assert x.dtype is ml_dtypes.bfloat16
@@ -190,7 +190,7 @@ READ = [
 
 
 @pytest.mark.parametrize("make, key, expected", READ)
-def test_subscript(make, key, expected):
+def test_subscripts_select_elements(make, key, expected):
     same(make()[key], expected)
 
 
@@ -218,7 +218,7 @@ def test_tuples_in_a_subscript_are_arrays_of_indices(key):
     (True, (1,), ...), ((True, 1), (1, 1), 1), ((1, True), (1, 1), 1), ((True, slice(0, 1)), slice(0, 1), slice(0, 1)),
     ((slice(0, 1), True), slice(0, 1), slice(0, 1)), ((True, [0, 1]), [0, 1], [0, 1]), ((False, None, 1), (None, 1), 1),
 ])
-def test_truth_values_in_subscripts(key, read, rows):
+def test_booleans_in_subscripts_are_ignored_or_integers_as_in_mxnet(key, read, rows):
     """MXNet ignores booleans in reads and writes; if all other parts are integers, a read takes booleans as
     integers."""
     expected = a().asnumpy()
@@ -303,13 +303,13 @@ WRITTEN = [
 
 
 @pytest.mark.parametrize("make, key, value, expected", WRITTEN)
-def test_assignment(make, key, value, expected):
+def test_assignments_to_subscripts_change_elements(make, key, value, expected):
     x = make()
     x[key] = value
     same(x, expected)
 
 
-def test_assignment_to_a_number():
+def test_an_array_without_axes_is_assigned():
     x = nd.zeros(())
     x[:] = np.ones(())
     same(x, 1)
@@ -319,7 +319,7 @@ def test_assignment_to_a_number():
         x[0:1] = 3
 
 
-def test_assignment_casts():
+def test_assigned_values_are_cast():
     x, y = i(), nd.array([1, 2], dtype="uint8")
     x[:] = 1.7
     same(x, [1, 1], "int32")
@@ -368,7 +368,7 @@ RESHAPES = [
 
 
 @pytest.mark.parametrize("shape, keywords, expected", RESHAPES)
-def test_reshape_codes(shape, keywords, expected):
+def test_reshape_takes_mxnets_codes(shape, keywords, expected):
     assert b().reshape(shape, **keywords).shape == expected
     assert b().reshape(*shape, **keywords).shape == expected
     assert b().reshape(list(shape), **keywords).shape == expected
@@ -397,7 +397,7 @@ ARITHMETIC = [
 
 
 @pytest.mark.parametrize("call, expected", ARITHMETIC)
-def test_arithmetic(call, expected):
+def test_arithmetic_equals_numpys(call, expected):
     with np.errstate(all="ignore"):
         same(call(), np.asarray(expected, np.float32))
 
@@ -454,7 +454,7 @@ def test_arithmetic_with_text_and_lists_is_refused(make, kind, sign):
         compute(x, (1,))
 
 
-def test_arithmetic_in_place():
+def test_in_place_arithmetic_keeps_the_array():
     x = a()
     y = x
     x += 1
@@ -486,7 +486,7 @@ NUMPYS = {"modulo": np.mod, "lesser": np.less, "lesser_equal": np.less_equal}
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_functions_of_arrays_and_numbers(name):
+def test_functions_take_arrays_and_scalars_on_either_side(name):
     function, reference = getattr(nd, name), NUMPYS.get(name) or getattr(np, name)
     x, y = np.float32([[1, 2, 3]]), np.float32([[3], [2]])
     for left, right in ((x, y), (x, 2), (2, x)):
@@ -500,7 +500,7 @@ def test_functions_of_arrays_and_numbers(name):
 
 
 @pytest.mark.parametrize("name", ["pow", "power", "maximum", "minimum", "hypot"])
-def test_the_same_functions_of_symbols(name):
+def test_functions_of_symbols_equal_those_of_arrays(name):
     function, x = getattr(mx.sym, name), mx.sym.Variable("x")
     reference = {"pow": np.power}.get(name) or getattr(np, name)
     value = np.float32([1, 2, 3])
@@ -543,7 +543,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize("call, expected", CALLS)
-def test_call(call, expected):
+def test_functions_take_arguments_in_every_form(call, expected):
     same(call(), np.asarray(expected, np.float32))
 
 
@@ -572,7 +572,7 @@ CALLED_WRONGLY = [
 
 
 @pytest.mark.parametrize("call, kind, words", CALLED_WRONGLY)
-def test_called_wrongly(call, kind, words):
+def test_wrong_calls_raise_errors(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
 
@@ -613,7 +613,7 @@ def test_calls_of_one_form_differ_in_their_arrays():
     assert nd.sum(a(), axis=[0]).shape == (3,)
 
 
-def test_out():
+def test_results_are_written_to_out():
     o = nd.zeros((2, 3))
     assert nd.relu(a(), out=o) is o
     same(o, X)
@@ -696,10 +696,10 @@ def test_functions_have_signatures():
     assert repr(nd.linalg) == "<operators nd.linalg>"
 
 
-# ------------------------------------------------------------------------------------------- as other things
+# ------------------------------------------------------------------------------------- conversions to Python
 
 
-def test_properties():
+def test_arrays_have_their_properties():
     x = a()
     assert (x.shape, x.size, x.ndim, len(x), x.dtype) == ((2, 3), 6, 2, 2, np.float32)
     assert (x.context, x.ctx, x.stype, x.writable, x.grad) == (mx.cpu(), mx.cpu(), "default", True, None)
@@ -722,11 +722,11 @@ REPRS = [
 
 
 @pytest.mark.parametrize("make, text", REPRS)
-def test_repr(make, text):
+def test_the_repr_shows_values_shape_and_context(make, text):
     assert repr(make()) == str(make()) == text
 
 
-def test_scalar_conversions():
+def test_arrays_of_one_element_become_scalars():
     x = nd.array([2.5])
     assert (float(x), int(x), x.asscalar(), x.item()) == (2.5, 2, np.float32(2.5), 2.5)
     assert type(x.asscalar()) is np.float32
@@ -747,7 +747,7 @@ SCALARS = [0, 1, -1, 3, 127, 128, -129, 2**31, 2**53 + 1, 2**63, 10**30, 1.0, 0.
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64", "bool", "float16", "float32"])
-def test_fast_path_of_scalars(dtype):
+def test_the_fast_path_of_scalars_equals_the_operator(dtype):
     data = np.array([0, 1, 2, 100, 7]).astype(dtype)
     makers = {nd.NDArray: lambda: nd.array(data, dtype=dtype), mx.np.ndarray: lambda: mx.np.array(data, dtype=dtype),
               mx.Tensor: lambda: mx.Tensor(data)}
@@ -765,7 +765,7 @@ def test_fast_path_of_scalars(dtype):
             assert answer(getattr(cls, name), array, scalar) == answer(slow, array, scalar), (cls, name, scalar)
 
 
-def test_numpy():
+def test_arrays_become_numpy_copies():
     x = a()
     host = x.asnumpy()
     assert host.flags.writeable
@@ -905,7 +905,7 @@ def test_memory_that_may_not_be_written_is_read_by_inference():
         assert run(False).shape == (2, 3)
 
 
-def test_dlpack():
+def test_dlpack_shares_memory():
     x = a()
     host = np.from_dlpack(x)
     x[0, 0] = 7
@@ -925,7 +925,7 @@ def test_dlpack():
 
 
 @pytest.mark.parametrize("make", [a, i, lambda: nd.zeros((2, 0)), lambda: a().as_in_context(mx.cpu(1))])
-def test_pickle_and_copy(make):
+def test_pickled_and_copied_arrays_are_equal(make):
     x = make()
     for y in (pickle.loads(pickle.dumps(x)), copy.copy(x), copy.deepcopy(x)):
         same(y, x.asnumpy(), np.dtype(x.dtype).name)
@@ -933,7 +933,7 @@ def test_pickle_and_copy(make):
         assert not np.shares_memory(x._data, y._data)
 
 
-def test_states_of_mxnets_pickles():
+def test_pickles_of_mxnet_are_read():
     """A pickled array of MXNet 1.9.1 contains a record of a parameter file."""
     state = {"handle": bytearray(bytes.fromhex(
         "c9fa93f900000000020000000100000000000000030000000000000001000000000000000000000000" "00803f0000004000004040"))}
@@ -948,7 +948,7 @@ def test_states_of_mxnets_pickles():
     same(x, [[1, 2, 3]])
 
 
-def test_a_symbol_as_a_function_of_arrays():
+def test_a_cached_op_computes_a_symbol_on_arrays():
     x, y = mx.sym.var("x"), mx.sym.var("y")
     function = nd.CachedOp(mx.sym.Group([mx.sym.broadcast_mul(x, y), x + 1]))
     left, right = a(), v()
@@ -986,7 +986,7 @@ def test_engine_bulk_has_no_effect():
     same(x, X * 2)
 
 
-def test_copies():
+def test_copyto_and_copy_copy_values():
     x, y = a(), nd.zeros((2, 3))
     assert x.copyto(y) is y
     same(y, X)
@@ -1022,7 +1022,7 @@ def test_save_and_load(tmp_path, name):
         assert nd.load(path)["placed"].context is mx.cpu(1)
 
 
-def test_npz_of_other_dtypes(tmp_path):
+def test_npz_files_of_other_dtypes_are_refused(tmp_path):
     path = tmp_path / "x.npz"
     np.savez(path, small=np.zeros(2, np.complex64))
     with pytest.raises(DTypeError, match="complex64") as caught:

@@ -77,7 +77,7 @@ WAYS = {
 
 
 @of_each(itertools.product(FUNCTIONS, WAYS), by=lambda case: case[1])
-def test_recorded(name, way):
+def test_numpy_functions_on_arrays_are_recorded(name, way):
     function = FUNCTIONS[name]
     value, gradient = WAYS[way](function if way == "NDArray" else lambda x: function(x).sum())
     np.testing.assert_allclose(value.ravel() if way == "NDArray" else value,

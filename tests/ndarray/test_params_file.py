@@ -72,7 +72,7 @@ def only(data, **kwargs):
     return record
 
 
-# ------------------------------------------------------------------------------ what MXNet wrote
+# ------------------------------------------------------------------------ files written by MXNet
 
 
 @pytest.mark.parametrize("version", ("v0", "v1", "v2"))
@@ -86,7 +86,7 @@ def test_named_arrays_of_every_version(expected, version):
 
 
 @pytest.mark.parametrize("name", ("list_v0", "list_v1", "list_v2", "list_mixed", "list_gpu"))
-def test_lists_of_every_version(expected, name):
+def test_lists_of_every_version_are_read(expected, name):
     records, names = load(FILES / f"{name}.params")
     assert names == []
     assert len(records) == 3
@@ -100,14 +100,14 @@ def test_devices_are_read():
 
 
 @pytest.mark.parametrize(("name", "prefix"), (("bool_v2", "bool/"), ("dict_v3", "v3/")))
-def test_bool_scalar_and_zero_size(expected, name, prefix):
+def test_booleans_scalars_and_empty_arrays_are_read(expected, name, prefix):
     records, names = load(FILES / f"{name}.params")
     assert {prefix + name for name in names} == {key for key in expected if key.startswith(prefix)}
     for got, key in zip(records, names, strict=True):
         assert same(got.array, expected[prefix + key])
 
 
-def test_sparse_arrays(expected):
+def test_sparse_arrays_of_mxnets_files_are_read(expected):
     records, names = load(FILES / "sparse_v2.params")
     assert [record.sparse.stype if record.sparse else "" for record in records].count("") == 1
     for got, name in zip(records, names, strict=True):
@@ -127,7 +127,7 @@ def test_written_again_a_file_is_the_same(path, tmp_path):
     assert (tmp_path / "again.params").read_bytes() == path.read_bytes()
 
 
-# ---------------------------------------------------------------------------- what is left to us
+# ----------------------------------------------------------------------- files in our own layout
 
 REFUSED = {
     "bad_cut_0": r"byte 0, header: expected 8 bytes of the file's magic number, found 0 before the end",
@@ -224,7 +224,7 @@ def test_arrays_without_numbers_keep_their_shape(zero):
 @pytest.mark.parametrize(
     ("code", "device"), (((3, 1), ("cpu_pinned", 1)), ((5, 0), ("cpu_shared", 0)), ((2, 7), ("gpu", 7)))
 )
-def test_device_codes(code, device):
+def test_codes_name_the_device_of_a_record(code, device):
     assert only(file(record(device=code))).device == device
 
 
@@ -304,7 +304,7 @@ CSR = (2, (2, 3), (3,), (1, 2, 3), (0, 2, 3), (2, 0, 1))
     ),
 )
 @pytest.mark.parametrize("index", (("q", 6), ("i", 4)))
-def test_sparse_records(parts, dense, index):
+def test_sparse_records_are_made_dense(parts, dense, index):
     got = only(file(sparse(*parts, index=index)))
     assert same(got.dense(), np.asarray(dense, np.float32))
     assert got.sparse.stype == {1: "row_sparse", 2: "csr"}[parts[0]] and got.sparse.shape == np.shape(dense)
@@ -348,14 +348,14 @@ def test_a_sparse_array_larger_than_memory_is_read():
 # --------------------------------------------------------------------------------------- bfloat16
 
 
-def test_bfloat16():
+def test_files_hold_bfloat16():
     numbers = np.array([[1.0, -2.5], [np.nan, 3e38]], ml_dtypes.bfloat16)
     data = b"".join(write([Record(numbers)]))
     assert data == file(record((2, 2), 12, numbers.tobytes()))
     assert same(only(data).array, numbers)
 
 
-def test_bfloat16_without_its_package(monkeypatch):
+def test_bfloat16_is_refused_without_its_package(monkeypatch):
     data = file(record((1,), 12, b"\0\0"))
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     with pytest.raises(FileFormatError, match="package ml_dtypes to be installed"):
@@ -474,7 +474,7 @@ def test_npz_by_numpy_whatever_its_name(tmp_path, compress):
     check_arrays(*load(path))
 
 
-def test_npz_without_names_and_empty(tmp_path):
+def test_npz_files_may_lack_names_or_arrays(tmp_path):
     save(tmp_path / "a.npz", [Record(ONE), Record(ONE)])
     assert load(tmp_path / "a.npz")[1] == ["arr_0", "arr_1"]
     save(tmp_path / "a.npz", [])

@@ -305,7 +305,7 @@ def test_gradients_of_an_array_that_is_used_many_times_are_summed():
 
 
 @pytest.mark.parametrize("req, expected", [("write", 4.0), ("add", 8.0), ("null", None)])
-def test_requests(req, expected):
+def test_recipes_follow_the_request(req, expected):
     x = nd.array([2.0])
     x.attach_grad(req)
     for _ in range(2):

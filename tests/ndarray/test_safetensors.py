@@ -80,7 +80,7 @@ def test_arrays_begin_at_multiples_of_their_item_size(tmp_path: Path) -> None:
         assert (8 + length + said["data_offsets"][0]) % arrays[name].itemsize == 0, name
 
 
-def test_arrays_and_cells(tmp_path: Path) -> None:
+def test_arrays_and_cells_are_saved_and_loaded(tmp_path: Path) -> None:
     path = str(tmp_path / "a.safetensors")
     mx.nd.save(path, {"w": mx.nd.ones((2, 3)), "h": mx.nd.ones((2,), dtype="bfloat16")})
     found = mx.nd.load(path)
@@ -102,8 +102,7 @@ def test_arrays_and_cells(tmp_path: Path) -> None:
     (np.ones(1), None, ArgumentError, "have names: save a dict"),
 ], ids=["no array", "text", "complex128", "metadata", "no names"])
 def test_arrays_that_a_safetensors_file_cannot_hold(tmp_path: Path, array: np.ndarray | None, name: str | None,
-                                                    kind: type[Exception],
-                                                    message: str) -> None:
+                                                    kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         save(tmp_path / "a.safetensors", [Record(array)], [name] if name else ())
     assert not [*tmp_path.iterdir()]
@@ -141,12 +140,12 @@ def test_damaged_files_are_refused(tmp_path: Path, name: str) -> None:
         load(tmp_path / "a.safetensors")
 
 
-def test_empty(tmp_path: Path) -> None:
+def test_a_file_may_hold_no_arrays(tmp_path: Path) -> None:
     save(tmp_path / "a.safetensors", [])
     assert load(tmp_path / "a.safetensors") == ([], [])
 
 
-def test_bfloat16_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bfloat16_is_refused_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a").write_bytes(stored({"w": entry("BF16", (1,), (0, 2))}, bytes(2)))
     monkeypatch.setitem(__import__("sys").modules, "ml_dtypes", None)
     with pytest.raises(FileFormatError, match="ml_dtypes to be installed"):

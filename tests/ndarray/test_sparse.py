@@ -19,11 +19,11 @@ def stored(x, stype):
     return nd.array(x).tostype(stype)
 
 
-# ------------------------------------------------------------------------------------------- what arrays are
+# ------------------------------------------------------------------------------- attributes of sparse arrays
 
 
 @pytest.mark.parametrize("stype, kind", [("csr", nd.sparse.CSRNDArray), ("row_sparse", nd.sparse.RowSparseNDArray)])
-def test_a_sparse_array(stype, kind):
+def test_a_sparse_array_has_the_attributes_of_an_ndarray(stype, kind):
     x = stored(X, stype)
     assert type(x) is kind and isinstance(x, nd.NDArray) and x.stype == stype
     assert (x.shape, x.dtype, x.ndim, x.size, len(x)) == ((4, 3), np.float32, 2, 12, 4)
@@ -82,13 +82,13 @@ def test_sparse_arrays_are_made(make, expected):
     (lambda: stored(X, "csr").__setitem__(0, 1), SubscriptError, "only all of a sparse array"),
     (lambda: stored(X, "csr") + stored(Y[:2], "csr"), ShapeError, "broadcast"),
 ])
-def test_mistakes_with_sparse_arrays(call, error, message):
+def test_mistakes_with_sparse_arrays_are_refused(call, error, message):
     with pytest.raises(error, match=message):
         call()
 
 
 @pytest.mark.parametrize("key", [0, -1, slice(1, 3), slice(None), (slice(0, 2), slice(1, 3))])
-def test_rows_of_a_csr_matrix(key):
+def test_rows_of_a_csr_matrix_are_sliced(key):
     part = stored(X, "csr")[key]
     assert part.stype == "csr" and (part.asnumpy() == np.atleast_2d(X[key])).all()
     part.check_format()
@@ -105,7 +105,7 @@ def test_a_sparse_array_is_written_as_a_whole(stype, source):
     assert (dense.asnumpy() == X).all()
 
 
-def test_scipy_matrices():
+def test_matrices_of_scipy_become_csr_arrays():
     sparse = pytest.importorskip("scipy.sparse")
     matrix = nd.sparse.csr_matrix(sparse.csr_matrix(X))
     assert (matrix.asnumpy() == X).all() and (matrix.asscipy().toarray() == X).all()
@@ -145,7 +145,7 @@ KEPT = {
 
 @pytest.mark.parametrize("stype", ["csr", "row_sparse"])
 @pytest.mark.parametrize("text", KEPT)
-def test_the_storage_type_of_a_result(text, stype):
+def test_results_have_the_storage_type_of_mxnet(text, stype):
     result = eval(text, {"x": stored(X, stype), "nd": nd})
     assert result.stype == (stype if KEPT[text] else "default")
     with np.errstate(divide="ignore"):
@@ -153,7 +153,7 @@ def test_the_storage_type_of_a_result(text, stype):
 
 
 @pytest.mark.parametrize("divisor", ["default", "row_sparse", "csr"])
-def test_operators_of_stored_elements(divisor):
+def test_operators_on_stored_elements_keep_the_storage_type(divisor):
     stored_rows = nd._internal._scatter_elemwise_div(stored(X, "row_sparse"), nd.array(abs(Y) + 1).tostype(divisor))
     assert stored_rows.stype == "row_sparse" and stored_rows.indices.asnumpy().tolist() == [0, 1, 3]
     assert np.array_equal(stored_rows.asnumpy(), X / (abs(Y) + 1))
@@ -163,7 +163,7 @@ def test_operators_of_stored_elements(divisor):
 
 @pytest.mark.parametrize("left", ["default", "csr", "row_sparse"])
 @pytest.mark.parametrize("right", ["default", "csr", "row_sparse"])
-def test_arithmetic_of_two_arrays(left, right):
+def test_arithmetic_of_two_sparse_arrays_equals_numpys(left, right):
     for name, word, compute in (("elemwise_add", "add", np.add), ("elemwise_sub", "subtract", np.subtract),
                                 ("elemwise_mul", "multiply", np.multiply)):
         kinds = {left, right}
@@ -175,7 +175,7 @@ def test_arithmetic_of_two_arrays(left, right):
             assert result.stype == stype and (result.asnumpy() == compute(X, Y)).all()
 
 
-def test_a_matrix_and_an_array_that_broadcasts():
+def test_a_csr_matrix_may_be_multiplied_by_a_broadcast_array():
     row = np.float32([[1, 2, 4]])
     assert nd.broadcast_mul(stored(X, "csr"), nd.array(row)).stype == "csr"
     assert (nd.broadcast_mul(stored(X, "csr"), nd.array(row)).asnumpy() == X * row).all()
@@ -183,7 +183,7 @@ def test_a_matrix_and_an_array_that_broadcasts():
     assert (nd.broadcast_add(stored(X, "csr"), nd.array(row)).asnumpy() == X + row).all()
 
 
-def test_sums_parts_and_lists():
+def test_sums_slices_and_add_n_take_sparse_arrays():
     rows, matrix = stored(X, "row_sparse"), stored(X, "csr")
     assert (nd.sum(matrix, axis=1).asnumpy() == X.sum(1)).all() and nd.sum(rows).asscalar() == X.sum()
     squares = nd._internal._square_sum(rows, axis=1, keepdims=True)
@@ -210,7 +210,7 @@ def test_getnnz_counts_stored_elements_zeros_included(axis, expected):
 @pytest.mark.parametrize("library", [True, False])
 @pytest.mark.parametrize("turn, turn_right, stype", [
     (False, False, "default"), (True, False, "row_sparse"), (False, True, "default"), (True, True, "default")])
-def test_products_with_a_csr_matrix(turn, turn_right, stype, library, monkeypatch):
+def test_products_with_a_csr_matrix_equal_numpys(turn, turn_right, stype, library, monkeypatch):
     if not library:
         monkeypatch.setattr("opreg.ndarray.sparse_numbers.scipy_sparse", lambda: None)
     a = X.T if turn else X
@@ -223,7 +223,7 @@ def test_products_with_a_csr_matrix(turn, turn_right, stype, library, monkeypatc
     assert asked.stype == "csr" and (asked.asnumpy() == a @ b).all()
 
 
-def test_products_of_dense_arrays_with_a_csr_matrix():
+def test_products_of_dense_arrays_with_a_csr_matrix_equal_numpys():
     d = np.float32([[1, 2, 3, 4], [0, 1, 0, -1]])
     assert nd.dot(nd.array(d), stored(X, "csr")).stype == "csr"
     assert (nd.dot(nd.array(d), stored(X, "csr")).asnumpy() == d @ X).all()
@@ -267,7 +267,7 @@ def test_the_gradient_of_embedding_has_the_rows_that_were_looked_up(weight_stype
     assert (out.asnumpy() == np.arange(10).reshape(5, 2)[[[4, 1], [1, 4]]]).all()
 
 
-def test_gradients_of_sparse_arrays():
+def test_gradients_of_sparse_arrays_are_sparse():
     x = stored(X, "row_sparse")
     x.attach_grad()
     assert x.grad.stype == "row_sparse"
@@ -427,7 +427,7 @@ def test_a_module_moves_the_rows_that_were_looked_up(kvstore):
     assert (moved[[0, 4, 5]] == 5).all() and (moved[[1, 2, 3]] < 5).all()
 
 
-def test_gluon_embeddings_with_sparse_gradients():
+def test_gluon_embeddings_train_with_sparse_gradients():
     net = mx.gluon.nn.Embedding(6, 2, sparse_grad=True)
     net.initialize(mx.init.One())
     trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1, "momentum": 0.5, "wd": 0})
@@ -468,7 +468,7 @@ def test_a_store_gives_rows():
         store.row_sparse_pull("w", out=nd.zeros((4, 2)), row_ids=nd.array([1]))
 
 
-def test_random_sparse_arrays():
+def test_rand_sparse_ndarray_makes_sparse_arrays():
     from opreg import test_utils
 
     matrix, (indptr, indices, data) = test_utils.rand_sparse_ndarray((5, 4), "csr", density=0.5)
@@ -487,7 +487,7 @@ def test_random_sparse_arrays():
 @pytest.mark.parametrize("shape, density, lengths", [
     ((4, 100), 0.075, [2, 4, 8, 16]), ((4, 100), 0.01, [1, 1, 1, 1]), ((4, 100), 0.005, [1, 1, 0, 0]),
     ((3, 4), 0.8, [2, 4, 3]), ((4, 100), 0.05, [2, 4, 8, 6])])
-def test_rows_of_a_power_law(shape, density, lengths):
+def test_lengths_of_rows_follow_a_power_law(shape, density, lengths):
     matrix = mx.test_utils.rand_ndarray(shape, "csr", density, distribution="powerlaw")
     matrix.check_format()
     assert np.diff(matrix.indptr.asnumpy()).tolist() == lengths
@@ -498,7 +498,7 @@ def test_rows_of_a_power_law_have_an_end():
         mx.test_utils.rand_ndarray((3, 4), "csr", 1.0, distribution="powerlaw")
 
 
-def test_batches_of_csr_matrices(tmp_path):
+def test_iterators_give_csr_batches(tmp_path):
     batches = mx.io.NDArrayIter(stored(X, "csr"), nd.array([0, 1, 2, 3]), batch_size=2)
     for i, batch in enumerate(batches):
         assert batch.data[0].stype == "csr" and (batch.data[0].asnumpy() == X[2 * i:2 * i + 2]).all()

@@ -156,7 +156,7 @@ class Program:
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_gradients_of_random_programs(part: int) -> None:
+def test_gradients_of_random_programs_are_right(part: int) -> None:
     for seed in range(60 * part, 60 * part + 60):
         try:
             Program(seed).run()

@@ -45,7 +45,7 @@ class LayerRow:
         return f"{self.layer}-{'train-' if self.train else ''}{[*self.inputs, ''][0]}".replace(" ", "")
 
 
-# --------------------------------------------------------------------------------------------- what goes in
+# --------------------------------------------------------------------------------------------------- inputs
 
 
 def numbers(shape: Any, seed: int) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Mixed precision: the operators in half precision, the scale of losses, and steps skipped because of overflows.
 
-``recorded/mindspore_amp.json`` has MindSpore's answers. Its step with a loss scale was told to look for overflows as it
-does on other devices, since on a CPU it does not.
+``recorded/mindspore_amp.json`` has MindSpore's answers. On a CPU MindSpore's step with a loss scale does not look for
+overflows; for the recording it was made to do so, as on other devices.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def step(net: nn.Cell, scale: Any, kind: Callable[..., nn.Cell] = nn.TrainOneSte
 @pytest.mark.parametrize("name, scale", [
     ("dynamic", lambda: nn.DynamicLossScaleUpdateCell(2.0 ** 12, 2, 2)),
     ("fixed", lambda: nn.FixedLossScaleUpdateCell(1024.0)), ("tensor", lambda: Tensor([1024.0]))])
-def test_steps_with_a_loss_scale(mode: int, name: str, scale: Callable[[], Any]) -> None:
+def test_steps_with_a_loss_scale_skip_overflows(mode: int, name: str, scale: Callable[[], Any]) -> None:
     net = Product()
     train = step(net, scale())
     for data, (loss, overflow, now, weight) in zip((X, X, HUGE, HUGE, X, X, X, X, X), RECORDED[name], strict=True):
@@ -90,7 +90,7 @@ def test_a_compiled_step_has_a_branch_for_overflow() -> None:
     assert explained.startswith("for ") and explained.count("\nfor ") == 1 and "runs as Python" not in explained
 
 
-def test_set_sense_scale() -> None:
+def test_set_sense_scale_changes_the_loss_scale() -> None:
     train = step(Product(), Tensor(1024.0))
     train.set_sense_scale(Tensor(8.0))
     assert float(train(Tensor(X), Tensor(Y))[2]) == 8
@@ -127,7 +127,7 @@ class OwnStep(nn.TrainOneStepWithLossScaleCell):
         return loss, overflow, sens
 
 
-def test_a_users_training_step(mode: int) -> None:
+def test_a_users_training_step_scales_its_loss(mode: int) -> None:
     """The step trains like the class that it derives from."""
     results = []
     for kind in (OwnStep, nn.TrainOneStepWithLossScaleCell):
@@ -139,7 +139,7 @@ def test_a_users_training_step(mode: int) -> None:
     np.testing.assert_allclose(results[0][-1], results[1][-1], rtol=1e-6)
 
 
-def test_the_cell_that_moves_a_scale(mode: int) -> None:
+def test_a_cell_moves_the_loss_scale(mode: int) -> None:
     update, scale = nn.DynamicLossScaleUpdateCell(16.0, 2, 3), Parameter(Tensor(16.0), name="scale")
     step = ms.jit(lambda overflow: update(scale, overflow)) if mode == ms.GRAPH_MODE else \
         lambda overflow: update(scale, overflow)
@@ -150,7 +150,7 @@ def test_the_cell_that_moves_a_scale(mode: int) -> None:
     assert got == RECORDED["cell"] and update.get_loss_scale() == 16
 
 
-def test_the_scaler_that_moves_its_scale(mode: int) -> None:
+def test_a_scaler_moves_its_scale(mode: int) -> None:
     scaler = amp.DynamicLossScaler(16, 2, 3)
     adjust = ms.jit(scaler.adjust) if mode == ms.GRAPH_MODE else scaler.adjust
     got = []
@@ -160,7 +160,7 @@ def test_the_scaler_that_moves_its_scale(mode: int) -> None:
     assert got == RECORDED["scaler"]
 
 
-def test_the_manager_that_moves_its_scale() -> None:
+def test_a_manager_moves_its_scale() -> None:
     manager, got = amp.DynamicLossScaleManager(16, 2, 3), []
     for overflow in OVERFLOWS:
         manager.update_loss_scale(overflow)
@@ -187,7 +187,7 @@ def test_a_static_scaler_keeps_dtypes_and_nestings() -> None:
     ((Tensor([1.0, 2.0]),), True), ((Tensor([1.0, np.inf]), Tensor([1.0])), False),
     ((Tensor([1.0], ms.float16), Tensor([np.nan])), False), ((Tensor([1.0], ms.float16), Tensor([2])), True),
     ([Tensor([3])], True), ((Tensor([1.0]), [Tensor([-np.inf], ms.bfloat16)]), False), (Tensor([1.0]), True)])
-def test_all_finite(mode: int, values: Any, expected: bool) -> None:
+def test_all_finite_finds_nan_and_infinities(mode: int, values: Any, expected: bool) -> None:
     asked = ms.jit(amp.all_finite) if mode == ms.GRAPH_MODE else amp.all_finite
     got = asked(values)
     assert (got.shape, got.dtype, bool(got)) == ((), ms.bool_, expected)
@@ -232,7 +232,7 @@ def built(net: nn.Cell, level: str = "O0", loss_scale: float = 1.0, **settings: 
 
 
 @pytest.mark.parametrize("case", MISTAKES)
-def test_mistakes(case: str) -> None:
+def test_mistakes_raise_errors(case: str) -> None:
     kind, message, call = MISTAKES[case]
     with pytest.raises(kind, match=message):
         call()
@@ -242,7 +242,7 @@ def test_mistakes(case: str) -> None:
 
 
 @pytest.mark.parametrize("level", RECORDED["levels"])
-def test_layers_that_compute_in_half_precision(mode: int, level: str) -> None:
+def test_listed_layers_compute_in_half_precision(mode: int, level: str) -> None:
     net: nn.Cell = Perceptron()
     if level in ("white", "black"):
         net = amp.custom_mixed_precision(net, **{f"{level}_list": [nn.Dense]})
@@ -272,7 +272,7 @@ def test_a_dtype_that_the_user_chose_stays_beside_a_list_of_lowered_operators() 
     assert seen == [ms.bfloat16, ms.float32]
 
 
-def test_classes_on_lists() -> None:
+def test_white_and_black_lists_hold_the_documented_classes() -> None:
     assert {nn.Dense, nn.Conv2d, nn.LSTMCell, ops.MatMul, ops.BatchMatMul, ops.ReLU} <= {*amp.get_white_list()}
     assert amp.get_black_list() == [nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.LayerNorm]
     amp.get_white_list().clear()
@@ -280,7 +280,7 @@ def test_classes_on_lists() -> None:
 
 
 @pytest.mark.parametrize("case", range(len(RECORDED["training"])))
-def test_training_in_half_precision(mode: int, case: int) -> None:
+def test_training_in_half_precision_moves_weights_as_in_mindspore(mode: int, case: int) -> None:
     level, settings, losses, weights = RECORDED["training"][case]
     settings, scale = dict(settings), 1.0
     if settings.get("loss_scale_manager"):

@@ -96,7 +96,7 @@ def test_dtypes_and_shapes_stay(tmp_path, ending):
         np.testing.assert_array_equal(p.asnumpy(), ARRAYS[name])
 
 
-def test_bfloat16_stays(tmp_path):
+def test_bfloat16_is_saved_and_loaded(tmp_path):
     value = np.array([[1.5, -0.0078125], [3.0, 1e30]], np.float32).astype(as_dtype("bfloat16"))
     save_checkpoint({"b": Tensor(value)}, tmp_path / "b.ckpt")
     found = load_checkpoint(tmp_path / "b.ckpt")["b"]
@@ -107,7 +107,7 @@ def test_bfloat16_stays(tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["b.ckpt"]
 
 
-def test_names_of_files(tmp_path):
+def test_files_get_an_ending_and_are_known_by_their_content(tmp_path):
     save_checkpoint(Net(), str(tmp_path / "plain"))
     assert [each.name for each in tmp_path.iterdir()] == ["plain.ckpt"]
     (tmp_path / "plain.ckpt").rename(tmp_path / "other.data")  # the content says what it is
@@ -158,7 +158,7 @@ def test_fitting_parameters_are_loaded_and_the_rest_is_named():
         assert load_param_into_net(net, {"other": given["other"]}) == (NAMES, ["other"])
 
 
-def test_names_behind_a_prefix(tmp_path):
+def test_names_with_a_prefix_are_loaded(tmp_path):
     save_checkpoint(Outer(3.0), tmp_path / "outer.ckpt")
     found, net = load_checkpoint(tmp_path / "outer.ckpt"), Net()
     assert list(found) == [f"net.{name}" for name in NAMES]
@@ -206,7 +206,7 @@ def test_names_of_mindspore_are_not_those_of_a_strict_load():
     assert unused == [name for name in found if name not in kept]
 
 
-def test_states_of_optimizers_by_names_of_mindspore():
+def test_optimizers_load_states_by_mindspores_names():
     net = stack(2, 1.0)
     optimizer, other = (optim.Momentum(net.trainable_params(), 0.1, 0.9) for _ in range(2))
     for number, moment in enumerate(optimizer.moments):
@@ -233,7 +233,7 @@ def test_a_name_that_mindspore_gives_to_two():
 
 @pytest.mark.parametrize("own", ["float32", "float16", "float64", "bfloat16", "int32", "int64", "bool"])
 @pytest.mark.parametrize("other", ["float32", "float16", "float64", "bfloat16", "int32", "int64", "bool"])
-def test_dtypes_that_fit(own, other):
+def test_values_of_fitting_dtypes_are_loaded(own, other):
     floating, integers = {"float32", "float16", "float64", "bfloat16"}, {"int32", "int64"}
     allowed = own == other or {own, other} <= floating or {own, other} <= integers
 
@@ -386,7 +386,7 @@ def test_a_checkpoint_without_a_checksum_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["", "  ", "n" * 1025])
-def test_names_that_no_parameter_has(tmp_path, name):
+def test_names_that_no_parameter_has_are_reported(tmp_path, name):
     with pytest.raises(ValueError, match="save_checkpoint: a name has 1 to 1024 characters"):
         save_checkpoint({name: Tensor([1.0])}, tmp_path / "x.ckpt")
     save(str(tmp_path / "x.params"), {"a": ones(1), name: ones(2)})

@@ -102,7 +102,7 @@ def source() -> ds.Dataset:
     (lambda: two().map(transforms.OneHot(3), "a").project("a").take(2), [[[1, 0, 0]], [[0, 1, 0]]]),
     (lambda: two().map(transforms.Duplicate(), "a", ["a", "c"]).take(1), [[0, 0, 0.0]]),
 ])
-def test_rows(made: Callable[[], ds.Dataset], expected: list) -> None:
+def test_a_dataset_gives_its_rows_and_their_number(made: Callable[[], ds.Dataset], expected: list) -> None:
     dataset = made()
     assert rows(dataset) == expected
     assert len(dataset) == dataset.get_dataset_size() == len(expected)
@@ -155,7 +155,7 @@ def test_a_shuffle_draws_from_its_buffer() -> None:
     (ds.RandomSampler(replacement=True, num_samples=9), 4), (ds.RandomSampler(num_samples=2), 2),
     (ds.SubsetRandomSampler([3, 1]), 2), (ds.WeightedRandomSampler([0, 1, 0, 1], 6), 4),
     (ds.DistributedSampler(2, 0), 2)])
-def test_samplers(sampler: ds.Sampler, count: int) -> None:
+def test_samplers_choose_rows(sampler: ds.Sampler, count: int) -> None:
     dataset = one(5, 6, 7, 8, sampler=sampler)
     found = [row[0] for row in rows(dataset)]
     assert len(found) == len(dataset) == count and set(found) <= {5, 6, 7, 8}
@@ -197,7 +197,7 @@ def test_a_dataset_takes_another_sampler(made: Callable[[], Any]) -> None:
     assert rows(data) == [[i] for i in range(8)]
 
 
-def test_a_users_sampler() -> None:
+def test_a_users_sampler_chooses_the_order() -> None:
     class Backwards(ds.Sampler):
         def __iter__(self) -> Iterator[int]:
             return iter(range(self.dataset_size - 1, -1, -1))
@@ -215,7 +215,7 @@ def test_a_dataset_describes_itself() -> None:
     assert ds.NumpySlicesDataset([1]).get_col_names() == ["column_0"]
 
 
-def test_iterators() -> None:
+def test_iterators_give_tensors_arrays_dicts_or_lists() -> None:
     assert [sorted(row) for row in two().create_dict_iterator()] == [["a", "b"]] * 4
     assert all(isinstance(row["a"], np.ndarray) for row in two().create_dict_iterator(output_numpy=True))
     assert [len(row) for row in two().create_tuple_iterator(columns=["b"])] == [1] * 4
@@ -248,7 +248,7 @@ def _idx(numbers: np.ndarray) -> bytes:
     return struct.pack(f">I{numbers.ndim}I", 0x0800 + numbers.ndim, *numbers.shape) + numbers.tobytes()
 
 
-def test_files_of_mnist(tmp_path: Path) -> None:
+def test_files_of_mnist_are_a_dataset(tmp_path: Path) -> None:
     images = np.arange(3 * 4 * 2, dtype=np.uint8).reshape(3, 4, 2)
     (tmp_path / "train-images-idx3-ubyte").write_bytes(_idx(images))
     (tmp_path / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(_idx(np.array([7, 1, 9], np.uint8))))
@@ -269,7 +269,8 @@ def test_files_of_mnist(tmp_path: Path) -> None:
     (ds.Cifar10Dataset, 1, ["data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5",
                             "test_batch"], ["image", "label"]),
     (ds.Cifar100Dataset, 2, ["train", "test"], ["image", "coarse_label", "fine_label"])])
-def test_files_of_cifar(kind: Any, labels: int, files: list[str], columns: list[str], tmp_path: Path) -> None:
+def test_files_of_cifar_are_a_dataset(kind: Any, labels: int, files: list[str], columns: list[str],
+                                      tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=rf"{kind.__name__}: there is no {files[0]}\.bin"):
         kind(tmp_path)
     stored = {}
@@ -294,7 +295,7 @@ def test_files_of_cifar(kind: Any, labels: int, files: list[str], columns: list[
 
 @pytest.mark.parametrize("name, other", [
     ("num_parallel_workers", 3), ("prefetch_size", 4), ("enable_shared_mem", False), ("numa_enable", True)])
-def test_settings_of_config(name: str, other: int) -> None:
+def test_settings_of_config_are_set_and_returned(name: str, other: int) -> None:
     ask, change = getattr(ds.config, f"get_{name}"), getattr(ds.config, f"set_{name}")
     assert ask() != other
     change(other)
@@ -318,12 +319,13 @@ IMAGE: np.ndarray = (np.arange(24).reshape(2, 4, 3) * 10).astype(np.uint8)
     (vision.RandomCrop(2, padding=1), (2, 2, 3), []), (vision.RandomCrop((5, 5), pad_if_needed=True), (5, 5, 3), []),
     (vision.RandomHorizontalFlip(0.0), (2, 4, 3), [0, 10, 20]), (vision.RandomVerticalFlip(1.0), (2, 4, 3), [120]),
     (vision.ToType(ms.float16), (2, 4, 3), [0, 10]), (vision.Crop((0, 1), (1, 2)), (1, 2, 3), [30, 40])])
-def test_images(transform: Callable[[np.ndarray], np.ndarray], shape: tuple, begins: list) -> None:
+def test_transforms_change_images_as_expected(transform: Callable[[np.ndarray], np.ndarray], shape: tuple,
+                                              begins: list) -> None:
     found = transform(IMAGE)
     assert found.shape == shape and np.allclose(found.ravel()[:len(begins)], begins, 1e-6)
 
 
-def test_several_functions_as_one() -> None:
+def test_transforms_are_composed_and_chosen() -> None:
     steps = [lambda x: x + 1, lambda x: x * 2]
     assert transforms.Compose(steps)(3) == 8
     assert {transforms.RandomChoice(steps)(3) for _ in range(40)} == {4, 6}
@@ -365,7 +367,7 @@ def test_several_functions_as_one() -> None:
     (lambda: words().use_sampler([0]), ArgumentError, "GeneratorDataset: a source without __getitem__"),  # type: ignore
     (lambda: ds.config.set_numa_enable(1), TypeError, "set_numa_enable: expected a bool, got 1"),
     (lambda: ds.config.set_seed(-1), ArgumentError, "expected an int of 0 at least")])
-def test_mistakes(call: Callable[[], Any], error: type[Exception], said: str) -> None:
+def test_mistakes_raise_errors(call: Callable[[], Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         call()
 
@@ -406,7 +408,7 @@ def folder(tmp_path: Path) -> Path:
     ({}, [0, 1, 1, 1]), ({"extensions": [".png"]}, [1, 1]), ({"extensions": [".txt", ".PNG"]}, [0, 1]),
     ({"class_indexing": {"b": 7}}, [7, 7, 7]), ({"num_samples": 2}, [0, 1]),
     ({"num_shards": 2, "shard_id": 1}, [1, 1])])
-def test_folders_of_images(folder: Path, given: dict[str, Any], labels: list[int]) -> None:
+def test_folders_of_images_are_a_dataset(folder: Path, given: dict[str, Any], labels: list[int]) -> None:
     images = ds.ImageFolderDataset(str(folder), shuffle=False, **given)
     assert [row[1] for row in rows(images)] == labels and len(images) == len(labels)
     assert images.get_col_names() == ["image", "label"]
@@ -440,7 +442,8 @@ def test_images_are_bytes_that_decode_reads(folder: Path) -> None:
     (lambda at: vision.RandomResizedCrop(4, max_attempts=0), ArgumentError, "max_attempts must be 1 at least, got 0"),
     (lambda at: vision.RandomResizedCrop((4, 0)), ArgumentError, "RandomResizedCrop: expected a height and a width"),
 ])
-def test_errors_of_images(folder: Path, call: Callable[[Path], Any], error: type[Exception], said: str) -> None:
+def test_errors_of_images_name_the_mistake(folder: Path, call: Callable[[Path], Any], error: type[Exception],
+                                           said: str) -> None:
     with pytest.raises(error, match=said):
         call(folder)
 
@@ -472,7 +475,7 @@ def _with_dicts() -> ds.Dataset:
         lambda: ((i, {"a": i, "b": np.ones(2) * i, "text": "t", "in": {"c": [1, 2]}}) for i in range(3)), ["x", "info"])
 
 
-def test_a_column_of_dicts() -> None:
+def test_a_column_may_hold_dicts() -> None:
     """Operations see the dict itself, and iterators give it with tensors inside; text stays text."""
     number, info = list(_with_dicts())[1]
     assert (int(number), int(info["a"]), info["b"].asnumpy().tolist()) == (1, 1, [1.0, 1.0])

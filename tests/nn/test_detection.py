@@ -50,7 +50,8 @@ def align(**settings: Any) -> Callable[..., Any]:
     (ops.FloatStatus(), [[1.0, np.inf]], [1]), (ops.FloatStatus(), [[[1.0], [2.0]]], [0]),
     (ops.FloatStatus(), [[np.nan]], [1]),
 ])
-def test_values(call: Callable[..., Any], inputs: list[Any], expected: list[Any], compiled: bool) -> None:
+def test_results_equal_the_expected_values(call: Callable[..., Any], inputs: list[Any], expected: list[Any],
+                                           compiled: bool) -> None:
     run = ms.jit(lambda *xs: call(*xs)) if compiled else call
     found = run(*[Tensor(np.array(each, np.float32)) for each in inputs]).asnumpy()
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=6e-5)
@@ -60,7 +61,7 @@ def test_values(call: Callable[..., Any], inputs: list[Any], expected: list[Any]
 @pytest.mark.parametrize("call, inputs", [
     (ops.BoundingBoxEncode(**SCALED), [ANCHORS, BOXES]), (ops.BoundingBoxDecode((99, 99)), [ANCHORS, MOVES]),
     (align(), [FEATURES, REGIONS])])
-def test_gradients(call: Callable[..., Any], inputs: list[Any]) -> None:
+def test_gradients_agree_with_central_differences(call: Callable[..., Any], inputs: list[Any]) -> None:
     """Gradients of the first input along a random direction agree with central differences."""
     random = np.random.default_rng(1)
     x, y = (np.array(each, np.float64) + 0.013 for each in inputs)
@@ -87,7 +88,7 @@ def greedy(boxes: np.ndarray, threshold: float) -> list[bool]:
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("threshold", [0.1, 0.5])
-def test_boxes_without_overlaps(threshold: float, compiled: bool) -> None:
+def test_nms_with_mask_keeps_boxes_without_overlaps(threshold: float, compiled: bool) -> None:
     random = np.random.default_rng(2)
     corners = random.uniform(0, 30, (40, 2))
     boxes = np.hstack([corners, corners + random.uniform(1, 20, (40, 2)), random.normal(size=(40, 1))])
@@ -105,7 +106,7 @@ def test_boxes_without_overlaps(threshold: float, compiled: bool) -> None:
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("count", [2, 4, 20])
-def test_random_choice_with_mask(count: int, compiled: bool) -> None:
+def test_random_choice_with_mask_draws_true_positions(count: int, compiled: bool) -> None:
     mask = np.array([[True, False, True], [False, True, True]])
     choose = ops.RandomChoiceWithMask(count)
     run = ms.jit(lambda x: choose(x)) if compiled else choose

@@ -36,7 +36,7 @@ def test_methods_have_the_results_of_mindspore(name: str, method: str, place: st
 
 @pytest.mark.parametrize("name, method", [
     (name, method) for name in CLASSES for method in ("log_prob", "cdf", "mean", "var", "entropy", "kl_loss")])
-def test_gradients_of_parameters(name: str, method: str) -> None:
+def test_gradients_of_parameters_agree_with_differences(name: str, method: str) -> None:
     own, others, values = CLASSES[name]
     settings = {"dtype": ms.float64} if name in ("Normal", "Uniform", "Exponential") else {}
     cell = getattr(distribution, name)(**settings)

@@ -44,7 +44,7 @@ class Network(nn.Cell):
         return z
 
 
-def test_parameters_of_a_network(capsys):
+def test_parameters_of_a_network_print_as_documented(capsys):
     net = Network()
     numbers = net.b.asnumpy().copy()
     print(net.trainable_params())
@@ -65,7 +65,7 @@ def test_parameters_of_a_network(capsys):
     np.testing.assert_allclose(net(Tensor(x)).asnumpy(), x @ net.w.asnumpy() + net.b.asnumpy(), rtol=1e-6)
 
 
-def test_assign_in_a_compiled_function(capsys):
+def test_assign_in_a_compiled_function_prints_as_documented(capsys):
     net = Network()
 
     @ms.jit
@@ -82,7 +82,7 @@ def test_assign_in_a_compiled_function(capsys):
     assert net.b.asnumpy().tolist() == [7, 8, 9]
 
 
-def test_parameter_tuple(capsys):
+def test_a_parameter_tuple_prints_as_documented(capsys):
     x = Parameter(default_input=ms.Tensor(np.arange(2 * 3).reshape((2, 3))), name="x")
     y = Parameter(default_input=initializer("ones", [1, 2, 3], ms.float32), name="y")
     z = Parameter(default_input=2.0, name="z")
@@ -99,7 +99,7 @@ def test_parameter_tuple(capsys):
         "Parameter (name=params_copy.z, shape=(), dtype=Float32, requires_grad=True))"]
 
 
-def test_training_state(capsys):
+def test_the_phase_follows_set_train(capsys):
     net = Network()
     net.set_train()
     print(net.phase)
@@ -120,7 +120,7 @@ class Threshold(nn.Cell):
         return ops.select(cond, inputs, value)
 
 
-def test_threshold_of_the_documentation():
+def test_the_documented_threshold_runs():
     m = Threshold(0.1, 20)
     inputs = mindspore.Tensor([0.1, 0.2, 0.3], mindspore.float32)
     assert repr(m(inputs)) == ("Tensor(shape=[3], dtype=Float32, value= [ 2.00000000e+01,  2.00000003e-01, "
@@ -146,7 +146,7 @@ class Dropout2d(nn.Cell):
 
 
 @pytest.mark.parametrize("debug", [True, False])
-def test_dropout2d(debug):
+def test_dropout2d_with_bprop_prints_as_documented(debug):
     dropout_2d = Dropout2d(0.8)
     dropout_2d.bprop_debug = debug
     x = Tensor(np.ones((4, 50, 2, 2), np.float32))
@@ -178,7 +178,7 @@ class NetWithParam(nn.Cell):
         return (self.w * args[-1],), {self.w: args[0] * args[-1]}
 
 
-def test_weights_in_bprop():
+def test_the_documented_bprop_with_weights_runs():
     net = NetWithParam()
     x = Tensor([3.0], ms.float32)
     gradient, by_weight = ms.grad(net, 0, net.trainable_params())(x)
@@ -189,7 +189,7 @@ def test_weights_in_bprop():
 # -------------------------------------------------------------------------------------------------- hooks
 
 
-def test_hook_backward(capsys):
+def test_hook_backward_prints_as_documented(capsys):
     def hook_fn(grad_out):
         """Print Gradient"""
         print("hook_fn print grad_out:", grad_out)
@@ -251,7 +251,7 @@ class Net(nn.Cell):
         return x
 
 
-def test_forward_pre_hook(capsys):
+def test_a_forward_pre_hook_prints_as_documented(capsys):
     def register(net):
         net.handle = net.relu.register_forward_pre_hook(forward_pre_hook_fn)
 
@@ -282,7 +282,7 @@ def test_forward_pre_hook_that_returns_new_data_cuts_the_gradient(capsys):
     assert printed(capsys) == [SHOWN, pair("0.00000000e+00")]
 
 
-def test_forward_hook(capsys):
+def test_a_forward_hook_prints_as_documented(capsys):
     def register(net):
         net.handle = net.relu.register_forward_hook(forward_hook_fn)
 
@@ -295,7 +295,7 @@ def test_forward_hook(capsys):
     assert printed(capsys) == [SHOWN, "forward outputs:  [2.]", pair("2.00000000e+00"), pair("1.00000000e+00")]
 
 
-def test_backward_hook(capsys):
+def test_a_backward_hook_prints_as_documented(capsys):
     def backward_hook_function(cell_id, grad_input, grad_output):
         print(grad_input)
         print(grad_output)
@@ -329,7 +329,7 @@ def test_backward_hook(capsys):
         "-------------", " [[[[1.99999 1.99999]", "   [1.99999 1.99999]]]]"]
 
 
-def test_the_three_hooks_together(capsys):
+def test_three_hooks_together_print_as_documented(capsys):
     def backward_hook_fn(cell_id, grad_input, grad_output):
         assert cell_id == f"ReLU({id(net.relu)})"
         print("grad input: ", grad_input)
@@ -377,7 +377,7 @@ class GradNet(nn.Cell):
         return gradient_function(x, y)
 
 
-def test_own_gradient_of_a_product():
+def test_the_documented_bprop_of_a_product_runs():
     x = ms.Tensor([[0.5, 0.6, 0.4], [1.2, 1.3, 1.1]], dtype=ms.float32)
     y = ms.Tensor([[0.01, 0.3, 1.1], [0.1, 0.2, 1.3], [2.1, 1.2, 3.3]], dtype=ms.float32)
     out = GradNet(MatMulNet())(x, y)
@@ -413,7 +413,7 @@ class Relu6Net(nn.Cell):
         return (dx, )
 
 
-def test_second_gradient_through_bprop():
+def test_the_documented_second_derivative_through_bprop_is_right():
     x = Tensor([[0.5, 0.6, 0.4], [1.2, 1.3, 1.1]], dtype=mstype.float32)
     net = Relu6Net()
     out = ops.grad(ops.grad(net))(x)
@@ -452,7 +452,7 @@ class IFNode(nn.Cell):
         return v, v
 
 
-def test_surrogate_gradient():
+def test_a_surrogate_gradient_replaces_that_of_a_step():
     node = IFNode()
     x, v = Tensor([0.2, 0.9, 1.5]), Tensor([0.3, 0.3, 0.3])
     spike, left = node(x, v)

@@ -28,13 +28,13 @@ def test_every_recorded_case_is_compared() -> None:
 
 
 @pytest.mark.parametrize("case", OPTIMIZERS)
-def test_optimizers(case: str) -> None:
+def test_optimizers_move_weights_as_recorded(case: str) -> None:
     for ours, answer in zip(trained(ms, optim, case), ANSWERS[case], strict=True):
         assert np.allclose(ours, answer, 2e-5, 1e-5), (ours, answer)
 
 
 @pytest.mark.parametrize("case", SCHEDULERS)
-def test_schedulers(case: str) -> None:
+def test_schedulers_give_the_recorded_rates(case: str) -> None:
     assert np.allclose(scheduled(ms, optim, case), ANSWERS[case], 1e-5, 1e-7)
 
 
@@ -84,7 +84,7 @@ def test_amsgrad_keeps_the_largest_square() -> None:
     assert moved[1] < moved[0]
 
 
-def test_a_users_scheduler() -> None:
+def test_a_users_scheduler_sets_the_rates() -> None:
     """MindSpore's documents show such an optimizer over its groups, and a scheduler that reads the rates."""
     class Descent(optim.Optimizer):
         def __init__(self, params: Any, lr: float):
@@ -123,7 +123,7 @@ def test_a_users_scheduler() -> None:
     (lambda: optim.lr_scheduler.StepLR(optim.SGD(weights(), 0.1), 0), ArgumentError, "step_size must be"),
     (lambda: optim.lr_scheduler.LambdaLR(optim.SGD(weights(), 0.1), [abs, abs]), ArgumentError, "each of 1 groups"),
     (lambda: optim.lr_scheduler.StepLR(optim.SGD(weights(), 0.1), 2, last_epoch=3), KeyError, "no initial_lr")])
-def test_mistakes(call: Any, error: type[Exception], said: str) -> None:
+def test_mistakes_raise_errors(call: Any, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         call()
 

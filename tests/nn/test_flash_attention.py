@@ -80,7 +80,7 @@ def test_values_equal_explicit_attention(case: str, layout: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("case", ["alone", "masked", "shifted and masked", "causal from the last"])
-def test_half_precision(case: str, dtype: str) -> None:
+def test_flash_attention_runs_in_half_precision(case: str, dtype: str) -> None:
     settings, meaning = CASES[case]
     given = [ms.Tensor(x.astype("f")).astype(getattr(ms, dtype)) for x in (QUERY, KEY, VALUE)]
     found = ops.flash_attention_score(*given, HEADS, input_layout="BNSD", **tensors(settings, "float32"))
@@ -89,7 +89,7 @@ def test_half_precision(case: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_gradients_against_central_differences(case: str) -> None:
+def test_gradients_agree_with_central_differences(case: str) -> None:
     settings, _ = CASES[case]
     points = [laid(x, "BSH") for x in (QUERY, KEY, VALUE)]
 
@@ -115,7 +115,7 @@ def test_gradients_against_central_differences(case: str) -> None:
     ({"query": np.ones((2, 12))}, r"query: expected axes B S H, got shape \(2, 12\)"),
     ({"key": np.ones((2, 7, 5))}, r"key: expected axes B S H with heads of size 3, got shape \(2, 7, 5\)"),
 ])
-def test_errors_of_wrong_arguments(settings: dict[str, Any], match: str) -> None:
+def test_wrong_arguments_are_refused(settings: dict[str, Any], match: str) -> None:
     given = {"query": laid(QUERY, "BSH"), "key": laid(KEY, "BSH"), "value": laid(VALUE, "BSH"), "head_num": HEADS}
     with pytest.raises(ValueError, match=match):
         ops.flash_attention_score(**tensors({**given, **settings}, "float32"))

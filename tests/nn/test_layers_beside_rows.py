@@ -38,13 +38,13 @@ def test_a_recurrent_layer_equals_its_cell_at_each_step(layer: str) -> None:
     close(flat(whole(xs)[1])[0], flat(state)[0].asnumpy().ravel(), layer)
 
 
-def test_instance_norm_that_is_not_affine() -> None:
+def test_instance_norm_without_affine_does_not_train_its_parameters() -> None:
     """The layer has parameters, which are not trained."""
     for affine in (True, False):
         assert nn.InstanceNorm2d(3, affine=affine).gamma.requires_grad is affine
 
 
-# ------------------------------------------------------------------------------------------------ by chance
+# -------------------------------------------------------------------------------------------- random layers
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
@@ -53,7 +53,8 @@ def test_instance_norm_that_is_not_affine() -> None:
     ("Dropout1d()", (400, 4), (1,)), ("Dropout2d()", (20, 30, 2, 3), (2, 3)),
     ("Dropout3d()", (20, 30, 2, 1, 3), (2, 3, 4)),
 ])
-def test_dropout(layer: str, shape: tuple[int, ...], axes: tuple[int, ...], compiled: bool) -> None:
+def test_dropout_of_channels_drops_half_of_them(layer: str, shape: tuple[int, ...], axes: tuple[int, ...],
+                                                compiled: bool) -> None:
     """About half of the channels become zero, the others are doubled; the gradient has the same mask; each call draws a
     new one."""
     net, ones = made(layer, True), Tensor(np.ones(shape, "f4"))
@@ -72,7 +73,7 @@ def test_dropout(layer: str, shape: tuple[int, ...], axes: tuple[int, ...], comp
     assert (net(ones).asnumpy() == 1).all()
 
 
-def test_dropout_with_probabilities_zero_and_one() -> None:
+def test_dropout_takes_the_probabilities_zero_and_one() -> None:
     """The probabilities 0 and 1 are allowed."""
     x = Tensor(np.ones((2, 3, 2, 2), "f4"))
     assert (made("Dropout(p=0.0)", True)(x).asnumpy() == 1).all()
@@ -80,7 +81,7 @@ def test_dropout_with_probabilities_zero_and_one() -> None:
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
-def test_rrelu(compiled: bool) -> None:
+def test_rrelu_draws_slopes_between_its_bounds(compiled: bool) -> None:
     """Slopes lie between the two bounds and differ."""
     net, x = nn.RReLU(0.2, 0.4), Tensor(np.linspace(-5, 5, 100).astype("f4"))
     y = (net.compile(x) if compiled else net)(x).asnumpy() / x.asnumpy()
@@ -91,7 +92,7 @@ def test_rrelu(compiled: bool) -> None:
 
 
 @pytest.mark.parametrize("layer", ["LSTM(3, 4, 2, dropout=0.5)", "MultiheadAttention(4, 2, 0.5)"])
-def test_dropout_within(layer: str) -> None:
+def test_dropout_inside_of_a_network_acts_in_training_only(layer: str) -> None:
     """Dropout inside of a network acts only in training."""
     net = made(layer, True)
     x = Tensor(numbers((3, 2, 3 if "LSTM" in layer else 4), 0))
@@ -179,7 +180,7 @@ MINDSPORE_NAMES = [
 
 
 @pytest.mark.parametrize("program, expected", MINDSPORE_NAMES)
-def test_names_that_mindspore_gives(program: str, expected: str) -> None:
+def test_parameters_have_mindspores_names(program: str, expected: str) -> None:
     """MindSpore's lists lose their names if they are filled later; opreg's names are paths."""
     found: dict[str, Any] = {"nn": mx.nn, "dense": dense, "Late": Late, "Net": Net, "n": Net()}
     exec(program, found)
@@ -224,7 +225,7 @@ def test_containers_name_cells_by_position() -> None:
     assert [type(cell).__name__ for cell in net.l] == ["Dense", "Dense", "ReLU", "Dense"]
 
 
-def test_sequence() -> None:
+def test_a_sequence_runs_its_cells_in_order() -> None:
     """A sequence runs its Cells in order; an empty one is the identity; names of an OrderedDict are kept."""
     x = Tensor([-1.0, 2.0])
     assert (nn.SequentialCell()(x).asnumpy() == x.asnumpy()).all()
@@ -241,7 +242,7 @@ def test_sequence() -> None:
         net(x, x)
 
 
-def test_dict() -> None:
+def test_a_cell_dict_behaves_like_a_dict() -> None:
     """A CellDict behaves like a dict."""
     net = nn.CellDict({"a": dense()})
     net["b"] = relu = nn.ReLU()
@@ -279,7 +280,7 @@ def test_dict() -> None:
     (lambda: nn.CellDict([1]), TypeError, "pair at 0, got int"),
     (lambda: nn.CellDict([(1, 2, 3)]), ValueError, "got 3 things"),
 ])
-def test_container_mistakes(call: Callable, error: type, says: str) -> None:
+def test_errors_of_containers_are_mindspores(call: Callable, error: type, says: str) -> None:
     """Errors have MindSpore's classes, and name the container."""
     with pytest.raises(error) as caught:
         call()
@@ -405,7 +406,7 @@ def ones(*shape: int) -> Tensor:
     (lambda: nn.MultiheadAttention(4, 2)(*[ones(2, 3)] * 3), "MultiheadAttention: expected 2 or 3 axes, 4 features"),
     (lambda: nn.TransformerEncoderLayer(4, 2, activation=None), "TransformerEncoderLayer: activation must be the name"),
 ])
-def test_mistakes(call: Callable, says: str) -> None:
+def test_mistakes_raise_errors(call: Callable, says: str) -> None:
     """The error for a wrong argument names the Cell, and has MindSpore's class, ValueError or TypeError."""
     with pytest.raises((ValueError, TypeError)) as caught:
         call()
@@ -414,8 +415,8 @@ def test_mistakes(call: Callable, says: str) -> None:
 
 @pytest.mark.parametrize("kernel, stride, pad", [(1, 3, 0), (2, 3, 0), (2, 3, 1), (2, 1, 1), (3, 2, 1), (3, 4, 1)])
 @pytest.mark.parametrize("length", [5, 6, 7])
-def test_windows_that_are_rounded_up_begin_before_the_padding_behind(kernel: int, stride: int, pad: int, length: int
-                                                                    ) -> None:
+def test_windows_that_are_rounded_up_begin_before_the_padding_behind(kernel: int, stride: int, pad: int,
+                                                                     length: int) -> None:
     x = np.random.default_rng(length).normal(size=(1, 1, length)).astype("float32")
     begins = [at for at in range(-pad, length, stride) if at + kernel < length + pad + stride]
     parts = [x[0, 0, max(at, 0):at + kernel] for at in begins]
@@ -430,7 +431,7 @@ def test_windows_that_are_rounded_up_begin_before_the_padding_behind(kernel: int
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 @pytest.mark.parametrize("dims", [2, 3])
-def test_windows_at_random(dims: int, compiled: bool) -> None:
+def test_random_windows_of_pooling_equal_the_reference(dims: int, compiled: bool) -> None:
     """Windows are drawn anew in each call; the last one is at the end; the indices are those of the values."""
     layer = getattr(nn, f"FractionalMaxPool{dims}d")(2, 4, return_indices=True)
     x = Tensor(numbers((2, 3, *(9,) * dims), 1))
@@ -458,7 +459,7 @@ def test_max_unpooling_restores_positions() -> None:
     assert wide.shape == (2, 3, 5, 7)
 
 
-def test_masks_of_a_decoder() -> None:
+def test_masked_positions_do_not_change_a_decoder() -> None:
     """Masked elements, later ones of the target and padding of the source, do not change the output."""
     net = made("Transformer(4, 2, 1, 1, 6, 0.0)", False)
     source, target = (Tensor(numbers((n, 2, 4), n)) for n in (5, 3))
@@ -494,7 +495,7 @@ class Turned(mx.nn.Dense):
 @pytest.mark.parametrize("settings", [
     {}, {"pad_mode": "pad", "padding": (1, 2, 0, 1), "has_bias": True}, {"stride": (1, 2), "pad_mode": "valid"},
     {"dilation": 2, "group": 2, "has_bias": True}])
-def test_primitives_that_layers_hold(settings: dict[str, Any], compiled: bool) -> None:
+def test_layers_hold_primitives_that_compute_the_same(settings: dict[str, Any], compiled: bool) -> None:
     net, x = Standardised(2, 4, 3, **settings), Tensor(numbers((2, 2, 7, 8), 0))
     plain = nn.Conv2d(2, 4, 3, **settings)
     weight = net.weight.asnumpy()
@@ -604,7 +605,7 @@ def test_averages_take_settings_of_windows_in_each_mode(settings: dict[str, Any]
     ("PReLU(3)", "PReLU()"), ("CellList([ReLU()])", "CellList(\n  (0): ReLU()\n)"),
     ("SequentialCell()", "SequentialCell()"),
 ])
-def test_text(layer: str, text: str) -> None:
+def test_layers_print_as_in_mindspore(layer: str, text: str) -> None:
     """Layers print the same text as MindSpore's."""
     assert repr(eval(layer, vars(nn).copy())) == text
 
@@ -614,7 +615,7 @@ NET = "SequentialCell(Conv2d(2, 3, 3), BatchNorm2d(3), ReLU(), MaxPool2d(2, 2), 
 
 @pytest.mark.parametrize("layer, shape", [(NET, (2, 2, 4, 4)), ("GRU(3, 4)", (3, 2, 3)),
                                           ("TransformerEncoderLayer(4, 2, 3)", (3, 2, 4))])
-def test_copies(layer: str, shape: tuple[int, ...]) -> None:
+def test_deep_copies_of_layers_share_no_memory(layer: str, shape: tuple[int, ...]) -> None:
     """A deep copy computes the same, has the same names, and shares no memory."""
     net, x = made(layer, False), Tensor(numbers(shape, 0))
     twin = copy.deepcopy(net)
@@ -629,7 +630,7 @@ def test_copies(layer: str, shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("train", [False, True], ids=["inference", "training"])
 @pytest.mark.parametrize("shapes", [True, False], ids=["shapes", "open"])
-def test_as_symbol(shapes: bool, train: bool) -> None:
+def test_a_stack_of_layers_becomes_a_symbol(shapes: bool, train: bool) -> None:
     """A stack of layers becomes a Symbol with the same values when it is bound; statistics are auxiliary states."""
     net, x = made(NET, train), numbers((2, 2, 4, 4), 0)
     symbol = net.to_symbol(x.shape) if shapes else net.to_symbol()
@@ -683,7 +684,7 @@ def test_the_function_moves_statistics_as_the_layer_does(compiled: bool) -> None
 
 @pytest.mark.parametrize("layer, shape", [(NET, (2, 2, 4, 4)), ("LayerNorm((4,))", (2, 4)), ("GRU(3, 4)", (3, 2, 3)),
                                           ("GroupNorm(2, 4)", (2, 4, 3)), ("SeLU()", (3,)), ("HShrink()", (3,))])
-def test_half_precision(layer: str, shape: tuple[int, ...]) -> None:
+def test_layers_in_half_precision_differ_little(layer: str, shape: tuple[int, ...]) -> None:
     """After ``to_float`` values differ little in float16; statistics of BatchNorm stay float32, and move."""
     net, x = made(layer, True), Tensor(numbers(shape, 0))
     expected = flat(net(x))[0].asnumpy()
@@ -705,7 +706,7 @@ def test_a_weight_of_a_sequence_has_no_height(make: Callable, shape: tuple[int, 
     np.testing.assert_array_equal(make(layer.weight).weight.asnumpy(), layer.weight.asnumpy())
 
 
-def test_initial_values() -> None:
+def test_initial_values_lie_within_their_bounds() -> None:
     """Weights and biases lie within one over the root of the number of inputs; a padding row is zero."""
     for layer, bound in ((nn.Dense(100, 50), 0.1), (nn.Conv2d(4, 50, 5, has_bias=True), 0.1), (nn.GRU(3, 25), 0.2)):
         for parameter in layer.get_parameters():
@@ -718,7 +719,7 @@ def test_initial_values() -> None:
     assert (nn.Dense(2, 3, given).weight.asnumpy() == given.asnumpy()).all()
 
 
-def test_exported() -> None:
+def test_public_names_are_listed_once() -> None:
     """Every public name is listed exactly once."""
     assert len(set(nn.__all__)) == len(nn.__all__)
     assert all(hasattr(nn, name) for name in nn.__all__)

@@ -31,7 +31,7 @@ def built(case: dict[str, Any]) -> tuple[Any, list[Tensor]]:
 
 
 @of_each(CASES, by=lambda case: case["loss"])
-def test_values_of_losses(case):
+def test_values_of_losses_equal_mindspores(case):
     loss, inputs = built(case)
     expected = array(case["value"])
     for call in (loss, loss.compile(*inputs), jit(lambda *xs: loss(*xs))):
@@ -41,7 +41,7 @@ def test_values_of_losses(case):
 
 
 @of_each([case for case in CASES if "gradients" in case], by=lambda case: case["loss"])
-def test_gradients(case):
+def test_gradients_of_losses_equal_the_recorded_ones(case):
     loss, inputs = built(case)
     positions = tuple(map(int, case["gradients"]))
     of = grad(lambda *xs: loss(*xs), positions)
@@ -58,7 +58,7 @@ def test_every_loss_has_a_case():
 @pytest.mark.parametrize("name", ["MSELoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "BCEWithLogitsLoss",
                                   "CrossEntropyLoss"])
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
-def test_dtype_stays(name, dtype):
+def test_a_loss_has_the_dtype_of_its_inputs(name, dtype):
     x, y = (np.linspace(0.1, 0.9, 6).reshape(2, 3)[::step].astype(dtype) for step in (1, -1))
     loss = getattr(losses, name)(reduction="mean")
     found = loss(Tensor(x), Tensor(y))
@@ -136,7 +136,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("row", REFUSED, ids=range(len(REFUSED)))
-def test_errors_of_wrong_arguments(row):
+def test_wrong_arguments_are_refused(row):
     make, kind, text = row
     with pytest.raises(kind, match=text):
         make()
@@ -255,7 +255,7 @@ _WITH_BLANKS = {0: (4.949920, 6.021644, 4.052390), 2: (4.357649, 5.858260, 3.461
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("blank", _WITH_BLANKS)
-def test_a_blank_among_the_words(blank, compiled):
+def test_the_blank_may_be_any_class(blank, compiled):
     """The blank is one of the classes in a sequence; gradients agree with central differences."""
     scores = (np.arange(60) * 7 % 11 / 4).reshape(5, 3, 4)
     words = Tensor([[2, 0, 3], [1, 2, 2], [3, 3, 2]])
@@ -314,7 +314,7 @@ def _decoded(scores, lengths, merge):
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("merge", [False, True])
-def test_greedy_decoding(merge, compiled):
+def test_greedy_decoding_equals_a_loop(merge, compiled):
     scores = np.random.default_rng(8).integers(0, 9, (8, 3, 3)).astype(np.float32)
     lengths = [8, 3, 6]
     decode = ops.CTCGreedyDecoder(merge)

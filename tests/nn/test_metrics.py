@@ -38,7 +38,7 @@ METRICS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], Any]] = {
 
 
 @pytest.mark.parametrize("make, inputs, expected", METRICS.values(), ids=METRICS)
-def test_metrics(make: Callable[[], Any], inputs: tuple[Any, ...], expected: Any) -> None:
+def test_metrics_have_the_expected_values(make: Callable[[], Any], inputs: tuple[Any, ...], expected: Any) -> None:
     metric = make()
     metric.update(*(Tensor(np.array(each)) for each in inputs))
     np.testing.assert_allclose(metric.eval(), expected)
@@ -75,7 +75,7 @@ def given(metric: str, value: Any) -> Any:
 
 
 @of_each(RECORD, by=lambda case: case["metric"])
-def test_as_recorded(case: dict[str, Any]) -> None:
+def test_metrics_have_the_recorded_values_of_mindspore(case: dict[str, Any]) -> None:
     name = case["metric"]
     batches = [[given(name, each) for each in batch] for batch in case["updates"]]
     if name == "auc":
@@ -113,7 +113,7 @@ def test_metrics_by_name() -> None:
 @pytest.mark.parametrize("kind", ["euclidean", "chessboard", "taxicab"])
 @pytest.mark.parametrize("shape", [(40,), (13, 17), (6, 7, 8)], ids=str)
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.6])
-def test_distances_to_the_nearest_point(kind: str, shape: tuple[int, ...], share: float) -> None:
+def test_distances_equal_the_minima_over_all_pairs(kind: str, shape: tuple[int, ...], share: float) -> None:
     """The distances equal the minima over all pairs of points."""
     rng = np.random.default_rng(0)
     there = rng.random(shape) < share
@@ -125,7 +125,7 @@ def test_distances_to_the_nearest_point(kind: str, shape: tuple[int, ...], share
     assert np.isinf(metrics.surfaces._to_nearest(np.zeros(shape, bool), kind)).all()
 
 
-def test_curves_of_several_classes() -> None:
+def test_each_roc_curve_is_of_one_class_against_the_others() -> None:
     """Each curve is that of one class against all others; MindSpore's mixes classes unless there are as many
     samples."""
     rng = np.random.default_rng(0)
@@ -199,6 +199,6 @@ ROW = [[0, 1, 1], [1, 0, 1]]
     (lambda: nn.auc(np.ones(1), np.ones(1)), ValueError, "at least two points"),
     (lambda: nn.auc(np.array([0.0, 2.0, 1.0]), np.ones(3)), ValueError, "increase or decrease"),
 ])
-def test_errors_of_wrong_arguments(call: Callable[[], Any], error: type[Exception], text: str) -> None:
+def test_wrong_arguments_are_refused(call: Callable[[], Any], error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         call()

@@ -108,7 +108,7 @@ def test_batch_norm_moves_its_statistics_by_momentum() -> None:
     np.testing.assert_allclose(free(IMAGES).asnumpy(), y, 1e-4, 1e-5)
 
 
-def test_embedding_and_dropout() -> None:
+def test_embedding_has_a_zero_row_and_dropout_drops() -> None:
     table = mint.nn.Embedding(3, 2, padding_idx=1)
     assert table.weight.asnumpy()[1].tolist() == [0, 0] and table.weight.asnumpy()[0].any()
     assert (table(Tensor([0, 1])).asnumpy() == table.weight.asnumpy()[:2]).all()
@@ -168,7 +168,7 @@ def test_a_network_of_mint_trains() -> None:
     ("mint.nn.Dropout(2)", ArgumentError, "p must be from 0 to 1"),
     ("mint.nn.AvgPool2d()", TypeError, r"AvgPool2d\(kernel_size.*missing a required argument: 'kernel_size'"),
     ("mint.nn.Softmax(axis=1)", TypeError, "unexpected keyword argument 'axis'")])
-def test_mistakes(call: str, error: type[Exception], said: str) -> None:
+def test_mistakes_raise_errors(call: str, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         eval(call)
 

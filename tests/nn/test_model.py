@@ -64,7 +64,7 @@ def test_callbacks_are_called_in_order(frequency: Any, evaluated: tuple[bool, bo
 TOLD = ["batch_num", "cur_step_num", "dataset_sink_mode", "list_callback", "mode", "network"]
 
 
-def test_arguments_of_callbacks() -> None:
+def test_callbacks_get_the_documented_arguments() -> None:
     seen: dict[str, Any] = {}
     note = ms.LambdaCallback(on_train_begin=lambda c: seen.update(train=sorted(c.original_args())),
                              on_eval_begin=lambda c: seen.update(eval=sorted(c.original_args())),
@@ -141,7 +141,7 @@ DATASETS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("dataset", DATASETS.values(), ids=DATASETS)
-def test_datasets(dataset: Callable[[], Any]) -> None:
+def test_a_model_trains_on_datasets_as_on_lists(dataset: Callable[[], Any]) -> None:
     expected, made, history = model(metrics={"mse"}), model(metrics={"mse"}), ms.History()
     expected.train(3, BATCHES)
     made.train(3, dataset(), callbacks=history)
@@ -194,7 +194,7 @@ def test_a_stop_ends_the_epoch_and_the_training() -> None:
                                                "train_step_end", "train_epoch_end", "train_end"]
 
 
-def test_a_users_evaluation_network() -> None:
+def test_a_users_evaluation_network_is_evaluated() -> None:
     net = nn.Dense(3, 1, "zeros", "zeros")
     own = nn.WithEvalCell(net, nn.MSELoss())
     assert Model(net, eval_network=own, eval_indexes=[0, 1, 2], metrics={"mae"}).eval(BATCHES)["mae"] > 0
@@ -251,12 +251,12 @@ NET = nn.Dense(3, 1)
 
 
 @pytest.mark.parametrize("kind, text, mistake", MISTAKES.values(), ids=MISTAKES)
-def test_mistakes(kind: type[Exception], text: str, mistake: Callable[[], object]) -> None:
+def test_mistakes_raise_errors(kind: type[Exception], text: str, mistake: Callable[[], object]) -> None:
     with pytest.raises(kind, match=text):
         mistake()
 
 
-def test_older_callback_methods() -> None:
+def test_older_callback_methods_are_called() -> None:
     class Old(ms.Callback):
         steps = 0
 
@@ -291,7 +291,7 @@ WATCHED = {
 
 
 @pytest.mark.parametrize("settings, epochs", WATCHED.values(), ids=WATCHED)
-def test_early_stopping(settings: dict[str, Any], epochs: int) -> None:
+def test_early_stopping_ends_a_training_without_progress(settings: dict[str, Any], epochs: int) -> None:
     history = ms.History()
     stop = ms.EarlyStopping("eval_loss", **{"patience": 1, **settings})
     constant(metrics={"mae"}).fit(9, [([[1.0]], [[3.0]])], [([[1.0]], [[3.0]])], callbacks=[history, stop])
@@ -320,7 +320,8 @@ FILES = {
 
 
 @pytest.mark.parametrize("settings, epochs, names", FILES.values(), ids=FILES)
-def test_checkpoints(tmp_path: Path, settings: dict[str, Any], epochs: int, names: list[str]) -> None:
+def test_checkpoints_are_written_and_removed_by_the_settings(tmp_path: Path, settings: dict[str, Any], epochs: int,
+                                                             names: list[str]) -> None:
     made = model()
     kept = ms.ModelCheckpoint("net", str(tmp_path), ms.CheckpointConfig(**settings))
     made.train(epochs, BATCHES, callbacks=kept)
@@ -353,7 +354,7 @@ def test_a_training_that_fails_leaves_a_checkpoint(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["net-1_2_breakpoint.ckpt"]
 
 
-def test_names_of_mindspore() -> None:
+def test_names_of_mindspores_modules_are_found() -> None:
     from opreg.train.metrics import Accuracy
 
     from opreg.train.callback import LossMonitor
@@ -383,8 +384,8 @@ def test_prints_stand_above_the_progress_line(monkeypatch: pytest.MonkeyPatch) -
     assert "/400  0:0" in terminal.getvalue() and " samples/s  loss=3" in terminal.getvalue()
 
 
-def test_no_progress_line_without_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-                                            ) -> None:
+def test_no_progress_line_without_a_terminal(monkeypatch: pytest.MonkeyPatch,
+                                             capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     model().train(1, BATCHES)
     assert not sys.stderr.getvalue() and not capsys.readouterr().out  # type: ignore[attr-defined]

@@ -66,7 +66,7 @@ def test_numpy_answers_where_mindspore_refuses(case: str) -> None:
 
 @pytest.mark.parametrize("name", ["logaddexp", "logaddexp2"])
 @pytest.mark.parametrize("operands", ["f, g", "i, j", "i, f", "f, 2", "2, v"])
-def test_logarithms_of_sums(name: str, operands: str) -> None:
+def test_logaddexp_equals_numpys(name: str, operands: str) -> None:
     """The expected values are NumPy's, since MindSpore refuses these calls at times."""
     ours, numpys = (asked(tensors, module, f"mnp.{name}({operands})")["numbers"]
                     for tensors, module in ((ms, mnp), (SimpleNamespace(Tensor=np.asarray), np)))
@@ -99,7 +99,7 @@ def test_answers_are_those_of_numpy(call: Any, host: Any) -> None:
     lambda x: mnp.gradient(x, axis=1), lambda x: mnp.diagflat(x), lambda x: mnp.polyval(x[0], x[1]),
     lambda x: mnp.take_along_axis(x, ms.Tensor([[2], [0]]), 1), lambda x: mnp.average(x, 1, x[0]),
     lambda x: mnp.histogram(x, 3, weights=x)[0], lambda x: mnp.apply_along_axis(lambda row: row * row.sum(), 1, x)])
-def test_gradients_and_compiled_functions(call: Any) -> None:
+def test_gradients_agree_with_differences_and_compiled_functions(call: Any) -> None:
     """Gradients are those of central differences, and a compiled function gives the same."""
     x = ms.Tensor(np.array([[-2.1, -0.7, 0.3], [0.9, 1.6, 3.2]]), ms.float64)
     weights = np.cos(np.arange(call(x).size)).reshape(call(x).shape)
@@ -130,7 +130,7 @@ def test_errors_for_mistakes_name_the_expected_value(call: Any, error: type[Exce
         call()
 
 
-def test_bounds_of_integers() -> None:
+def test_gcd_and_lcm_handle_the_largest_integers() -> None:
     """Divisors of the largest integers, and neighbouring Fibonacci numbers, need the most steps."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -141,7 +141,7 @@ def test_bounds_of_integers() -> None:
     assert mnp.lcm([0, 4], [3, 6]).asnumpy().tolist() == [0, 12]
 
 
-def test_random_numbers() -> None:
+def test_random_functions_fill_their_ranges() -> None:
     ms.set_seed(3)
     assert mnp.rand().shape == (1,) and mnp.rand(2, 3, dtype=ms.float16).dtype == ms.float16
     whole = mnp.randint(2, 5, (200,)).asnumpy()

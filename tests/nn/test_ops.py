@@ -64,7 +64,7 @@ CASES = [(group, text) for group in ("functions", "primitives", "methods", "rand
 
 
 @of_each(CASES, by=lambda case: function_of(case[1]))
-def test_as_recorded(group: str, text: str) -> None:
+def test_functions_give_the_recorded_results_of_mindspore(group: str, text: str) -> None:
     wanted, names = RECORDED[group][text], used(text)
     values = {name: ms.Tensor(array) for name, array in ARRAYS.items()}
     expect(wanted, run(text, values))
@@ -93,8 +93,8 @@ def _sum(found: Any) -> Any:
 
 
 @of_each(SMOOTH, by=lambda case: function_of(case[1]))
-def test_gradient(group: str, text: str) -> None:
-    """Gradients of float64 inputs agree with central differences in three directions, eager and compiled."""
+def test_gradients_agree_with_central_differences(group: str, text: str) -> None:
+    """Gradients of float64 inputs agree with central differences in a random direction, eager and compiled."""
     names = [name for name in used(text) if ARRAYS[name].dtype == np.float32]
     fixed = {name: ms.Tensor(array.astype("f8") if array.dtype == np.float32 else array)
              for name, array in ARRAYS.items()}
@@ -111,14 +111,12 @@ def test_gradient(group: str, text: str) -> None:
     for eager, compiled in zip(found, again if isinstance(again, tuple) else (again,)):
         np.testing.assert_allclose(compiled.asnumpy(), eager.asnumpy(), rtol=1e-9, atol=1e-9)
     rng = np.random.default_rng(5)
-    for _ in range(3):
-        ways = [rng.normal(size=point.shape) for point in points]
-        step = 1e-6
-        ahead, behind = (float(function(*[ms.Tensor(point + sign * step * way) for point, way in zip(points, ways)]))
-                         for sign in (1, -1))
-        expected = sum(float((g.asnumpy() * way).sum()) for g, way in zip(found, ways))
-        # A sensible share of float32 constants inside limits what differences can show.
-        assert (ahead - behind) / (2 * step) == pytest.approx(expected, rel=1e-4, abs=2e-5)
+    ways, step = [rng.normal(size=point.shape) for point in points], 1e-6
+    ahead, behind = (float(function(*[ms.Tensor(point + sign * step * way) for point, way in zip(points, ways)]))
+                     for sign in (1, -1))
+    expected = sum(float((g.asnumpy() * way).sum()) for g, way in zip(found, ways))
+    # A sensible share of float32 constants inside limits what differences can show.
+    assert (ahead - behind) / (2 * step) == pytest.approx(expected, rel=1e-4, abs=2e-5)
 
 
 # --------------------------------------------------------------------------------------------------- methods
@@ -142,7 +140,7 @@ def test_methods_do_not_depend_on_the_order_of_imports() -> None:
     subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parent.parent.parent)
 
 
-def test_spellings_of_one_parameter() -> None:
+def test_a_parameter_may_be_spelled_as_in_pytorch() -> None:
     x = ms.Tensor([[1.0, 2.0], [3.0, 4.0]])
     for keywords in (dict(axis=1, keepdims=True), dict(dim=1, keepdim=True), dict(axis=1, keep_dims=True)):
         assert x.sum(**keywords).shape == (2, 1)
@@ -152,7 +150,7 @@ def test_spellings_of_one_parameter() -> None:
         x.max(axes=1)
 
 
-def test_older_order_of_sum() -> None:
+def test_sum_takes_its_older_order_of_arguments() -> None:
     assert ms.Tensor([1.0, 2.0]).sum(0, ms.float64, True).shape == (1,)
 
 
@@ -201,7 +199,7 @@ def test_methods_table_names_functions() -> None:
     ("ops.narrow(x, 1, 1, 0)", np.zeros((2, 0))),
     ("ops.cosine_embedding_loss(r, r * 2, ops.ones((2, 4)), reduction='none')", np.zeros((2, 4))),
 ])
-def test_results_that_mindspore_does_not_compute(text: str, value: Any) -> None:
+def test_functions_compute_where_mindspore_refuses(text: str, value: Any) -> None:
     values = {name: ms.Tensor(array) for name, array in ARRAYS.items()}
     if value is None:
         with pytest.raises(ValueError, match="differ in length"):
@@ -287,7 +285,7 @@ def test_errors_of_wrong_calls(text: str, error: type[Exception], match: str) ->
     ("ops.clamp(s, -1000, 10)", [-128, 10]), ("ops.minimum(w, 2**53 + 1)", [2 ** 53 + 1]),
     ("ops.where(b > 3, b, 300)", [44, 5, 200]), ("b + 300", [44, 49, 244]),
 ])
-def test_numbers_outside_an_integer_dtype(text: str, wanted: list[int]) -> None:
+def test_scalars_outside_an_integer_dtype_clip_or_wrap(text: str, wanted: list[int]) -> None:
     """A bound beyond the range is replaced by the nearest number in it; other numbers wrap around, as in arithmetic."""
     values = {"b": ms.Tensor(np.array([0, 5, 200], np.uint8)), "s": ms.Tensor(np.array([-128, 100], np.int8)),
               "w": ms.Tensor(np.array([2 ** 53 + 3]))}
@@ -319,7 +317,7 @@ def test_random_values_repeat_by_seed_and_differ_in_every_run() -> None:
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_distributions(compiled: bool) -> None:
+def test_random_functions_draw_from_their_distributions(compiled: bool) -> None:
     ms.random.seed(11)
 
     def draw(function: Any) -> np.ndarray:
@@ -360,7 +358,7 @@ FLOWS = {
 
 
 @pytest.mark.parametrize("name", FLOWS)
-def test_control_flow(name: str) -> None:
+def test_control_flow_is_the_same_eager_and_compiled(name: str) -> None:
     """Results and gradients, for inputs and Parameters, are equal eagerly and compiled."""
     function = FLOWS[name]
     compiled = ms.jit(function)
@@ -371,7 +369,7 @@ def test_control_flow(name: str) -> None:
             np.testing.assert_allclose(one.asnumpy(), other.asnumpy())
 
 
-def test_control_flow_refuses() -> None:
+def test_control_flow_refuses_wrong_arguments() -> None:
     with pytest.raises(ValueError, match="max_iterations"):
         ms.jit(lambda x: ops.while_loop(lambda v: v.sum() > 0, lambda v: v, x, 0))(X)
     with pytest.raises(ValueError, match="same shapes"):
@@ -390,14 +388,14 @@ def test_control_flow_refuses() -> None:
     ("ops.tail((1, 2, 3))", (2, 3)), ("ops.tail(())", ()), ("ops.depend(1, 2)", 1),
     ("ops.scalar_cast(8.5, ms.int64)", 8), ("ops.scalar_cast(2, ms.bool_)", True),
     ("ops.scalar_cast(np.float32(2.5), ms.float64)", 2.5), ("ops.Partial()(max, 3)(2, 5)", 5)])
-def test_operations_of_pythons_values(text: str, wanted: Any) -> None:
+def test_operations_on_python_values_give_python_values(text: str, wanted: Any) -> None:
     names = {"ops": ops, "ms": ms, "np": np}
     for found in (eval(text, names), ms.jit(lambda: eval(text, names))()):
         assert (type(found), found) == (type(wanted), wanted)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_operations_of_tensors_by_their_older_names(compiled: bool) -> None:
+def test_operations_have_their_older_names(compiled: bool) -> None:
     x, y = ms.Tensor([1.0, 5.0]), ms.Tensor([2.0, 2.0])
     for name, wanted in (("add", [3, 7]), ("sub", [-1, 3]), ("mul", [2, 10]), ("div", [0.5, 2.5]), ("mod", [1, 1]),
                          ("floordiv", [0, 2]), ("pow", [1, 25]), ("lt", [True, False]), ("ge", [False, True])):
@@ -407,7 +405,7 @@ def test_operations_of_tensors_by_their_older_names(compiled: bool) -> None:
 
 
 @pytest.mark.parametrize("values, dtype", [(range(3), ms.int32), ((0.0, 1, 2), ms.float32), ((0, 1.5, 2), ms.int32)])
-def test_a_tensor_of_a_tuple(values: Any, dtype: Any) -> None:
+def test_a_tuple_becomes_a_tensor(values: Any, dtype: Any) -> None:
     found = ops.tuple_to_array(values)
     assert found.dtype == dtype and found.asnumpy().tolist() == [0, 1, 2]
 
@@ -419,7 +417,7 @@ def test_scalar_casts_refuse_invalid_values() -> None:
         ops.scalar_cast(1, ms.float32)
 
 
-def test_names() -> None:
+def test_listed_names_exist() -> None:
     assert len(set(ops.__all__)) == len(ops.__all__)
     for name in ops.__all__:
         assert hasattr(ops, name), name

@@ -65,17 +65,17 @@ NAMES = [f"{number}-{case['optimizer']}" for number, case in enumerate(CASES)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
-def test_five_steps_eagerly(case):
+def test_five_eager_steps_equal_mindspores(case):
     follows(case, lambda optimizer: optimizer)
 
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
-def test_five_steps_as_operators(case):
+def test_five_steps_by_construct_equal_mindspores(case):
     follows(case, lambda optimizer: optimizer.construct)
 
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)
-def test_five_steps_in_a_compiled_function(case):
+def test_five_compiled_steps_equal_mindspores(case):
     def step(optimizer):
         @jit
         def run(gradients):
@@ -119,7 +119,7 @@ def test_documented_updates_where_mindspores_kernels_differ():
 
 
 @pytest.mark.parametrize("row", RECORD["schedules"], ids=lambda row: row["schedule"])
-def test_schedule(row):
+def test_schedules_give_the_recorded_rates(row):
     schedule = getattr(optim, row["schedule"])(*row["arguments"])
     compiled = jit(lambda step: schedule(step))
     for step, expected in enumerate(row["values"]):
@@ -130,11 +130,11 @@ def test_schedule(row):
 
 
 @pytest.mark.parametrize("row", RECORD["lists"], ids=lambda row: row["function"])
-def test_list_of_rates(row):
+def test_functions_give_the_recorded_lists_of_rates(row):
     np.testing.assert_allclose(getattr(optim, row["function"])(*row["arguments"]), row["values"], rtol=1e-12)
 
 
-# ------------------------------------------------------------------------------------------------ what plans do
+# ----------------------------------------------------------------------------------------------- compiled steps
 
 
 RULES = {
@@ -159,7 +159,7 @@ def test_asgd_averages_earlier_values_of_parameters():
 
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 @pytest.mark.parametrize("way", ["eager", "operators", "compiled"])
-def test_lamb(decay, way):
+def test_lamb_equals_its_formula(decay, way):
     """The reference is NumPy, since MindSpore has no CPU kernel for LAMB."""
     w = Parameter(Tensor([1.0, -2.0, 3.0]), name="w")
     optimizer = optim.Lamb([w], 0.1, weight_decay=decay)
@@ -180,7 +180,7 @@ _ROWS |= {row["schedule"] for row in RECORD["schedules"]} | {row["function"] for
 
 
 @pytest.mark.parametrize("name", sorted({*optim.__all__} - {"Optimizer", "LearningRateSchedule", "LARS"}))
-def test_has_a_row(name):
+def test_every_optimizer_has_a_row(name):
     assert name in _ROWS, f"{name} has no row in RULES, or no recorded answers in tests/recorded/mindspore_optim.json"
 
 
@@ -234,7 +234,7 @@ def test_a_refused_step_does_not_count(name, wrong):
 
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
-def test_other_dtypes(name, dtype):
+def test_parameters_of_other_dtypes_are_updated(name, dtype):
     start, gradient = np.array([1.0, -2.0, 3.0]), np.array([0.5, 0.25, -1.0])
     found = []
     for each in (as_dtype(dtype), as_dtype("float32")):
@@ -279,7 +279,7 @@ def test_a_list_of_rates_ends_with_its_last():
     assert p.asnumpy() == -2.5
 
 
-def test_names_of_parameters():
+def test_states_are_named_after_their_parameters():
     params = [Parameter(1.0, name="w"), Parameter(2.0, name="b")]
     names = [p.name for p in optim.Adam(params).get_parameters()]
     assert sorted(names) == sorted(["global_step", "learning_rate", "w", "b", "beta1_power", "beta2_power", "moment1.w",
@@ -405,7 +405,7 @@ def test_gradients_are_centered_in_groups_with_that_setting():
     np.testing.assert_array_equal(params[1].asnumpy(), -gradient)
 
 
-def test_a_users_optimizer():
+def test_a_users_optimizer_may_branch_on_values():
     class Halving(Optimizer):
         """An optimizer that keeps half of its velocity, and branches on values, as eager code may."""
 
@@ -475,7 +475,7 @@ class AfterMindSpore(Optimizer):
 
 
 @pytest.mark.parametrize("how", ["together", "decays by group", "rates by group", "rates by group and step"])
-def test_an_optimizer_written_after_those_of_mindspore(how):
+def test_an_optimizer_written_like_mindspores_runs(how):
     found = []
     for kind, momentum in ((AfterMindSpore, 0.5), (optim.Momentum, 0.5)):
         params = [Parameter(np.arange(1.0, 4.0, dtype=np.float32), name=name) for name in ("w", "gamma")]
@@ -527,7 +527,7 @@ def test_a_copy_of_an_optimizer_has_parameters_of_its_own():
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, jit], ids=["eager", "jit"])
-def test_functional_training(wrap):
+def test_an_optimizer_is_called_in_functional_training(wrap):
     w = Parameter(np.array([2.0, -1.0], np.float32), name="w")
     optimizer = optim.SGD([w], 0.5)
     both = value_and_grad(lambda x: ops._np_sum(ops.square(w * x)), None, optimizer.parameters)
@@ -542,7 +542,7 @@ def test_functional_training(wrap):
     np.testing.assert_array_equal(w.asnumpy(), [0.0, -9.0])
 
 
-def test_weight_decay_by_a_cell():
+def test_a_cell_may_give_the_weight_decay():
     class Ramp(Cell):
         def construct(self, step):
             return step.astype(np.float32) * 0.5
@@ -626,7 +626,7 @@ def _grouped() -> Optimizer:
     ("weight_decay", (0.0, 1.0, Hundredth()), [1.0, 0.875, 0.9975]),
     ("learning_rate", tuple(Parameter(Tensor(np.float32(i == 0)), name=f"rate{i}") for i in range(3)),
      [0.75, 1.0, 1.0])])
-def test_settings_of_groups_set_later(attribute, value, expected):
+def test_settings_of_groups_may_be_set_later(attribute, value, expected):
     optimizer = _grouped()
     zeros = tuple([Tensor([0.0])] * 3)
     optimizer(zeros)
@@ -637,7 +637,7 @@ def test_settings_of_groups_set_later(attribute, value, expected):
     np.testing.assert_allclose([p.asnumpy()[0] for p in optimizer.parameters], expected, rtol=1e-6)
 
 
-def test_another_schedule_set_later():
+def test_another_schedule_may_be_set_later():
     p = Parameter(np.zeros(1, np.float32), name="w")
     optimizer = optim.SGD([p], optim.ExponentialDecayLR(1.0, 0.5, 1))
     optimizer((Tensor([1.0]),))
@@ -646,7 +646,7 @@ def test_another_schedule_set_later():
     assert p.asnumpy() == -5.0
 
 
-def test_lars_follows_the_settings_of_the_optimizer_within():
+def test_lars_follows_the_settings_of_its_inner_optimizer():
     gradients = (Tensor([0.5, 1.0]),)
     found = []
     for later in (False, True):
@@ -693,7 +693,7 @@ def test_sgd_without_velocities_refuses_a_momentum(puts):
     load_param_into_net(optimizer, {"momentum": Parameter(0.0, name="momentum")})
 
 
-# -------------------------------------------------------------------------------------------- what is refused
+# ------------------------------------------------------------------------------------------- refused settings
 
 
 def one() -> list[Parameter]:
@@ -756,7 +756,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("row", REFUSED, ids=range(len(REFUSED)))
-def test_errors_of_wrong_arguments(row):
+def test_wrong_arguments_are_refused(row):
     make, kind, text = row
     with pytest.raises(kind, match=text):
         make()
@@ -797,7 +797,7 @@ def swapped(first, second):
 
 
 @pytest.mark.parametrize("function", [rotated, read_late, swapped], ids=lambda f: f.__name__)
-def test_assignments_that_swap_parameters(function):
+def test_assignments_may_swap_parameters(function):
     found = []
     for wrap in (lambda f: f, jit):
         pair = [Parameter(np.array([1.0, 2.0, 3.0], np.float32), name="a"),

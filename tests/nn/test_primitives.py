@@ -41,7 +41,7 @@ X = ms.Tensor([[1.0, 2.0], [3.0, 4.0]])
                         "dyn_input_sizes=[-1, 1]>"),
     ("Greater()", "Prim[Greater]"),
 ])
-def test_shown(text: str, shown: str) -> None:
+def test_primitives_print_as_in_mindspore(text: str, shown: str) -> None:
     assert repr(eval(f"ops.{text}", {"ops": ops})) == shown
 
 
@@ -77,7 +77,7 @@ class Net(ms.nn.Cell):
         return self.softmax(self.relu(self.matmul(x, x)))
 
 
-def test_in_a_cell() -> None:
+def test_primitives_run_in_a_cell() -> None:
     """An eager, a compiled and a copied Cell give the same values and gradients."""
     net = Net()
     wanted, gradient = net(X).asnumpy(), ms.grad(net)(X).asnumpy()
@@ -87,7 +87,7 @@ def test_in_a_cell() -> None:
     np.testing.assert_allclose(copy.deepcopy(net)(X).asnumpy(), wanted)
 
 
-def test_a_users_primitive() -> None:
+def test_a_users_primitive_runs_and_prints() -> None:
     class Twice(ops.Primitive):
         """Two times the number."""
 
@@ -130,7 +130,7 @@ def test_errors_of_wrong_calls(text: str, error: type[Exception], match: str) ->
 
 @pytest.mark.parametrize("keep", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("compiled", [False, True])
-def test_dropout2d(keep: float, compiled: bool) -> None:
+def test_dropout2d_drops_whole_channels(keep: float, compiled: bool) -> None:
     """Whole channels are dropped, the others are divided by the probability; the mask has the full shape."""
     drop = ops.Dropout2D(keep)
     image = ms.Tensor(np.arange(1.0, 1 + 40 * 30 * 4).reshape(40, 30, 2, 2).astype("f4"))
@@ -143,7 +143,7 @@ def test_dropout2d(keep: float, compiled: bool) -> None:
     np.testing.assert_allclose(out.asnumpy(), np.where(kept, image.asnumpy() / (keep or 1), 0), rtol=1e-6)
 
 
-def test_assign() -> None:
+def test_assigning_primitives_change_a_parameter() -> None:
     weight = ms.Parameter(ms.Tensor([1.0]), name="w")
     add = ms.jit(lambda x: ops.AssignAdd()(weight, x))
     add(ms.Tensor([2.0]))
@@ -153,7 +153,7 @@ def test_assign() -> None:
     assert weight.asnumpy().tolist() == [8.0]
 
 
-def test_print(capsys: pytest.CaptureFixture[str]) -> None:
+def test_print_prints_in_every_run(capsys: pytest.CaptureFixture[str]) -> None:
     """A compiled function prints in every run, too."""
     show = ms.jit(lambda x: ops.Print()("value:", x) * 2)
     ops.Print()(ms.Tensor([1.0]))
@@ -199,7 +199,7 @@ def test_print_runs_even_if_its_result_is_unread(capsys: pytest.CaptureFixture[s
     ("ScatterNdUpdate()(p, [[0, 1], [1, 0]], [8.0, 9.0])", [[1, 8], [9, 4]]),
     ("ScatterNdSub()(p, [[0, 1], [0, 1]], [1.0, 2.0])", [[1, -1], [3, 4]]),
 ])
-def test_scalars_assigned_to_a_parameter(text: str, wanted: Any, compiled: bool) -> None:
+def test_scalars_are_assigned_to_a_parameter_in_place(text: str, wanted: Any, compiled: bool) -> None:
     """The parameter is written in place, and is the result."""
     p = ms.Parameter(X.copy(), name="p")
     put = ms.jit(lambda: eval(f"ops.{text}", {"ops": ops, "p": p})) if compiled else \
@@ -226,7 +226,7 @@ def test_scalars_assigned_to_a_parameter(text: str, wanted: Any, compiled: bool)
     ("gumbel_softmax(x, 0)", ValueError, "above 0"),
     ("gcd(x, x)", ValueError, "integers"),
 ])
-def test_errors_of_wrong_arguments_of_functions(text: str, error: type[Exception], match: str) -> None:
+def test_wrong_arguments_of_functions_are_refused(text: str, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         eval(f"ops.{text}", {"ops": ops, "x": X, "ms": ms})
 

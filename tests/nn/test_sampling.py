@@ -51,7 +51,7 @@ def tensors() -> tuple[ms.Tensor, ms.Tensor, ms.Tensor]:
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("size", [(3, 4), (1, 2), (5, 1), (7, 7)])
 @pytest.mark.parametrize("method", ["bilinear", "nearest"])
-def test_crop_and_resize(method: str, size: tuple[int, int], compiled: bool) -> None:
+def test_crop_and_resize_equals_a_loop(method: str, size: tuple[int, int], compiled: bool) -> None:
     def call(images: ms.Tensor, boxes: ms.Tensor, numbers: ms.Tensor) -> ms.Tensor:
         return ops.CropAndResize(method, 0.5)(images, boxes, numbers, size)
 
@@ -61,7 +61,7 @@ def test_crop_and_resize(method: str, size: tuple[int, int], compiled: bool) -> 
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_gradients_of_crop_and_resize(compiled: bool) -> None:
+def test_gradients_of_crop_and_resize_agree_with_differences(compiled: bool) -> None:
     """Gradients of images, and of corners inside of them, compared with central differences of the loops."""
     inside = BOXES[:2] * 0.9 + 0.03
     share = np.cos(np.arange(2 * 3 * 4 * 3)).reshape(2, 3, 4, 3)
@@ -89,7 +89,7 @@ def test_gradients_of_crop_and_resize(compiled: bool) -> None:
     ({"box_indices": NUMBERS[:2]}, ShapeError, "box_indices"),
     ({"method": "cubic"}, ArgumentError, "crop_and_resize: method must be one of bilinear, nearest, got 'cubic'"),
 ])
-def test_errors_of_wrong_arguments(change: dict[str, Any], error: type[Exception], match: str) -> None:
+def test_wrong_arguments_are_refused(change: dict[str, Any], error: type[Exception], match: str) -> None:
     given: dict[str, Any] = {"image": IMAGES, "boxes": BOXES, "box_indices": NUMBERS, "method": "nearest",
                              **change}
     images, boxes, numbers = (ms.Tensor(given[name]) for name in ("image", "boxes", "box_indices"))
@@ -99,7 +99,7 @@ def test_errors_of_wrong_arguments(change: dict[str, Any], error: type[Exception
 
 @pytest.mark.parametrize("kernel, stride, mode", [(2, 2, "valid"), (3, 1, "valid"), (3, 2, "same"),
                                                   ((2, 3), (1, 2), "SAME")])
-def test_max_pool_with_argmax(kernel: Any, stride: Any, mode: str) -> None:
+def test_max_pool_with_argmax_returns_flat_indices(kernel: Any, stride: Any, mode: str) -> None:
     """Values and gradients are those of MaxPool; places count all elements of an image."""
     x = ms.Tensor(np.random.default_rng(1).normal(size=(2, 3, 6, 7)), ms.float32)
     values, places = ops.MaxPoolWithArgmax(kernel, stride, mode)(x)
@@ -114,13 +114,13 @@ def test_max_pool_with_argmax(kernel: Any, stride: Any, mode: str) -> None:
 
 
 @pytest.mark.parametrize("p", [0, 1, 2, 3, float("inf")])
-def test_dist(p: float) -> None:
+def test_dist_is_the_norm_of_the_difference(p: float) -> None:
     x, y = np.array([[3.0, 1.0], [5.0, 0.0]]), np.array([1.0, 4.0])
     found = ops.dist(ms.Tensor(x), ms.Tensor(y), p)
     np.testing.assert_allclose(found.asnumpy(), np.linalg.norm((x - y).reshape(-1), p), 1e-6)
 
 
-def test_index_add() -> None:
+def test_index_add_changes_the_parameter() -> None:
     """The Parameter is changed, and indices may repeat."""
     weight = ms.Parameter(ms.Tensor(np.zeros((2, 3)), ms.float32), name="weight")
     add = ops.IndexAdd(axis=1)
@@ -128,13 +128,13 @@ def test_index_add() -> None:
     assert weight.asnumpy().tolist() == result.asnumpy().tolist() == [[4.0, 0.0, 2.0], [10.0, 0.0, 5.0]]
 
 
-def test_random_categorical() -> None:
+def test_random_categorical_draws_by_logits() -> None:
     drawn = ops.RandomCategorical()(ms.Tensor([[0.0, 50.0, 0.0], [50.0, 0.0, 0.0]]), 4, 1)
     assert drawn.dtype == ms.int64
     assert drawn.asnumpy().tolist() == [[1] * 4, [0] * 4]
 
 
-def test_initializers_of_users() -> None:
+def test_users_initializers_may_call_mindspores_private_helpers() -> None:
     """Helpers that MindSpore's own initializers are written with, under its private names."""
     try:
         @initializers._register("_example_quarter")

@@ -112,7 +112,7 @@ STATE_ROWS = {
 
 
 @pytest.mark.parametrize("row", STATE_ROWS)
-def test_values_of_parameters(run, row):
+def test_assignments_set_the_values_of_parameters(run, row):
     function, expected = STATE_ROWS[row]
     assert function(run) == expected
 
@@ -156,7 +156,7 @@ def test_mistakes_with_parameters_are_the_same(run):
         run(out_of_range)(x())
 
 
-def test_assigning_to_buffers():
+def test_an_assignment_to_a_buffer_replaces_it():
     cell = Cell()
     cell.register_buffer("mean", Tensor([1.0]))
     cell.mean = Tensor([5.0])
@@ -198,7 +198,7 @@ def test_no_grad_around_cells(run):
     assert numbers(by_input) == (2 * X + 2).tolist() and numbers(by_weight) == [[0] * 3]
 
 
-def test_a_tensor_that_a_compiled_function_has_from_outside(run):
+def test_a_compiled_function_reads_tensors_from_outside(run):
     def function(c: Any) -> Any:
         return run(lambda a: a * c)(x())
 
@@ -209,7 +209,7 @@ def test_a_tensor_that_a_compiled_function_has_from_outside(run):
 # ------------------------------------------------------------------------------------------------------- bprop
 
 
-def test_nested_outputs_with_bprop(run):
+def test_bprop_gets_output_gradients_nested_like_the_outputs(run):
     cell = cell_of(lambda self, a: {"p": a * 2, "q": [a * 3, (a * 4,)]},
                    lambda self, a, out, dout: (dout[0] + dout[1][0] * 10 + dout[1][1] * 100,))
 
@@ -220,7 +220,7 @@ def test_nested_outputs_with_bprop(run):
     assert numbers(run(grad(function))(x())) == [111] * 3
 
 
-def test_internal_parameters_of_children_and_keys_too_many(run):
+def test_bprop_gives_gradients_of_childrens_parameters_and_unknown_keys_are_ignored(run):
     dense = nn.Dense(3, 1, has_bias=False, weight_init="ones")
     cell = cell_of(lambda self, a: self.dense(a), lambda self, a, out, dout:
                    ((a * 9,), {self.dense.weight: a * 5, "extra": 3}), dense=dense, internal_params=[dense.weight])
@@ -267,7 +267,7 @@ def nn_hook(hook: Callable) -> Callable:
 @pytest.mark.parametrize("returned, expected", [
     (lambda g: g[0] * 2, 6), (lambda g: (g[0] * 2,), 6), (lambda g: (g[0], g[0]), TypeError),
     (lambda g: [g[0]], TypeError), (lambda g: 3, TypeError), (lambda g: (None,), TypeError)])
-def test_results_of_backward_pre_hooks(run, returned, expected):
+def test_backward_pre_hooks_may_replace_gradients(run, returned, expected):
     cell = cell_of(lambda self, a: a * 3)
     cell.register_backward_pre_hook(lambda which, g: returned(g))
     if expected is TypeError:
@@ -310,7 +310,7 @@ def test_a_hook_may_return_arrays_and_nan(run):
 
 
 @pytest.mark.parametrize("raising", ["pre", "construct", "hook"])
-def test_hooks_that_are_always_called(raising):
+def test_hooks_may_be_called_after_an_exception(raising):
     def fail(*_: Any) -> Any:
         raise ArithmeticError("no")
 
@@ -401,7 +401,7 @@ def test_random_numbers_of_calls_that_wait_for_their_gradients(run):
         seen.clear()  # the holder of the record holds its plan
 
 
-def test_a_hook_that_calls_its_own_cell(run):
+def test_a_hook_may_call_its_own_cell(run):
     inner = cell_of(lambda self, a: a * 3)
     net = cell_of(lambda self, a: self.inner(a * 2) + a, inner=inner)
     function, asked, seen = run(lambda a: net(a)), [], []
@@ -418,7 +418,7 @@ def test_a_hook_that_calls_its_own_cell(run):
     assert seen == [[70] * 3] * 2
 
 
-def test_gradients_requested_twice(run):
+def test_a_gradient_may_be_computed_twice(run):
     cell = cell_of(lambda self, a: ops.exp(a) * a)
     function, value = run(lambda a: cell(a)), x()
     value.attach_grad()
@@ -552,10 +552,10 @@ def test_hooks_of_tensors_are_listed(run):
     assert run(grad(function))(Tensor(X)).asnumpy().tolist() == (8 * X).tolist()
 
 
-# ------------------------------------------------------------------------------------------ what is watched
+# --------------------------------------------------------------------------------------- watched attributes
 
 
-def test_attributes_of_cells_that_are_read_and_not_called():
+def test_uncalled_cells_may_have_their_attributes_read():
     class Decorated(Cell):
         def __init__(self) -> None:
             super().__init__()
@@ -620,7 +620,7 @@ def test_symbols_of_nested_inputs_and_names_that_meet():
 # ------------------------------------------------------------------------------------- copies, threads, processes
 
 
-def test_pickled_and_copied_cells():
+def test_pickled_and_copied_cells_compute_the_same():
     net = nn.SequentialCell(nn.Dense(3, 2), nn.ReLU())
     value = Tensor(X.reshape(1, 3))
     compiled = net.compile(value)

@@ -57,7 +57,7 @@ def events(folder: Path) -> Iterator[tuple[int, dict[str, dict[int, list[Any]]]]
         first = False
 
 
-def test_checksums() -> None:
+def test_checksums_are_those_of_tfrecord() -> None:
     """The checksum is the CRC-32C of RFC 3720, masked as in TFRecord."""
     crc = 0xE3069283
     assert summaries._masked_crc(b"123456789") == struct.pack(
@@ -114,8 +114,8 @@ def test_an_image_is_a_picture(tmp_path: Path) -> None:
     ("scalar", "a", [1, 2], ShapeError, "must be one number"),
     ("image", "a", np.zeros((2, 2)), ShapeError, "1 or 3 channels"),
 ])
-def test_errors_of_wrong_values(plugin: str, name: str, value: Any, kind: type[Exception], text: str,
-                                tmp_path: Path) -> None:
+def test_wrong_values_are_refused(plugin: str, name: str, value: Any, kind: type[Exception], text: str,
+                                  tmp_path: Path) -> None:
     with ms.SummaryRecord(tmp_path) as record, pytest.raises(kind, match=text):
         record.add_value(plugin, name, value)
 

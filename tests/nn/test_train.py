@@ -66,7 +66,7 @@ WAYS = {"eagerly": lambda step: step, "jit": jit, "compile": lambda step: step.c
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("sens", [1.0, 4.0])
-def test_steps_of_gradient_descent(way, sens):
+def test_steps_of_gradient_descent_equal_those_by_hand(way, sens):
     net = Net()
     *losses, w1, b1, w2 = by_hand(net, 0.25, 3, sens)
     step = WAYS[way](TrainOneStepCell(with_loss(net), optim.SGD(net.trainable_params(), 0.25), sens))
@@ -157,7 +157,7 @@ def test_names_stay_those_of_the_network():
     assert [p.name for p in net.get_parameters()] == names
 
 
-def test_cells_around_a_network():
+def test_cells_around_a_network_give_loss_and_gradients():
     net = Net()
     x, labels = Tensor(X), Tensor(LABELS)
     whole = with_loss(net)
@@ -192,7 +192,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("row", REFUSED, ids=range(len(REFUSED)))
-def test_errors_of_wrong_arguments(row):
+def test_wrong_arguments_are_refused(row):
     make, kind, text = row
     with pytest.raises(kind, match=text):
         make()

@@ -101,7 +101,7 @@ def test_weights_and_states_move_as_by_mindspore(primitive: str, given: str, com
     np.testing.assert_allclose(first.asnumpy(), MOVED[primitive, given][0], atol=2e-6)
 
 
-def test_epsilon_has_the_dtype_of_the_state() -> None:
+def test_an_update_keeps_the_dtype_of_a_float16_weight() -> None:
     weight = ms.Parameter(ms.Tensor([1.0], ms.float16), name="weight")
     ops.ApplyGradientDescent()(weight, 0.5, ms.Tensor([1.0], ms.float32))
     assert (weight.dtype, weight.asnumpy().tolist()) == (ms.float16, [0.5])

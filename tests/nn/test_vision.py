@@ -46,9 +46,14 @@ def _seeded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_policies_draw_the_images_of_mindspore(case: str) -> None:
     """Every image that MindSpore draws is drawn, to the last bit; images of a single color, which its wrong translation
     makes, are left out."""
-    found = draws(ms, case, 9000)
-    assert set(_ANSWERS["draws"][case]) <= set(found)
-    assert case != "V.AutoAugment()" or found == _ANSWERS["draws"][case]  # AutoAugment translates nothing
+    found: set[int] = set()
+    expected = set(_ANSWERS["draws"][case])
+    for _ in range(18):
+        found.update(draws(ms, case, 500))
+        if expected <= found:
+            break
+    assert expected <= found
+    assert case != "V.AutoAugment()" or found == expected  # AutoAugment translates nothing
 
 
 def test_policies_translate_images() -> None:
@@ -139,7 +144,7 @@ def test_labels_are_mixed_in_the_proportion_of_the_images(mix: Callable[..., Any
 
 
 @pytest.mark.usefixtures("_seeded")
-def test_mixes_of_other_layouts_and_batches() -> None:
+def test_mixes_take_other_layouts_and_odd_batches() -> None:
     images, labels = vision.CutMixBatch(vision.ImageBatchFormat.NCHW)(BATCH.transpose(0, 3, 1, 2), LABELS)
     assert images.shape == (4, 3, 10, 10) and (labels > 0).sum() > 4
     mix = vision.MixUp(4, 0.5, is_single=False)
@@ -232,6 +237,6 @@ def test_erase_changes_the_image_in_place_on_request() -> None:
     (lambda: vision.SlicePatches(8, 1)(RGB), ShapeError, "an image of 7 by 9 has no 8 by 1 parts"),
     (lambda: vision.RandomErasing()(RGB[..., 0]), ShapeError, "expected an image as .channels, height, width."),
     (lambda: transforms.Mask(9, 1), ValueError, "9 is not a valid Relational")])
-def test_mistakes(call: Callable[[], Any], error: type[Exception], said: str) -> None:
+def test_mistakes_raise_errors(call: Callable[[], Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         call()

@@ -21,7 +21,7 @@ def fitted(**keywords):
     mx.mod.Module(net).fit(data, eval_data=data, num_epoch=2, **keywords)
 
 
-def test_rows_of_a_training():
+def test_a_logger_collects_rows_of_a_training():
     logger = callback.PandasLogger(2, frequent=2)
     fitted(**logger.callback_args())
     assert [(row["epoch"], row["minibatch_count"]) for row in logger.rows["train"]] == [(0, 0), (0, 2), (1, 0), (1, 2)]
@@ -63,6 +63,6 @@ def test_a_chart_draws_itself(monkeypatch):
     assert [len(line.get("points").split()) for line in lines] == [8, 2]
 
 
-def test_a_metric_that_is_not_measured():
+def test_a_metric_that_is_not_measured_is_refused():
     with pytest.raises(ArgumentError, match="no 'f1' among what is measured: accuracy"):
         fitted(**callback.LiveLearningCurve("f1", frequent=1).callback_args())

@@ -199,7 +199,7 @@ def test_dtypes_are_those_of_mxnet(text: str, dtype: str) -> None:
     assert eval(text, {"np": mnp, "onp": np}).dtype == dtype
 
 
-def test_numbers_without_axes() -> None:
+def test_arrays_without_axes_act_as_scalars() -> None:
     x = mnp.array(2.5)
     assert x.shape == () and x.item() == 2.5 and float(x) == 2.5 and f"{x:.2f}" == "2.50" and repr(x) == "array(2.5)"
     assert mnp.zeros((2, 0)).sum().item() == 0 and mnp.ones((0, 3)).mean(axis=1).shape == (0,)
@@ -257,7 +257,7 @@ def test_vectors_of_a_normal_distribution_in_graphs_are_float32(dtype: str) -> N
 
 @pytest.mark.parametrize("size, replace", [(5, True), ((2, 3), True), (4, False), ((2, 2), False), (None, True)])
 @pytest.mark.parametrize("chances", [None, [0, 0, 1, 2, 1, 1, 1, 0, 0, 0]])
-def test_choices_in_graphs(size: Any, replace: bool, chances: list[int] | None) -> None:
+def test_graphs_draw_choices_from_their_values(size: Any, replace: bool, chances: list[int] | None) -> None:
     a, p = (mx.sym.Variable(name).as_np_ndarray() for name in "ap")
     drawn = mx.sym.np.random.choice(a, size, replace, None if chances is None else p)
     values = {"a": mnp.arange(10) * 10, **({} if chances is None else {"p": mnp.array(chances) / 6})}
@@ -385,7 +385,7 @@ def test_both_kinds_of_arrays_share_memory_and_tape() -> None:
     (lambda x: npx.masked_softmax(x, x > 1)[0, 0], lambda x: np.float32(0)),
     (lambda x: npx.one_hot(x[0].astype("int32"), 4), lambda x: np.eye(4)[x[0].astype(int) % 4] * (x[0] < 4)[:, None]),
 ])
-def test_extensions(call: Callable[[Any], Any], expected: Callable[[Any], Any]) -> None:
+def test_npx_functions_give_np_arrays(call: Callable[[Any], Any], expected: Callable[[Any], Any]) -> None:
     found = call(mnp.array(X))
     assert type(found) is mnp.ndarray
     np.testing.assert_allclose(found.asnumpy(), expected(X), 1e-5)
@@ -551,7 +551,7 @@ def test_blocks_are_compared_with_themselves_hybridized() -> None:
         check(Sine, [mnp.array(X)], np.cos)
 
 
-def test_finite_numbers_of_bfloat16():
+def test_nan_to_num_takes_bfloat16():
     found = mx.np.nan_to_num(mx.np.array([1.0, np.inf, -np.inf, np.nan], dtype="bfloat16"))
     largest = 2.0 ** 128 - 2.0 ** 120
     np.testing.assert_array_equal(found.astype("float32").asnumpy(), [1.0, largest, -largest, 0.0])

@@ -50,7 +50,7 @@ def outcomes(networks: bool = False) -> dict[str, str]:
     return said
 
 
-def test_tests_of_the_package() -> None:
+def test_tests_of_the_onnx_package_pass_or_are_listed() -> None:
     """All tests without whole networks pass, except the known failures, which still fail unless they draw random
     numbers. The counts are those of the tested version of the package."""
     import onnx

@@ -51,7 +51,7 @@ W, B = np.float32([[1, -2, 0.5], [0.25, 1, -1]]), np.float32([0.5, -0.25])
 
 
 @pytest.mark.parametrize("transform, function", [("NONE", lambda y: y), ("LOGISTIC", logistic), ("SOFTMAX", softmax)])
-def test_linear_functions(transform: str, function: Callable[[np.ndarray], np.ndarray]) -> None:
+def test_linear_regressors_equal_numpy(transform: str, function: Callable[[np.ndarray], np.ndarray]) -> None:
     (y,) = found("LinearRegressor", coefficients=W.reshape(-1).tolist(), intercepts=B.tolist(), targets=2,
                  post_transform=transform)
     np.testing.assert_allclose(y, function(X @ W.T + B), rtol=1e-5)
@@ -61,7 +61,7 @@ def test_linear_functions(transform: str, function: Callable[[np.ndarray], np.nd
     np.testing.assert_allclose(scores, function(X @ W.T + B), rtol=1e-5)
 
 
-def test_transforms_of_zeros_and_of_probabilities() -> None:
+def test_post_transforms_softmax_zero_and_probit_are_computed() -> None:
     """SOFTMAX_ZERO keeps zeros and leaves them out of the softmax; PROBIT is the inverse of the normal distribution."""
     same: dict[str, Any] = {"coefficients": np.eye(3).reshape(-1).tolist(), "targets": 3}
     (y,) = found("LinearRegressor", x=np.float32([[1, 0, 2], [0, 0, 0]]), **same, post_transform="SOFTMAX_ZERO")
@@ -73,7 +73,7 @@ def test_transforms_of_zeros_and_of_probabilities() -> None:
 
 @pytest.mark.parametrize("transform, pair", [("NONE", lambda s: [-s, s]), ("LOGISTIC", lambda s: [
     1 - logistic(s), logistic(s)])])
-def test_one_score_of_two_classes(transform: str, pair: Callable[[np.ndarray], list[np.ndarray]]) -> None:
+def test_one_score_decides_between_two_classes(transform: str, pair: Callable[[np.ndarray], list[np.ndarray]]) -> None:
     names, scores = found("LinearClassifier", 2, symbol=False, coefficients=W[0].tolist(), intercepts=[0.5],
                           classlabels_strings=["no", "yes"], post_transform=transform)
     score = X @ W[0] + np.float32(0.5)
@@ -85,7 +85,8 @@ def test_one_score_of_two_classes(transform: str, pair: Callable[[np.ndarray], l
     ("LINEAR", lambda x, v: x @ v.T), ("POLY", lambda x, v: (x @ v.T * 0.5 + 1) ** 2),
     ("RBF", lambda x, v: np.exp(-0.5 * ((x[:, None] - v) ** 2).sum(2))),
     ("SIGMOID", lambda x, v: np.tanh(x @ v.T * 0.5 + 1))])
-def test_support_vectors(kernel: str, function: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
+def test_support_vector_regressors_equal_numpy(kernel: str,
+                                               function: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
     attrs = {"kernel_type": kernel, "kernel_params": [0.5, 1.0, 2.0], "n_supports": 2, "coefficients": B.tolist(),
              "support_vectors": W.reshape(-1).tolist(), "rho": [0.125]}
     want = function(X, W) @ B[:, None] + 0.125
@@ -121,14 +122,14 @@ def winners(scores: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("transform, function", [("NONE", lambda s: s), ("LOGISTIC", logistic), ("SOFTMAX", softmax)])
-def test_classes_of_support_vectors(transform: str, function: Callable[[np.ndarray], np.ndarray]) -> None:
+def test_support_vectors_vote_for_classes(transform: str, function: Callable[[np.ndarray], np.ndarray]) -> None:
     names, scores = found("SVMClassifier", 2, ROWS, classlabels_ints=CLASSES, post_transform=transform, **SUPPORT)
     want = of_pairs(ROWS)
     np.testing.assert_array_equal(names, np.array(CLASSES)[winners(want)])
     np.testing.assert_allclose(scores, function(want), rtol=1e-4, atol=1e-5)
 
 
-def test_probabilities_of_support_vectors() -> None:
+def test_support_vectors_give_probabilities() -> None:
     """Probabilities of three classes fit those of the pairs as well as possible; two classes have the pair's."""
     steep, moved = [-2.0, -1.5, -1.0], [0.0, 0.25, 0.5]
     names, found_ = found("SVMClassifier", 2, ROWS, classlabels_ints=CLASSES, prob_a=steep, prob_b=moved, **SUPPORT)
@@ -147,7 +148,7 @@ def test_probabilities_of_support_vectors() -> None:
 
 @pytest.mark.parametrize("transform, pair", [("NONE", lambda s: [-s, s]), ("LOGISTIC", lambda s: [
     1 - logistic(s), logistic(s)]), ("SOFTMAX", lambda s: [1 - s, s])])
-def test_two_classes_of_support_vectors(transform: str, pair: Callable[[np.ndarray], list[np.ndarray]]) -> None:
+def test_support_vectors_classify_two_classes(transform: str, pair: Callable[[np.ndarray], list[np.ndarray]]) -> None:
     two = {**SUPPORT, "vectors_per_class": [2, 4], "rho": [0.25], "coefficients": DUAL[0].tolist()}
     names, scores = found("SVMClassifier", 2, ROWS, False, classlabels_strings=["no", "yes"], post_transform=transform,
                           **two)
@@ -156,7 +157,7 @@ def test_two_classes_of_support_vectors(transform: str, pair: Callable[[np.ndarr
     np.testing.assert_allclose(scores, np.stack(pair(score), 1), rtol=1e-4, atol=1e-5)
 
 
-def test_linear_classes_of_support_vectors() -> None:
+def test_linear_support_vectors_classify() -> None:
     """Without vectors each class has a score; of two classes the second wins if a score is positive."""
     names, scores = found("SVMClassifier", 2, classlabels_ints=[7, 8, 9], rho=[0.5],
                           coefficients=np.eye(3).reshape(-1).tolist())
@@ -168,7 +169,7 @@ def test_linear_classes_of_support_vectors() -> None:
     np.testing.assert_array_equal(names, [8, 7, 8])
 
 
-def test_rows_by_labels() -> None:
+def test_zip_map_gives_a_dict_for_each_row() -> None:
     """A Cell returns a dict for each row, a symbol the columns."""
     for words in ({"classlabels_strings": ["a", "b", "c"]}, {"classlabels_int64s": [5, 3, 4]}):
         read = made("ZipMap", **words)
@@ -184,7 +185,7 @@ def test_rows_by_labels() -> None:
     ({"vectors_per_class": [2, 1, 1 << 40]}, "SVMClassifier"), ({"vectors_per_class": [2, 5, -1]}, "SVMClassifier"),
     ({"coefficients": [0.0]}, "SVMClassifier"), ({"kernel_type": "RBG"}, "kernel_type='RBG'. Did you mean 'RBF'"),
 ], ids=lambda each: next(iter(each)) if isinstance(each, dict) else "")
-def test_support_vectors_that_contradict_themselves(change: dict[str, Any], words: str) -> None:
+def test_contradictory_support_vectors_are_refused(change: dict[str, Any], words: str) -> None:
     with pytest.raises(OpError, match=words):
         found("SVMClassifier", 2, ROWS, classlabels_ints=CLASSES, **{**SUPPORT, **change})
 
@@ -224,7 +225,8 @@ def weighted(kind: str, ids: list[int]) -> dict[str, Any]:
 @pytest.mark.parametrize("aggregate, join", [("SUM", np.sum), ("AVERAGE", np.mean), ("MIN", np.min), ("MAX", np.max)])
 @pytest.mark.parametrize("modes", [*[(mode, mode) for mode in MODES], ("BRANCH_LT", "BRANCH_GTE")],
                          ids=lambda each: "-".join(dict.fromkeys(each)))
-def test_trees(modes: tuple[str, str], aggregate: str, join: Callable[[list[float]], float]) -> None:
+def test_tree_regressors_equal_a_walk(modes: tuple[str, str], aggregate: str,
+                                      join: Callable[[list[float]], float]) -> None:
     (y,) = found("TreeEnsembleRegressor", aggregate_function=aggregate, base_values=[10.0], n_targets=1,
                  **trees(*modes, **weighted("target", [0] * 5)))
     want = [[10 + join([reached(row, 0, modes), reached(row, 1, modes)])] for row in X]
@@ -232,14 +234,14 @@ def test_trees(modes: tuple[str, str], aggregate: str, join: Callable[[list[floa
 
 
 @pytest.mark.parametrize("lost", [True, False])
-def test_missing_numbers_in_trees(lost: bool) -> None:
+def test_trees_follow_their_branch_for_nan(lost: bool) -> None:
     x, modes = np.float32([[np.nan, 0, 1], [0, np.nan, np.nan]]), ("BRANCH_LEQ", "BRANCH_LEQ")
     (y,) = found("TreeEnsembleRegressor", x=x, **trees(*modes, **weighted("target", [0] * 5)),
                  nodes_missing_value_tracks_true=[int(lost)] * 8)
     np.testing.assert_allclose(y, [[reached(row, 0, modes, lost) + reached(row, 1, modes, lost)] for row in x])
 
 
-def test_classes_of_trees() -> None:
+def test_tree_classifiers_give_classes_and_scores() -> None:
     modes = ("BRANCH_LEQ", "BRANCH_LEQ")
     ids = [0, 1, 2, 1, 0]
     names, scores = found("TreeEnsembleClassifier", 2, classlabels_int64s=[5, 6, 7], post_transform="SOFTMAX",
@@ -258,14 +260,14 @@ def test_classes_of_trees() -> None:
     np.testing.assert_allclose(scores, np.stack([1 - logistic(total), logistic(total)], 1), rtol=1e-5)
 
 
-def test_categories() -> None:
+def test_one_hot_encoders_encode_categories() -> None:
     (hot,) = found("OneHotEncoder", cats_int64s=[1, 0, 3])
     np.testing.assert_array_equal(hot, (X.astype(np.int64)[..., None] == [1, 0, 3]).astype(np.float32))
     with pytest.raises(OpError, match="an element is not one of the categories, and zeros=0"):
         found("OneHotEncoder", cats_int64s=[1, 0], zeros=0)
 
 
-def test_missing_numbers_of_columns() -> None:
+def test_an_imputer_replaces_nan() -> None:
     x = np.float32([[np.nan, 1, 2], [3, np.nan, np.nan]])
     (y,) = found("Imputer", x=x, imputed_value_floats=[7.0, 8.0, 9.0], replaced_value_float=float("nan"))
     np.testing.assert_array_equal(y, [[7, 1, 2], [3, 8, 9]])
@@ -283,7 +285,7 @@ def test_missing_numbers_of_columns() -> None:
     ({"aggregate_function": "MEAN"}, "aggregate_function='MEAN'"),
     ({"post_transform": "LOGISTICS"}, "post_transform='LOGISTICS'. Did you mean 'LOGISTIC'"),
 ], ids=lambda each: next(iter(each)) if isinstance(each, dict) else "")
-def test_trees_that_contradict_themselves(change: dict[str, Any], words: str) -> None:
+def test_contradictory_trees_are_refused(change: dict[str, Any], words: str) -> None:
     attrs = trees("BRANCH_LEQ", "BRANCH_LEQ", **weighted("target", [0] * 5))
     with pytest.raises(OpError, match=words):
         found("TreeEnsembleRegressor", **{**attrs, **change})

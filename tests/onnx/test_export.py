@@ -90,7 +90,7 @@ def _same(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], tolerance: 
 
 
 @of_each(ROWS, by=lambda row: row.op)
-def test_rows(row: Row) -> None:
+def test_rows_of_operators_are_exported_or_refused(row: Row) -> None:
     """Every row is exported with the same values, shapes and dtypes, or refused with the operator's name."""
     name = get(row.op).name
     try:
@@ -132,7 +132,7 @@ def _matrices(*stack: int, size: int) -> np.ndarray:
 
 @pytest.mark.parametrize("stack", [(), (3,), (2, 3)])
 @pytest.mark.parametrize("name", ["inverse", "slogdet", "potrf", "potri"])
-def test_matrices_of_any_number(name: str, stack: tuple[int, ...]) -> None:
+def test_stacks_of_matrices_are_exported(name: str, stack: tuple[int, ...]) -> None:
     """Stacks of square matrices of any rank and size; determinants beyond the range have a finite logarithm."""
     size = 60 if name == "slogdet" else 7
     x = _matrices(*stack, size=size) * (100 if name == "slogdet" else 1)
@@ -146,7 +146,7 @@ def test_matrices_of_any_number(name: str, stack: tuple[int, ...]) -> None:
         _same(_run(model, held), _ours(symbol, held), 1e-3)
 
 
-def test_matrices_that_have_no_inverse() -> None:
+def test_determinants_of_singular_matrices_are_exported() -> None:
     x = np.array([[[1, 2], [2, 4]], [[0, 1], [1, 0]], [[0, 0], [0, 0]]], np.float32)
     sign, logarithm = _run(to_model(mx.sym.linalg.slogdet(Variable("x")), x), {"x": mx.nd.array(x)})
     assert sign.tolist() == [0, -1, 0] and logarithm.tolist() == [-np.inf, 0, -np.inf]
@@ -156,7 +156,7 @@ def test_matrices_that_have_no_inverse() -> None:
 
 
 @pytest.mark.parametrize("like", [True, False])
-def test_parts_that_are_added_at_coordinates(like: bool) -> None:
+def test_values_are_added_at_coordinates(like: bool) -> None:
     """Values at equal coordinates are added, from opset 16 on; an array or a shape gives the size of the sum."""
     values, places = np.float32([[1, 2], [3, 4], [5, 6]]), np.array([[2, 0, 2]])
     arrays = {"x0": mx.nd.array(values), "x1": mx.nd.array(places, dtype="int64"), "x2": mx.nd.zeros((4, 2))}
@@ -210,7 +210,7 @@ def test_a_branch_is_an_if(left: float) -> None:
     (mx.sym.random.uniform_like(Variable("x"), 2, 5), "RandomUniformLike", {"low": 2.0, "high": 5.0}),
     (mx.sym.random.normal_like(Variable("x"), 2, 5), "RandomNormalLike", {"mean": 2.0, "scale": 5.0}),
 ])
-def test_random_numbers(drawn: Symbol, kind: str, words: dict[str, float]) -> None:
+def test_random_operators_are_exported(drawn: Symbol, kind: str, words: dict[str, float]) -> None:
     """The node draws from the same distribution, with the same shape and dtype, and can be imported."""
     given = [_floats(300, 4)][:len(drawn.list_arguments())]
     model = to_model(drawn, *given)
@@ -284,7 +284,7 @@ def test_rows_are_shuffled() -> None:
 
 @pytest.mark.parametrize("words", [{}, {"axes": (1,)}, {"axes": (0, 2)}])
 @pytest.mark.parametrize("p", [0.25, 0.5])
-def test_dropout_that_always_draws(words: dict[str, Any], p: float) -> None:
+def test_dropout_is_exported_in_training_mode(words: dict[str, Any], p: float) -> None:
     """Dropout is exported in training mode; along ``axes`` the mask is the same."""
     x = np.ones((20, 120, 15), np.float32)
     model, found = _drawn(mx.sym.Dropout(Variable("x"), p=p, mode="always", **words), x)
@@ -355,8 +355,8 @@ _NETWORKS: list[tuple[str, Callable[[Symbol], Symbol], tuple[int, ...]]] = [
 
 @pytest.mark.parametrize("name, network, shape", _NETWORKS, ids=[each[0] for each in _NETWORKS])
 @pytest.mark.parametrize("batch", [1, 7])
-def test_a_first_axis_of_any_length(name: str, network: Callable[[Symbol], Symbol], shape: tuple[int, ...],
-                                    batch: int) -> None:
+def test_a_dynamic_first_axis_computes_other_batches(name: str, network: Callable[[Symbol], Symbol],
+                                                     shape: tuple[int, ...], batch: int) -> None:
     symbol = network(Variable("data"))
     shapes = dict(zip(symbol.list_arguments(), symbol.infer_shape(data=shape)[0]))
     params = {each: mx.nd.array(_floats(*shapes[each])) for each in shapes if each != "data"}
@@ -366,7 +366,7 @@ def test_a_first_axis_of_any_length(name: str, network: Callable[[Symbol], Symbo
     _same(_run(model, arrays), _ours(symbol, arrays))
 
 
-def test_two_dynamic_axes() -> None:
+def test_two_axes_may_be_dynamic() -> None:
     symbol = mx.sym.reshape(mx.sym.transpose(Variable("data"), axes=(1, 0, 2)), shape=(0, 0, 2, -1))
     model = to_model(symbol, (2, 3, 4), dynamic={"data": {0: "batch", 1: "length"}})
     arrays = {"data": mx.nd.array(_floats(5, 7, 4))}
@@ -396,7 +396,7 @@ def test_a_constant_of_a_dynamic_length_is_refused(constant: Any) -> None:
     ("a table of rows", (np.array([[0, 1], [1, 1]]),), False), ("pairs", ([1, 0], [2, -1]), False),
     ("a mask", (np.array([True, False]),), False), ("pairs behind a part", (slice(None), [0, 2], [1, 0]), False),
     ("part of columns", (slice(1, None), [2, 0]), False)])
-def test_subscripts_of_arrays(name: str, key: Any, dynamic: bool) -> None:
+def test_subscripts_are_exported(name: str, key: Any, dynamic: bool) -> None:
     model = to_model(mx.jit(lambda x: x[key] * 2), (2, 3, 4), dynamic=dynamic)
     for rows in (2, 5) if dynamic else (2,):
         x = _floats(rows, 3, 4)
@@ -404,7 +404,7 @@ def test_subscripts_of_arrays(name: str, key: Any, dynamic: bool) -> None:
         np.testing.assert_allclose(found, np.asarray(x)[key] * 2, rtol=1e-6)
 
 
-def test_a_branch_of_a_dynamic_length() -> None:
+def test_a_branch_is_exported_for_all_lengths() -> None:
     """A branch is exported once for all lengths; a branch that computes with the length is refused."""
     def chosen(x: Any) -> Any:
         return mx.ops.cond(x.sum() > 0, lambda: x * 2, lambda: mx.ops.tanh(x))
@@ -423,7 +423,7 @@ def test_a_branch_of_a_dynamic_length() -> None:
 # --------------------------------------------------------------------------------------- MXNet's arguments
 
 
-def test_mxnets_other_names() -> None:
+def test_mxnets_modules_for_onnx_are_found() -> None:
     """MXNet's modules for ONNX are there, from which scripts import."""
     assert mx.onnx.mx2onnx.export_model is mx.onnx.export_model is mx.contrib.onnx.export_model
     assert mx.contrib.onnx.onnx2mx.import_model is mx.onnx.import_model
@@ -457,7 +457,7 @@ def test_export_model_takes_the_arguments_of_mxnet(tmp_path: Any) -> None:
             mx.nd.FullyConnected(data, weight, bias, num_hidden=3)).asnumpy()])
 
 
-def test_export_model_of_a_network_without_parameters(tmp_path: Any) -> None:
+def test_export_model_takes_a_network_without_parameters(tmp_path: Any) -> None:
     """The file of parameters is empty, as Gluon's ``export`` writes it."""
     net = mx.gluon.nn.HybridLambda("relu")
     net.hybridize()
@@ -493,7 +493,7 @@ def test_export_model_finds_the_dimensions_that_are_open(tmp_path: Any) -> None:
     assert [dim.dim_param or dim.dim_value for dim in dims] == ["n", 5, 2]
 
 
-def test_weights_in_a_file_of_their_own(tmp_path: Any) -> None:
+def test_weights_are_stored_in_a_second_file_on_request(tmp_path: Any) -> None:
     weight = mx.nd.array(_floats(30, 50))
     symbol = mx.sym.FullyConnected(Variable("data"), num_hidden=30, no_bias=True, name="fc")
     file = str(tmp_path / "net.onnx")
@@ -504,7 +504,7 @@ def test_weights_in_a_file_of_their_own(tmp_path: Any) -> None:
     _same(_run(onnx.load(file), {"data": data}), [mx.nd.dot(data, weight, transpose_b=True).asnumpy()])
 
 
-def test_weights_above_the_size_of_a_model(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_weights_need_a_second_file(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Large weights are written to a file beside the model, which ONNX's package, ONNX Runtime and opreg read; without
     a file the model is refused. The limit is small in this test, and 2 GiB otherwise."""
     from opreg.onnx.exporting import files
@@ -594,7 +594,7 @@ def test_a_traced_operator_is_a_function_under_its_name(operators: Any) -> None:
 
 
 @pytest.mark.parametrize("opset", [11, 15, 17, 21])
-def test_a_traced_operator_in_a_loop(operators: Any, opset: int) -> None:
+def test_a_loop_may_call_a_traced_operator(operators: Any, opset: int) -> None:
     """The operator's function is part of the model; the loop's body calls it, and nodes outside call it with other
     attributes."""
     swish, _ = operators
@@ -614,7 +614,7 @@ def test_a_traced_operator_of_an_old_version_is_its_body(operators: Any) -> None
     _same(_run(model, arrays), _ours(symbol, arrays))
 
 
-def test_a_traced_operator_of_a_dynamic_length(operators: Any) -> None:
+def test_a_traced_operator_takes_dynamic_lengths(operators: Any) -> None:
     symbol = operators[0](Variable("x"))
     model = to_model(symbol, (2, 3), dynamic=True)
     arrays = {"x": mx.nd.array(_floats(5, 3))}

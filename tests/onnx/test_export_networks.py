@@ -52,7 +52,7 @@ _UNSAID = {"custom": None, "ssd": "_contrib_MultiBoxTarget", "detector": "_contr
 
 
 @pytest.mark.parametrize("name", [name for name in NETWORKS if name not in _UNSAID])
-def test_networks_of_files(name: str) -> None:
+def test_networks_of_mxnets_files_are_exported(name: str) -> None:
     folder = FOLDER / name
     with np.load(folder / "io.npz") as file:
         network = Network(NETWORKS[name], load(folder / f"{name}-symbol.json"),
@@ -160,7 +160,8 @@ _CLASSICS: list[tuple[type[nn.Cell], np.ndarray, np.ndarray]] = [
 
 
 @pytest.mark.parametrize("cell, example, other", _CLASSICS, ids=[each[0].__name__ for each in _CLASSICS])
-def test_classics(cell: type[nn.Cell], example: np.ndarray, other: np.ndarray) -> None:
+def test_classic_networks_compute_other_batches_in_onnx(cell: type[nn.Cell], example: np.ndarray,
+                                                        other: np.ndarray) -> None:
     """The model is exported with one batch size, and computes another one like opreg."""
     net = cell().set_train(False)
     model = to_model(net, mx.Tensor(example), dynamic=True)
@@ -169,7 +170,7 @@ def test_classics(cell: type[nn.Cell], example: np.ndarray, other: np.ndarray) -
         _checked(model, {given.name: x}, [net(mx.Tensor(x)).asnumpy()], 1e-3)
 
 
-def test_a_detector() -> None:
+def test_a_detector_computes_any_batch_in_onnx() -> None:
     """A small SSD: priors of two feature maps, offsets, scores, and suppression, for any batch size."""
     data = mx.sym.Variable("data")
     small = mx.sym.Pooling(mx.sym.Convolution(data, kernel=(3, 3), pad=(1, 1), num_filter=4, name="c0"), kernel=(2, 2),
@@ -211,7 +212,7 @@ _BY_VALUES = frozenset(["ResizeBilinear"])
 
 @pytest.mark.parametrize("row", [row for row in ROWS if not row.train and row.name not in _BY_VALUES],
                          ids=lambda row: row.name)
-def test_layers(row: LayerRow, request: pytest.FixtureRequest) -> None:
+def test_layers_are_exported_or_refused(row: LayerRow, request: pytest.FixtureRequest) -> None:
     layer = made(row.layer, False)
     examples = [value(each, i) for i, each in enumerate(row.inputs)]
     wanted = [out.asnumpy() for out in flat(layer(*examples))]

@@ -181,7 +181,8 @@ def self_attention(x: np.ndarray, w: np.ndarray, b: np.ndarray, mask: Any = None
     return y if past is None else (y, np.stack([k, v]))
 
 
-#: The keys that are seen: of each sequence, its lengths, its ends and beginnings, and those of each query.
+#: Masks of keys: none, one value for each key, the length of each sequence, its end and beginning, and one row for each
+#: query.
 MASKS = [None, SHOWN, whole(5, 3), whole(5, 4, 0, 1), np.maximum(SHOWN[:, None], np.eye(5, dtype=np.int32))]
 WEIGHTS = [draw(12, 36) / 4, draw(36)]
 PAST = draw(2, 2, 3, 4, 4)
@@ -429,7 +430,7 @@ def wide(row: Row) -> Row:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.op)
-def test_values(row: Row) -> None:
+def test_fused_operators_give_the_expected_values(row: Row) -> None:
     """Outputs of a Cell and of a symbol equal the expected ones."""
     found = row.expected(*wide(row).inputs)
     wants = found if isinstance(found, tuple) else (found,)
@@ -452,7 +453,7 @@ SMOOTH = [row for row in ROWS if row.op not in ("Range", "Pad", "ExpandDims", "M
 
 
 @pytest.mark.parametrize("row", SMOOTH, ids=lambda row: row.op)
-def test_gradients(row: Row) -> None:
+def test_gradients_of_fused_operators_agree_with_central_differences(row: Row) -> None:
     """The derivative along one direction of all real inputs agrees with central differences."""
     row = wide(row)
     results = row.expected(*row.inputs)
@@ -496,7 +497,7 @@ def test_gradients(row: Row) -> None:
     ("FusedConv", [IMAGE, *KERNEL], {"activation": "Rellu"}, "activation 'Rellu'. Did you mean 'relu'"),
     ("CDist", [draw(3, 4), draw(5, 4)], {"metric": "cosine"}, "metric='cosine': expected euclidean or sqeuclidean"),
 ])
-def test_mistakes(op: str, inputs: list[Any], attrs: dict[str, Any], words: str) -> None:
+def test_mistakes_raise_errors(op: str, inputs: list[Any], attrs: dict[str, Any], words: str) -> None:
     model, given = made(Row(op, inputs, lambda *each: None, attrs), ["y"])
     with pytest.raises(OpError, match=words):
         import_to_cell(model)(*map(mx.Tensor, given.values()))

@@ -155,8 +155,8 @@ def test_a_model_gives_equal_results_as_a_symbol_and_as_a_cell(make: Any) -> Non
     ("LSTM", 4, {}), ("GRU", 3, {"linear_before_reset": 1}), ("RNN", 1, {}), ("RNN", 1, {"activations": ["Relu"]})])
 @pytest.mark.parametrize("directions", [1, 2])
 @pytest.mark.parametrize("given", [True, False])
-def test_recurrent_layers_are_one_node(name: str, gates: int, words: dict[str, Any], directions: int, given: bool
-                                      ) -> None:
+def test_recurrent_layers_are_one_node(name: str, gates: int, words: dict[str, Any], directions: int,
+                                       given: bool) -> None:
     """The operator RNN computes them for any batch size; lengths of sequences unroll them, with the same values."""
     words = {**words, "hidden_size": 2, "direction": "bidirectional" if directions == 2 else "forward"}
     if "activations" in words:
@@ -177,7 +177,7 @@ def test_recurrent_layers_are_one_node(name: str, gates: int, words: dict[str, A
         np.testing.assert_allclose(one.asnumpy(), want.asnumpy(), rtol=1e-5, atol=1e-6)
 
 
-def test_a_block_of_gluon() -> None:
+def test_a_model_becomes_a_gluon_block() -> None:
     """The block computes like the Cell, and its gradients train; moving statistics and constants have none."""
     made = convolution()
     x = numbers(2, 2, 6, 5)
@@ -193,7 +193,7 @@ def test_a_block_of_gluon() -> None:
     assert mx.contrib.onnx.import_to_gluon is mx.onnx.import_to_gluon
 
 
-def test_metadata_of_a_model() -> None:
+def test_metadata_lists_inputs_and_outputs() -> None:
     assert get_model_metadata(dense()) == {"input_tensor_data": [("x", (2, 3))], "output_tensor_data": [("y", ())]}
 
 
@@ -281,7 +281,7 @@ def test_an_error_names_the_lengths_that_a_symbol_needs() -> None:
     assert "shapes=" not in str(told.value)
 
 
-def test_functions_of_the_model() -> None:
+def test_functions_of_the_model_are_called() -> None:
     scaled = helper.make_function("mine", "Scaled", ["x"], ["y"], [
         helper.make_node("Constant", [], ["c"]), helper.make_node("Mul", ["x", "c"], ["y"])],
         [helper.make_opsetid("", 17)], ["by"])
@@ -295,7 +295,7 @@ def test_functions_of_the_model() -> None:
     assert import_to_cell(made)(mx.Tensor(np.array([1, 2], np.float32))).asnumpy().tolist() == [6, 12]
 
 
-def test_functions_that_call_themselves() -> None:
+def test_functions_that_call_themselves_are_refused() -> None:
     own = helper.make_function("mine", "Own", ["x"], ["y"], [helper.make_node("Own", ["x"], ["y"], domain="mine")],
                                [helper.make_opsetid("mine", 1)])
     made = model([helper.make_node("Own", ["x"], ["y"], domain="mine")], {"x": (2,)}, ["y"],
@@ -390,7 +390,7 @@ def test_weights_of_one_name_in_two_branches() -> None:
     assert [cell(x, mx.Tensor(np.float32(sign))).asnumpy().tolist() for sign in (1, -1)] == [[2, 1], [-1, 1]]
 
 
-def test_a_branch_of_a_symbol() -> None:
+def test_a_branch_becomes_part_of_a_symbol() -> None:
     made = model([helper.make_node("ReduceSum", ["x"], ["s"], keepdims=0),
                   helper.make_node("Greater", ["s", "z"], ["t"]),
                   helper.make_node("If", ["t"], ["y"], then_branch=branch("a", 2.0), else_branch=branch("b", -1.0))],
@@ -417,7 +417,7 @@ def external(folder: Path, location: str, length: int = 96) -> Path:
     return path
 
 
-def test_tensors_in_files_of_their_own(tmp_path: Path) -> None:
+def test_tensors_are_read_from_external_files(tmp_path: Path) -> None:
     _, args, _ = import_model(external(tmp_path, "w.bin"))
     np.testing.assert_array_equal(args["w"].asnumpy().tobytes(), (tmp_path / "w.bin").read_bytes())
     (tmp_path / "inner").mkdir()
@@ -434,7 +434,7 @@ def test_tensors_in_files_of_their_own(tmp_path: Path) -> None:
         import_model((tmp_path / "model.onnx").read_bytes())
 
 
-def test_links_that_lead_out_of_the_folder(tmp_path: Path) -> None:
+def test_links_out_of_the_folder_are_refused(tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     inner.mkdir()
     path = external(inner, "w.bin")
@@ -448,7 +448,8 @@ def test_links_that_lead_out_of_the_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("direction", ["forward", "bidirectional", "reverse"])
 @pytest.mark.parametrize("kind, gates, attributes", [("LSTM", 4, {}), ("GRU", 3, {"linear_before_reset": 1}),
                                                      ("RNN", 1, {})], ids=["LSTM", "GRU", "RNN"])
-def test_sequences_of_lengths_of_their_own(kind: str, gates: int, attributes: dict[str, int], direction: str) -> None:
+def test_recurrent_layers_take_a_length_for_each_sequence(kind: str, gates: int, attributes: dict[str, int],
+                                                          direction: str) -> None:
     """Each sequence has the values that it has alone, with zeros after its end; one operator does it in a symbol,
     too."""
     sides = 2 if direction == "bidirectional" else 1
@@ -479,7 +480,7 @@ def test_sequences_of_lengths_of_their_own(kind: str, gates: int, attributes: di
 
 
 @pytest.mark.parametrize("kind", ["NonZero", "Unique"])
-def test_shapes_that_follow_from_numbers_in_a_symbol(kind: str) -> None:
+def test_symbols_have_value_dependent_shapes(kind: str) -> None:
     symbol, _, _ = import_model(model([helper.make_node(kind, ["x"], ["y"])], {"x": ("n", 3)}, ["y"]))
     for x in (np.float32([[0, 2, 2], [1, 0, 0]]), np.float32([[5, 0, 5]])):
         wanted = np.stack(np.nonzero(x)) if kind == "NonZero" else np.unique(x)
@@ -488,7 +489,7 @@ def test_shapes_that_follow_from_numbers_in_a_symbol(kind: str) -> None:
 
 
 @pytest.mark.parametrize("groups", [1, 2])
-def test_taps_beyond_the_border(groups: int) -> None:
+def test_deformable_convolutions_interpolate_at_the_border(groups: int) -> None:
     """A deformable convolution without a mask interpolates between the last pixels and zeros outside."""
     made = model([helper.make_node("DeformConv", ["x", "w", "o"], ["y"], pads=[1, 1, 1, 1], offset_group=groups)],
                  {"x": (1, 2, 5, 5), "o": (1, 18 * groups, 5, 5)}, ["y"], {"w": numbers(3, 2, 3, 3)}, opset=19)
@@ -521,7 +522,7 @@ CONTRADICTIONS = {
 
 
 @pytest.mark.parametrize("name", CONTRADICTIONS)
-def test_models_that_contradict_themselves(name: str) -> None:
+def test_contradictory_models_are_refused(name: str) -> None:
     """The error is opreg's, names the node, and is raised before a huge array is made."""
     (kind, inputs, attributes), shapes, given, words = CONTRADICTIONS[name]
     made = model([helper.make_node(kind, inputs, ["y"], name="wrong", **attributes)], shapes, ["y"], given)
@@ -555,7 +556,7 @@ def damaged(made: Any, change: Any) -> Any:
     (lambda graph: graph.input[0].type.tensor_type.__setattr__("elem_type", 99),
      "no dtype with number 99.*\n.*input 'x'"),
 ])
-def test_damaged_models(change: Any, words: str) -> None:
+def test_damaged_models_are_refused(change: Any, words: str) -> None:
     with pytest.raises(FileFormatError, match=words):
         import_model(damaged(dense(), change))
 
@@ -565,7 +566,7 @@ def test_damaged_models(change: Any, words: str) -> None:
      "'num_scan_inputs' is of type INTS, expected INT"),
     (helper.make_node("Loop", ["two", "", "x"], ["y"], body=3), "'body' is of type INT, expected GRAPH"),
 ], ids=lambda each: getattr(each, "op_type", ""))
-def test_attributes_of_another_kind(node: Any, words: str) -> None:
+def test_attributes_of_a_wrong_type_are_refused(node: Any, words: str) -> None:
     made = model([node], {"x": (2, 3)}, ["y"], {"two": np.array(2)})
     with pytest.raises(FileFormatError, match=words):
         import_to_cell(made)(mx.Tensor(numbers(2, 3)))
@@ -581,7 +582,7 @@ def test_no_model_at_all(tmp_path: Path) -> None:
         import_model(dense(), shapes={"X": (2, 3)})
 
 
-def test_models_that_request_huge_arrays() -> None:
+def test_models_that_request_huge_arrays_are_refused() -> None:
     made = model([helper.make_node("ConstantOfShape", ["s"], ["y"])], {"x": (1,)}, ["y"],
                  {"s": np.array([1 << 40, 1 << 20])})
     with pytest.raises(OpError, match="asks for an array of shape"):
@@ -620,7 +621,7 @@ def test_huge_attribute_values_are_cut_or_refused() -> None:
 
 
 @pytest.mark.parametrize("make", [dense, convolution, recurrent, indexed])
-def test_changed_bytes(make: Any) -> None:
+def test_models_with_changed_bytes_are_read_or_refused(make: Any) -> None:
     """A changed file is read, or refused with an error of opreg, never by a crash or another library's error."""
     content, chance = make().SerializeToString(), random.Random(7)
     for _ in range(500):
@@ -752,8 +753,8 @@ OPEN: list[tuple[str, list[Any], dict[str, np.ndarray], tuple[int, ...]]] = [
 
 
 @pytest.mark.parametrize("title, nodes, parameters, shape", OPEN, ids=[each[0] for each in OPEN])
-def test_a_symbol_of_any_first_length(title: str, nodes: list[Any], parameters: dict[str, np.ndarray],
-                                      shape: tuple[int, ...]) -> None:
+def test_a_symbol_computes_any_batch(title: str, nodes: list[Any], parameters: dict[str, np.ndarray],
+                                     shape: tuple[int, ...]) -> None:
     """One graph computes any number of rows like the Cell."""
     more = {"zero": np.array(0), "place": np.array([0]), **parameters}
     made = model(nodes, {"x": ("n", *shape)}, ["y"], more)
@@ -785,7 +786,7 @@ def test_pictures_of_any_size_are_repeated(how: str, rounding: str, factor: int)
             np.testing.assert_array_equal(found.asnumpy(), want)
 
 
-def test_pictures_of_any_size_as_rows() -> None:
+def test_a_reshape_keeps_open_lengths() -> None:
     """A reshape keeps open lengths at their axes, and infers the product of the others."""
     made = model(chain(("Shape", "x", "s", {"end": 2}), ("Concat", "s rest", "to", {"axis": 0}),
                        ("Reshape", "x to", "y")), {"x": ("n", 2, "height", "width")}, ["y"], {"rest": np.array([-1])})
@@ -796,7 +797,7 @@ def test_pictures_of_any_size_as_rows() -> None:
         np.testing.assert_array_equal(found.asnumpy(), x.reshape(*shape[:2], -1))
 
 
-def test_pictures_of_any_size_that_are_no_repetition() -> None:
+def test_other_resizes_of_open_lengths_are_refused() -> None:
     made = model([helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="nearest", nearest_mode="ceil")],
                  {"x": ("n", 2, "height", 3)}, ["y"], {"scales": np.float32([1, 1, 2, 1])})
     with pytest.raises(OpError, match="Resize needs lengths"):
@@ -856,7 +857,7 @@ EQUATIONS: list[tuple[str, list[tuple[Any, ...]]]] = [
 
 
 @pytest.mark.parametrize("equation, shapes", EQUATIONS)
-def test_einsum_of_any_lengths(equation: str, shapes: list[tuple[Any, ...]]) -> None:
+def test_einsum_takes_open_lengths(equation: str, shapes: list[tuple[Any, ...]]) -> None:
     inputs = {f"x{i}": shape for i, shape in enumerate(shapes)}
     made = model([helper.make_node("Einsum", [*inputs], ["y"], equation=equation)], inputs, ["y"])
     symbol, args, _ = import_model(made)
@@ -946,7 +947,7 @@ def test_a_loop_without_end() -> None:
 @pytest.mark.parametrize("array, words", [(np.zeros(0, bool), r"shape \(0,\), expected one number"),
                                           (np.zeros(2, bool), r"shape \(2,\), expected one number"),
                                           (np.array("on", object), "dtype object")])
-def test_a_loop_whose_condition_is_no_truth_value(array: np.ndarray, words: str) -> None:
+def test_a_loop_needs_a_truth_value_as_its_condition(array: np.ndarray, words: str) -> None:
     nodes = [helper.make_node("Constant", [], ["next"], value=numpy_helper.from_array(array)),
              helper.make_node("Tanh", ["h"], ["new"])]
     with pytest.raises(OpError, match=f"Loop: its condition has {words}"):
@@ -999,7 +1000,7 @@ def counting(limit: int, step: float = 1.0) -> Any:
                  ["y", "every"], {"yes": np.array(True), "zero": np.float32(0)})
 
 
-def test_a_loop_that_counts_in_a_state_in_a_symbol() -> None:
+def test_a_symbol_takes_a_loop_that_counts_in_a_state() -> None:
     """The number of rounds is known if the count and its limit are constants, whatever the other states are."""
     made, x = counting(4), numbers(2, 3)
     rounds = [x]
@@ -1063,7 +1064,7 @@ def test_loops_are_written_again(make: Any, name: str) -> None:
     assert name in operators_of(inner)
 
 
-def test_a_scan_of_any_length() -> None:
+def test_a_scan_takes_any_length() -> None:
     made = scanned()
     made.graph.input[1].type.tensor_type.shape.dim[1].dim_param = "n"
     made.graph.input[2].type.tensor_type.shape.dim[0].dim_param = "n"
@@ -1137,7 +1138,7 @@ def test_attention_is_one_operator(made: Any) -> None:
     assert ("_contrib_scaled_dot_product_attention" in operators_of(symbol)) == any(made is each for each in ATTENTION)
 
 
-def test_attention_of_any_length() -> None:
+def test_attention_takes_any_length() -> None:
     made = attending({"q": ("n", 2, "l", 4), "k": ("n", 2, "l", 4), "v": ("n", 2, "l", 4)}, is_causal=1)
     symbol, _, _ = import_model(made)
     for length in (1, 6):
@@ -1152,7 +1153,8 @@ def test_attention_of_any_length() -> None:
      "Q has 23 elements for each position, which cannot be divided among 4 heads"),
     ({**QKV, "past_k": (2, 2, 2, 6)}, {}, "expected both past_key and past_value, or neither"),
 ])
-def test_attention_of_wrong_inputs(inputs: Mapping[str, Sequence[Any]], attrs: Mapping[str, Any], words: str) -> None:
+def test_attention_refuses_wrong_inputs(inputs: Mapping[str, Sequence[Any]], attrs: Mapping[str, Any],
+                                        words: str) -> None:
     with pytest.raises(OpError, match=words):
         import_model(attending(inputs, **attrs))
 
@@ -1218,7 +1220,7 @@ def test_a_single_index_is_a_view(at: int) -> None:
     (model([helper.make_node("GatherND", ["x", "i"], ["y"], batch_dims=1)],
            {"x": (2, 4), "i": (2, 1)}, ["y"], opset=18), [[3], [-2]]),
 ], ids=range(5))
-def test_indices_that_a_run_computes(made: Any, places: list[Any]) -> None:
+def test_indices_may_be_inputs(made: Any, places: list[Any]) -> None:
     """Symbols scatter and gather at indices that are inputs."""
     made.graph.input[1].type.tensor_type.elem_type = 7
     given = {info.name: numbers(*[dim.dim_value for dim in info.type.tensor_type.shape.dim])
@@ -1233,7 +1235,7 @@ def test_indices_that_a_run_computes(made: Any, places: list[Any]) -> None:
 
 @pytest.mark.parametrize("computed", [False, True])
 @pytest.mark.parametrize("places", [np.array([1]), np.array([2, -1]), np.array([0, 1, 3]), np.zeros((0, 2), np.int64)])
-def test_indices_of_one_place(places: np.ndarray, computed: bool) -> None:
+def test_indices_along_one_axis_name_one_position(places: np.ndarray, computed: bool) -> None:
     """Indices along one axis name one position, which GatherND reads and ScatterND writes."""
     made = model([helper.make_node("GatherND", ["x", "i"], ["y"]), helper.make_node("Neg", ["y"], ["u"]),
                   helper.make_node("ScatterND", ["x", "i", "u"], ["z"])], {"x": (3, 2, 4)}, ["y", "z"],
@@ -1338,7 +1340,7 @@ def test_a_product_of_updates_has_no_gradient() -> None:
 
 
 @pytest.mark.parametrize("axis", [-1, 0, 1])
-def test_classes_that_are_computed(axis: int) -> None:
+def test_classes_may_be_computed(axis: int) -> None:
     """OneHot of computed classes is a symbol, and its two values can be trained; an unknown class gives the off
     value."""
     made = model([helper.make_node("Cast", ["x"], ["c"], to=7),
@@ -1355,7 +1357,7 @@ def test_classes_that_are_computed(axis: int) -> None:
     np.testing.assert_array_equal(by_values.asnumpy(), [20, 4])
 
 
-def test_places_of_maxima() -> None:
+def test_pooling_with_positions_of_maxima_and_unpooling_are_imported() -> None:
     """Pooling with positions of maxima, and unpooling by them, are symbols that can be trained."""
     made = model([helper.make_node("MaxPool", ["x"], ["p", "i"], kernel_shape=[2, 2], strides=[2, 2]),
                   helper.make_node("MaxUnpool", ["p", "i"], ["y"], kernel_shape=[2, 2], strides=[2, 2])],
@@ -1381,7 +1383,7 @@ def regions(mode: str = "avg") -> Any:
 
 
 @pytest.mark.parametrize("mode", ["avg", "max"])
-def test_regions_train(mode: str) -> None:
+def test_gradients_reach_the_images_of_regions(mode: str) -> None:
     cell, x = import_to_cell(regions(mode)), separate(2, 2, 5, 6)
     out = cell(mx.Tensor(x))
     gradient = mx.grad(lambda x: (cell(x) * mx.Tensor(out.asnumpy())).sum(), 0)(mx.Tensor(x)).asnumpy()
@@ -1458,7 +1460,7 @@ def test_sums_of_bytes_are_exact(size: int, zero: int, computed: bool) -> None:
 
 @pytest.mark.parametrize("states", ["half", "FLOAT"])
 @pytest.mark.parametrize("kind", ["FLOAT16", "BFLOAT16"])
-def test_norms_of_halves(kind: str, states: str) -> None:
+def test_norms_in_half_precision_keep_the_dtype_of_the_input(kind: str, states: str) -> None:
     """Moving statistics have the input's dtype or another; the result has the input's."""
     half = getattr(onnx.TensorProto, kind)
     kinds = [helper.tensor_dtype_to_np_dtype(each) for each in (half, half if states == "half" else 1)]
@@ -1474,7 +1476,7 @@ def test_norms_of_halves(kind: str, states: str) -> None:
 
 @pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
 @pytest.mark.parametrize("kind, other", [("FLOAT16", "FLOAT"), ("FLOAT", "FLOAT16")])
-def test_points_of_another_dtype(kind: str, other: str, mode: str) -> None:
+def test_a_grid_may_have_another_dtype_than_the_image(kind: str, other: str, mode: str) -> None:
     """The grid has a dtype of its own; the result has the image's."""
     made = model(chain(("Cast", "x", "h", {"to": getattr(onnx.TensorProto, kind)}),
                        ("Cast", "g", "p", {"to": getattr(onnx.TensorProto, other)}),
@@ -1528,7 +1530,7 @@ WHICH = np.arange(4) % 2 == 0
 
 
 @pytest.mark.parametrize("title", MICROSOFT)
-def test_operators_of_onnx_runtime_over_real_values(title: str) -> None:
+def test_quantized_operators_of_onnx_runtime_compute_real_values(title: str) -> None:
     """Values are dequantized, computed, and quantized again, in Cells and in symbols."""
     inputs, attrs, function = MICROSOFT[title]
     steps = {"a": (0.02, 120), "b": (0.03, 140), "y": (0.015, 110)}
@@ -1551,7 +1553,7 @@ def test_operators_of_onnx_runtime_over_real_values(title: str) -> None:
 
 @pytest.mark.parametrize("rounded", [True, False])
 @pytest.mark.parametrize("turned", [0, 1])
-def test_a_product_of_onnx_runtime(turned: int, rounded: bool) -> None:
+def test_qgemm_without_an_output_scale_gives_real_values(turned: int, rounded: bool) -> None:
     """``QGemm`` gives real values if it gets no scale for its result."""
     weight = np.random.default_rng(3).integers(-100, 100, (3, 4), dtype=np.int8)
     scales, zeros = np.float32([0.01, 0.02, 0.005]), np.int8([0, 2, -1])
@@ -1579,7 +1581,7 @@ def packed(numbers: np.ndarray, bits: int) -> np.ndarray:
 
 @pytest.mark.parametrize("zeros", ["none", "bytes", "floats"])
 @pytest.mark.parametrize("bits", [2, 4, 8])
-def test_weights_of_a_few_bits(bits: int, zeros: str) -> None:
+def test_weights_of_a_few_bits_are_unpacked(bits: int, zeros: str) -> None:
     """``MatMulNBits`` with a shorter last block in each row, and with gradients of its scales."""
     draw = np.random.default_rng(5)
     weight, scales = draw.integers(0, 2 ** bits, (3, 20)), draw.uniform(0.1, 0.2, (3, 2)).astype(np.float32)
@@ -1601,7 +1603,7 @@ def test_weights_of_a_few_bits(bits: int, zeros: str) -> None:
 
 
 @pytest.mark.parametrize("of_bytes", [True, False])
-def test_a_table_of_a_few_bits(of_bytes: bool) -> None:
+def test_a_quantized_embedding_table_is_imported(of_bytes: bool) -> None:
     """``GatherBlockQuantized`` with bytes that hold two values each, or with four-bit values."""
     draw = np.random.default_rng(6)
     table, scales = draw.integers(0, 16, (5, 32)), draw.uniform(0.1, 0.2, (5, 2)).astype(np.float32)
@@ -1616,7 +1618,7 @@ def test_a_table_of_a_few_bits(of_bytes: bool) -> None:
     np.testing.assert_allclose(found.asnumpy(), want, rtol=1e-6)
 
 
-def test_a_recurrent_layer_of_quantized_weights() -> None:
+def test_a_recurrent_layer_with_quantized_weights_is_imported() -> None:
     """``DynamicQuantizeLSTM`` computes the layer with dequantized weights, which are stored transposed."""
     draw = np.random.default_rng(9)
     w, r = draw.integers(-100, 100, (2, 8, 3), dtype=np.int8), draw.integers(-100, 100, (2, 8, 2), dtype=np.int8)
@@ -1634,7 +1636,7 @@ def test_a_recurrent_layer_of_quantized_weights() -> None:
     np.testing.assert_allclose(import_to_cell(own)(x).asnumpy(), import_to_cell(plain)(x).asnumpy(), atol=1e-6)
 
 
-def test_constants_of_four_bits_in_a_symbol() -> None:
+def test_four_bit_constants_of_a_symbol_have_scales_as_parameters() -> None:
     """Weights of four bits have scales that are parameters."""
     small = np.dtype(helper.tensor_dtype_to_np_dtype(onnx.TensorProto.INT4))
     whole = np.random.default_rng(2).integers(-8, 8, (4, 3))
@@ -1660,7 +1662,8 @@ def test_constants_of_four_bits_in_a_symbol() -> None:
     ("MatMulNBits", "x a s", {"K": 200, "N": 1, "block_size": 16}, "MatMulNBits"),
     ("QLinearConcat", "s z x s z", {"axis": helper.make_graph([], "b", [], [])}, "QLinearConcat does not fit"),
 ], ids=lambda each: each if isinstance(each, str) and each.isalnum() else "")
-def test_mistakes_in_operators_of_onnx_runtime(op: str, inputs: str, attrs: dict[str, Any], words: str) -> None:
+def test_mistakes_in_operators_of_onnx_runtime_are_refused(op: str, inputs: str, attrs: dict[str, Any],
+                                                           words: str) -> None:
     made = model([helper.make_node(op, inputs.split(), ["y"], "q", domain="com.microsoft", **attrs)], {"x": (1, 2)},
                  ["y"], {"a": np.arange(2, dtype=np.uint8), "s": np.float32(0.1), "z": np.uint8(1)})
     with pytest.raises((FileFormatError, OpError), match=words):

@@ -47,7 +47,7 @@ def test_a_file_computes_the_same_as_the_network(tmp_path: Path, name: str | Pat
     ({"file_format": "AIR"}, "export: files of AIR are not written"),
     ({"file_format": "onnx"}, "export: file_format must be 'ONNX', got 'onnx'"),
     ({"file_format": "ONNX", "enc_key": b"0123456789abcdef"}, "export: files are not encrypted")])
-def test_refusals(tmp_path: Path, given: dict[str, Any], said: str) -> None:
+def test_invalid_exports_are_refused_and_write_nothing(tmp_path: Path, given: dict[str, Any], said: str) -> None:
     with pytest.raises(ArgumentError, match=said):
         ms.export(Sum(), X, file_name=str(tmp_path / "net"), **given)
     assert not any(tmp_path.iterdir())

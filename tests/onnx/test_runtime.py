@@ -96,7 +96,7 @@ def test_python_runs_in_onnx_runtime(name: str) -> None:
     assert model.SerializeToString() == before
 
 
-def test_weights_beside_the_model(tmp_path: Any) -> None:
+def test_a_session_reads_weights_beside_the_model(tmp_path: Any) -> None:
     file = str(tmp_path / "net.onnx")
     x, weight = _floats(2, 40), _floats(40, 30)
     export(scaled(mx.sym.dot(Variable("x"), Variable("w"))), file, x.shape, params={"w": mx.nd.array(weight)},
@@ -114,13 +114,13 @@ def test_errors_of_python_are_raised() -> None:
             session.run(None, {"x": _floats(3, 3)})
 
 
-def test_operators_that_are_not_registered() -> None:
+def test_unregistered_operators_are_named() -> None:
     model = to_model(scaled(Variable("x")), (2, 3))
     model.graph.node[0].op_type = "_example_runtime_scald"
     with pytest.raises(ArgumentError, match="'_example_runtime_scald' is not registered"):
         inference_session(model)
 
 
-def test_models_without_python() -> None:
+def test_models_without_python_operators_run() -> None:
     session = inference_session(to_model(mx.sym.relu(Variable("x")), (2, 3)))
     np.testing.assert_array_equal(session.run(None, {"x": _floats(2, 3)})[0], np.maximum(_floats(2, 3), 0))

@@ -119,7 +119,7 @@ def drawings(draw):
     return drawing
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(drawings())
 def test_any_graph_is_drawn(drawing):
     level = check(drawing)
@@ -133,7 +133,7 @@ def test_any_graph_is_drawn(drawing):
     assert sorted(ends) == sorted((f"{wire.source}:{wire.output}", f"{wire.target}:{wire.position}") for wire in lines)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(drawings())
 def test_any_overview_has_every_node_once_and_counts_every_line(drawing):
     level = check(drawing)
@@ -213,7 +213,7 @@ def test_large_graphs_are_laid_out_in_time_that_grows_with_them():
     assert steps(1_600) < 12 * steps(160)
 
 
-# --------------------------------------------------------------------------------------------- what is drawn
+# ----------------------------------------------------------------------------------------------- drawn nodes
 
 
 class Block(nn.Cell):

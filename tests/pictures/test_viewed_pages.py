@@ -297,7 +297,7 @@ def test_a_page_is_whole_by_itself(make):
     assert page._repr_html_().startswith("<iframe srcdoc=\"&lt;!DOCTYPE html&gt;")
 
 
-def test_facts_about_a_plan_on_a_page():
+def test_a_page_shows_facts_about_a_plan():
     page = of_a_plan()
     assert "training plan" in page.html
     assert repr(page).startswith("<Page a plan, ")

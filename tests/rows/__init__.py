@@ -15,7 +15,7 @@ import numpy as np
 
 from opreg.core.registry import get
 
-__all__ = ["Row", "all_rows", "choose", "chosen", "normal", "uniform", "integers"]
+__all__ = ["Row", "all_rows", "choose", "chosen", "normal", "uniform", "integers", "spread"]
 
 _CHOSEN: set[str] = set()
 
@@ -79,3 +79,14 @@ def all_rows() -> list[Row]:
     for module in pkgutil.iter_modules(__path__):
         rows += importlib.import_module(f"{__name__}.{module.name}").ROWS
     return [row for row in rows if chosen(row.op)]
+
+
+def spread(rows: Sequence[Row], most: int = 4) -> frozenset[Row]:
+    """At most ``most`` rows of each operator, spread evenly over its rows; all rows of a selected operator."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row.op, []).append(row)
+    if _CHOSEN:
+        return frozenset(rows)
+    return frozenset(group[i] for group in groups.values()
+                     for i in np.linspace(0, len(group) - 1, min(most, len(group))).round().astype(int))

@@ -82,6 +82,10 @@ ROWS += [
         grad=(0,), second=True),
     Row("clip", [_CORNERS], {"a_min": -1.0, "a_max": 0.5}, expected=_clip(-1, 0.5), grad=(0,), second=True),
     Row("clip", [integers(-9, 9, 7)], {"a_min": -2.0, "a_max": 3.0}, expected=_clip(-2, 3), name="integers"),
+    Row("clip", [np.array([0, 0.4, 0.7, 1.2, 2])], {"a_min": 1.0, "a_max": 0.5},
+        expected=_always(1, 1, 0.5, 0.5, 0.5), grad=(0,), name="crossed bounds"),
+    Row("clip", [np.array([0, 3, 9])], {"a_min": 5.0, "a_max": 2.0}, expected=_always(5, 2, 2),
+        name="crossed bounds of integers"),
     Row("hard_sigmoid", [normal(3, 4, scale=4.0)], grad=(0,),
         expected=lambda x: np.clip(0.2 * x + 0.5, 0, 1)),
     Row("hard_sigmoid", [normal(3, 4, scale=4.0)], {"alpha": 0.5, "beta": 0.25},
@@ -92,7 +96,7 @@ ROWS += [
         expected=lambda x: 2 * x * x - 3 * x + 0.5, grad=(0,), second=True),
 ]
 
-# ---------------------------------------------------------------------------------------------- two arrays
+# ---------------------------------------------------------------------------------------- binary operators
 
 
 def _as(function):

@@ -1,6 +1,7 @@
 """Rows of the losses.
 
-The gradient of most is that of something they do not compute: the rows of ``_backward_`` operators check it.
+The gradient of most losses is not the derivative of their output, so it is checked by the rows of their ``_backward_``
+operators.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ ROWS += [Row("_npi_average", [_M, _POSITIVE[0]], {"axis": 1, "returned": True}, 
          Row("_npi_bincount", [_FEW, np.array([0.5, 1, 2, 3])], {"minlength": 9, "has_weights": True},
              expected=lambda x, w: np.bincount(x, w, 9).astype(w.dtype))]
 
-# ---------------------------------------------------------------------------------------------- made from nothing
+# --------------------------------------------------------------------------------------- operators without inputs
 
 ROWS += [Row("_npi_arange", [], {"start": start, "stop": stop, "step": step},
              expected=lambda a=start, b=stop, s=step: np.arange(a, b, s, dtype="f"))

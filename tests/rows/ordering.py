@@ -101,7 +101,7 @@ ROWS += [
         expected=lambda g, i, x: np.bincount(i, g, 12).reshape(3, 4).astype(g.dtype)),
 ]
 
-# ------------------------------------------------------------------------------------ counted, compared
+# ------------------------------------------------------------------------------- counts and comparisons
 
 _COUNTED = np.array([0.0, 1.0, 2.0, 2.5, 4.0, 5.0, -1.0, np.nan])
 ROWS += [

@@ -123,7 +123,7 @@ ROWS += [
     Row("ones_like", [integers(0, 9, 2, 3)], expected=np.ones_like, name="int"),
 ]
 
-# -------------------------------------------------------------------------------------------- from nothing
+# -------------------------------------------------------------------------------- operators without inputs
 
 ROWS += [
     Row("_zeros", attrs={"shape": (2, 3)}, expected=lambda: np.zeros((2, 3), "f")),

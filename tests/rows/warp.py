@@ -57,7 +57,7 @@ ROWS: list[Row] = [
     Row("BilinearSampler", (_X, _GRID), expected=_sampled, grad=(0, 1)),
     Row("BilinearSampler", (_X, np.stack([*_axes(4, 5)])[None].repeat(2, 0)), expected=lambda x, grid: x,
         grad=(0,), name="identity"),
-    Row("BilinearSampler", (_X, np.full((2, 2, 1, 1), np.nan)), expected=lambda x, grid: np.zeros((2, 3, 1, 1)),
+    Row("BilinearSampler", (_X, np.full((2, 2, 1, 1), np.nan)), expected=lambda x, grid: np.full((2, 3, 1, 1), np.nan),
         name="nowhere"),
     Row("_bilinear", (_P, *_PLACES, _IMAGE), grad=(0, 1, 2)),
     Row("_backward_bilinear_data", (_H, *_PLACES, _IMAGE, _P), grad=(0, 1, 2)),

@@ -195,7 +195,7 @@ def test_dropout_is_drawn_by_the_operator():
     assert not np.allclose(found, 1.0) and np.allclose(found * KEYS / 2, (found * KEYS / 2).round(), atol=1e-5)
 
 
-def test_two_layers_and_their_names(monkeypatch):
+def test_two_attention_layers_keep_their_names(monkeypatch):
     first = _values(sym.softmax(_scores()))
     both = sym.batch_dot(sym.softmax(sym.batch_dot(first, first, transpose_b=True)), first, name="second")
     plan, _ = _same(both, THREE, monkeypatch)

@@ -54,7 +54,7 @@ def network() -> Any:
     return sym.softmax(sym.Dropout(x * 0.5 + sym.square(x), p=0.3), name="soft")
 
 
-# ----------------------------------------------------------------------------------------- what is compared
+# ------------------------------------------------------------------------------------------- compared steps
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -132,7 +132,7 @@ def test_updates_are_compared_in_place(another):
         ran(net, dict.fromkeys(("weight", "grad", "mom"), (3,)), grad_req="null")
 
 
-# ------------------------------------------------------------------------------------------- what is wrong
+# ------------------------------------------------------------------------------------------- wrong kernels
 
 
 def test_a_wrong_kernel_is_named_with_the_place(another):
@@ -170,7 +170,7 @@ def test_a_report_alone_raises_nothing(another):
     ([3, 4], [3, 6], (2.0, 2.0)),
     ([True], [False], (1.0, 1.0)),
 ], ids=str)
-def test_differences(got, want, expected):
+def test_differences_are_absolute_and_relative(got, want, expected):
     with np.errstate(all="ignore"):
         found = checking._compare(np.array(got), np.array(want))
     assert (found.absolute, found.relative) == pytest.approx(expected)
@@ -204,7 +204,7 @@ def test_users_operators_have_no_reference():
     assert "have none beside them" in str(report)
 
 
-def test_with_recomputation():
+def test_checks_work_with_recomputation():
     executor = ran(network(), {"data": (4, 6)}, recompute=True)
     assert all(row.absolute < 1e-5 for row in executor.kernel_report().rows)
 

@@ -111,7 +111,7 @@ def given_shapes(net: Any) -> dict[str, tuple]:
     return {name: SHAPES[name] for name in net.list_arguments()}
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(networks(), st.integers(0, 2**16), st.sampled_from(["write", "add"]), st.booleans())
 def test_values_do_not_change(net, seed, grad_req, fused):
     shapes, other = given_shapes(net), () if fused else (fuse,)
@@ -260,16 +260,16 @@ def test_constants_are_computed_at_bind():
     assert forward == ["broadcast_mul", "tanh"] and backward == ["_backward_tanh", "broadcast_mul"]
 
 
-def test_an_output_that_is_a_constant():
+def test_an_output_may_be_a_constant():
     executor = bound(sym.Group([sym.arange(0, 3), sym.Variable("x") * 1.5]), {"x": (2,)}, grad_req="null")
     for _ in range(2):
         out = executor.forward()[0]
         np.testing.assert_array_equal(out.asnumpy(), [0, 1, 2])
-        out[:] = 7  # belongs to the user, the constant does not
+        out[:] = 7  # the array is the user's; the folded constant does not change
     assert "_arange" not in operators(executor)[0]
 
 
-def test_a_shape_that_is_inferred_from_other_inputs():
+def test_constants_of_inferred_shapes_are_folded():
     x = sym.Variable("x")
     net = x * sym.ones((0, 2), name="begin")
     executor = bound(net, {"x": (3, 2)}, dtype="float32")
@@ -287,7 +287,7 @@ def test_large_constants_stay(make, name):
     assert name in operators(executor)[0]
 
 
-def test_constants_of_every_place():
+def test_constants_are_folded_on_their_device():
     with mx.AttrScope(ctx_group="a"):
         net = sym.ones((3,)) * 2.0
     executor = (net + sym.Variable("x")).bind(mx.cpu(), {"x": nd.ones((3,))}, grad_req="null",
@@ -315,7 +315,7 @@ def test_constants_may_be_infinite():
 
 
 @pytest.mark.parametrize("kind", [float, np.float32, np.float64])
-def test_factors_that_are_zeros_of_both_signs(kind):
+def test_zeros_of_both_signs_are_different_factors(kind):
     x = sym.Variable("x")
     executor = sym.Group([1 / (x * kind(0.0)), 1 / (x * kind(-0.0))]).bind(mx.cpu(), {"x": nd.ones(1)})
     assert [out.asscalar() for out in executor.forward()] == [np.inf, -np.inf]

@@ -45,7 +45,7 @@ def test_the_module_is_known_by_the_name_that_docstrings_say() -> None:
     assert importlib.import_module("opreg.symbol.estimate").H100 is H100
 
 
-def test_a_perceptron_forward_and_backward() -> None:
+def test_a_perceptron_counts_its_bytes_and_products() -> None:
     found = mlp().estimate()
     forward = {row.node: row for row in found.rows if row.half == "forward"}
     expected = {"first": (4 * (20 + 30 + 6), 4 * 24, 2 * 4 * 5 * 6), "relu": (4 * 24, 4 * 24, 24),
@@ -59,7 +59,7 @@ def test_a_perceptron_forward_and_backward() -> None:
     assert found.read == sum(row.read for row in found.rows) and found.written == sum(row.written for row in found.rows)
 
 
-def test_a_convolution() -> None:
+def test_a_convolution_counts_its_bytes_and_products() -> None:
     net = sym.Convolution(sym.Variable("data"), kernel=(3, 3), num_filter=4, name="conv")
     row = rows(net, {"data": (2, 3, 5, 5)})["conv"]
     assert (row.read, row.written) == (4 * (150 + 108 + 4), 4 * 72)
@@ -123,8 +123,8 @@ def multiplied(row: Any) -> bool:
     return not {"dot", "matmul", "tensordot", "inner", "linalg.matrix_power"}.isdisjoint(names)
 
 
-#: Operators whose references have products of matrices that weigh the numbers of windows or neighbours: what they
-#: cost is what they read.
+#: Operators whose reference kernels weight elements of windows by matrix products. They declare no products, since
+#: reading the elements costs more.
 WEIGHED = {"_contrib_ROIAlign", "_backward_ROIAlign", "_contrib_PSROIPooling", "_backward__contrib_PSROIPooling"}
 
 
@@ -320,7 +320,7 @@ def test_a_plan_of_a_gpu_counts_its_kernels() -> None:
             assert len(xp.kernels) == found.launches == executor.estimate().launches
 
 
-def test_graphs_whose_shapes_depend_on_values() -> None:
+def test_graphs_with_value_dependent_shapes_have_estimates() -> None:
     x, mask = sym.Variable("x"), sym.Variable("mask")
     executor = (sym.contrib.boolean_mask(sym.exp(x), mask) * 2).simple_bind(mx.cpu(), x=(4, 2), mask=(4,))
     before = executor.estimate(machine=UNIT)
@@ -332,7 +332,7 @@ def test_graphs_whose_shapes_depend_on_values() -> None:
     assert "expected on unit" in str(found)
 
 
-def test_the_table_of_an_estimate() -> None:
+def test_an_estimate_prints_a_table() -> None:
     found = mlp().estimate()
     lines = str(found).splitlines()
     assert lines[0].startswith("training plan, expected on H100: ") and f"{found.launches} launches" in lines[0]

@@ -28,7 +28,7 @@ def linear(batch: int = 2, grad_req="write"):
 # ----------------------------------------------------------------------------------------------- binding
 
 
-def test_bind_with_lists_and_dicts():
+def test_bind_takes_lists_and_dicts():
     x = sym.Variable("x")
     net = x * sym.Variable("y")
     a, b = nd.array([1, 2]), nd.array([3, 4])
@@ -64,7 +64,7 @@ REQUESTS = [
 
 
 @pytest.mark.parametrize(("grad_req", "kept"), REQUESTS, ids=["text-null", "text-write", "list", "dict"])
-def test_requests(grad_req, kept):
+def test_requests_write_add_or_skip_gradients(grad_req, kept):
     executor = linear(grad_req=grad_req)
     assert {name for name, grad in executor.grad_dict.items() if grad is not None} == set(kept)
     for _ in range(2):
@@ -104,7 +104,7 @@ def test_an_argument_the_outputs_do_not_depend_on_has_zero_gradient():
     assert executor.grad_dict["y"].asnumpy().tolist() == [0, 0]
 
 
-def test_an_argument_that_is_an_output():
+def test_an_argument_may_be_an_output():
     x = sym.Variable("x")
     executor = sym.Group([x, x * 2]).simple_bind(mx.cpu(), x=(2,))
     executor.arg_dict["x"][:] = [1, 2]
@@ -153,7 +153,7 @@ def test_head_gradients_by_position_name_and_for_losses():
         executor.backward({"fc_outptu": nd.ones((2, 3))})
 
 
-def test_backward_twice_and_without_forward():
+def test_backward_may_run_twice_and_without_forward():
     executor = linear()
     executor.backward(nd.ones((2, 3)))
     executor.backward(nd.ones((2, 3)))
@@ -183,7 +183,7 @@ def test_outputs_are_written_anew_by_the_next_forward():
     assert (out.asnumpy() != before).any()
 
 
-def test_copy_params_from():
+def test_copy_params_from_copies_and_casts():
     executor = linear()
     executor.copy_params_from({"fc_bias": nd.array([1, 2, 3], dtype="float64")})
     assert executor.arg_dict["fc_bias"].asnumpy().tolist() == [1, 2, 3]
@@ -209,7 +209,7 @@ def test_reshape_shares_memory():
         3, 5)
 
 
-def test_contexts_by_group():
+def test_groups_choose_the_contexts():
     with mx.AttrScope(ctx_group="a"):
         net = sym.FullyConnected(sym.Variable("x"), num_hidden=3, name="one")
     with mx.AttrScope(ctx_group="b"):
@@ -361,7 +361,7 @@ def test_sharing_that_is_impossible_is_refused(names, more, error, words):
 # ------------------------------------------------------------------------------------- gradients as in inference
 
 
-def test_backward_as_in_inference():
+def test_backward_may_differentiate_as_in_inference():
     net = sym.BatchNorm(sym.Variable("data"), fix_gamma=False, eps=0.0, name="norm")
     executor = net.simple_bind(mx.cpu(), data=(4, 2))
     executor.arg_dict["data"][:] = np.arange(8).reshape(4, 2)
@@ -527,7 +527,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("attempt", "error", "words"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
-def test_bind_refuses(attempt, error, words):
+def test_bind_refuses_wrong_arguments(attempt, error, words):
     with pytest.raises(error) as caught:
         attempt()
     text = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])

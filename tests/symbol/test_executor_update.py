@@ -141,7 +141,7 @@ def test_a_method_that_one_optimizer_was_given_moves_the_weights() -> None:
 @pytest.mark.filterwarnings("ignore:small steps are lost on float16 weights")
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("count", [1, 3])
-def test_many_weights_on_several_threads(count: int, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_threads_update_many_weights(count: int, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "count", lambda: count)
     monkeypatch.setattr(updating, "SHARED", 1 << 12)
     sizes = {f"w{i}": (i * i * 7 % 9001 + 1,) for i in range(40)}
@@ -152,7 +152,7 @@ def test_many_weights_on_several_threads(count: int, dtype: str, monkeypatch: py
         weights.agree()
 
 
-def test_steps_compiled_with_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numba_compiles_the_steps_of_updates(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba")
     monkeypatch.setenv("OPREG_JIT", "numba")
     for name in ("sgd", "adam"):
@@ -165,7 +165,7 @@ def test_steps_compiled_with_numba(monkeypatch: pytest.MonkeyPatch) -> None:
         assert segment is not None and (segment.native is not None or threads.count() > 1)
 
 
-# -------------------------------------------------------------------------------------- what changes between runs
+# ------------------------------------------------------------------------------------------- changes between runs
 
 
 def _multiplied(optimizer: Any) -> None:
@@ -232,7 +232,7 @@ def test_loaded_states_replace_old_ones() -> None:
         wrong.executor.update()
 
 
-def test_executors_that_share_an_updater_and_their_weights() -> None:
+def test_executors_may_share_an_updater_and_weights() -> None:
     weights = Weights(FEW, created("adam"))
     other = weights.executor.reshape()
     assert other.updater is weights.executor.updater
@@ -265,7 +265,7 @@ def test_a_weight_listed_twice_is_updated_twice() -> None:
     assert explained(executor) == ["update: an array or an index is there twice"]
 
 
-def test_some_of_the_weights() -> None:
+def test_an_optimizer_may_update_some_of_the_weights() -> None:
     weights = Weights(FEW, created("sgd", learning_rate=1.0))
     weights.executor.set_optimizer(mx.optimizer.create("sgd", learning_rate=1.0), ["fc_bias"])
     for grad in weights.grads.values():
@@ -284,7 +284,7 @@ def test_some_of_the_weights() -> None:
     (mx.optimizer.create("sgd"), ["fc_wieght"], "there is no argument 'fc_wieght'. Did you mean 'fc_weight'"),
     (mx.optimizer.create("sgd"), ["data"], "no gradient is kept of 'data'"),
 ])
-def test_mistakes(optimizer: Any, weights: Any, words: str) -> None:
+def test_mistakes_raise_errors(optimizer: Any, weights: Any, words: str) -> None:
     net = sym.FullyConnected(sym.var("data"), num_hidden=2, name="fc")
     executor = net.simple_bind(mx.cpu(), data=(2, 3), grad_req={
         "data": "null", "fc_weight": "write", "fc_bias": "write"})
@@ -337,7 +337,7 @@ def test_an_update_of_a_users_optimizer_is_called(updater: Callable[[], Any], mo
         np.testing.assert_allclose(weights.args[name].asnumpy(), weights.copies[name].asnumpy() + moved, 1e-6)
 
 
-# ------------------------------------------------------------------------------------------- what is said of them
+# ---------------------------------------------------------------------------------- profiles, estimates, lifetime
 
 
 def test_a_profile_changes_nothing_and_an_estimate_counts() -> None:
@@ -479,7 +479,7 @@ def dense(ctx: Any) -> Any:
 
 @needs_compiler
 @pytest.mark.parametrize("whole", [False, True], ids=["three calls", "fit"])
-def test_launches_of_a_step_of_a_module(whole: bool, gpu: Gpu) -> None:
+def test_a_module_step_has_few_launches(whole: bool, gpu: Gpu) -> None:
     host, module = dense(mx.cpu()), dense(mx.gpu(0))
     rng, counted = np.random.default_rng(0), []
     for each in (host, module):
@@ -519,7 +519,7 @@ def test_a_step_is_one_graph(gpu: Gpu) -> None:
 
 
 @needs_compiler
-def test_a_step_of_an_optimizer_that_moves_each_weight_by_itself(gpu: Gpu) -> None:
+def test_an_optimizer_may_move_each_weight_separately(gpu: Gpu) -> None:
     weights = Weights(FEW, created("adadelta"), mx.gpu(0))
     for _ in range(4):
         expected = {name: 2 * each.asnumpy() for name, each in weights.args.items()}
@@ -573,7 +573,7 @@ def test_weights_that_no_kernel_moves_are_an_island(gpu: Gpu) -> None:
 
 
 @needs_compiler
-def test_weights_on_several_devices(gpu: Gpu) -> None:
+def test_weights_on_several_devices_are_updated(gpu: Gpu) -> None:
     require(2)
     with mx.AttrScope(ctx_group="one"):
         y = sym.var("a") * 2

@@ -136,7 +136,7 @@ def residual(x: Any, stride: int = 2) -> Any:
     return sym.relu(y + unit(x, "c", kernel=(1, 1), stride=(stride, stride)))
 
 
-def test_residual_block():
+def test_a_residual_block_is_folded_with_its_sum():
     executor = assert_same(residual(sym.Variable("data")), (2, 3, 8, 8))
     assert operators(executor) == [("Convolution", "BatchNorm", "relu"), ("Convolution", "BatchNorm"),
                                    ("Convolution", "BatchNorm", "elemwise_add", "relu")]
@@ -148,7 +148,7 @@ def test_kernel_for_large_work():
     assert_same(net, (2, 64, 28, 28))
 
 
-# ----------------------------------------------------------------------------------------- what is folded
+# ------------------------------------------------------------------------------------------- folded nodes
 
 LEFT_ALONE = {
     "read twice": lambda x: sym.Group([(y := unit(x, "a", norm=None)), sym.sigmoid(y), sym.BatchNorm(y)]),
@@ -162,7 +162,7 @@ LEFT_ALONE = {
 
 
 @pytest.mark.parametrize("name", LEFT_ALONE)
-def test_convolutions_that_are_not_folded(name):
+def test_some_convolutions_are_not_folded(name):
     executor = assert_same(LEFT_ALONE[name](sym.Variable("data")), (2, 3, 8, 8))
     assert ("Convolution",) in operators(executor)
 
@@ -263,7 +263,7 @@ def test_monitors_receive_every_operator():
 
 
 @pytest.mark.skipif(shared_library.missing() is not None, reason="needs oneDNN")
-def test_onednn():
+def test_plans_with_onednn_fold_the_operators_after_a_convolution():
     executor = assert_same(residual(sym.Variable("data"), 1), (2, 16, 8, 8))
     skip_lacking(executor.explain(False))
     assert [step.kernel for step in executor.plan(False).forward.steps][:3] == ["onednn"] * 3

@@ -112,7 +112,7 @@ def two() -> mx.sym.Symbol:
 
 
 @pytest.mark.parametrize("head_grads", [lambda g: {"b_output": g}, lambda g: [None, g]], ids=["dict", "list"])
-def test_some_of_several_outputs(head_grads):
+def test_some_outputs_may_lack_head_gradients(head_grads):
     gradient = head()
     executor = bound(head_grads(gradient), two())
     assert executor.head_grads == [None, gradient]
@@ -122,7 +122,7 @@ def test_some_of_several_outputs(head_grads):
         np.testing.assert_allclose(stepped(executor, out_grads), 2 + 3 * gradient.asnumpy(), rtol=1e-6)
 
 
-def test_one_array_for_two_outputs():
+def test_two_outputs_may_share_a_head_gradient():
     gradient = head()
     np.testing.assert_allclose(stepped(bound([gradient, gradient], two())), 5 * gradient.asnumpy(), rtol=1e-6)
 
@@ -178,7 +178,7 @@ def test_a_chain_of_executors_needs_no_copies():
     (lambda: mx.nd.ones(SHAPE, ctx=mx.cpu(1)), DeviceError,
      r"head_grads: y_output lives on cpu\(1\), expected cpu\(0\)"),
 ], ids=["shape", "dtype", "name", "count", "type", "number", "device"])
-def test_bind_refuses(head_grads, error, words):
+def test_bind_refuses_wrong_head_gradients(head_grads, error, words):
     with pytest.raises(error, match=words):
         bound(head_grads())
     with pytest.raises(error, match=words):
@@ -213,7 +213,7 @@ def masked() -> mx.sym.Symbol:
     return mx.sym.Group([mx.sym.identity(x * 2, name="a"), mx.sym.contrib.boolean_mask(x, mask, name="b")])
 
 
-def test_shapes_that_depend_on_values():
+def test_value_dependent_shapes_have_head_gradients():
     early, late = head(1), head(2, shape=(2, 4))
     x, mask, dx = head(3), mx.nd.array([0, 1, 0, 0, 1, 0]), mx.nd.zeros(SHAPE)
     executor = masked().bind(mx.cpu(), {"x": x, "mask": mask}, {"x": dx}, head_grads=[early, late])

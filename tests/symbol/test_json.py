@@ -743,6 +743,14 @@ def test_graphs_within_graphs_are_kept():
         resolve(symbol._graph())
 
 
+def test_variables_of_bodies_are_named_by_the_outputs_that_they_stand_for():
+    s, parts = sym.var("s"), sym.split(sym.var("d"), num_outputs=2, name="parts")
+    _, result = sym.contrib.while_loop(lambda i, *_: i < 3, lambda i, *old: ([], [i + 1, *[x * i for x in old]]),
+                                       [sym.var("i"), s, parts[1], s], max_iterations=4)
+    _, body = json.loads(result[0].tojson())["nodes"][-1]["subgraphs"]
+    assert [node["name"] for node in body["nodes"] if node["op"] == "null"] == ["i-0", "s-0", "parts-1", "s-1"]
+
+
 def test_the_depth_of_nested_graphs_is_limited():
     graph = json.loads(LOOP)
     for _ in range(40):

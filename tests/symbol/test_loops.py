@@ -98,7 +98,7 @@ def test_graphs_equal_eager_arrays(case, sign):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_gradients_against_differences(case):
+def test_gradients_agree_with_differences(case):
     arrays, net = values(), graph(case)
     _, grads = bound(net, arrays)
     for name in net.list_arguments():
@@ -179,7 +179,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("make", "words"), REFUSED)
-def test_mistakes(make, words):
+def test_mistakes_raise_errors(make, words):
     with pytest.raises(ArgumentError, match=words):
         make()
 
@@ -250,7 +250,7 @@ def test_a_cached_op_of_a_loop_without_any_round():
     assert [each.asnumpy().tolist() for each in found] == [[[0], [0]], [0]]
 
 
-def test_a_body_that_leaves_a_state_unused():
+def test_a_body_that_leaves_a_state_unused_is_refused():
     """The error is an AssertionError, too, as in MXNet."""
     with pytest.raises(AssertionError, match="does not use all of its states; leave out number 0"):
         sym.contrib.foreach(lambda x, states: (x, [sym.Variable("y")]), sym.Variable("x"), [sym.Variable("s")])

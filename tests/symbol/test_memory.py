@@ -58,7 +58,7 @@ def eagerly(net, arrays, head_grads):
     return heads, {name: array.grad for name, array in found.items()}
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(networks(), st.integers(0, 2**16))
 def test_plans_equal_the_tape(net, seed):
     rng = np.random.default_rng(seed)
@@ -109,7 +109,7 @@ def turned_networks(draw):
 
 
 @pytest.mark.parametrize("watched", [False, True])
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(net=turned_networks(), seed=st.integers(0, 2**16))
 def test_memory_read_through_a_view_is_not_overwritten(watched, net, seed):
     rng = np.random.default_rng(seed)
@@ -149,7 +149,7 @@ def test_an_input_is_not_taken_over_while_another_reads_it_by_a_view():
         np.testing.assert_allclose(executor.forward()[0].asnumpy(), [expected], rtol=1e-9)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 1000) | st.integers(LARGE - 64, LARGE + 2 * PAGE)),
                 max_size=60))
 def test_free_stretches_never_overlap(actions):

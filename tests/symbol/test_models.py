@@ -149,7 +149,7 @@ def _as_lists(shapes: Any) -> list[list[int]]:
     return [list(shape) for shape in shapes]
 
 
-def test_lists(network: Network) -> None:
+def test_models_list_the_recorded_names(network: Network) -> None:
     about, symbol = network.about, network.symbol
     assert symbol.list_arguments() == about["arguments"]
     assert symbol.list_outputs() == about["outputs"]
@@ -160,7 +160,7 @@ def test_lists(network: Network) -> None:
     assert Counter(node["op"] for node in nodes if node["op"] != "null") == about["op_counts"]
 
 
-def test_inference(network: Network) -> None:
+def test_inferred_shapes_are_the_recorded_ones(network: Network) -> None:
     about, symbol = network.about, network.symbol
     for found, names, what in zip(symbol.infer_shape(**network.shapes),
                                   (about["arguments"], about["outputs"], about["auxiliary_states"]),
@@ -172,7 +172,7 @@ def test_inference(network: Network) -> None:
     assert [[np.dtype(kind).name for kind in group] for group in kinds] == about["infer_type"]
 
 
-def test_from_files_of_its_own(network: Network) -> None:
+def test_a_saved_network_is_loaded_unchanged(network: Network) -> None:
     """A network that is saved and loaded again is the same."""
     again = load_json(network.symbol.tojson())
     assert again.tojson() == network.symbol.tojson()
@@ -180,7 +180,7 @@ def test_from_files_of_its_own(network: Network) -> None:
 
 
 @devices
-def test_forward(network: Network, device: str) -> None:
+def test_forward_gives_the_recorded_outputs(network: Network, device: str) -> None:
     executor = network.bind(device=device)
     for _ in range(2):  # an executor gives the same again
         outputs = executor.forward(is_train=False)
@@ -192,7 +192,7 @@ def test_forward(network: Network, device: str) -> None:
 
 @trained
 @devices
-def test_training(network: Network, device: str) -> None:
+def test_training_gives_the_recorded_gradients_and_statistics(network: Network, device: str) -> None:
     """MXNet's BatchNorm updates its statistics in backward, opreg's in forward."""
     executor = network.bind(network.about["gradients"], device)
     before = {name: value.asnumpy() for name, value in executor.arg_dict.items()}
@@ -237,7 +237,7 @@ def _loss(network: Network, outputs: list[np.ndarray]) -> float:
 
 
 @trained
-def test_five_steps(network: Network) -> None:
+def test_five_steps_give_the_recorded_weights(network: Network) -> None:
     about, heads = network.about["sgd"], network.recorded("head")
     executor = network.bind(about["updated"])
     momentum = {name: ops.zeros_like(executor.arg_dict[name]) for name in about["updated"]}
@@ -256,7 +256,7 @@ def test_five_steps(network: Network) -> None:
     _near(outputs, network.recorded("sgd/out"), 1e-3, "output")
 
 
-def test_partial_shapes() -> None:
+def test_partial_shapes_are_completed_as_by_mxnet() -> None:
     """Shapes that MXNet infers without hints are inferred; the shape of a label also gives the batch size of the
     data."""
     about = NETWORKS["regression"]

@@ -67,11 +67,11 @@ def by_hand(x: Any, count: int) -> Any:
     return x, slope
 
 
-# ------------------------------------------------------------------------------------------------ as one call
+# --------------------------------------------------------------------------------------- segments as one call
 
 
 @both
-def test_many_steps(kernels: str) -> None:
+def test_a_long_chain_equals_its_formula(kernels: str) -> None:
     x = np.random.default_rng(0).random(16, "float32")
     executor = bound(chain(sym.Variable("x"), 200), x=x)
     value, slope = by_hand(x, 200)
@@ -211,7 +211,7 @@ def test_errors_are_named_between_other_steps_and_leave_all_as_it_was(kernels: s
     np.testing.assert_allclose(executor.forward(x=good)[0].asnumpy(), by_hand(good * 2 - 1, 8)[0], rtol=1e-6)
 
 
-# --------------------------------------------------------------------------------------- what a run leaves alone
+# ------------------------------------------------------------------------------ memory that a run does not write
 
 
 @both
@@ -227,7 +227,7 @@ def test_no_warnings_and_nan_is_a_result(kernels: str) -> None:
 
 
 @both
-def test_forward_without_warnings_and_while_recording(kernels: str) -> None:
+def test_forward_runs_without_warnings_and_while_recording(kernels: str) -> None:
     executor = bound(chain(sym.Variable("x"), 12), x=np.ones(3, "float32"))
     wanted = [executor.forward()[0].asnumpy() for _ in range(2)][-1]
     np.testing.assert_array_equal(quiet(executor.forward)[0].asnumpy(), wanted)
@@ -251,7 +251,7 @@ def test_a_monitor_can_be_set_and_removed(kernels: str) -> None:
 
 
 @both
-def test_threads_with_executors_of_their_own(kernels: str) -> None:
+def test_threads_run_executors_of_their_own(kernels: str) -> None:
     net, found = chain(sym.Variable("x"), 100), {}
 
     def work(number: int) -> None:
@@ -296,7 +296,7 @@ def test_head_gradients_are_copied(given_as: Any) -> None:
     assert executor.grad_arrays[0].asnumpy().tolist() == [0, 0, 0]
 
 
-def test_a_head_gradient_of_another_shape() -> None:
+def test_a_head_gradient_of_another_shape_is_refused() -> None:
     executor = bound(sym.Variable("x") * 2, x=np.zeros(3, "float32"))
     executor.forward(is_train=True)
     with pytest.raises(ShapeError, match=r"has shape \(2,\), expected \(3,\)"):
@@ -319,7 +319,7 @@ def test_equal_groups_share_an_expression() -> None:
     assert len(nodes) == 10 and len({id(node.attrs["expression"]) for node in nodes}) == 1
 
 
-def test_groups_that_differ_in_a_constant_alone() -> None:
+def test_groups_that_differ_in_a_constant_are_different() -> None:
     x = sym.Variable("x")
     for make, number in ((sym.zeros_like, 0), (sym.ones_like, 1)):
         executor = bound(sym.broadcast_mul(sym.exp(x), make(x)) + x, x=np.zeros(2, "float32"))

@@ -53,7 +53,7 @@ def test_rows_are_the_steps_that_run_slowest_first():
     assert found.is_train and found.runs == 3 and found.seconds > 0
 
 
-def test_a_product():
+def test_a_product_counts_its_bytes_and_arithmetic():
     row = by_node(executor().profile(1))["fc"]
     assert (row.operator, row.read, row.written) == ("FullyConnected", 4 * (4 * 6 + 8 * 6 + 8), 4 * 4 * 8)
     assert row.flops == 2 * 4 * 6 * 8
@@ -78,13 +78,13 @@ def test_unread_inputs_are_not_counted():
     assert {row.read for row in backward.values()} <= {8 * (6 + 10), 8 * (6 + 15)}
 
 
-def test_inference_and_plans_without_steps():
+def test_inference_and_empty_plans_have_profiles():
     assert not executor().profile(1, is_train=False).is_train
     assert not executor(grad_req="null").profile(1).is_train
     assert bound(sym.Group([sym.Variable("x")]), {"x": (3,)}, grad_req="null").profile(1).rows == []
 
 
-def test_the_table_of_a_profile():
+def test_a_profile_prints_a_table():
     found = executor().profile(2)
     lines = str(found).splitlines()
     assert "training plan, least of 2 runs" in lines[0] and "memory 1.0 GB/s, products in float32 10.0" in lines[1]
@@ -100,7 +100,7 @@ def test_runs_are_a_positive_number(runs):
         executor().profile(runs)
 
 
-# -------------------------------------------------------------------------------------- what it leaves behind
+# -------------------------------------------------------------------------------------- state after a profile
 
 
 @pytest.mark.parametrize("grad_req", ["write", "add"])
@@ -201,7 +201,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("name, attrs, ins, expected", CASES, ids=[f"{case[0]}-{i}" for i, case in enumerate(CASES)])
-def test_additions_and_multiplications(name, attrs, ins, expected):
+def test_operators_count_additions_and_multiplications(name, attrs, ins, expected):
     op = get(name)
     attrs = op.complete(attrs)
     shapes, outs = op.infer_shapes(list(ins), [None] * len(op.signature.outputs(attrs)), attrs)
@@ -269,7 +269,7 @@ def test_memory_lists_the_largest_arrays() -> None:
     assert executor.memory().is_train
 
 
-def test_memory_of_a_graph_whose_shapes_follow_from_numbers() -> None:
+def test_memory_is_reported_for_value_dependent_shapes() -> None:
     kept = mx.sym.contrib.boolean_mask(mx.sym.Variable("x"), mx.sym.Variable("mask"))
     executor = mx.sym.exp(mx.sym.tanh(kept)).simple_bind(mx.cpu(), x=(4, 3), mask=(4,), grad_req="null")
     executor.forward(x=mx.nd.ones((4, 3)), mask=mx.nd.array([1, 0, 1, 1]))

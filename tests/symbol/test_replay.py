@@ -124,7 +124,7 @@ def test_a_replay_equals_a_run(name: str, req: str, monkeypatch: pytest.MonkeyPa
 
 
 
-# -------------------------------------------------------------------------------- what explain says, and counts
+# ---------------------------------------------------------------------------------- texts and counts of explain
 
 
 PARTS = {
@@ -320,7 +320,7 @@ def test_errors_of_islands_keep_their_notes() -> None:
     assert "graph" not in notes
 
 
-# ------------------------------------------------------------------------------------------ what stays outside
+# -------------------------------------------------------------------------------- steps outside of a recording
 
 
 @needs_compiler
@@ -497,7 +497,7 @@ def test_the_step_that_silently_invalidates_a_capture_is_found() -> None:
     assert text[0] == "forward, 2 graphs, 1 island:"
 
 
-# ------------------------------------------------------------------------------------- what else happens to plans
+# --------------------------------------------------------------------------- plans that are watched or made again
 
 
 @needs_compiler

@@ -68,7 +68,7 @@ Inputs:
 """
 
 
-def test_debug_str_of_a_variable():
+def test_debug_str_shows_a_variable():
     assert sym.Variable("x").debug_str() == "Variable:x\n"
 
 
@@ -115,7 +115,7 @@ def table(capsys, *args, **keywords):
     return [re.split(r" {2,}", line.rstrip()) for line in lines if not re.fullmatch("_*|=*", line)], lines
 
 
-def test_layers_of_several_inputs_and_outputs(capsys):
+def test_the_table_shows_layers_of_several_inputs_and_outputs(capsys):
     both = sym.SliceChannel(sym.Variable("x"), num_outputs=2, name="sp")
     rows, _ = table(capsys, sym.elemwise_add(both[0], both[1], name="sum"), shape={"x": (1, 4, 8)})
     assert rows == [["x(null)", "4x8", "0"], ["sp(SliceChannel)", "2x8 2x8", "0", "x"],

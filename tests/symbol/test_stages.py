@@ -172,7 +172,7 @@ def test_a_loss_before_the_border_is_one_where_a_gradient_comes_back_to_it():
         assert executor.grad_dict["x"].asnumpy().any() == reached
 
 
-def test_monitors_and_inspection():
+def test_staged_executors_have_monitors_and_reports():
     executor, seen = bound(NETS["before and behind"], check_kernels=True), []
     assert "planned when it has run" in executor.explain()
     executor.set_monitor_callback(lambda name, value: seen.append((name, value.shape)))
@@ -195,7 +195,7 @@ def test_monitors_and_inspection():
         executor.plan(True)
 
 
-def test_reshape_and_modules():
+def test_staged_executors_are_reshaped_and_used_by_modules():
     executor = bound()
     other = executor.reshape(x=(2, 3), i=(2,))
     assert picked(other, [1, 0]).shape == (1, 3)
@@ -210,7 +210,7 @@ def test_reshape_and_modules():
         assert module.get_input_grads()[0].asnumpy().any(axis=1).tolist() == [bool(each) for each in mask]
 
 
-def test_gradients_as_symbols_and_their_gradients():
+def test_gradients_of_staged_graphs_are_symbols():
     x = sym.Variable("x")
     first = sym.contrib.boolean_mask(x * x * x, sym.Variable("i")).gradient(["x"])
     kept = np.array([[1], [0], [1], [0]])
@@ -222,7 +222,7 @@ def test_gradients_as_symbols_and_their_gradients():
     np.testing.assert_allclose(first.gradient(["x"]).eval(**given)[0].asnumpy(), 6 * X * kept, rtol=1e-5)
 
 
-def test_parts_on_several_devices_and_results_that_are_computed_again():
+def test_stages_run_on_several_devices_and_with_recomputation():
     x = sym.contrib.boolean_mask(sym.Variable("x") * 2, sym.Variable("i"))
     with mx.AttrScope(ctx_group="far"):
         x = sym.tanh(x)
@@ -235,7 +235,7 @@ def test_parts_on_several_devices_and_results_that_are_computed_again():
     np.testing.assert_allclose(executor.grad_dict["x"].asnumpy(), expected, rtol=1e-4, atol=1e-6)
 
 
-def test_inside_a_loop():
+def test_loops_may_have_value_dependent_shapes():
     def body(row, state):
         found = sym.sum(sym.contrib.boolean_mask(row, row > 0))
         return found, [state[0] + found]
@@ -361,7 +361,7 @@ def test_shapes_that_contradict_inferred_ones_are_refused():
     assert any("'wrong'" in note for note in caught.value.__notes__)
 
 
-def test_arguments_whose_shape_does_not_fit_what_came():
+def test_arguments_that_do_not_fit_the_found_shape_are_refused():
     executor = (half(sym, sym.Variable("x"), sym.Variable("i")) + sym.Variable("y")).simple_bind(
         mx.cpu(), x=(4, 3), i=(4,), y=(2, 3))
     assert picked(executor, [1, 1, 0, 0]).shape == (2, 3)

@@ -37,7 +37,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("make", "name"), NAMES, ids=[name for _, name in NAMES])
-def test_automatic_names(make, name):
+def test_nodes_get_names_from_their_operators(make, name):
     with sym.NameManager():
         assert make(sym.Variable("d")).name == name
 
@@ -60,7 +60,7 @@ def test_prefix_goes_before_explicit_names_of_operators_too():
     assert sym.Variable("x").name == "x"
 
 
-def test_lists():
+def test_symbols_list_arguments_outputs_and_states():
     net = mlp()
     assert net.list_arguments() == ["data", "fc_weight", "fc_bias", "softmax_label"]
     assert net.list_outputs() == ["softmax_output"]
@@ -95,7 +95,7 @@ def test_outputs_by_name_number_and_slice():
         parts[3]
 
 
-def test_group():
+def test_a_group_has_the_outputs_of_its_parts():
     a, b = sym.Variable("a"), sym.Variable("b")
     both = sym.Group([a, b * 2])
     assert both.name is None
@@ -105,7 +105,7 @@ def test_group():
         sym.Group([])
 
 
-def test_copies_and_pickles():
+def test_copied_and_pickled_symbols_are_equal():
     net = mlp()
     for other in (copy.copy(net), copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
         assert other.tojson() == net.tojson()
@@ -121,7 +121,7 @@ def test_symbols_are_not_numbers(use):
 # --------------------------------------------------------------------------------------------- attributes
 
 
-def test_variable_attributes():
+def test_variables_have_attributes():
     x = sym.Variable("x", shape=(0, 3), lr_mult=2.0, wd_mult=0.5, dtype="float64", __mine__="yes")
     assert x.attr("__shape__") == "(0, 3)"
     assert x.attr("lr_mult") == x.attr("__lr_mult__") == "2.0"
@@ -140,7 +140,7 @@ def test_attribute_scopes_nest():
         mx.AttrScope(ctx_group=1)
 
 
-def test_attributes_and_names_of_a_thread():
+def test_scopes_hold_for_their_thread():
     """A scope or name manager holds for its own thread, until its block ends."""
     def threads(function: Callable[[], Any]) -> Any:
         with ThreadPoolExecutor(1) as pool:
@@ -163,7 +163,7 @@ def test_attributes_and_names_of_a_thread():
     assert sym.Variable("q").name == "q" and sym.Variable("q").list_attr() == {}
 
 
-def test_scopes_of_a_users_own():
+def test_users_may_derive_scopes():
     class Marked(mx.AttrScope):
         def get(self, attr):
             made = super().get(attr)
@@ -182,7 +182,7 @@ def test_scopes_of_a_users_own():
     assert mx.AttrScope(a="1").get({}) == {"a": "1"}
 
 
-def test_attributes_of_operators():
+def test_operators_have_attributes_as_text():
     net = sym.Convolution(sym.Variable("x"), kernel=(3, 3), num_filter=8, name="conv", attr={"__k__": "v"}, lr_mult=2)
     assert net.attr("kernel") == "(3, 3)"
     assert net.attr_dict()["conv_weight"]["num_filter"] == "8"
@@ -247,18 +247,18 @@ def test_missing_inputs_become_variables_and_surplus_ones_are_refused():
 # ----------------------------------------------------------------------------------------------- inference
 
 
-def test_shapes_forwards():
+def test_shapes_are_inferred_forwards():
     arguments, outputs, auxiliary = mlp().infer_shape(data=(2, 3))
     assert arguments == [(2, 3), (4, 3), (4,), (2,)]
     assert outputs == [(2, 4)]
     assert auxiliary == []
 
 
-def test_shapes_by_position():
+def test_infer_shape_takes_shapes_by_position():
     assert mlp().infer_shape((2, 3))[1] == [(2, 4)]
 
 
-def test_shapes_backwards():
+def test_shapes_are_inferred_backwards():
     x, y = sym.Variable("x"), sym.Variable("y")
     assert (sym.relu(x) + y).infer_shape(y=(2, 3))[0] == [(2, 3), (2, 3)]
 
@@ -290,7 +290,7 @@ def test_a_contradiction_names_node_and_line():
 @pytest.mark.parametrize(("shapes", "error"), [
     ({"data": 3}, TypeError), ({"data": "x"}, TypeError), ({"dtaa": (2, 3)}, ArgumentError),
 ])
-def test_bad_shapes(shapes, error):
+def test_wrong_shapes_are_refused(shapes, error):
     with pytest.raises(error):
         mlp().infer_shape(**shapes)
 
@@ -321,7 +321,7 @@ def test_gradient_is_a_symbol_and_differentiable_again():
 # ------------------------------------------------------------------------------------------------ mistakes
 
 
-def test_unknown_operator():
+def test_an_unknown_operator_is_named_with_the_nearest():
     with pytest.raises(UnknownOperatorError, match="Did you mean 'FullyConnected'"):
         sym.FullyConected  # noqa: B018
     with pytest.raises(UnknownOperatorError, match="no custom operator"):
@@ -337,7 +337,7 @@ def test_unknown_operator():
     (lambda x: sym.Convolution(x, num_filter=1, kernel="wide"), ["kernel", "tuple of int"]),
     (lambda x: sym.FullyConnected(x, num_hiden=3), ["num_hiden", "Did you mean 'num_hidden'"]),
 ], ids=["missing", "type", "word", "kernel", "unknown"])
-def test_attribute_mistakes(make, words):
+def test_wrong_attributes_are_refused(make, words):
     with pytest.raises(AttrError) as caught:
         make(sym.Variable("x"))
     text = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])

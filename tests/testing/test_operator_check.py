@@ -744,7 +744,7 @@ def test_a_device_is_compared_with_the_host(monkeypatch: pytest.MonkeyPatch) -> 
     assert "on the GPU output 0 differs" in found["devices"].text
 
 
-# ------------------------------------------------------------------------------------------------- what is said
+# ----------------------------------------------------------------------------------------------------- messages
 
 
 def test_the_smallest_failing_inputs_are_shown() -> None:
@@ -753,7 +753,7 @@ def test_the_smallest_failing_inputs_are_shown() -> None:
     assert found.example.startswith("x = [[") and found.example.count(",") == 0
 
 
-def test_reports_in_every_form() -> None:
+def test_a_report_is_a_truth_value_a_text_and_html() -> None:
     good, bad = mx.operator.check(swish, X), mx.operator.check(WrongCell(), Tensor(X))
     assert good and good.ok and not good.failed and good.raise_if_failed() is good
     assert "failed   gradient" in str(bad) and "change: " in str(bad) and repr(bad) == str(bad)

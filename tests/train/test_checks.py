@@ -45,7 +45,7 @@ def square_in_float32(x):
 X = np.array([[0.3, -1.0], [2.0, 0.5]])
 
 
-def test_right_and_wrong_gradients():
+def test_check_numeric_gradient_tells_right_from_wrong():
     x = sym.var("x")
     tools.check_numeric_gradient(x * x, {"x": X})
     requests = {"x": "add", "y": "null"}
@@ -72,7 +72,7 @@ RIGHT = {
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("what", WRONG)
-def test_gradients_that_are_a_little_wrong(what, dtype):
+def test_slightly_wrong_gradients_are_found(what, dtype):
     """Small errors of gradients are found for all values."""
     forward, backward, request = WRONG[what]
     net = registered("wrong", forward, backward)
@@ -88,7 +88,7 @@ def test_gradients_that_are_a_little_wrong(what, dtype):
 @pytest.mark.parametrize("req", ["write", "add"])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("what", RIGHT)
-def test_gradients_that_are_right(what, dtype, req):
+def test_right_gradients_pass(what, dtype, req):
     net = registered("right", *RIGHT[what])
     for seed in range(20):
         location = {"x": np.random.default_rng(seed).normal(size=(3, 4), scale=1 + seed % 5)}
@@ -106,7 +106,7 @@ BUILT_IN = {
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_gradients_of_built_in_operators(name):
+def test_built_in_operators_pass_check_numeric_gradient(name):
     """Right gradients in float32 are within the usual tolerances."""
     net, shape = BUILT_IN[name]
     arguments, _, states = net.infer_shape(x=shape)
@@ -131,7 +131,7 @@ def test_a_failure_can_be_repeated_by_its_seed():
     assert str(caught.value) == texts[1]
 
 
-def test_a_float32_only_operator():
+def test_an_operator_without_float64_is_checked_in_float32():
     """An operator without float64 is checked in the dtype that it has."""
     class Prop(mx.operator.CustomOpProp):
         def infer_type(self, types):
@@ -159,7 +159,7 @@ def test_unknown_keywords_are_refused():
     tools.check_consistency(sym.var("x") * 1.5, entries, use_uniform=True, rand_type="float32")
 
 
-def test_outputs_and_gradients_as_expected():
+def test_symbolic_checks_compare_outputs_and_gradients():
     x = sym.var("x")
     graph = sym.Group([x * 2, x + sym.var("y")])
     tools.check_symbolic_forward(graph, [X, X], [2 * X, 2 * X])
@@ -186,7 +186,7 @@ def test_contexts_and_dtypes_agree():
     tools.check_consistency([net, other], entries[:2], raise_on_err=False)
 
 
-def test_comparing():
+def test_comparisons_use_their_tolerances():
     assert tools.same(X, nd.array(X, dtype="float64")) and not tools.same(X, X.ravel())
     assert tools.almost_equal(np.float32([1]), [1 + 1e-6]) and not tools.almost_equal([1.0], [1 + 1e-4])
     assert not tools.almost_equal(X, X[0], use_broadcast=False)
@@ -235,7 +235,7 @@ def test_tolerances_of_two_dtypes_are_those_of_the_coarser():
     tools.assert_almost_equal(np.array([1.0]), np.array([1.1]), rtol={np.dtype("float64"): 0.2})
 
 
-def test_random_test_data():
+def test_random_test_data_has_the_requested_shapes():
     assert len(tools.rand_shape_nd(4)) == 4 and len(tools.rand_shape_3d()) == 3 and min(tools.rand_shape_2d()) > 0
     made = tools.rand_ndarray((2, 3), dtype="float64")
     assert made.dtype == np.float64 and (abs(made.asnumpy()) <= 1).all()
@@ -257,6 +257,6 @@ def test_random_test_data():
     (lambda: tools.check_symbolic_forward(sym.var("x") * 1, {}, [X]), "x missing"),
     (lambda: tools.rand_ndarray((2,), "rows"), "storage type 'rows'"),
 ])
-def test_check_errors(call, words):
+def test_wrong_arguments_of_checks_are_refused(call, words):
     with pytest.raises(ArgumentError, match=words):
         call()

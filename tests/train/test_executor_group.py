@@ -39,7 +39,7 @@ def test_each_context_has_its_part_of_the_batch():
     (dict(grad_req={"fc_bias": "add"}), ["null", "write", "add"]),
     (dict(grad_req=["add", "null", "write"]), ["add", "null", "write"]),
 ])
-def test_requests(more, expected):
+def test_requests_are_by_argument(more, expected):
     found = group(**more)
     assert found.grad_req == dict(zip(["data", *WEIGHTS], expected))
     assert [name for name in found.grad_req if found.execs[1].grad_dict[name] is not None] == \
@@ -92,7 +92,7 @@ def test_states_go_on_from_bucket_to_bucket():
     assert module.get_outputs()[0].asnumpy().tolist() == [[7.0] * 3] * 2
 
 
-def test_steps_of_a_loop_over_a_group():
+def test_a_loop_may_step_the_executors_of_a_module():
     """Programs use the executors of a bound module, with one context and with two."""
     answers = []
     for count in (1, 2):

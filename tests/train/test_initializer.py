@@ -9,10 +9,10 @@ import re
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import opreg as mx
 from opreg.errors import ArgumentError, AttrError, FileFormatError, ShapeError
+from tests.laws import stats
 
 nd = mx.nd
 
@@ -29,20 +29,20 @@ def filled(initializer, shape, name="fc_weight"):
 
 
 @pytest.mark.parametrize("initializer, shape, law", [
-    (mx.init.Uniform(0.5), (100, 20), stats.uniform(-0.5, 1)),
-    (mx.init.Normal(2), (100, 20), stats.norm(0, 2)),
-    (mx.init.Xavier(), (100, 50), stats.uniform(-math.sqrt(3 / 75), 2 * math.sqrt(3 / 75))),
-    (mx.init.Xavier("gaussian", "in", 2), (30, 20, 3, 3), stats.norm(0, math.sqrt(2 / 180))),
-    (mx.init.Xavier("gaussian", "out", 2), (30, 20, 3, 3), stats.norm(0, math.sqrt(2 / 270))),
-    (mx.init.MSRAPrelu("in", 0.5), (50, 40), stats.norm(0, math.sqrt(2 / 1.25 / 40))),
+    (mx.init.Uniform(0.5), (100, 20), lambda: stats().uniform(-0.5, 1)),
+    (mx.init.Normal(2), (100, 20), lambda: stats().norm(0, 2)),
+    (mx.init.Xavier(), (100, 50), lambda: stats().uniform(-math.sqrt(3 / 75), 2 * math.sqrt(3 / 75))),
+    (mx.init.Xavier("gaussian", "in", 2), (30, 20, 3, 3), lambda: stats().norm(0, math.sqrt(2 / 180))),
+    (mx.init.Xavier("gaussian", "out", 2), (30, 20, 3, 3), lambda: stats().norm(0, math.sqrt(2 / 270))),
+    (mx.init.MSRAPrelu("in", 0.5), (50, 40), lambda: stats().norm(0, math.sqrt(2 / 1.25 / 40))),
 ], ids=lambda each: each.dumps() if hasattr(each, "dumps") else "")
 def test_random_initializers_have_their_scale(initializer, shape, law):
-    assert stats.kstest(filled(initializer, shape).ravel(), law.cdf).pvalue > 1e-4
+    assert stats().kstest(filled(initializer, shape).ravel(), law().cdf).pvalue > 1e-4
 
 
 @pytest.mark.parametrize("shape", [(6, 4), (4, 6), (3, 2, 4)])
 @pytest.mark.parametrize("kind", ["uniform", "normal"])
-def test_orthogonal_rows_or_columns(shape, kind):
+def test_orthogonal_gives_orthogonal_rows_or_columns(shape, kind):
     matrix = filled(mx.init.Orthogonal(scale=2, rand_type=kind), shape).reshape(shape[0], -1)
     if shape[0] > matrix.shape[1]:
         matrix = matrix.T
@@ -83,7 +83,7 @@ def test_mixed_takes_the_first_pattern():
     assert filled(init, (2,), "weight").tolist() == [0, 0]
 
 
-def test_load_from_arrays_and_from_a_file(tmp_path):
+def test_load_takes_arrays_and_files(tmp_path):
     init = mx.init.Load({"arg:a_weight": nd.array([1, 2])}, default_init=mx.init.Constant(3))
     assert filled(init, (2,), "a_weight").tolist() == [1, 2]
     assert filled(init, (2,), "b_weight").tolist() == [3, 3]
@@ -104,7 +104,8 @@ _NAMED = pytest.mark.parametrize("initializer, shape", ROWS, ids=[type(each).__n
 
 
 def test_every_initializer_has_a_row():
-    rows = {type(each) for each, _ in ROWS} | {mx.init.Load, mx.init.Mixed}  # of arrays, of others: tested above
+    # Load takes arrays, Mixed takes initializers: tests above
+    rows = {type(each) for each, _ in ROWS} | {mx.init.Load, mx.init.Mixed}
     built_in = {each for each in vars(mx.init).values() if isinstance(each, type)
                 and each.__module__ == mx.init.__name__ and issubclass(each, mx.init.Initializer)}
     assert built_in - {mx.init.Initializer} == rows
@@ -183,7 +184,7 @@ def test_a_user_registers_an_initializer(caplog):
     ("load", AttrError, "missing a required argument: 'param'"),
     ('["mixed", {"patterns": ["(a+)+$"], "initializers": ["zero"]}]', AttrError, "'mixed' cannot be made from text"),
 ])
-def test_initializers_of_files(text, kind, words):
+def test_initializers_in_files_are_checked(text, kind, words):
     with pytest.raises(kind, match=re.escape(words)):
         mx.init.create(text)
     module = mx.mod.Module(mx.sym.var("data") * mx.sym.var("w", attr={"__init__": text}), label_names=None)
@@ -212,6 +213,6 @@ def test_initializers_of_files(text, kind, words):
     (lambda: mx.init.Zero()(3, nd.ones(1)), ArgumentError, "expected the name"),
     (lambda: mx.init.Initializer()("weight", nd.ones(1)), NotImplementedError, "_init_weight"),
 ])
-def test_initializer_errors(call, kind, words):
+def test_wrong_initializers_are_refused(call, kind, words):
     with pytest.raises(kind, match=words):
         call()

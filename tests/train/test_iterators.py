@@ -26,7 +26,7 @@ def seen(batches) -> list:
     ("roll_over", [[([0, 2, 4], 0), ([6, 8, 10], 0)], [([12, 0, 2], 0), ([4, 6, 8], 0)],
                    [([10, 12, 0], 0), ([2, 4, 6], 0), ([8, 10, 12], 0)]]),
 ])
-def test_the_last_batch(handle, rounds):
+def test_the_last_batch_is_padded_discarded_or_rolled_over(handle, rounds):
     batches = mx.io.NDArrayIter(ROWS, NUMBERS, 3, last_batch_handle=handle)
     for expected in rounds:
         assert seen(batches) == expected
@@ -120,7 +120,7 @@ def test_shuffled_rows_come_once_with_their_labels():
     assert orders[0] != orders[1] and orders[1] != orders[2]
 
 
-def test_resized_and_prefetched_batches():
+def test_iterators_may_be_resized_and_prefetched():
     resized = mx.io.ResizeIter(mx.io.NDArrayIter(ROWS, NUMBERS, 3, last_batch_handle="discard"), 3)
     assert [pair[0][0] for pair in seen(resized)] == [0, 6, 0]
     resized.reset()
@@ -151,7 +151,7 @@ def test_an_error_in_a_prefetched_iterator_is_raised():
     assert threading.current_thread() is threading.main_thread()
 
 
-def test_batches_from_text(tmp_path):
+def test_csv_files_are_read_in_batches(tmp_path):
     data, label = tmp_path / "x.csv", tmp_path / "y.csv"
     np.savetxt(data, ROWS, delimiter=",")
     np.savetxt(label, NUMBERS, delimiter=",")
@@ -196,7 +196,7 @@ def test_rounds_of_text_are_those_of_mxnet(round_batch, size, rounds, tmp_path):
     (lambda: mx.io.DataBatch(nd.ones(1)), ArgumentError, "list of arrays, got NDArray"),
     (lambda: mx.io.DataIter().next(), NotImplementedError, "must define next"),
 ])
-def test_batch_errors(call, kind, words):
+def test_wrong_arguments_of_iterators_are_refused(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
 
@@ -211,7 +211,7 @@ def test_the_first_labels_count_where_there_are_more_than_rows():
 
 @pytest.mark.parametrize("parts, expected", [
     (1, [[0, 2, 4, 6, 8, 10, 12]]), (2, [[0, 2, 4], [6, 8, 10, 12]]), (3, [[0, 2], [4, 6], [8, 10, 12]])])
-def test_rows_in_parts(parts, expected, tmp_path):
+def test_each_part_has_its_rows(parts, expected, tmp_path):
     """Each process reads its own part of an array or a file."""
     name = tmp_path / "rows.csv"
     np.savetxt(name, ROWS, delimiter=",")
@@ -225,7 +225,7 @@ def test_rows_in_parts(parts, expected, tmp_path):
             make(num_parts=8, part_index=0)
 
 
-def test_arrays_in_parts():
+def test_arrays_are_split_among_contexts():
     rows = nd.array(ROWS)
     parts = mx.util.split_and_load(rows, [mx.cpu(0), mx.cpu(1)], even_split=False)
     assert [each.shape for each in parts] == [(4, 2), (3, 2)]
@@ -238,7 +238,7 @@ def test_arrays_in_parts():
 
 @pytest.mark.parametrize("last, expected", [
     ("keep", [([0, 2, 4], 0), ([6, 8, 10], 0), ([12, 0, 0], 2)]), ("discard", [([0, 2, 4], 0), ([6, 8, 10], 0)])])
-def test_batches_of_a_gluon_loader(last, expected):
+def test_a_gluon_loader_becomes_an_iterator(last, expected):
     loader = mx.gluon.data.DataLoader(mx.gluon.data.ArrayDataset(ROWS, NUMBERS), 3, last_batch=last)
     batches = mx.contrib.io.DataLoaderIter(loader, label_name="number", dtype="float16")
     assert [tuple(each) for each in (*batches.provide_data, *batches.provide_label)] == [

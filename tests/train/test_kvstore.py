@@ -26,7 +26,7 @@ def store_of(kind="local", **values):
     return store
 
 
-def test_two_bit_compression():
+def test_two_bit_compression_keeps_the_remainder():
     """Each context keeps the remainder below the threshold for the next push."""
     store = store_of("device", w=[0.0, 0.0, 0.0])
     store.set_gradient_compression({"type": "2bit", "threshold": 0.5})
@@ -59,7 +59,7 @@ def test_two_bit_compression():
     (lambda: store_of().is_capable("magic"), ArgumentError, "'magic'"),
     (lambda: mx.model._create_kvstore(1, 1, {}), TypeError, "got int"),
 ])
-def test_mistakes(call, kind, words):
+def test_mistakes_raise_errors(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
 
@@ -99,7 +99,7 @@ def test_saved_optimizer_states_are_loaded(tmp_path):
     assert pushed(again, 1) == pushed(pickle.loads(pickle.dumps(store)), 1) == pushed(store, 1) != pushed(fresh, 1)
 
 
-def test_the_example_of_a_store():
+def test_a_registered_store_is_created_by_name():
     store = mx.kv.create("TestStore")
     assert (store.type, store.rank, store.num_workers, type(store)) == ("teststore", 0, 1, mx.kvstore.base.TestStore)
     outs = [nd.zeros(2), nd.zeros(2)]
@@ -189,7 +189,7 @@ def test_weights_that_are_set_reach_the_store():
     np.testing.assert_array_equal(stepped(module, 1)["fc_weight"], stepped(module_with(None), 1)["fc_weight"])
 
 
-def test_states_of_a_module_with_a_store(tmp_path):
+def test_a_module_saves_states_of_its_store(tmp_path):
     module = module_with(mx.kv.create("local"), optimizer="adam")
     stepped(module)
     module.save_checkpoint(str(tmp_path / "net"), 1, save_optimizer_states=True)

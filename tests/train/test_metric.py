@@ -60,7 +60,7 @@ class TestMetrics:
         assert metric.get()[1] == pytest.approx(value, rel=1e-5)
         assert str(metric).startswith("EvalMetric: {")
 
-    def test_resets(self, name, keywords, label, pred, value):
+    def test_reset_local_keeps_the_global_sum(self, name, keywords, label, pred, value):
         metric = mx.metric.create(name, **keywords)
         metric.update([label], [pred])
         metric.reset_local()
@@ -81,7 +81,8 @@ class TestMetrics:
 
 def test_every_metric_has_a_row():
     rows = {type(mx.metric.create(name, **keywords)) for name, keywords, *_ in METRICS}
-    rows |= {mx.metric.CompositeEvalMetric, mx.metric.CustomMetric}  # of others, of a function: tested below
+    # made of other metrics, or of a function: tests below
+    rows |= {mx.metric.CompositeEvalMetric, mx.metric.CustomMetric}
     built_in = {each for each in vars(mx.metric).values() if isinstance(each, type)
                 and each.__module__ == mx.metric.__name__ and issubclass(each, mx.metric.EvalMetric)}
     assert {each for each in built_in if each is not mx.metric.EvalMetric and not each.__name__.startswith("_")} == rows
@@ -151,7 +152,7 @@ def test_metrics_are_made_from_their_configurations(make):
     assert mx.metric.create('["acc", {"axis": 0}]').axis == 0
 
 
-def test_a_metric_with_the_older_interface():
+def test_a_metric_may_have_the_older_interface():
     """The metric counts in attributes of its own, and has its own ``reset``, without global statistics."""
 
     class Two(mx.metric.EvalMetric):
@@ -228,6 +229,6 @@ def test_a_function_may_give_sum_and_count():
     (lambda: mx.metric.Perplexity(None).update([_LABELS], [_MANY]), ShapeError, "4 and 3"),
     (lambda: mx.metric.EvalMetric("x").update([], []), NotImplementedError, "define update"),
 ])
-def test_metric_errors(call, kind, words):
+def test_wrong_uses_of_metrics_are_refused(call, kind, words):
     with pytest.raises(kind, match=words):
         call()

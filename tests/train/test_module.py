@@ -188,7 +188,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(full, tmp_pat
     assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == before
 
 
-def test_params_files(tmp_path):
+def test_params_files_restore_weights(tmp_path):
     name = str(tmp_path / "weights.params")
     module = trained(epochs=1)
     module.save_params(name)
@@ -202,7 +202,7 @@ def test_params_files(tmp_path):
         other.load_params(name)
 
 
-def test_auxiliary_states_and_fixed_weights():
+def test_auxiliary_states_move_and_fixed_weights_stay():
     net = sym.BatchNorm(sym.FullyConnected(sym.var("data"), num_hidden=4, name="fc"), name="bn", fix_gamma=False)
     net = sym.SoftmaxOutput(sym.FullyConnected(net, num_hidden=3, name="out"), name="softmax")
     module = mx.mod.Module(net, fixed_param_names=["fc_weight"])
@@ -217,7 +217,7 @@ def test_auxiliary_states_and_fixed_weights():
     assert (moved["bn_moving_mean"].asnumpy() != 0).any()
 
 
-def test_gradients_of_inputs_and_from_above():
+def test_a_module_takes_output_gradients_and_returns_input_gradients():
     module = mx.mod.Module(sym.var("data") * sym.var("w_weight"), label_names=None)
     module.bind([("data", (2, 3))], inputs_need_grad=True)
     module.init_params(mx.init.Constant(3))
@@ -328,7 +328,7 @@ def test_weights_that_are_set_are_left_alone_and_so_are_all_when_one_is_wrong():
     assert all(np.array_equal(value.asnumpy(), before[name]) for name, value in module.get_params()[0].items())
 
 
-def test_batches_are_whatever_has_data(caplog):
+def test_any_object_with_data_is_a_batch(caplog):
     Batch = collections.namedtuple("Batch", ["data"])
     module = bound(sym.var("data") * 2)
     for shape in ((2, 3), (3, 5)):
@@ -379,7 +379,7 @@ def test_grad_req_of_other_networks_is_ignored():
     ({"data": "write"}, None, (2, 2, 2)), ({"fc_bias": "null"}, None, (None, 2, None)),
     (["write", "write", "null"], None, (2, 2, None)), (["null", "add", "write"], ["fc_bias"], (None, 4, 2)),
 ])
-def test_requests(request_, fixed, expected):
+def test_requests_skip_fixed_weights(request_, fixed, expected):
     module = mx.mod.Module(sym.FullyConnected(sym.var("data"), num_hidden=2, name="fc"), label_names=None,
                            fixed_param_names=fixed)
     module.bind([("data", (2, 3))], grad_req=request_)
@@ -430,7 +430,7 @@ def test_requests(request_, fixed, expected):
     (lambda: trained(epochs=1).set_states(), ArgumentError, "states or a value"),
 ])
 @pytest.mark.filterwarnings("ignore:NDArrayIter. batch_size=16 is more")
-def test_module_errors(call, kind, words):
+def test_wrong_uses_of_modules_are_refused(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
 
@@ -438,7 +438,7 @@ def test_module_errors(call, kind, words):
 # ------------------------------------------------------------------------------- checkpoints and callbacks
 
 
-def test_checkpoint_functions(tmp_path):
+def test_checkpoint_functions_write_and_read(tmp_path):
     prefix = str(tmp_path / "m")
     save_checkpoint(prefix, 12, classifier(), {"w": nd.ones(2)}, {"a": nd.zeros(1)})
     net, args, aux = load_checkpoint(prefix, 12)
@@ -487,7 +487,9 @@ def test_a_monitor_is_called_at_its_interval(caplog):
     module = mx.mod.Module(classifier())
     with caplog.at_level(logging.INFO):
         module.fit(batches(), num_epoch=1, monitor=monitor, initializer=mx.init.One())
-    seen = [line.split()[1:3] for line in caplog.messages if line.startswith("Batch:")]
+    lines = [line for line in caplog.messages if line.startswith("Batch:")]
+    assert lines[0].startswith(f"Batch: {1:7} {'fc1_bias':30} ")
+    seen = [line.split()[1:3] for line in lines]
     assert len(seen) == 3 * 4  # every other of six batches
     assert [name for _, name in seen[:4]] == ["fc1_bias", "fc1_output", "fc1_weight", "softmax_output"]
     assert monitor.toc() == []
@@ -523,10 +525,10 @@ def test_a_bound_module_stays_bound_unless_forced(make, caplog):
     assert tuple(module.data_shapes[0])[1] == (5, 3)
 
 
-# ------------------------------------------------------------------- what programs read beside methods
+# ----------------------------------------------------------------------- attributes that programs read
 
 
-def test_names_that_programs_of_mxnet_read():
+def test_private_names_that_programs_of_mxnet_read_are_there():
     module = mx.mod.Module(classifier(), fixed_param_names=["fc1_bias"])
     assert module._arg_params is module._aux_params is None and not module._params_dirty
     assert (module._data_names, module._label_names, module._state_names) == (["data"], ["softmax_label"], [])
@@ -547,7 +549,7 @@ def test_names_that_programs_of_mxnet_read():
     assert (group.execs[0].arg_dict["fc1_weight"].asnumpy() == 7).all()
 
 
-def test_weights_that_a_program_hands_to_a_module():
+def test_a_module_uses_weights_that_a_program_stores_in_it():
     """A program stores weights in the module, like MXNet's own ``Module.load``; ``bind`` uses them."""
     args, aux = trained().get_params()
     module = mx.mod.Module(classifier())
@@ -557,7 +559,7 @@ def test_weights_that_a_program_hands_to_a_module():
     assert dict(module.score(batches(), ["acc"]))["accuracy"] > 0.97
 
 
-def test_rates_and_decays_of_several_weights():
+def test_rates_and_decays_follow_multipliers():
     optimizer = mx.optimizer.create("sgd", learning_rate=0.5, wd=0.25, param_idx2name={0: "a_weight", 1: "b_bias"})
     optimizer.set_lr_mult({"a_weight": 3})
     assert optimizer._get_lrs([0, 1]) == [1.5, 0.5] == [optimizer._get_lr(i) for i in (0, 1)]

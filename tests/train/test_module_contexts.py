@@ -141,7 +141,7 @@ def test_metrics_receive_the_outputs_of_each_context():
     {"dev1": [mx.cpu(1)], "dev2": mx.cpu(2)},
     {"dev1": mx.cpu(1), "dev2": mx.cpu(2)},
 ])
-def test_groups_of_one_context(groups):
+def test_context_groups_map_to_contexts(groups):
     module = grouped(groups, 1)
     assert module.get_outputs()[0].context == mx.cpu(2)
 
@@ -150,7 +150,7 @@ def test_groups_of_one_context(groups):
     [{"dev1": mx.cpu(1), "dev2": mx.cpu(2)}, {"dev1": mx.cpu(4), "dev2": mx.cpu(5)}],
     {"dev1": [mx.cpu(1), mx.cpu(4)], "dev2": [mx.cpu(2), mx.cpu(5)]},
 ])
-def test_groups_of_several_contexts(groups):
+def test_context_groups_map_to_several_contexts(groups):
     module = grouped(groups, 2)
     assert [part.context for part in module.get_outputs(merge_multi_context=False)[0]] == [mx.cpu(2), mx.cpu(5)]
 
@@ -178,6 +178,6 @@ def grouped(groups, contexts):
     (lambda: grouped({"dev1": "cpu"}, 1), ArgumentError, "group 'dev1': expected a context, got 'cpu'"),
     (lambda: grouped("cpu", 1), ArgumentError, "group2ctxs: expected a dict"),
 ])
-def test_errors(call, kind, words):
+def test_wrong_batches_and_contexts_are_refused(call, kind, words):
     with pytest.raises(kind, match=words):
         call()

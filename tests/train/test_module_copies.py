@@ -113,7 +113,7 @@ def test_buckets_of_automatic_names_share_weights():
     assert found["fullyconnected1_bias"].asnumpy() == pytest.approx([0.04631, -0.04631], abs=1e-5)  # as MXNet's
 
 
-def test_buckets_in_files(tmp_path):
+def test_checkpoints_of_buckets_are_loaded(tmp_path):
     prefix = str(tmp_path / "net")
     module = bucketed()
     module.forward(bucket(2))
@@ -131,7 +131,7 @@ def test_buckets_in_files(tmp_path):
         mx.mod.BucketingModule.load(prefix, 3, sym_gen=summed, default_bucket_key=4)
 
 
-def test_a_copy_of_buckets():
+def test_a_copy_of_a_bucketing_module_gives_the_same():
     module = bucketed(init=mx.init.Xavier())
     module.forward(bucket(2))
     again = copy.deepcopy(module)
@@ -147,6 +147,6 @@ def test_a_copy_of_buckets():
     (lambda: mx.mod.BucketingModule.load_dict({}, None, 1, {}, {}), "sym_gen is needed"),
     (lambda: mx.mod.BucketingModule(lambda key: None), "default_bucket_key"),
 ])
-def test_bucket_errors(call, words):
+def test_wrong_uses_of_buckets_are_refused(call, words):
     with pytest.raises(ArgumentError, match=words):
         call()

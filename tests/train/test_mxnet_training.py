@@ -34,7 +34,7 @@ def differences(found: Any, expected: Any, place: str = "") -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_training(name: str) -> None:
+def test_trainings_give_the_recorded_weights_of_mxnet(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         found = list(differences(run(mx, name), ANSWERS[name]))

@@ -8,10 +8,10 @@ import types
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import opreg as mx
 from opreg.errors import ArgumentError, AttrError, DTypeError, OpError, ShapeError
+from tests.laws import stats
 
 nd = mx.nd
 
@@ -203,7 +203,7 @@ MOVED = [
 
 
 @pytest.mark.parametrize("name, count, copies, arguments, expected", MOVED)
-def test_functions_that_move_weights(name, count, copies, arguments, expected):
+def test_update_functions_move_weights_as_in_mxnet(name, count, copies, arguments, expected):
     def several(values, dtype="float32"):
         return [nd.array(value, dtype=dtype) for value in values[:count]]
 
@@ -244,7 +244,7 @@ def test_group_adagrad_has_one_step_size_for_each_row():
 def test_sgld_adds_noise_of_its_rate():
     weight = nd.zeros(5000)
     mx.optimizer.get_updater(mx.optimizer.create("sgld", learning_rate=0.04))(0, nd.ones(5000), weight)
-    assert stats.kstest(weight.asnumpy(), stats.norm(-0.02, 0.2).cdf).pvalue > 1e-4
+    assert stats().kstest(weight.asnumpy(), stats().norm(-0.02, 0.2).cdf).pvalue > 1e-4
 
 
 def test_factors_by_symbol_by_name_and_by_parameter():
@@ -455,7 +455,7 @@ def test_a_misspelt_keyword_of_an_optimizer_names_the_nearest():
     (lambda: mx.optimizer.create("lbsgd", warmup_strategy="liner"), AttrError, "Did you mean 'linear'"),
     (lambda: mx.optimizer.Optimizer().update(0, nd.ones(1), nd.ones(1), None), NotImplementedError, "define update"),
 ])
-def test_optimizer_errors(call, kind, words):
+def test_wrong_optimizers_are_refused(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
 
@@ -501,12 +501,19 @@ def test_poly_and_cosine_end_at_their_last_rate():
     (lambda: mx.lr_scheduler.LRScheduler(0.1, warmup_steps=1, warmup_begin_lr=0.2), "above base_lr"),
     (lambda: mx.lr_scheduler.LRScheduler(warmup_steps=-1), "warmup_steps"),
 ])
-def test_schedule_errors(call, words):
+def test_wrong_schedules_are_refused(call, words):
     with pytest.raises(ArgumentError, match=words):
         call()
 
 
 # ----------------------------------------------------------------------------------------------- large weights
+
+
+def test_sgd_without_momentum_leaves_a_momentum_that_it_is_given():
+    optimizer, (weight, momentum) = mx.optimizer.create("sgd", learning_rate=0.5), nd.ones((2, 2))
+    optimizer.update(0, weight, nd.ones((2,)), momentum)
+    assert (weight.asnumpy() == 0.5).all() and (momentum.asnumpy() == 1).all()
+
 
 
 @pytest.mark.parametrize("name, states, attrs", [

@@ -288,7 +288,7 @@ def test_a_language_model_learns():
     (lambda: rnn.BucketSentenceIter([[1]], 1, layout="NTC"), ArgumentError, "NT, TN"),
     (lambda: rnn.ConvRNNCell((1, 2, 4, 4), 3, h2h_kernel=(2, 3)), ArgumentError, r"h2h_kernel=\(2, 3\): expected odd"),
 ])
-def test_cell_errors(call, kind, words):
+def test_wrong_uses_of_cells_are_refused(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
 
@@ -321,7 +321,7 @@ class Written(mx.rnn.BaseRNNCell):
 
 
 @pytest.mark.parametrize("activation, function", [("tanh", np.tanh), (mx.sym.square, np.square)])
-def test_users_cells(activation, function):
+def test_users_cells_are_unrolled(activation, function):
     outputs, _ = Written(2, activation).unroll(2, mx.sym.var("x"), layout="NTC", merge_outputs=True)
     assert "own_t1_out_output" in outputs.get_internals().list_outputs()
     x, w, b = np.arange(6.0).reshape(1, 2, 3) / 10, np.ones((2, 3)), np.array([0.5, 0])

@@ -44,14 +44,14 @@ def test_the_environment_is_restored():
         pass
 
 
-def test_discard_stderr(capsys):
+def test_discard_stderr_hides_the_error_stream(capsys):
     with discard_stderr():
         print("unseen", file=sys.stderr)
     print("seen", file=sys.stderr)
     assert capsys.readouterr().err == "seen\n"
 
 
-def test_retry():
+def test_retry_repeats_a_failing_test():
     calls = []
 
     @retry(3)
@@ -68,7 +68,7 @@ def test_retry():
         retry(0)
 
 
-def test_collapse_sum_like():
+def test_collapse_sum_like_sums_broadcast_axes():
     a = np.arange(24.0).reshape(2, 3, 4)
     assert (collapse_sum_like(a, (3, 1)) == a.sum(axis=(0, 2))[:, None]).all()
     assert collapse_sum_like(a, ()) == a.sum()
@@ -82,7 +82,7 @@ CHANCES = [([60, 40], 0.0455), ([50, 50], 1.0), ([40, 30, 30], 0.3679), ([30, 30
 
 
 @pytest.mark.parametrize("counts, chance", CHANCES)
-def test_chi_square_check(counts, chance):
+def test_chi_square_check_compares_counts(counts, chance):
     samples = np.repeat(np.arange(len(counts)), counts)
     even = [1 / len(counts)] * len(counts)
     found, seen, expected = chi_square_check(lambda n: samples, list(range(len(counts))), even, 100)
@@ -139,7 +139,7 @@ def test_elements_are_compared_one_by_one():
         mx.test_utils.assign_each2(values, values[0], max)
 
 
-def test_random_arguments():
+def test_random_arguments_have_shapes_and_dtypes():
     low, high = mx.test_utils.random_uniform_arrays((50,), (2, 3), low=4, high=5, dtype="float64")
     assert low.dtype == "float64" and high.shape == (2, 3) and 4 <= low.min() < low.max() < 5
     found = {mx.test_utils.rand_coord_2d(0, 2, 5, 6) for _ in range(50)}

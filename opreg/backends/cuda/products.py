@@ -1,9 +1,8 @@
 """Matrix products by cublasLt: descriptions of arrays for it, and the steps that multiply.
 
 Arrays here are stored by rows, matrices of the library by columns. A matrix stored by rows is the transposed matrix if
-read by columns. So the library is asked for the transpose of the product, which is the transposed right factor times
-the transposed left one, and no elements are moved. A factor that is stored by columns here is transposed by the
-library.
+read by columns. So the library computes the transpose of the product: the transposed right factor times the transposed
+left one. No elements are moved for that. A factor that is stored by columns here is transposed by the library.
 
 The library chooses an algorithm once for each kind of product: sizes, dtype, layout and alignment of the arrays.
 """
@@ -57,7 +56,8 @@ DTYPES: dict[str, tuple[DataType, ComputeType, DataType]] = {
 _WORKSPACE = 32 << 20
 # The alignment in bytes that the library assumes by default, for arrays and its workspace.
 _ALIGNED = 256
-# The reason that refuses a stack as a whole while parts of it may be multiplied, and the largest number of parts.
+# The reason to refuse a stack whose matrices are multiplied one by one instead, and the largest number of such
+# matrices.
 _APART, _PARTS = "the matrices are not equally far apart", 8
 
 
@@ -163,11 +163,11 @@ def _matrices(array: Array, apart: int) -> Matrices | None:
     return None
 
 
-# ------------------------------------------------------------------------------------------- what the library has
+# ------------------------------------------------------------------------------------- descriptors of the library
 
 
 class _Described:
-    """The library's descriptors of a product: one of the whole, and those of the layouts of both factors and the
+    """The library's descriptors of a product: one of the operation, and one for the layout of each factor and of the
     result."""
 
     __slots__ = ("whole", "layouts")
@@ -194,7 +194,7 @@ class _Described:
 
 @cached(1024)
 def _described(library: Library, product: Product) -> _Described:
-    """The descriptors of a product without a bias, for those that are computed once."""
+    """The descriptors of a product without a bias, cached for products that are not part of a plan."""
     return _Described(library, product, 0)
 
 
@@ -333,8 +333,8 @@ def multiply(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> A
 
 
 def _multiplied(xp: ArrayModule, a: Array, b: Array, out: Array) -> bool:
-    """Write a product, if the library has an algorithm for it; that of stacks which are not equally far apart by parts,
-    if these are few."""
+    """Write a product and return True, if the library has an algorithm for it. A small stack whose matrices do not lie
+    at equal distances is multiplied matrix by matrix."""
     found, device = library(xp), xp.cuda.Device().id
     product = describe(a, b, out, tf32=tf32())
     if product == _APART and out.shape[0] <= _PARTS:

@@ -42,8 +42,8 @@ def source(expression: Expression, count: int, apart: bool, dtype: np.dtype, lan
     """The text of the kernel ``updates``, for ``count`` arrays per weight; with ``apart`` the new weight is written to
     separate memory.
 
-    Its parameters are the table, the number of its rows, and the numbers that the expression reads; with ``in_array`` a
-    pointer to these numbers on the device. A row of the table describes a part of a weight: the number of elements, and
+    Its parameters are the table, the number of its rows, and the rates that the expression reads; with ``in_array`` a
+    pointer to these rates on the device. A row of the table describes a part of a weight: the number of elements, and
     the addresses of the arrays.
     """
     stored, kind = STORED[dtype.name], computed_in(dtype)

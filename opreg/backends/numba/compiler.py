@@ -352,7 +352,8 @@ def runner(function: Function, arrays: Sequence[Array], extents: Sequence[int], 
     ``numbers`` elements.
     """
     table = np.array([*map(address_of, arrays), *extents], np.int64)
-    keepalive = function, list(arrays), table  # referenced as long as they are read
+    # the machine code reads their memory by address, so references keep them alive
+    keepalive = function, list(arrays), table
     return over(function, table, total, total * numbers * function.length, keepalive)
 
 

@@ -106,7 +106,8 @@ def _source(task: Task) -> tuple[str, list[Array]]:
     lines += [f"c{i} = c[{i + 2}]" for i in range(len(task.constants))]
     kept: list[str] = []
     for line in reversed(task.program.strip("\n").split("\n")):
-        empty = line.endswith(":") and (not kept or _depth(kept[-1]) <= _depth(line))  # a loop without any lines left
+        # all lines of this loop were dropped
+        empty = line.endswith(":") and (not kept or _depth(kept[-1]) <= _depth(line))
         if not empty and not any(output in line for output in unread):
             kept.append(line)
     lines += reversed(kept)

@@ -43,8 +43,9 @@ def _text(expression: Expression, count: int, apart: bool) -> tuple[str, list[fl
     """The text of ``kernel(table, first, last)`` for ``count`` arrays, and the constants of the expression; None if an
     instruction has no vectorised form.
 
-    With ``apart`` the new weight is written to separate memory. The table holds the address of the numbers that are
-    read, constants last; then for each part of a weight the number of elements, and the addresses of the arrays.
+    With ``apart`` the new weight is written to separate memory. The table holds the address of the rates that the
+    expression reads, constants last; then for each part of a weight its number of elements and the addresses of its
+    arrays.
     """
     if any(prim.name not in VECTOR for prim, _ in expression.code):
         return None
@@ -141,7 +142,8 @@ def bind(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update]
 
 def _compilable(rule: Callable[..., object], updates: Sequence[Update], attrs: Attrs
                 ) -> tuple[Function, list[float], _Table] | None:
-    """The function of a rule, the numbers it reads and the table of these weights; None if it cannot be compiled."""
+    """The compiled function of a rule, the rates that it reads, and the table of these weights; None if the rule cannot
+    be compiled."""
     dtype = updates[0][0].dtype
     formula = formula_of(rule, updates, attrs) if dtype in FORMATS else None
     if formula is None:

@@ -47,9 +47,9 @@ class Library(NamedTuple):
     serves : function of an array module
         Whether it can be used for arrays of the module.
     kernel : str
-        The name of its kernels. An operator with such a kernel that has ``channels_last`` is changed only if that
-        kernel would compute it. Operators with the rule ``flops``, such as convolutions, are changed for their own
-        sake, others if an input has channels last.
+        The name of its kernels. If an operator has such a kernel with ``channels_last``, its layout is changed only if
+        the kernel would compute it. Operators with the rule ``flops``, such as convolutions, are changed whatever their
+        inputs' layout; others only if an input has channels last.
     """
 
     serves: Callable[[ArrayModule], bool]

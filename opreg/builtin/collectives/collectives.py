@@ -133,7 +133,7 @@ def all_to_all(data, *, group: str = "world"):
     """Part ``i`` along the first axis is sent to rank ``i``; received parts are concatenated in the order of ranks."""
 
 
-# ------------------------------------------------------------------------------------------------- between two
+# --------------------------------------------------------------------------------------- sending and receiving
 
 
 def _sent(group: Group, data: Array, out: Array | None, dest_rank: int, sr_tag: int) -> Array:

@@ -46,7 +46,7 @@ def activation(data, *, act_type: Literal["relu", "sigmoid", "softrelu", "softsi
 attach(activation, lambda attrs: get(_ACTIVATIONS[attrs["act_type"]]).rules.expression({}))
 
 
-@activation.grad  # the gradient of the separate operator, so that there is one of each
+@activation.grad  # by the gradient rule of the operator for this activation, such as ``relu``
 def activation_grad(g, ins, outs, *, act_type):
     return get(_ACTIVATIONS[act_type]).differentiate(g, ins, outs, {}, [True])
 

@@ -40,7 +40,7 @@ def binary(function: Callable, same: str, broadcast: str, doc: str, *, aliases: 
                 derivatives=derivatives, doc=f"{doc} Shapes broadcast.")
 
 
-# ------------------------------------------------------------------------------------------ with a number
+# --------------------------------------------------------------------------------------- array and scalar
 
 _SCALAR = Schema([Field("scalar", float, 1.0), Field("is_int", bool, True)])
 

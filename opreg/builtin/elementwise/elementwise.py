@@ -79,7 +79,7 @@ def _narrowed(expression: Traced, used: Sequence[int]) -> Traced:
 def _accepts(call: Call) -> str | None:
     for array in (*call.outs, *call.ins):
         if array is not None and not is_numpy_float(array.dtype):
-            return f"dtype {array.dtype}: the instructions write floating numbers"
+            return f"dtype {array.dtype}: the instructions compute floating dtypes"
     return None
 
 

@@ -103,8 +103,12 @@ for _name, _function, _derivative, _doc in ROWS:
 
 
 def clip(x: Term, *, a_min: float, a_max: float) -> Term:
-    """Elements clipped to the range from ``a_min`` to ``a_max``."""
-    return minimum(maximum(x, a_min), a_max)
+    """Elements clipped to the range from ``a_min`` to ``a_max``.
+
+    If ``a_min`` is the larger one, elements above ``a_max`` become ``a_max``, and the others ``a_min``.
+    """
+    raised = maximum(x, a_min)
+    return minimum(raised, a_max) if a_min <= a_max else e.where(greater(x, a_max), a_max, raised)
 
 
 def clip_slope(g: Term, x: Term, y: Term, *, a_min: float, a_max: float) -> Term:
@@ -117,7 +121,8 @@ def _clip_whole(xp: ArrayModule, data: Array, *, a_min: float, a_max: float) -> 
     if data.dtype.kind != "b":
         limits = xp.iinfo(data.dtype)
         bounds = [int(min(max(bound, limits.min), limits.max)) for bound in bounds]
-    return xp.minimum(xp.maximum(data, bounds[0]), bounds[1])
+    raised = xp.maximum(data, bounds[0])
+    return xp.minimum(raised, bounds[1]) if a_min <= a_max else xp.where(data > bounds[1], bounds[1], raised)
 
 
 unary("clip", clip, clip_slope, aliases=("_npi_clip",), on_integers=_clip_whole)

@@ -476,8 +476,8 @@ def identity_attach_kl_sparse_reg_xp(xp, data, moving_avg, *, momentum, is_train
 
 @declare(name="_backward_IdentityAttachKLSparseReg", inplace=(0,), cheap=True)
 def backward_kl_sparse_reg(g, average, *, sparseness_target: float = 0.1, penalty: float = 0.001):
-    """The gradient of ``IdentityAttachKLSparseReg``. It is not differentiated again: a second backward pass would add
-    the penalty's pull to what is a gradient already."""
+    """The gradient of ``IdentityAttachKLSparseReg``. It has no gradient: a second backward pass would add the penalty's
+    term once more."""
 
 
 gradient_by(identity_attach_kl_sparse_reg, backward_kl_sparse_reg)

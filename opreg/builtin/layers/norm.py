@@ -32,7 +32,7 @@ def l2_normalization(data, *, eps: float = 1e-10, mode: Literal["channel", "inst
     (``channel``), or of each channel of each sample (``spatial``)."""
 
 
-@l2_normalization.infer  # the form of the loop does not know the number of axes of each mode
+@l2_normalization.infer  # the shape rule of the loop would accept too few axes
 def l2_normalization_infer(data, *, mode):
     least = 3 if mode == "spatial" else 2
     if len(data) < least:

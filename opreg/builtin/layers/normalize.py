@@ -151,7 +151,7 @@ def _part(array: Array, rows: slice) -> Array:
     return array if array.shape[0] == 1 else array[rows]
 
 
-# ------------------------------------------------------------------------- the parts gradients are made of
+# -------------------------------------------------------------------------------------- parts of gradients
 # Each is a plain function of all its inputs, statistics included, and differentiated as such.
 
 
@@ -238,7 +238,7 @@ def from_statistics(data: Value, mean: Value, constant: Value | None, slope: Val
 
 
 def _gathered(xp: ArrayModule, sums: Sequence[Array], layout: Layout) -> Array:
-    """Sums of the sets from those of some rows each: added where a set lies in all rows, else side by side."""
+    """The sums of the sets from sums of blocks of rows: added if each set extends over all rows, else concatenated."""
     if len(sums) == 1:
         return sums[0]
     return functools.reduce(xp.add, sums) if layout.keep[0] == 1 else xp.concatenate(sums)

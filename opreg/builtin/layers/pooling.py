@@ -107,7 +107,7 @@ class Pool:
 
     @functools.cached_property
     def padded(self) -> list[list[int]]:
-        """The same, padding counted in."""
+        """Number of elements in each window along each axis, with padding; see ``inside``."""
         return self._lengths(1)
 
     def _lengths(self, edges: int) -> list[list[int]]:
@@ -120,7 +120,7 @@ class Pool:
 
 
 def _per_axis(values: Shape, rank: int, neutral: int) -> Shape:
-    """A number for each axis that is there, without those behind them that do nothing, as in ``pad=(0, 0, 0)``."""
+    """One value for each axis: surplus neutral values at the end, as in ``pad=(0, 0, 0)``, are dropped."""
     return values[:rank] if all(value == neutral for value in values[rank:]) else values
 
 

@@ -96,8 +96,8 @@ def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameter
             residuals: Residuals, counts: Array | None) -> None:
     """Run a layer: fill the arrays in ``residuals``, which already hold the initial states and cells.
 
-    ``x`` is its input as each direction reads it; ``counts``, with lengths, is one for a step within a sample, else
-    zero.
+    ``x`` is the input as each direction reads it. ``counts``, if samples have lengths, is 1 at the steps of a sample
+    and 0 after its end.
     """
     gates = residuals.gates if kind.gates > 1 else residuals.states[:, None, 1:]
     time, batch = gates.shape[2:4]
@@ -189,8 +189,9 @@ def backward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], paramete
              d_parameters: Array, dx: Sequence[Array] | None) -> tuple[Array, Array | None]:
     """The gradients of a layer's first states and cells.
 
-    Writes those of its parameters, and of its input, a direction each, to ``dx`` unless that is None. ``dy`` is that
-    of its states, ``ends`` those of the last states and cells.
+    Writes the gradients of the parameters to ``d_parameters``, and the gradient of the input, one array per direction,
+    to ``dx`` unless that is None. ``dy`` is the gradient of the states, ``ends`` the gradients of the last states and
+    cells.
     """
     da, db, dh, dc, d_shown = _through_time(xp, kind, parts, parameters, residuals, dy, ends, counts)
     products(xp, kind, parts, parameters, residuals, x, da, db, d_shown, d_parameters, dx)
@@ -200,8 +201,8 @@ def backward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], paramete
 def _through_time(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, residuals: Residuals,
                   dy: Array, ends: tuple[Array, Array | None], counts: Array | None
                   ) -> tuple[Array, Array, Array, Array | None, Array | None]:
-    """Gradients of the arguments of the gates' functions, in the part from the input and in the part from the state;
-    of the first states and cells; and of the states before projection."""
+    """Backward through time. Returns the gradients of the gates' pre-activations (the parts from the input, and the
+    parts from the state), of the first states and cells, and of the states before projection."""
     directions, time, batch, _ = dy.shape
     db, extra = _slopes(xp, kind, residuals)
     product = _Product(xp, kind, xp.stack([of_gates(kind, part["state"], parameters) for part in parts]), batch)

@@ -117,7 +117,7 @@ def of_gates(kind: Kind, part: Part, vector: Array) -> Array:
     return part.of(vector).reshape(kind.gates, kind.size, *part.shape[1:])
 
 
-# --------------------------------------------------------------------------------------------- what is kept
+# ------------------------------------------------------------------------------------------------ residuals
 
 
 class Residuals(NamedTuple):

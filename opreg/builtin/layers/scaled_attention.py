@@ -346,7 +346,7 @@ def _like(x: Any, like: Any) -> Any:
 
 
 def _truths(mask: Any) -> bool:
-    """Whether a mask says which keys are seen, and adds nothing."""
+    """Whether a mask is boolean, rather than a term to add to the scores."""
     return as_dtype(mask.dtype).kind == "b"
 
 
@@ -557,7 +557,7 @@ def backward_attention_vmap(ins, batched, *, p, **attrs):
     return BatchedCall(_samples(ins, batched, 6), {"p": p, **attrs})
 
 
-# ----------------------------------------------------------------------------------------------- by blocks
+# ------------------------------------------------------------------------------ blocks of queries and keys
 
 
 def in_blocks(scores: Shape) -> bool:

@@ -82,10 +82,11 @@ def _wide_dtype(dtype: np.dtype | None) -> np.dtype | None:
 
 
 class _Spelling:
-    """The labels of a batch with blanks between them, and how one may go from one to the next.
+    """The labels of a batch with blanks between them, and the allowed transitions.
 
-    ``words`` (batch, 2 length + 1) are class indices, ``ends`` (batch,) the place of the last blank, ``skips`` where
-    the blank before a label may be left out, ``steps`` (batch,) how much time counts, ``possible`` whether it suffices.
+    ``words`` (batch, 2 length + 1) are class indices, ``ends`` (batch,) the index of the last blank, ``skips`` is true
+    where the blank before a label may be left out, ``steps`` (batch,) is the number of valid time steps, ``possible``
+    whether they suffice for the labels.
     """
 
     def __init__(self, xp: ArrayModule, data: Array, label: Array, lengths: Sequence[Array], use_data_lengths: bool,
@@ -184,7 +185,8 @@ def backward_ctc_loss_xp(xp, g, data, label, *rest, use_data_lengths, use_label_
     for t in reversed(range(time)):
         if t + 1 < time:
             logs = _ctc_step(xp, logs + spoken[t + 1], spelling.skips, -1)
-        logs = xp.where(last == t, final, logs)  # before the end of a sample, nothing is left of what came after it
+        # the recursion of a sample begins at its last step; values at the padding after it are dropped
+        logs = xp.where(last == t, final, logs)
         share[t] = logs
     share = xp.exp(share + alpha + loss.reshape(1, batch, 1).astype(alpha.dtype))
     dx = xp.exp(logp)

@@ -32,7 +32,7 @@ def _scale(temperature: float | None) -> float:
 
 
 # ------------------------------------------------------------------------------------------------- loops
-# Gradients are those of the output alone, by which they cost one run less through the data than derived ones.
+# The gradients are written by hand, from the output alone: derived gradients would read the data once more.
 
 
 def softmax_of(x: Any, *, scale: float = 1.0) -> Any:

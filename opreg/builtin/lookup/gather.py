@@ -226,7 +226,7 @@ for _op in (boolean_mask, boolean_mask_like):
     gradient_by(_op, boolean_mask_put)
 
 
-# ------------------------------------------------------------------- how many there are depends on values
+# ----------------------------------------------------------------- results whose length depends on values
 
 
 @declare(name="_npx_nonzero", types="T->int64", aliases=("_npi_nonzero",))
@@ -383,7 +383,7 @@ def _along_diagonal(xp: ArrayModule, numbers: Array, *like: Array, k: int, axis1
 
 
 for _op in (diag, diag_put):
-    _op.kernel()(_along_diagonal)  # no body: numbers are read and written along a diagonal
+    _op.kernel()(_along_diagonal)  # no body: elements are read and written along a diagonal
 
 adjoint_pair(diag, diag_put)
 

@@ -43,7 +43,7 @@ Dtypes = list[np.dtype | None]
 
 
 def _literal(source: Shape, *, newshape: int | Sequence[int]) -> Shape:
-    """The shape asked for, with -1 worked out."""
+    """The requested shape, with -1 inferred."""
     codes = (newshape,) if isinstance(newshape, int) else tuple(newshape)
     given = [dim for dim in codes if dim is ANY or dim != -1]
     if any(dim < -1 for dim in codes) or len(codes) > len(given) + 1:
@@ -323,7 +323,7 @@ def where_rscalar_attends(condition, y, *, scalar):
     return MaskedScores(True, scalar)
 
 
-# --------------------------------------------------------------------------------------------- a part written
+# ---------------------------------------------------------------------------------- assignment to a subscript
 
 
 @declare(name="_subscript_assign", types="T,V=T->T", inplace=(0,))
@@ -365,7 +365,7 @@ def subscript_sum_infer(g, value, *, key):
     return value
 
 
-@subscript_sum.kernel()  # no body: writing numbers shows which write was the last
+@subscript_sum.kernel()  # no body: of repeated writes to one element the last one counts
 def subscript_sum_xp(xp, g, value, *, key):
     part = xp.asarray(g[key])
     if may_repeat(key):

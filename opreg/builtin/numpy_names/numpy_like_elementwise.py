@@ -1,5 +1,5 @@
-"""Element-wise operators with NumPy's dtypes, under MXNet's names for them: functions that are floating give float32 of
-integers, and numbers beside arrays give the dtypes that arrays of ``np`` give.
+"""Element-wise operators with NumPy's dtypes, under MXNet's names for them: floating-point functions of integers give
+float32, and an array with a scalar gives the dtype that ``np`` gives.
 
 The body of each casts the inputs, applies the operator of ``nd`` with that name, and casts the result; plans leave out
 casts that change nothing.
@@ -19,7 +19,7 @@ from .numpy_like_numbers import floating_of, of_floats
 
 __all__ = ["FLOATING", "KEEPING"]
 
-#: The operators of functions that keep the dtype, by the names behind ``_npi_``.
+#: The operators of functions that keep the dtype, by their names after the prefix ``_npi_``.
 KEEPING = {name: name for name in ("abs", "absolute", "negative", "sign", "square", "rint", "ceil", "floor", "trunc",
                                    "fix")} | {"absolute": "abs"}
 #: The operators of functions that are floating.

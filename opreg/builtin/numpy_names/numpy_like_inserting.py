@@ -101,7 +101,7 @@ def insert_slice(arr, *values, val: float | None = None, start: int | None = Non
                      lambda length: np.arange(*slice(start, stop, step).indices(length)), False)
 
 
-# --------------------------------------------------------------------------------- places that an array holds
+# -------------------------------------------------------------------------------------- positions in an array
 
 
 @declare(name="_insertion_order", types="I->int64")

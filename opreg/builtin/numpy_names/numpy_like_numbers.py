@@ -1,5 +1,5 @@
-"""Operators with NumPy's rules that compute numbers from several elements, or from pairs of them, under MXNet's names:
-means with weights, differences, percentiles, counts, polynomials, angles and their kin."""
+"""Operators with NumPy's rules on several elements or on pairs of elements, under MXNet's names: weighted means,
+differences, percentiles, counts, polynomials, angles and similar ones."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _floats(*values: Any) -> list[Any]:
     return [value if value.dtype == dtype else ops.Cast(value, dtype=dtype) for value in values]
 
 
-# -------------------------------------------------------------------------------------------------- two numbers
+# -------------------------------------------------------------------------------------------- pairs of elements
 
 
 def _promoting(name: str, operator: str, truth: str, doc: str) -> None:
@@ -293,7 +293,7 @@ def _end(array: Any, number: float | None, dtype: Any) -> Any:
     return None if number is None else np.array([number], dtype)
 
 
-# --------------------------------------------------------------------------------- numbers in the place of others
+# ---------------------------------------------------------------------------------------------- replaced elements
 
 
 @composed(name="_npi_nan_to_num")

@@ -45,7 +45,8 @@ _reduced_shape = functools.partial(reduced, scalar=True)
 
 
 def _results(integer_result: type) -> Callable:
-    """The rule of dtypes: the one asked for, or ``integer_result`` for integers and booleans, or that of the data."""
+    """The dtype rule of a reduction: the attribute ``dtype`` if given, ``integer_result`` for integers and booleans,
+    else the dtype of the data."""
 
     def types(ins: Dtypes, outs: Dtypes, *, dtype: np.dtype | None) -> tuple[Dtypes, Dtypes]:
         (a,) = ins
@@ -54,7 +55,7 @@ def _results(integer_result: type) -> Callable:
     return types
 
 
-# --------------------------------------------------------------------------- back to the shape of the data
+# ---------------------------------------------------------------------- gradients in the shape of the data
 
 
 @declare(name="_backward_np_sum", types="T,U->T", unread=(1,))
@@ -175,7 +176,7 @@ _deviation("_npi_var", False, "The mean of squared distances from the mean; the 
 _deviation("_npi_std", True, "The standard deviation: the square root of ``_npi_var``.")
 
 
-# ------------------------------------------------------------------------------------------ places and truth
+# ------------------------------------------------------------------------------------------ argmax, any, all
 
 
 def _place(name: str, function: str, doc: str) -> None:

@@ -29,7 +29,7 @@ __all__ = ["Formula", "Rates", "adadelta_step", "adam_step", "average", "clipped
 
 
 class Number(Protocol):
-    """Type of values in formulas: numbers, terms, arrays, symbols, tensors."""
+    """Type of values in formulas: scalars, terms, arrays, symbols, tensors."""
 
     def __add__(self, other: Any, /) -> Any: ...
 
@@ -47,7 +47,7 @@ class Number(Protocol):
 N = TypeVar("N", bound=Number)
 
 
-# ----------------------------------------------------------------------------------------------- what is shared
+# ------------------------------------------------------------------------------------------------- shared steps
 
 
 def average(state: Number, value: Number, decay: Number, weight: Number | None = None) -> Any:

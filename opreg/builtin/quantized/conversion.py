@@ -42,7 +42,7 @@ def _least_and_most(data: Any) -> tuple[Value, Value]:
     return ops.min(data), ops.max(data)
 
 
-# --------------------------------------------------------------------------------------------- to bytes
+# ----------------------------------------------------------------------------------------- quantisation
 
 
 @composed(name="_contrib_quantize", types="float32,float32,float32->@out_type,float32,float32", outputs=numbered(3))
@@ -140,7 +140,7 @@ def requantize_types(ins, outs, *, out_type, min_calib_range, max_calib_range):
     return [as_dtype("int32"), FLOAT, FLOAT], [output_dtype, FLOAT, FLOAT]
 
 
-# ----------------------------------------------------------------------------------------- to fractions
+# --------------------------------------------------------------------------------------- dequantisation
 
 
 @composed(name="_contrib_dequantize", types="T:byte,float32,float32->float32")

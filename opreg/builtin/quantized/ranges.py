@@ -47,7 +47,7 @@ def distance(low: Value, high: Value) -> Value:
 
 
 def calibrated(min_calib_range: float | None, max_calib_range: float | None) -> float | None:
-    """This value for a range in attributes, in single precision; None without one."""
+    """The largest absolute value of a range given by attributes, in single precision; None without a range."""
     if min_calib_range is None or max_calib_range is None:
         return None
     return float(np.float32(max(abs(min_calib_range), abs(max_calib_range))))

@@ -19,7 +19,7 @@ Inputs = Annotated[int, Limit("from 0 to 65,536", lambda number: 0 <= number <= 
 
 
 def _drawn_shape(parameters: tuple[Shape, ...], size: Size, batch: bool = False) -> Shape:
-    """The shape of the numbers; with ``batch``, ``size`` comes before the axes of the parameters."""
+    """The shape of the drawn values; with ``batch``, ``size`` comes before the axes of the parameters."""
     common = broadcast(*parameters) if parameters else ()
     if size is None:
         return common

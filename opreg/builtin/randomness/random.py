@@ -4,8 +4,8 @@
 and ``_sample_<name>`` takes the parameters as arrays and draws values for each of their elements. Further operators
 draw by given probabilities, shuffle, and draw without replacement.
 
-All of them draw standard numbers of a device's generator and move those where they belong, in place. float16
-is drawn as float32. Attributes out of range are refused; a number out of range in an array gives NaN.
+All of them draw values of a standard distribution from a device's generator, and transform them in place. float16 is
+drawn as float32. Attributes out of range are refused; a number out of range in an array gives NaN.
 """
 
 from __future__ import annotations

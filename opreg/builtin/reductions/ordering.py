@@ -34,7 +34,7 @@ def _ranked(xp: ArrayModule, data: Array, axis: int | None, is_ascend: bool) -> 
     data = data.reshape(shape)
     if is_ascend:
         return xp.argsort(data, axis=axis, kind="stable"), data, axis
-    # Sorting from behind and reading that backwards keeps equal numbers in order, and needs no negative.
+    # Sorting the reversed array and reversing the result keeps equal elements in order, and negates nothing.
     places = data.shape[axis] - 1 - xp.flip(xp.argsort(xp.flip(data, axis), axis=axis, kind="stable"), axis)
     return places, data, axis
 

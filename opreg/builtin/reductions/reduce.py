@@ -34,7 +34,7 @@ _SUMMED = ("float16", "float32", "float64", "int32", "int64", "int8")
 Summed = Annotated[np.dtype, Limit(f"among {', '.join(_SUMMED)}", lambda dtype: dtype.name in _SUMMED)]
 
 
-# ---------------------------------------------------------------------------- back to the shape of the data
+# ----------------------------------------------------------------------- gradients in the shape of the data
 
 
 def spreads(op: Op, axes: Callable[..., tuple[int, ...]], left: Callable[..., Shape], mean: bool = False) -> None:
@@ -130,7 +130,7 @@ def _places(ins, *, axis, keepdims, exclude):
 
 
 def _numbers(x: Any, otherwise: float) -> Any:
-    """All but NaN, which counts as another number."""
+    """``x`` with each NaN replaced by ``otherwise``."""
     return where(equal(x, x), x, otherwise)
 
 

@@ -111,7 +111,7 @@ def _broadcasting(op: Op, target: Callable[..., Shape]) -> None:
     linear(op, "_reduce_like", slice(0, 1))
 
 
-# --------------------------------------------------------------------------------------- to a shape given
+# --------------------------------------------------------------------------------------- to a given shape
 
 
 def _broadcast_target(data: Shape, *, shape: int | Sequence[int]) -> Shape:
@@ -185,7 +185,7 @@ def broadcast_axis(data, *, axis: int | tuple[int, ...] = (), size: Count | tupl
 _broadcasting(broadcast_axis, _sized)
 
 
-# ----------------------------------------------------------------------------- to the shape of another
+# ----------------------------------------------------------------------- to the shape of another array
 
 
 def _matched(lhs: Shape, rhs: Shape, *, lhs_axes: int | Shape | None, rhs_axes: int | Shape | None) -> Shape:
@@ -331,7 +331,7 @@ def repeat_grad(g, ins, outs, *, repeats, axis):
     return (ops.sum(ops.Reshape(g, shape=(*[0] * axis, -4, -1, repeats, -2)), axis=axis + 1),)
 
 
-# -------------------------------------------------------------------------------------- from nothing but it
+# ------------------------------------------------------------------- results that depend on the shape alone
 
 
 def _like(number: float, name: str, aliases: tuple[str, ...] = ()) -> None:

@@ -103,7 +103,7 @@ filling(full)
 filling(zeros_without_dtype, 0)
 
 
-# ---------------------------------------------------------------------------------------------- counted
+# ----------------------------------------------------------------------------------------------- ranges
 
 
 def _count(start: float, stop: float | None, step: float, repeat: int) -> int:
@@ -225,7 +225,7 @@ def reset_arrays_xp(xp, *data):
     return ()
 
 
-# --------------------------------------------------------------------------------------- places counted
+# --------------------------------------------------------------------------------- ranges along an axis
 
 
 @declare(name="_contrib_arange_like", aliases=("_npx_arange_like",), unread=(0,))

@@ -19,10 +19,11 @@ __all__ = ["Corner", "corners", "rows", "images", "read", "spread", "slopes"]
 
 
 class Corner(NamedTuple):
-    """One of the four pixels around each point: its row, its weight, and the derivatives of the weight down and to the
-    right, if there are any."""
+    """One of the four pixels around each point: its row, whether it is in the image, its weight, and the derivatives of
+    the weight down and to the right, if there are any. At a coordinate that is not finite the weight is NaN."""
 
     row: Array
+    inside: Array
     weight: Array
     down: Any
     right: Any
@@ -41,9 +42,9 @@ def corners(xp: ArrayModule, y: Array, x: Array, size: tuple[int, int], image: A
         row = first + row * width
         for column, horizontal, right, in_columns in across:
             inside = in_rows & in_columns
-            neighbours.append(Corner(row + column, xp.where(inside, vertical * horizontal, 0),
-                                     xp.where(inside, down * horizontal, 0) if slopes else None,
-                                     xp.where(inside, right * vertical, 0) if slopes else None))
+            neighbours.append(Corner(row + column, inside, vertical * horizontal * inside,
+                                     down * horizontal * inside if slopes else None,
+                                     right * vertical * inside if slopes else None))
     return neighbours
 
 
@@ -82,12 +83,16 @@ def read(xp: ArrayModule, source: Array, places: list[Corner]) -> Array:
 
 
 def spread(xp: ArrayModule, count: int, g: Array, places: list[Corner]) -> Array:
-    """The gradient of ``source``, which has ``count`` rows, from that of the interpolated rows."""
+    """The gradient of ``source``, which has ``count`` rows, from that of the interpolated rows.
+
+    Points at coordinates that are not finite have no part in it.
+    """
     channels = g.shape[1]
     total, channel = xp.zeros(count * channels, g.dtype), xp.arange(channels)
     for corner in places:  # in one flat array, the form that NumPy has a fast loop for
         flat = corner.row[:, None] * channels + channel
-        add_into(xp, total, flat.reshape(-1), (g * corner.weight[:, None]).reshape(-1))
+        weight = xp.where(corner.inside, corner.weight, 0)
+        add_into(xp, total, flat.reshape(-1), (g * weight[:, None]).reshape(-1))
     return total.reshape(count, channels)
 
 
@@ -141,7 +146,7 @@ def bilinear_data_grad(h, ins, outs, *, needs):
 
 @declare(name="_backward_bilinear_places", types="T,T,P,P,I->P,P", outputs=("y", "x"))
 def bilinear_places(g, data, y, x, image):
-    """The gradients of the places."""
+    """The gradients of the coordinates ``y`` and ``x``."""
 
 
 @bilinear_places.kernel()  # no body: both derivatives share one read of the four corners

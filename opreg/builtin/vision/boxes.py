@@ -23,7 +23,7 @@ from .greedy import Format
 
 __all__ = ["columns", "first_of", "joined", "decode_boxes", "offsets", "overlaps", "rows_at"]
 
-# Values of bodies: arrays of coordinates, and what is computed of them.
+# These functions compute on values of traced bodies: arrays of coordinates.
 
 
 def columns(boxes: Any) -> list[Any]:
@@ -45,7 +45,7 @@ def rows_at(rows: Any, places: Any) -> Any:
 
 
 def first_of(counts: Any, n: int) -> Any:
-    """The mask (batch, n) of as many first places as ``counts`` (batch) says."""
+    """A mask (batch, n), true for the first ``counts`` (batch) elements of each row."""
     return ops._npi_greater(counts[:, None], np.arange(n))
 
 

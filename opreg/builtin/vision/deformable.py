@@ -82,8 +82,8 @@ def _corners(xp: ArrayModule, offset: Array, form: _Form, size: tuple[int, int],
     def where(reached: Array, part: Any) -> Any:
         return None if part is None else xp.where(reached, part, 0)
 
-    return [Corner(corner.row, where(inside, corner.weight), where(down, corner.down), where(right, corner.right))
-            for corner in corner_samples]
+    return [corner._replace(weight=where(inside, corner.weight), down=where(down, corner.down),
+                            right=where(right, corner.right)) for corner in corner_samples]
 
 
 def _moved(xp: ArrayModule, data: Array, offset: Array, form: _Form, modulated: bool, slopes: bool

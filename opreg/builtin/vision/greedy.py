@@ -197,7 +197,7 @@ def _match_on_device(xp: ArrayModule, scores: Array, rounds: int, above: float, 
 
 
 def _match_on_host(xp: ArrayModule, scores: Array, rounds: int, above: float, columns: Array, rows: Array) -> None:
-    """The best row of each column is known, and searched anew when another column takes it."""
+    """The best row of each column is stored, and searched again when another column takes it."""
     by_column, above = scores.swapaxes(1, 2).copy(), float(scores.dtype.type(above))
     places = by_column.argmax(axis=2)
     tops = np.take_along_axis(by_column, places[:, :, None], axis=2)[:, :, 0].tolist()

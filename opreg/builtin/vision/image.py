@@ -48,7 +48,8 @@ def _changing(op: Op, change: Callable[..., Array]) -> None:
     """Declare that an operator transforms images: ``change(xp, x, dtype, rng, **attrs)`` transforms an image in the
     working dtype; ``dtype`` is that of the result."""
 
-    @op.kernel()  # no body: all but normalize draw numbers, which the eager gradient of a body would draw again
+    # no body: all but normalize draw random values, and the eager gradient of a body would draw other ones
+    @op.kernel()
     def changing_xp(xp, data, *, rng=None, **attrs):
         working = data if is_single_or_double(data.dtype) else data.astype(xp.float32)
         return _in_range(xp, change(xp, working, data.dtype, rng, **attrs), data.dtype)

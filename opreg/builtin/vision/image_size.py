@@ -47,7 +47,7 @@ _TURNS = ((1, 0), (-_DIAGONAL, -_DIAGONAL), (0, 1), (_DIAGONAL, -_DIAGONAL),
           (-1, 0), (_DIAGONAL, _DIAGONAL), (0, -1), (-_DIAGONAL, _DIAGONAL))
 
 
-# --------------------------------------------------------------------------------- places and their weights
+# -------------------------------------------------------------------------- source pixels and their weights
 
 
 def _scale(n: int, m: int) -> float:

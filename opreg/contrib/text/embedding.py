@@ -33,7 +33,7 @@ class _Embedding(Vocabulary):
 
     @property
     def idx_to_vec(self) -> NDArray:
-        """The vectors, in the order of the numbers of their words."""
+        """The vectors, in the order of the indices of their words."""
         vectors: NDArray = faced(self._vectors)
         return vectors
 

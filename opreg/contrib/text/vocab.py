@@ -1,4 +1,4 @@
-"""Vocabularies: words and their numbers."""
+"""Vocabularies: words and their indices."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Vocabulary:
 
     @property
     def idx_to_token(self) -> list[Any]:
-        """The words, in the order of their numbers."""
+        """The words, in the order of their indices."""
         return self._words
 
     @property
@@ -92,13 +92,13 @@ class Vocabulary:
         return self._reserved
 
     def to_indices(self, tokens: Any) -> Any:
-        """The number of a word, or numbers of a list of words; 0 for those that have none."""
+        """The index of a word, or the indices of a list of words; 0 for unknown words."""
         if isinstance(tokens, list):
             return [self._numbers.get(word, 0) for word in tokens]
         return self._numbers.get(tokens, 0)
 
     def to_tokens(self, indices: Any) -> Any:
-        """The word of a number, or words of a list of numbers.
+        """The word with an index, or the words of a list of indices.
 
         Raises
         ------

@@ -13,7 +13,7 @@ __all__ = ["IntervalSampler"]
 
 
 class IntervalSampler(Sampler):
-    """Sample numbers in steps of ``interval``: first from 0 on, then from 1 on, and so on.
+    """Sample indices in steps of ``interval``: first from 0 on, then from 1 on, and so on.
 
     Parameters
     ----------

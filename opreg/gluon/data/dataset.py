@@ -65,7 +65,7 @@ class Dataset:
         return _SampledDataset(self, SequentialSampler(len(self) if count is None else min(count, len(self))))
 
     def sample(self, sampler: Sampler) -> Dataset:
-        """The samples whose numbers a sampler yields; it is iterated now.
+        """The samples whose indices a sampler yields; the sampler is iterated at once.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Samplers: iterables of sample numbers, in the order in which a loader reads samples."""
+"""Samplers: iterables of sample indices, in the order in which a loader reads samples."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LAST = ("keep", "discard", "rollover")
 
 
 class Sampler:
-    """Base of samplers: iterables of sample numbers. A subclass defines ``__iter__`` and ``__len__``.
+    """Base of samplers: iterables of sample indices. A subclass defines ``__iter__`` and ``__len__``.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class Sampler:
 
 
 class SequentialSampler(Sampler):
-    """Consecutive sample numbers from ``start`` on.
+    """Consecutive sample indices from ``start`` on.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """The sample numbers below ``length``, each once, in an order that ``np.random`` draws for each round.
+    """The sample indices below ``length``, each once, in an order that ``np.random`` draws for each round.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class RandomSampler(Sampler):
 
 
 class FilterSampler(Sampler):
-    """The numbers of those samples for which a function is true; it is evaluated when the sampler is made.
+    """The indices of the samples for which a function is true; the function is called when the sampler is made.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class FilterSampler(Sampler):
 
 
 class BatchSampler(Sampler):
-    """Lists of ``batch_size`` numbers of another sampler.
+    """Lists of ``batch_size`` indices of another sampler.
 
     Parameters
     ----------

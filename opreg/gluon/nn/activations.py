@@ -27,7 +27,7 @@ class Activation(HybridBlock):
     _act_type: str
 
     def __init__(self, activation: str, **kwargs: Any):
-        self.__dict__["_act_type"] = activation  # part of its name
+        self.__dict__["_act_type"] = activation  # set before the base class makes the block's name of it
         super().__init__(**kwargs)
 
     def _alias(self) -> str:

@@ -105,7 +105,7 @@ class Dataset:
                 raise ArgumentError(f"{owner}: there is no column {name!r}. {did_you_mean(name, self._names)}")
         return tuple(map(self._names.index, selected))
 
-    # -------------------------------------------------------------------------------------------- what it has
+    # --------------------------------------------------------------------------------------- size and columns
 
     def get_col_names(self) -> list[str]:
         """The names of the columns."""

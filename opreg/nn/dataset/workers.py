@@ -18,7 +18,7 @@ _AHEAD = 2
 
 
 class _Row(NamedTuple):
-    """A row that a process is asked to compute, and its index."""
+    """A row for a process to compute, and its index."""
 
     epoch: int
     number: int

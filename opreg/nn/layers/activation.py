@@ -63,7 +63,7 @@ HSwish = _elementwise_cell("HSwish", "``x`` times the HSigmoid of x.", functions
 Tanhshrink = _elementwise_cell("Tanhshrink", "``x - tanh(x)``.", functions.tanhshrink)
 
 
-# ---------------------------------------------------------------------------------------- with numbers
+# --------------------------------------------------------------------------------------- with settings
 
 
 def _number(cell: Cell, name: str, value: object) -> float:

@@ -103,8 +103,8 @@ def no_tensor(x: object) -> str | None:
 
 def channels_apart(cell: Cell, x: TensorBase, axis: int, length: int, what: str, ranks: tuple[int, ...] = ()
                    ) -> str | None:
-    """The error text for an input with another number of axes, or with another length than ``length`` of the axis of
-    ``what``; None if it fits."""
+    """The error text for an input with a wrong number of axes, or whose axis of ``what`` does not have ``length``
+    elements; None if the input fits."""
     problem = no_tensor(x)
     if problem is not None:
         return problem

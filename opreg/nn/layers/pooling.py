@@ -209,6 +209,23 @@ class _Adaptive(Cell):
         return nn.adaptive_pool(self._kind, axes, input, self.output_size)
 
 
+class _AdaptiveMax(_Adaptive):
+    """Base of adaptive max poolings, which may return the flat index of each maximum, too."""
+
+    _kind = "max"
+
+    def __init__(self, output_size: int | Sequence[int | None] | None, return_indices: bool = False):
+        super().__init__(output_size)
+        self.return_indices = flag(self, "return_indices", return_indices)
+
+    def construct(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+        """The maximum of each cell of the grid, and its flat index if that was requested."""
+        if not self.return_indices:
+            return super().construct(input)
+        return (windows.adaptive_max_pool2d if self._dims == 2 else windows.adaptive_max_pool3d)(
+            input, self.output_size, True)
+
+
 class AdaptiveAvgPool2d(_Adaptive):
     """Averages over a grid of ``output_size`` (height, width) on images ([batch,] channels, height, width).
 
@@ -236,10 +253,10 @@ class AdaptiveAvgPool3d(_Adaptive):
     _dims, _kind = 3, "avg"
 
 
-class AdaptiveMaxPool2d(_Adaptive):
+class AdaptiveMaxPool2d(_AdaptiveMax):
     """Maxima over a grid of ``output_size`` (height, width) on images ([batch,] channels, height, width)."""
 
-    _dims, _kind = 2, "max"
+    _dims = 2
 
 
 class AdaptiveMaxPool1d(_Adaptive):
@@ -248,7 +265,7 @@ class AdaptiveMaxPool1d(_Adaptive):
     _dims, _kind = 1, "max"
 
 
-class AdaptiveMaxPool3d(_Adaptive):
+class AdaptiveMaxPool3d(_AdaptiveMax):
     """Maxima over a grid of ``output_size`` on data ([batch,] channels, depth, height, width)."""
 
-    _dims, _kind = 3, "max"
+    _dims = 3

@@ -30,7 +30,7 @@ __all__ = [
 _INT64 = np.dtype(np.int64)
 
 
-# ------------------------------------------------------------------------------------------- of numbers, and pairs
+# ------------------------------------------------------------------------------------------ element-wise functions
 
 
 def add(input: TensorLike, other: TensorLike, *, alpha: Number = 1) -> Tensor:
@@ -429,7 +429,7 @@ def repeat_interleave(input: TensorLike, repeats: int | Sequence[int] | Tensor, 
     return ops.repeat_interleave(input, repeats, dim)
 
 
-# ----------------------------------------------------------------------------------------------------- by places
+# ------------------------------------------------------------------------------------------ functions of indices
 
 
 def gather(input: TensorLike, dim: int, index: TensorLike) -> Tensor:

@@ -58,7 +58,7 @@ class DatasetHelper:
         return self._batches.get_dataset_size() if self._endless is None else self._size
 
     def stop_send(self) -> None:
-        """Do nothing: batches are computed when they are asked for."""
+        """Do nothing: a batch is computed when it is read."""
 
     continue_send = release = stop_send
 

@@ -65,7 +65,7 @@ def _scalar(name: str, value: np.ndarray) -> bytes:
 
 
 def _image(name: str, value: np.ndarray) -> bytes:
-    """The first of a batch, its range of numbers spread over that of bytes."""
+    """The first image of a batch, with its values scaled to the range of bytes."""
     if value.ndim != 4 or value.shape[1] not in (1, 3):
         raise ShapeError(f"SummaryRecord: the image {name!r} must be (batch, 1 or 3 channels, height, width), got the "
                          f"shape {value.shape}")

@@ -27,7 +27,7 @@ __all__ = [
     "sqrt", "square", "subtract", "tan", "tanh", "true_divide", "trunc"]
 
 
-# ------------------------------------------------------------------------------------------------ of one number
+# --------------------------------------------------------------------------------------- functions of one array
 
 
 def _unary(name: str, function: Callable[[Tensor], Tensor], doc: str, lift: Callable[[TensorLike], Tensor] = as_tensor
@@ -124,7 +124,7 @@ def isposinf(x: TensorLike) -> Tensor:
     return as_tensor(x) == math.inf
 
 
-# ----------------------------------------------------------------------------------------------- of two numbers
+# -------------------------------------------------------------------------------------- functions of two arrays
 
 
 def _binary(name: str, function: Callable[[TensorLike, TensorLike], Tensor], doc: str) -> Callable[..., Tensor]:

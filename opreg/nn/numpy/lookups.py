@@ -182,7 +182,7 @@ def digitize(x: TensorLike, bins: TensorLike, right: bool = False) -> Tensor:
     return ops.where(edges[0] <= edges[-1], rising, falling)._cast(_INT32)
 
 
-# ----------------------------------------------------------------------------------------------------- as sets
+# ---------------------------------------------------------------------------------------------- set operations
 
 
 def unique(x: TensorLike, return_inverse: bool = False) -> Any:
@@ -225,7 +225,7 @@ def intersect1d(ar1: TensorLike, ar2: TensorLike, assume_unique: bool = False, r
     return common, *first
 
 
-# ------------------------------------------------------------------------------------------------------ compared
+# --------------------------------------------------------------------------------------------------- comparisons
 
 
 def array_equal(a1: TensorLike, a2: TensorLike, equal_nan: bool = False) -> Tensor:
@@ -252,7 +252,7 @@ def isscalar(element: object) -> bool:
     return isinstance(element, (str, bytes)) or (is_number(element) and not isinstance(element, TensorBase))
 
 
-# --------------------------------------------------------------------------------------------- between, and counted
+# ----------------------------------------------------------------------------------------- interpolation and counts
 
 
 def interp(x: TensorLike, xp: TensorLike, fp: TensorLike, left: TensorLike | None = None,

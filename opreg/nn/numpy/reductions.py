@@ -117,7 +117,7 @@ def average(x: TensorLike, axis: Axes = None, weights: TensorLike | None = None,
     return (value, total) if returned else value
 
 
-# --------------------------------------------------------------------------------------------- of those but NaN
+# --------------------------------------------------------------------------------------- reductions without NaN
 
 
 def _nan_as(x: Tensor, number: float) -> Tensor:
@@ -265,7 +265,7 @@ def unwrap(p: TensorLike, discont: float = math.pi, axis: int = -1) -> Tensor:
     return ops.concat([first, ops.narrow(x, axis, 1, x.shape[axis] - 1) + ops.cumsum(turned, axis)], axis)
 
 
-# ------------------------------------------------------------------------------------------- of two variables
+# --------------------------------------------------------------------------------- covariance and correlation
 
 
 def cov(m: TensorLike, y: TensorLike | None = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,

@@ -1258,7 +1258,7 @@ class TopK(Primitive):
     def __call__(self, input: TensorLike, k: int, dim: int | None = None,
                  largest: bool = True) -> tuple[Tensor, Tensor]: ...
 class Trace(Primitive):
-    """The sum of the diagonal of a matrix."""
+    """The sum of the diagonal of a matrix, in its dtype."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Transpose(Primitive):
@@ -1346,9 +1346,16 @@ def adaptive_avg_pool1d(input: TensorLike, output_size: int) -> Tensor:
     """Means over ``output_size`` cells of sequences."""
 def adaptive_avg_pool2d(input: TensorLike, output_size: int | Sequence[int | None]) -> Tensor:
     """Means over the cells of a grid of ``output_size``, (height, width) or one value for both."""
+def adaptive_avg_pool3d(input: TensorLike, output_size: int | Sequence[int | None]) -> Tensor:
+    """Means over the cells of a grid of volumes."""
+def adaptive_max_pool1d(input: TensorLike, output_size: int) -> Tensor:
+    """The maximum of each of ``output_size`` cells of sequences."""
 def adaptive_max_pool2d(input: TensorLike, output_size: int | Sequence[int | None],
-                        return_indices: bool = False) -> Tensor:
+                        return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]:
     """The maximum of each cell of a grid of ``output_size``."""
+def adaptive_max_pool3d(input: TensorLike, output_size: int | Sequence[int | None],
+                        return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]:
+    """The maximum of each cell of a grid of volumes."""
 def add(input: TensorLike, other: TensorLike) -> Tensor:
     """The sum."""
 def addbmm(input: TensorLike, batch1: TensorLike, batch2: TensorLike, *, beta: TensorLike = 1,
@@ -1368,6 +1375,8 @@ def addn(x: Sequence[TensorLike]) -> Tensor:
     """The sum of tensors of one shape."""
 def addr(x: TensorLike, vec1: TensorLike, vec2: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1) -> Tensor:
     """``beta * x + alpha * outer(vec1, vec2)``."""
+def adjoint(x: TensorLike) -> Tensor:
+    """Matrices with their last two axes swapped."""
 def affine_grid(theta: TensorLike, size: Sequence[int], align_corners: bool = False) -> Tensor:
     """Sampling coordinates for ``grid_sample`` that transform images by matrices."""
 def all(input: TensorLike, axis: Axes = None, keep_dims: bool = False) -> Tensor:
@@ -1382,6 +1391,8 @@ def aminmax(input: TensorLike, *, axis: int | None = 0, keepdims: bool = False) 
     """The smallest and the largest element."""
 def any(input: TensorLike, axis: Axes = None, keep_dims: bool = False) -> Tensor:
     """Whether any element is true, or nonzero."""
+def approximate_equal(x: TensorLike, y: TensorLike, tolerance: float = 1e-05) -> Tensor:
+    """Whether elements differ by less than ``tolerance``."""
 def arange(start: Tensor | Number = 0, end: Tensor | Number | None = None, step: Tensor | Number = 1, *,
            dtype: TensorDType = None) -> Tensor:
     """Values from ``start`` to before ``end``, or from 0 to before ``start``."""
@@ -1439,6 +1450,12 @@ def atleast_2d(inputs: list[Any]) -> list[Tensor]:
 @overload
 def atleast_2d(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
     """A tensor with at least two axes, new ones in front."""
+@overload
+def atleast_3d(inputs: ArrayLike) -> Tensor:
+    """A tensor with at least three axes, the third behind the others."""
+@overload
+def atleast_3d(inputs: list[Any] | tuple[Any, ...]) -> tuple[Tensor, ...]:
+    """A tensor with at least three axes, the third behind the others."""
 def avg_pool1d(input_x: TensorLike, kernel_size: Sizes = 1, stride: Sizes = 1, padding: Sizes = 0,
                ceil_mode: bool = False, count_include_pad: bool = True) -> Tensor:
     """The mean of each window of sequences."""
@@ -1476,8 +1493,12 @@ def bincount(input: TensorLike, weights: TensorLike | None = None, minlength: in
     """Counts of each integer from 0 up, or sums of weights."""
 def bitwise_and(input: TensorLike, other: TensorLike) -> Tensor:
     """The bits that are set in both."""
+def bitwise_left_shift(input: TensorLike, other: TensorLike) -> Tensor:
+    """Integers shifted ``other`` bits to the left."""
 def bitwise_or(input: TensorLike, other: TensorLike) -> Tensor:
     """The bits that are set in either."""
+def bitwise_right_shift(input: TensorLike, other: TensorLike) -> Tensor:
+    """Integers shifted ``other`` bits to the right."""
 def bitwise_xor(input: TensorLike, other: TensorLike) -> Tensor:
     """The bits that are set in just one."""
 def block_diag(*inputs: TensorLike) -> Tensor:
@@ -1534,12 +1555,16 @@ def clip_by_norm(x: list[Any] | tuple[Any, ...], max_norm: float, norm_type: flo
     """A tensor, or each tensor of a list, scaled so that its norm is at most ``max_norm``."""
 def clip_by_value(x: Any, clip_value_min: TensorLike | None = None, clip_value_max: TensorLike | None = None) -> Any:
     """Elements clipped to a range."""
+def column_stack(tensors: Sequence[TensorLike]) -> Tensor:
+    """Concatenate tensors along the second axis."""
 def combinations(input: TensorLike, r: int = 2, with_replacement: bool = False) -> Tensor:
     """All combinations of ``r`` elements of a vector, one in each row."""
 def concat(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """Concatenate tensors along an axis."""
 def cond(pred: TensorLike, true_fn: Callable, false_fn: Callable, *inputs: Any) -> Any:
     """Call one of two functions with the same inputs, chosen by a condition."""
+def conj(input: TensorLike) -> Tensor:
+    """The same numbers."""
 def conv1d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: Sizes = 1,
            pad_mode: str = 'valid', padding: Sizes = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
     """A convolution of sequences (batch, channels, length)."""
@@ -1587,6 +1612,8 @@ def cumprod(input: TensorLike, dim: int, dtype: TensorDType = None) -> Tensor:
     """Cumulative products along an axis."""
 def cumsum(x: TensorLike, axis: int | None, dtype: TensorDType = None) -> Tensor:
     """Cumulative sums along an axis."""
+def deepcopy(input_x: TensorLike) -> Tensor:
+    """A copy of the tensor."""
 def deg2rad(input: TensorLike) -> Tensor:
     """Radians from degrees."""
 def dense(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
@@ -1798,6 +1825,8 @@ def inv(input: TensorLike) -> Tensor:
     """One by the number."""
 def inverse(input: TensorLike) -> Tensor:
     """The inverse of matrices."""
+def invert(x: TensorLike) -> Tensor:
+    """Integers with all bits inverted."""
 def iou(anchor_boxes: TensorLike, gt_boxes: TensorLike, mode: str = 'iou') -> Tensor:
     """Intersection over union of each pair of boxes."""
 def is_(x: Any, y: Any) -> Any:
@@ -2317,7 +2346,7 @@ def topk(input: TensorLike, k: int, dim: int | None = None, largest: bool = True
          sorted: bool = True) -> tuple[Tensor, Tensor]:
     """The ``k`` largest or smallest elements along an axis, and their indices as int32."""
 def trace(input: TensorLike) -> Tensor:
-    """The sum of the diagonal of a matrix."""
+    """The sum of the diagonal of a matrix, in its dtype."""
 def transpose(input: TensorLike, dims: Sequence[int]) -> Tensor:
     """Permute the axes."""
 def trapz(y: TensorLike, x: TensorLike | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:

@@ -51,7 +51,7 @@ def _known(value: TensorLike) -> np.ndarray:
     return tensor(value).asnumpy()
 
 
-# ------------------------------------------------------------------------------------------------------ picked
+# --------------------------------------------------------------------------------------------------- selection
 
 
 def gather(input_params: TensorLike, input_indices: TensorLike, axis: int, batch_dims: int = 0) -> Tensor:
@@ -252,8 +252,9 @@ def diagonal(input: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -
 
 
 def trace(input: TensorLike) -> Tensor:
-    """The sum of the diagonal of a matrix."""
-    return ops._np_sum(diagonal(input))
+    """The sum of the diagonal of a matrix, in its dtype."""
+    x = tensor(input)
+    return ops._np_sum(diagonal(x))._cast(x._dt)
 
 
 def tril(input: TensorLike, diagonal: int = 0) -> Tensor:
@@ -387,7 +388,7 @@ def unsorted_segment_sum(input_x: TensorLike, segment_ids: TensorLike, num_segme
     return scatter_nd(segments.reshape((-1, 1)), x.reshape((-1, *trailing)), (count + 1, *trailing))[:count]
 
 
-# ---------------------------------------------------------------------------------------------------- in order
+# ------------------------------------------------------------------------------------------- sorting and order
 
 
 def sort(input_x: TensorLike, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:

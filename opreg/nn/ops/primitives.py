@@ -572,7 +572,7 @@ _add("Bernoulli", _bernoulli, {"seed": -1, "offset": 0})
 _add("Multinomial", _multinomial, {**_SEEDS, "dtype": np.dtype(np.int32)})
 
 
-# ------------------------------------------------------------------------------------------------ and the rest
+# -------------------------------------------------------------------------------------------- other primitives
 
 
 def _print(*values: Any) -> Any:

@@ -21,8 +21,8 @@ _add_class = adder(globals(), __all__)
 
 def _add(name: str, formula: Callable[..., Sequence[Any]], settings: Mapping[str, object] | None = None,
          places: Sequence[int] = (0,), whole: bool = False) -> None:
-    """Add a primitive that stores the results of a formula in its inputs at these places, and returns the first one, or
-    with ``whole`` all."""
+    """Add a primitive that stores the results of a formula in the inputs at the indices ``places``. It returns the
+    first of these inputs, with ``whole`` all of them."""
 
     @functools.wraps(formula)
     def update(*inputs: Any, **attrs: Any) -> Any:
@@ -35,7 +35,7 @@ def _add(name: str, formula: Callable[..., Sequence[Any]], settings: Mapping[str
     _add_class(name, update, settings)
 
 
-# ------------------------------------------------------------------------------------------ of averages
+# --------------------------------------------------------------------------- updates by moving averages
 
 
 def _adam(var: Tensor, m: Tensor, v: Tensor, beta1_power: Any, beta2_power: Any, lr: Any, beta1: Any, beta2: Any,
@@ -82,7 +82,7 @@ _add("ApplyAddSign", _add_sign, None, (0, 1), True)
 _add("ApplyPowerSign", _power_sign, None, (0, 1), True)
 
 
-# ------------------------------------------------------------------------------------------- of squares
+# --------------------------------------------------------------------------- updates by sums of squares
 
 
 def _adadelta(var: Tensor, accum: Tensor, accum_update: Tensor, lr: Any, rho: Any, epsilon: Any, grad: Tensor
@@ -144,7 +144,7 @@ _add("ApplyCenteredRMSProp", _centered_rms_prop, _NOT_LOCKED, (0, 1, 2, 3))
 _add("ApplyFtrl", _ftrl, _NOT_LOCKED, (0, 1, 2))
 
 
-# ------------------------------------------------------------------------------------------ of gradients
+# ---------------------------------------------------------------------------- updates by gradients alone
 
 
 def _nearer(moved: Tensor, rate: Any, l1: Any, l2: Any) -> Tensor:

@@ -209,7 +209,7 @@ class Optimizer(Cell):
             elif isinstance(setting, Parameter):
                 self.insert_param_to_cell(setting.name, setting)
 
-    # ---------------------------------------------------------------------------------------- what was given
+    # --------------------------------------------------------------------------- settings of the constructor
 
     def _listed(self, parameters: object, what: str) -> list[Any]:
         if parameters is None:

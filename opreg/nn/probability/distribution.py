@@ -500,7 +500,7 @@ class Categorical(Distribution):
         return self._given[0]
 
     def _chosen(self, table: Tensor, value: Tensor) -> Tensor:
-        """Elements of a table along its last axis, by their numbers; NaN for a number that is out of range."""
+        """Elements of a table along its last axis, by their indices; NaN for an index out of range."""
         count = table.shape[-1]
         index = ops.floor(value)
         chosen = ops.where(index.expand_dims(-1) == ops.arange(count).astype(value.dtype), table,

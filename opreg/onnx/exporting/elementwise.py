@@ -168,7 +168,7 @@ PRIMITIVES: dict[str, Instruction] = {
 }
 
 
-# -------------------------------------------------------------------------------------- what has a name there
+# ---------------------------------------------------------------------- operators of the same meaning in ONNX
 
 
 def _of_floating(use: Use, *xs: Value) -> None:
@@ -222,7 +222,10 @@ def _channels(vector: Value, rank: int) -> tuple[Any, ...]:
 @says("clip")
 def _clip(g: Builder, use: Use, x: Value) -> Value:
     _of_floating(use, x)
-    return g.clip(x, use.attrs["a_min"], use.attrs["a_max"])
+    low, high = use.attrs["a_min"], use.attrs["a_max"]
+    if low <= high:
+        return g.clip(x, low, high)
+    return g.where(g("Greater", x, g.number(high, x)), high, g.clip(x, low, None))
 
 
 @says("hard_sigmoid")

@@ -247,7 +247,7 @@ def _sums_of_squares(g: Builder, use: Use, *xs: Value) -> Value:
     return g.concat([g.reshape(each, (1,)) for each in sums], 0)
 
 
-# ----------------------------------------------------------------------------------------------- in order
+# ------------------------------------------------------------------------------------------------ sorting
 
 
 @says("sort", "argsort", "topk")

@@ -246,7 +246,7 @@ def export_model(sym: Any, params: Any, in_shapes: Sequence[Any] | None = None, 
         raise ArgumentError(f"export_model: in_types are {len(kinds)} dtypes for {len(shapes)} in_shapes")
     if len(shapes) > len(free):
         raise ArgumentError(f"export_model: in_shapes are {len(shapes)} shapes for {len(free)} inputs, "
-                            f"{', '.join(free)}; of the other arguments there are params")
+                            f"{', '.join(free)}; the other arguments have params")
     model_inputs = [_Input(name, shape, kind) for name, shape, kind in zip(free, shapes, kinds)]
     dims: Any = None
     if dynamic:

@@ -232,7 +232,7 @@ def _user_translation(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], 
 
 
 def _need_all(use: Use, ins: Sequence[Any]) -> None:
-    """Refuse a use that lacks one of its inputs, a variable of the graph that nothing is known of."""
+    """Refuse a use one of whose inputs is a variable without an example and without a value."""
     for name, value in zip(use.op.signature.inputs(use.attrs), ins):
         if value is None:
             raise Untranslatable(f"its input {name!r} has neither an example nor a value")

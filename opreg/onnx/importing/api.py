@@ -100,9 +100,9 @@ def _parameters(graph: Graph) -> dict[str, bool]:
 
 
 def _masks(graph: Graph) -> set[str]:
-    """The values that depend on initializers alone and become truth values or whole numbers wherever they are read."""
+    """The values that depend on initializers alone, and that all readers convert to booleans or integers."""
     fixed = set(graph.initializers)
-    alone: dict[Node, None] = {}  # nodes that no input comes to, in their order
+    alone: dict[Node, None] = {}  # nodes that depend on no input of the model, in their order
     for node in graph.nodes:
         if fixed.issuperset(node.reads()) and not node.draws:
             alone[node] = None

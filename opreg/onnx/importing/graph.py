@@ -83,7 +83,7 @@ def _meant(value: Any) -> Any:
 
 
 def _may_train(value: np.ndarray) -> bool:
-    """Whether a constant may be a weight: several real numbers."""
+    """Whether a constant may be a weight: it has several floating-point elements."""
     return value.size > 1 and computes(value.dtype) and is_floating(value.dtype)
 
 
@@ -526,7 +526,7 @@ class Node:
                 raise self.model.fail(self.title, f"the attribute {each.name!r} is of type {kind}, expected "
                                                   f"{attribute.type.name}")
 
-    # ---------------------------------------------------------------------------------------- what rows ask
+    # ---------------------------------------------------------------------------- questions of translations
 
     def lift(self, value: Any) -> Any:
         """A value in the form that operators take."""

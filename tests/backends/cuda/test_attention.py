@@ -71,8 +71,9 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], int, np.ndarray | None,
 
 
 @needs_compiler
-@pytest.mark.parametrize("dtype", ALLOWED)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name, dtype", [
+    *[("tails", dtype) for dtype in ALLOWED], ("causal", "float16"), ("shared heads, truths", "bfloat16"),
+    ("filled", "float32"), ("terms", "float16"), ("wide", "float32"), ("wide", "bfloat16")])
 def test_attention_kernels_equal_the_host(name: str, dtype: str) -> None:
     query, key, features, mask, attrs = CASES[name]
     arrays = {"q": numbers(*query), "k": numbers(*key, seed=1), "v": numbers(*key[:3], features, seed=2)}
@@ -109,8 +110,8 @@ def test_queries_without_keys_give_nan() -> None:
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_the_gradient_drops_what_forward_dropped(dtype: str) -> None:
-    """With the identity as values the output is the weights, and the gradient of values is what it was multiplied by;
-    each run draws anew, and the same for the same seed."""
+    """The values are an identity matrix, so the output shows the dropped weights of forward, and the gradient of values
+    those of backward. Each run drops other weights, the same ones for the same seed."""
     arrays = {"q": numbers(1, 2, 24, 8), "k": numbers(1, 2, 16, 8, seed=1),
               "v": np.broadcast_to(np.eye(16), (1, 2, 16, 16))}
     with gpus():
@@ -212,14 +213,14 @@ def test_the_emulator_finds_planted_races_and_bad_accesses(replaced: str, by: st
 @needs_nvrtc
 @pytest.mark.parametrize("name", KERNELS)
 def test_it_compiles_for_gpus_with_few_spills(name: str) -> None:
-    """All kinds for the newest architecture. For the oldest that multiplies such tiles, the kind that is compiled
-    fastest: the text of a kernel is the same for both."""
+    """The kind that compiles fastest for the oldest architecture with tensor cores of this kind, the others for the
+    newest: no kernel depends on its architecture."""
     kinds = [attention.Kind(dtype, size, size, parts, mask, mask == 1, True, drops)
              for dtype, size, parts, mask, drops in (
                  ("bfloat16", 64, 1, 0, False), ("float16", 128, 1, 1, True), ("float32", 64, 3, 0, False))]
     texts = [attention.source(kind, name) for kind in kinds]
-    compiled = nvrtc.compile(texts, nvrtc.ARCHITECTURES[-1]) + nvrtc.compile(texts[:1], 80)
-    for kind, made in zip([*kinds, kinds[0]], compiled, strict=True):
+    compiled = nvrtc.compile(texts[:1], 80) + nvrtc.compile(texts[1:], nvrtc.ARCHITECTURES[-1])
+    for kind, made in zip(kinds, compiled, strict=True):
         assert made.spills + made.stack <= 128 and made.registers <= 255, kind
         assert any(access.startswith("ld.global") and (".v4" in access or ".v2" in access) for access in made.accesses)
 

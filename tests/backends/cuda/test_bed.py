@@ -75,7 +75,7 @@ def test_host_values_are_copied_at_the_call(cupy: Any) -> None:
         assert (x.get().tolist(), y.get().tolist()) == ([1] * 4, [2] * 4)
 
 
-def test_a_graph_of_two_streams(cupy: Any) -> None:
+def test_a_captured_fork_must_join_its_stream(cupy: Any) -> None:
     """One stream forks from the other and joins it; a fork that does not join invalidates the capture."""
     main, side = cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream(non_blocking=True)
     x, y, z = cupy.ones(4), cupy.zeros(4), cupy.zeros(4)
@@ -102,7 +102,7 @@ def test_a_graph_of_two_streams(cupy: Any) -> None:
 
 
 @pytest.mark.parametrize("call", ["synchronize", "malloc", "copy"])
-def test_steps_that_a_capture_refuses(cupy: Any, call: str) -> None:
+def test_a_capture_refuses_forbidden_calls(cupy: Any, call: str) -> None:
     stream = cupy.cuda.Stream(non_blocking=True)
     runtime = cupy.cuda.runtime
     calls: dict[str, Callable[[], Any]] = {
@@ -117,7 +117,7 @@ def test_steps_that_a_capture_refuses(cupy: Any, call: str) -> None:
             stream.end_capture()
 
 
-def test_threads(cupy: Any) -> None:
+def test_threads_launch_kernels_at_the_same_time(cupy: Any) -> None:
     """Several threads launch kernels at the same time, and also sorts, which are Python functions in the bed."""
     failures: list[BaseException] = []
 
@@ -141,7 +141,7 @@ def test_threads(cupy: Any) -> None:
 # ------------------------------------------------------------------------------------------------ kernels and memory
 
 
-def test_a_kernel_in_three_directions(cupy: Any) -> None:
+def test_a_kernel_runs_in_three_dimensions(cupy: Any) -> None:
     kernel = cupy.RawKernel("""
         extern "C" __global__ void where(int* out) {
             int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y,
@@ -154,7 +154,7 @@ def test_a_kernel_in_three_directions(cupy: Any) -> None:
     np.testing.assert_array_equal(out.get(), x + 10 * y + 100 * z)
 
 
-def test_shared_memory_of_a_size_that_the_launch_says(cupy: Any) -> None:
+def test_a_launch_gives_the_size_of_shared_memory(cupy: Any) -> None:
     kernel = cupy.RawKernel("""
         extern "C" __global__ void reversed(double* x) {
             extern __shared__ double held[];
@@ -167,7 +167,7 @@ def test_shared_memory_of_a_size_that_the_launch_says(cupy: Any) -> None:
     assert x.get().tolist() == [*range(63, -1, -1)]
 
 
-def test_a_template(cupy: Any) -> None:
+def test_instances_of_a_template_are_launched(cupy: Any) -> None:
     module = cupy.RawModule(code="template <class T> __global__ void twice(T* x) { x[threadIdx.x] *= 2; }",
                             options=("-std=c++17",), name_expressions=["twice<float>", "twice<int>"])
     for name, dtype in (("twice<float>", "float32"), ("twice<int>", "int32")):
@@ -190,12 +190,12 @@ def test_nvrtc_accepts_the_kernels_of_examples(name: str, capsys: pytest.Capture
     assert "agree" in (said := capsys.readouterr().out) or "expected" in said
 
 
-def test_texts_that_nvrtc_refuses(cupy: Any) -> None:
+def test_texts_that_nvrtc_refuses_are_reported(cupy: Any) -> None:
     with bed.checked(90), pytest.raises(cupy.cuda.compiler.CompileException, match=r"sm_90: .*ambiguous"):
         cupy.ElementwiseKernel("T x", "T y", "y = x > 0 ? x : 2.0f * x", "halved")(cupy.ones(3, "float16"))
 
 
-def test_a_kernel_of_ours_that_does_not_compile(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_does_not_compile_names_operator_and_line(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names operator and node, the mistake, and the line."""
     find = compiler.kernel_of
     monkeypatch.setattr(elementwise, "kernel_of", lambda xp, text, *more: find(xp, text.replace("tanh(x0)", "tahn(x0)"),
@@ -209,7 +209,7 @@ def test_a_kernel_of_ours_that_does_not_compile(cupy: Any, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("what", ["pool", "driver's pool", "managed"])
-def test_memory_of_other_allocators(cupy: Any, what: str) -> None:
+def test_arrays_of_other_allocators_are_computed(cupy: Any, what: str) -> None:
     pools = {"pool": lambda: cupy.cuda.MemoryPool(), "driver's pool": lambda: cupy.cuda.MemoryAsyncPool(),
              "managed": lambda: cupy.cuda.MemoryPool(cupy.cuda.malloc_managed)}
     with cupy.cuda.using_allocator(pools[what]().malloc):
@@ -217,7 +217,7 @@ def test_memory_of_other_allocators(cupy: Any, what: str) -> None:
         assert (x + 1).get().tolist() == [1, 2, 3, 4]
 
 
-def test_two_devices(cupy: Any) -> None:
+def test_arrays_are_made_on_the_current_device(cupy: Any) -> None:
     assert cupy.cuda.runtime.getDeviceCount() == 2
     with cupy.cuda.Device(1):
         x = cupy.arange(4.0)

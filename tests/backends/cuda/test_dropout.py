@@ -164,12 +164,11 @@ def test_the_dropped_share_is_as_expected() -> None:
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
-def test_it_compiles_for_gpus_and_reads_16_bytes_at_once(architecture: int) -> None:
+def test_it_compiles_for_gpus_and_reads_16_bytes_at_once() -> None:
     texts = [dropout.source(np.dtype(dtype), data, data, mask, 16 // np.dtype(dtype).itemsize, far)
              for dtype in ("float16", BFLOAT, "float32", "float64")
              for data, mask, far in ((True, True, False), (True, False, True), (False, True, False))]
-    *drawing, claiming = nvrtc.compile([*texts, dropout.CLAIM], architecture)
+    *drawing, claiming = nvrtc.compile([*texts, dropout.CLAIM])
     assert claiming.spills == claiming.stack == 0
     for i, made in enumerate(drawing):
         assert made.spills == made.stack == 0 and made.registers <= 64
@@ -178,15 +177,14 @@ def test_it_compiles_for_gpus_and_reads_16_bytes_at_once(architecture: int) -> N
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("architecture", nvrtc.ARCHITECTURES)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_an_element_wise_kernel_that_draws_stays_in_registers(dtype: str, architecture: int) -> None:
+def test_an_element_wise_kernel_that_draws_stays_in_registers(dtype: str) -> None:
     number = np.dtype(dtype)
     operands = (Operand(number, Reach.FLAT, False, False), Operand(DRAW, Reach.DRAWN, False, False),
                 Operand(number, Reach.FLAT, True, False))
     expression = dropped.rules.expression({"share": 0.75, "factor": 4 / 3})
     text = elementwise.source(expression, Layout((0, 1), (2,), operands, 1, 16 // number.itemsize, False))
-    made, = nvrtc.compile([text], architecture)
+    made, = nvrtc.compile([text])
     assert made.spills == made.stack == 0 and made.registers <= 64
     assert any(access.startswith("st.global.v") for access in made.accesses)
 

@@ -153,7 +153,7 @@ def test_a_custom_operator_gives_the_hosts_numbers(place: str, operator: type, r
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", sorted({row.op for row in FIXED}))
-def test_an_operator_in_its_other_dtypes(name: str) -> None:
+def test_an_operator_equals_the_host_in_its_other_dtypes(name: str) -> None:
     """All rows of the operator, eagerly and in an executor."""
     for row in FIXED:
         for dtype in row.dtypes[1:] if row.op == name else ():
@@ -176,7 +176,7 @@ def _compare(row: Row, dtype: str) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", sorted({case["op"] for case in CASES if not case["imperative"]}))
-def test_recorded_results_of_mxnet(name: str) -> None:
+def test_executors_give_the_recorded_results_of_mxnet(name: str) -> None:
     """All recorded uses of an operator give MXNet's results in executors."""
     for case in CASES:
         if case["op"] == name and not case["imperative"]:

@@ -133,7 +133,7 @@ def test_waiting_invalidates_a_capture(work: Any, silent: bool, xp: Gpu, stream:
     assert not stream.is_capturing() and a.get().tolist() == [1, 2]
 
 
-def test_streams_that_cannot_capture(xp: Gpu, stream: Stream) -> None:
+def test_some_streams_cannot_capture(xp: Gpu, stream: Stream) -> None:
     with pytest.raises(RuntimeError, match="cannot capture on the default"):
         Stream.null.begin_capture()
     with pytest.raises(CUDARuntimeError, match="IllegalState"):
@@ -179,7 +179,7 @@ def test_a_graph_does_not_keep_its_pool(xp: Gpu, stream: Stream) -> None:
         graph.launch()
 
 
-def test_memory_of_a_graph_that_other_arrays_reuse(xp: Gpu, stream: Stream) -> None:
+def test_a_replay_over_reused_memory_is_refused(xp: Gpu, stream: Stream) -> None:
     a, pool = on_device([1, 2]), MemoryPool()
     with xp.cuda.using_allocator(pool.malloc):
         graph = capture(stream, lambda: xp.add(a + 1.0, 1.0, out=a))
@@ -204,7 +204,7 @@ def test_reused_memory_is_uninitialized(xp: Gpu) -> None:
 # ----------------------------------------------------------------------------------------------------- order
 
 
-def test_streams_that_nothing_orders(xp: Gpu, stream: Stream) -> None:
+def test_unordered_accesses_of_two_streams_are_refused(xp: Gpu, stream: Stream) -> None:
     a = on_device([1, 2])
     with stream, pytest.raises(MachineError, match="nothing says in which order"):
         xp.add(a, 1.0)
@@ -230,7 +230,7 @@ def test_a_graph_is_in_the_order_of_the_stream_it_is_launched_on(xp: Gpu, stream
     assert b.get().tolist() == [6, 6]
 
 
-def test_pinned_memory_that_is_written_too_early(xp: Gpu) -> None:
+def test_early_writes_to_pinned_memory_are_found(xp: Gpu) -> None:
     a, memory, copied = on_device([0, 0]), xp.cuda.alloc_pinned_memory(8), Event()
     assert isinstance(memory, PinnedMemoryPointer)
     place = np.frombuffer(memory, np.float32)

@@ -38,14 +38,16 @@ def states(width: int) -> dict[str, np.ndarray]:
     ("BatchNorm", (6, 3, 5, 4), {"fix_gamma": False}), ("BatchNorm", (200, 7), {"fix_gamma": True}),
     ("BatchNorm", (4, 5, 6, 3), {"fix_gamma": False, "axis": -1}), ("BatchNorm", (2, 3, 4), {"use_global_stats": True}),
     ("BatchNorm_v1", (6, 3, 5), {"fix_gamma": False}), ("_contrib_BatchNormWithReLU", (6, 3, 8), {"fix_gamma": False})])
-def test_batch_norm_and_its_statistics(name: str, shape: tuple[int, ...], attrs: dict[str, Any], train: bool) -> None:
+def test_batch_norm_and_its_statistics_equal_the_host(name: str, shape: tuple[int, ...], attrs: dict[str, Any],
+                                                      train: bool) -> None:
     width = shape[attrs.get("axis", 1)]
     symbol = (mx.sym.contrib.BatchNormWithReLU if name.startswith("_contrib") else getattr(mx.sym, name))(
         *[mx.sym.var(each) for each in ("x", "gamma", "beta", "moving_mean", "moving_var")], **attrs)
     ran = compared(symbol, arrays(shape, width), train=train, aux=states(width), tolerance=2e-5)
     if train and not attrs.get("use_global_stats"):
         first = ran.index("elementwise")
-        assert first <= 3 and set(ran[:first]) <= {"rows", "columns"}  # near the means, then at once
+        # estimated means, then all statistics in one pass
+        assert first <= 3 and set(ran[:first]) <= {"rows", "columns"}
         assert {"rows", "columns"} & set(ran[first + 1:])  # of gradients
     else:
         assert ran[:2] == ["elementwise", "elementwise"]
@@ -77,7 +79,7 @@ def test_statistics_of_one_run_are_exact_far_from_zero(outlier: bool) -> None:
     ("GroupNorm", (3, 4, 5, 2), {"num_groups": 2}, 2), ("GroupNorm", (1, 4, 10000), {"num_groups": 2}, 2),
     ("L2Normalization", (3, 4, 5), {"mode": "instance"}, 0), ("L2Normalization", (3, 4, 5), {"mode": "channel"}, 0),
     ("L2Normalization", (3, 4, 5), {"mode": "spatial"}, 0), ("L2Normalization", (1, 9001), {"mode": "instance"}, 0)])
-def test_norms_of_samples(name: str, shape: tuple[int, ...], attrs: dict[str, Any], width: int) -> None:
+def test_norms_of_samples_equal_the_host(name: str, shape: tuple[int, ...], attrs: dict[str, Any], width: int) -> None:
     ran = compared(net(name, **attrs), arrays(shape, width, bool(width)), tolerance=1e-4)
     assert {"rows", "columns"} & set(ran)
 
@@ -85,7 +87,7 @@ def test_norms_of_samples(name: str, shape: tuple[int, ...], attrs: dict[str, An
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize(("shape", "axis"), [((3, 40, 5), 1), ((30, 7), 0), ((2, 6, 3, 5), -3), ((2, 9, 1, 1), 1)])
-def test_layer_norm_along_any_axis(shape: tuple[int, ...], axis: int, dtype: str) -> None:
+def test_layer_norm_along_any_axis_equals_the_host(shape: tuple[int, ...], axis: int, dtype: str) -> None:
     symbol = mx.sym.LayerNorm(*[mx.sym.var(each) for each in ("x", "gamma", "beta")], axis=axis)
     ran = compared(symbol, arrays(shape, shape[axis]), dtype, tolerance=1e-4 if dtype == "float32" else 2e-2)
     assert {"rows", "columns"} & set(ran)
@@ -94,7 +96,7 @@ def test_layer_norm_along_any_axis(shape: tuple[int, ...], axis: int, dtype: str
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("shape", [(3, 7), (70, 24), (300, 64), (9, 1000), (2, 3, 4100)], ids=str)
-def test_layer_norm_of_rows(shape: tuple[int, ...], dtype: str) -> None:
+def test_layer_norm_of_rows_of_any_length_equals_the_host(shape: tuple[int, ...], dtype: str) -> None:
     """Rows of a warp and of a block, packs and tails, a team with many rows, rows that a sum reads twice."""
     symbol = mx.sym.LayerNorm(*[mx.sym.var(each) for each in ("x", "gamma", "beta")])
     values = {name: np.round(each * 8) / 8 for name, each in arrays(shape, shape[-1]).items()}

@@ -100,7 +100,7 @@ def test_graphs_on_a_gpu_multiply_by_the_library_and_give_the_hosts_numbers(name
         if req == "add" and len(shapes) == 3:  # the gradient of the bias by itself
             count += 1
         assert len(done) == count, found.text
-        aside = 1 + (name == "matmul, one left")  # added up, then added by another step
+        aside = 1 + (name == "matmul, one left")  # this gradient is summed over the batch, and another step adds it
         assert sum(each.added for each in done) == (req == "add") * (count - aside), found.text
         assert {each.stream for each in done} == {lt.xp.cuda.get_current_stream().ptr}
 

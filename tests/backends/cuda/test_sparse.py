@@ -31,7 +31,7 @@ BOTH = pytest.mark.parametrize("stype", ["csr", "row_sparse"])
 
 
 @BOTH
-def test_copies_between_the_host_and_devices(stype, tmp_path):
+def test_sparse_arrays_are_copied_between_host_and_devices(stype, tmp_path):
     with mx.cpu():
         host = nd.array(X).tostype(stype)
     for ctx in (mx.gpu(0), mx.gpu(1)):

@@ -18,6 +18,7 @@ from opreg.ndarray.context import Context
 from tests.builtin.test_operators import ROWS, differentiated, plannable
 from tests.cuda import strict
 from tests.cuda.device import GpuBackend
+from tests.cuda.paths import by_operator
 from tests.cuda.strict import StrictArray
 from tests.questions import of_each
 from tests.rows import Row
@@ -36,7 +37,7 @@ def _cupy() -> Any:
     return cupy
 
 
-# ------------------------------------------------------------------------------------ what a call gives on both
+# ------------------------------------------------------------------------------------- calls compared with CuPy
 
 
 class Given(NamedTuple):
@@ -87,7 +88,7 @@ def agree(one: Given, other: Given) -> bool:
     return bool(one.error) == bool(other.error) and (bool(one.error) or _same(one.value, other.value))
 
 
-# ------------------------------------------------------------------------------------ what kernels call
+# -------------------------------------------------------------------------- functions that kernels call
 
 
 class Call(NamedTuple):
@@ -187,7 +188,7 @@ def _use_all(row: Row, dtype: str) -> None:
         way(use, STRICT, given, grads=row.train and differentiated(row) and row.deterministic)
 
 
-@pytest.mark.parametrize("name", sorted({row.op for row in ROWS}))
+@pytest.mark.parametrize("name", by_operator(ROWS))
 def test_calls_of_the_kernels_of_an_operator_equal_cupy(name: str) -> None:
     calls: dict[tuple, Call] = {}
     with recorded(calls):
@@ -243,7 +244,7 @@ def compare(call: Callable[[Any], Any], known: str | None) -> None:
     assert agree(one, other) != bool(known), said
 
 
-# ------------------------------------------------------------------------------------ what a table has
+# ------------------------------------------------------------------------------------- tables of calls
 
 
 def _array(values: Any, dtype: Any = "float64") -> Callable[[Any], Any]:

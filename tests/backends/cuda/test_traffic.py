@@ -25,11 +25,12 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
 
 sym = mx.sym
 
-#: Kernels that read a number in several threads, or again in one, side by side: it comes from memory once.
+#: Kernels in which several threads, or one thread repeatedly, read the same element at about the same time: memory is
+#: read once.
 _SHARING = {"pool", "unpool", "pick", "put", "claim", "dropout", "attention", "attention_query", "attention_key",
             "draw_key"}
-#: Kernels that read and write the rows of given indices. The model takes all indices to differ, but only a run knows
-#: how many are equal, so its bytes lie between those without repetitions and those of all accesses.
+#: Kernels that read and write the rows of given indices. The model assumes that all indices differ, so its bytes lie
+#: between those of the distinct rows and those of all accesses.
 _NAMED = {"look_up", "add_up"}
 
 
@@ -98,8 +99,8 @@ def layer_norm(shape: tuple[int, ...], axis: int = -1) -> tuple[Any, tuple[int, 
 
 
 x, places = sym.Variable("x"), sym.BlockGrad(sym.Variable("x1", shape=(6,)))
-#: Cases that rows are too small for: data that registers cannot hold, that are divided, or whose rows are columns;
-#: packs with tails, arrays that broadcast, are strided or hold one element. Each with the shape of ``x``.
+#: Cases that need larger arrays than ``tests/rows`` has: rows that do not fit into registers, rows split into parts,
+#: columns, packs with tails, and arrays that broadcast, have strides or hold one element. Each has the shape of ``x``.
 NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
     "flat": (sym.tanh(x * 2), (37,)),
     "broadcast": (sym.broadcast_mul(x, sym.Variable("x1", shape=(6, 1))), (6, 8)),

@@ -5,7 +5,7 @@ registers, and go through the others tile by tile. The gradient computes the wei
 of each row's sum. Each output is written by one block, so that every run gives the same bits.
 
 Factors of float32 are split into three parts of bfloat16, which together have all of its digits, or where TF32 is
-allowed into two, which have 16. An infinite factor gives no number, since a part of another one may be zero.
+allowed into two, which have 16. An infinite factor gives NaN, since it meets parts of the other factor that are zero.
 """
 
 from __future__ import annotations

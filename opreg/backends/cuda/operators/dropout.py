@@ -2,7 +2,7 @@
 
 The kernel ``claim`` advances the counter and stores the key and the old position, a draw (``elementwise.counting``);
 ``dropout`` draws from there. So concurrent launches on several streams draw from different parts of the sequence, and a
-replayed launch draws new numbers. Plans have no mask where the pass ``redraw_dropout`` finds that only gradients read
+replayed launch draws new values. Plans have no mask where the pass ``redraw_dropout`` finds that only gradients read
 it: element-wise kernels compute it from the draw, in forward and again in backward.
 """
 
@@ -148,7 +148,7 @@ def _draw(call: Call, data: Array | None, out: Array | None, mask: Array | None)
 
 
 def _claimed(call: Call, draw: Array, total: int) -> list[Callable]:
-    """The step that reserves numbers for so many elements, and stores where they begin."""
+    """The step that reserves random values for so many elements, and stores the position of the first."""
     counter = counter_of(call)
     return [DrawingLaunch(kernel_of(call.xp, CLAIM, "claim"), 1, 1, [counter, draw, np.uint64(-(-total // 4))],
                           counter.nbytes, draw.nbytes + counter.itemsize)]

@@ -54,8 +54,8 @@ def _named(dtype: np.dtype, mode: str) -> list[str]:
 
 
 def _flat(dtype: np.dtype, mode: str, axes: int) -> list[str]:
-    """The texts of ``named`` and of ``place_of``, which computes a flat index from one index per axis; these lie
-    ``count`` elements apart."""
+    """The texts of the device functions ``named`` and ``place_of``. ``place_of`` computes a flat index from one index
+    per axis; the indices of neighbouring axes lie ``count`` elements apart."""
     parameters = ["long long at", "long long count", *[f"long long n{axis}" for axis in range(axes)]]
     more = [f"    place = place * n{axis} + named(indices[{axis} * count + at], n{axis});" for axis in range(1, axes)]
     return [*_named(dtype, mode), "__device__ __forceinline__ long long place_of("
@@ -75,8 +75,8 @@ def _counted(digits: Sequence[str], sizes: Sequence[str], body: Sequence[str], b
              step: str = _THREADS[1]) -> list[str]:
     """The loop over the ``items`` of a thread or block, for which ``digits`` are defined, the last of them the fastest.
 
-    The first digit has no size; ``sizes`` are those of the others. Parameters of the kernel are ``items`` and, for each
-    digit, ``step_`` and its name: the digits of the distance to the next item.
+    ``sizes`` are the sizes of all digits but the first, which is unbounded. Parameters of the kernel are ``items`` and,
+    for each digit, ``step_`` and its name: the digits of the distance to the next item.
     """
     lines, further = [f"long long item = {begin}, rest = item, carry;"], [f"item += {step}", "carry = 0"]
     for digit, size in [*zip(digits[1:], sizes)][::-1]:
@@ -201,8 +201,8 @@ def stretch_source(dtype: np.dtype, lanes: int, threads: int) -> str:
 
 @cached(64)
 def run_source(dtype: np.dtype, lanes: int, threads: int) -> str:
-    """The text of the kernel ``run``, which adds the sorted rows of each index: those to where a stretch ends, then the
-    sums of the stretches behind."""
+    """The text of the kernel ``run``, which adds the sorted rows of each index: first the rows up to the end of a
+    stretch, then the sums of the following stretches."""
     stored = STORED[dtype.name]
     return _added(dtype, lanes, threads, "run", f"const N* sums, {stored}* out", "count", [
         "if (own && keys[own] == keys[own - 1]) continue;",

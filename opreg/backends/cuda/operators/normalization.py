@@ -169,7 +169,7 @@ def _group_norm(inverse: bool) -> Callable[[Call], list[Callable]]:
 attach(layer_norm.group_norm, in_pieces, _group_norm(False))
 attach(layer_norm.instance_norm, in_pieces, _group_norm(True))
 
-# ------------------------------------------------------------------------------ what gradients are made of
+# -------------------------------------------------------------------------------------- parts of gradients
 
 
 def _moments(x: Any, *, eps: float) -> tuple[Any, Any]:

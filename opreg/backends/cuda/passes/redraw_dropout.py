@@ -1,7 +1,7 @@
 """redraw_dropout: dropout without a mask in memory, where only gradients would read it.
 
 The node becomes two: one claims a part of the sequence of random numbers, and an element-wise one draws and multiplies.
-Each product with the mask becomes an element-wise node that draws the same numbers again. Element-wise nodes are fused.
+Each product with the mask becomes an element-wise node that draws the same values again. Element-wise nodes are fused.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _multiplies(program: Program, node: Node, mask: Entry) -> bool:
 
 
 def _numbers(program: Program, mask: Entry) -> dict[str, float]:
-    """The share of elements that are kept, and the factor of these, rounded as they are in a mask."""
+    """The probability to keep an element, and the factor of kept elements, both rounded as in a mask."""
     part, dtype = part_of(program, mask[0]), program.specs[mask[0]][1].dtype
     assert isinstance(part, DroppedWeights)
     keep = 1.0 - part.p

@@ -136,7 +136,7 @@ def _left_to_blas(call: Call, matrices: Matrices) -> str | None:
         if shared_library.openmp() is None:
             return "the library has no threads to be held"
         if not trials.allowed():
-            return "nothing is tried, says OPREG_TUNE"
+            return "OPREG_TUNE=0 allows no trial"
         choice = _tried(matrices.a, matrices.b, in_plan, small and _keeps(call))
         reason = choice.reason if choice.way == _BLAS else None
         if small:

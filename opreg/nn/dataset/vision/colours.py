@@ -436,7 +436,7 @@ def _in_parts(kernel: np.ndarray) -> np.ndarray:
     return weights
 
 
-# ---------------------------------------------------------------------------------------------- by chance
+# ----------------------------------------------------------------------------------------- random changes
 
 
 class RandomAdjustSharpness(Sometimes):

@@ -1,4 +1,4 @@
-"""Operations between the bytes of a file, images and the numbers that a network is given."""
+"""Conversions between the bytes of a file, images, and the input arrays of a network."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def _batch(owner: str, image: Any, label: Any) -> tuple[np.ndarray, np.ndarray]:
 class MixUp:
     """Images and labels, each mixed with the next of the batch, or with the previous batch: float64.
 
-    The part of an image is drawn from the beta distribution, for each anew.
+    For each image its share is drawn from the beta distribution.
 
     Parameters
     ----------

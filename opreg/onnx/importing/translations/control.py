@@ -22,7 +22,8 @@ from .shapes import MOST, numbers
 
 __all__: list[str] = []
 
-#: Greatest number of rounds that a constant numbers, and of nodes that loops of a model are unrolled to.
+#: The largest number of rounds that an array of round indices may have, and of nodes to which a model's loops are
+#: unrolled.
 _MANY, _UNROLLED = 1 << 16, 1 << 15
 _ENDLESS = "it has no greatest number of rounds that could be reached"
 
@@ -92,7 +93,8 @@ def loop(node: Node, most: Host, condition: Given, *states: Given, body: Graph) 
         if on and watched and _same_states(node, before, carried):
             raise ArgumentError(f"Loop: it never ends: after iteration {step + 1} its states are those of iteration "
                                 f"{since}, and {_ENDLESS}")
-        if step + 1 == 2 * since or step == 0:  # states that come back are found, however many rounds that takes
+        # the step that is compared moves on at powers of two, so a cycle of any length is found
+        if step + 1 == 2 * since or step == 0:
             before, since = carried, step + 1
         for column, value in zip(columns, results[1 + count:]):
             column.append(value)

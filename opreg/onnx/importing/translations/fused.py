@@ -92,7 +92,7 @@ def bias_split_gelu(node: Node, x: Any, bias: Any) -> Any:
 
 
 def _activated(node: Node, x: Any, name: str, params: Any) -> Any:
-    """The activation that is part of a fused operator, with its numbers in their order."""
+    """``x`` after the activation of a fused operator; ``params`` are the parameters of the activation in order."""
     if not name:
         return x
     numbers = list(params or ())

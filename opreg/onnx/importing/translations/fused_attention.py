@@ -74,7 +74,7 @@ def _bias(node: Node, query: Any, key: Any, mask: Any, added: Any, fill: float) 
         count, batch = node.lengths(mask)[0], node.lengths(query)[0]
         both = count.__class__ is batch.__class__ is int and count == 2 * batch != batch
         if not both and count.__class__ is batch.__class__ is int and count != batch:
-            raise ArgumentError(f"{node.op_type}: a mask of {count} numbers for {batch} sequences is not supported")
+            raise ArgumentError(f"{node.op_type}: a mask of {count} elements for {batch} sequences is not supported")
         ends, *begins = ops.split(mask, num_outputs=2, axis=0) if both else [mask]
         visible = ops._npi_less(places(node, key), ops.reshape(node.cast(ends, np.int64), shape=(-1, 1, 1, 1)))
         for begin in begins:

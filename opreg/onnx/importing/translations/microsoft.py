@@ -32,7 +32,7 @@ row("DequantizeLinear", domain=DOMAIN)(dequantize)
 
 
 def _real(node: Node, numbers: Any, scale: Any, zero: Any) -> Any:
-    """The real values of quantized numbers."""
+    """The real values that quantized integers stand for."""
     if numbers is None or scale is None:  # these inputs are required, although they follow an optional zero point
         raise node.model.fail(node.title, "an input is missing")
     return node.lift(dequantize(node, numbers, scale, zero))
@@ -176,13 +176,13 @@ def _by_direction(node: Node, value: Any) -> Any:
 
 
 def _unpacked(numbers: np.ndarray, bits: int, count: int) -> np.ndarray:
-    """The unsigned numbers of so many bits each, ``count`` of them in each row of bytes, the lowest bits first."""
+    """Unsigned integers of ``bits`` bits, unpacked from bytes: ``count`` of them in each row, the lowest bits first."""
     parts = numbers[..., None] >> np.arange(0, 8, bits, dtype=np.uint8) & np.uint8(2 ** bits - 1)
     return parts.reshape(*numbers.shape[:-1], -1)[..., :count]
 
 
 def _middle(bits: int) -> np.uint8:
-    """The zero point of numbers of so many bits that have none of their own."""
+    """The default zero point of unsigned integers with this number of bits."""
     if bits not in (2, 4, 8):
         raise AttrError(f"bits={bits}: expected 2, 4 or 8")
     return np.uint8(1 << bits - 1)

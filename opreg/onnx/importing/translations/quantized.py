@@ -152,7 +152,7 @@ def _single(node: Node, value: Any) -> Any:
 
 
 def _factor(node: Node, a: Any, b: Any, result: Any) -> Any:
-    """Scales of two factors, by that of their product, if it has one."""
+    """The product of the scales of two factors, divided by the scale ``result`` of the output unless that is None."""
     product = ops.broadcast_mul(_wide(node, a, np.float32), _wide(node, b, np.float32))
     return _wide(node, product if result is None else ops.broadcast_div(product, _wide(node, result, np.float32)))
 
