@@ -26,6 +26,8 @@ _INNER = frozenset({
     "__dict__"})
 #: Attributes that are containers, whose elements change only with the version.
 TABLES = frozenset({"_params", "_cells", "_buffers"})
+#: Attributes that every Cell has for itself; a program may give others names with an underscore, too.
+OF_CELLS = frozenset({*_INNER, *TABLES, "_flags", "_layer", "_phase"})
 
 
 class Watcher(Protocol):

@@ -34,10 +34,12 @@ STATE = _State()
 
 
 @contextlib.contextmanager
-def untraced() -> Iterator[None]:
-    """A context whose operators compute, even during a trace."""
+def untraced(observed: bool = False) -> Iterator[None]:
+    """A context whose operators compute, even during a trace; ``observed`` says whether reads are still noted."""
     before = STATE.trace, MODE.tracer, STATE.observer
-    STATE.trace = MODE.tracer = STATE.observer = None
+    STATE.trace = MODE.tracer = None
+    if not observed:
+        STATE.observer = None
     try:
         yield
     finally:

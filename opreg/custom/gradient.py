@@ -111,6 +111,11 @@ class Use(Attributes):
         """Whether there is a user's gradient rule."""
         return self.op.rules.grad is not None
 
+    @property
+    def inferred_by_run(self) -> bool:
+        """Whether shapes are found by a dry run, since no rule is declared."""
+        return False
+
     def named_rule(self, rule: str) -> str:
         """A rule that its author may write, in the form of its kind."""
         return f"@{self.op.op_type}.{rule}"

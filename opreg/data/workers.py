@@ -237,6 +237,12 @@ class Processes:
             for number in numbers:
                 self._made.pop(number, None)
 
+    def anew(self) -> Processes:
+        """Workers for later batches, with the dataset as it is then; these end with the last of their batches."""
+        workers = Processes(self._wanted, self._dataset, self._batchify, self._owner, self._batch)
+        workers._count = self._count  # random values depend on it
+        return workers
+
     def close(self) -> None:
         """End the processes; the next scheduled batch starts new ones."""
         self._end()

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 from opreg.ndarray.io import load, save
 from opreg.symbol.naming import Prefix, new_name
 
-from ..cells.state import STATE
+from ..cells.state import STATE, untraced
 from ..cells.tables import Table
 from ..core.files import atomic_write
 from ..errors import is_it, warn
@@ -323,7 +323,7 @@ class Block:
         of parameters, hooks."""
         parameters = {id(each): each for each in (*self._reg_params.values(), *self.params.values())}
         arrays = [id(array) for parameter in parameters.values() for array in parameter._data or ()]
-        return f"{self._version} {arrays} {[*self._forward_hooks]} {[*self._forward_pre_hooks]}"
+        return f"{self._version} {arrays} {len(self.params)} {[*self._forward_hooks]} {[*self._forward_pre_hooks]}"
 
     def register_child(self, block: Block, name: str | None = None) -> None:
         """Register a block as a child; its name is its number by default."""
@@ -387,8 +387,9 @@ class Block:
             for hook in list(self._forward_hooks.values()):
                 hook(self, args, out)
         if STATE.trace is not None:
-            STATE.trace.reads.comparisons.path(self, "{}._traced_state()", self._traced_state(),
-                                               f"the block {self.name}")
+            reads = STATE.trace.reads
+            with untraced():  # each of the values that it is made of would be compared, too
+                reads.comparisons.path(self, "{}._traced_state()", self._traced_state(), f"the block {self.name}")
         return out
 
     def forward(self, *args: Any) -> Any:

@@ -17,6 +17,7 @@ from opreg.ndarray import NDArray, array, autograd, stack
 from opreg.ndarray.context import Context, cpu, cpu_pinned
 
 from ..structure import faced
+from .held_state import HeldState
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = ["DataLoader", "default_batchify_fn", "default_mp_batchify_fn"]
@@ -187,7 +188,8 @@ class DataLoader:
     batchify_fn : callable
         A function from a list of samples to a batch; by default arrays are stacked.
     num_workers : int
-        Number of worker processes, or threads. Processes are forked at the first batch, with the dataset as it is then.
+        Number of worker processes, or threads. Processes are forked at the first batch, with the dataset as it is then,
+        and anew at the begin of a round if it has changed since: attributes, elements of lists and arrays, functions.
         Random values of a batch depend on the states of ``random`` and ``np.random`` and on the number of the batch,
         not on the process that makes it.
     pin_memory, pin_device_id : bool, int
@@ -246,6 +248,7 @@ class DataLoader:
         self._timeout = timeout
         self._workers = (Threads if thread_pool else Processes)(num_workers, dataset, self._batchify_fn) \
             if num_workers > 0 else None
+        self._held: HeldState | None = None
         self.auto_reload = auto_reload
         self._ready: Iterator[Any] | None = None
         if auto_reload:
@@ -276,8 +279,18 @@ class DataLoader:
 
     def refresh(self) -> None:
         """Start prefetching a round, which the next iteration takes."""
-        self._ready = self._batches_in_process() if self._workers is None else iter(
-            _Batches(self._workers, self._batch_sampler, self._prefetch, self._timeout, self._finish))
+        workers = self._current_workers()
+        self._ready = self._batches_in_process() if workers is None else iter(
+            _Batches(workers, self._batch_sampler, self._prefetch, self._timeout, self._finish))
+
+    def _current_workers(self) -> Processes | Threads | None:
+        """The workers; processes that have the dataset as it was before a change are replaced."""
+        if isinstance(self._workers, Processes):
+            now = HeldState(self._dataset, self._batchify_fn)
+            if self._held is not None and now != self._held:
+                self._workers = self._workers.anew()
+            self._held = now
+        return self._workers
 
     def clean(self) -> None:
         """Drop the prefetching round; the next iteration starts its own."""
