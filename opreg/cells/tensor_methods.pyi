@@ -67,6 +67,8 @@ class Methods(Value):
         """``beta * input + alpha * mat @ vec``."""
     def addr(self, vec1: TensorLike, vec2: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1) -> Tensor:
         """``beta * x + alpha * outer(vec1, vec2)``."""
+    def adjoint(self) -> Tensor:
+        """Matrices with their last two axes swapped."""
     def all(self, axis: Axes = None, keepdims: _bool = False, **further: Any) -> Tensor:
         """Whether all elements are true, or nonzero."""
     def allclose(self, other: TensorLike, rtol: _float = 1e-05, atol: _float = 1e-08,
@@ -80,6 +82,8 @@ class Methods(Value):
         """The smallest and the largest element."""
     def any(self, axis: Axes = None, keepdims: _bool = False, **further: Any) -> Tensor:
         """Whether any element is true, or nonzero."""
+    def approximate_equal(self, y: TensorLike, tolerance: _float = 1e-05) -> Tensor:
+        """Whether elements differ by less than ``tolerance``."""
     def arccos(self) -> Tensor:
         """The angle in radians whose cosine it is."""
     def arccosh(self) -> Tensor:
@@ -124,8 +128,12 @@ class Methods(Value):
         """Counts of each integer from 0 up, or sums of weights."""
     def bitwise_and(self, other: TensorLike) -> Tensor:
         """The bits that are set in both."""
+    def bitwise_left_shift(self, other: TensorLike) -> Tensor:
+        """Integers shifted ``other`` bits to the left."""
     def bitwise_or(self, other: TensorLike) -> Tensor:
         """The bits that are set in either."""
+    def bitwise_right_shift(self, other: TensorLike) -> Tensor:
+        """Integers shifted ``other`` bits to the right."""
     def bitwise_xor(self, other: TensorLike) -> Tensor:
         """The bits that are set in just one."""
     def bmm(self, mat2: TensorLike) -> Tensor:
@@ -154,6 +162,8 @@ class Methods(Value):
         """Elements clipped to a range."""
     def clone(self) -> Tensor:
         """A tensor with the same values, through which gradients pass."""
+    def conj(self) -> Tensor:
+        """The same numbers."""
     def contiguous(self) -> Tensor:
         """This tensor."""
     def copy_(self, value: TensorLike) -> Tensor:
@@ -187,8 +197,9 @@ class Methods(Value):
         """A diagonal matrix from a vector."""
     def diagflat(self, offset: _int = 0) -> Tensor:
         """A diagonal matrix of all elements of a tensor."""
-    def diagonal(self, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
-        """A diagonal over two axes, as the last axis."""
+    def diagonal(self, offset: _int = 0, axis1: _int = 0, axis2: _int = 1, *, dim1: _int | None = None,
+                 dim2: _int | None = None) -> Tensor:
+        """A diagonal over two axes, which have two names each."""
     def diagonal_scatter(self, src: TensorLike, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
         """The tensor with a diagonal over two axes replaced by ``src``, whose last axis it is."""
     def diff(self, n: _int = 1, axis: _int = -1, prepend: TensorLike | None = None,
@@ -323,6 +334,8 @@ class Methods(Value):
         """One by the number."""
     def inverse(self) -> Tensor:
         """The inverse of matrices."""
+    def invert(self) -> Tensor:
+        """Integers with all bits inverted."""
     def is_contiguous(self) -> _bool:
         """True."""
     def is_floating_point(self) -> _bool:
@@ -567,6 +580,8 @@ class Methods(Value):
         """The tensor with the slice at ``index`` along an axis replaced by ``src``."""
     def sgn(self) -> Tensor:
         """-1, 0 or 1."""
+    def short(self) -> Tensor:
+        """The numbers as int16."""
     def sigmoid(self) -> Tensor:
         """``1 / (1 + exp(-x))``."""
     def sigmoid_(self) -> Tensor:
@@ -639,8 +654,8 @@ class Methods(Value):
     def topk(self, k: _int, dim: _int | None = None, largest: _bool = True,
              sorted: _bool = True) -> tuple[Tensor, Tensor]:
         """The ``k`` largest or smallest elements along an axis, and their indices as int32."""
-    def trace(self) -> Tensor:
-        """The sum of the diagonal of a matrix."""
+    def trace(self, offset: _int = 0, axis1: _int = 0, axis2: _int = 1, dtype: TensorDType = None) -> Tensor:
+        """The sum of a diagonal over two axes."""
     def transpose(self, *axes: _int | Sequence[_int], dim0: _int | None = None, dim1: _int | None = None) -> Tensor:
         """Permute the axes, by default reverse them."""
     def tril(self, diagonal: _int = 0) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from ...cells.cell import Cell
 from ...cells.tensor import Tensor
@@ -200,13 +201,30 @@ class _Adaptive(Cell):
                                 f"{output_size!r}")
         self.output_size = tuple(None if size is None else check_int(self, "output_size", size) for size in sizes)
 
-    def construct(self, input: Tensor) -> Tensor:
+    def construct(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """The average or maximum of each cell of the grid, ([batch,] channels, ...)."""
         axes = self._dims
         if len(input.shape) not in (axes + 1, axes + 2):
             raise ShapeError(f"{type(self).__name__}: expected {axes + 1} or {axes + 2} axes, got the shape "
                              f"{show(input.shape)}")
         return nn.adaptive_pool(self._kind, axes, input, self.output_size)
+
+
+class _AdaptiveMax(_Adaptive):
+    """Base of adaptive max poolings, which may return the flat index of each maximum, too."""
+
+    _kind = "max"
+
+    def __init__(self, output_size: int | Sequence[int | None] | None, return_indices: bool = False):
+        super().__init__(output_size)
+        self.return_indices = flag(self, "return_indices", return_indices)
+
+    def construct(self, input: Tensor) -> Any:
+        """The maximum of each cell of the grid, and its flat index if that was requested."""
+        if not self.return_indices:
+            return super().construct(input)
+        return (windows.adaptive_max_pool2d if self._dims == 2 else windows.adaptive_max_pool3d)(
+            input, self.output_size, True)
 
 
 class AdaptiveAvgPool2d(_Adaptive):
@@ -236,10 +254,10 @@ class AdaptiveAvgPool3d(_Adaptive):
     _dims, _kind = 3, "avg"
 
 
-class AdaptiveMaxPool2d(_Adaptive):
+class AdaptiveMaxPool2d(_AdaptiveMax):
     """Maxima over a grid of ``output_size`` (height, width) on images ([batch,] channels, height, width)."""
 
-    _dims, _kind = 2, "max"
+    _dims = 2
 
 
 class AdaptiveMaxPool1d(_Adaptive):
@@ -248,7 +266,7 @@ class AdaptiveMaxPool1d(_Adaptive):
     _dims, _kind = 1, "max"
 
 
-class AdaptiveMaxPool3d(_Adaptive):
+class AdaptiveMaxPool3d(_AdaptiveMax):
     """Maxima over a grid of ``output_size`` on data ([batch,] channels, depth, height, width)."""
 
-    _dims, _kind = 3, "max"
+    _dims = 3

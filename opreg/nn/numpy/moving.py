@@ -9,9 +9,11 @@ import numpy as np
 
 from ...cells.dtype import promote
 from ...cells.tensor import Tensor
+from ...cells.tensor_base import TensorBase
 from ...cells.typing import Axes, TensorLike, TensorShape
 from ...errors import ArgumentError, ShapeError
 from .. import ops
+from ..ops.array import at_least
 from ..ops.lift import one_axis, scalar, shape_of
 from .lift import as_tensor, axes_of, static_values
 
@@ -64,20 +66,12 @@ def squeeze(a: TensorLike, axis: int | Sequence[int] | None = None) -> Tensor:
 
 def _at_least(name: str, rank: int, doc: str) -> Callable[..., Any]:
     def call(*arys: TensorLike) -> Any:
-        wide = [_widened(as_tensor(x), rank) for x in arys]
+        wide = [at_least(as_tensor(x), rank) for x in arys]
         return wide[0] if len(wide) == 1 else wide
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = doc
     return call
-
-
-def _widened(x: Tensor, rank: int) -> Tensor:
-    """The tensor with at least ``rank`` axes: new ones in front, and the third at the end."""
-    if x.ndim >= rank:
-        return x
-    shape = x.shape if x.ndim == 2 else (*(1,) * (min(rank, 2) - x.ndim), *x.shape)
-    return x.reshape((*shape, 1) if rank == 3 else shape)
 
 
 atleast_1d = _at_least("atleast_1d", 1, "Tensors with one axis at least; a list for several.")
@@ -147,7 +141,10 @@ def fliplr(m: TensorLike) -> Tensor:
 def roll(a: TensorLike, shift: int | Sequence[int], axis: Axes = None) -> Tensor:
     """The elements shifted cyclically along an axis, or of the flattened tensor."""
     x = as_tensor(a)
-    return ops.roll(x, shift, axis) if axis is not None else ops.roll(x.reshape((-1,)), shift, 0).reshape(x.shape)
+    if axis is None:
+        total = shift if isinstance(shift, int) else int(np.sum(shift))
+        return ops.roll(x.reshape((-1,)), total, 0).reshape(x.shape)
+    return ops.roll(x, shift, axis)
 
 
 def rot90(a: TensorLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
@@ -158,9 +155,9 @@ def rot90(a: TensorLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
 # ----------------------------------------------------------------------------------------------------- joining
 
 
-def _promote(tensors: Sequence[TensorLike], what: str) -> list[Tensor]:
-    """The tensors, cast to their common dtype."""
-    lifted = [as_tensor(tensor) for tensor in tensors]
+def _promote(tensors: Any, what: str) -> list[Tensor]:
+    """The tensors, cast to their common dtype; a tensor alone is one of them."""
+    lifted = [as_tensor(tensor) for tensor in ([tensors] if isinstance(tensors, TensorBase) else tensors)]
     if not lifted:
         raise ArgumentError(f"{what}: expected tensors, got none")
     common = lifted[0]._dt
@@ -202,8 +199,7 @@ def dstack(tup: Sequence[TensorLike]) -> Tensor:
 
 def column_stack(tup: Sequence[TensorLike]) -> Tensor:
     """The tensors concatenated along the second axis; vectors are columns."""
-    parts = _promote(tup, "column_stack")
-    return ops.concat([x.reshape((-1, 1)) if x.ndim < 2 else x for x in parts], 1)
+    return ops.column_stack(_promote(tup, "column_stack"))
 
 
 def tile(a: TensorLike, reps: TensorShape) -> Tensor:

@@ -133,6 +133,10 @@ class ApplyRMSProp(Primitive):
     def __init__(self, use_locking: bool = False) -> None: ...
     def __call__(self, var: Tensor, mean_square: Tensor, moment: Tensor, learning_rate: Any, grad: Tensor, decay: Any,
                  momentum: Any, epsilon: Any) -> Sequence[Tensor]: ...
+class ApproximateEqual(Primitive):
+    """Whether elements differ by less than ``tolerance``."""
+    def __init__(self, tolerance: float = 1e-05) -> None: ...
+    def __call__(self, x: TensorLike, y: TensorLike) -> Tensor: ...
 class ArgMaxWithValue(Primitive):
     """The index of the largest element along an axis, and the element."""
     def __init__(self, axis: int = 0, keep_dims: bool = False) -> None: ...
@@ -421,6 +425,10 @@ class EmbeddingLookup(Primitive):
     """Rows at indices less ``offset``."""
     def __init__(self) -> None: ...
     def __call__(self, x: TensorLike, indices: TensorLike, offset: int) -> Tensor: ...
+class Eps(Primitive):
+    """The distance from 1 to the next number of the floating dtype, for each element."""
+    def __init__(self) -> None: ...
+    def __call__(self, x: TensorLike) -> Tensor: ...
 class Equal(Primitive):
     """Whether numbers are equal."""
     def __init__(self) -> None: ...
@@ -589,6 +597,10 @@ class ImageSummary(Primitive):
     """Has no effect."""
     def __init__(self) -> None: ...
     def __call__(self, name: str, value: TensorLike) -> None: ...
+class InTopK(Primitive):
+    """Whether the score of each row's class ``x2`` is among the ``k`` largest scores of the row ``x1``."""
+    def __init__(self, k: int) -> None: ...
+    def __call__(self, x1: TensorLike, x2: TensorLike) -> Tensor: ...
 class IndexAdd(Primitive):
     """A Parameter to which values are added, at indices along an axis."""
     def __init__(self, axis: int, use_lock: bool = True, check_index_bound: bool = True) -> None: ...
@@ -613,6 +625,10 @@ class Inv(Primitive):
     """One by the number."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
+class Invert(Primitive):
+    """Integers with all bits inverted."""
+    def __init__(self) -> None: ...
+    def __call__(self, x: TensorLike) -> Tensor: ...
 class InvertPermutation(Primitive):
     """The inverse of a permutation."""
     def __init__(self) -> None: ...
@@ -656,6 +672,10 @@ class LayerNorm(Primitive):
     def __call__(self, x: TensorLike, gamma: TensorLike, beta: TensorLike) -> tuple[Tensor, Tensor, Tensor]: ...
 class Lcm(Primitive):
     """The least common multiple of integers."""
+    def __init__(self) -> None: ...
+    def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
+class LeftShift(Primitive):
+    """Integers shifted ``other`` bits to the left."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 class Lerp(Primitive):
@@ -714,6 +734,10 @@ class Logit(Primitive):
     """``log(x / (1 - x))``."""
     def __init__(self, eps: float | None = -1.0) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
+class LpNorm(Primitive):
+    """The norm of order ``p`` along axes."""
+    def __init__(self, axis: Axes, p: int = 2, keep_dims: bool = False, epsilon: float = 1e-12) -> None: ...
+    def __call__(self, x: TensorLike) -> Tensor: ...
 class MaskedFill(Primitive):
     """``value`` where the mask holds, ``input_x`` elsewhere."""
     def __init__(self) -> None: ...
@@ -964,6 +988,10 @@ class ReverseV2(Primitive):
     """Reverse the order along axes."""
     def __init__(self, axis: Axes) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
+class RightShift(Primitive):
+    """Integers shifted ``other`` bits to the right."""
+    def __init__(self) -> None: ...
+    def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 class Rint(Primitive):
     """The nearest whole number, halves to the even one."""
     def __init__(self) -> None: ...
@@ -1258,7 +1286,7 @@ class TopK(Primitive):
     def __call__(self, input: TensorLike, k: int, dim: int | None = None,
                  largest: bool = True) -> tuple[Tensor, Tensor]: ...
 class Trace(Primitive):
-    """The sum of the diagonal of a matrix."""
+    """The sum of the diagonal of a matrix, in its dtype."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Transpose(Primitive):
@@ -1346,9 +1374,16 @@ def adaptive_avg_pool1d(input: TensorLike, output_size: int) -> Tensor:
     """Means over ``output_size`` cells of sequences."""
 def adaptive_avg_pool2d(input: TensorLike, output_size: int | Sequence[int | None]) -> Tensor:
     """Means over the cells of a grid of ``output_size``, (height, width) or one value for both."""
+def adaptive_avg_pool3d(input: TensorLike, output_size: int | Sequence[int | None]) -> Tensor:
+    """Means over the cells of a grid of volumes."""
+def adaptive_max_pool1d(input: TensorLike, output_size: int) -> Tensor:
+    """The maximum of each of ``output_size`` cells of sequences."""
 def adaptive_max_pool2d(input: TensorLike, output_size: int | Sequence[int | None],
-                        return_indices: bool = False) -> Tensor:
+                        return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]:
     """The maximum of each cell of a grid of ``output_size``."""
+def adaptive_max_pool3d(input: TensorLike, output_size: int | Sequence[int | None],
+                        return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]:
+    """The maximum of each cell of a grid of volumes."""
 def add(input: TensorLike, other: TensorLike) -> Tensor:
     """The sum."""
 def addbmm(input: TensorLike, batch1: TensorLike, batch2: TensorLike, *, beta: TensorLike = 1,
@@ -1368,6 +1403,8 @@ def addn(x: Sequence[TensorLike]) -> Tensor:
     """The sum of tensors of one shape."""
 def addr(x: TensorLike, vec1: TensorLike, vec2: TensorLike, *, beta: TensorLike = 1, alpha: TensorLike = 1) -> Tensor:
     """``beta * x + alpha * outer(vec1, vec2)``."""
+def adjoint(x: TensorLike) -> Tensor:
+    """Matrices with their last two axes swapped."""
 def affine_grid(theta: TensorLike, size: Sequence[int], align_corners: bool = False) -> Tensor:
     """Sampling coordinates for ``grid_sample`` that transform images by matrices."""
 def all(input: TensorLike, axis: Axes = None, keep_dims: bool = False) -> Tensor:
@@ -1382,6 +1419,8 @@ def aminmax(input: TensorLike, *, axis: int | None = 0, keepdims: bool = False) 
     """The smallest and the largest element."""
 def any(input: TensorLike, axis: Axes = None, keep_dims: bool = False) -> Tensor:
     """Whether any element is true, or nonzero."""
+def approximate_equal(x: TensorLike, y: TensorLike, tolerance: float = 1e-05) -> Tensor:
+    """Whether elements differ by less than ``tolerance``."""
 def arange(start: Tensor | Number = 0, end: Tensor | Number | None = None, step: Tensor | Number = 1, *,
            dtype: TensorDType = None) -> Tensor:
     """Values from ``start`` to before ``end``, or from 0 to before ``start``."""
@@ -1439,6 +1478,12 @@ def atleast_2d(inputs: list[Any]) -> list[Tensor]:
 @overload
 def atleast_2d(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
     """A tensor with at least two axes, new ones in front."""
+@overload
+def atleast_3d(inputs: ArrayLike) -> Tensor:
+    """A tensor with at least three axes, the third behind the others."""
+@overload
+def atleast_3d(inputs: list[Any] | tuple[Any, ...]) -> tuple[Tensor, ...]:
+    """A tensor with at least three axes, the third behind the others."""
 def avg_pool1d(input_x: TensorLike, kernel_size: Sizes = 1, stride: Sizes = 1, padding: Sizes = 0,
                ceil_mode: bool = False, count_include_pad: bool = True) -> Tensor:
     """The mean of each window of sequences."""
@@ -1476,8 +1521,12 @@ def bincount(input: TensorLike, weights: TensorLike | None = None, minlength: in
     """Counts of each integer from 0 up, or sums of weights."""
 def bitwise_and(input: TensorLike, other: TensorLike) -> Tensor:
     """The bits that are set in both."""
+def bitwise_left_shift(input: TensorLike, other: TensorLike) -> Tensor:
+    """Integers shifted ``other`` bits to the left."""
 def bitwise_or(input: TensorLike, other: TensorLike) -> Tensor:
     """The bits that are set in either."""
+def bitwise_right_shift(input: TensorLike, other: TensorLike) -> Tensor:
+    """Integers shifted ``other`` bits to the right."""
 def bitwise_xor(input: TensorLike, other: TensorLike) -> Tensor:
     """The bits that are set in just one."""
 def block_diag(*inputs: TensorLike) -> Tensor:
@@ -1534,12 +1583,16 @@ def clip_by_norm(x: list[Any] | tuple[Any, ...], max_norm: float, norm_type: flo
     """A tensor, or each tensor of a list, scaled so that its norm is at most ``max_norm``."""
 def clip_by_value(x: Any, clip_value_min: TensorLike | None = None, clip_value_max: TensorLike | None = None) -> Any:
     """Elements clipped to a range."""
+def column_stack(tensors: Sequence[TensorLike]) -> Tensor:
+    """Concatenate tensors along the second axis."""
 def combinations(input: TensorLike, r: int = 2, with_replacement: bool = False) -> Tensor:
     """All combinations of ``r`` elements of a vector, one in each row."""
 def concat(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """Concatenate tensors along an axis."""
 def cond(pred: TensorLike, true_fn: Callable, false_fn: Callable, *inputs: Any) -> Any:
     """Call one of two functions with the same inputs, chosen by a condition."""
+def conj(input: TensorLike) -> Tensor:
+    """The same numbers."""
 def conv1d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: Sizes = 1,
            pad_mode: str = 'valid', padding: Sizes = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
     """A convolution of sequences (batch, channels, length)."""
@@ -1587,6 +1640,13 @@ def cumprod(input: TensorLike, dim: int, dtype: TensorDType = None) -> Tensor:
     """Cumulative products along an axis."""
 def cumsum(x: TensorLike, axis: int | None, dtype: TensorDType = None) -> Tensor:
     """Cumulative sums along an axis."""
+def deepcopy(input_x: TensorLike) -> Tensor:
+    """A copy of the tensor."""
+def deformable_conv2d(x: TensorLike, weight: TensorLike, offsets: TensorLike, kernel_size: Sequence[int],
+                      strides: Sequence[int], padding: Sequence[int], bias: TensorLike | None = None,
+                      dilations: Sequence[int] = (1, 1, 1, 1), groups: int = 1, deformable_groups: int = 1,
+                      modulated: bool = True) -> Tensor:
+    """A convolution whose samples are moved by offsets and weighted by a mask."""
 def deg2rad(input: TensorLike) -> Tensor:
     """Radians from degrees."""
 def dense(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
@@ -1641,6 +1701,8 @@ def elu(input_x: TensorLike, alpha: float = 1.0) -> Tensor:
 def embedding(input: TensorLike, weight: TensorLike, padding_idx: int | None = None, max_norm: float | None = None,
               norm_type: float = 2.0, scale_grad_by_freq: bool = False) -> Tensor:
     """Rows of a table at integer indices."""
+def eps(x: TensorLike) -> Tensor:
+    """The distance from 1 to the next number of the floating dtype, for each element."""
 def eq(input: TensorLike, other: TensorLike) -> Tensor:
     """Whether numbers are equal."""
 def equal(input: TensorLike, other: TensorLike) -> Tensor:
@@ -1794,10 +1856,14 @@ def interpolate(input: TensorLike, size: Sizes | None = None, scale_factor: floa
                 mode: str = 'nearest', align_corners: bool | None = None,
                 recompute_scale_factor: bool | None = None) -> Tensor:
     """Resize images, sequences or volumes."""
+def intopk(x1: TensorLike, x2: TensorLike, k: int) -> Tensor:
+    """Whether the score of each row's class ``x2`` is among the ``k`` largest scores of the row ``x1``."""
 def inv(input: TensorLike) -> Tensor:
     """One by the number."""
 def inverse(input: TensorLike) -> Tensor:
     """The inverse of matrices."""
+def invert(x: TensorLike) -> Tensor:
+    """Integers with all bits inverted."""
 def iou(anchor_boxes: TensorLike, gt_boxes: TensorLike, mode: str = 'iou') -> Tensor:
     """Intersection over union of each pair of boxes."""
 def is_(x: Any, y: Any) -> Any:
@@ -1959,6 +2025,8 @@ def minimum(input: TensorLike, other: TensorLike) -> Tensor:
     """The smaller one, or NaN."""
 def mish(x: TensorLike) -> Tensor:
     """``x tanh(log(1 + exp(x)))``."""
+def mixed_precision_cast(dst_type: TensorDType, x: Any) -> Any:
+    """Floating tensors cast to a dtype, also in tuples, lists and dicts."""
 def mm(input: TensorLike, mat2: TensorLike) -> Tensor:
     """The product of two matrices."""
 def mod(x: TensorLike, y: TensorLike) -> Tensor:
@@ -2317,7 +2385,7 @@ def topk(input: TensorLike, k: int, dim: int | None = None, largest: bool = True
          sorted: bool = True) -> tuple[Tensor, Tensor]:
     """The ``k`` largest or smallest elements along an axis, and their indices as int32."""
 def trace(input: TensorLike) -> Tensor:
-    """The sum of the diagonal of a matrix."""
+    """The sum of the diagonal of a matrix, in its dtype."""
 def transpose(input: TensorLike, dims: Sequence[int]) -> Tensor:
     """Permute the axes."""
 def trapz(y: TensorLike, x: TensorLike | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:

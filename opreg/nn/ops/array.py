@@ -22,12 +22,13 @@ from .lift import axes, like, one_axis, plain, promoted, rank_of, scalar, shape_
 from .lift import tensor as _tensor
 
 __all__ = [
-    "assign", "assign_add", "assign_sub", "atleast_1d", "atleast_2d", "broadcast_to", "cast", "cat", "channel_shuffle",
-    "chunk", "concat", "diff", "dsplit", "dstack", "dtype", "expand", "expand_dims", "flatten", "flip", "fliplr",
-    "flipud", "hsplit", "hstack", "identity", "is_floating_point", "is_tensor", "moveaxis", "movedim", "narrow",
-    "numel", "pad", "permute", "rank", "ravel", "repeat_elements", "repeat_interleave", "reshape", "reverse", "roll",
-    "rot90", "scalar_to_tensor", "shape", "size", "split", "squeeze", "stack", "stop_gradient", "swapaxes", "swapdims",
-    "t", "tensor_split", "tile", "transpose", "unbind", "unsqueeze", "unstack", "vsplit", "vstack"]
+    "adjoint", "assign", "assign_add", "assign_sub", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_to", "cast",
+    "cat", "channel_shuffle", "chunk", "column_stack", "concat", "deepcopy", "diff", "dsplit", "dstack", "dtype",
+    "expand", "expand_dims", "flatten", "flip", "fliplr", "flipud", "hsplit", "hstack", "identity", "is_floating_point",
+    "is_tensor", "moveaxis", "movedim", "narrow", "numel", "pad", "permute", "rank", "ravel", "repeat_elements",
+    "repeat_interleave", "reshape", "reverse", "roll", "rot90", "scalar_to_tensor", "shape", "size", "split", "squeeze",
+    "stack", "stop_gradient", "swapaxes", "swapdims", "t", "tensor_split", "tile", "transpose", "unbind", "unsqueeze",
+    "unstack", "vsplit", "vstack"]
 
 
 # -------------------------------------------------------------------------------------------- shapes and dtypes
@@ -71,6 +72,11 @@ def cast(input: TensorLike, dtype: TensorDType) -> Tensor:
     x = tensor(np.asarray(input, np.float64 if isinstance(input, float) else None)) if is_number(input) else \
         tensor(input)
     return x.astype(dtype)
+
+
+def deepcopy(input_x: TensorLike) -> Tensor:
+    """A copy of the tensor."""
+    return ops._copy(tensor(input_x))
 
 
 def scalar_to_tensor(input_x: Number, dtype: TensorDType = np.float32) -> Tensor:
@@ -126,6 +132,11 @@ def swapaxes(input: TensorLike, axis0: int, axis1: int) -> Tensor:
     """Swap two axes."""
     x = tensor(input)
     return ops.SwapAxis(x, dim1=one_axis(axis0, x.ndim, "swapaxes"), dim2=one_axis(axis1, x.ndim, "swapaxes"))
+
+
+def adjoint(x: TensorLike) -> Tensor:
+    """Matrices with their last two axes swapped: the conjugate transpose, since tensors are real."""
+    return swapaxes(x, -1, -2)
 
 
 def swapdims(input: TensorLike, dim0: int, dim1: int) -> Tensor:
@@ -204,8 +215,7 @@ def atleast_1d(inputs: TensorLike) -> Tensor | list[Tensor] | tuple[Tensor, ...]
     """A tensor with at least one axis; a list for a list."""
     if isinstance(inputs, (list, tuple)):
         return type(inputs)(atleast_1d(part) for part in inputs)
-    x = tensor(inputs)
-    return x if x.ndim else x.reshape((1,))
+    return at_least(tensor(inputs), 1)
 
 
 @overload
@@ -218,8 +228,26 @@ def atleast_2d(inputs: TensorLike) -> Tensor | list[Tensor] | tuple[Tensor, ...]
     """A tensor with at least two axes, new ones in front; a list for a list."""
     if isinstance(inputs, (list, tuple)):
         return type(inputs)(atleast_2d(part) for part in inputs)
-    x = tensor(inputs)
-    return x if x.ndim > 1 else x.reshape((1, -1))
+    return at_least(tensor(inputs), 2)
+
+
+@overload
+def atleast_3d(inputs: ArrayLike) -> Tensor: ...
+@overload
+def atleast_3d(inputs: list[Any] | tuple[Any, ...]) -> tuple[Tensor, ...]: ...
+def atleast_3d(inputs: TensorLike) -> Tensor | tuple[Tensor, ...]:
+    """A tensor with at least three axes, the third behind the others; a tuple for a list."""
+    if isinstance(inputs, (list, tuple)):
+        return tuple(at_least(tensor(part), 3) for part in inputs)
+    return at_least(tensor(inputs), 3)
+
+
+def at_least(x: Tensor, rank: int) -> Tensor:
+    """The tensor with at least ``rank`` axes: new ones in front, and the third at the end."""
+    if x.ndim >= rank:
+        return x
+    shape = x.shape if x.ndim == 2 else (*(1,) * (min(rank, 2) - x.ndim), *x.shape)
+    return x.reshape((*shape, 1) if rank == 3 else shape)
 
 
 # ------------------------------------------------------------------------------------------------- joining
@@ -269,6 +297,11 @@ def dstack(tensors: Sequence[TensorLike]) -> Tensor:
     return ops._npi_dstack(*parts, num_args=len(parts))
 
 
+def column_stack(tensors: Sequence[TensorLike]) -> Tensor:
+    """Concatenate tensors along the second axis; vectors are columns."""
+    return concat([x.reshape((-1, 1)) if x.ndim < 2 else x for x in _joined(tensors, "column_stack")], 1)
+
+
 # ------------------------------------------------------------------------------------------------ taken apart
 
 
@@ -294,7 +327,7 @@ def split(tensor: TensorLike, split_size_or_sections: int | Sequence[int], axis:
     if isinstance(split_size_or_sections, (int, np.integer)) and not isinstance(split_size_or_sections, bool):
         if split_size_or_sections < 1:
             raise ArgumentError(f"split: expected a length of at least 1, got {split_size_or_sections}")
-        return _cut(x, axis, range(0, length, int(split_size_or_sections)))
+        return _cut(x, axis, range(0, length or 1, int(split_size_or_sections)))
     if not isinstance(split_size_or_sections, (list, tuple)):
         raise TypeError(f"split: expected an int or a list of ints, got {type(split_size_or_sections).__name__}")
     sizes = [int(size) for size in split_size_or_sections]

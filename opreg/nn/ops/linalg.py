@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from ...cells.tensor import Tensor
 from ...cells.tensor_base import is_number
 from ...cells.typing import TensorLike
@@ -49,7 +51,7 @@ def mm(input: TensorLike, mat2: TensorLike) -> Tensor:
 def bmm(input_x: TensorLike, mat2: TensorLike) -> Tensor:
     """Products of two batches of matrices."""
     x, y = to_common_dtype(input_x, mat2)
-    if x.ndim < 3 or x.shape[:-2] != y.shape[:-2]:
+    if x.ndim < 2 or x.shape[:-2] != y.shape[:-2]:
         raise ShapeError(f"bmm: expected equally many matrices in both, got shapes {x.shape} and {y.shape}")
     return matmul(x, y)
 
@@ -143,6 +145,9 @@ def kron(input: TensorLike, other: TensorLike) -> Tensor:
 def cross(input: TensorLike, other: TensorLike, dim: int | None = None) -> Tensor:
     """The cross product along an axis of length three, by default the first one."""
     x, y = to_common_dtype(input, other)
+    if x.shape != y.shape:
+        shape = np.broadcast_shapes(x.shape, y.shape)
+        x, y = broadcast_to(x, shape), broadcast_to(y, shape)
     axis = next(i for i, length in enumerate(x.shape) if length == 3) if dim is None else \
         one_axis(dim, x.ndim, "cross")
     (a, b, c), (d, e, f) = (ops.SliceChannel(vectors, num_outputs=3, axis=axis) for vectors in (x, y))
@@ -298,8 +303,8 @@ def logdet(input: TensorLike) -> Tensor:
 
 
 def matrix_power(input: TensorLike, n: int) -> Tensor:
-    """Matrices to the power ``n``; the identity for 0, powers of the inverse for negative ``n``."""
-    x = _square("matrix_power", input)
+    """Matrices to the power ``n``; the identity for 0, powers of the inverse, in floating-point, for negative ``n``."""
+    x = _square("matrix_power", input, real=n < 0)
     if n == 0:
         return broadcast_to(eye(x.shape[-1], x.shape[-1], x._dt), x.shape)
     factor = x if n > 0 else inverse(x)
@@ -314,8 +319,8 @@ def matrix_power(input: TensorLike, n: int) -> Tensor:
     return result
 
 
-def _square(name: str, x: TensorLike) -> Tensor:
-    x = floating(x)
+def _square(name: str, x: TensorLike, real: bool = True) -> Tensor:
+    x = floating(x) if real else tensor(x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"{name}: expected square matrices in the last two axes, got shape {x.shape}")
     return x

@@ -17,22 +17,23 @@ from ...cells.tensor import Tensor
 from ...cells.tensor_base import is_number
 from ...cells.typing import TensorLike
 from ...core.registry import get, ops
-from ...core.spec import is_floating, limits
+from ...core.spec import is_floating, limits, whole_up_to
 from ...errors import ArgumentError
 from .lift import as_bool, binary, floating, like, plain, promoted, scalar, tensor, to_common_dtype
 
 __all__ = [
-    "abs", "acos", "acosh", "add", "addcdiv", "addcmul", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2",
-    "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i0", "bessel_i1", "bitwise_and", "bitwise_or",
-    "bitwise_xor", "ceil", "clamp", "clip", "clip_by_value", "copysign", "cos", "cosh", "deg2rad", "digamma", "div",
-    "divide", "eq", "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "float_power", "floor", "floor_div",
-    "floor_divide", "floor_mod", "fmax", "fmin", "fmod", "frac", "gcd", "ge", "greater", "greater_equal", "gt",
-    "heaviside", "hypot", "i0", "isclose", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "lcm", "ldexp", "le",
-    "lerp", "less", "less_equal", "lgamma", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "lt", "masked_fill", "maximum", "minimum", "mod", "mul", "multiply",
-    "mvlgamma", "nan_to_num", "ne", "neg", "negative", "not_equal", "polygamma", "positive", "pow", "rad2deg",
-    "reciprocal", "remainder", "round", "rsqrt", "select", "sgn", "sign", "signbit", "sin", "sinc", "sinh", "sqrt",
-    "square", "sub", "subtract", "tan", "tanh", "true_divide", "trunc", "where", "xdivy", "xlogy"]
+    "abs", "acos", "acosh", "add", "addcdiv", "addcmul", "approximate_equal", "arccos", "arccosh", "arcsin", "arcsinh",
+    "arctan", "arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i0", "bessel_i1", "bitwise_and",
+    "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clamp", "clip", "clip_by_value",
+    "conj", "copysign", "cos", "cosh", "deg2rad", "digamma", "div", "divide", "eps", "eq", "equal", "erf", "erfc",
+    "erfinv", "exp", "exp2", "expm1", "float_power", "floor", "floor_div", "floor_divide", "floor_mod", "fmax", "fmin",
+    "fmod", "frac", "gcd", "ge", "greater", "greater_equal", "gt", "heaviside", "hypot", "i0", "invert", "isclose",
+    "isfinite", "isinf", "isnan", "isneginf", "isposinf", "lcm", "ldexp", "le", "lerp", "less", "less_equal", "lgamma",
+    "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "lt", "masked_fill", "maximum", "minimum", "mod", "mul", "multiply", "mvlgamma", "nan_to_num", "ne",
+    "neg", "negative", "not_equal", "polygamma", "positive", "pow", "rad2deg", "reciprocal", "remainder", "round",
+    "rsqrt", "select", "sgn", "sign", "signbit", "sin", "sinc", "sinh", "sqrt", "square", "sub", "subtract", "tan",
+    "tanh", "true_divide", "trunc", "where", "xdivy", "xlogy"]
 
 
 # -------------------------------------------------------------------------------------- functions of one tensor
@@ -90,7 +91,7 @@ isnan = _unary("isnan", "_npi_isnan", "Whether it is NaN.", real=False)
 isinf = _unary("isinf", "_npi_isinf", "Whether it is infinite.", real=False)
 isfinite = _unary("isfinite", "_npi_isfinite", "Whether it is neither infinite nor NaN.", real=False)
 logical_not = _unary("logical_not", "_npi_logical_not", "Whether it is zero, or false.", real=False)
-positive = _unary("positive", "_copy", "The same numbers.", real=False)
+positive = conj = _unary("positive", "_copy", "The same numbers.", real=False)
 
 
 def neg(input: TensorLike) -> Tensor:
@@ -109,6 +110,14 @@ def erfc(input: TensorLike) -> Tensor:
 def exp2(input: TensorLike) -> Tensor:
     """Two to the power of each element."""
     return exp(floating(input) * math.log(2))
+
+
+def eps(x: TensorLike) -> Tensor:
+    """The distance from 1 to the next number of the floating dtype, for each element."""
+    x = tensor(x)
+    if not is_floating(x._dt):
+        raise TypeError(f"eps: expected a floating dtype, got {x.dtype}")
+    return ops.ones_like(x) * (2 / whole_up_to(x._dt))
 
 
 def frac(x: TensorLike) -> Tensor:
@@ -169,6 +178,25 @@ le = less_equal = _python("less_equal", "le", "Whether numbers of the first are 
 bitwise_and = _python("bitwise_and", "and", "The bits that are set in both.")
 bitwise_or = _python("bitwise_or", "or", "The bits that are set in either.")
 bitwise_xor = _python("bitwise_xor", "xor", "The bits that are set in just one.")
+
+
+def invert(x: TensorLike) -> Tensor:
+    """Integers with all bits inverted."""
+    return ~tensor(x)
+
+
+def bitwise_left_shift(input: TensorLike, other: TensorLike) -> Tensor:
+    """Integers shifted ``other`` bits to the left; bits beyond the dtype are lost."""
+    x, bits = to_common_dtype(input, other)
+    return x * scalar(2, x._dt) ** bits
+
+
+def bitwise_right_shift(input: TensorLike, other: TensorLike) -> Tensor:
+    """Integers shifted ``other`` bits to the right; the sign is kept."""
+    x, bits = to_common_dtype(input, other)
+    bits = minimum(bits, 8 * x._dt.itemsize - 1)
+    half, two = bits // 2, scalar(2, x._dt)  # two steps, since the power of all bits may not fit
+    return x // two ** half // two ** (bits - half)
 
 
 def sub(input: TensorLike, other: TensorLike) -> Tensor:
@@ -308,6 +336,11 @@ def isclose(input: TensorLike, other: TensorLike, rtol: float = 1e-05, atol: flo
     x, y = to_common_dtype(input, other, real=True)
     near = (abs(x - y) <= atol + rtol * abs(y)) | (x == y)
     return near | (isnan(x) & isnan(y)) if equal_nan else near
+
+
+def approximate_equal(x: TensorLike, y: TensorLike, tolerance: float = 1e-05) -> Tensor:
+    """Whether elements differ by less than ``tolerance``."""
+    return abs(sub(x, y)) < tolerance
 
 
 def _logic(name: str, op: str, doc: str) -> Callable[[TensorLike, TensorLike], Tensor]:

@@ -421,6 +421,17 @@ def allclose(self: Tensor, other: TensorLike, rtol: float = 1e-5, atol: float = 
     return reduce.all(math.isclose(self, other, rtol, atol, equal_nan))
 
 
+def diagonal(self: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, *, dim1: int | None = None,
+             dim2: int | None = None) -> Tensor:
+    """A diagonal over two axes, which have two names each; see ``ops.diagonal``."""
+    return indexing.diagonal(self, offset, axis1 if dim1 is None else dim1, axis2 if dim2 is None else dim2)
+
+
+def trace(self: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: TensorDType = None) -> Tensor:
+    """The sum of a diagonal over two axes; see ``diagonal``."""
+    return reduce.sum(indexing.diagonal(self, offset, axis1, axis2), -1, dtype=dtype or self.dtype)
+
+
 def is_contiguous(self: Tensor) -> bool:
     """True: the elements are always contiguous."""
     return True
@@ -473,7 +484,8 @@ def sum_to_size(self: Tensor, *size: int) -> Tensor:
 #: Functions whose first parameter is the tensor, used as methods without change.
 _AS_THEY_ARE = {
     math: """abs acos acosh add addcdiv addcmul arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan
-        atan2 atanh bitwise_and bitwise_or bitwise_xor ceil clamp clip copysign cos cosh deg2rad digamma div
+        atan2 atanh approximate_equal bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor
+        ceil conj invert clamp clip copysign cos cosh deg2rad digamma div
         divide eq equal erf erfc erfinv exp exp2 expm1 float_power floor floor_divide fmax fmin fmod frac ge
         greater greater_equal gt heaviside hypot isclose isfinite isinf isnan le lerp less less_equal lgamma log
         log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor lt masked_fill
@@ -482,10 +494,10 @@ _AS_THEY_ARE = {
         gcd i0 isneginf isposinf lcm ldexp mvlgamma xdivy""",
     activation: "hardshrink log_softmax logit relu sigmoid softmax softmin",
     reduce: "aminmax cummax cummin histc logcumsumexp median norm ptp renorm",
-    array: """diff dsplit expand_dims fliplr flipud hsplit moveaxis movedim narrow numel pad ravel repeat_interleave
-        reverse roll rot90 swapaxes swapdims tensor_split unbind unsqueeze vsplit""",
-    indexing: """argwhere bincount diag diagonal gather_elements gather_nd index_add index_fill index_select
-        masked_select nonzero searchsorted slice topk trace tril triu unique diagflat diagonal_scatter msort
+    array: """adjoint diff dsplit expand_dims fliplr flipud hsplit moveaxis movedim narrow numel pad ravel
+        repeat_interleave reverse roll rot90 swapaxes swapdims tensor_split unbind unsqueeze vsplit""",
+    indexing: """argwhere bincount diag gather_elements gather_nd index_add index_fill index_select
+        masked_select nonzero searchsorted slice topk tril triu unique diagflat diagonal_scatter msort
         reverse_sequence select_scatter unique_consecutive""",
     linalg: """addbmm addmm addmv addr baddbmm bmm cholesky cholesky_inverse cholesky_solve cov cross det dot ger inner
         inverse kron log_matrix_determinant logdet matmul matrix_determinant matrix_power mm mv outer slogdet""",
@@ -502,7 +514,7 @@ METHODS: dict[str, Callable] = {
         squeeze, broadcast_to, expand_as, tile, repeat, split, chunk, flip, gather, take, scatter, sort, argsort, where,
         itemset, fill, to, type_as, new_zeros, new_ones, new_full, view_as, contiguous, clone, numpy, is_floating_point,
         argmax_with_value, argmin_with_value, register_hook, allclose, is_contiguous, is_signed, new_empty, resize,
-        scatter_add, stride, sum_to_size)},
+        scatter_add, stride, sum_to_size, diagonal, trace)},
     **{f"scatter_{name}": getattr(indexing, f"tensor_scatter_{name}") for name in ("div", "max", "min", "mul", "sub")},
     "hooks": registered_hooks, "inv": math.reciprocal, "type": cast_to,
     **{name: _by_axis(name, getattr(reduce, name)) for name in ("all", "any", "amax", "amin", "nansum", "nanmean")},
@@ -512,7 +524,8 @@ METHODS: dict[str, Callable] = {
     "nelement": array.size, "ndimension": array.rank, "t": exchanged,
     **dict.fromkeys(("reshape", "view"), accepts_lists("shape")(TensorBase.reshape)),
     **{name: _as(name, dtype) for name, dtype in {
-        "float": "f4", "double": "f8", "half": "f2", "int": "i4", "long": "i8", "byte": "u1", "bool": "?"}.items()}}
+        "float": "f4", "double": "f8", "half": "f2", "short": "i2", "int": "i4", "long": "i8", "byte": "u1",
+        "bool": "?"}.items()}}
 
 
 def attach() -> None:

@@ -23,7 +23,7 @@ from .lift import floating, like, rank_of, tensor, to_common_dtype
 from .math import maximum, minimum, where
 
 __all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool2d", "affine_grid", "avg_pool1d", "avg_pool2d",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "affine_grid", "avg_pool1d", "avg_pool2d",
     "avg_pool3d", "batch_norm", "conv1d", "conv2d", "conv3d", "cosine_similarity", "embedding", "fold", "group_norm",
     "interpolate", "iou", "layer_norm", "lrn", "pixel_shuffle", "pixel_unshuffle", "rms_norm", "unfold", "upsample"]
 
@@ -154,6 +154,8 @@ def pool(kind: str, count: int, x: TensorLike, kernel: Sizes, stride: Sizes, pad
     if axes not in (None, count + 1, count + 2):
         raise ShapeError(f"{kind} pooling: expected {count + 2} axes, got shape {x.shape}")
     x = ops.expand_dims(x, axis=0) if single else x
+    if kind != "max" and isinstance(padding, (tuple, list)) and len(padding) == 2 * count > 2:  # before and after
+        x, padding = padded(x, list(zip(padding[::2], padding[1::2]))), 0
     geometry = sizes(kernel, count, "kernel_size"), sizes(stride, count, "stride"), sizes(padding, count, "padding")
     y = ops.Pooling(x, kernel=geometry[0], stride=geometry[1], pad=geometry[2], pool_type=kind,
                     pooling_convention="full" if ceil else "valid", **attrs)
@@ -231,11 +233,9 @@ def adaptive_avg_pool1d(input: TensorLike, output_size: int) -> Tensor:
     return adaptive_pool("avg", 1, input, output_size)
 
 
-def adaptive_max_pool2d(input: TensorLike, output_size: int | Sequence[int | None], return_indices: bool = False
-                       ) -> Tensor:
-    """The maximum of each cell of a grid of ``output_size``; None keeps a length."""
-    _no("adaptive_max_pool2d", return_indices=(return_indices, False))
-    return adaptive_pool("max", 2, input, output_size)
+def adaptive_avg_pool3d(input: TensorLike, output_size: int | Sequence[int | None]) -> Tensor:
+    """Means over the cells of a grid of volumes; see ``adaptive_avg_pool2d``."""
+    return adaptive_pool("avg", 3, input, output_size)
 
 
 # --------------------------------------------------------------------------------------------- normalisation

@@ -87,7 +87,7 @@ def _extreme(name: str, op: str, other: Callable[[TensorLike, TensorLike], Tenso
     def function(input: TensorLike, axis: Axes = None, keepdims: bool = False, *, initial: float | None = None,
                  where: TensorLike | None = None) -> Tensor:
         x = tensor(input)
-        if where is not None:
+        if where is not None and where is not True:
             if initial is None:
                 raise ArgumentError(f"{name}: where= needs initial=, the result without any selected element")
             x = choose(tensor(where), x, initial)
@@ -109,9 +109,9 @@ def _with_place(name: str, extreme: Callable[..., Tensor], place: str, doc: str
     def function(input: TensorLike, axis: int | None = None, keepdims: bool = False, *, initial: float | None = None,
                  where: TensorLike | None = None) -> tuple[Tensor, Tensor]:
         x = tensor(input)
-        value = extreme(x, axis, keepdims, initial=initial, where=where)
+        value = extreme(x, axis, keepdims and axis is not None, initial=initial, where=where)
         if axis is None:
-            return value, tensor(np.zeros(value.shape, np.int64))
+            return value, tensor(np.zeros((), np.int64))
         if not x.ndim:
             return value, tensor(np.zeros((), np.int64))
         axis = one_axis(axis, x.ndim, name)

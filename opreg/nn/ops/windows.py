@@ -16,11 +16,13 @@ from .creation import zeros
 from .indexing import gather_elements, tensor_scatter_elements
 from .lift import floating, tensor
 from .math import where
-from .nn import pool, sizes, windows_along
+from .nn import adaptive_pool, pool, sizes, windows_along
 from .random import rand
 
-__all__ = ["fractional_max_pool2d", "fractional_max_pool3d", "lp_pool1d", "lp_pool2d", "max_pool2d", "max_pool3d",
-           "max_unpool1d", "max_unpool2d", "max_unpool3d"]
+__all__ = [
+    "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "fractional_max_pool2d",
+    "fractional_max_pool3d", "lp_pool1d", "lp_pool2d", "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d",
+    "max_unpool3d"]
 
 
 # ----------------------------------------------------------------------------------- the largest of windows
@@ -52,10 +54,15 @@ def max_windows(x: TensorLike, count: int, kernel: Sizes, stride: Sizes, padding
     x = tensor(x)
     if x.ndim not in (count + 1, count + 2):
         raise ShapeError(f"max pooling: expected {count + 1} or {count + 2} axes, got shape {show(x.shape)}")
-    lead, lengths = x.shape[:-count], x.shape[-count:]
-    axes = [_along(n, k, s, p, d, ceil) for n, k, s, p, d in zip(
+    lengths = x.shape[-count:]
+    return _largest(x, [_along(n, k, s, p, d, ceil) for n, k, s, p, d in zip(
         lengths, sizes(kernel, count, "kernel_size"), sizes(stride, count, "stride"), sizes(padding, count, "padding"),
-        sizes(dilation, count, "dilation"))]
+        sizes(dilation, count, "dilation"))])
+
+
+def _largest(x: Tensor, axes: Sequence[np.ndarray]) -> tuple[Tensor, Tensor]:
+    """The maximum of each window, given the indices of its elements along each of the last axes, and its flat index."""
+    lead, lengths = x.shape[:-len(axes)], x.shape[-len(axes):]
     places = _flat_indices(axes, lengths)
     flat = x.reshape((*lead, math.prod(lengths)))
     picked = ops.take(flat, tensor(np.maximum(places, 0)), axis=-1, mode="clip")
@@ -96,6 +103,41 @@ def max_pool3d(x: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, p
                ceil_mode: bool = False, return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]:
     """The maximum of each window of volumes; see ``max_pool2d``."""
     return _pooled(3, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def adaptive_max(count: int, input: TensorLike, output_size: int | Sequence[int | None], places: bool
+                 ) -> Tensor | tuple[Tensor, Tensor]:
+    """Maxima over the cells of a grid, see ``adaptive_pool``; with ``places`` also the flat index of each."""
+    pooled = adaptive_pool("max", count, input, output_size)
+    if not places:
+        return pooled
+    axes = []
+    for n, m in zip(tensor(input).shape[-count:], pooled.shape[-count:]):
+        begin, end = np.arange(m) * n // m, -(-(np.arange(m) + 1) * n // m)
+        rows = begin[:, None] + np.arange((end - begin).max(initial=1))
+        axes.append(np.where(rows < end[:, None], rows, -1))
+    return _largest(tensor(input), axes)
+
+
+def adaptive_max_pool1d(input: TensorLike, output_size: int) -> Tensor:
+    """The maximum of each of ``output_size`` cells of sequences."""
+    return adaptive_pool("max", 1, input, output_size)
+
+
+def adaptive_max_pool2d(input: TensorLike, output_size: int | Sequence[int | None], return_indices: bool = False
+                       ) -> Tensor | tuple[Tensor, Tensor]:
+    """The maximum of each cell of a grid of ``output_size``; None keeps a length.
+
+    With ``return_indices`` the flat index of each maximum in its image is returned, too, as int64.
+    """
+    return adaptive_max(2, input, output_size, return_indices)
+
+
+def adaptive_max_pool3d(input: TensorLike, output_size: int | Sequence[int | None], return_indices: bool = False
+                       ) -> Tensor | tuple[Tensor, Tensor]:
+    """The maximum of each cell of a grid of volumes; see ``adaptive_max_pool2d``. Indices are int32."""
+    pooled = adaptive_max(3, input, output_size, return_indices)
+    return (pooled[0], pooled[1].astype(np.int32)) if return_indices else pooled
 
 
 # ------------------------------------------------------------------------------------- windows at random

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,8 @@ from ... import ops
 from ...ops import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool2d,
     binary_cross_entropy,
     cosine_embedding_loss,
     cross_entropy,
@@ -44,7 +45,8 @@ from ...ops import (
 )
 from ...ops import dense as linear
 from ...ops.lift import floating, like, to_common_dtype
-from ...ops.nn import adaptive_pool, batch_normed, sizes
+from ...ops.nn import batch_normed, sizes
+from ...ops.windows import adaptive_max
 from ..functions import flatten
 
 __all__ = [
@@ -216,28 +218,10 @@ def max_unpool2d(input: TensorLike, indices: TensorLike, kernel_size: Sizes, str
     return ops.max_unpool2d(input, indices, kernel_size, stride, padding, output_size)
 
 
-def adaptive_avg_pool3d(input: TensorLike, output_size: int | Sequence[int | None]) -> Tensor:
-    """The means over a grid of ``output_size`` windows; None keeps a length."""
-    return adaptive_pool("avg", 3, input, output_size)
-
-
-def adaptive_max_pool1d(input: TensorLike, output_size: int, return_indices: bool = False) -> Tensor:
-    """The maxima over ``output_size`` windows of sequences."""
-    _no_indices("adaptive_max_pool1d", return_indices)
-    return adaptive_pool("max", 1, input, output_size)
-
-
-def adaptive_max_pool2d(input: TensorLike, output_size: int | Sequence[int | None], return_indices: bool = False
-                        ) -> Tensor:
-    """The maxima over a grid of ``output_size`` windows; None keeps a length."""
-    _no_indices("adaptive_max_pool2d", return_indices)
-    return adaptive_pool("max", 2, input, output_size)
-
-
-def _no_indices(name: str, requested: bool) -> None:
-    """Refuse ``return_indices``."""
-    if requested:
-        raise ArgumentError(f"{name}: return_indices must be False; max_pool2d returns the indices of the maxima")
+def adaptive_max_pool1d(input: TensorLike, output_size: int, return_indices: bool = False
+                       ) -> Tensor | tuple[Tensor, Tensor]:
+    """The maxima over ``output_size`` windows of sequences; with ``return_indices`` also their places."""
+    return adaptive_max(1, input, output_size, return_indices)
 
 
 def pad(input: TensorLike, pad: Sizes, mode: str = "constant", value: float | None = None) -> Tensor:
