@@ -123,7 +123,8 @@ def _by_prop(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[An
         return attrs, ordered_inputs(op, inputs, attrs)
     attrs, values = _split_arguments(op, args, keywords)
     inputs, _, slotted = _split_form(op, args, keywords)
-    if not slotted and all(map(has_fixed_key, attrs.values())) and not op.rules.data_dependent:
+    if not slotted and not op.rules.data_dependent and all(
+            has_fixed_key(value) for name, value in attrs.items() if name in keywords):
         attrs.cache = CallCache(attrs, ordered_inputs(op, inputs, attrs))
         registered.calls.keep(key, attrs.cache)
     return attrs, values

@@ -167,7 +167,8 @@ def _checked_result(cell: Cell, kind: str, returned: T, before: object) -> T:
 def tag_inputs(cell: Cell, args: Args) -> tuple[Args, Link, Sequence[TensorBase]]:
     """The inputs of a Cell, tagged; the link to the tag at its outputs; and the tagged tensors."""
     of = _cell_reference(cell)
-    link = Link(_backward_chain(cell, of), _backward_pre_chain(cell, of), lambda: f"the backward hooks of {of().path}")
+    link = Link(_backward_chain(cell, "backward", of), _backward_chain(cell, "backward_pre", of),
+                lambda: f"the backward hooks of {of().path}")
     if link.backward is None:
         return args, link, ()
     if args and TENSORS.issuperset(map(type, args)):
@@ -196,38 +197,24 @@ def tag_outputs(out: T, link: Link, tagged: Sequence[TensorBase]) -> T:
     return rebuild(structure, iter(tag(OUTPUT_TAG, leaves, tagged[:1], link)))
 
 
-def _backward_chain(cell: Cell, of: Callable[[], Cell]) -> Chain | None:
-    hooks = cell._hooks["backward"]
+def _backward_chain(cell: Cell, kind: str, of: Callable[[], Cell]) -> Chain | None:
+    """The hooks of a kind as one function of gradients, which returns the last ones as the hooks leave them; None
+    without hooks. The gradients are those of the outputs, and for ``backward`` also those of the inputs."""
+    hooks, words = cell._hooks[kind], kind.replace("_", " ")
     if not hooks:
         return None
+    title = "backward hook" if kind == "backward" else "backward pre-hook"
 
-    def chain(out_grads: Gradients, leaving: Gradients) -> Gradients:
-        cell = of()
+    def chain(*gradients: Gradients) -> Gradients:
+        cell, (*out_grads, left) = of(), gradients
         for hook in list(hooks.values()):
-            with running_hook("backward hook", hook, cell):
-                if hook.convention == "document":
-                    returned = hook.function(cell_id(cell), out_grads, leaving)
+            with running_hook(title, hook, cell):
+                if out_grads and hook.convention == "document":
+                    returned = hook.function(cell_id(cell), *out_grads, left)
                 else:
-                    returned = hook.function(cell, leaving, out_grads)
+                    returned = hook.function(cell, left, *out_grads)
                 if returned is not None:
-                    leaving = checked_gradients(cell.path, "backward", returned, leaving)
-        return leaving
-
-    return chain
-
-
-def _backward_pre_chain(cell: Cell, of: Callable[[], Cell]) -> Chain | None:
-    hooks = cell._hooks["backward_pre"]
-    if not hooks:
-        return None
-
-    def chain(out_grads: Gradients) -> Gradients:
-        cell = of()
-        for hook in list(hooks.values()):
-            with running_hook("backward pre-hook", hook, cell):
-                returned = hook.function(cell, out_grads)
-                if returned is not None:
-                    out_grads = checked_gradients(cell.path, "backward pre", returned, out_grads)
-        return out_grads
+                    left = checked_gradients(cell.path, words, returned, left)
+        return left
 
     return chain

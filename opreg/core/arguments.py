@@ -140,6 +140,14 @@ def _without_holes(op: Op, inputs: dict[str, Any], attrs: Attrs, placed: list[st
             **{name: value for name, value in inputs.items() if name not in placed}}
 
 
+def _name_of_input(op: Op, attrs: dict[str, Any], place: int) -> str:
+    """The name of an input that depends on attributes; its number if the attributes are wrong."""
+    try:
+        return op.signature.arguments(op.complete(attrs))[place]
+    except Exception:
+        return str(place)
+
+
 def is_tensor(value: object) -> bool:
     """Whether a value is an array or a symbol, which cannot be an attribute."""
     return hasattr(value, "list_arguments") or hasattr(value, "asnumpy")
@@ -165,10 +173,10 @@ def _split_many(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_val
     values = list(args)
     if len(values) == 1 and isinstance(values[0], (list, tuple)):
         values = list(values[0])
+    attrs = {name: value for name, value in keywords.items() if name in op.signature.schema or not is_value(value)}
     for i, value in enumerate(values):
         if not is_value(value):
-            raise no_value(op, str(i), value)
-    attrs = {name: value for name, value in keywords.items() if name in op.signature.schema or not is_value(value)}
+            raise no_value(op, _name_of_input(op, attrs, i), value)
     named = {name: value for name, value in keywords.items() if name not in attrs}
     if named and values:
         if op.signature.variadic:

@@ -107,12 +107,7 @@ class LSTMCell(_Weighted):
         name = f"{self._prefix}t{self._counter}_"
         i2h, h2h = self._products(inputs, states[0], name)
         gates = symbol.surface("SliceChannel")(i2h + h2h, num_outputs=4, name=f"{name}slice")
-        in_gate, forget_gate, out_gate = (self._get_activation(gates[i], "sigmoid", name=f"{name}{letter}")
-                                          for i, letter in ((0, "i"), (1, "f"), (3, "o")))
-        new = self._get_activation(gates[2], "tanh", name=f"{name}c")
-        cell = apply("elemwise_add", forget_gate * states[1], in_gate * new, name=f"{name}state")
-        output = apply("elemwise_mul", out_gate, self._get_activation(cell, "tanh"), name=f"{name}out")
-        return output, [output, cell]
+        return self._lstm_step(gates, states[1], "tanh", name)
 
 
 class GRUCell(_Weighted):

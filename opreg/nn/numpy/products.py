@@ -71,12 +71,7 @@ def multi_dot(arrays: Sequence[TensorLike]) -> Tensor:
 
 def kron(a: TensorLike, b: TensorLike) -> Tensor:
     """The Kronecker product."""
-    x, y = _pair(a, b)
-    rank = max(x.ndim, y.ndim)
-    wide, narrow = ((*(1,) * (rank - matrix.ndim), *matrix.shape) for matrix in (x, y))
-    product = x.reshape(tuple(n for length in wide for n in (length, 1))) * y.reshape(
-        tuple(n for length in narrow for n in (1, length)))
-    return product.reshape(tuple(m * n for m, n in zip(wide, narrow)))
+    return ops.kron(*_pair(a, b))
 
 
 def cross(a: TensorLike, b: TensorLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
