@@ -66,13 +66,13 @@ def _adds(new, lr, clip_gradient, **_):
     return new.size >= LONG and clip_gradient < 0 and isinstance(lr, float)
 
 
-def _added(new, grad, lr, rescale_grad, clip_gradient):
+def _subtract_by_blas(new, grad, lr, rescale_grad, clip_gradient):
     """Subtract ``lr * g`` by BLAS; return whether it was possible."""
     return _adds(new, lr, clip_gradient) and add_multiple(new, -lr * rescale_grad, grad)
 
 
 def _add_gradient(new, weight, grad, *, lr, wd, rescale_grad, clip_gradient):
-    return weight is new and _zero(wd) and _added(new, grad, lr, rescale_grad, clip_gradient)
+    return weight is new and _zero(wd) and _subtract_by_blas(new, grad, lr, rescale_grad, clip_gradient)
 
 
 def _by_blas(formula):
@@ -83,7 +83,7 @@ def _by_blas(formula):
             if not _zero(wd):
                 xp.multiply(weight, 1.0 - lr * wd, out=new)
                 wd = 0.0
-            if _added(new, grad, lr, rescale_grad, clip_gradient):
+            if _subtract_by_blas(new, grad, lr, rescale_grad, clip_gradient):
                 return
         formula(xp, tmp, new, weight, grad, lr=lr, wd=wd, rescale_grad=rescale_grad, clip_gradient=clip_gradient)
 
