@@ -65,6 +65,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "lr_scheduler": ("opreg.train.lr_scheduler", None),
     "metric": ("opreg.train.metric", None),
     "io": ("opreg.train.io", None),
+    "mindrecord": ("opreg.data.mindrecord", None),
     "recordio": ("opreg.data.recordio", None),
     **dict.fromkeys(("image", "img"), ("opreg.data.image", None)),
     "mod": ("opreg.train.module", None),
@@ -121,7 +122,8 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "mutable": ("opreg.cells.tree", "mutable"),
     **{name: ("opreg.cells.sparse", name) for name in ("COOTensor", "CSRTensor", "RowTensor", "SparseTensor")},
     "_no_grad": ("opreg.cells.grad", "no_grad"),
-    **{name: ("opreg.nn.compiler_settings", name) for name in ("JitConfig", "jit_class", "recompute", "set_device")},
+    **{name: ("opreg.nn.compiler_settings", name) for name in (
+        "JitConfig", "jit_class", "recompute", "set_device", "set_recursion_limit")},
     "ms_class": ("opreg.nn.compiler_settings", "jit_class"),
     **{name: ("opreg.cells.jit", name) for name in ("jit", "ms_function")},
     **{name: ("opreg.cells.initializer", name) for name in ("set_seed", "get_seed")},
@@ -148,8 +150,7 @@ _ABSENT = {
 
 #: The same of MindSpore, modules and names in them.
 _ABSENT_OF_MINDSPORE = {
-    **dict.fromkeys(("mindrecord", "dataset.MindDataset", "dataset.TFRecordDataset"),
-                    "recordio reads and writes records, which dataset.GeneratorDataset takes from a function"),
+    "dataset.TFRecordDataset": "mindrecord.FileWriter and dataset.MindDataset write and read records",
     **dict.fromkeys(("dataset.text", "dataset.audio"), "dataset.GeneratorDataset takes functions of Python"),
     **{f"dataset.vision.{name}": "dataset.GeneratorDataset takes frames that another library reads"
        for name in ("DecodeVideo", "VideoDecoder", "read_video")},

@@ -74,6 +74,7 @@ from opreg.core import registry as registry
 from opreg.custom import operator as operator
 from opreg.data import image as image
 from opreg.data import image as img
+from opreg.data import mindrecord as mindrecord
 from opreg.data import recordio as recordio
 from opreg import distributed as distributed
 from opreg import engine as engine
@@ -110,6 +111,7 @@ from opreg.nn.compiler_settings import JitConfig as JitConfig
 from opreg.nn.compiler_settings import jit_class as jit_class
 from opreg.nn.compiler_settings import recompute as recompute
 from opreg.nn.compiler_settings import set_device as set_device
+from opreg.nn.compiler_settings import set_recursion_limit as set_recursion_limit
 from opreg.nn.compiler_settings import jit_class as ms_class
 from opreg.nn import dataset as dataset
 from opreg.nn import experimental as experimental
@@ -238,15 +240,16 @@ __all__ = [
     "get_context", "get_grad", "get_metric_fn", "get_rng_state", "get_seed", "gluon", "gpu", "grad", "half", "image",
     "img", "init", "initial_seed", "initializer", "int16", "int32", "int64", "int8", "int_", "intc", "intp", "io",
     "is_np_array", "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit", "jit_class", "jvp", "kv", "kvstore",
-    "load_checkpoint", "load_param_into_net", "log", "long", "lr_scheduler", "manual_seed", "metric", "mint", "mod",
-    "model", "module", "mon", "monitor", "ms_class", "ms_function", "mutable", "name", "names", "nd", "ndarray", "nn",
-    "no_grad", "notebook", "np", "np_array", "np_shape", "npx", "num_gpus", "numpy", "numpy_extension", "onnx",
-    "operator", "ops", "opt", "optimizer", "parallel", "profiler", "pytype_to_dtype", "random", "rearrange_inputs",
-    "recompute", "recordio", "registry", "reset_algo_parameters", "reset_auto_parallel_context", "rnd", "rnn", "rtc",
-    "runtime", "save_checkpoint", "seed", "set_algo_parameters", "set_auto_parallel_context", "set_context",
-    "set_device", "set_np_shape", "set_rng_state", "set_seed", "short", "single", "sym", "symbol", "tensor",
-    "test_utils", "train", "ubyte", "uint", "uint16", "uint32", "uint64", "uint8", "uintc", "uintp", "use_np",
-    "use_np_array", "use_np_shape", "ushort", "util", "value_and_grad", "visualization", "viz", "vjp", "vmap",
+    "load_checkpoint", "load_param_into_net", "log", "long", "lr_scheduler", "manual_seed", "metric", "mindrecord",
+    "mint", "mod", "model", "module", "mon", "monitor", "ms_class", "ms_function", "mutable", "name", "names", "nd",
+    "ndarray", "nn", "no_grad", "notebook", "np", "np_array", "np_shape", "npx", "num_gpus", "numpy",
+    "numpy_extension", "onnx", "operator", "ops", "opt", "optimizer", "parallel", "profiler", "pytype_to_dtype",
+    "random", "rearrange_inputs", "recompute", "recordio", "registry", "reset_algo_parameters",
+    "reset_auto_parallel_context", "rnd", "rnn", "rtc", "runtime", "save_checkpoint", "seed", "set_algo_parameters",
+    "set_auto_parallel_context", "set_context", "set_device", "set_np_shape", "set_recursion_limit", "set_rng_state",
+    "set_seed", "short", "single", "sym", "symbol", "tensor", "test_utils", "train", "ubyte", "uint", "uint16",
+    "uint32", "uint64", "uint8", "uintc", "uintp", "use_np", "use_np_array", "use_np_shape", "ushort", "util",
+    "value_and_grad", "visualization", "viz", "vjp", "vmap",
 ]
 
 __version__: str

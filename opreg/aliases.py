@@ -66,7 +66,7 @@ _DEEPER = {
     "opreg.nn.losses": {"loss": "opreg.nn.losses", "_Loss": "opreg.nn.losses:LossBase"},  # MXNet's old name of Loss
     "opreg.nn.ops": {**dict.fromkeys(("operations", "functional", "composite", "function", *_FILES_OF_OPS),
                                      "opreg.nn.ops"), "grad": "opreg.nn.ops:grad",
-                     "_primitive_cache": "opreg.nn.ops.primitive"},
+                     "_primitive_cache": "opreg.nn.ops.primitive", "Tensor": "opreg.cells.tensor:Tensor"},
     "opreg.nn.ops:grad": {"grad_func": "opreg.nn.grad_func"},
     "opreg.nn.optim": dict.fromkeys(("ada_grad", "adadelta", "adafactor", "adam", "adamax", "asgd", "ftrl", "lamb",
                                      "lazyadam", "momentum", "proximal_ada_grad", "rmsprop", "rprop", "sgd"),
@@ -76,7 +76,7 @@ _DEEPER = {
                        **{name: f"opreg.nn.loss_scale:{name}" for name in (
                            "DynamicLossScaleUpdateCell", "FixedLossScaleUpdateCell", "TrainOneStepWithLossScaleCell")},
                        "DistributedGradReducer": "opreg.nn.parallel:DistributedGradReducer"},
-    "opreg.nn.dataset": dict.fromkeys(("engine", "core"), "opreg.nn.dataset"),
+    "opreg.nn.dataset": dict.fromkeys(("engine", "core", "datasets"), "opreg.nn.dataset"),
     "opreg.nn.dataset.transforms": dict.fromkeys(("c_transforms", "py_transforms", "transforms"),
                                                  "opreg.nn.dataset.transforms"),
     "opreg.nn.dataset.vision": dict.fromkeys(("c_transforms", "py_transforms", "transforms", "utils"),

@@ -28,7 +28,7 @@ def test_modules_in_the_list_of_absent_ones_are_absent() -> None:
     assert set(ABSENT_MODULES) <= set(absent())
 
 
-@pytest.mark.parametrize("name", ["mindrecord", "load", "boost"])
+@pytest.mark.parametrize("name", ["rewrite", "load", "boost"])
 def test_a_missing_name_points_to_the_page(name: str) -> None:
     with pytest.raises(AttributeError, match=f"'{name}' of MindSpore is no part of opreg: .*docs/mindspore_names.md"):
         getattr(ms, name)
@@ -39,7 +39,7 @@ def test_a_missing_name_points_to_the_page(name: str) -> None:
 @pytest.mark.parametrize("module, name, instead", [
     ("", "Profiler", "profiler.profile"), ("profiler", "Profiler", "profiler.profile"),
     ("", "_c_expression", "internal"), ("context", "set_ps_context", "docs/distributed.md"),
-    ("dataset", "MindDataset", "recordio"), ("dataset", "text", "GeneratorDataset"),
+    ("dataset", "TFRecordDataset", "MindDataset"), ("dataset", "text", "GeneratorDataset"),
     ("dataset.vision", "DecodeVideo", "dataset.GeneratorDataset takes frames"),
     ("dataset.vision.c_transforms", "VideoDecoder", "dataset.GeneratorDataset takes frames"),
     ("nn.optim", "thor", "nn.Momentum"),

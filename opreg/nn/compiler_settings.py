@@ -10,7 +10,7 @@ from typing import Any, TypeVar, overload
 from ..cells.context_settings import set_context
 from ..errors import ArgumentError, did_you_mean
 
-__all__ = ["JitConfig", "add_flags", "constexpr", "jit_class", "recompute", "set_device"]
+__all__ = ["JitConfig", "add_flags", "constexpr", "jit_class", "recompute", "set_device", "set_recursion_limit"]
 
 C = TypeVar("C", bound=type)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -128,6 +128,13 @@ def recompute(block: Callable[..., R], *args: Any, use_reentrant: bool = True, o
         raise TypeError(f"recompute: expected a Cell or a function, got {type(block).__name__}")
     with nullcontext() if context_fn is None else context_fn()[0]:
         return block(*args, **kwargs)
+
+
+def set_recursion_limit(recursion_limit: int = 1000) -> None:
+    """Check the depth of calls in compiled functions, which here is Python's: ``sys.setrecursionlimit`` sets it."""
+    limit: object = recursion_limit
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+        raise ArgumentError(f"set_recursion_limit: expected an int above 0, got {limit!r}")
 
 
 def set_device(device_target: str, device_id: int = 0) -> None:

@@ -25,7 +25,8 @@ from typing import Any
 #: Modules whose public names are compared one by one, and classes whose members are.
 MODULES = ["", "nn", "ops", "mint", "mint.nn", "mint.nn.functional", "mint.linalg", "mint.special", "mint.optim",
            "common", "common.initializer", "train", "context", "amp", "numpy",
-           "dataset", "dataset.transforms", "dataset.vision", "experimental", "parallel", "nn.probability"]
+           "dataset", "dataset.transforms", "dataset.vision", "mindrecord", "experimental", "parallel",
+           "nn.probability"]
 CLASSES = ["Tensor", "Parameter", "nn.Cell"]
 
 #: Missing modules, and what to use instead.
@@ -33,7 +34,6 @@ ABSENT_MODULES = {
     "boost": "no counterpart",
     "communication": "`communication` has ranks and groups",
     "hal": "`num_gpus`, `gpu(0)`",
-    "mindrecord": "`recordio`",
     "multiprocessing": "Python's own",
     "rewrite": "`cell.to_symbol()`",
     "scipy": "SciPy, in your own operator",
@@ -72,6 +72,7 @@ INSTEAD = [
      "contexts are `cpu()` and `gpu(0)`; `mx.profiler`, `executor.profile()`"),
     ("read_*|write_*|encode_*|get_image_*|*Video*|ImageReadMode", "`image.imread`, or a library for files"),
     ("*Dataset", "`GeneratorDataset` with your own reader"),
+    ("*ToMR", "a loop of your own over `FileWriter`"),
     ("*Thor|thor|*Bn*|Dense*Act|Conv2d*Act", "the layers that they combine"),
 ]
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ...aliases import inner
 from . import config, transforms, vision
 from .pipeline import BatchInfo, Dataset, zip
+from .records import MindDataset
 from .samplers import (
     DistributedSampler,
     RandomSampler,
@@ -36,9 +37,9 @@ from .sources import (
 )
 
 __all__ = ["BatchInfo", "Cifar10Dataset", "Cifar100Dataset", "Dataset", "DistributedSampler", "FashionMnistDataset",
-           "GeneratorDataset", "ImageFolderDataset", "KMnistDataset", "MnistDataset", "NumpySlicesDataset",
-           "PaddedDataset", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler", "SubsetSampler",
-           "WeightedRandomSampler", "config", "transforms", "vision", "zip"]
+           "GeneratorDataset", "ImageFolderDataset", "KMnistDataset", "MindDataset", "MnistDataset",
+           "NumpySlicesDataset", "PaddedDataset", "RandomSampler", "Sampler", "SequentialSampler",
+           "SubsetRandomSampler", "SubsetSampler", "WeightedRandomSampler", "config", "transforms", "vision", "zip"]
 
 if not TYPE_CHECKING:  # its submodules
     __getattr__ = inner(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from ...cells.cell import Cell
 from ...cells.tensor import Tensor
@@ -200,7 +201,7 @@ class _Adaptive(Cell):
                                 f"{output_size!r}")
         self.output_size = tuple(None if size is None else check_int(self, "output_size", size) for size in sizes)
 
-    def construct(self, input: Tensor) -> Tensor:
+    def construct(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """The average or maximum of each cell of the grid, ([batch,] channels, ...)."""
         axes = self._dims
         if len(input.shape) not in (axes + 1, axes + 2):
@@ -218,7 +219,7 @@ class _AdaptiveMax(_Adaptive):
         super().__init__(output_size)
         self.return_indices = flag(self, "return_indices", return_indices)
 
-    def construct(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+    def construct(self, input: Tensor) -> Any:
         """The maximum of each cell of the grid, and its flat index if that was requested."""
         if not self.return_indices:
             return super().construct(input)

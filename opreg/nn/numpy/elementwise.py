@@ -17,14 +17,14 @@ from .. import ops
 from .lift import as_operand, as_real, as_tensor, in_dtype
 
 __all__ = [
-    "abs", "absolute", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "bitwise_and",
-    "bitwise_not", "bitwise_or", "bitwise_xor", "cbrt", "ceil", "clip", "copysign", "cos", "cosh", "deg2rad", "divide",
-    "divmod", "equal", "exp", "exp2", "expm1", "fabs", "fix", "float_power", "floor", "floor_divide", "fmod", "gcd",
-    "greater", "greater_equal", "heaviside", "hypot", "invert", "isclose", "isfinite", "isinf", "isnan", "isneginf",
-    "isposinf", "lcm", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod", "multiply", "negative", "not_equal",
-    "positive", "power", "rad2deg", "radians", "reciprocal", "remainder", "rint", "sign", "signbit", "sin", "sinh",
-    "sqrt", "square", "subtract", "tan", "tanh", "true_divide", "trunc"]
+    "abs", "absolute", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "around",
+    "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "cbrt", "ceil", "clip", "copysign", "cos", "cosh",
+    "deg2rad", "divide", "divmod", "equal", "exp", "exp2", "expm1", "fabs", "fix", "float_power", "floor",
+    "floor_divide", "fmod", "gcd", "greater", "greater_equal", "heaviside", "hypot", "invert", "isclose", "isfinite",
+    "isinf", "isnan", "isneginf", "isposinf", "lcm", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp",
+    "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod", "multiply",
+    "negative", "not_equal", "positive", "power", "rad2deg", "radians", "reciprocal", "remainder", "rint", "round",
+    "sign", "signbit", "sin", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "true_divide", "trunc"]
 
 
 # --------------------------------------------------------------------------------------- functions of one array
@@ -178,6 +178,16 @@ heaviside = _binary("heaviside", ops.heaviside, "0 below zero, 1 above, the seco
 copysign = _binary("copysign", _signed_like, "The size of the first with the sign of the second.")
 gcd = _binary("gcd", ops.gcd, "The greatest common divisor of integers.")
 lcm = _binary("lcm", ops.lcm, "The least common multiple of integers.")
+
+
+def around(a: TensorLike, decimals: int = 0) -> Tensor:
+    """Elements rounded to ``decimals`` digits after the decimal point, halves to the even digit."""
+    return ops.round(as_tensor(a), decimals=decimals)
+
+
+def round(a: TensorLike, decimals: int = 0) -> Tensor:
+    """Elements rounded to ``decimals`` digits after the decimal point; see ``around``."""
+    return around(a, decimals)
 
 
 def divmod(x1: TensorLike, x2: TensorLike, dtype: TensorDType = None) -> tuple[Tensor, Tensor]:

@@ -155,7 +155,7 @@ def rot90(a: TensorLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
 # ----------------------------------------------------------------------------------------------------- joining
 
 
-def _promote(tensors: Sequence[TensorLike], what: str) -> list[Tensor]:
+def _promote(tensors: Any, what: str) -> list[Tensor]:
     """The tensors, cast to their common dtype; a tensor alone is one of them."""
     lifted = [as_tensor(tensor) for tensor in ([tensors] if isinstance(tensors, TensorBase) else tensors)]
     if not lifted:

@@ -14,12 +14,13 @@ from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from .array import concat, stack
 from .indexing import gather, scatter_nd, topk
-from .lift import floating, tensor, to_common_dtype
+from .lift import floating, like, tensor, to_common_dtype
 from .math import clamp, isfinite, logical_and
+from .nn import padded
 from .primitive import adder
 from .random import rand
 
-__all__: list[str] = []
+__all__ = ["deformable_conv2d"]
 
 _add = adder(globals(), __all__)
 
@@ -159,3 +160,58 @@ def _of_npus(name: str) -> Callable[..., Tensor]:
 _add("FloatStatus", _overflow)
 for _name in ("NPUAllocFloatStatus", "NPUClearFloatStatus", "NPUGetFloatStatus"):
     _add(_name, _of_npus(_name))
+
+
+def deformable_conv2d(x: TensorLike, weight: TensorLike, offsets: TensorLike, kernel_size: Sequence[int],
+                      strides: Sequence[int], padding: Sequence[int], bias: TensorLike | None = None,
+                      dilations: Sequence[int] = (1, 1, 1, 1), groups: int = 1, deformable_groups: int = 1,
+                      modulated: bool = True) -> Tensor:
+    """A convolution whose samples are moved by offsets and weighted by a mask.
+
+    X. Zhu et al., Deformable ConvNets v2, arXiv:1811.11168.
+
+    Parameters
+    ----------
+    x : tensor of shape (batch, channels, height, width)
+        The images.
+    weight : tensor of shape (filters, channels / groups, kernel height, kernel width)
+        The kernels.
+    offsets : tensor of shape (batch, 3 * deformable_groups * kernel height * kernel width, *output shape)
+        The offsets of all samples along the width, those along the height, then the mask.
+    strides, dilations : sequence of 4 int
+        The first two are 1.
+    padding : sequence of 4 int
+        Zeros above, below, left and right.
+    modulated : bool
+        True: offsets without a mask are not available, as in MindSpore.
+
+    Raises
+    ------
+    ValueError
+        When a setting has another length, or there is no mask.
+    ShapeError
+        When ``offsets`` does not fit.
+    """
+    settings = (("kernel_size", kernel_size, 2), ("strides", strides, 4), ("padding", padding, 4),
+                ("dilations", dilations, 4))
+    for name, value, count in settings:
+        if len(value) != count:
+            raise ArgumentError(f"deformable_conv2d: {name} must have {count} ints, got {value!r}")
+    if (*strides[:2], *dilations[:2]) != (1, 1, 1, 1) or not modulated:
+        raise ArgumentError(f"deformable_conv2d: strides and dilations of batch and channels must be 1, and modulated "
+                            f"True, got {strides!r}, {dilations!r} and {modulated!r}")
+    image, kernels, moves = to_common_dtype(x, weight, offsets, real=True)
+    n, channels, *lengths = moves.shape
+    points = math.prod(kernel_size)
+    if channels != 3 * deformable_groups * points:
+        raise ShapeError(f"deformable_conv2d: offsets need {3 * deformable_groups * points} channels for "
+                         f"{deformable_groups} groups of {points} samples, got shape {show(moves.shape)}")
+    parts = moves.reshape((n, 3, deformable_groups, points, *lengths))
+    across, down, mask = (ops.squeeze(ops.slice_axis(parts, axis=1, begin=i, end=i + 1), axis=(1,)) for i in range(3))
+    offset = stack((down, across), 3).reshape((n, 2 * deformable_groups * points, *lengths))
+    inputs = padded(image, (tuple(padding[:2]), tuple(padding[2:]))), offset, \
+        mask.reshape((n, deformable_groups * points, *lengths)), kernels
+    return ops._contrib_ModulatedDeformableConvolution(
+        *inputs, *(() if bias is None else (like(bias, image),)), kernel=tuple(kernel_size), stride=tuple(strides[2:]),
+        dilate=tuple(dilations[2:]), num_filter=kernels.shape[0], num_group=int(groups),
+        num_deformable_group=int(deformable_groups), no_bias=bias is None)

@@ -27,11 +27,11 @@ from .math import div, maximum, minimum, where
 __all__ = [
     "argsort", "argwhere", "bincount", "bucketize", "cartesian_prod", "combinations", "diag", "diag_embed", "diagflat",
     "diagonal", "diagonal_scatter", "gather", "gather_d", "gather_elements", "gather_nd", "index_add", "index_fill",
-    "index_select", "masked_select", "matrix_band_part", "msort", "nonzero", "reverse_sequence", "scatter",
-    "scatter_nd", "searchsorted", "select_scatter", "slice", "sort", "take", "tensor_scatter_add",
-    "tensor_scatter_div", "tensor_scatter_elements", "tensor_scatter_max", "tensor_scatter_min", "tensor_scatter_mul",
-    "tensor_scatter_sub", "tensor_scatter_update", "tensor_slice", "top_k", "topk", "trace", "tril", "triu", "unique",
-    "unique_consecutive", "unsorted_segment_sum"]
+    "index_select", "intopk", "masked_select", "matrix_band_part", "msort", "nonzero", "reverse_sequence", "scatter",
+    "scatter_nd", "searchsorted", "select_scatter", "slice", "sort", "take", "tensor_scatter_add", "tensor_scatter_div",
+    "tensor_scatter_elements", "tensor_scatter_max", "tensor_scatter_min", "tensor_scatter_mul", "tensor_scatter_sub",
+    "tensor_scatter_update", "tensor_slice", "top_k", "topk", "trace", "tril", "triu", "unique", "unique_consecutive",
+    "unsorted_segment_sum"]
 
 
 def _index(value: TensorLike, what: str) -> Tensor:
@@ -442,6 +442,13 @@ def combinations(input: TensorLike, r: int = 2, with_replacement: bool = False) 
     ways = (itertools.combinations_with_replacement if with_replacement else itertools.combinations)(range(x.size), r)
     places = np.array(list(ways), np.int64).reshape((-1, r))
     return ops.take(x, tensor(places), axis=0)
+
+
+def intopk(x1: TensorLike, x2: TensorLike, k: int) -> Tensor:
+    """Whether the score of each row's class ``x2`` is among the ``k`` largest scores of the row ``x1``."""
+    scores, label = tensor(x1), tensor(x2)
+    own = ops.pick(scores, label, axis=1, keepdims=True, mode="index")
+    return ops._np_sum((scores > own)._cast(np.dtype(np.int32)), axis=1) < k
 
 
 def topk(input: TensorLike, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True

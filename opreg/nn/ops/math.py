@@ -17,7 +17,7 @@ from ...cells.tensor import Tensor
 from ...cells.tensor_base import is_number
 from ...cells.typing import TensorLike
 from ...core.registry import get, ops
-from ...core.spec import is_floating, limits
+from ...core.spec import is_floating, limits, whole_up_to
 from ...errors import ArgumentError
 from .lift import as_bool, binary, floating, like, plain, promoted, scalar, tensor, to_common_dtype
 
@@ -25,15 +25,15 @@ __all__ = [
     "abs", "acos", "acosh", "add", "addcdiv", "addcmul", "approximate_equal", "arccos", "arccosh", "arcsin", "arcsinh",
     "arctan", "arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bessel_i0", "bessel_i1", "bitwise_and",
     "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "clamp", "clip", "clip_by_value",
-    "conj", "copysign", "cos", "cosh", "deg2rad", "digamma", "div", "divide", "eq", "equal", "erf", "erfc", "erfinv",
-    "exp", "exp2", "expm1", "float_power", "floor", "floor_div", "floor_divide", "floor_mod", "fmax", "fmin", "fmod",
-    "frac", "gcd", "ge", "greater", "greater_equal", "gt", "heaviside", "hypot", "i0", "invert", "isclose", "isfinite",
-    "isinf", "isnan", "isneginf", "isposinf", "lcm", "ldexp", "le", "lerp", "less", "less_equal", "lgamma", "log",
-    "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor",
-    "lt", "masked_fill", "maximum", "minimum", "mod", "mul", "multiply", "mvlgamma", "nan_to_num", "ne", "neg",
-    "negative", "not_equal", "polygamma", "positive", "pow", "rad2deg", "reciprocal", "remainder", "round", "rsqrt",
-    "select", "sgn", "sign", "signbit", "sin", "sinc", "sinh", "sqrt", "square", "sub", "subtract", "tan", "tanh",
-    "true_divide", "trunc", "where", "xdivy", "xlogy"]
+    "conj", "copysign", "cos", "cosh", "deg2rad", "digamma", "div", "divide", "eps", "eq", "equal", "erf", "erfc",
+    "erfinv", "exp", "exp2", "expm1", "float_power", "floor", "floor_div", "floor_divide", "floor_mod", "fmax", "fmin",
+    "fmod", "frac", "gcd", "ge", "greater", "greater_equal", "gt", "heaviside", "hypot", "i0", "invert", "isclose",
+    "isfinite", "isinf", "isnan", "isneginf", "isposinf", "lcm", "ldexp", "le", "lerp", "less", "less_equal", "lgamma",
+    "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "lt", "masked_fill", "maximum", "minimum", "mod", "mul", "multiply", "mvlgamma", "nan_to_num", "ne",
+    "neg", "negative", "not_equal", "polygamma", "positive", "pow", "rad2deg", "reciprocal", "remainder", "round",
+    "rsqrt", "select", "sgn", "sign", "signbit", "sin", "sinc", "sinh", "sqrt", "square", "sub", "subtract", "tan",
+    "tanh", "true_divide", "trunc", "where", "xdivy", "xlogy"]
 
 
 # -------------------------------------------------------------------------------------- functions of one tensor
@@ -110,6 +110,14 @@ def erfc(input: TensorLike) -> Tensor:
 def exp2(input: TensorLike) -> Tensor:
     """Two to the power of each element."""
     return exp(floating(input) * math.log(2))
+
+
+def eps(x: TensorLike) -> Tensor:
+    """The distance from 1 to the next number of the floating dtype, for each element."""
+    x = tensor(x)
+    if not is_floating(x._dt):
+        raise TypeError(f"eps: expected a floating dtype, got {x.dtype}")
+    return ops.ones_like(x) * (2 / whole_up_to(x._dt))
 
 
 def frac(x: TensorLike) -> Tensor:

@@ -13,14 +13,26 @@ from opreg.ndarray.ndarray import NDArray
 from ...cells import dtype as dtypes
 from ...cells.parameter import Parameter
 from ...cells.tensor_base import TensorBase, is_number
+from ...cells.typing import TensorDType
 from ...core.spec import is_floating
 from ...errors import ArgumentError, did_you_mean
 
-__all__ = ["HyperMap", "Map", "MultitypeFuncGraph", "partial"]
+__all__ = ["HyperMap", "Map", "MultitypeFuncGraph", "mixed_precision_cast", "partial"]
 
 partial = functools.partial
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def mixed_precision_cast(dst_type: TensorDType, x: Any) -> Any:
+    """Floating tensors cast to a dtype, also in tuples, lists and dicts; other values are unchanged."""
+    if isinstance(x, TensorBase):
+        return x.astype(dst_type) if is_floating(x._dt) else x
+    if isinstance(x, (tuple, list)):
+        return tuple(mixed_precision_cast(dst_type, part) for part in x)
+    if isinstance(x, dict):
+        return {name: mixed_precision_cast(dst_type, part) for name, part in x.items()}
+    return x
 
 
 def _is_tensor(value: object) -> bool:

@@ -50,6 +50,7 @@ DOCS = {
     "InplaceUpdate": "A tensor in which values replace elements, at indices along its first axis.",
     "L2Loss": "Half the sum of squares.",
     "L2Normalize": "Numbers divided by their length along an axis, which counts as the root of ``epsilon`` at least.",
+    "LpNorm": "The norm of order ``p`` along axes; ``epsilon`` has no effect.",
     "LayerNorm": "Mean zero and deviation one over the last axes, scaled and shifted; the mean; and the variance.",
     "MatMul": "The product of two matrices, which may be transposed.",
     "MaxPool": "The largest element of each window of images.",

@@ -147,10 +147,12 @@ _PLAIN: dict[str, Callable] = {
         "AffineGrid": nn.affine_grid, "CholeskyInverse": linalg.cholesky_inverse, "Digamma": math.digamma,
         "DiagPart": _diag_part, "EmbeddingLookup": _embedding_lookup, "Expand": array.expand,
         "FastGelu": activation.fast_gelu, "Fmax": math.fmax, "Fmin": math.fmin, "Gcd": math.gcd, "Gelu": _gelu,
-        "Heaviside": math.heaviside, "IndexFill": indexing.index_fill, "InvertPermutation": _inverted, "Lcm": math.lcm,
+        "Heaviside": math.heaviside, "IndexFill": indexing.index_fill, "Invert": math.invert,
+        "InvertPermutation": _inverted, "Lcm": math.lcm, "LeftShift": math.bitwise_left_shift,
         "Lgamma": math.lgamma, "LogMatrixDeterminant": linalg.slogdet, "MaskedSelect": indexing.masked_select,
         "MatrixBandPart": indexing.matrix_band_part, "MatrixDeterminant": linalg.det, "MatrixInverse": linalg.inverse,
-        "NonZero": indexing.nonzero, "Polygamma": math.polygamma,
+        "NonZero": indexing.nonzero, "Polygamma": math.polygamma, "RightShift": math.bitwise_right_shift,
+        "Eps": math.eps,
         "SigmoidCrossEntropyWithLogits": _sigmoid_cross_entropy,
         "Sinc": math.sinc, "SquareSumAll": _square_sums, "Trace": indexing.trace,
         "TupleToArray": scalars.tuple_to_array,
@@ -324,6 +326,13 @@ def _depth_to_space(x: TensorLike, *, block_size: int) -> Tensor:
     return ops.depth_to_space(tensor(x), block_size=block_size)
 
 
+def _lp_norm(x: TensorLike, *, axis: Axes, p: int, keep_dims: bool, epsilon: float) -> Tensor:
+    return reduce.vector_norm(x, p, axis, keep_dims)
+
+
+_add("LpNorm", _lp_norm, {"axis": ..., "p": 2, "keep_dims": False, "epsilon": 1e-12})
+_add("InTopK", indexing.intopk, {"k": ...})
+_add("ApproximateEqual", math.approximate_equal, {"tolerance": 1e-5})
 _add("Softmax", activation.softmax, {"axis": -1}, _axis_shown)
 _add("LogSoftmax", activation.log_softmax, {"axis": -1})
 _add("Concat", array.concat, {"axis": 0})

@@ -40,6 +40,8 @@ class Decode:
 
     def __call__(self, image: Any) -> np.ndarray:
         data = np.frombuffer(image, np.uint8) if isinstance(image, bytes) else np.asarray(image)
+        if data.dtype.kind == "S" and data.size == 1:  # the bytes in a column of MindDataset
+            data = np.frombuffer(data.tobytes(), np.uint8)
         if data.ndim != 1:
             raise ShapeError(f"Decode: expected the bytes of a file, got the shape {data.shape}; is it decoded "
                              f"already?")
