@@ -328,14 +328,14 @@ def test_a_thread_that_waited_for_onednn_multiplies_alone(machine, monkeypatch, 
     monkeypatch.setattr(products.threads, "count", lambda: 2)
     monkeypatch.setattr(products, "_same_bits", lambda *about: same)
     monkeypatch.setattr(trials, "_try_ways", lambda usual, other, ways, apart: trials.Choice(usual, ""))
-    monkeypatch.setattr(products._Watched, "until", 0.0)
+    monkeypatch.setattr(products._ReproducibleProduct, "until", 0.0)
     most, seen = openmp.most(), []
     run = products.engine.Work.run
     monkeypatch.setattr(products.engine.Work, "run", lambda work: (seen.append(openmp.most()), run(work)))
     executor = sym.FullyConnected(sym.Variable("x"), num_hidden=256).simple_bind(mx.cpu(), x=(256, 256))
     seen.clear()
     executor.forward()
-    products._Watched.until = blas._clock() + 100.0
+    products._ReproducibleProduct.until = blas._clock() + 100.0
     executor.forward()
     assert seen == [most if same else 1, 1] and openmp.most() == most
 

@@ -217,7 +217,7 @@ def _gains_nothing(expression: Expression, out: Array, arrangement: Arrangement)
     """The reason why the ufuncs are as fast, or None."""
     names = [prim.name for prim, _ in expression.code]
     if len(names) < 3 and out.size < _LEAST:
-        return f"{out.size} numbers are too few"
+        return f"{out.size} elements are too few"
     if len(names) == 1 and names[0] not in _COMPILED_SINGLY:
         return f"{names[0]} alone is as fast as a ufunc"
     if out.dtype == np.float32 and 3 * sum(name in DETOURS for name in names) > len(names):

@@ -198,7 +198,7 @@ def _turned(xp: ArrayModule, x: Array, lengths: Array | None) -> Array:
     return xp.take_along_axis(x, xp.expand_dims(index, 2), axis=0)
 
 
-def _ahead(xp: ArrayModule, kind: Kind, x: Array, lengths: Array | None) -> list[Array]:
+def _inputs_by_direction(xp: ArrayModule, kind: Kind, x: Array, lengths: Array | None) -> list[Array]:
     """A layer's input as each direction reads it."""
     return [x] if kind.directions == 1 else [x, _turned(xp, x, lengths)]
 
@@ -235,7 +235,7 @@ def run(xp: ArrayModule, forward: Callable, arrays: Sequence[Array], is_train: b
         states_of_layer = slice(layer * d, (layer + 1) * d)
         residuals.states[:, 0] = state[states_of_layer]
         residuals.cells[:, 0] = 0.0 if cell is None else cell[states_of_layer]
-        forward(xp, kind, parts, parameters, _ahead(xp, kind, x, lengths), residuals, counts)
+        forward(xp, kind, parts, parameters, _inputs_by_direction(xp, kind, x, lengths), residuals, counts)
         if residuals.mask.size:
             if is_train:
                 residuals.mask[...] = (rng.random(residuals.mask.shape, dtype=xp.float32) >= kind.p) / (1.0 - kind.p)
@@ -268,7 +268,8 @@ def run_back(xp: ArrayModule, backward: Callable, arrays: Sequence[Array], out: 
         dy_each = _ahead_back(xp, kind, dy, lengths)
         if counts is not None:
             dy_each = dy_each * counts
-        x = _ahead(xp, kind, data if layer == 0 else _output(xp, layers[layer - 1], counts, lengths), lengths)
+        below = data if layer == 0 else _output(xp, layers[layer - 1], counts, lengths)
+        x = _inputs_by_direction(xp, kind, below, lengths)
         ends = heads[1][directions], None if cell is None else heads[2][directions]
         dx = _room_for_input(xp, kind, x[0], out, layer)
         d_state[directions], dc = backward(xp, kind, places[layer], parameters, x, residuals, counts, dy_each, ends,
