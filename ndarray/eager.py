@@ -289,8 +289,10 @@ class FunctionRunner:
 
     def _unshared(self, result: object, arrays: Sequence[Array]) -> Array:
         """A result as an array that shares no memory with an input."""
-        xp = self.ctx.xp
-        data = xp.asarray(getattr(result, "_data", result))
+        xp, raw = self.ctx.xp, getattr(result, "_data", result)
+        if xp is not np and isinstance(raw, np.ndarray):
+            return self.ctx.backend.asarray(raw, device=self.ctx.device_id)
+        data = xp.asarray(raw)
         if not data.flags.c_contiguous:
             return xp.array(data, order="C")
         for array in arrays:

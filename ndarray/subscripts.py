@@ -24,7 +24,7 @@ def index_of(key: Any, shape: Shape, ctx: Context, written: bool = False) -> tup
     parts, basic = [], True
     for part in parts_of(key, len(shape), written):
         if isinstance(part, Protocols):
-            part = part._data
+            part = part._data if part._ctx.shares(ctx) else ctx.backend.asarray(part._data, device=ctx.device_id)
         elif isinstance(part, (list, tuple, range)):
             part = np.asarray(part, None if len(part) else np.int64)
         if getattr(part, "ndim", 0):

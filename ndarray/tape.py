@@ -34,6 +34,7 @@ from opreg.core.traits import Traits
 from opreg.core.versions import LATEST, WATCHED, must_record_write, tick, write_count, wrote_all
 from opreg.errors import (
     ArgumentError,
+    DeviceError,
     DTypeError,
     OpError,
     ShapeError,
@@ -369,6 +370,11 @@ def _seeds(heads: Sequence[NDArray], head_grads: Sequence[Any] | None, recorded:
         head_grad = None if head_grads is None else head_grads[i]
         if head_grad is None:
             value: Any = _filled(head, 1) if recorded else _ones(head)
+        elif not hasattr(head_grad, "_data"):
+            raise ArgumentError(f"head gradient {i}: expected an NDArray, got {type(head_grad).__name__}")
+        elif not head_grad._ctx.shares(head._ctx):
+            raise DeviceError(f"head gradient {i} lives on {head_grad._ctx}, its head on {head._ctx}: move it, as in "
+                              f"x.as_in_context(mx.{head._ctx})")
         elif head_grad.shape != head.shape:
             raise ShapeError(f"head gradient {i}: expected shape {show(head.shape)}, got {show(head_grad.shape)}")
         elif head_grad._data.dtype != head._data.dtype:

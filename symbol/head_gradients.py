@@ -113,7 +113,8 @@ class HeadGradients:
             data = gradients._data
             if data is target:
                 return
-            if data.__class__ is np.ndarray and data.dtype is target.dtype and data.shape == target.shape:
+            if (data.__class__ is target.__class__ is np.ndarray and data.dtype is target.dtype
+                    and data.shape == target.shape):
                 threads.copy(target, data)
                 if self._bound[0]:
                     wrote(target)

@@ -6,12 +6,14 @@ import functools
 import gc
 import inspect
 import os
+import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
+from _pytest.assertion import rewrite
 from _pytest.doctest import DoctestModule
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
@@ -34,6 +36,7 @@ if hasattr(providers, "_get_local_constants"):
     providers._get_local_constants = lambda: providers._local_constants
 
 
+TESTS = Path(__file__).resolve().parent
 #: Programs that import CuPy and PyTorch, which are usually not installed.
 collect_ignore = ["cuda/bed/libraries.py", "onnx/pytorch.py"]
 
@@ -55,6 +58,30 @@ def pytest_configure(config: pytest.Config) -> None:
             rows.choose(name)
         except UnknownOperatorError as error:
             raise pytest.UsageError(f"--op: {error}") from None
+
+
+def _compile_share(config: pytest.Config, number: int, count: int) -> None:
+    """Writes the compiled form of each ``count``-th file of tests, from ``number`` on, if it is missing.
+
+    On a fresh clone pytest compiles all files of tests in each worker, which takes as long as to collect them.
+    """
+    names = ("get_cache_dir", "try_makedirs", "_read_pyc", "_rewrite_test", "_write_pyc", "PYC_TAIL")
+    if sys.dont_write_bytecode or not all(hasattr(rewrite, name) for name in names):
+        return
+    for path in sorted(TESTS.rglob("test_*.py"))[number::count]:
+        cache = rewrite.get_cache_dir(path)
+        compiled = cache / f"{path.stem}{rewrite.PYC_TAIL}"
+        if rewrite.try_makedirs(cache) and rewrite._read_pyc(path, compiled) is None:
+            source, code = rewrite._rewrite_test(path, config)
+            rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, source, compiled)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """If all tests are collected by several workers, each compiles a part of the files for all of them."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker and TESTS in [Path(each).resolve() for each in session.config.args]:
+        _compile_share(session.config, int(worker["workerid"].removeprefix("gw")), worker["workercount"])
 
 
 @pytest.hookimpl(wrapper=True)

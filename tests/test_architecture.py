@@ -163,7 +163,7 @@ def test_late_imports_are_listed() -> None:
         assert not all(early for _, _, early in _imports(name)), f"{name} imports nothing inside of a function"
 
 
-def test_no_circles() -> None:
+def test_imports_form_no_circles() -> None:
     """No module imports itself over others, neither at once nor later."""
     graph = {name: {other for other, _, _ in _imports(name) if other in MODULES and other != name} for name in MODULES}
     try:
@@ -205,7 +205,7 @@ def _reached(graph: dict[str, set[str]], start: str) -> set[str]:
     return found
 
 
-def test_types_make_few_circles() -> None:
+def test_circles_of_imports_for_types_do_not_grow() -> None:
     named = {name: {other for other, _, _ in _imports(name, types=True) if other in MODULES and other != name}
              for name in MODULES}
     within = {name: {other for other in others if _entry(other) == _entry(name)} for name, others in named.items()}

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parent.parent
 OTHERWISE = {
     "formats and interfaces of others": """
         core.array_module: _CUPY
+        core.numpy_random: _SIZE
         ndarray.device_calls: _ALIGNED
         data.warping: _STEPS _UNIT
         ndarray.dlpack: CPU _UINT _BFLOAT _DEVICE _KIND

@@ -83,7 +83,7 @@ def test_rows_and_reductions_on_three_back_ends(word: str, device: str, kernel: 
         assert step.kernel == kernel
 
 
-def test_an_operator_with_a_kernel_and_a_gradient() -> None:
+def test_the_operator_of_the_page_has_a_kernel_and_a_gradient() -> None:
     scale = run("def scale_xp")["scale"]
     x = mx.nd.array([1.0, 2.0])
     x.attach_grad()

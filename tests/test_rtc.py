@@ -70,7 +70,7 @@ def test_a_compiled_program_sees_an_array_that_a_launch_wrote() -> None:
 
 
 @needs_compiler
-def test_a_kernel_in_the_forward_of_an_operator() -> None:
+def test_an_operator_launches_a_kernel_in_its_forward() -> None:
     class Axpy(mx.operator.CustomOp):
         def forward(self, is_train, req, in_data, out_data, aux):
             x = in_data[0]

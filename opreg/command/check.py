@@ -19,6 +19,7 @@ from typing import IO, Any
 from opreg.errors import ArgumentError, OpError
 from opreg.testing.report import NOT_ASKED, Report, Verdict
 
+from . import parsing
 from .models import add_import
 from .output import add_json, say
 
@@ -56,6 +57,9 @@ def run(options: argparse.Namespace) -> int:
     """Print the verdicts; 1 if a check failed."""
     if not 0 < options.timeout < math.inf:
         raise ArgumentError(f"--timeout {options.timeout:g}: expected seconds")
+    for text in options.input:  # words that are wrong are refused before a process starts
+        parsing.array(text)
+    parsing.attributes(options.attr)
     report = _checked(options)
     if report is None:
         return 2

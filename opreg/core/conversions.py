@@ -83,7 +83,7 @@ def has_text(value: object) -> bool:
         str, bytes, int, float, complex, slice, range, type, enum.Enum, np.generic, np.dtype))
 
 
-def member_names(value: object) -> Any:
+def member_names(value: Any) -> Any:
     """A value in which names stand for members of an ``Enum``, as they do in files.
 
     Examples
@@ -368,7 +368,7 @@ def _to_kind(kind: type, *parts: Converter) -> Converter:
     def convert(value: object) -> Any:
         found = _literal(value) if isinstance(value, str) else value
         if issubclass(kind, (complex, np.number)) and isinstance(found, numbers.Number) and not isinstance(found, bool):
-            return kind(found)  # type: ignore[call-overload]
+            return kind(found)  # type: ignore[call-overload,arg-type]
         if not isinstance(found, kind):
             raise TypeError(value)
         if len(parts) == 2:
@@ -386,7 +386,7 @@ def _to_member(kind: type[enum.Enum]) -> Converter:
     def convert(value: Any) -> Any:
         names = value.split("|") if isinstance(value, str) else []
         if names and all(name in kind.__members__ for name in names):
-            return functools.reduce(operator.or_, [kind[name] for name in names])  # type: ignore
+            return functools.reduce(operator.or_, [kind[name] for name in names])
         return kind(by_text.get(value, value) if isinstance(value, str) else value)
 
     return convert

@@ -257,7 +257,8 @@ def infer_specs(op: Op, ins: Sequence[Spec | Array], outs: Sequence[Spec], attrs
                 ) -> tuple[list[Spec], list[Spec]]:
     """Infer shapes and dtypes of inputs and outputs of an operator from those that are known."""
     if op.rules.specs is not None:
-        return op.rules.specs(attrs, [Spec(each.shape, each.dtype) for each in ins], list(outs))
+        return op.rules.specs(attrs, [each if type(each) is Spec else Spec(each.shape, each.dtype) for each in ins],
+                              list(outs))
     in_shapes, out_shapes = op.infer_shapes([each.shape for each in ins], [each.shape for each in outs], attrs)
     in_dtypes, out_dtypes = op.infer_dtypes([each.dtype for each in ins], [each.dtype for each in outs], attrs)
     return list(map(Spec, in_shapes, in_dtypes)), list(map(Spec, out_shapes, out_dtypes))

@@ -189,7 +189,7 @@ def nearest(name: str) -> str:
 
 @cached(256)
 def _nearest(name: str, count: int) -> str:
-    """As ``nearest``, while there are ``count`` names. Programs ask again and again whether a name is there."""
+    """``nearest`` while there are ``count`` names; cached, since programs look up the same missing name often."""
     return did_you_mean(name, [candidate for candidate in names() if candidate.startswith("_") == name.startswith("_")
                                and (name.startswith("custom.") or not candidate.startswith("custom."))])
 

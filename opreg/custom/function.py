@@ -15,7 +15,7 @@ from ..core.launch import Call, FirstRun, Step
 from ..core.mode import MODE
 from ..core.op import Op, combined_shape, filled_shapes
 from ..core.registry import ops
-from ..core.rules import SAME_TYPE, AttrsRule, Dtypes, Rule, Shapes, TypeRule, as_list, counted
+from ..core.rules import SAME_TYPE, AttrsRule, Dtypes, Rule, TypeRule, as_list, counted
 from ..core.signature import Names
 from ..core.spec import ANY, Spec, as_dtype, in_common, is_known, show
 from ..core.states import INITIALIZER
@@ -81,10 +81,11 @@ class DefinedFunction(UsersSchema):
 
 
 def _guesses(dtypes: Dtypes) -> list[list[np.dtype]]:
-    """Dtypes to try where some are unknown: float32 for all of them, then int32 for all but the first, for each alone,
-    and for all."""
+    """Dtypes to try where some are unknown and a run on float32 fails: int32 for all of these but the first, for each
+    alone, and for all."""
     unknown = [i for i, dtype in enumerate(dtypes) if dtype is None]
-    integers = dict.fromkeys([(), tuple(unknown[1:]), *[(i,) for i in unknown], tuple(unknown)])
+    integers = dict.fromkeys([tuple(unknown[1:]), *[(i,) for i in unknown], tuple(unknown)])
+    integers.pop((), None)
     return [[dtype or (_INT32 if i in chosen else _FLOAT32) for i, dtype in enumerate(dtypes)] for chosen in integers]
 
 
@@ -233,50 +234,51 @@ class FunctionUse(Use):
     def infer_specs(self, ins: Sequence[Spec], outs: Sequence[Spec]) -> tuple[list[Spec], list[Spec]]:
         """Infer shapes and dtypes by the declared rules, and by a dry run where there are none."""
         op, rules = self.op, self.op.rules
-        in_shapes, out_shapes = [spec.shape for spec in ins], [spec.shape for spec in outs]
-        in_dtypes, out_dtypes = [spec.dtype for spec in ins], [spec.dtype for spec in outs]
         by_run = rules.shapes is self.defined.shapes_by_run
         if self.declares or not by_run or rules.data_dependent:
-            in_dtypes, out_dtypes = op.infer_dtypes(in_dtypes, out_dtypes, self)
+            dtypes = op.infer_dtypes([spec.dtype for spec in ins], [spec.dtype for spec in outs], self)
+            ins, outs = ([Spec(spec.shape, dtype) for spec, dtype in zip(*side)] for side in zip((ins, outs), dtypes))
         if not by_run:
-            in_shapes, out_shapes = op.infer_shapes(in_shapes, out_shapes, self)
+            shapes = op.infer_shapes([spec.shape for spec in ins], [spec.shape for spec in outs], self)
+            ins, outs = ([Spec(shape, spec.dtype) for spec, shape in zip(*side)] for side in zip((ins, outs), shapes))
         if not by_run or rules.data_dependent:
-            return list(map(Spec, in_shapes, in_dtypes)), list(map(Spec, out_shapes, out_dtypes))
-        in_shapes = filled_shapes(op, in_shapes, out_shapes, self)
-        if all(map(is_known, in_shapes)):
-            found = self._found(in_shapes, in_dtypes)
-            if not self.declares and all(dtype is not None for dtype in in_dtypes):  # float64 equals None
-                out_dtypes = [spec.dtype for spec in found]
-            found_shapes: Shapes = [spec.shape for spec in found]
-        elif op.traits.traced and None not in in_shapes:
-            found_shapes = self._partly_known(in_shapes, in_dtypes)
+            return list(ins), list(outs)
+        if rules.fill is not None:
+            filled = filled_shapes(op, [spec.shape for spec in ins], [spec.shape for spec in outs], self)
+            ins = [Spec(shape, spec.dtype) for spec, shape in zip(ins, filled)]
+        typed: Sequence[Spec] = outs
+        if all(is_known(spec.shape) for spec in ins):
+            found = self._found(ins)
+            if not self.declares and all(spec.dtype is not None for spec in ins):  # float64 equals None
+                typed = found
+        elif op.traits.traced and all(spec.shape is not None for spec in ins):
+            found = self._partly_known(ins)
         else:
-            found_shapes = [None] * len(outs)
-        out_shapes = [combined_shape(name, old, new)
-                      for name, old, new in zip(op.signature.outputs(self), out_shapes, found_shapes)]
-        return list(map(Spec, in_shapes, in_dtypes)), list(map(Spec, out_shapes, out_dtypes))
+            found = [Spec()] * len(outs)
+        return list(ins), [Spec(combined_shape(name, old.shape, new.shape), dtyped.dtype) for name, old, new, dtyped in
+                           zip(op.signature.outputs(self), outs, found, typed)]
 
-    def _partly_known(self, ins: Shapes, dtypes: Dtypes) -> Shapes:
+    def _partly_known(self, ins: Sequence[Spec]) -> list[Spec]:
         """Shapes of the results of a traced function, of inputs with unknown dimensions: a trace for each of several
         lengths in their place. Dimensions that differ between them are unknown, and if a trace fails, all shapes."""
         traced_shapes = []
         for length in _LENGTHS:
-            shapes: Shapes = [tuple([length if dim is ANY else dim for dim in shape or ()]) for shape in ins]
+            specs = [Spec(tuple([length if dim is ANY else dim for dim in spec.shape or ()]), spec.dtype)
+                     for spec in ins]
             try:
-                traced_shapes.append([spec.shape or () for spec in self._found(shapes, dtypes, traced=True)])
+                traced_shapes.append([spec.shape or () for spec in self._found(specs, traced=True)])
             except Exception:
-                return [None] * len(self.op.signature.outputs(self))
-        return list(map(in_common, zip(*traced_shapes)))
+                return [Spec()] * len(self.op.signature.outputs(self))
+        return [Spec(in_common(shapes)) for shapes in zip(*traced_shapes)]
 
-    def _found(self, shapes: Shapes, dtypes: Dtypes, traced: bool = False) -> list[Spec]:
+    def _found(self, specs: Sequence[Spec], traced: bool = False) -> list[Spec]:
         """Specs of the results by a dry run on float32 where a dtype is unknown, or on int32 if the function fails."""
-        first, *others = _guesses(dtypes)
         try:
-            return self._dry_run(list(map(Spec, shapes, first)), traced)
+            return self._dry_run([Spec(spec.shape, spec.dtype or _FLOAT32) for spec in specs], traced)
         except Exception:
-            for guess in others:
+            for guess in _guesses([spec.dtype for spec in specs]):
                 with contextlib.suppress(Exception):
-                    return self._dry_run(list(map(Spec, shapes, guess)), traced)
+                    return self._dry_run([Spec(spec.shape, dtype) for spec, dtype in zip(specs, guess)], traced)
             raise
 
 
@@ -331,7 +333,7 @@ def _steps(call: Call) -> list[Step]:
     """The step that calls the function."""
     use: Any = call.attrs
     op, count = use.op, len(use.op.signature.arguments(use))
-    ins = [call.wrap(data, call.ctx, i < count) for i, data in enumerate(call.ins)]
+    ins, backend = [call.wrap(data, call.ctx, i < count) for i, data in enumerate(call.ins)], call.ctx.backend
 
     def compute() -> list[Any]:
         return use.compute(ins, call.ctx, call.is_train)
@@ -341,7 +343,10 @@ def _steps(call: Call) -> list[Step]:
             if getattr(result, "shape", ()) != expected.shape:
                 raise _misfit(call, results)
             if out is not None:
-                out[...] = getattr(result, "_data", result)
+                data = getattr(result, "_data", result)
+                if isinstance(data, np.ndarray) and not isinstance(out, np.ndarray):
+                    data = backend.asarray(data, device=call.ctx.device_id)
+                out[...] = data
 
     def run() -> None:
         store(compute())

@@ -24,7 +24,7 @@ from ..core.cache import cached
 from ..core.comparisons import ABSENT, CONTAINERS, HEAP_TYPE, PLAIN, Check, Comparisons, elements, package_of
 from ..core.op import Op
 from ..errors import is_ours
-from .gradient import READS
+from .gradient import READS, UsersSchema
 
 __all__ = ["BodyReads"]
 
@@ -169,8 +169,9 @@ class _Places:
                         self.comparisons.entry(vars(value), name, vars(value)[name], f"{label}.{name}")
                         self.value(vars(value)[name], f"{label}.{name}", names)
         elif issubclass(cls, Op):
-            if value.traits.traced:
-                self.function(value.__wrapped__)
+            schema = value.signature.schema
+            for code in schema.traced_code() if value.traits.traced and isinstance(schema, UsersSchema) else ():
+                (self.kind if isinstance(code, type) else self.function)(code)
         elif issubclass(cls, types.ModuleType):
             self._module(value, names)
         elif issubclass(cls, type) and not _is_constant(value) and value.__module__ != "builtins":

@@ -389,7 +389,7 @@ def _compile(inputs: Sequence[Term], *terms: Operand) -> tuple[list[Instruction]
         if term.prim is None:
             continue
         args = tuple([registers[id(arg)] if isinstance(arg, Term) else float(arg) for arg in term.args])
-        key = (term.prim, exact(args))  # 1.0 is no register, and 0.0 not -0.0
+        key = (term.prim, exact(args))  # the number 1.0 differs from register 1, and 0.0 from -0.0
         if key not in registers_of:
             code.append(Instruction(term.prim, args))
             registers_of[key] = len(inputs) + len(code) - 1

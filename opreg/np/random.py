@@ -50,7 +50,7 @@ def _stored(result: Any, dtype: DTypeLike, out: Any) -> Any:
     return out
 
 
-#: In the place of a context: the numbers are drawn when a graph runs.
+#: Passed instead of a context: the random values are drawn when a graph runs.
 IN_GRAPH: Any = object()
 
 

@@ -133,7 +133,7 @@ def test_a_transformer_block_runs_on_the_null_back_end():
     assert found["_backward_FullyConnected_weight"] == 6 and found["LayerNorm"] == 2
 
 
-def test_the_pass_of_contributing_md(monkeypatch):
+def test_the_pass_of_contributing_md_removes_casts_that_lose_no_values(monkeypatch):
     """The pass removes two casts if no values are lost between them; gradients stay the same."""
     (text,) = re.findall(r"```python\n([^`]*def there_and_back\(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.S)
     space: dict = {}

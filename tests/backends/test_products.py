@@ -325,7 +325,7 @@ def test_after_a_wait_the_calling_thread_computes_alone_for_a_while(monkeypatch)
 @needs_blas
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("count", [1, 7, 1000, 50_000])
-def test_multiples_are_added(dtype, count):
+def test_blas_adds_a_multiple_of_an_array_to_another(dtype, count):
     y, x = numbers(count, dtype=dtype), numbers(count, dtype=dtype, seed=1)
     x[0] = NAN
     want = y - 0.3 * x.astype("float64")
@@ -339,7 +339,7 @@ def test_multiples_are_added(dtype, count):
     (1.0, numbers(4), numbers(8)[::2]), (1.0, numbers(3, 2).T, numbers(2, 3)),
     (1.0, np.frombuffer(numbers(4).tobytes(), "float32"), numbers(4)),
 ])
-def test_blas_refuses_to_add_some_multiples(a, y, x):
+def test_blas_does_not_add_multiples_of_unsuitable_arrays(a, y, x):
     before = y.copy()
     assert not blas.add_multiple(y, a, x)
     np.testing.assert_array_equal(y, before)

@@ -86,6 +86,6 @@ def test_encoded_boxes_are_decoded() -> None:
     ("_contrib_Proposal", [(2, 24, 2, 2), (2, 48, 2, 2), (2, 3)], {}, ShapeError, "MultiProposal"),
     ("_contrib_Proposal", [(1, 8, 2, 2), (1, 16, 2, 2), (1, 3)], {}, ShapeError, "12 anchors"),
 ])
-def test_errors_explain_mistakes(name: str, shapes: list, attrs: dict, kind: type, words: str) -> None:
+def test_wrong_arguments_of_boxes_are_refused(name: str, shapes: list, attrs: dict, kind: type, words: str) -> None:
     with pytest.raises(kind, match=words):
         _run(name, *[np.zeros(shape) for shape in shapes], **attrs)

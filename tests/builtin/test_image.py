@@ -90,6 +90,6 @@ def test_bytes_are_resized_to_the_bit_as_by_mxnet(shape: tuple, size: tuple, exp
     ("_image_resize", (0, 5, 3), {"size": 2}, ShapeError, "no pixels"),
     ("_cvcopyMakeBorder", (4, 5, 3), {"top": -1, "bot": 0, "left": 0, "right": 0}, AttrError, "top=-1"),
 ])
-def test_errors_explain_mistakes(name: str, shape: tuple, attrs: dict, kind: type, words: str) -> None:
+def test_wrong_arguments_of_images_are_refused(name: str, shape: tuple, attrs: dict, kind: type, words: str) -> None:
     with pytest.raises(kind, match=words):
         get(name)(array(np.zeros(shape), None, "float64"), **attrs)

@@ -345,7 +345,7 @@ def test_bprop_gives_gradients_of_every_order(run, order, expected):
     assert numbers(run(function)(Tensor(2.0))) == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_outer_of_nested_bprops_decides(run):
+def test_the_bprop_of_an_outer_cell_replaces_that_of_an_inner_cell(run):
     seen: list[str] = []
     inner = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: (seen.append("inner"), (dout * 5,))[1])
     outer = cell_of(lambda self, a: inner(a) * 3, lambda self, a, out, dout: (dout * inner(a),), inner=inner)

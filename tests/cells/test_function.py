@@ -107,7 +107,7 @@ def test_parameters_are_arguments(run):
     assert numbers(found) == ([40, 40], ([200, 300],))
 
 
-def test_several_outputs_some_of_which_are_no_tensors(run):
+def test_functions_may_return_tensors_and_other_values(run):
     seen: list[Any] = []
 
     def backward(ctx: Any, *grads: Any) -> Any:

@@ -228,7 +228,7 @@ def test_products_with_has_aux_need_a_further_output():
             make()
 
 
-def test_products_run_the_function_once():
+def test_vjp_and_jvp_run_the_function_once():
     seen: list[int] = []
 
     def drawn(a: Any) -> Any:
@@ -260,7 +260,7 @@ def test_a_parameter_may_be_a_result(run, function, expected):
         np.testing.assert_allclose(run(grad(bound, None, p))(x()).asnumpy(), np.multiply(expected, 10))
 
 
-def test_the_gradient_of_a_parameter_that_is_a_result_with_has_aux_and_sens_param(run):
+def test_a_parameter_returned_with_has_aux_or_sens_param_has_a_gradient(run):
     p = Parameter(Tensor([2.0, 2.0, 2.0]), name="p")
     assert numbers(run(grad(lambda a: (p, a), None, p, has_aux=True))(x())) == ([1] * 3, (X.tolist(),))
     operation = GradOperation(get_by_list=True, sens_param=True)
@@ -454,7 +454,7 @@ def test_every_dtype_has_gradients_through_compiled_functions(dtype):
     assert numbers(grad(lambda b: weighted(b), None, w)(b).astype("float32")) == numbers(b.astype("float32"))
 
 
-def test_a_compiled_function_called_twice_before_its_gradient():
+def test_gradients_of_two_calls_of_a_compiled_function_are_added():
     inner = jit(lambda a: a * a * a)
     np.testing.assert_allclose(grad(lambda a: inner(a) + inner(a * 2))(x()).asnumpy(), 27 * X * X)
 

@@ -355,7 +355,7 @@ def test_values_of_a_seed_equal_recorded_ones(kind: init.Initializer, first: lis
     np.testing.assert_allclose(kind.fill((2, 2), np.float64).ravel()[:2], first, atol=1e-6)
 
 
-def test_fan_in_and_fan_out_of_a_weight() -> None:
+def test_fan_in_and_fan_out_are_computed_from_the_shape() -> None:
     assert common.initializer._calculate_fan_in_and_fan_out((4, 3, 5, 5)) == (75, 100)
     assert common.initializer._calculate_fan_in_and_fan_out((2, 3)) == (3, 2)
     with pytest.raises(ShapeError, match=r"at least two axes, .* got the shape \(3,?\)"):

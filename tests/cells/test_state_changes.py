@@ -68,5 +68,5 @@ def swept() -> Iterator[None]:
 def test_compiled_functions_read_moved_states_as_eager_ones(seeds: int) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*runs as Python.*")
-        for seed in range(10 * seeds, 10 * seeds + 10):
+        for seed in range(5 * seeds, 5 * seeds + 5):
             sequence(seed)

@@ -43,7 +43,7 @@ def test_derivatives_of_known_functions_are_right(name: str, run: Any) -> None:
     value, series = run(lambda x, s: jet(function, x, s))(Tensor(X), ones_first(X, ORDERS))
     np.testing.assert_allclose(value.asnumpy(), known[0](X), 1e-12)
     np.testing.assert_allclose(series.asnumpy(), [each(X) for each in known[1:]], 1e-9, 1e-12)
-    for order in range(1, ORDERS + 1):
+    for order in (1, ORDERS):
         value, last = run(lambda x, order=order: derivative(function, x, order))(Tensor(X))
         np.testing.assert_allclose(last.asnumpy(), known[order](X), 1e-9, 1e-12)
 

@@ -571,7 +571,7 @@ def test_names_of_children_may_have_a_dash():
         cell.update_parameters_name("a-b.")
 
 
-def test_two_parameters_of_one_name():
+def test_parameters_with_the_same_name_are_told_apart_by_path_or_refused():
     """Compiling raises an error; a call names them by their paths."""
 
     class Twins(nn.Cell):
@@ -672,7 +672,7 @@ def test_the_types_of_arguments_choose_a_body(args, expected):
     ((count(2), 1), ValueError, r"chosen: cannot find fn match given args \(Tensor, int\); there are \(Number, Nu"),
     (([1], count(2)), ValueError, "cannot find fn"), ((1,), ValueError, "cannot find fn"),
     ((np.ones(2), count(2)), TypeError, "can not be numpy.ndarray")])
-def test_no_body_for_arguments(args, kind, message):
+def test_arguments_without_a_matching_body_are_refused(args, kind, message):
     with pytest.raises(kind, match=message):
         chosen()(*args)
 

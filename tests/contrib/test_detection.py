@@ -54,7 +54,7 @@ def test_suppression_equals_a_loop(threshold: float) -> None:
     assert gpu_nms(dets, threshold, device_id=1) == kept[True]
 
 
-def test_nothing_to_suppress() -> None:
+def test_suppression_of_no_boxes_gives_an_empty_list() -> None:
     assert cpu_nms(np.zeros((0, 5), np.float32), 0.5) == gpu_nms(np.zeros((0, 5), np.float32), 0.5) == []
 
 

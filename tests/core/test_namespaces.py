@@ -24,7 +24,7 @@ def test_values_that_are_no_numbers(name):
     assert whole.asnumpy().tolist() == [int(name == "isfinite")] * 2
 
 
-def test_classes_drawn_by_their_rank():
+def test_zipfian_samples_and_expected_counts_follow_the_distribution():
     true = mx.nd.array([3, 0])
     mx.random.seed(1)
     samples, expected, counts = mx.nd.contrib.rand_zipfian(true, 4000, 5)

@@ -636,7 +636,7 @@ def test_an_executor_writes_shared_arrays():
             np.testing.assert_array_equal(x.grad.asnumpy(), there.asnumpy(), err_msg=name)
 
 
-def test_many_rows_from_the_last_to_the_first():
+def test_writes_to_many_rows_in_reverse_order_are_recorded():
     """Writes to many rows are recorded as one range from the first row to the last."""
     memory = np.zeros((20_000, 4))
     since = versions.write_count()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -14,33 +14,41 @@ from opreg.core.registry import get
 from tests.rows import Row
 from tests.running import Use
 
-__all__ = ["by_operator"]
+__all__ = ["by_operator", "instructions", "rows_by_operator", "without_a_path"]
 
 
 def by_operator(rows: Iterable[Row]) -> list[Any]:
-    """The names of the rows' operators as parameters of a test on CuPy, sorted. On the bed, which compiles each kernel
-    on the host, names that ``without_a_path`` gives are marked ``once``."""
-    uses: dict[str, list[Row]] = {}
-    for row in rows:
-        uses.setdefault(row.op, []).append(row)
-    left_out = without_a_path(uses) if os.environ.get("OPREG_TEST_GPU") == "bed" else set()
-    return [pytest.param(name, marks=[pytest.mark.once] if name in left_out else []) for name in sorted(uses)]
+    """The names of the rows' operators as parameters of a test on CuPy. On the bed, which compiles each kernel on the
+    host, those of ``without_a_path`` are marked ``once``."""
+    found = rows_by_operator(rows)
+    left_out = without_a_path(found) if os.environ.get("OPREG_TEST_GPU") == "bed" else set()
+    return [pytest.param(name, marks=[pytest.mark.once] if name in left_out else []) for name in found]
 
 
-def without_a_path(uses: dict[str, list[Row]]) -> set[str]:
-    """Names of operators that a GPU computes by other operators, those of a body, or by an expression whose
-    instructions are all in expressions of operators before it in the alphabet."""
-    xp = backend("gpu").xp
-    found, known = set(), set()
-    for name in sorted(uses):
-        op = get(name)
-        if runs_body(op, xp):
-            found.add(name)
-        elif op.rules.expression is not None:
-            expressions = [op.rules.expression(Use.of(row).attrs) for row in uses[name]]
-            if None not in expressions:
-                instructions = {primitive.name for each in expressions for primitive, _ in each.code}
-                if instructions <= known:
-                    found.add(name)
-                known |= instructions
+def rows_by_operator(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """The rows of each operator, by its name, in the order of the alphabet."""
+    found: dict[str, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: row.op):
+        found.setdefault(row.op, []).append(row)
     return found
+
+
+def without_a_path(rows: Mapping[str, Sequence[Row]]) -> set[str]:
+    """Operators that a GPU computes by other operators, those of a body, or by an expression of which operators before
+    it have all instructions."""
+    xp = backend("gpu").xp
+    found, known = set(), set[str]()
+    for name, its in rows.items():
+        used = instructions(its)
+        if runs_body(get(name), xp) or (used is not None and used <= known):
+            found.add(name)
+        else:
+            known |= used or set()
+    return found
+
+
+def instructions(rows: Sequence[Row]) -> set[str] | None:
+    """The instructions of the expressions that compute an operator's rows; None if a row is computed otherwise."""
+    expression = get(rows[0].op).rules.expression
+    found = [None if expression is None else expression(Use.of(row).attrs) for row in rows]
+    return None if None in found else {primitive.name for each in found for primitive, _ in each.code}

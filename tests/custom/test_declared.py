@@ -284,7 +284,7 @@ def compressing(shape: Any = _count) -> Any:
 ROWS = [[1.0, -1.0, 2.0], [-1.0, -2.0, 3.0], [1.0, 2.0, 3.0], [-1.0, -1.0, -1.0]]
 
 
-def test_value_dependent_shapes_in_every_executor_and_in_gradients() -> None:
+def test_executors_compute_value_dependent_shapes_and_their_gradients() -> None:
     op = compressing()
     net = op(sym.var("x"), name="op") * 2
     executor = net.simple_bind(mx.cpu(), x=(3,))

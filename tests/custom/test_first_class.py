@@ -396,6 +396,20 @@ def test_operators_of_every_kind_have_vmap_jvp_and_second_derivatives(kind: str)
             second()
 
 
+def test_a_traced_body_finds_operators_of_every_kind_in_a_dict() -> None:
+    operators: dict[str, Any] = {kind: operator_of(kind) for kind in IN_GRAPHS}
+    operators["built in"] = mx.operator.get("softsign")
+
+    def body(x: Any, y: Any) -> Any:
+        return sum(operators[kind](x, y, by=BY) for kind in IN_GRAPHS) + operators["built in"](x)
+
+    op = mx.operator.define(body, traced=True, name="_example_first_of_each")
+    wanted = len(IN_GRAPHS) * VALUE + X / (1 + np.abs(X))
+    for _ in range(2):
+        close(op(nd.array(X), nd.array(Y)), wanted, 1e-4)
+    close(computed(op(sym.var("x"), sym.var("y"))).outputs[0], wanted, 1e-4)
+
+
 @pytest.mark.parametrize("kind", ["autograd.Function", "Cell with bprop", "ops.Custom"])
 def test_errors_for_symbols_name_a_remedy(kind: str) -> None:
     with pytest.raises((ArgumentError, TypeError)) as found:

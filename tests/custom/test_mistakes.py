@@ -428,7 +428,7 @@ def test_gradients_that_are_never_written(inputs, backward, words):
     assert eager[-1] == [0, 0]
 
 
-def test_no_backward_at_all():
+def test_an_operator_without_backward_gives_zero_gradients_with_a_warning():
     class Op(CustomOp):
         def forward(self, is_train, req, in_data, out_data, aux):
             self.assign(out_data[0], req[0], in_data[0])

@@ -654,7 +654,7 @@ def test_a_changed_auxiliary_state_is_refused():
         bound(name, [np.ones(3)]).forward()
 
 
-def test_outputs_never_written_and_never_seen():
+def test_outputs_that_forward_does_not_write_or_reads_first_raise_errors():
     class Op(mx.operator.CustomOp):
         def forward(self, is_train, req, in_data, out_data, aux):
             if self.reads:

@@ -18,6 +18,7 @@ from opreg.errors import ArgumentError, DeviceError, DTypeError
 from opreg.nn import Cell
 from tests.cuda import host
 from tests.cuda.device import Gpu, gpus, require
+from tests.custom.kinds import IN_GRAPHS, expected, gradients, operator_of
 
 nd, sym = mx.nd, mx.sym
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -365,3 +366,45 @@ def test_examples_run_on_devices(name: str, kernels: set[str], said: str, xp: Gp
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     assert said in capsys.readouterr().out
     assert kernels <= set(xp.kernels)
+
+
+def test_operators_of_every_kind_compute_on_a_device() -> None:
+    """The results of NumPy, too, are copied to the device."""
+    x, y, g = np.random.default_rng(3).standard_normal((3, 3, 4)).astype(np.float32)
+    value, slopes = expected(x, y, 3.0), gradients(g, x, y, 3.0)
+    ctx = gpu(0)
+    with ctx:
+        for kind in IN_GRAPHS:
+            op = operator_of(kind)
+            inputs = nd.array(x), nd.array(y)
+            for each in inputs:
+                each.attach_grad()
+            with mx.autograd.record():
+                out = op(*inputs, by=3.0)
+            out.backward(nd.array(g))
+            executor = op(sym.var("x"), sym.var("y"), by=3.0).simple_bind(ctx, x=x.shape, y=y.shape)
+            for _ in range(2):
+                executor.forward(is_train=True, x=nd.array(x), y=nd.array(y))
+                executor.backward([nd.array(g)])
+            for results in ((out, *[each.grad for each in inputs]), (executor.outputs[0], *executor.grad_arrays)):
+                for result, wanted in zip(results, (value, *slopes)):
+                    assert result.context == ctx, kind
+                    np.testing.assert_allclose(result.asnumpy(), wanted, rtol=1e-4, atol=1e-5, err_msg=kind)
+
+
+def test_arrays_of_another_device_are_moved_in_subscripts_and_refused_as_gradients() -> None:
+    for here, there in ((mx.cpu(), gpu(0)), (gpu(0), mx.cpu()), (gpu(0), gpu(1))):
+        x, at = nd.arange(6, ctx=here).reshape((2, 3)), nd.array([1, 0], there, dtype="int32")
+        assert x[at].asnumpy().tolist() == [[3, 4, 5], [0, 1, 2]]
+        assert x[:, at].context == here
+        x[at, 0] = 7
+        assert x.asnumpy().tolist() == [[7, 1, 2], [7, 4, 5]]
+        x.attach_grad()
+        with mx.autograd.record():
+            y = x * 2
+        with pytest.raises(DeviceError, match=r"head gradient 0 lives on .*, its head on .*: move it"):
+            y.backward(nd.ones((2, 3), there))
+        executor = (sym.var("x") * 2).bind(here, {"x": x}, {"x": nd.zeros((2, 3), here)})
+        executor.forward(is_train=True)
+        executor.backward(nd.ones((2, 3), there))
+        assert executor.grad_dict["x"].asnumpy().tolist() == [[2] * 3] * 2

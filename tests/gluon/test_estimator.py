@@ -108,7 +108,7 @@ def test_early_stopping_ends_a_training_without_improvement(mode: str, epochs: i
     assert stopping.current_epoch == epochs and stopping.stopped_epoch == epochs - 1
 
 
-def test_handlers_take_their_arguments() -> None:
+def test_the_logging_handler_logs_at_its_interval() -> None:
     made, stream = _estimator(), io.StringIO()
     made.logger.addHandler(logging.StreamHandler(stream))
     made.fit(_data(), epochs=1, event_handlers=est.LoggingHandler(2, made.train_metrics[:1]))

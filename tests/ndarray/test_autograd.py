@@ -481,6 +481,8 @@ REFUSED = [
     (lambda: autograd.backward(5), ArgumentError, "heads: .*int"),
     (lambda: autograd.backward([5]), ArgumentError, "heads: .*int at 0"),
     (lambda: autograd.backward([recorded(), recorded()], [None]), ArgumentError, "expected 2 head gradients, got 1"),
+    (lambda: recorded().backward([nd.ones((2, 3))]), ArgumentError, "head gradient 0: expected an NDArray, got list"),
+    (lambda: recorded().backward(np.ones((2, 3))), ArgumentError, "head gradient 0: expected an NDArray, got ndarray"),
     (lambda: recorded().backward(nd.ones(3)), ShapeError, r"head gradient 0: .*\(2, 3\), got \(3,\)"),
     (lambda: recorded().backward(nd.ones((2, 3), dtype="float64")), DTypeError, "float32, got float64"),
     (lambda: autograd.grad(recorded(), []), ArgumentError, "at least one variable"),

@@ -93,7 +93,7 @@ def test_an_item_is_a_python_number(make, dtype, kind, shape):
     assert type(make(np.ones(shape), dtype).item()) is kind
 
 
-def test_a_mean_of_statistics_is_an_array():
+def test_mean_of_the_statistics_module_keeps_the_kind_of_array():
     for kind in (KINDS["NDArray"], KINDS["Tensor"]):
         mean = statistics.mean([kind([1]), kind([2])])
         assert type(mean) is type(kind([1])) and float(mean) == 1.5

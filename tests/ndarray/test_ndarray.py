@@ -845,7 +845,7 @@ def test_memory_that_may_not_be_written(make, tmp_path):
     lambda x: x.reshape(()), lambda x: x.reshape(shape=()),
     mx.operator.define(lambda x: x.reshape(()), name="_example_without_axes", traced=True),
 ], ids=["method", "keyword", "traced"])
-def test_reshape_to_no_axes(reshape, recorded):
+def test_an_array_of_one_element_is_reshaped_to_no_axes(reshape, recorded):
     x = nd.array([[3]])
     x.attach_grad()
     with mx.autograd.record(recorded):

@@ -76,7 +76,7 @@ def only(data, **kwargs):
 
 
 @pytest.mark.parametrize("version", ("v0", "v1", "v2"))
-def test_named_arrays_of_every_version(expected, version):
+def test_named_arrays_of_every_version_are_read(expected, version):
     records, names = load(FILES / f"dict_{version}.params")
     wanted = {key.removeprefix("dict/"): value for key, value in expected.items() if key.startswith("dict/")}
     assert names == list(wanted)

@@ -123,7 +123,7 @@ def test_other_parameter_files_are_read(tmp_path):
         load_checkpoint(path)
 
 
-def test_choices_of_saved_and_loaded_parameters(tmp_path):
+def test_choice_func_selects_saved_and_filter_prefix_skips_loaded_parameters(tmp_path):
     path = tmp_path / "x.ckpt"
     save_checkpoint(Net(), path, append_dict={"epoch": 3, "rate": 0.5, "done": True},
                     choice_func=lambda name: name != "a.bias")

@@ -672,7 +672,7 @@ def test_lars_follows_the_settings_of_its_inner_optimizer():
     (lambda p: _grouped(), "learning_rate", (0.5,) * 3, TypeError, "Momentum: learning_rate must be a tuple of 3"),
     (lambda p: optim.LARS(optim.SGD(p)), "weight_decay", 0.5, AttributeError, r"LARS: .*; set it as opt\.weight_decay"),
 ])
-def test_settings_refused_later(make, attribute, value, error, says):
+def test_settings_of_an_optimizer_are_checked_when_they_are_assigned(make, attribute, value, error, says):
     optimizer = make([Parameter(np.ones(1, np.float32), name="w")])
     before = np.asarray(optimizer.weight_decay)
     with pytest.raises(error, match=says):

@@ -123,7 +123,7 @@ def test_a_users_primitive_runs_and_prints() -> None:
     ("SoftmaxCrossEntropyWithLogits()(x, y)", ValueError, "one shape"),
     ("BroadcastTo()", ValueError, "shape"),
 ])
-def test_errors_of_wrong_calls(text: str, error: type[Exception], match: str) -> None:
+def test_wrong_arguments_of_primitives_raise_errors(text: str, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         eval(f"ops.{text}", {"ops": ops, "x": X, "y": ms.Tensor([[1.0, 2.0, 3.0]])})
 

@@ -175,7 +175,7 @@ def test_integers_have_integer_gradients(run):
     assert str(found.dtype) == "Int64" and numbers(found) == [3, 3]
 
 
-def test_no_grad_as_a_decorator(run):
+def test_no_grad_decorates_functions(run):
     @no_grad()
     def held(a: Any) -> Any:
         return a * a
@@ -185,7 +185,7 @@ def test_no_grad_as_a_decorator(run):
         run(no_grad()(lambda a: grad(lambda b: b * b)(a)))(x())
 
 
-def test_no_grad_around_cells(run):
+def test_no_grad_around_cells_gives_constants(run):
     own = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: (dout * 7,))
     dense = nn.Dense(3, 1, weight_init="ones", has_bias=False)
 
@@ -607,7 +607,7 @@ def test_dataclasses_are_taken_apart():
     assert type(found) is Pair and numbers(found.a) == (2 * X).tolist() and found.n == 7
 
 
-def test_symbols_of_nested_inputs_and_names_that_meet():
+def test_arguments_of_symbols_have_different_names_for_nested_or_equally_named_inputs():
     cell = cell_of(lambda self, p, d: p[0] * p[1][0] + d["k"] * self.d, d=zeros("d"))
     for given in (((x(), [x()]), {"k": x()}), (((3,), [(3,)]), {"k": (3,)})):
         symbol = cell.to_symbol(*given)
@@ -681,7 +681,7 @@ def test_threads_compile_at_once():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_process_goes_on():
+def test_a_forked_process_computes_the_same_with_compiled_functions():
     function = jit(lambda a: ops.exp(a) @ a)
     value = Tensor(np.full((64, 64), 0.1, np.float32))
     expected = numbers(function(value))

@@ -264,7 +264,7 @@ def test_numbers_drawn_by_parameters(name: str, parameters: Sequence[Any], mean:
 
 
 @pytest.mark.parametrize("shape", [(2, 4), (4,), (2, 1, 4)])
-def test_indices_drawn_by_probabilities(shape: tuple[int, ...]) -> None:
+def test_sample_multinomial_is_exported_with_probabilities(shape: tuple[int, ...]) -> None:
     """A class with probability zero is not drawn, and the logarithms belong to the drawn classes."""
     chances = np.broadcast_to(np.float32([0.1, 0, 0.3, 0.2]), shape).copy()
     drawn = mx.sym.sample_multinomial(Variable("p"), shape=(600,), get_prob=True)
@@ -796,7 +796,7 @@ def test_states_of_users_operators_are_exported_and_imported() -> None:
 # ----------------------------------------------------------------------------------------- Cells, executors
 
 
-def test_a_cell_and_a_compiled_function_and_an_executor() -> None:
+def test_cells_and_compiled_functions_and_executors_are_exported() -> None:
     """Weights keep their names, layers are exported for inference, and the Cell does not change."""
     net = mx.nn.SequentialCell(mx.nn.Dense(4, 8), mx.nn.BatchNorm1d(8), mx.nn.ReLU(), mx.nn.Dropout(p=0.5),
                                mx.nn.Dense(8, 3))

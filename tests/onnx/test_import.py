@@ -572,7 +572,7 @@ def test_attributes_of_a_wrong_type_are_refused(node: Any, words: str) -> None:
         import_to_cell(made)(mx.Tensor(numbers(2, 3)))
 
 
-def test_no_model_at_all(tmp_path: Path) -> None:
+def test_content_that_is_no_model_is_refused(tmp_path: Path) -> None:
     for content in (b"", b"no model", dense().SerializeToString()[:40]):
         with pytest.raises(FileFormatError):
             import_to_cell(content)
@@ -1340,7 +1340,7 @@ def test_a_product_of_updates_has_no_gradient() -> None:
 
 
 @pytest.mark.parametrize("axis", [-1, 0, 1])
-def test_classes_may_be_computed(axis: int) -> None:
+def test_one_hot_takes_computed_classes(axis: int) -> None:
     """OneHot of computed classes is a symbol, and its two values can be trained; an unknown class gives the off
     value."""
     made = model([helper.make_node("Cast", ["x"], ["c"], to=7),

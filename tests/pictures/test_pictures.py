@@ -179,7 +179,7 @@ def test_groups_hold_their_members():
             for inner in level.levels()} == {(): 6, ("a",): 4, ("a", "b"): 2}
 
 
-def test_a_group_that_lines_reenter_is_drawn_twice_for_a_cell_and_not_for_a_guess():
+def test_a_cell_that_is_reentered_is_drawn_twice_and_a_guessed_group_is_not_drawn():
     drawing = Drawing("back")
     for path in (("a",), ("a",), (), ("a",), ("a",)):
         drawing.boxes.append(Box("n", ["n"], "other", [""], path, {}))
@@ -499,7 +499,7 @@ def rows(html):
     (lambda: mx.nd.arange(20), "NDArray (20,) float32 @cpu(0)", [[*"01234", "…", "15", "16", "17", "18", "19"]]),
     (lambda: Tensor([1.5], mx.bfloat16), "Tensor (1,) bfloat16 @cpu(0)", [["1.5"]]),
 ], ids=["matrix", "tensor", "scalar", "empty", "three axes", "long", "bfloat16"])
-def test_arrays_are_tables(array, caption, cells):
+def test_arrays_are_shown_as_html_tables(array, caption, cells):
     html = array()._repr_html_()
     assert f"<caption>{caption}</caption>" in html
     assert rows(html) == cells

@@ -286,7 +286,7 @@ class Elements(HTMLParser):
 
 
 @pytest.mark.parametrize("make", [of_cells, of_a_plan, of_nasty_names])
-def test_a_page_is_whole_by_itself(make):
+def test_a_page_needs_no_other_files(make):
     page = make()
     found = Elements(page.html)
     names = {name for name, _ in found.attributes}

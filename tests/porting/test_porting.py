@@ -345,7 +345,7 @@ def test_text_that_is_neither_python_2_nor_3_is_refused() -> None:
         port("print 'a'\nx = = 1\n")
 
 
-def test_parser_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_3_is_ported_without_the_parser_of_python_2(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fissix.refactor", None)
     python2._tools.cache_clear()
     assert port("for i in xrange(3): pass\n").text == "for i in range(3): pass\n"
@@ -479,7 +479,7 @@ def test_unwritable_files_are_named_and_the_rest_goes_on(tmp_path: Path, capsys:
     assert (tmp_path / "b.py").read_text() == "for i in range(3): pass\n"
 
 
-def test_parser_is_missing_for_some(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+def test_files_in_python_3_are_written_without_the_parser_of_python_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                     capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "fissix.refactor", None)
     python2._tools.cache_clear()

@@ -21,7 +21,7 @@ def _linear(op, inputs, attrs, expected, grad=(0,), **keywords):
 
 
 def _sums(lookup):
-    """The transpose of a linear lookup in the last input, found by looking up positions."""
+    """The expected gradient of a lookup in the last input: ``g`` added up at the positions that were read."""
 
     def expected(g, *rest):
         data = rest[-1]

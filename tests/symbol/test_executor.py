@@ -251,7 +251,7 @@ def test_monitor_sees_every_output_once():
     assert len(seen) == 4
 
 
-def test_explain_and_debug_str():
+def test_explain_and_debug_str_name_the_operators():
     executor = linear()
     executor.forward(is_train=True)
     text = executor.explain()
@@ -558,7 +558,7 @@ def test_two_variables_of_one_name():
         executor.arg_dict  # noqa: B018
 
 
-def test_no_gradient_through_an_operator_without_one():
+def test_training_through_an_operator_without_gradient_raises_an_error():
     @mx.operator.define(name="test_no_gradient")
     def no_gradient(x):
         return x * 2

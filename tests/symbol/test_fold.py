@@ -173,7 +173,7 @@ NORMS = {
 
 
 @pytest.mark.parametrize("name", NORMS)
-def test_norms_are_known_by_their_rule(name):
+def test_norms_of_several_names_are_folded_into_a_convolution(name):
     conv = sym.Convolution(sym.Variable("data"), kernel=(3, 3), num_filter=4, name="a")
     states = [sym.Variable(f"norm_{each}") for each in ("gamma", "beta", "moving_mean", "moving_var")]
     norm = registry.get(name)(conv, *states, **NORMS[name])

@@ -110,7 +110,7 @@ def gelu(x):
     return x * 0.5 * (1 + sym.tanh(0.79788456 * (x + 0.044715 * x * x * x)))
 
 
-# ----------------------------------------------------------------------------------------- the same numbers
+# --------------------------------------------------------------- groups compute what single operators compute
 
 ONE = [sym.relu, sym.tanh, sym.sigmoid, sym.square, sym.abs, lambda a: a * 0.75, lambda a: 1.5 - a, lambda a: a + 0.0,
        lambda a: -a, lambda a: a > 0.25, lambda a: sym.clip(a, a_min=-0.5, a_max=0.5), sym.softsign, sym.zeros_like,
@@ -536,7 +536,7 @@ def test_the_number_of_threads_does_not_matter(monkeypatch):
             np.testing.assert_array_equal(got, want)
 
 
-# ------------------------------------------------------------------------------------------- rows by rows
+# --------------------------------------------------------------------- rows in blocks, by several threads
 
 ROWS = {
     "softmax": lambda x, g, b: sym.softmax(x, axis=-1),

@@ -13,6 +13,7 @@ import opreg as mx
 from opreg.core.registry import get
 from opreg.symbol import compile as compiler
 from opreg.symbol.passes.fuse import fuse
+from tests.running import examples
 from tests.symbol.test_cse import assert_same, bound, networks, operators
 
 sym, nd = mx.sym, mx.nd
@@ -64,7 +65,7 @@ def batch_norm(x: Any, name: str) -> Any:
 
 
 @pytest.mark.once
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(networks(), st.integers(0, 2**16), st.sampled_from(["write", "add"]), st.booleans(),
        st.sampled_from([True, "all"]))
 def test_random_graphs_give_the_same_with_recomputation(net, seed, grad_req, fused, choice):

@@ -48,7 +48,7 @@ def saving(compute: Callable[..., Any]) -> Callable[..., Any]:
 # -------------------------------------------------------------------------------------------------- PyTorch
 
 
-def test_functions_of_pytorch(torch: Any) -> None:
+def test_functions_of_pytorch_pass_the_check(torch: Any) -> None:
     x, y = torch.tensor([0.5, -1.2, 2.0]), torch.tensor([1.5, 0.3, -0.7])
 
     def two_outputs(ctx, g, h):
@@ -86,7 +86,7 @@ def test_functions_of_pytorch(torch: Any) -> None:
         assert verdicts(what, *inputs) == {}, what
 
 
-def test_faults_of_functions_of_pytorch(torch: Any) -> None:
+def test_the_check_finds_faults_of_functions_of_pytorch(torch: Any) -> None:
     """Each function has one fault, which the named check finds."""
     x, y = torch.tensor([0.5, -1.2, 2.0]), torch.tensor([1.5, 0.3, -0.7])
     cached = {}
@@ -113,7 +113,7 @@ def test_faults_of_functions_of_pytorch(torch: Any) -> None:
         assert check in failed and text in failed[check], (check, failed)
 
 
-def test_modules_of_pytorch(torch: Any) -> None:
+def test_modules_of_pytorch_pass_the_check(torch: Any) -> None:
     """Weights are inputs, statistics are states, and the user's module stays as it is."""
     nn = torch.nn
     net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Dropout(0.5), nn.Linear(4, 2))
@@ -143,7 +143,7 @@ def test_modules_of_pytorch(torch: Any) -> None:
     assert "the gradient of 'weight'" in verdicts(Detached(), torch.rand(2, 3))["gradient"]
 
 
-def test_operators_of_pytorch(torch: Any) -> None:
+def test_operators_of_pytorch_are_compared_with_their_fake_implementation(torch: Any) -> None:
     """The fake implementation and the schema are compared with a run."""
     def sinh(x: torch.Tensor) -> torch.Tensor:
         return x.sinh()
@@ -185,7 +185,7 @@ def ruled(jax: Any, compute: Callable[..., Any], gradient: Callable[..., Any]) -
     return made
 
 
-def test_functions_of_jax(jax: Any) -> None:
+def test_functions_of_jax_pass_the_check(jax: Any) -> None:
     jnp = jax.numpy
     x, y = jnp.array([0.5, -1.2, 2.0]), jnp.array([1.5, 0.3, -0.7])
     cube = jax.custom_jvp(lambda x: x ** 3)
@@ -204,7 +204,7 @@ def test_functions_of_jax(jax: Any) -> None:
         assert verdicts(what, *inputs) == {}, what
 
 
-def test_faults_of_functions_of_jax(jax: Any) -> None:
+def test_the_check_finds_faults_of_functions_of_jax(jax: Any) -> None:
     jnp, calls = jax.numpy, []
     x = jnp.array([0.5, -1.2, 2.0])
     cube = jax.custom_jvp(lambda x: x ** 3)

@@ -182,7 +182,7 @@ def test_weights_are_shared_through_params_and_begin_as_they_should():
     assert held.asnumpy().reshape(4, 4).tolist() == [[0] * 4, [1] * 4, [0] * 4, [0] * 4]
 
 
-def test_the_fused_array_begins_part_by_part():
+def test_parts_of_the_fused_array_are_initialized_separately():
     cell = rnn.FusedRNNCell(4, 2, "lstm", prefix="z_", forget_bias=2.0)
     size = 16 * (5 + 4) + 16 * (4 + 4) + 4 * 16
     held = nd.zeros(size)

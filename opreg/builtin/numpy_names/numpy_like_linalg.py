@@ -159,6 +159,8 @@ def tensorsolve(a, b, *, a_axes: tuple[int, ...] | None = None):
 
 def _pseudo_inverse(xp: ArrayModule, A: Array, rcond: Any, hermitian: bool) -> Array:
     _check_finite(xp, A)
+    stack = np.broadcast_shapes(A.shape[:-2], np.shape(rcond))
+    A = xp.broadcast_to(A, (*stack, *A.shape[-2:]))
     if not hermitian or not A.size:
         return xp.linalg.pinv(A, rcond)
     values, vectors = xp.linalg.eigh(A)  # CuPy's pinv has no such keyword

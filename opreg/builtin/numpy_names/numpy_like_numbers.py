@@ -349,9 +349,11 @@ def percentile_infer(a, *q, axis, keepdims):
 
 def _percentile(xp: ArrayModule, a: Array, *q: Array, axis: Axes, interpolation: str, keepdims: bool,
                 q_scalar: float | None) -> Array:
-    at = q[0].astype(xp.float64) if q else q_scalar
-    return xp.percentile(a.astype(xp.float64), at, axis=axis, method=interpolation, keepdims=keepdims).astype(
-        of_floats(a.dtype))
+    at = q[0].astype(xp.float64).ravel() if q else q_scalar
+    result = xp.percentile(a.astype(xp.float64), at, axis=axis, method=interpolation, keepdims=keepdims)
+    if q:  # CuPy takes one axis of percentiles
+        result = result.reshape(*q[0].shape, *result.shape[1:])
+    return result.astype(of_floats(a.dtype))
 
 
 computed(percentile, _percentile)  # no body: it sorts

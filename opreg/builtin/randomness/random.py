@@ -76,7 +76,7 @@ def _uniform(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: np.
         x *= high - low
         x += low
     if from_zero and x.dtype == dtype:
-        return x  # high times a number below one rounds to a number below high
+        return x  # the largest number below one, times high, rounds to less than high
     low, high = xp.asarray(low, dtype=dtype), xp.asarray(high, dtype=dtype)
     return xp.minimum(x, xp.nextafter(high, low), out=x)  # rounding may give high, which is excluded
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from ...cells.cell import Cell
 from ...cells.tensor import Tensor
@@ -218,7 +219,7 @@ class _AdaptiveMax(_Adaptive):
         super().__init__(output_size)
         self.return_indices = flag(self, "return_indices", return_indices)
 
-    def construct(self, input: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+    def construct(self, input: Tensor) -> Any:
         """The maximum of each cell of the grid, and its flat index if that was requested."""
         if not self.return_indices:
             return super().construct(input)

@@ -60,7 +60,7 @@ def gpu() -> Iterator[Any]:
 @pytest.mark.parametrize("attrs", [
     {"threshold": 0.3}, {"threshold": 0.25, "closed": True}, {"threshold": 0.4, "border": 1, "most": 20},
     {"threshold": 0.2, "form": "center"}, {"threshold": 0.2, "grouped": True}], ids=str)
-def test_the_hosts_boxes_remain(attrs: dict[str, Any], dtype: str, gpu: Any) -> None:
+def test_the_same_boxes_remain_as_on_the_host(attrs: dict[str, Any], dtype: str, gpu: Any) -> None:
     for n in COUNTS:
         data = boxes(n, dtype, attrs.get("form", "corner"))
         ins = [data, np.array([n, n // 2])]

@@ -286,7 +286,7 @@ def test_rows_that_are_added_do_not_race_and_have_one_order() -> None:
 
 
 @needs_nvrtc
-def test_rows_that_are_added_compile_without_spilling() -> None:
+def test_kernels_that_add_rows_compile_without_spilling() -> None:
     device = Host()
     for dtype, n in itertools.product((np.float16, BFLOAT, np.float32, np.float64), (64, 768, 4096)):
         if (dtype, n) != (np.float64, 4096):

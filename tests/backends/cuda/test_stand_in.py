@@ -18,7 +18,6 @@ from opreg.ndarray.context import Context
 from tests.builtin.test_operators import ROWS, differentiated, plannable
 from tests.cuda import strict
 from tests.cuda.device import GpuBackend
-from tests.cuda.paths import by_operator
 from tests.cuda.strict import StrictArray
 from tests.questions import of_each
 from tests.rows import Row
@@ -188,7 +187,8 @@ def _use_all(row: Row, dtype: str) -> None:
         way(use, STRICT, given, grads=row.train and differentiated(row) and row.deterministic)
 
 
-@pytest.mark.parametrize("name", by_operator(ROWS))
+@pytest.mark.once  # test_operators_run_on_a_gpu makes these calls on CuPy, and compares the results with the host
+@pytest.mark.parametrize("name", sorted({row.op for row in ROWS}))
 def test_calls_of_the_kernels_of_an_operator_equal_cupy(name: str) -> None:
     calls: dict[tuple, Call] = {}
     with recorded(calls):

@@ -13,13 +13,16 @@ import pytest
 from opreg import ndarray, symbol
 from opreg.core import generators
 from opreg.core.array_module import backend
+from opreg.core.op import runs_body
+from opreg.core.registry import get
 from opreg.errors import DeviceError
 from opreg.ndarray import NDArray, array, cpu
 from opreg.ndarray.autograd import record
 from opreg.ndarray.context import Context
 from opreg.symbol.naming import AttrScope
 from tests.builtin.test_operators import ROWS, SOME, differentiated, plannable
-from tests.cuda.paths import by_operator
+from tests.cuda.device import gpus
+from tests.cuda.paths import by_operator, instructions, rows_by_operator, without_a_path
 from tests.cuda.strict import FUNCTIONS, METHODS, UFUNCS, StrictArray, StrictError, StrictGenerator, xp
 from tests.questions import of_each
 from tests.rows import Row
@@ -101,6 +104,17 @@ def _all_rows(name: str, ctx: Context) -> None:
 def test_operators_run_on_a_gpu(name: str) -> None:
     """All rows of an operator on a real GPU."""
     _all_rows(name, Context("gpu", 0))
+
+
+def test_the_operators_that_the_bed_runs_have_the_kernels_and_instructions_of_all() -> None:
+    rows = rows_by_operator(ROWS)
+    with gpus():
+        left_out = without_a_path(rows)
+        bodies = {name for name in left_out if runs_body(get(name), backend("gpu").xp)}
+    run = set().union(*[instructions(rows[name]) or () for name in rows if name not in left_out])
+    assert "softmax" not in left_out and "Convolution" not in left_out
+    for name in sorted(left_out - bodies):
+        assert instructions(rows[name]) <= run, name
 
 
 @pytest.mark.parametrize("name", ["Convolution", "_random_uniform"])
