@@ -909,7 +909,7 @@ def test_a_class_of_cells_is_compiled_by_its_construct(decorate: Any) -> None:
             seen.append(1)
             return x * self.weight
 
-    class Child(Net):  # type: ignore[misc, valid-type]
+    class Child(Net):
         pass
 
     assert isinstance(Net, type)
