@@ -452,7 +452,7 @@ def jit(function: Any = None, mode: object = None, input_signature: object = Non
     ----------
     function : callable
         A function of tensors and Python values, nested in tuples, lists and dicts. Cells are compiled with
-        ``cell.compile`` or in ``GRAPH_MODE``.
+        ``cell.compile`` or in ``GRAPH_MODE``; of a class of Cells ``construct`` is compiled.
     mode, input_signature, hash_args, jit_config, compile_once, capture_mode, jit_level, dynamic, fullgraph, backend
         Accepted without effect for MindSpore's programs, as are the options of its back ends.
     check_numbers : bool or "debug", optional
@@ -484,6 +484,9 @@ def jit(function: Any = None, mode: object = None, input_signature: object = Non
         function = options["fn"]
     if function is None:
         return jit if check_numbers is None else functools.partial(jit, check_numbers=check_numbers)
+    if isinstance(function, type) and hasattr(function, "construct"):
+        function.construct = jit(function.construct, check_numbers=check_numbers)
+        return function
     if check_numbers is not None:
         check_setting(check_numbers)
         if isinstance(function, Jitted):
