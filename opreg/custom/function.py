@@ -24,7 +24,7 @@ from ..core.value import Value
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, Where, note
 from .dry_run import dry_run, spec_of
 from .first_run import note_given
-from .gradient import READS, OutGrads, Use, UsersSchema, by_rule, derive
+from .gradient import READS, OutGrads, OutsideValues, Use, UsersSchema, by_rule, derive
 from .signature import GIVEN, Signature, check_rule, read, read_types
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class FunctionUse(Use):
         version = self.defined.reads().version() if self.lasting else None
         return None if version is None else (self, version)
 
-    def outside(self) -> BodyReads:
+    def outside(self) -> OutsideValues:
         """Reads of the function, where it is traced, and of its gradient rule."""
         return self.defined.reads()
 
