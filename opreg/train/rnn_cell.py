@@ -13,7 +13,7 @@ from opreg import symbol
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol
 
-from ..errors import ArgumentError, OpError
+from ..errors import ArgumentError, OpError, whole_number
 from .base_rnn_cell import Activation, BaseRNNCell, RNNParams, StateInfo, Steps, Weights, apply, as_steps
 from .composed_rnn_cells import (
     BidirectionalCell,
@@ -35,7 +35,7 @@ class _Weighted(BaseRNNCell):
 
     def __init__(self, num_hidden: int, prefix: str, params: RNNParams | None, bias_init: Initializer | None = None):
         super().__init__(prefix, params)
-        self._num_hidden = num_hidden
+        self._num_hidden = whole_number(f"{type(self).__name__}: num_hidden", num_hidden, 1)
         init = {} if bias_init is None else {"init": bias_init}
         self._iW, self._iB = self._params.get("i2h_weight"), self._params.get("i2h_bias", **init)
         self._hW, self._hB = self._params.get("h2h_weight"), self._params.get("h2h_bias")

@@ -163,7 +163,7 @@ def _factors(p: TensorLike, what: str) -> Tensor:
     return x.reshape((-1,))
 
 
-def _aligned(a1: TensorLike, a2: TensorLike, what: str) -> tuple[Tensor, Tensor]:
+def _align_coefficients(a1: TensorLike, a2: TensorLike, what: str) -> tuple[Tensor, Tensor]:
     """The coefficients of two polynomials, padded with zeros to the same degree."""
     x, y = to_common_dtype(_factors(a1, what), _factors(a2, what))
     longest = max(x.size, y.size)
@@ -173,13 +173,13 @@ def _aligned(a1: TensorLike, a2: TensorLike, what: str) -> tuple[Tensor, Tensor]
 
 def polyadd(a1: TensorLike, a2: TensorLike) -> Tensor:
     """The sum of two polynomials."""
-    x, y = _aligned(a1, a2, "polyadd")
+    x, y = _align_coefficients(a1, a2, "polyadd")
     return x + y
 
 
 def polysub(a1: TensorLike, a2: TensorLike) -> Tensor:
     """The difference of two polynomials."""
-    x, y = _aligned(a1, a2, "polysub")
+    x, y = _align_coefficients(a1, a2, "polysub")
     return x - y
 
 
