@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from ..ndarray.context import Context
     from ..ndarray.ndarray import NDArray
     from ..typing import Array
-    from .reads import BodyReads
 
 __all__ = ["DefinedFunction", "FunctionUse", "of_function"]
 
