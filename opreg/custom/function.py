@@ -23,14 +23,13 @@ from ..core.value import Value
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, Where, note
 from .dry_run import dry_run, spec_of
 from .first_run import note_given
-from .gradient import OutGrads, Use, UsersSchema, by_rule, derive
+from .gradient import OutGrads, OutsideValues, Use, UsersSchema, by_rule, derive
 from .signature import GIVEN, Signature, check_rule, read, read_types
 
 if TYPE_CHECKING:
     from ..ndarray.context import Context
     from ..ndarray.ndarray import NDArray
     from ..typing import Array
-    from .reads import BodyReads
 
 __all__ = ["DefinedFunction", "FunctionUse", "of_function"]
 
@@ -154,7 +153,7 @@ class FunctionUse(Use):
         version = self.defined.reads().version() if self.lasting else None
         return None if version is None else (self, version)
 
-    def outside(self) -> BodyReads:
+    def outside(self) -> OutsideValues:
         """Reads of the function, where it is traced, and of its gradient rule."""
         return self.defined.reads()
 

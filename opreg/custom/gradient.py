@@ -30,7 +30,6 @@ from ..errors import ArgumentError, NotDifferentiableError, OpError
 if TYPE_CHECKING:
     from ..ndarray.context import Context
     from ..typing import Array
-    from .reads import BodyReads
 
 __all__ = ["Use", "UsersSchema", "GradientUse", "by_rule", "derive", "check_gradients", "read_only", "OutGrads",
            "COMPUTED", "READS"]
@@ -67,13 +66,13 @@ class UsersSchema(Schema):
     """
 
     op: Op
-    _reads: tuple[object, BodyReads] | None = None
+    _reads: tuple[object, OutsideValues] | None = None
 
     def traced_code(self) -> list[Any]:
         """Functions and classes that are traced when the operator, or its gradient, becomes a part of a graph."""
         raise NotImplementedError
 
-    def reads(self) -> BodyReads:
+    def reads(self) -> OutsideValues:
         """Reads of the traced code. They are determined anew when another gradient rule is declared."""
         rule = self.op.rules.grad
         if self._reads is None or self._reads[0] is not rule:

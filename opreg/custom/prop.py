@@ -32,7 +32,7 @@ from ..errors import (
 from .answers import agree_dtypes, agree_shapes, check_dtype, check_groups, check_names, check_shape, check_stypes
 from .custom_op import CustomOpProp
 from .first_run import is_default
-from .gradient import READS, OutGrads, Use, UsersSchema, by_rule, check_gradients, derive, read_only
+from .gradient import READS, OutGrads, OutsideValues, Use, UsersSchema, by_rule, check_gradients, derive, read_only
 from .invocation import backward_steps, forward_steps
 from .purity import answers_alike, is_plain, methods_of
 from .signature import attribute, check_rule, hints
@@ -353,7 +353,7 @@ class PropUse(Use):
         version = cache.body.version()
         return None if version is None else (cache, version)
 
-    def outside(self) -> BodyReads:
+    def outside(self) -> OutsideValues:
         """Reads of the traced classes of the Prop and of its operator, and of the gradient rule."""
         return self.registered.reads()
 
