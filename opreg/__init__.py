@@ -123,7 +123,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     **{name: ("opreg.cells.sparse", name) for name in ("COOTensor", "CSRTensor", "RowTensor", "SparseTensor")},
     "_no_grad": ("opreg.cells.grad", "no_grad"),
     **{name: ("opreg.nn.compiler_settings", name) for name in (
-        "JitConfig", "jit_class", "recompute", "set_device", "set_recursion_limit")},
+        "JitConfig", "constexpr", "jit_class", "recompute", "set_device", "set_recursion_limit")},
     "ms_class": ("opreg.nn.compiler_settings", "jit_class"),
     **{name: ("opreg.cells.jit", name) for name in ("jit", "ms_function")},
     **{name: ("opreg.cells.initializer", name) for name in ("set_seed", "get_seed")},
@@ -206,9 +206,11 @@ def __getattr__(name: str) -> Any:
     try:
         module, attribute = _DOORS[_aliases.spoken(name)]
     except KeyError:
+        from .core.other_names import PACKAGES
         from .errors import did_you_mean
 
-        raise AttributeError(f"opreg has no {name!r}. {did_you_mean(name, _DOORS)}") from None
+        advice = f": write {PACKAGES[name]}" if name in PACKAGES else f". {did_you_mean(name, _DOORS)}"
+        raise AttributeError(f"opreg has no {name!r}{advice}") from None
     value: Any = importlib.import_module(module)
     value = _aliases.tidy(value) if attribute is None else getattr(value, attribute)
     globals()[name] = value

@@ -108,6 +108,7 @@ from opreg.nn.checkpoint import load_checkpoint as load_checkpoint
 from opreg.nn.checkpoint import load_param_into_net as load_param_into_net
 from opreg.nn import communication as communication
 from opreg.nn.compiler_settings import JitConfig as JitConfig
+from opreg.nn.compiler_settings import constexpr as constexpr
 from opreg.nn.compiler_settings import jit_class as jit_class
 from opreg.nn.compiler_settings import recompute as recompute
 from opreg.nn.compiler_settings import set_device as set_device
@@ -233,18 +234,18 @@ __all__ = [
     "RowTensor", "RunContext", "STRICT", "SparseTensor", "SummaryCollector", "SummaryRecord", "Symbol", "Tensor",
     "TimeMonitor", "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "_Function",
     "_checkparam", "_no_grad", "amp", "attribute", "auc", "autograd", "base", "bfloat16", "bool_",
-    "build_train_network", "byte", "caches", "callback", "common", "communication", "context", "contrib", "cpu",
-    "cpu_pinned", "current_context", "data_sink", "dataset", "distributed", "double", "dtype", "dtype_to_nptype",
-    "dtype_to_pytype", "engine", "error", "errors", "executor", "executor_manager", "experimental", "export",
-    "float16", "float32", "float64", "float_", "from_numpy", "get_algo_parameters", "get_auto_parallel_context",
-    "get_context", "get_grad", "get_metric_fn", "get_rng_state", "get_seed", "gluon", "gpu", "grad", "half", "image",
-    "img", "init", "initial_seed", "initializer", "int16", "int32", "int64", "int8", "int_", "intc", "intp", "io",
-    "is_np_array", "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit", "jit_class", "jvp", "kv", "kvstore",
-    "load_checkpoint", "load_param_into_net", "log", "long", "lr_scheduler", "manual_seed", "metric", "mindrecord",
-    "mint", "mod", "model", "module", "mon", "monitor", "ms_class", "ms_function", "mutable", "name", "names", "nd",
-    "ndarray", "nn", "no_grad", "notebook", "np", "np_array", "np_shape", "npx", "num_gpus", "numpy",
-    "numpy_extension", "onnx", "operator", "ops", "opt", "optimizer", "parallel", "profiler", "pytype_to_dtype",
-    "random", "rearrange_inputs", "recompute", "recordio", "registry", "reset_algo_parameters",
+    "build_train_network", "byte", "caches", "callback", "common", "communication", "constexpr", "context", "contrib",
+    "cpu", "cpu_pinned", "current_context", "data_sink", "dataset", "distributed", "double", "dtype",
+    "dtype_to_nptype", "dtype_to_pytype", "engine", "error", "errors", "executor", "executor_manager", "experimental",
+    "export", "float16", "float32", "float64", "float_", "from_numpy", "get_algo_parameters",
+    "get_auto_parallel_context", "get_context", "get_grad", "get_metric_fn", "get_rng_state", "get_seed", "gluon",
+    "gpu", "grad", "half", "image", "img", "init", "initial_seed", "initializer", "int16", "int32", "int64", "int8",
+    "int_", "intc", "intp", "io", "is_np_array", "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit", "jit_class",
+    "jvp", "kv", "kvstore", "load_checkpoint", "load_param_into_net", "log", "long", "lr_scheduler", "manual_seed",
+    "metric", "mindrecord", "mint", "mod", "model", "module", "mon", "monitor", "ms_class", "ms_function", "mutable",
+    "name", "names", "nd", "ndarray", "nn", "no_grad", "notebook", "np", "np_array", "np_shape", "npx", "num_gpus",
+    "numpy", "numpy_extension", "onnx", "operator", "ops", "opt", "optimizer", "parallel", "profiler",
+    "pytype_to_dtype", "random", "rearrange_inputs", "recompute", "recordio", "registry", "reset_algo_parameters",
     "reset_auto_parallel_context", "rnd", "rnn", "rtc", "runtime", "save_checkpoint", "seed", "set_algo_parameters",
     "set_auto_parallel_context", "set_context", "set_device", "set_np_shape", "set_recursion_limit", "set_rng_state",
     "set_seed", "short", "single", "sym", "symbol", "tensor", "test_utils", "train", "ubyte", "uint", "uint16",

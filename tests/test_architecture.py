@@ -30,7 +30,7 @@ FLOORS = """
     opreg.errors
     opreg.core
     opreg.distributed opreg.elementwise
-    opreg.custom opreg.fills opreg.training_line
+    opreg.custom opreg.fills opreg.measures opreg.training_line
     opreg.backends
     opreg.builtin
     opreg.backends.private_operators
@@ -227,7 +227,7 @@ INTERFACES = {
               "opreg.rtc", "opreg.notebook", "opreg.contrib"),
 }
 #: The machinery of Cells, and the modules that the frameworks' training shares.
-SHARED = ("opreg.cells", "opreg.data", "opreg.fills", "opreg.training_line")
+SHARED = ("opreg.cells", "opreg.data", "opreg.fills", "opreg.measures", "opreg.training_line")
 
 
 def _framework(name: str) -> str | None:

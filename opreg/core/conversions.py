@@ -392,7 +392,7 @@ def _to_member(kind: type[enum.Enum]) -> Converter:
     return convert
 
 
-def _limited(convert: Converter, limits: list[Limit]) -> Converter:
+def _limit(convert: Converter, limits: list[Limit]) -> Converter:
     def limited(value: object) -> Any:
         typed = convert(value)
         if not all(limit.holds(typed) for limit in limits):
@@ -427,7 +427,7 @@ def converter(kind: Any) -> Converter:
         if _KEY in args:
             return _to_key
         convert = _to_number if _EXACT in args else converter(args[0])
-        return _limited(convert, [part for part in args[1:] if isinstance(part, Limit)])
+        return _limit(convert, [part for part in args[1:] if isinstance(part, Limit)])
     if origin in (Union, types.UnionType):
         # None first, so that the text "None" does not become a str.
         ordered = sorted(args, key=lambda arg: arg is not type(None))

@@ -110,6 +110,11 @@ class Use(Attributes):
         """Whether there is a user's gradient rule."""
         return self.op.rules.grad is not None
 
+    @property
+    def inferred_by_run(self) -> bool:
+        """Whether shapes are found by a dry run, since no rule is declared."""
+        return False
+
     def named_rule(self, rule: str) -> str:
         """A rule that its author may write, in the form of its kind."""
         return f"@{self.op.op_type}.{rule}"
@@ -156,12 +161,12 @@ def check_gradients(names: Sequence[str], gradients: Iterable[Any], ins: Sequenc
             g = None
         if g is not None:
             what = f"{title} of input {name!r}"
-            g = fit_gradient(g if isinstance(g, Value) else _lifted(g, like, what), like, what)
+            g = fit_gradient(g if isinstance(g, Value) else _gradient_as_array(g, like, what), like, what)
         results.append(g)
     return results + [None] * (len(ins) - len(names))
 
 
-def _lifted(g: object, like: Any, what: str) -> Any:
+def _gradient_as_array(g: object, like: Any, what: str) -> Any:
     """A gradient that is NumPy's, a list or a number as an array; an error that names anything else."""
     try:
         return like._lift(g)
@@ -281,7 +286,7 @@ def _gradient(forward: Op, derived: bool, visible: int) -> Op:
     if derived:
         op.kernel("traced", bound=True)(lambda call: [COMPUTED.function(call)])
     else:
-        op.kernel("gradient", bound=True)(_called)
+        op.kernel("gradient", bound=True)(_step_of_rule)
     return op
 
 
@@ -307,7 +312,7 @@ def _through(rule: UserRule | None, use: Use, g: OutGrads, ins: Sequence[Value],
             for i, (result, need) in enumerate(zip(results, needs))] + [None] * (len(ins) - count)
 
 
-def _called(call: Call) -> list[Callable[[], None]]:
+def _step_of_rule(call: Call) -> list[Callable[[], None]]:
     """The step that calls a user's rule."""
     use: Any = call.attrs
     inner, forward, rule = use.inner, use.inner.op, use.rule

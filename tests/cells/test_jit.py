@@ -893,3 +893,30 @@ def test_a_tensor_made_of_a_tensor_is_a_copy_without_a_gradient() -> None:
     for wrap in (lambda function: function, jit):
         assert wrap(function)(Tensor([3.0])).asnumpy().tolist() == [13]
         assert grad(wrap(function))(Tensor([3.0])).asnumpy().tolist() == [3]
+
+
+@pytest.mark.parametrize("decorate", [jit, jit(), jit(check_numbers=True)], ids=["plain", "called", "numbers"])
+def test_a_class_of_cells_is_compiled_by_its_construct(decorate: Any) -> None:
+    seen: list[int] = []
+
+    @decorate
+    class Net(Cell):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = Parameter(Tensor([2.0, 3.0]), name="weight")
+
+        def construct(self, x: Tensor) -> Tensor:
+            seen.append(1)
+            return x * self.weight
+
+    class Child(Net):
+        pass
+
+    assert isinstance(Net, type)
+    for net in (Net(), Child()):
+        assert isinstance(net, Cell)
+        for k in range(3):
+            np.testing.assert_array_equal(net(Tensor([1.0, k])).asnumpy(), [2, 3 * k])
+        gradient = grad(lambda x, net=net: net(x).sum(), None, net.trainable_params())(Tensor([5.0, 7.0]))
+        np.testing.assert_array_equal(gradient[0].asnumpy(), [5, 7])
+    assert len(seen) <= 4

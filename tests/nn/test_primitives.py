@@ -52,6 +52,7 @@ MADE = {"BroadcastTo": ((2, 2),), "ReverseV2": ([1],), "Roll": (1, 1), "Pad": ((
         "ResizeBilinear": ((2, 2),),
         "IndexAdd": (0,), "InplaceAdd": (0,), "InplaceSub": (0,), "InplaceUpdate": ((0, 1),), "Bucketize": ([1.0],),
         "ChannelShuffle": (2,), "Cummax": (0,), "Cummin": (0,), "Mvlgamma": (2,), "Renorm": (2, 0, 1.0),
+        "InTopK": (1,), "LpNorm": (0,),
         "ReverseSequence": (1,), "BoundingBoxDecode": ((9, 9),), "ROIAlign": (2, 2, 1.0)}
 CLASSES = [name for module in (primitives, layer_primitives, detection) for name in module.__all__
            if inspect.isclass(getattr(module, name))]

@@ -209,7 +209,7 @@ def deformable_conv2d(x: TensorLike, weight: TensorLike, offsets: TensorLike, ke
     parts = moves.reshape((n, 3, deformable_groups, points, *lengths))
     across, down, mask = (ops.squeeze(ops.slice_axis(parts, axis=1, begin=i, end=i + 1), axis=(1,)) for i in range(3))
     offset = stack((down, across), 3).reshape((n, 2 * deformable_groups * points, *lengths))
-    inputs = padded(image, (tuple(padding[:2]), tuple(padding[2:]))), offset, \
+    inputs = padded(image, ((padding[0], padding[1]), (padding[2], padding[3]))), offset, \
         mask.reshape((n, deformable_groups * points, *lengths)), kernels
     return ops._contrib_ModulatedDeformableConvolution(
         *inputs, *(() if bias is None else (like(bias, image),)), kernel=tuple(kernel_size), stride=tuple(strides[2:]),
