@@ -67,7 +67,7 @@ class DefinedFunction(UsersSchema):
         self.by_run = AttrsRule(_alike)
 
     @functools.cached_property
-    def function_reads(self) -> BodyReads:
+    def function_reads(self) -> OutsideValues:
         """Reads of the function, on which the result of a dry run depends."""
         return READS.function([self.rule.function])
 
