@@ -9,7 +9,7 @@ from __future__ import annotations
 import copyreg
 import inspect
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -181,7 +181,7 @@ def user_operator(op_type: Any) -> Op:
     return op
 
 
-def nearest(name: str, others: Sequence[str] = ()) -> str:
+def nearest(name: str, others: Iterable[str] = ()) -> str:
     """The sentence that offers the operators, and other functions, nearest to a name; internal operators only for an
     internal name."""
     _load()
